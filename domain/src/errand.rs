@@ -1,0 +1,69 @@
+//! What a transaction owes Temporal.
+//!
+//! The row that made follow-up work necessary and the errand that asks for it are written together;
+//! the relay carries the errand to Temporal when it can. An errand is ids and small values only: it
+//! becomes a workflow's input and so part of a history that operators read.
+
+use crate::{AccountId, DeliveryId, EventId, Owner, PostId, TargetId};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+/// One piece of follow-up work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "errand", rename_all = "snake_case")]
+pub enum Errand {
+    /// Publish a post, at its time.
+    PublishPost(Job),
+    /// The row of a post that was to be published changed: another time, other targets.
+    PostChanged(Job),
+    /// A post that was to be published was withdrawn.
+    PostCanceled {
+        /// The post.
+        post: PostId,
+    },
+    /// Tell the endpoints that subscribed.
+    DeliverEvent(Dispatch),
+}
+
+/// A post to be published, as one version of its row says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// The post.
+    pub post: PostId,
+    /// Whose it is.
+    pub owner: Owner,
+    /// The row's version: an attempt for an older one finds that it is stale.
+    pub version: i32,
+    /// Not before; `None` at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<DateTime<Utc>>,
+    /// One per account.
+    pub targets: Vec<Assignment>,
+}
+
+/// One account of a post.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// The target.
+    pub target: TargetId,
+    /// The account.
+    pub account: AccountId,
+    /// The account's platform.
+    pub platform: String,
+}
+
+/// An event and the deliveries it owes, one per subscribed endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dispatch {
+    /// The event.
+    pub event: EventId,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Its name.
+    pub name: String,
+    /// The post it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub post: Option<PostId>,
+    /// One per endpoint.
+    pub deliveries: Vec<DeliveryId>,
+}

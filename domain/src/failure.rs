@@ -1,0 +1,194 @@
+//! A platform's refusal, named by what to do next.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use std::{fmt, str::FromStr, time::Duration};
+
+/// The stable reason of a failed attempt: the contract's `error_code`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorCode {
+    /// The platform asks to slow down.
+    RateLimited,
+    /// The platform refused the access token.
+    TokenExpired,
+    /// The platform failed, with this 5xx status.
+    Upstream(u16),
+    /// The platform refused the content, with this 4xx status.
+    Rejected(u16),
+    /// An asynchronous job of the platform outlasted its window.
+    PollTimeout,
+    /// No HTTP status came back.
+    NetworkError,
+}
+
+crate::words! {
+    /// Who can do something about a failure.
+    ErrorSource, "error source" {
+        /// The author: change the content, or reconnect the account.
+        User = "user",
+        /// The platform: it failed, throttled, or took too long.
+        Platform = "platform",
+        /// Fanfare or the network between.
+        Service = "service",
+    }
+}
+
+impl ErrorCode {
+    /// Whether another attempt would be refused as well.
+    pub fn is_permanent(self) -> bool {
+        matches!(self, Self::Rejected(_) | Self::PollTimeout)
+    }
+
+    /// Whether the platform may have done what was asked although it did not say so.
+    pub fn leaves_doubt(self) -> bool {
+        matches!(self, Self::Upstream(_) | Self::NetworkError)
+    }
+
+    /// Who can do something about it.
+    pub fn source(self) -> ErrorSource {
+        match self {
+            Self::TokenExpired | Self::Rejected(_) => ErrorSource::User,
+            Self::RateLimited | Self::Upstream(_) | Self::PollTimeout => ErrorSource::Platform,
+            Self::NetworkError => ErrorSource::Service,
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RateLimited => f.write_str("rate_limited"),
+            Self::TokenExpired => f.write_str("token_expired"),
+            Self::Upstream(status) => write!(f, "upstream_{status}"),
+            Self::Rejected(status) => write!(f, "rejected_{status}"),
+            Self::PollTimeout => f.write_str("poll_timeout"),
+            Self::NetworkError => f.write_str("network_error"),
+        }
+    }
+}
+
+impl FromStr for ErrorCode {
+    type Err = crate::word::Unknown;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unknown = || crate::word::Unknown { what: "error code", found: text.to_owned() };
+        match text {
+            "rate_limited" => Ok(Self::RateLimited),
+            "token_expired" => Ok(Self::TokenExpired),
+            "poll_timeout" => Ok(Self::PollTimeout),
+            "network_error" => Ok(Self::NetworkError),
+            _ => {
+                let (word, status) = text.split_once('_').ok_or_else(unknown)?;
+                let status = status.parse().map_err(|_| unknown())?;
+                match word {
+                    "upstream" => Ok(Self::Upstream(status)),
+                    "rejected" => Ok(Self::Rejected(status)),
+                    _ => Err(unknown()),
+                }
+            }
+        }
+    }
+}
+
+impl Serialize for ErrorCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ErrorCode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// What a platform, or the way to it, answered instead of doing what was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What to do next depends on this alone.
+    pub code: ErrorCode,
+    /// The platform's own words, or what went wrong on the way. Unstable; for people.
+    pub message: String,
+    /// How long the platform asks to wait.
+    pub retry_after: Option<Duration>,
+    /// Whether what was asked may have happened all the same.
+    pub doubt: bool,
+    /// Whether the platform says that the grant itself is gone, so that no refresh can help.
+    pub revoked: bool,
+}
+
+impl Failure {
+    /// A failure with the doubt that its code implies.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), retry_after: None, doubt: code.leaves_doubt(), revoked: false }
+    }
+
+    /// A final refusal of the content.
+    pub fn rejected(status: u16, message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Rejected(status), message)
+    }
+
+    /// The access token was refused; a refresh may help.
+    pub fn token_expired(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::TokenExpired, message)
+    }
+
+    /// The grant is gone; only its owner can give a new one.
+    pub fn revoked(message: impl Into<String>) -> Self {
+        Self { revoked: true, ..Self::token_expired(message) }
+    }
+
+    /// The platform asks to slow down.
+    pub fn rate_limited(message: impl Into<String>, retry_after: Option<Duration>) -> Self {
+        Self { retry_after, ..Self::new(ErrorCode::RateLimited, message) }
+    }
+
+    /// The platform failed.
+    pub fn upstream(status: u16, message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Upstream(status), message)
+    }
+
+    /// The reply never came. `sent` says whether the request may have arrived.
+    pub fn network(message: impl Into<String>, sent: bool) -> Self {
+        Self { doubt: sent, ..Self::new(ErrorCode::NetworkError, message) }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_read_back_as_written() {
+        for (code, word) in [
+            (ErrorCode::RateLimited, "rate_limited"),
+            (ErrorCode::TokenExpired, "token_expired"),
+            (ErrorCode::Upstream(502), "upstream_502"),
+            (ErrorCode::Rejected(400), "rejected_400"),
+            (ErrorCode::PollTimeout, "poll_timeout"),
+            (ErrorCode::NetworkError, "network_error"),
+        ] {
+            assert_eq!(code.to_string(), word);
+            assert_eq!(word.parse(), Ok(code));
+        }
+        assert!("rejected_".parse::<ErrorCode>().is_err());
+        assert!("upstream".parse::<ErrorCode>().is_err());
+    }
+
+    #[test]
+    fn only_a_lost_or_broken_reply_leaves_doubt() {
+        assert!(Failure::upstream(500, "").doubt);
+        assert!(Failure::network("reset", true).doubt);
+        assert!(!Failure::network("refused", false).doubt);
+        assert!(!Failure::rejected(400, "").doubt);
+        assert!(!Failure::rate_limited("", None).doubt);
+        assert!(!Failure::revoked("").doubt);
+    }
+}

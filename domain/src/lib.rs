@@ -1,0 +1,24 @@
+//! The vocabulary of Fanfare: what a post is, how it ends, and what is told about it.
+//!
+//! Nothing here performs I/O, awaits, reads a clock or draws a random number; whoever calls passes
+//! time and randomness in. That is why the same rules serve the API, the activities and the
+//! deterministic workflows, and why they are tested without any of these.
+
+pub mod address;
+pub mod errand;
+pub mod event;
+pub mod failure;
+pub mod id;
+pub mod owner;
+pub mod pace;
+pub mod post;
+pub mod retry;
+pub mod scope;
+pub mod signature;
+pub mod word;
+
+pub use failure::{ErrorCode, ErrorSource, Failure};
+pub use id::{AccountId, ContainerId, DeliveryId, EventId, KeyId, OrgId, PostId, TargetId, WebhookId};
+pub use owner::{Mode, Owner};
+pub use pace::Pace;
+pub use post::{PostStatus, Role, TargetStatus};

@@ -1,0 +1,100 @@
+//! When a failed attempt is repeated.
+
+use crate::{ErrorCode, Failure};
+use std::time::Duration;
+
+/// Publish attempts a target may use up.
+pub const ATTEMPTS: u32 = 10;
+/// How many of them the platform may refuse for the token before the target is given up.
+pub const TOKEN_ATTEMPTS: u32 = 3;
+/// The ceiling of the first wait.
+pub const BASE: Duration = Duration::from_secs(30);
+/// No computed wait is longer.
+pub const CAP: Duration = Duration::from_secs(60 * 60);
+
+/// Delivery attempts of one event to one endpoint.
+pub const DELIVERIES: u32 = 8;
+/// The wait after the first failed delivery; doubled after each further one.
+pub const DELIVERY_BASE: Duration = Duration::from_secs(60);
+/// How long an endpoint may take to answer.
+pub const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What a target has used up of its budget, the failed attempt included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spent {
+    /// Publish attempts begun.
+    pub attempts: u32,
+    /// Of these, how many were refused for the token.
+    pub token_attempts: u32,
+}
+
+/// How long to wait after `failure`, or `None` when there is to be no further attempt.
+///
+/// Full jitter over an exponentially growing ceiling; a wait that the platform asks for overrides
+/// it. `jitter` is drawn from 0..1 by the caller.
+pub fn next(failure: &Failure, spent: Spent, jitter: f64) -> Option<Duration> {
+    let refused = failure.code == ErrorCode::TokenExpired
+        && (failure.revoked || spent.token_attempts >= TOKEN_ATTEMPTS);
+    if failure.code.is_permanent() || refused || spent.attempts >= ATTEMPTS {
+        return None;
+    }
+    Some(failure.retry_after.unwrap_or_else(|| ceiling(spent.attempts).mul_f64(jitter)))
+}
+
+/// The longest computed wait after the given attempt, counted from 1.
+pub fn ceiling(attempt: u32) -> Duration {
+    doubled(BASE, attempt)
+}
+
+/// The wait after a failed delivery attempt, counted from 1, or `None` after the last.
+pub fn redeliver(attempt: u32) -> Option<Duration> {
+    (attempt < DELIVERIES).then(|| doubled(DELIVERY_BASE, attempt))
+}
+
+fn doubled(base: Duration, attempt: u32) -> Duration {
+    base.saturating_mul(1 << attempt.saturating_sub(1).min(16)).min(CAP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spent(attempts: u32) -> Spent {
+        Spent { attempts, token_attempts: 0 }
+    }
+
+    #[test]
+    fn waits_grow_to_the_cap_and_end_with_the_budget() {
+        let failure = Failure::upstream(502, "bad gateway");
+        let waits: Vec<_> =
+            (1..=10).map(|n| next(&failure, spent(n), 1.0).map(|wait| wait.as_secs())).collect();
+        let expected = [30, 60, 120, 240, 480, 960, 1920, 3600, 3600].map(Some);
+        assert_eq!(waits[..9], expected);
+        assert_eq!(waits[9], None);
+        assert_eq!(next(&failure, spent(1), 0.0), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_platforms_own_wait_overrides_the_computed_one() {
+        let asked = Duration::from_secs(7200);
+        assert_eq!(next(&Failure::rate_limited("", Some(asked)), spent(1), 0.5), Some(asked));
+    }
+
+    #[test]
+    fn what_can_not_succeed_is_not_repeated() {
+        assert_eq!(next(&Failure::rejected(400, ""), spent(1), 0.5), None);
+        assert_eq!(next(&Failure::new(ErrorCode::PollTimeout, ""), spent(1), 0.5), None);
+        assert_eq!(next(&Failure::revoked(""), spent(1), 0.5), None);
+        let refused = Spent { attempts: 3, token_attempts: 3 };
+        assert_eq!(next(&Failure::token_expired(""), refused, 0.5), None);
+        assert!(next(&Failure::upstream(500, ""), refused, 0.5).is_some());
+    }
+
+    #[test]
+    fn deliveries_double_from_a_minute_to_an_hour() {
+        let waits: Vec<_> = (1..=8).map(|n| redeliver(n).map(|wait| wait.as_secs() / 60)).collect();
+        let expected = [1, 2, 4, 8, 16, 32, 60].map(Some);
+        assert_eq!(waits[..7], expected);
+        assert_eq!(waits[7], None);
+    }
+}

@@ -1,0 +1,67 @@
+//! What a status means when a platform's body does not say more.
+
+use crate::session::Reply;
+use chrono::{DateTime, Utc};
+use domain::{ErrorCode, Failure};
+use serde_json::Value;
+use std::time::Duration;
+
+/// No message is kept longer, in characters: some platforms answer with a page of HTML.
+const MESSAGE: usize = 500;
+
+/// The failure that a reply without a better reading stands for.
+pub fn by_status(reply: &Reply) -> Failure {
+    let message = message(reply);
+    let status = reply.status.as_u16();
+    match status {
+        401 | 403 => Failure::token_expired(message),
+        429 => Failure::rate_limited(message, retry_after(reply)),
+        408 | 425 => Failure::upstream(504, message),
+        400..=499 => Failure::rejected(status, message),
+        500..=599 => Failure { retry_after: retry_after(reply), ..Failure::upstream(status, message) },
+        // A redirect or a status nobody documents: what was asked may or may not have happened.
+        _ => Failure::new(ErrorCode::Upstream(502), format!("answered {status}: {message}")),
+    }
+}
+
+/// The platform's own words, from the places where most of them put them.
+pub fn message(reply: &Reply) -> String {
+    let body = &reply.body;
+    let words = ["/error_description", "/message", "/detail", "/error/message", "/errors/0/message", "/error", "/title"]
+        .iter()
+        .find_map(|place| body.pointer(place).and_then(Value::as_str).filter(|text| !text.is_empty()));
+    match words {
+        Some(words) => clip(words),
+        None if reply.text.is_empty() => format!("HTTP {}", reply.status),
+        None => format!("HTTP {}: {}", reply.status, clip(&reply.text)),
+    }
+}
+
+/// `Retry-After` (RFC 9110, section 10.2.3): seconds, or a date.
+pub fn retry_after(reply: &Reply) -> Option<Duration> {
+    let value = reply.header("retry-after")?;
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let at = DateTime::parse_from_rfc2822(value).ok()?;
+    until(at.to_utc(), reply)
+}
+
+/// The wait until a header's Unix time in seconds, measured by the platform's own clock where it
+/// tells it, since a skewed clock of ours would turn a minute into nothing.
+pub fn until_epoch(reply: &Reply, header: &str) -> Option<Duration> {
+    let at = DateTime::from_timestamp(reply.header(header)?.parse().ok()?, 0)?;
+    until(at, reply)
+}
+
+fn until(at: DateTime<Utc>, reply: &Reply) -> Option<Duration> {
+    let now = reply
+        .header("date")
+        .and_then(|date| DateTime::parse_from_rfc2822(date).ok())
+        .map_or(reply.at, |date| date.to_utc());
+    Some((at - now).to_std().unwrap_or(Duration::ZERO))
+}
+
+fn clip(text: &str) -> String {
+    text.chars().filter(|c| *c != '\0').take(MESSAGE).collect()
+}

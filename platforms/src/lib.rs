@@ -1,0 +1,60 @@
+//! The eleven platforms and nothing else about Fanfare.
+//!
+//! Each is one file, written from the platform's own documentation. The rest of the service reaches
+//! them through [`get`] and the traits of [`platform`]; the other side of the wire is [`sandbox`].
+
+pub mod classify;
+pub mod platform;
+pub mod sandbox;
+pub mod session;
+
+pub use platform::*;
+pub use session::*;
+
+macro_rules! platforms {
+    ($($module:ident::$platform:ident),+ $(,)?) => {
+        $(mod $module;)+
+        static ALL: &[&dyn Platform] = &[$(&$module::$platform),+];
+    };
+}
+
+platforms! {
+    bluesky::Bluesky,
+    x::X,
+}
+
+/// The identifiers of the contract. Those without an adapter can be named in a request, but no
+/// account of theirs can be connected.
+pub const IDS: [&str; 11] = [
+    "x",
+    "linkedin",
+    "instagram",
+    "tiktok",
+    "youtube",
+    "facebook",
+    "threads",
+    "bluesky",
+    "pinterest",
+    "google_business",
+    "reddit",
+];
+
+/// Every platform with an adapter.
+pub fn all() -> &'static [&'static dyn Platform] {
+    ALL
+}
+
+/// The platform with this identifier.
+pub fn get(id: &str) -> Option<&'static dyn Platform> {
+    ALL.iter().copied().find(|platform| platform.id() == id)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_adapter_is_one_of_the_contracts_platforms() {
+        for platform in super::all() {
+            assert!(super::IDS.contains(&platform.id()), "{}", platform.id());
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! What a platform is to Fanfare.
+//!
+//! An adapter says how one platform's wire format works and nothing else. It never retries, waits or
+//! writes to a database: `prepare` may be repeated, `commit` is the one call that publishes, `locate`
+//! answers whether it happened, and the engine in `activities` arranges them so that a post goes out
+//! at most once. What a platform lacks is not written down: the `Option` of its impl is `None`.
+
+use crate::session::{Reply, Session};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use domain::{Failure, TargetId};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use std::{ops::RangeInclusive, time::Duration};
+use uuid::Uuid;
+
+/// What comes back from a platform: a value, or a failure named by what to do next.
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// One platform. Implementations are stateless unit structs.
+#[async_trait]
+pub trait Platform: Send + Sync {
+    /// The identifier of the contract, for example `google_business`.
+    fn id(&self) -> &'static str;
+
+    /// What it accepts.
+    fn capabilities(&self) -> &'static Capabilities;
+
+    /// How an account is connected.
+    fn connection(&self) -> &'static Connection;
+
+    /// What a reply that is no success means, or `None` where the status alone tells
+    /// ([`crate::classify::by_status`]). Also asked about a 2xx, for platforms that put errors there.
+    fn classify(&self, _reply: &Reply) -> Option<Failure> {
+        None
+    }
+
+    /// The accounts, pages, channels or locations that the session's grant covers.
+    async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>>;
+
+    /// Exchanges the grant for a fresh one. [`Failure::revoked`] tells a dead grant from a bad moment.
+    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant>;
+
+    /// Brings everything up to the publishing call; may be repeated and resumes at `at`.
+    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared>;
+
+    /// The one call that publishes. A failure with doubt leads to `locate` before anything else.
+    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed>;
+
+    /// Whether a commit that was begun has happened. Reads only.
+    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located>;
+
+    /// The public address of a published post.
+    async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String>;
+
+    /// Engagement, where the platform tells it.
+    fn analytics(&self) -> Option<&dyn Analytics> {
+        None
+    }
+
+    /// The account's earlier posts, where the platform lists them.
+    fn history(&self) -> Option<&dyn History> {
+        None
+    }
+
+    /// Removal of a published post, where the platform allows it.
+    fn deletion(&self) -> Option<&dyn Deletion> {
+        None
+    }
+}
+
+/// Reads a post's engagement.
+#[async_trait]
+pub trait Analytics: Send + Sync {
+    /// The current figures of one post.
+    async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics>;
+}
+
+/// Lists what an account published, newest first.
+#[async_trait]
+pub trait History: Send + Sync {
+    /// One page, and where the next begins.
+    async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page>;
+}
+
+/// Removes a published post.
+#[async_trait]
+pub trait Deletion: Send + Sync {
+    /// Removes it; a post that is gone already is a success.
+    async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()>;
+}
+
+/// How far preparing has come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Prepared {
+    /// The platform is busy with what it was given; `prepare` again from `at` after the pause.
+    Processing {
+        /// Where to go on.
+        at: Checkpoint,
+        /// How long the platform wants to be left alone.
+        poll_after: Duration,
+    },
+    /// All is in place; `commit` may be called.
+    Ready(Checkpoint),
+}
+
+/// What the publishing call answered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Committed {
+    /// Live, under this id.
+    Live(String),
+    /// Taken, but the id comes later: `locate` from `at` after the pause.
+    Accepted {
+        /// Where to go on.
+        at: Checkpoint,
+        /// How long the platform wants to be left alone.
+        poll_after: Duration,
+    },
+}
+
+/// What became of a commit.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Located {
+    /// It happened, and this is the post's id.
+    Live(String),
+    /// The platform is still at it; ask again after the pause.
+    Processing {
+        /// How long the platform wants to be left alone.
+        poll_after: Duration,
+    },
+    /// It did not happen.
+    Absent,
+    /// The platform has no way to tell.
+    Unknown,
+}
+
+/// How far an adapter has come, in its own words; small JSON without secrets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Checkpoint(pub Value);
+
+impl Checkpoint {
+    /// The checkpoint that `step` stands for.
+    pub fn of(step: &impl Serialize) -> Self {
+        Self(serde_json::to_value(step).expect("a step is plain data"))
+    }
+
+    /// The step it was made of; the default at the very beginning.
+    ///
+    /// # Errors
+    ///
+    /// When another version of the adapter wrote it and this one can't read it.
+    pub fn read<T: DeserializeOwned + Default>(&self) -> Result<T> {
+        if self.0.is_null() {
+            return Ok(T::default());
+        }
+        serde_json::from_value(self.0.clone()).map_err(|error| {
+            Failure::network(format!("the checkpoint can't be read by this version: {error}"), false)
+        })
+    }
+}
+
+/// One container of a post for one account: what a single `commit` publishes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Publication {
+    /// The target; with `position` a stable key to derive record keys from.
+    pub target: TargetId,
+    /// Which container, from 0.
+    pub position: u16,
+    /// Its text.
+    pub text: String,
+    /// Its media, in order.
+    pub media: Vec<Media>,
+    /// The platform's own `config` block; an empty object where none was given.
+    pub settings: Value,
+    /// What it replies to; set for every container after the first.
+    pub reply_to: Option<ReplyTo>,
+    /// When the post was created: fixed, so that a repeated call sends the same bytes.
+    pub created_at: DateTime<Utc>,
+    /// When the last commit of it was begun; set when `locate` is asked.
+    pub commit_begun_at: Option<DateTime<Utc>>,
+}
+
+/// The posts that a reply hangs on, as `commit` returned their ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplyTo {
+    /// The thread's first post.
+    pub root: String,
+    /// The post right above.
+    pub parent: String,
+}
+
+/// One medium of a container. Its bytes come from [`Session::read`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Media {
+    /// The media asset.
+    pub id: Uuid,
+    /// What it is, as its bytes say.
+    pub kind: MediaKind,
+    /// Its content type, for example `image/png`.
+    pub mime: String,
+    /// Its name, for platforms that want one.
+    pub filename: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// Pixels, where it has any.
+    pub width: Option<u32>,
+    /// Pixels, where it has any.
+    pub height: Option<u32>,
+    /// How long it plays, where it does.
+    pub duration: Option<Duration>,
+    /// What it shows, for those who can't see it.
+    pub alt_text: Option<String>,
+}
+
+domain::words! {
+    /// What a medium is.
+    MediaKind, "media kind" {
+        /// A still image.
+        Image = "image",
+        /// A video.
+        Video = "video",
+        /// An animated GIF.
+        Gif = "gif",
+        /// A document, for example a PDF.
+        Document = "document",
+        /// Sound.
+        Audio = "audio",
+    }
+}
+
+/// What a platform accepts, as data: `validate`, `capabilities` and the adapters read the same table.
+#[derive(Debug)]
+pub struct Capabilities {
+    /// How long a text may be and how that is counted.
+    pub text: TextLimit,
+    /// Whether a post needs text, media, or either.
+    pub content: Content,
+    /// What media a container may hold; a kind that is not listed is not accepted.
+    pub media: &'static [MediaLimit],
+    /// Whether media of different kinds may stand in one container.
+    pub mixed_media: bool,
+    /// Longest alt text, in characters; `None` where the platform takes none.
+    pub alt_text: Option<usize>,
+    /// What may follow the main container.
+    pub replies: Replies,
+    /// How the platform publishes.
+    pub publishing: Publishing,
+    /// What repeating a commit does, and so when a look-up's `Absent` can be believed.
+    pub repeat: Repeat,
+    /// The JSON Schema of the platform's `config` block.
+    pub settings: fn() -> Value,
+}
+
+/// How long a text may be.
+#[derive(Debug)]
+pub struct TextLimit {
+    /// The most units.
+    pub max: usize,
+    /// What a unit is: its name for people, for example `weighted characters`.
+    pub unit: &'static str,
+    /// Counts a text as the platform does.
+    pub count: fn(&str) -> usize,
+    /// A second limit in UTF-8 bytes, where the platform has one.
+    pub max_bytes: Option<usize>,
+}
+
+/// What a container must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Text or media.
+    TextOrMedia,
+    /// Text, whatever else there is.
+    Text,
+    /// Media, whatever else there is.
+    Media,
+}
+
+/// What media of one kind a container may hold.
+#[derive(Debug)]
+pub struct MediaLimit {
+    /// The kind.
+    pub kind: MediaKind,
+    /// How many.
+    pub count: RangeInclusive<usize>,
+    /// Content types that are taken.
+    pub mimes: &'static [&'static str],
+    /// The largest size.
+    pub max_bytes: u64,
+    /// How long it may play.
+    pub duration: Option<RangeInclusive<Duration>>,
+    /// Width and height in pixels, smallest and largest.
+    pub pixels: Option<(RangeInclusive<u32>, RangeInclusive<u32>)>,
+    /// Width over height.
+    pub aspect_ratio: Option<RangeInclusive<f64>>,
+}
+
+/// What may follow the main container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replies {
+    /// Nothing: further containers are refused.
+    None,
+    /// One comment below the post.
+    FirstComment,
+    /// A thread of any length.
+    Thread,
+}
+
+/// How a platform publishes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Publishing {
+    /// The call's answer is the outcome.
+    Immediate,
+    /// Some of it goes on after the answer.
+    Asynchronous {
+        /// How long it may take before the post is given up.
+        window: Duration,
+    },
+}
+
+/// What repeating a commit does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// The same post once more at most changes nothing: `Absent` can be believed at once.
+    Harmless,
+    /// A second post. `Absent` can be believed once the platform's reads have caught up.
+    Doubles {
+        /// How long its reads may lag behind its writes.
+        settling: Duration,
+    },
+}
+
+/// How an account is connected.
+#[derive(Debug)]
+pub enum Connection {
+    /// OAuth 2.0 authorization code (RFC 6749).
+    OAuth2 {
+        /// The authorization endpoint.
+        authorize: &'static str,
+        /// The token endpoint.
+        token: &'static str,
+        /// The scopes that publishing needs.
+        scopes: &'static [&'static str],
+        /// Whether PKCE (RFC 7636) is sent.
+        pkce: bool,
+    },
+    /// An identifier and a password made for this app.
+    AppPassword {
+        /// Where a session is made when the account names no other service.
+        service: &'static str,
+    },
+}
+
+/// An account, page, channel, board or location that a grant covers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The platform's own stable id of it.
+    pub network_unique_id: String,
+    /// Its handle, without `@`.
+    pub username: String,
+    /// Its name for people.
+    pub display_name: String,
+    /// What it is, for example `profile`, `page`, `channel`.
+    pub account_type: String,
+    /// Its picture.
+    pub profile_image_url: Option<String>,
+    /// Its public page.
+    pub profile_url: Option<String>,
+}
+
+/// What a platform granted. Never logged, never in a response; stored sealed.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// Sent with each call.
+    pub access_token: String,
+    /// Exchanged for a fresh grant; an empty one never replaces a stored one.
+    pub refresh_token: Option<String>,
+    /// When the access token dies.
+    pub expires_at: Option<DateTime<Utc>>,
+    /// The scopes that were granted.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+    /// What else the platform's adapter needs and the account's owner entrusted to us, for example
+    /// the service address and app password of a Bluesky account.
+    #[serde(default)]
+    pub extra: Value,
+}
+
+impl std::fmt::Debug for Grant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Grant").field("expires_at", &self.expires_at).finish_non_exhaustive()
+    }
+}
+
+/// Engagement of one post. A figure that the platform does not tell is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Times shown.
+    pub impressions: u64,
+    /// People who saw it.
+    pub reach: u64,
+    /// Likes and other reactions.
+    pub likes: u64,
+    /// Comments and replies.
+    pub comments: u64,
+    /// Shares, reposts and quotes.
+    pub shares: u64,
+    /// Saves and bookmarks.
+    pub saves: u64,
+    /// Clicks on links.
+    pub clicks: u64,
+    /// Plays of its video.
+    pub video_views: u64,
+}
+
+/// One page of an account's history.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// The posts, newest first.
+    pub posts: Vec<RemotePost>,
+    /// Where the next page begins.
+    pub next: Option<String>,
+}
+
+/// A post that was published by whatever means.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RemotePost {
+    /// The platform's id of it.
+    pub id: String,
+    /// Its public address.
+    pub url: String,
+    /// Its text.
+    pub text: String,
+    /// Addresses of its media.
+    pub media: Vec<String>,
+    /// When it was published.
+    pub published_at: DateTime<Utc>,
+    /// Its engagement, where the list tells it.
+    pub metrics: Metrics,
+}

@@ -1,0 +1,379 @@
+//! One account's line to its platform: HTTP, credentials, classification.
+//!
+//! Adapters write the platform's real addresses. In test mode the origin is replaced here, and
+//! nowhere else: `https://api.x.com/2/tweets` becomes `{sandbox}/api.x.com/2/tweets`. Every reply is
+//! classified here too, so that an adapter only ever sees success or a [`Failure`].
+
+use crate::{
+    classify,
+    platform::{Checkpoint, Grant, Media, Platform, Result},
+};
+use async_trait::async_trait;
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use domain::Failure;
+use futures::{Stream, StreamExt, stream};
+use reqwest::{
+    Body, Method, RequestBuilder, StatusCode,
+    header::{CONTENT_TYPE, HeaderMap},
+    multipart::Form,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use std::{ops::Range, sync::Arc, time::Duration};
+use url::Url;
+
+/// How long one call may take, its answer included. Every activity's start-to-close time-out is
+/// longer, so that no forgotten call is still on its way when the next attempt looks for its effect.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The slowest upload that is waited for, in bytes a second: a large body gets more than [`TIMEOUT`].
+const SLOWEST_UPLOAD: u64 = 64 * 1024;
+
+/// The pieces a streamed upload is read in.
+const PIECE: u64 = 1 << 20;
+
+/// The way to the platforms: the real ones, or a sandbox in their stead.
+#[derive(Clone, Debug)]
+pub struct Wire {
+    client: reqwest::Client,
+    sandbox: Option<Url>,
+}
+
+impl Wire {
+    /// To the real platforms.
+    ///
+    /// # Errors
+    ///
+    /// When no TLS provider is installed in this process.
+    pub fn real() -> reqwest::Result<Self> {
+        Ok(Self { client: client()?, sandbox: None })
+    }
+
+    /// To the sandbox at this address.
+    ///
+    /// # Errors
+    ///
+    /// When no TLS provider is installed in this process.
+    pub fn sandbox(at: Url) -> reqwest::Result<Self> {
+        Ok(Self { client: client()?, sandbox: Some(at) })
+    }
+
+    /// Where a call to `address` really goes.
+    pub fn route(&self, address: &str) -> String {
+        match &self.sandbox {
+            None => address.to_owned(),
+            Some(sandbox) => {
+                let rest = address.strip_prefix("https://").unwrap_or(address);
+                format!("{}/{rest}", sandbox.as_str().trim_end_matches('/'))
+            }
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the client that the lint points to")]
+fn client() -> reqwest::Result<reqwest::Client> {
+    reqwest::Client::builder()
+        .connect_timeout(Duration::from_secs(10))
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("Fanfare/", env!("CARGO_PKG_VERSION")))
+        .build()
+}
+
+/// The account that a session speaks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// The platform's own id of it.
+    pub network_unique_id: String,
+    /// Its handle.
+    pub username: String,
+    /// What it is, for example `profile` or `page`.
+    pub account_type: String,
+}
+
+/// The OAuth app that the account was connected through.
+#[derive(Clone, PartialEq, Eq)]
+pub struct App {
+    /// Its public identifier.
+    pub client_id: String,
+    /// Its secret; `None` for a public client.
+    pub client_secret: Option<String>,
+}
+
+/// Keeps how far an adapter has come, so that a crash costs one step.
+#[async_trait]
+pub trait Checkpoints: Send + Sync {
+    /// Persists the checkpoint before the adapter goes on.
+    async fn save(&self, checkpoint: &Checkpoint) -> Result<()>;
+}
+
+/// Where media bytes come from.
+#[async_trait]
+pub trait MediaStore: Send + Sync {
+    /// The bytes of a range; never more than a few MiB are asked for at once.
+    async fn read(&self, media: &Media, range: Range<u64>) -> Result<Bytes>;
+
+    /// A signed, expiring address for platforms that fetch media themselves.
+    async fn address(&self, media: &Media) -> Result<Url>;
+}
+
+/// One account's line to its platform.
+#[derive(Clone)]
+pub struct Session<'a> {
+    /// The platform.
+    pub platform: &'static dyn Platform,
+    /// The account.
+    pub account: &'a Account,
+    /// What the platform granted.
+    pub grant: &'a Grant,
+    /// The app it was granted to, where the platform has apps.
+    pub app: Option<&'a App>,
+    /// The clock.
+    pub now: fn() -> DateTime<Utc>,
+    /// The way there.
+    pub wire: &'a Wire,
+    /// Where checkpoints go.
+    pub checkpoints: &'a dyn Checkpoints,
+    /// Where media bytes come from.
+    pub media: Arc<dyn MediaStore>,
+}
+
+impl Session<'_> {
+    /// A GET request.
+    pub fn get(&self, address: impl AsRef<str>) -> Call {
+        self.call(Method::GET, address.as_ref())
+    }
+
+    /// A POST request.
+    pub fn post(&self, address: impl AsRef<str>) -> Call {
+        self.call(Method::POST, address.as_ref())
+    }
+
+    /// A PUT request.
+    pub fn put(&self, address: impl AsRef<str>) -> Call {
+        self.call(Method::PUT, address.as_ref())
+    }
+
+    /// A DELETE request.
+    pub fn delete(&self, address: impl AsRef<str>) -> Call {
+        self.call(Method::DELETE, address.as_ref())
+    }
+
+    /// Persists how far `prepare` has come.
+    ///
+    /// # Errors
+    ///
+    /// When it could not be kept; the step is then repeated by the next attempt.
+    pub async fn save(&self, step: &impl Serialize) -> Result<()> {
+        self.checkpoints.save(&Checkpoint::of(step)).await
+    }
+
+    /// A range of a medium's bytes.
+    ///
+    /// # Errors
+    ///
+    /// When the store can't give them.
+    pub async fn read(&self, media: &Media, range: Range<u64>) -> Result<Bytes> {
+        self.media.read(media, range).await
+    }
+
+    /// All bytes of a medium, piece by piece, so that memory does not grow with a file.
+    pub fn stream(&self, media: &Media) -> impl Stream<Item = Result<Bytes>> + Send + 'static {
+        let (store, media) = (self.media.clone(), media.clone());
+        stream::iter((0..media.size_bytes).step_by(PIECE as usize)).then(move |start| {
+            let (store, media) = (store.clone(), media.clone());
+            async move { store.read(&media, start..(start + PIECE).min(media.size_bytes)).await }
+        })
+    }
+
+    fn call(&self, method: Method, address: &str) -> Call {
+        let http = self.wire.client.request(method, self.wire.route(address)).timeout(TIMEOUT);
+        Call { http, platform: self.platform, authorization: Some(bearer(&self.grant.access_token)), now: self.now }
+    }
+}
+
+/// One request, being put together.
+#[must_use = "a call does nothing until it is sent"]
+pub struct Call {
+    http: RequestBuilder,
+    platform: &'static dyn Platform,
+    authorization: Option<String>,
+    now: fn() -> DateTime<Utc>,
+}
+
+impl Call {
+    /// Adds query parameters.
+    pub fn query(mut self, query: &(impl Serialize + ?Sized)) -> Self {
+        self.http = self.http.query(query);
+        self
+    }
+
+    /// Adds a header.
+    pub fn header(mut self, name: &str, value: impl AsRef<str>) -> Self {
+        self.http = self.http.header(name, value.as_ref());
+        self
+    }
+
+    /// Sends JSON.
+    pub fn json(mut self, body: &(impl Serialize + ?Sized)) -> Self {
+        self.http = self.http.json(body);
+        self
+    }
+
+    /// Sends a form.
+    pub fn form(mut self, body: &(impl Serialize + ?Sized)) -> Self {
+        self.http = self.http.form(body);
+        self
+    }
+
+    /// Sends a multipart form.
+    pub fn multipart(mut self, form: Form) -> Self {
+        self.http = self.http.multipart(form);
+        self
+    }
+
+    /// Sends bytes.
+    pub fn bytes(mut self, mime: &str, body: Bytes) -> Self {
+        self.http = self.http.header(CONTENT_TYPE, mime).body(body);
+        self
+    }
+
+    /// Sends `length` bytes as they come, and waits as long as a slow line takes for them.
+    pub fn upload(
+        mut self,
+        mime: &str,
+        length: u64,
+        body: impl Stream<Item = Result<Bytes>> + Send + 'static,
+    ) -> Self {
+        self.http = self
+            .http
+            .header(CONTENT_TYPE, mime)
+            .header(reqwest::header::CONTENT_LENGTH, length)
+            .body(Body::wrap_stream(body))
+            .timeout(TIMEOUT + Duration::from_secs(length / SLOWEST_UPLOAD));
+        self
+    }
+
+    /// Authorizes with another bearer token than the grant's access token.
+    pub fn bearer(mut self, token: &str) -> Self {
+        self.authorization = Some(bearer(token));
+        self
+    }
+
+    /// Authorizes with the app's own credentials (RFC 7617).
+    pub fn basic(mut self, user: &str, password: &str) -> Self {
+        self.authorization = None;
+        self.http = self.http.basic_auth(user, Some(password));
+        self
+    }
+
+    /// Sends no authorization.
+    pub fn anonymous(mut self) -> Self {
+        self.authorization = None;
+        self
+    }
+
+    /// Sends it and reads the answer.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is no success, classified. A 2xx that does not parse leaves doubt: the platform did
+    /// something, and only a look-up can tell what.
+    pub async fn send<T: DeserializeOwned>(self) -> Result<T> {
+        self.reply().await?.read()
+    }
+
+    /// Sends it and reads nothing of a success.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is no success, classified.
+    pub async fn done(self) -> Result<()> {
+        self.reply().await.map(drop)
+    }
+
+    /// Sends it and gives the whole reply of a success.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is no success, classified.
+    pub async fn reply(self) -> Result<Reply> {
+        let platform = self.platform;
+        let reply = self.any().await?;
+        if let Some(failure) = platform.classify(&reply) {
+            return Err(failure);
+        }
+        if reply.status.is_success() { Ok(reply) } else { Err(classify::by_status(&reply)) }
+    }
+
+    /// Sends it and gives the reply whatever its status: for the one call whose refusals mean
+    /// something to the adapter.
+    ///
+    /// # Errors
+    ///
+    /// Only when no reply came.
+    pub async fn any(self) -> Result<Reply> {
+        let http = match &self.authorization {
+            Some(value) => self.http.header(reqwest::header::AUTHORIZATION, value),
+            None => self.http,
+        };
+        let answer = http.send().await.map_err(lost)?;
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        let text = answer.text().await.map_err(lost)?;
+        let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+        Ok(Reply { status, headers, body, text, at: (self.now)() })
+    }
+}
+
+/// What a platform answered.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body as JSON, `null` where it is none.
+    pub body: Value,
+    /// The body as it came.
+    pub text: String,
+    /// When it came.
+    pub at: DateTime<Utc>,
+}
+
+impl Reply {
+    /// The body as `T`; an empty body reads as `null`.
+    ///
+    /// # Errors
+    ///
+    /// With doubt, when it is something else.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        serde_json::from_value(self.body.clone()).map_err(|error| {
+            let status = self.status.as_u16();
+            Failure::upstream(502, format!("answered {status} with a body that can't be read: {error}"))
+        })
+    }
+
+    /// A header as text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+fn bearer(token: &str) -> String {
+    format!("Bearer {token}")
+}
+
+/// A request that got no reply. A connection that was never made carried nothing; whatever else
+/// broke may have broken after the platform had read the request.
+fn lost(error: reqwest::Error) -> Failure {
+    let sent = !(error.is_connect() || error.is_builder());
+    // The address may carry a token in its query, so it stays out of the message.
+    let error = error.without_url();
+    let mut message = error.to_string();
+    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(&error);
+    while let Some(inner) = cause {
+        message = format!("{message}: {inner}");
+        cause = inner.source();
+    }
+    Failure::network(message, sent)
+}

@@ -1,0 +1,72 @@
+//! The outbox: what the database owes Temporal.
+//!
+//! A transaction pushes an errand beside the rows that make it necessary; a relay claims it, carries
+//! it to Temporal and deletes it. A relay that dies holds its errands only until their lease ends,
+//! and carrying one twice does nothing: workflows have fixed ids.
+
+use domain::errand::Errand;
+use sqlx::{PgConnection, PgPool, types::Json};
+use std::time::Duration;
+
+/// The channel that is notified of new errands.
+pub const CHANNEL: &str = "outbox";
+
+/// An errand that a relay has taken on.
+#[derive(Debug)]
+pub struct Claimed {
+    /// The row.
+    pub id: i64,
+    /// What to do.
+    pub errand: Errand,
+    /// How often it was tried, this time included.
+    pub attempts: i32,
+}
+
+/// Leaves an errand with the current transaction.
+pub async fn push(tx: &mut PgConnection, errand: &Errand) -> sqlx::Result<()> {
+    sqlx::query!("insert into outbox (errand) values ($1)", Json(errand) as _).execute(tx).await?;
+    Ok(())
+}
+
+/// Takes on up to `limit` errands for the time of `lease`.
+pub async fn claim(db: &PgPool, limit: i64, lease: Duration) -> sqlx::Result<Vec<Claimed>> {
+    let rows = sqlx::query!(
+        r#"update outbox set available_at = now() + make_interval(secs => $2), attempts = attempts + 1
+           where id in (select id from outbox where available_at <= now()
+                        order by available_at, id limit $1 for update skip locked)
+           returning id, errand as "errand: Json<Errand>", attempts"#,
+        limit,
+        lease.as_secs_f64()
+    )
+    .fetch_all(db)
+    .await?;
+    let mut claimed: Vec<_> = rows
+        .into_iter()
+        .map(|row| Claimed { id: row.id, errand: row.errand.0, attempts: row.attempts })
+        .collect();
+    claimed.sort_by_key(|errand| errand.id);
+    Ok(claimed)
+}
+
+/// Strikes errands that were carried out.
+pub async fn done(db: &PgPool, ids: &[i64]) -> sqlx::Result<()> {
+    sqlx::query!("delete from outbox where id = any($1)", ids).execute(db).await?;
+    Ok(())
+}
+
+/// Gives an errand back, to be claimed again after a pause.
+pub async fn postpone(db: &PgPool, id: i64, pause: Duration) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update outbox set available_at = now() + make_interval(secs => $2) where id = $1",
+        id,
+        pause.as_secs_f64()
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// How many errands wait.
+pub async fn len(db: &PgPool) -> sqlx::Result<i64> {
+    sqlx::query_scalar!(r#"select count(*) as "count!" from outbox"#).fetch_one(db).await
+}
