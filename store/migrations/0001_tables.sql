@@ -42,6 +42,8 @@ create table accounts (
   grant_sealed bytea,
   -- Raised by each refresh: whoever refreshes says which grant the platform refused.
   grant_version bigint not null default 0,
+  -- Held by the one process that is refreshing the grant: a rotating refresh token dies when used twice.
+  refresh_leased_until timestamptz,
   token_expires_at timestamptz,
   last_synced_at timestamptz,
   last_error_code text,

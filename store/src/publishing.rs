@@ -1,1 +1,865 @@
-//! Placeholder.
+//! The facts of publishing, in the order in which they become true.
+//!
+//! `begin` takes a target up, `intend` marks the dangerous moment before the call that publishes,
+//! `capture` keeps the platform's id the moment it is known, `settle` ends the target and tells the
+//! world, in one transaction. Each attempt holds the fence it was given by `begin`; one that lost its
+//! turn finds another number in the row and can neither intend nor fail any more. Capturing needs no
+//! fence: what is live is live.
+
+use crate::events::{self, NewEvent};
+use chrono::{DateTime, Utc};
+use domain::{
+    AccountId, ContainerId, ErrorCode, ErrorSource, Failure, Owner, PostId, PostStatus, TargetId,
+    TargetStatus,
+    event::{self, EventName, Outcome, Subject},
+    post::roll_up,
+};
+use serde_json::{Value, json};
+use sqlx::{PgConnection, PgPool};
+use std::time::Duration;
+
+/// Which target, of which version of its post.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Whose it is.
+    pub owner: Owner,
+    /// The post.
+    pub post: PostId,
+    /// The target.
+    pub target: TargetId,
+    /// The version of the post's row that the work was started for.
+    pub version: i32,
+}
+
+/// What taking a target up came to.
+#[derive(Debug)]
+pub enum Begun {
+    /// An attempt, with all it needs.
+    Attempt(Box<Attempt>),
+    /// The post was edited first; other work is on its way.
+    Stale,
+    /// There is nothing left to do.
+    Ended(TargetStatus),
+}
+
+/// A target that has been taken up.
+#[derive(Debug)]
+pub struct Attempt {
+    /// Which target.
+    pub key: Key,
+    /// What this attempt must find in the row to go on.
+    pub fence: i32,
+    /// The state the target was found in.
+    pub status: TargetStatus,
+    /// Publish attempts begun, this one included.
+    pub attempts: u32,
+    /// Of these, how many the platform refused for the token.
+    pub token_attempts: u32,
+    /// Since when the platform has been processing.
+    pub processing_since: Option<DateTime<Utc>>,
+    /// When the post was created.
+    pub created_at: DateTime<Utc>,
+    /// The platform's own `config` block.
+    pub settings: Value,
+    /// The account.
+    pub account: Account,
+    /// The containers, in order, each with what became of it here.
+    pub entries: Vec<Entry>,
+}
+
+/// The account of a target.
+#[derive(Debug)]
+pub struct Account {
+    /// The account.
+    pub id: AccountId,
+    /// Its platform.
+    pub platform: String,
+    /// The platform's own id of it.
+    pub network_unique_id: String,
+    /// Its handle.
+    pub username: String,
+    /// What it is, for example `profile`.
+    pub account_type: String,
+    /// Its grant, sealed; `None` when it has none.
+    pub grant_sealed: Option<Vec<u8>>,
+    /// Which grant that is.
+    pub grant_version: i64,
+}
+
+/// One container of a target's post, and what became of it there.
+#[derive(Debug)]
+pub struct Entry {
+    /// The container.
+    pub container: ContainerId,
+    /// Which one, from 0.
+    pub position: u16,
+    /// Its text.
+    pub content: String,
+    /// Its media references: `[{ "id", "alt_text" }]`.
+    pub media: Value,
+    /// How far preparing has come.
+    pub checkpoint: Value,
+    /// The intent: when the call that publishes was begun.
+    pub commit_begun_at: Option<DateTime<Utc>>,
+    /// When it came back without an outcome.
+    pub commit_ended_at: Option<DateTime<Utc>>,
+    /// The code that raised the doubt.
+    pub doubt_code: Option<ErrorCode>,
+    /// The platform accepted it and gives the id later.
+    pub accepted: bool,
+    /// The platform's id, once live.
+    pub platform_id: Option<String>,
+}
+
+/// Takes a target up.
+///
+/// The post's row is locked: an edit, a deletion and the first attempt contend for it, and whoever
+/// comes first wins. Going on after the platform was processing costs no attempt.
+pub async fn begin(db: &PgPool, key: Key, now: DateTime<Utc>) -> sqlx::Result<Begun> {
+    let mut tx = db.begin().await?;
+    let row = sqlx::query!(
+        r#"select p.status as post_status, p.version, p.created_at, p.default_config -> t.platform as settings,
+             t.status, t.processing_since, t.attempts, t.token_attempts,
+             a.id as account_id, a.platform, a.network_unique_id, a.username, a.account_type,
+             a.grant_sealed, a.grant_version, a.status as account_status
+           from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
+           where p.id = $1 and t.id = $2 and p.org_id = $3 and p.mode = $4
+           for no key update of p, t"#,
+        key.post.0,
+        key.target.0,
+        key.owner.org.0,
+        key.owner.mode.as_str()
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    // An edit that dropped the account took the target's row along.
+    let Some(row) = row else { return Ok(Begun::Stale) };
+    let status: TargetStatus = word(&row.status)?;
+    let post_status: PostStatus = word(&row.post_status)?;
+    if matches!(status, TargetStatus::Dead | TargetStatus::Canceled) {
+        return Ok(Begun::Ended(status));
+    }
+    if post_status.is_editable() && row.version != key.version {
+        return Ok(Begun::Stale);
+    }
+    let entries = sqlx::query!(
+        r#"select c.id, c.position, c.content, c.media, p.checkpoint as "checkpoint?",
+             p.commit_begun_at as "commit_begun_at?", p.commit_ended_at as "commit_ended_at?",
+             p.doubt_code as "doubt_code?", p.accepted as "accepted?", p.platform_id as "platform_id?"
+           from containers c left join publications p on p.target_id = $2 and p.position = c.position
+           where c.post_id = $1 order by c.position"#,
+        key.post.0,
+        key.target.0
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    let entries: Vec<_> = entries
+        .into_iter()
+        .map(|row| {
+            Ok(Entry {
+                container: row.id.into(),
+                position: u16::try_from(row.position).map_err(decode)?,
+                content: row.content,
+                media: row.media,
+                checkpoint: row.checkpoint.unwrap_or(Value::Null),
+                commit_begun_at: row.commit_begun_at,
+                commit_ended_at: row.commit_ended_at,
+                doubt_code: row.doubt_code.as_deref().map(word).transpose()?,
+                accepted: row.accepted.unwrap_or(false),
+                platform_id: row.platform_id,
+            })
+        })
+        .collect::<sqlx::Result<_>>()?;
+    if status == TargetStatus::Published && entries.iter().all(|entry| entry.platform_id.is_some()) {
+        return Ok(Begun::Ended(status));
+    }
+    let begins = post_status.is_editable();
+    let resumes = row.processing_since.is_some();
+    let taken = sqlx::query!(
+        r#"with post as (
+             update posts set status = 'publishing', updated_at = $2 where id = $3 and $4),
+           entry as (
+             insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
+             select $5, $6, $3, $1, $2, 'attempt', 'Attempt ' || $7::int || ' begins' where not $8)
+           update targets
+           set status = case status when 'pending' then 'queued' else status end,
+               attempts = $7, fence = fence + 1, next_attempt_at = null, updated_at = $2
+           where id = $1
+           returning fence"#,
+        key.target.0,
+        now,
+        key.post.0,
+        begins,
+        key.owner.org.0,
+        key.owner.mode.as_str(),
+        row.attempts + i32::from(!resumes),
+        resumes
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    tx.commit().await?;
+    Ok(Begun::Attempt(Box::new(Attempt {
+        key,
+        fence: taken.fence,
+        status,
+        attempts: count(row.attempts + i32::from(!resumes)),
+        token_attempts: count(row.token_attempts),
+        processing_since: row.processing_since,
+        created_at: row.created_at,
+        settings: row.settings.filter(|settings| !settings.is_null()).unwrap_or_else(|| json!({})),
+        account: Account {
+            id: row.account_id.into(),
+            platform: row.platform,
+            network_unique_id: row.network_unique_id,
+            username: row.username,
+            account_type: row.account_type,
+            grant_sealed: row.grant_sealed.filter(|_| row.account_status != "disconnected"),
+            grant_version: row.grant_version,
+        },
+        entries,
+    })))
+}
+
+/// Keeps how far preparing has come. False when the attempt has lost its turn.
+pub async fn checkpoint(
+    db: &PgPool,
+    target: TargetId,
+    position: u16,
+    fence: i32,
+    checkpoint: &Value,
+) -> sqlx::Result<bool> {
+    let kept = sqlx::query!(
+        "insert into publications (target_id, position, org_id, mode, checkpoint)
+         select id, $2, org_id, mode, $4 from targets where id = $1 and fence = $3
+         on conflict (target_id, position) do update set checkpoint = excluded.checkpoint",
+        target.0,
+        small(position),
+        fence,
+        checkpoint
+    )
+    .execute(db)
+    .await?;
+    Ok(kept.rows_affected() == 1)
+}
+
+/// Writes the intent: from here until the outcome is known the post may be live. False when the
+/// attempt has lost its turn, and must not publish.
+///
+/// The target's row is locked meanwhile, so that the next `begin` either fences this attempt off or
+/// sees its intent.
+pub async fn intend(
+    db: &PgPool,
+    target: TargetId,
+    position: u16,
+    fence: i32,
+    checkpoint: &Value,
+    now: DateTime<Utc>,
+) -> sqlx::Result<bool> {
+    let written = sqlx::query!(
+        "with target as (
+           select id, org_id, mode from targets where id = $1 and fence = $3 for no key update)
+         insert into publications (target_id, position, org_id, mode, checkpoint, commit_begun_at)
+         select id, $2, org_id, mode, $4, $5 from target
+         on conflict (target_id, position) do update
+         set checkpoint = excluded.checkpoint, commit_begun_at = excluded.commit_begun_at,
+             commit_ended_at = null, doubt_code = null, accepted = false
+         where publications.platform_id is null",
+        target.0,
+        small(position),
+        fence,
+        checkpoint,
+        now
+    )
+    .execute(db)
+    .await?;
+    Ok(written.rows_affected() == 1)
+}
+
+/// The call that publishes came back and published nothing: the intent is void.
+pub async fn withdraw(db: &PgPool, target: TargetId, position: u16, fence: i32) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update publications p
+         set commit_begun_at = null, commit_ended_at = null, doubt_code = null, accepted = false
+         from targets t
+         where p.target_id = $1 and p.position = $2 and t.id = $1 and t.fence = $3 and p.platform_id is null",
+        target.0,
+        small(position),
+        fence
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// The call that publishes came back without an outcome.
+pub async fn doubt(
+    db: &PgPool,
+    target: TargetId,
+    position: u16,
+    fence: i32,
+    code: ErrorCode,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update publications p set commit_ended_at = $4, doubt_code = $5
+         from targets t
+         where p.target_id = $1 and p.position = $2 and t.id = $1 and t.fence = $3",
+        target.0,
+        small(position),
+        fence,
+        now,
+        code.to_string()
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// The platform accepted it and gives the id later.
+pub async fn accept(
+    db: &PgPool,
+    target: TargetId,
+    position: u16,
+    checkpoint: &Value,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update publications set accepted = true, checkpoint = $3, commit_ended_at = $4
+         where target_id = $1 and position = $2",
+        target.0,
+        small(position),
+        checkpoint,
+        now
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Keeps the platform's id of what is live now; the first one kept stays. Gives the kept one.
+pub async fn capture(
+    db: &PgPool,
+    target: TargetId,
+    position: u16,
+    platform_id: &str,
+    now: DateTime<Utc>,
+) -> sqlx::Result<String> {
+    let kept = sqlx::query_scalar!(
+        r#"with captured as (
+             update publications
+             set platform_id = coalesce(platform_id, $3), published_at = coalesce(published_at, $4),
+                 commit_ended_at = coalesce(commit_ended_at, $4)
+             where target_id = $1 and position = $2
+             returning platform_id),
+           main as (
+             update targets set platform_post_id = coalesce(platform_post_id, $3), processing_since = null
+             where id = $1 and $2::smallint = 0)
+           select platform_id as "platform_id!" from captured"#,
+        target.0,
+        small(position),
+        platform_id,
+        now
+    )
+    .fetch_one(db)
+    .await?;
+    Ok(kept)
+}
+
+/// Notes that the platform is busy, or no longer.
+pub async fn processing(
+    db: &PgPool,
+    target: TargetId,
+    fence: i32,
+    since: Option<DateTime<Utc>>,
+    next_look: Option<DateTime<Utc>>,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update targets set processing_since = $3, next_attempt_at = $4 where id = $1 and fence = $2",
+        target.0,
+        fence,
+        since,
+        next_look
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// The attempt failed and is going to be repeated at `next`.
+///
+/// A target whose main container is live stays published: only what follows it is missing.
+pub async fn fail(
+    db: &PgPool,
+    attempt: &Attempt,
+    failure: &Failure,
+    next: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let refused = failure.code == ErrorCode::TokenExpired;
+    sqlx::query!(
+        "with failed as (
+           update targets
+           set status = case status when 'published' then status else 'failed' end,
+               error_code = $3, error_message = $4, error_source = $5, next_attempt_at = $6,
+               token_attempts = token_attempts + $7, updated_at = $8
+           where id = $1 and fence = $2 and status not in ('dead', 'canceled')
+           returning id, post_id, org_id, mode)
+         insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
+         select org_id, mode, post_id, id, $8, 'failure', $3 || ': ' || $4, $9 from failed",
+        attempt.key.target.0,
+        attempt.fence,
+        failure.code.to_string(),
+        failure.message,
+        failure.code.source().as_str(),
+        next,
+        i32::from(refused),
+        now,
+        json!({ "error_code": failure.code.to_string(), "next_attempt_at": event::timestamp(next) })
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// A refusal of the token that was no fault of the grant is given back to the budget.
+pub async fn forgive(db: &PgPool, target: TargetId) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update targets set token_attempts = greatest(token_attempts - 1, 0) where id = $1",
+        target.0
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// What settling needs to know of a target that nobody holds.
+#[derive(Debug)]
+pub struct Standing {
+    /// Its state.
+    pub status: TargetStatus,
+    /// Attempts begun.
+    pub attempts: u32,
+    /// Of these, refused for the token.
+    pub token_attempts: u32,
+    /// The last failure's code.
+    pub error_code: Option<ErrorCode>,
+    /// The last failure's words.
+    pub error_message: Option<String>,
+    /// Whether a call that publishes may have gone through unheard.
+    pub in_doubt: bool,
+}
+
+/// How a target stands.
+pub async fn standing(db: &PgPool, key: Key) -> sqlx::Result<Option<Standing>> {
+    let row = sqlx::query!(
+        r#"select t.status, t.attempts, t.token_attempts, t.error_code, t.error_message,
+             exists (select from publications p where p.target_id = t.id and p.commit_begun_at is not null
+                     and p.platform_id is null) as "in_doubt!"
+           from targets t where t.id = $1 and t.org_id = $2 and t.mode = $3"#,
+        key.target.0,
+        key.owner.org.0,
+        key.owner.mode.as_str()
+    )
+    .fetch_optional(db)
+    .await?;
+    row.map(|row| {
+        Ok(Standing {
+            status: word(&row.status)?,
+            attempts: count(row.attempts),
+            token_attempts: count(row.token_attempts),
+            error_code: row.error_code.as_deref().map(word).transpose()?,
+            error_message: row.error_message,
+            in_doubt: row.in_doubt,
+        })
+    })
+    .transpose()
+}
+
+/// How a target ends.
+#[derive(Debug)]
+pub enum End {
+    /// Live.
+    Live {
+        /// The platform's id of its main container.
+        id: String,
+        /// Its public address.
+        url: String,
+    },
+    /// Failed for good.
+    Dead {
+        /// Why.
+        failure: Failure,
+        /// Who can do something about it.
+        source: ErrorSource,
+    },
+}
+
+/// Ends a target: its state, the post's, the events, their deliveries, in one transaction.
+///
+/// A target that is terminal already stays as it is; one that is live can only lose what followed
+/// its main container. Gives the state the target ended in.
+pub async fn settle(db: &PgPool, key: Key, end: &End, now: DateTime<Utc>) -> sqlx::Result<TargetStatus> {
+    let mut tx = db.begin().await?;
+    let rows = sqlx::query!(
+        r#"select p.status as post_status, p.published_at as post_published_at, t.id, t.status, t.platform_post_id,
+             t.error_message, t.account_id, t.platform, a.username
+           from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
+           where p.id = $1 and p.org_id = $2 and p.mode = $3 order by t.id
+           for no key update of p"#,
+        key.post.0,
+        key.owner.org.0,
+        key.owner.mode.as_str()
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    let Some(own) = rows.iter().position(|row| row.id == key.target.0) else {
+        return Ok(TargetStatus::Canceled);
+    };
+    let found: TargetStatus = word(&rows[own].status)?;
+    let ended = match (found, end) {
+        (TargetStatus::Dead | TargetStatus::Canceled, End::Dead { .. }) => return Ok(found),
+        (TargetStatus::Published, End::Dead { failure, source }) => {
+            lose(&mut tx, key, failure, *source, now).await?;
+            tx.commit().await?;
+            return Ok(found);
+        }
+        (_, End::Live { .. }) => TargetStatus::Published,
+        (_, End::Dead { .. }) => TargetStatus::Dead,
+    };
+    let (id, url, failure, source) = match end {
+        End::Live { id, url } => (Some(id), Some(url), None, None),
+        End::Dead { failure, source } => (None, None, Some(failure), Some(source)),
+    };
+    let mut statuses =
+        rows.iter().map(|row| word(&row.status)).collect::<sqlx::Result<Vec<TargetStatus>>>()?;
+    statuses[own] = ended;
+    let post_status = roll_up(&statuses);
+    let first = ended == TargetStatus::Published && rows[own].post_published_at.is_none();
+    let message = match end {
+        End::Live { url, .. } => format!("Published on {}: {url}", rows[own].platform),
+        End::Dead { failure, .. } => format!("Given up: {failure}"),
+    };
+    sqlx::query!(
+        "with target as (
+           update targets
+           set status = $2, platform_post_id = coalesce(platform_post_id, $3), platform_post_url = $4,
+               published_at = case when $2 = 'published' then coalesce(published_at, $5) end,
+               error_code = $6, error_message = $7, error_source = $8, next_attempt_at = null,
+               processing_since = null, updated_at = $5
+           where id = $1),
+         post as (
+           update posts
+           set status = coalesce($9, status), published_at = case when $10 then $5 else published_at end,
+               updated_at = $5
+           where id = $11 and ($9::text is not null or $10))
+         insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
+         values ($12, $13, $11, $1, $5, $2, $14, '{}')",
+        key.target.0,
+        ended.as_str(),
+        id,
+        url,
+        now,
+        failure.map(|failure| failure.code.to_string()),
+        failure.map(|failure| failure.message.as_str()),
+        source.map(|source| source.as_str()),
+        post_status.map(PostStatus::as_str),
+        first,
+        key.post.0,
+        key.owner.org.0,
+        key.owner.mode.as_str(),
+        message
+    )
+    .execute(&mut *tx)
+    .await?;
+    let subscribers = events::subscribers(&mut tx, key.owner).await?;
+    if !subscribers.is_empty() {
+        let accounts: Vec<_> = rows
+            .iter()
+            .zip(&statuses)
+            .enumerate()
+            .map(|(index, (row, status))| {
+                let subject = Subject {
+                    account: row.account_id.into(),
+                    network: row.platform.clone(),
+                    username: row.username.clone(),
+                };
+                let outcome = match (index == own, end, status) {
+                    (true, End::Live { id, .. }, _) => Outcome::Live(id.clone()),
+                    (true, End::Dead { failure, .. }, _) => Outcome::Failed(failure.message.clone()),
+                    (_, _, TargetStatus::Published) => {
+                        Outcome::Live(row.platform_post_id.clone().unwrap_or_default())
+                    }
+                    (_, _, TargetStatus::Dead | TargetStatus::Canceled) => {
+                        Outcome::Failed(row.error_message.clone().unwrap_or_else(|| status.to_string()))
+                    }
+                    _ => Outcome::Open,
+                };
+                (subject, outcome)
+            })
+            .collect();
+        let subject = &accounts[own].0;
+        let mut new = Vec::new();
+        // A target that settles once more, after its main container had been found live, tells
+        // nothing that was not told.
+        if found != ended {
+            new.push(match end {
+                End::Live { id, url } => (
+                    EventName::TargetPublished,
+                    event::target_published(key.post, key.target, key.owner.org, subject, id, url),
+                ),
+                End::Dead { failure, .. } => {
+                    let code = failure.code.to_string();
+                    let data = event::target_failed(
+                        key.post,
+                        key.target,
+                        key.owner.org,
+                        subject,
+                        &code,
+                        &failure.message,
+                    );
+                    (EventName::TargetFailed, data)
+                }
+            });
+        }
+        if first {
+            new.push((EventName::PostPublished, event::post(key.post, key.owner.org, &accounts)));
+        }
+        if post_status == Some(PostStatus::Failed) {
+            new.push((EventName::PostError, event::post(key.post, key.owner.org, &accounts)));
+        }
+        for (name, data) in new {
+            let target =
+                matches!(name, EventName::TargetPublished | EventName::TargetFailed).then_some(key.target);
+            let event = NewEvent { name, post: Some(key.post), target, account: None, data };
+            events::append(&mut tx, key.owner, now, &event, &subscribers).await?;
+        }
+    }
+    tx.commit().await?;
+    Ok(ended)
+}
+
+/// Notes that what should have followed a live main container is lost for good.
+async fn lose(
+    tx: &mut PgConnection,
+    key: Key,
+    failure: &Failure,
+    source: ErrorSource,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "with target as (
+           update targets set error_code = $2, error_message = $3, error_source = $4, next_attempt_at = null,
+             processing_since = null, updated_at = $5
+           where id = $1)
+         insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
+         values ($6, $7, $8, $1, $5, 'incomplete', $9)",
+        key.target.0,
+        failure.code.to_string(),
+        failure.message,
+        source.as_str(),
+        now,
+        key.owner.org.0,
+        key.owner.mode.as_str(),
+        key.post.0,
+        format!("What should have followed is given up: {failure}")
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// All that should have followed a live main container is live too.
+pub async fn complete(db: &PgPool, key: Key, now: DateTime<Utc>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "with target as (
+           update targets set error_code = null, error_message = null, error_source = null,
+             next_attempt_at = null, processing_since = null, updated_at = $2
+           where id = $1 returning id)
+         insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
+         select $3, $4, $5, id, $2, 'complete', 'The whole thread is live' from target",
+        key.target.0,
+        now,
+        key.owner.org.0,
+        key.owner.mode.as_str(),
+        key.post.0
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Adds a line to a target's timeline.
+pub async fn note(db: &PgPool, key: Key, kind: &str, message: &str, now: DateTime<Utc>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
+         values ($1, $2, $3, $4, $5, $6, $7)",
+        key.owner.org.0,
+        key.owner.mode.as_str(),
+        key.post.0,
+        key.target.0,
+        now,
+        kind,
+        message
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Marks targets whose workflow has been started.
+pub async fn queue(db: &PgPool, posts: &[PostId]) -> sqlx::Result<()> {
+    let posts: Vec<_> = posts.iter().map(|post| post.0).collect();
+    sqlx::query!(
+        "update targets set status = 'queued' where post_id = any($1) and status = 'pending'",
+        &posts
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// A grant to be refreshed, and who is to do it.
+#[derive(Debug)]
+pub enum Lease {
+    /// We are: nobody else will, for the time of the lease.
+    Ours(Box<Account>),
+    /// Somebody refreshed it meanwhile.
+    Fresh,
+    /// Somebody is at it.
+    Taken,
+    /// The account has no grant.
+    Gone,
+}
+
+/// Asks for the right to refresh a grant that the platform refused.
+pub async fn lease(
+    db: &PgPool,
+    owner: Owner,
+    account: AccountId,
+    refused: i64,
+    length: Duration,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Lease> {
+    let row = sqlx::query!(
+        r#"with leased as (
+             update accounts set refresh_leased_until = $5
+             where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and grant_sealed is not null
+               and (refresh_leased_until is null or refresh_leased_until <= $6)
+             returning id)
+           select a.platform, a.network_unique_id, a.username, a.account_type, a.grant_sealed, a.grant_version,
+             exists (select from leased) as "ours!"
+           from accounts a where a.id = $1 and a.org_id = $2 and a.mode = $3"#,
+        account.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        refused,
+        now + length,
+        now
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(match row {
+        None => Lease::Gone,
+        Some(row) if row.grant_sealed.is_none() => Lease::Gone,
+        Some(row) if row.ours => Lease::Ours(Box::new(Account {
+            id: account,
+            platform: row.platform,
+            network_unique_id: row.network_unique_id,
+            username: row.username,
+            account_type: row.account_type,
+            grant_sealed: row.grant_sealed,
+            grant_version: row.grant_version,
+        })),
+        Some(row) if row.grant_version > refused => Lease::Fresh,
+        Some(_) => Lease::Taken,
+    })
+}
+
+/// Keeps a fresh grant and gives the lease back. False when somebody else kept one first.
+pub async fn renew(
+    db: &PgPool,
+    owner: Owner,
+    account: AccountId,
+    refused: i64,
+    sealed: &[u8],
+    expires_at: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<bool> {
+    let kept = sqlx::query!(
+        "update accounts
+         set grant_sealed = $5, grant_version = grant_version + 1, token_expires_at = $6, status = 'active',
+             last_error_code = null, last_synced_at = $7, refresh_leased_until = null, updated_at = $7
+         where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and status <> 'disconnected'",
+        account.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        refused,
+        sealed,
+        expires_at,
+        now
+    )
+    .execute(db)
+    .await?;
+    Ok(kept.rows_affected() == 1)
+}
+
+/// Gives the lease back without a fresh grant.
+pub async fn release(db: &PgPool, account: AccountId) -> sqlx::Result<()> {
+    sqlx::query!("update accounts set refresh_leased_until = null where id = $1", account.0)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// The account's grant is lost: its state changes and its owner is told, once per transition.
+pub async fn lose_grant(
+    db: &PgPool,
+    owner: Owner,
+    account: AccountId,
+    revoked: bool,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let (status, name) = if revoked {
+        ("reauth_required", EventName::AccountReauthRequired)
+    } else {
+        ("token_expired", EventName::AccountTokenExpired)
+    };
+    let mut tx = db.begin().await?;
+    let changed = sqlx::query!(
+        "update accounts set status = $4, last_error_code = 'token_expired', updated_at = $5, refresh_leased_until = null
+         where id = $1 and org_id = $2 and mode = $3 and status = 'active'
+         returning platform, username, tenant_id",
+        account.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        status,
+        now
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    if let Some(row) = changed {
+        let subject = Subject { account, network: row.platform, username: row.username };
+        let data = event::account(owner.org, &subject, row.tenant_id.as_deref(), Some(reason));
+        let event = NewEvent { name, post: None, target: None, account: Some(account), data };
+        let subscribers = events::subscribers(&mut tx, owner).await?;
+        events::append(&mut tx, owner, now, &event, &subscribers).await?;
+    }
+    tx.commit().await
+}
+
+fn word<T: std::str::FromStr<Err = domain::word::Unknown>>(text: &str) -> sqlx::Result<T> {
+    text.parse().map_err(decode)
+}
+
+fn decode(error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
+    sqlx::Error::Decode(Box::new(error))
+}
+
+fn small(position: u16) -> i16 {
+    i16::try_from(position).expect("a post has at most ten containers")
+}
+
+fn count(n: i32) -> u32 {
+    u32::try_from(n).unwrap_or_default()
+}

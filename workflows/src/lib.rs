@@ -1,1 +1,16 @@
-//! Placeholder
+//! Deterministic orchestration: what happens next, and nothing of how.
+//!
+//! A workflow is replayed from its history after a crash, so it sees only its context, the domain and
+//! the declarations in [`activities`]. Facts are in Postgres; here is progress. Inputs and results
+//! are ids and small values, since histories are read by operators: no content, no token.
+
+pub mod activities;
+pub mod attributes;
+pub mod deliver_event;
+pub mod publish_post;
+pub mod publish_target;
+pub mod queue;
+
+pub use deliver_event::DeliverEvent;
+pub use publish_post::PublishPost;
+pub use publish_target::PublishTarget;

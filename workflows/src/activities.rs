@@ -1,0 +1,192 @@
+//! What workflows may ask for: the declarations of the activities, without their bodies.
+//!
+//! The bodies are in crate `activities`; the compiler checks each against its declaration here.
+
+#![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
+
+use domain::{AccountId, DeliveryId, ErrorCode, Owner, PostId, TargetId, TargetStatus};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use temporalio_common::ActivityError;
+use temporalio_macros::activity_definitions;
+
+/// A target to be worked on, as one version of its post's row said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// The target.
+    pub target: TargetId,
+    /// Its post.
+    pub post: PostId,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Its account.
+    pub account: AccountId,
+    /// The account's platform.
+    pub platform: String,
+    /// The version of the post's row that the work was started for.
+    pub version: i32,
+}
+
+/// How a publish attempt ended that is not to be repeated as it was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Published {
+    /// The target is terminal.
+    Ended {
+        /// How.
+        status: TargetStatus,
+    },
+    /// The post was edited before its first attempt: other work is on its way.
+    Stale,
+    /// The platform is busy with it.
+    Processing {
+        /// What is left of its window.
+        window: Duration,
+        /// How long it wants to be left alone.
+        pause: Duration,
+    },
+    /// The platform refused the token.
+    TokenRefused {
+        /// Which grant it was.
+        grant_version: i64,
+    },
+}
+
+/// What a look at a busy platform found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Polled {
+    /// It is done; publishing can go on.
+    Ready,
+    /// The target is terminal.
+    Ended {
+        /// How.
+        status: TargetStatus,
+    },
+    /// The platform refused the token.
+    TokenRefused {
+        /// Which grant it was.
+        grant_version: i64,
+    },
+}
+
+/// A grant that a platform refused.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The work that met the refusal.
+    pub task: Task,
+    /// Which grant it was: a later one need not be refreshed again.
+    pub grant_version: i64,
+}
+
+/// Why a target has to be settled from outside an attempt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum Why {
+    /// The platform was still processing when its window closed.
+    WindowClosed,
+    /// The attempts ended without an answer: their worker died, or Fanfare failed.
+    Unanswered {
+        /// What Temporal knows of it.
+        message: String,
+    },
+    /// The grant can't be refreshed.
+    GrantLost {
+        /// The platform's words.
+        message: String,
+    },
+    /// The platform could not be asked for a fresh token.
+    RefreshFailed {
+        /// What was in the way.
+        message: String,
+        /// Its code.
+        code: ErrorCode,
+    },
+    /// An operator ended the workflow.
+    Stopped,
+}
+
+/// A target to be settled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settlement {
+    /// The target.
+    pub task: Task,
+    /// Why.
+    pub why: Why,
+}
+
+/// What a settlement came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Settled {
+    /// The target is terminal.
+    Ended {
+        /// How.
+        status: TargetStatus,
+    },
+    /// There is budget left: try again after the pause.
+    Again {
+        /// How long to wait.
+        pause: Duration,
+    },
+}
+
+/// A refresh that cannot succeed ends with a failure of this type.
+pub const GRANT_LOST: &str = "grant_lost";
+
+/// The name of a target that publishes.
+pub struct Publishing;
+
+#[activity_definitions]
+impl Publishing {
+    /// One attempt to publish a target.
+    #[activity(name = "publish")]
+    pub fn publish(_task: Task) -> Result<Published, ActivityError> {
+        unimplemented!()
+    }
+
+    /// One look at a platform that is still processing.
+    #[activity(name = "poll")]
+    pub fn poll(_task: Task) -> Result<Polled, ActivityError> {
+        unimplemented!()
+    }
+
+    /// A fresh grant for the account, unless somebody got one meanwhile.
+    #[activity(name = "refresh_token")]
+    pub fn refresh_token(_refusal: Refusal) -> Result<(), ActivityError> {
+        unimplemented!()
+    }
+
+    /// Decides what becomes of a target whose attempts gave no answer.
+    #[activity(name = "settle")]
+    pub fn settle(_settlement: Settlement) -> Result<Settled, ActivityError> {
+        unimplemented!()
+    }
+}
+
+/// A delivery to be attempted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Parcel {
+    /// The delivery.
+    pub delivery: DeliveryId,
+    /// Whose it is.
+    pub owner: Owner,
+}
+
+/// Webhook deliveries.
+pub struct Webhooks;
+
+#[activity_definitions]
+impl Webhooks {
+    /// One attempt to deliver an event to one endpoint.
+    #[activity(name = "deliver")]
+    pub fn deliver(_parcel: Parcel) -> Result<(), ActivityError> {
+        unimplemented!()
+    }
+}
+
+/// The declarations, as `#[activity(definition = …)]` names them.
+pub mod definition {
+    pub use super::publishing::{Poll, Publish, RefreshToken, Settle};
+    pub use super::webhooks::Deliver;
+}

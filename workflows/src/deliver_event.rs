@@ -1,0 +1,97 @@
+//! An event: one `deliver` activity per subscribed endpoint, side by side.
+//!
+//! A slow or dead endpoint holds up nothing but its own deliveries. The row counts the attempts and
+//! marks the last; the policy shows them in Temporal's UI.
+
+#![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
+
+use crate::{
+    activities::{Parcel, Webhooks},
+    attributes,
+};
+use domain::{EventId, Pace, errand::Dispatch, retry};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use temporalio_common::search_attributes::SearchAttributes;
+use temporalio_workflow::{
+    ActivityExecutionError, ActivityOptions, RetryPolicy, WorkflowContext, WorkflowContextView,
+    WorkflowResult, WorkflowTermination, join_all, workflow, workflow_methods,
+};
+
+/// What the workflow is started with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
+    /// The event.
+    pub dispatch: Dispatch,
+    /// How fast the waits run.
+    #[serde(default)]
+    pub pace: Pace,
+}
+
+/// The workflow's id: fixed, so that starting it twice does nothing.
+pub fn id(event: EventId) -> String {
+    format!("event-{event}")
+}
+
+/// The search attributes it is started with.
+pub fn search_attributes(dispatch: &Dispatch) -> SearchAttributes {
+    let mut all = vec![
+        attributes::ORG.value_set(dispatch.owner.org.to_string()),
+        attributes::EVENT.value_set(dispatch.name.clone()),
+    ];
+    all.extend(dispatch.post.map(|post| attributes::POST.value_set(post.to_string())));
+    SearchAttributes::new(all)
+}
+
+/// Delivers one event. See the [module](self).
+#[workflow]
+pub struct DeliverEvent {
+    order: Order,
+}
+
+#[workflow_methods]
+impl DeliverEvent {
+    #[init]
+    fn new(_ctx: &WorkflowContextView, order: Order) -> Self {
+        Self { order }
+    }
+
+    /// Runs until every endpoint has it or was given up.
+    #[run(name = "DeliverEvent")]
+    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
+        let Order { dispatch, pace } = ctx.state(|event| event.order.clone());
+        let ctx = &*ctx;
+        let delivered = join_all(dispatch.deliveries.iter().map(|delivery| {
+            let parcel = Parcel { delivery: *delivery, owner: dispatch.owner };
+            async move {
+                // The row says when it is over; a policy that ran out, for example because workers
+                // died, only means that nobody has written it there yet.
+                loop {
+                    match ctx.execute_activity(Webhooks::deliver, parcel.clone(), attempts(pace)).await {
+                        Ok(()) => return Ok(()),
+                        Err(ActivityExecutionError::Cancelled(_)) => {
+                            return Err(WorkflowTermination::cancelled());
+                        }
+                        Err(_) => continue,
+                    }
+                }
+            }
+        }))
+        .await;
+        delivered.into_iter().collect()
+    }
+}
+
+fn attempts(pace: Pace) -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(retry::DELIVERY_TIMEOUT + Duration::from_secs(15))
+        .retry_policy(
+            RetryPolicy::builder()
+                .initial_interval(pace.of(retry::DELIVERY_BASE))
+                .backoff_coefficient(2.0)
+                .maximum_interval(pace.of(retry::CAP))
+                .maximum_attempts(retry::DELIVERIES)
+                .build(),
+        )
+        .summary("Deliver to an endpoint")
+        .build()
+}

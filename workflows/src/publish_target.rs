@@ -1,0 +1,247 @@
+//! A target: one account of a post, from its first attempt to its end.
+//!
+//! On the happy path this is one activity. The retry policy *is* the contract's backoff, so that
+//! Temporal's UI shows attempt, last failure and next try of a stuck publish; the loop below only
+//! turns at the corners: a platform that is still processing, a refused token, a worker that died.
+
+#![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
+
+use crate::{
+    activities::{GRANT_LOST, Polled, Published, Publishing, Refusal, Settled, Settlement, Task, Why},
+    attributes,
+};
+use domain::{ErrorCode, Pace, TargetId, TargetStatus, retry};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use temporalio_common::error::IncomingError;
+use temporalio_workflow::{
+    ActivityCloseTimeouts, ActivityExecutionError, ActivityOptions, RetryPolicy, SyncWorkflowContext,
+    TimeoutType, WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult, workflow,
+    workflow_methods,
+};
+
+/// The longest an attempt may take: a large video over a slow line. A worker that dies is noticed
+/// much sooner, by [`HEARTBEAT`].
+const ATTEMPT: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// How long a worker may be silent before its attempt is given to another.
+pub const HEARTBEAT: Duration = Duration::from_secs(30);
+
+/// What the workflow is started with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
+    /// The target.
+    #[serde(flatten)]
+    pub task: Task,
+    /// How fast the waits run.
+    #[serde(default)]
+    pub pace: Pace,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// With the target in this state.
+    Status(TargetStatus),
+    /// Before it began: the post was edited.
+    Stale,
+}
+
+/// The workflow's id.
+pub fn id(target: TargetId) -> String {
+    format!("target-{target}")
+}
+
+/// Publishes one target. See the [module](self).
+#[workflow]
+pub struct PublishTarget {
+    order: Order,
+}
+
+#[workflow_methods]
+impl PublishTarget {
+    #[init]
+    fn new(_ctx: &WorkflowContextView, order: Order) -> Self {
+        Self { order }
+    }
+
+    /// Runs until the target is terminal.
+    #[run(name = "PublishTarget")]
+    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Ended> {
+        let Order { task, pace } = ctx.state(|target| target.order.clone());
+        loop {
+            let attempt =
+                ctx.execute_activity(Publishing::publish, task.clone(), attempts(&task, pace)).await;
+            let why = match attempt {
+                Ok(Published::Ended { status }) => return Ok(Self::end(ctx, status)),
+                Ok(Published::Stale) => return Ok(Ended::Stale),
+                Ok(Published::Processing { window, pause }) => {
+                    match Self::poll(ctx, &task, window, pause).await? {
+                        Ok(Polled::Ready) => continue,
+                        Ok(Polled::Ended { status }) => return Ok(Self::end(ctx, status)),
+                        Ok(Polled::TokenRefused { grant_version }) => {
+                            match Self::refresh(ctx, &task, grant_version, pace).await? {
+                                Ok(()) => continue,
+                                Err(why) => why,
+                            }
+                        }
+                        Err(why) => why,
+                    }
+                }
+                Ok(Published::TokenRefused { grant_version }) => {
+                    match Self::refresh(ctx, &task, grant_version, pace).await? {
+                        Ok(()) => continue,
+                        Err(why) => why,
+                    }
+                }
+                Err(error) => unanswered(&error),
+            };
+            match Self::settle(ctx, &task, why).await? {
+                Settled::Ended { status } => return Ok(Self::end(ctx, status)),
+                Settled::Again { pause } => {
+                    ctx.timer(pause).await;
+                }
+            }
+        }
+    }
+
+    /// An attempt failed and is going to be repeated; the operators' search should find it.
+    #[signal(name = "failing")]
+    pub fn failing(&mut self, ctx: &mut SyncWorkflowContext<Self>, code: ErrorCode) {
+        ctx.upsert_search_attributes([
+            attributes::STATUS.value_set(TargetStatus::Failed.to_string()),
+            attributes::ERROR.value_set(code.to_string()),
+        ]);
+    }
+
+    async fn poll(
+        ctx: &WorkflowContext<Self>,
+        task: &Task,
+        window: Duration,
+        pause: Duration,
+    ) -> WorkflowResult<Result<Polled, Why>> {
+        let options = polling(task, window, pause);
+        ctx.timer(pause.min(window)).await;
+        Ok(match ctx.execute_activity(Publishing::poll, task.clone(), options).await {
+            Ok(polled) => Ok(polled),
+            Err(error) if closed(&error) => Err(Why::WindowClosed),
+            Err(error) => Err(unanswered(&error)),
+        })
+    }
+
+    async fn refresh(
+        ctx: &WorkflowContext<Self>,
+        task: &Task,
+        grant_version: i64,
+        pace: Pace,
+    ) -> WorkflowResult<Result<(), Why>> {
+        let refusal = Refusal { task: task.clone(), grant_version };
+        let error = match ctx.execute_activity(Publishing::refresh_token, refusal, refreshing(pace)).await {
+            Ok(()) => return Ok(Ok(())),
+            Err(error) => error,
+        };
+        let message = words(&error);
+        Ok(Err(match typed(&error) {
+            Some(GRANT_LOST) => Why::GrantLost { message },
+            Some(code) => {
+                Why::RefreshFailed { code: code.parse().unwrap_or(ErrorCode::NetworkError), message }
+            }
+            None => unanswered(&error),
+        }))
+    }
+
+    /// Also when the workflow itself is being canceled: a row must not stay open for ever.
+    async fn settle(ctx: &WorkflowContext<Self>, task: &Task, why: Why) -> WorkflowResult<Settled> {
+        let mut options = settling(ctx.task_queue());
+        options.cancellation_token = Some(WorkflowCancellationToken::new());
+        let settlement = Settlement { task: task.clone(), why };
+        Ok(ctx.execute_activity(Publishing::settle, settlement, options).await?)
+    }
+
+    fn end(ctx: &WorkflowContext<Self>, status: TargetStatus) -> Ended {
+        ctx.upsert_search_attributes([attributes::STATUS.value_set(status.to_string())]);
+        Ended::Status(status)
+    }
+}
+
+/// The contract's backoff. Each retryable failure brings its own next delay (a platform's wait, else
+/// full jitter), which overrides the policy's; the policy speaks when a worker dies without a word.
+fn attempts(task: &Task, pace: Pace) -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(ATTEMPT)
+        .heartbeat_timeout(pace.of(HEARTBEAT).max(Duration::from_secs(2)))
+        .retry_policy(
+            RetryPolicy::builder()
+                .initial_interval(pace.of(retry::BASE))
+                .backoff_coefficient(2.0)
+                .maximum_interval(pace.of(retry::CAP))
+                .maximum_attempts(retry::ATTEMPTS)
+                .build(),
+        )
+        .summary(format!("Publish on {}", task.platform))
+        .build()
+}
+
+/// Looks at an even pace until the window closes.
+fn polling(task: &Task, window: Duration, pause: Duration) -> ActivityOptions {
+    let look = Duration::from_secs(120);
+    ActivityOptions::with_close_timeouts(ActivityCloseTimeouts::ScheduleAndStartToClose {
+        schedule_to_close: window,
+        start_to_close: look.min(window),
+    })
+    .retry_policy(
+        RetryPolicy::builder().initial_interval(pause).backoff_coefficient(1.0).maximum_attempts(0).build(),
+    )
+    .summary(format!("Wait for {}", task.platform))
+    .build()
+}
+
+fn refreshing(pace: Pace) -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(180))
+        .retry_policy(
+            RetryPolicy::builder()
+                .initial_interval(pace.of(Duration::from_secs(2)))
+                .backoff_coefficient(2.0)
+                .maximum_attempts(3)
+                .build(),
+        )
+        .summary("Refresh the token")
+        .build()
+}
+
+/// Settling is a database transaction: it is tried for as long as the database takes to come back.
+pub(crate) fn settling(queue: &str) -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(30))
+        .task_queue(queue.to_owned())
+        .retry_policy(
+            RetryPolicy::builder()
+                .initial_interval(Duration::from_secs(1))
+                .backoff_coefficient(2.0)
+                .maximum_interval(Duration::from_secs(60))
+                .maximum_attempts(0)
+                .build(),
+        )
+        .build()
+}
+
+fn unanswered(error: &ActivityExecutionError) -> Why {
+    match error {
+        ActivityExecutionError::Cancelled(_) => Why::Stopped,
+        other => Why::Unanswered { message: words(other) },
+    }
+}
+
+fn closed(error: &ActivityExecutionError) -> bool {
+    matches!(error.as_timeout().map(|timeout| timeout.timeout_type()), Some(TimeoutType::ScheduleToClose))
+}
+
+fn typed(error: &ActivityExecutionError) -> Option<&str> {
+    match error.cause() {
+        Some(IncomingError::Application(failure)) => failure.type_name(),
+        _ => None,
+    }
+}
+
+fn words(error: &ActivityExecutionError) -> String {
+    error.cause().map_or_else(|| error.to_string(), ToString::to_string)
+}
