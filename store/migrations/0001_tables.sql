@@ -53,6 +53,7 @@ create table accounts (
 );
 create index accounts_page on accounts (org_id, mode, created_at desc, id desc) where status <> 'disconnected';
 create index accounts_username on accounts (org_id, mode, username) where status <> 'disconnected';
+create index accounts_network_unique_id on accounts (org_id, mode, network_unique_id) where status <> 'disconnected';
 
 create table posts (
   id uuid primary key,

@@ -1,0 +1,366 @@
+//! Connected social accounts and what their platforms granted.
+//!
+//! A platform account is one row per owner for ever: connecting it again keeps its id, so that
+//! scheduled posts survive. The grant is sealed; whoever replaces it says which version he read, so
+//! that of two refreshes at the same time one wins and the other reads again.
+
+use crate::{
+    page::{Cursor, Page, Request},
+    rows::Word,
+};
+use chrono::{DateTime, Utc};
+use domain::{AccountId, Owner};
+use sqlx::{PgConnection, PgPool, QueryBuilder};
+use std::collections::HashMap;
+use uuid::Uuid;
+
+domain::words! {
+    /// Whether posts can go to an account.
+    AccountStatus, "account status" {
+        /// They can.
+        Active = "active",
+        /// The token expired and could not be refreshed.
+        TokenExpired = "token_expired",
+        /// The platform says that the grant is gone.
+        ReauthRequired = "reauth_required",
+        /// It was removed.
+        Disconnected = "disconnected",
+    }
+}
+
+/// A connected account, without its grant.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Account {
+    /// Its identifier.
+    #[sqlx(try_from = "Uuid")]
+    pub id: AccountId,
+    /// Its platform.
+    pub platform: String,
+    /// The platform's own id of it.
+    pub network_unique_id: String,
+    /// Its handle there.
+    pub username: String,
+    /// Its name, for people.
+    pub display_name: String,
+    /// What it is there, for example `profile` or `page`.
+    pub account_type: String,
+    /// Its picture.
+    pub profile_image_url: Option<String>,
+    /// Its public page.
+    pub profile_url: Option<String>,
+    /// The end tenant it belongs to.
+    pub tenant_id: Option<String>,
+    /// The profile it is grouped under.
+    pub profile_id: Option<Uuid>,
+    /// The OAuth app it was connected through.
+    pub social_network_id: Option<Uuid>,
+    /// Whether posts can go to it.
+    #[sqlx(try_from = "Word<AccountStatus>")]
+    pub status: AccountStatus,
+    /// What the platform allows.
+    pub scopes: Vec<String>,
+    /// When the access token ends.
+    pub token_expires_at: Option<DateTime<Utc>>,
+    /// When the platform last answered for it.
+    pub last_synced_at: Option<DateTime<Utc>>,
+    /// Why it is not active.
+    pub last_error_code: Option<String>,
+    /// When it was first connected.
+    pub created_at: DateTime<Utc>,
+    /// When it last changed.
+    pub updated_at: DateTime<Utc>,
+}
+
+/// What a connect flow learned about an account.
+#[derive(Clone, Debug)]
+pub struct Connect {
+    /// Its platform.
+    pub platform: String,
+    /// The platform's own id of it.
+    pub network_unique_id: String,
+    /// Its handle there.
+    pub username: String,
+    /// Its name, for people.
+    pub display_name: String,
+    /// What it is there, for example `profile` or `page`.
+    pub account_type: String,
+    /// Its picture.
+    pub profile_image_url: Option<String>,
+    /// Its public page.
+    pub profile_url: Option<String>,
+    /// The end tenant it belongs to; `None` keeps the one it had.
+    pub tenant_id: Option<String>,
+    /// The OAuth app it was connected through.
+    pub social_network_id: Option<Uuid>,
+    /// What the platform allows.
+    pub scopes: Vec<String>,
+    /// When the access token ends.
+    pub token_expires_at: Option<DateTime<Utc>>,
+}
+
+/// What connecting an account came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connected {
+    /// The account.
+    pub account: Account,
+    /// Whether this owner had never connected it before.
+    pub is_new: bool,
+}
+
+/// Which accounts to list; every condition that is given must hold.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only this one.
+    pub id: Option<AccountId>,
+    /// Those of this end tenant.
+    pub tenant_id: Option<String>,
+    /// Those of this platform.
+    pub platform: Option<String>,
+    /// Those of this handle.
+    pub username: Option<String>,
+    /// Those of this platform-side id.
+    pub network_unique_id: Option<String>,
+}
+
+/// What an entry of a post's `accounts` stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    /// This account.
+    One(Box<Account>),
+    /// No account.
+    None,
+    /// More than one.
+    Ambiguous,
+}
+
+/// What a platform granted, sealed under [`crate::vault::aad_grant`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedGrant {
+    /// The sealed bytes.
+    pub sealed: Vec<u8>,
+    /// Which grant this is; raised by each refresh and each connect.
+    pub version: i64,
+    /// When its access token ends.
+    pub token_expires_at: Option<DateTime<Utc>>,
+}
+
+macro_rules! select {
+    ($tail:literal, $($arg:expr),+ $(,)?) => {
+        sqlx::query_as!(
+            Account,
+            r#"select id, platform, network_unique_id, username, display_name, account_type,
+                      profile_image_url, profile_url, tenant_id, profile_id, social_network_id,
+                      status as "status: Word<AccountStatus>", scopes, token_expires_at, last_synced_at,
+                      last_error_code, created_at, updated_at
+               from accounts "# + $tail,
+            $($arg),+
+        )
+    };
+}
+
+/// Connects an account, or connects it again: then it keeps its id and is active once more.
+///
+/// `seal` seals the grant to the account's id, which is only certain once the row is locked; until
+/// the transaction ends nobody else can replace what it returns.
+pub async fn upsert(
+    tx: &mut PgConnection,
+    owner: Owner,
+    connect: Connect,
+    seal: impl FnOnce(AccountId) -> Vec<u8>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Connected> {
+    let fresh = Uuid::now_v7();
+    let id = sqlx::query_scalar!(
+        "insert into accounts (id, org_id, mode, platform, network_unique_id, username, display_name,
+           account_type, profile_image_url, profile_url, tenant_id, social_network_id, scopes,
+           token_expires_at, last_synced_at, created_at, updated_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $15)
+         on conflict on constraint accounts_identity_key do update set
+           username = excluded.username, display_name = excluded.display_name,
+           account_type = excluded.account_type, profile_image_url = excluded.profile_image_url,
+           profile_url = excluded.profile_url,
+           tenant_id = coalesce(excluded.tenant_id, accounts.tenant_id),
+           social_network_id = excluded.social_network_id, scopes = excluded.scopes,
+           token_expires_at = excluded.token_expires_at, status = 'active', last_error_code = null,
+           last_synced_at = excluded.last_synced_at, updated_at = excluded.updated_at
+         returning id",
+        fresh,
+        owner.org.0,
+        owner.mode.as_str(),
+        connect.platform,
+        connect.network_unique_id,
+        connect.username,
+        connect.display_name,
+        connect.account_type,
+        connect.profile_image_url,
+        connect.profile_url,
+        connect.tenant_id,
+        connect.social_network_id,
+        &connect.scopes,
+        connect.token_expires_at,
+        now
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    let account = sqlx::query_as!(
+        Account,
+        r#"update accounts set grant_sealed = $2, grant_version = grant_version + 1 where id = $1
+           returning id, platform, network_unique_id, username, display_name, account_type,
+             profile_image_url, profile_url, tenant_id, profile_id, social_network_id,
+             status as "status: Word<AccountStatus>", scopes, token_expires_at, last_synced_at,
+             last_error_code, created_at, updated_at"#,
+        id,
+        seal(AccountId(id))
+    )
+    .fetch_one(tx)
+    .await?;
+    Ok(Connected { account, is_new: id == fresh })
+}
+
+/// One page of the owner's accounts, without those that were disconnected.
+pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> sqlx::Result<Page<Account>> {
+    let mut query = QueryBuilder::new(
+        "select id, platform, network_unique_id, username, display_name, account_type, profile_image_url,
+                profile_url, tenant_id, profile_id, social_network_id, status, scopes, token_expires_at,
+                last_synced_at, last_error_code, created_at, updated_at
+         from accounts where status <> 'disconnected' and org_id = ",
+    );
+    query.push_bind(owner.org.0).push(" and mode = ").push_bind(owner.mode.as_str());
+    if let Some(id) = filter.id {
+        query.push(" and id = ").push_bind(id.0);
+    }
+    let texts = [
+        (" and tenant_id = ", &filter.tenant_id),
+        (" and platform = ", &filter.platform),
+        (" and username = ", &filter.username),
+        (" and network_unique_id = ", &filter.network_unique_id),
+    ];
+    for (condition, value) in texts {
+        if let Some(value) = value {
+            query.push(condition).push_bind(value.clone());
+        }
+    }
+    page.close(&mut query);
+    let rows = query.build_query_as::<Account>().fetch_all(db).await?;
+    Ok(page.page(rows, |account| Cursor { created_at: account.created_at, id: account.id.0 }))
+}
+
+/// One account, unless it was disconnected.
+pub async fn get(db: &PgPool, owner: Owner, id: AccountId) -> sqlx::Result<Option<Account>> {
+    select!(
+        "where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_optional(db)
+    .await
+}
+
+/// What each entry stands for: an account's id, its handle or its platform-side id.
+///
+/// An id names its account whatever handles look like it.
+pub async fn resolve(db: &PgPool, owner: Owner, entries: &[String]) -> sqlx::Result<Vec<Resolution>> {
+    let ids: Vec<Uuid> = entries.iter().filter_map(|entry| entry.parse().ok()).collect();
+    let accounts = select!(
+        "where org_id = $1 and mode = $2 and status <> 'disconnected'
+           and (id = any($3) or username = any($4) or network_unique_id = any($4))",
+        owner.org.0,
+        owner.mode.as_str(),
+        &ids,
+        entries
+    )
+    .fetch_all(db)
+    .await?;
+    let mut named: HashMap<&str, Vec<&Account>> = HashMap::new();
+    for account in &accounts {
+        named.entry(&account.username).or_default().push(account);
+        if account.network_unique_id != account.username {
+            named.entry(&account.network_unique_id).or_default().push(account);
+        }
+    }
+    let resolve = |entry: &String| {
+        let id = entry.parse().ok().map(AccountId);
+        if let Some(account) = accounts.iter().find(|account| Some(account.id) == id) {
+            return Resolution::One(Box::new(account.clone()));
+        }
+        match named.get(entry.as_str()).map(Vec::as_slice) {
+            None | Some([]) => Resolution::None,
+            Some([account]) => Resolution::One(Box::new((*account).clone())),
+            Some(_) => Resolution::Ambiguous,
+        }
+    };
+    Ok(entries.iter().map(resolve).collect())
+}
+
+/// An account's grant, unless it was disconnected.
+pub async fn grant(db: &PgPool, owner: Owner, id: AccountId) -> sqlx::Result<Option<SealedGrant>> {
+    sqlx::query_as!(
+        SealedGrant,
+        r#"select grant_sealed as "sealed!", grant_version as version, token_expires_at from accounts
+           where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'
+             and grant_sealed is not null"#,
+        id.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_optional(db)
+    .await
+}
+
+/// Replaces the grant that was read as version `expected`; the account is active again.
+///
+/// False when it was replaced meanwhile or the account was disconnected: then nothing changes.
+pub async fn store_grant(
+    db: &PgPool,
+    owner: Owner,
+    id: AccountId,
+    sealed: &[u8],
+    expected: i64,
+    expires_at: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<bool> {
+    let done = sqlx::query!(
+        "update accounts set grant_sealed = $4, grant_version = grant_version + 1, token_expires_at = $6,
+           status = 'active', last_error_code = null, last_synced_at = $7, updated_at = $7
+         where id = $1 and org_id = $2 and mode = $3 and grant_version = $5 and status <> 'disconnected'",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        sealed,
+        expected,
+        expires_at,
+        now
+    )
+    .execute(db)
+    .await?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// Moves an account to another status; true only when that changed something, so that whoever hears
+/// true tells the webhooks, and nobody else does.
+///
+/// A disconnected account stays so until it is connected again, and its grant is erased.
+pub async fn set_status(
+    tx: &mut PgConnection,
+    owner: Owner,
+    id: AccountId,
+    status: AccountStatus,
+    last_error_code: Option<&str>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<bool> {
+    let done = sqlx::query!(
+        "update accounts set status = $4, last_error_code = $5, updated_at = $6,
+           grant_sealed = case when $4 = 'disconnected' then null else grant_sealed end
+         where id = $1 and org_id = $2 and mode = $3 and status not in ($4, 'disconnected')",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        status.as_str(),
+        last_error_code,
+        now
+    )
+    .execute(tx)
+    .await?;
+    Ok(done.rows_affected() > 0)
+}

@@ -1,0 +1,183 @@
+//! API keys: who calls, and what it may do.
+//!
+//! A key is 40 random characters, far beyond guessing, so a plain SHA-256 digest is all that is kept
+//! of it: slow hashes protect what people choose, and would be paid for on every request.
+
+use crate::rows::{self, Word};
+use chrono::{DateTime, SubsecRound, Utc};
+use domain::{KeyId, Mode, OrgId, Owner, scope::Scope};
+use rand::distr::{Alphanumeric, SampleString};
+use sha2::{Digest, Sha256};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+/// How many characters of a key are random.
+const LENGTH: usize = 40;
+
+/// An API key, without its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Its identifier.
+    pub id: KeyId,
+    /// Whose data it opens.
+    pub owner: Owner,
+    /// Its name, for people.
+    pub name: String,
+    /// What it may do.
+    pub scopes: Vec<Scope>,
+    /// The last four characters of its text, to tell keys apart.
+    pub last_four: String,
+    /// From when on it is refused.
+    pub expires_at: Option<DateTime<Utc>>,
+    /// From when on it is refused because somebody said so; in the future while a rotated key still serves.
+    pub revoked_at: Option<DateTime<Utc>>,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<DateTime<Utc>>,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+}
+
+/// What a new key is to be.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    /// Whose data it opens; the mode shows in its text.
+    pub owner: Owner,
+    /// Its name, for people.
+    pub name: String,
+    /// What it may do.
+    pub scopes: Vec<Scope>,
+    /// When it ends by itself.
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+struct Row {
+    id: KeyId,
+    org_id: OrgId,
+    mode: Mode,
+    name: String,
+    scopes: Vec<Word<Scope>>,
+    last_four: String,
+    expires_at: Option<DateTime<Utc>>,
+    revoked_at: Option<DateTime<Utc>>,
+    last_used_at: Option<DateTime<Utc>>,
+    created_at: DateTime<Utc>,
+}
+
+impl From<Row> for Key {
+    fn from(row: Row) -> Self {
+        Self {
+            id: row.id,
+            owner: Owner { org: row.org_id, mode: row.mode },
+            name: row.name,
+            scopes: rows::unwrap(row.scopes),
+            last_four: row.last_four,
+            expires_at: row.expires_at,
+            revoked_at: row.revoked_at,
+            last_used_at: row.last_used_at,
+            created_at: row.created_at,
+        }
+    }
+}
+
+/// Makes a key. Its text is returned here and never again.
+pub async fn create(db: &PgPool, new: NewKey, now: DateTime<Utc>) -> sqlx::Result<(Key, String)> {
+    let text = generate(new.owner.mode);
+    let key = Key {
+        id: KeyId(Uuid::now_v7()),
+        owner: new.owner,
+        name: new.name,
+        scopes: new.scopes,
+        last_four: text[text.len() - 4..].to_owned(),
+        expires_at: new.expires_at.map(|at| at.trunc_subsecs(6)),
+        revoked_at: None,
+        last_used_at: None,
+        created_at: now.trunc_subsecs(6),
+    };
+    let scopes: Vec<_> = key.scopes.iter().map(|scope| scope.to_string()).collect();
+    sqlx::query!(
+        "insert into api_keys (id, org_id, mode, name, digest, last_four, scopes, expires_at, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        key.id.0,
+        key.owner.org.0,
+        key.owner.mode.as_str(),
+        key.name,
+        digest(&text),
+        key.last_four,
+        &scopes,
+        key.expires_at,
+        key.created_at
+    )
+    .execute(db)
+    .await?;
+    Ok((key, text))
+}
+
+/// The key with this text, unless it is unknown, revoked or expired.
+///
+/// Its last use is noted at most once a minute: a busy key must not write at every request.
+pub async fn authenticate(db: &PgPool, presented: &str, now: DateTime<Utc>) -> sqlx::Result<Option<Key>> {
+    let row = sqlx::query_as!(
+        Row,
+        r#"with key as (
+             select id, org_id, mode, name, scopes, last_four, expires_at, revoked_at, last_used_at, created_at
+             from api_keys
+             where digest = $1 and (revoked_at is null or revoked_at > $2)
+               and (expires_at is null or expires_at > $2)
+           ), used as (
+             update api_keys set last_used_at = $2 from key
+             where api_keys.id = key.id
+               and (api_keys.last_used_at is null or api_keys.last_used_at < $2 - interval '1 minute')
+           )
+           select id, org_id, mode as "mode: Word<Mode>", name, scopes as "scopes: Vec<Word<Scope>>", last_four,
+                  expires_at, revoked_at, last_used_at, created_at
+           from key"#,
+        digest(presented),
+        now
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(row.map(Key::from))
+}
+
+/// The owner's keys, newest first, the revoked and expired ones included.
+pub async fn list(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Key>> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select id, org_id, mode as "mode: Word<Mode>", name, scopes as "scopes: Vec<Word<Scope>>", last_four,
+                  expires_at, revoked_at, last_used_at, created_at
+           from api_keys where org_id = $1 and mode = $2 order by created_at desc, id desc"#,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().map(Key::from).collect())
+}
+
+/// Ends a key at `at`; false when there is no such key or it ends earlier already.
+pub async fn revoke(db: &PgPool, owner: Owner, id: KeyId, at: DateTime<Utc>) -> sqlx::Result<bool> {
+    let done = sqlx::query!(
+        "update api_keys set revoked_at = $4
+         where id = $1 and org_id = $2 and mode = $3 and (revoked_at is null or revoked_at > $4)",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        at
+    )
+    .execute(db)
+    .await?;
+    Ok(done.rows_affected() > 0)
+}
+
+fn generate(mode: Mode) -> String {
+    let prefix = match mode {
+        Mode::Live => "sk_live_",
+        Mode::Test => "sk_test_",
+    };
+    // `rand::rng()` is a cryptographically secure generator, seeded by the operating system.
+    prefix.to_owned() + &Alphanumeric.sample_string(&mut rand::rng(), LENGTH)
+}
+
+fn digest(text: &str) -> Vec<u8> {
+    Sha256::digest(text).to_vec()
+}

@@ -1,0 +1,522 @@
+//! Posts: one publish intent each, with its containers and one target per account.
+//!
+//! Creating a post writes all that must follow from it in one transaction, so that an answer of 201
+//! is a promise. Editing, deleting and the first attempt contend for the post's row: whoever locks
+//! it first wins.
+
+use crate::{
+    outbox,
+    page::{Cursor, Page, Request},
+    rows::Word,
+    timeline::{self, Entry},
+};
+use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
+use domain::{
+    AccountId, ContainerId, ErrorSource, Owner, PostId, PostStatus, Role, TargetId, TargetStatus,
+    errand::{Assignment, Errand, Job},
+    post::roll_up,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sqlx::{PgConnection, PgPool, QueryBuilder, types::Json};
+use uuid::Uuid;
+
+/// A post with everything that belongs to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Post {
+    /// Its identifier.
+    pub id: PostId,
+    /// Its state.
+    pub status: PostStatus,
+    /// Whether it waits to be released.
+    pub is_draft: bool,
+    /// Raised by each edit.
+    pub version: i32,
+    /// When it is to be published; `None` at once.
+    pub scheduled_at: Option<DateTime<Utc>>,
+    /// When its first target went live.
+    pub published_at: Option<DateTime<Utc>>,
+    /// Settings by platform; an object.
+    pub default_config: Value,
+    /// The caller's idempotency key.
+    pub external_ref: Option<String>,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// When it last changed.
+    pub updated_at: DateTime<Utc>,
+    /// What is published, in order.
+    pub containers: Vec<Container>,
+    /// Where, one per account, in the order of the request.
+    pub targets: Vec<Target>,
+}
+
+/// What one call to a platform publishes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Container {
+    /// Its identifier.
+    pub id: ContainerId,
+    /// Where it stands, from 0.
+    pub position: u16,
+    /// What it is to the post.
+    pub role: Role,
+    /// Its text.
+    pub content: String,
+    /// Its media, in order.
+    pub media: Vec<Attachment>,
+}
+
+/// A media asset in a container.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    /// The media asset.
+    pub id: Uuid,
+    /// What it shows, for those who can't see it.
+    #[serde(default)]
+    pub alt_text: Option<String>,
+}
+
+/// One account of a post. Reads back from the JSON that Postgres makes of its row.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Target {
+    /// Its identifier.
+    pub id: TargetId,
+    /// The account.
+    pub account_id: AccountId,
+    /// The account's platform.
+    pub platform: String,
+    /// Its state.
+    pub status: TargetStatus,
+    /// The platform's own id of the published post.
+    pub platform_post_id: Option<String>,
+    /// The published post's address.
+    pub platform_post_url: Option<String>,
+    /// The stable reason of the last failure.
+    pub error_code: Option<String>,
+    /// The platform's words about it.
+    pub error_message: Option<String>,
+    /// Who can do something about it.
+    pub error_source: Option<ErrorSource>,
+    /// Publish attempts begun.
+    pub attempts: i32,
+    /// When the next one comes.
+    pub next_attempt_at: Option<DateTime<Utc>>,
+    /// When it went live.
+    pub published_at: Option<DateTime<Utc>>,
+}
+
+/// A post as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Summary {
+    /// Its identifier.
+    #[sqlx(try_from = "Uuid")]
+    pub id: PostId,
+    /// Its state.
+    #[sqlx(try_from = "Word<PostStatus>")]
+    pub status: PostStatus,
+    /// Whether it waits to be released.
+    pub is_draft: bool,
+    /// When it is to be published; `None` at once.
+    pub scheduled_at: Option<DateTime<Utc>>,
+    /// When its first target went live.
+    pub published_at: Option<DateTime<Utc>>,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+}
+
+/// What a new post is to be. At least one container and one account, no account twice.
+#[derive(Clone, Debug)]
+pub struct NewPost {
+    /// Whether it waits to be released.
+    pub is_draft: bool,
+    /// When it is to be published; `None` at once.
+    pub scheduled_at: Option<DateTime<Utc>>,
+    /// Settings by platform; an object.
+    pub default_config: Value,
+    /// The caller's idempotency key.
+    pub external_ref: Option<String>,
+    /// What is published, in order.
+    pub containers: Vec<NewContainer>,
+    /// Where: accounts and their platforms, in order.
+    pub accounts: Vec<(AccountId, String)>,
+}
+
+/// What a container of a new post is to be.
+#[derive(Clone, Debug)]
+pub struct NewContainer {
+    /// Its text.
+    pub content: String,
+    /// Its media, in order.
+    pub media: Vec<Attachment>,
+}
+
+/// What creating a post came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Created {
+    /// A post that was not there before.
+    New(Post),
+    /// The post that was created with the same key, as it is now.
+    Replay(Post),
+}
+
+/// Which posts to list; every condition that is given must hold.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// In this state.
+    pub status: Option<PostStatus>,
+    /// With a target on this platform.
+    pub platform: Option<String>,
+    /// With this account among its targets.
+    pub social_account_id: Option<AccountId>,
+    /// Made at this time or later.
+    pub created_after: Option<DateTime<Utc>>,
+    /// Made before this time.
+    pub created_before: Option<DateTime<Utc>>,
+    /// Scheduled for this time or later.
+    pub scheduled_after: Option<DateTime<Utc>>,
+    /// Scheduled for before this time.
+    pub scheduled_before: Option<DateTime<Utc>>,
+}
+
+macro_rules! select {
+    ($tail:literal, $($arg:expr),+ $(,)?) => {
+        sqlx::query_as!(
+            Row,
+            r#"select p.id, p.status as "status: Word<PostStatus>", p.is_draft, p.version, p.scheduled_at,
+                      p.published_at, p.default_config, p.external_ref, p.created_at, p.updated_at,
+                      (select coalesce(json_agg(json_build_object(
+                         'id', c.id, 'position', c.position, 'content', c.content, 'media', c.media
+                       ) order by c.position), '[]')
+                       from containers c where c.post_id = p.id) as "containers!: Json<Vec<ContainerRow>>",
+                      (select coalesce(json_agg(json_build_object(
+                         'id', t.id, 'account_id', t.account_id, 'platform', t.platform, 'status', t.status,
+                         'platform_post_id', t.platform_post_id, 'platform_post_url', t.platform_post_url,
+                         'error_code', t.error_code, 'error_message', t.error_message,
+                         'error_source', t.error_source, 'attempts', t.attempts,
+                         'next_attempt_at', t.next_attempt_at, 'published_at', t.published_at
+                       ) order by t.id), '[]')
+                       from targets t where t.post_id = p.id) as "targets!: Json<Vec<Target>>"
+               from posts p "# + $tail,
+            $($arg),+
+        )
+    };
+}
+
+/// Creates a post and all that follows from it, or finds the one that was created with its key.
+///
+/// Of two calls with the same key at the same time one creates; the other waits for it and finds it.
+pub async fn create(db: &PgPool, owner: Owner, new: NewPost, now: DateTime<Utc>) -> sqlx::Result<Created> {
+    let post = draw_up(new, now.trunc_subsecs(6));
+    let mut tx = db.begin().await?;
+    if !insert(&mut tx, owner, &post).await? {
+        // The unique index has seen the other row, so the next statement sees it too.
+        let key = post.external_ref.as_deref().expect("only a key can be taken");
+        let first = replay_in(&mut tx, owner, key).await?.ok_or(sqlx::Error::RowNotFound)?;
+        return Ok(Created::Replay(first));
+    }
+    if !post.is_draft {
+        outbox::push(&mut tx, &Errand::PublishPost(job(owner, &post))).await?;
+    }
+    tx.commit().await?;
+    Ok(Created::New(post))
+}
+
+/// The post that was created with this key, deleted or not.
+pub async fn replay(db: &PgPool, owner: Owner, external_ref: &str) -> sqlx::Result<Option<Post>> {
+    replay_in(&mut *db.acquire().await?, owner, external_ref).await
+}
+
+/// One post, unless it was deleted.
+pub async fn get(db: &PgPool, owner: Owner, id: PostId) -> sqlx::Result<Option<Post>> {
+    let row = select!(
+        "where p.id = $1 and p.org_id = $2 and p.mode = $3 and p.deleted_at is null",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(row.map(Post::from))
+}
+
+/// One page of the owner's posts, without those that were deleted.
+pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> sqlx::Result<Page<Summary>> {
+    let mut query = QueryBuilder::new(
+        "select id, status, is_draft, scheduled_at, published_at, created_at
+         from posts where deleted_at is null and org_id = ",
+    );
+    query.push_bind(owner.org.0).push(" and mode = ").push_bind(owner.mode.as_str());
+    if let Some(status) = filter.status {
+        query.push(" and status = ").push_bind(status.as_str());
+    }
+    if let Some(platform) = &filter.platform {
+        query.push(" and exists (select from targets where post_id = posts.id and platform = ");
+        query.push_bind(platform.clone()).push(")");
+    }
+    if let Some(account) = filter.social_account_id {
+        query.push(" and exists (select from targets where post_id = posts.id and account_id = ");
+        query.push_bind(account.0).push(")");
+    }
+    let times = [
+        (" and created_at >= ", filter.created_after),
+        (" and created_at < ", filter.created_before),
+        (" and scheduled_at >= ", filter.scheduled_after),
+        (" and scheduled_at < ", filter.scheduled_before),
+    ];
+    for (condition, time) in times {
+        if let Some(time) = time {
+            query.push(condition).push_bind(time);
+        }
+    }
+    page.close(&mut query);
+    let rows = query.build_query_as::<Summary>().fetch_all(db).await?;
+    Ok(page.page(rows, |post| Cursor { created_at: post.created_at, id: post.id.0 }))
+}
+
+/// Deletes a post; false when it is not there.
+///
+/// What has not begun is withdrawn, what is under way finishes, what is live stays live.
+pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -> sqlx::Result<bool> {
+    let mut tx = db.begin().await?;
+    let Some(before) = lock(&mut tx, owner, id).await? else { return Ok(false) };
+    let withdrawn = match before {
+        PostStatus::Draft | PostStatus::Scheduled | PostStatus::Queued | PostStatus::Publishing => {
+            withdraw(&mut tx, id, now).await?
+        }
+        PostStatus::Published | PostStatus::Partial | PostStatus::Failed | PostStatus::Canceled => 0,
+    };
+    let after = match before {
+        status if status.is_editable() => PostStatus::Canceled,
+        PostStatus::Publishing => roll_up(&statuses(&mut tx, id).await?).unwrap_or(before),
+        status => status,
+    };
+    sqlx::query!(
+        "update posts set status = $2, deleted_at = $3, updated_at = $3 where id = $1",
+        id.0,
+        after.as_str(),
+        now
+    )
+    .execute(&mut *tx)
+    .await?;
+    let message = match after {
+        PostStatus::Canceled => "Canceled before it was published".to_owned(),
+        PostStatus::Publishing => {
+            format!("Deleted while publishing; {withdrawn} targets not yet begun are canceled")
+        }
+        _ => "Deleted; what is live stays live".to_owned(),
+    };
+    let kind = if after == PostStatus::Canceled { "post.canceled" } else { "post.deleted" };
+    let detail = json!({ "from": before, "to": after, "withdrawn_targets": withdrawn });
+    let entry = Entry { at: now, kind: kind.to_owned(), message, target_id: None, detail };
+    timeline::append(&mut tx, owner, id, entry).await?;
+    // A draft has no workflow to tell, and one that is publishing finds its targets canceled.
+    if matches!(before, PostStatus::Scheduled | PostStatus::Queued) {
+        outbox::push(&mut tx, &Errand::PostCanceled { post: id }).await?;
+    }
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// The post as it will stand, ids and times included.
+fn draw_up(new: NewPost, now: DateTime<Utc>) -> Post {
+    let status = match (new.is_draft, new.scheduled_at) {
+        (true, _) => PostStatus::Draft,
+        (false, Some(_)) => PostStatus::Scheduled,
+        (false, None) => PostStatus::Queued,
+    };
+    let containers = (0..).zip(new.containers).map(|(position, container)| Container {
+        id: ContainerId(Uuid::now_v7()),
+        position,
+        role: Role::at(position),
+        content: container.content,
+        media: container.media,
+    });
+    let targets = new.accounts.into_iter().map(|(account_id, platform)| Target {
+        id: TargetId(Uuid::now_v7()),
+        account_id,
+        platform,
+        status: TargetStatus::Pending,
+        platform_post_id: None,
+        platform_post_url: None,
+        error_code: None,
+        error_message: None,
+        error_source: None,
+        attempts: 0,
+        next_attempt_at: None,
+        published_at: None,
+    });
+    Post {
+        id: PostId(Uuid::now_v7()),
+        status,
+        is_draft: new.is_draft,
+        version: 1,
+        scheduled_at: new.scheduled_at.map(|at| at.trunc_subsecs(6)),
+        published_at: None,
+        default_config: new.default_config,
+        external_ref: new.external_ref,
+        created_at: now,
+        updated_at: now,
+        containers: containers.collect(),
+        targets: targets.collect(),
+    }
+}
+
+/// Writes a new post's rows; false, and nothing written, when its key is taken.
+async fn insert(tx: &mut PgConnection, owner: Owner, post: &Post) -> sqlx::Result<bool> {
+    let media: Vec<Value> = post.containers.iter().map(|container| json!(container.media)).collect();
+    let message = match post.scheduled_at {
+        _ if post.is_draft => "Created as a draft".to_owned(),
+        Some(at) => format!("Scheduled for {}", at.to_rfc3339_opts(SecondsFormat::Secs, true)),
+        None => "Queued to be published at once".to_owned(),
+    };
+    let inserted = sqlx::query_scalar!(
+        "with post as (
+           insert into posts (id, org_id, mode, status, is_draft, version, scheduled_at, default_config,
+             external_ref, created_at, updated_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)
+           on conflict (org_id, mode, external_ref) where external_ref is not null do nothing
+           returning id
+         ), text as (
+           insert into containers (id, post_id, org_id, mode, position, content, media)
+           select c.id, post.id, $2, $3, c.position - 1, c.content, c.media
+           from post, unnest($11::uuid[], $12::text[], $13::jsonb[])
+             with ordinality as c (id, content, media, position)
+         ), fan as (
+           insert into targets (id, post_id, org_id, mode, account_id, platform, created_at, updated_at)
+           select t.id, post.id, $2, $3, t.account_id, t.platform, $10, $10
+           from post, unnest($14::uuid[], $15::uuid[], $16::text[]) as t (id, account_id, platform)
+         ), entry as (
+           insert into timeline (org_id, mode, post_id, at, kind, message, detail)
+           select $2, $3, post.id, $10, 'post.created', $17, $18 from post
+         )
+         select id from post",
+        post.id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        post.status.as_str(),
+        post.is_draft,
+        post.version,
+        post.scheduled_at,
+        post.default_config,
+        post.external_ref,
+        post.created_at,
+        &post.containers.iter().map(|container| container.id.0).collect::<Vec<_>>(),
+        &post.containers.iter().map(|container| container.content.clone()).collect::<Vec<_>>(),
+        &media,
+        &post.targets.iter().map(|target| target.id.0).collect::<Vec<_>>(),
+        &post.targets.iter().map(|target| target.account_id.0).collect::<Vec<_>>(),
+        &post.targets.iter().map(|target| target.platform.clone()).collect::<Vec<_>>(),
+        message,
+        json!({ "to": post.status, "scheduled_at": post.scheduled_at })
+    )
+    .fetch_optional(tx)
+    .await?;
+    Ok(inserted.is_some())
+}
+
+async fn replay_in(tx: &mut PgConnection, owner: Owner, key: &str) -> sqlx::Result<Option<Post>> {
+    let row = select!(
+        "where p.org_id = $1 and p.mode = $2 and p.external_ref = $3",
+        owner.org.0,
+        owner.mode.as_str(),
+        key
+    )
+    .fetch_optional(tx)
+    .await?;
+    Ok(row.map(Post::from))
+}
+
+/// Takes the post's row for the rest of the transaction.
+async fn lock(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<PostStatus>> {
+    let status = sqlx::query_scalar!(
+        r#"select status as "status: Word<PostStatus>" from posts
+           where id = $1 and org_id = $2 and mode = $3 and deleted_at is null for update"#,
+        id.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_optional(tx)
+    .await?;
+    Ok(status.map(PostStatus::from))
+}
+
+/// Cancels the targets that no attempt has begun for.
+async fn withdraw(tx: &mut PgConnection, id: PostId, now: DateTime<Utc>) -> sqlx::Result<u64> {
+    let done = sqlx::query!(
+        "update targets set status = 'canceled', next_attempt_at = null, updated_at = $2
+         where post_id = $1 and status in ('pending', 'queued') and attempts = 0",
+        id.0,
+        now
+    )
+    .execute(tx)
+    .await?;
+    Ok(done.rows_affected())
+}
+
+async fn statuses(tx: &mut PgConnection, id: PostId) -> sqlx::Result<Vec<TargetStatus>> {
+    let words = sqlx::query_scalar!(
+        r#"select status as "status: Word<TargetStatus>" from targets where post_id = $1"#,
+        id.0
+    )
+    .fetch_all(tx)
+    .await?;
+    Ok(words.into_iter().map(TargetStatus::from).collect())
+}
+
+fn job(owner: Owner, post: &Post) -> Job {
+    let targets = post.targets.iter().map(|target| Assignment {
+        target: target.id,
+        account: target.account_id,
+        platform: target.platform.clone(),
+    });
+    Job { post: post.id, owner, version: post.version, due: post.scheduled_at, targets: targets.collect() }
+}
+
+/// A post's row with the rows below it as JSON: one round trip instead of three.
+struct Row {
+    id: PostId,
+    status: PostStatus,
+    is_draft: bool,
+    version: i32,
+    scheduled_at: Option<DateTime<Utc>>,
+    published_at: Option<DateTime<Utc>>,
+    default_config: Value,
+    external_ref: Option<String>,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+    containers: Json<Vec<ContainerRow>>,
+    targets: Json<Vec<Target>>,
+}
+
+#[derive(Deserialize)]
+struct ContainerRow {
+    id: ContainerId,
+    position: u16,
+    content: String,
+    media: Vec<Attachment>,
+}
+
+impl From<Row> for Post {
+    fn from(row: Row) -> Self {
+        let containers = row.containers.0.into_iter().map(|container| Container {
+            id: container.id,
+            position: container.position,
+            role: Role::at(container.position),
+            content: container.content,
+            media: container.media,
+        });
+        Self {
+            id: row.id,
+            status: row.status,
+            is_draft: row.is_draft,
+            version: row.version,
+            scheduled_at: row.scheduled_at,
+            published_at: row.published_at,
+            default_config: row.default_config,
+            external_ref: row.external_ref,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+            containers: containers.collect(),
+            targets: row.targets.0,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What happened to a post, in order, for the people who ask.
+//!
+//! Written in the transaction that made it happen. Deliveries are not copied here: they are rows of
+//! their own that change with each attempt, and join the list when it is read.
+
+use chrono::{DateTime, Utc};
+use domain::{Owner, PostId, TargetId};
+use serde_json::Value;
+use sqlx::{PgConnection, PgPool};
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// What, for machines, for example `post.created`.
+    pub kind: String,
+    /// What, for people.
+    pub message: String,
+    /// To which account of the post; `None` to all of it.
+    pub target_id: Option<TargetId>,
+    /// More about it; an object.
+    pub detail: Value,
+}
+
+/// Notes what the current transaction does.
+pub async fn append(tx: &mut PgConnection, owner: Owner, post: PostId, entry: Entry) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
+         values ($1, $2, $3, $4, $5, $6, $7, $8)",
+        owner.org.0,
+        owner.mode.as_str(),
+        post.0,
+        entry.target_id.map(|target| target.0),
+        entry.at,
+        entry.kind,
+        entry.message,
+        entry.detail
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// What happened to a post and what was told about it, oldest first; nothing for a post that is not there.
+pub async fn list(db: &PgPool, owner: Owner, post: PostId) -> sqlx::Result<Vec<Entry>> {
+    let rows = sqlx::query!(
+        r#"with post as (
+             select id from posts where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
+           ), entries as (
+             select t.at, 0 as source, t.id as line, t.kind, t.message, t.target_id, t.detail
+             from timeline t join post on t.post_id = post.id
+             union all
+             select coalesce(d.delivered_at, d.created_at), 1, 0, 'delivery',
+                    case d.status
+                      when 'delivered' then 'Delivered ' || d.event || ' to ' || w.url
+                      when 'failed' then 'Gave up delivering ' || d.event || ' to ' || w.url
+                      else 'Delivering ' || d.event || ' to ' || w.url
+                    end,
+                    e.target_id,
+                    jsonb_build_object('delivery_id', d.id, 'webhook_id', d.webhook_id, 'event', d.event,
+                      'status', d.status, 'attempts', d.attempts, 'response_status', d.response_status,
+                      'error', d.error, 'next_attempt_at', d.next_attempt_at)
+             from post join events e on e.post_id = post.id
+             join deliveries d on d.event_id = e.id join webhooks w on w.id = d.webhook_id
+           )
+           select at as "at!", kind as "kind!", message as "message!", target_id, detail as "detail!"
+           from entries order by at, source, line"#,
+        post.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_all(db)
+    .await?;
+    let entry = |target: Option<uuid::Uuid>| target.map(TargetId);
+    Ok(rows
+        .into_iter()
+        .map(|row| Entry {
+            at: row.at,
+            kind: row.kind,
+            message: row.message,
+            target_id: entry(row.target_id),
+            detail: row.detail,
+        })
+        .collect())
+}

@@ -1,0 +1,136 @@
+//! Webhook endpoints: who wants to be told what.
+
+use chrono::{DateTime, SubsecRound, Utc};
+use domain::{Owner, WebhookId};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+/// An endpoint, without its secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// Its identifier.
+    pub id: WebhookId,
+    /// Where events go.
+    pub url: String,
+    /// The names of the events it subscribed to, or `*`.
+    pub events: Vec<String>,
+    /// A label, for people.
+    pub description: Option<String>,
+    /// Whether events are delivered.
+    pub is_active: bool,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// When it last changed.
+    pub updated_at: DateTime<Utc>,
+}
+
+/// What a new endpoint is to be.
+#[derive(Clone, Debug)]
+pub struct NewWebhook {
+    /// Where events go.
+    pub url: String,
+    /// The names of the events it subscribes to, or `*`.
+    pub events: Vec<String>,
+    /// A label, for people.
+    pub description: Option<String>,
+}
+
+/// Makes an endpoint. `seal` seals its secret to the id that it gets.
+pub async fn create(
+    db: &PgPool,
+    owner: Owner,
+    new: NewWebhook,
+    seal: impl FnOnce(WebhookId) -> Vec<u8>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Webhook> {
+    let now = now.trunc_subsecs(6);
+    let webhook = Webhook {
+        id: WebhookId(Uuid::now_v7()),
+        url: new.url,
+        events: new.events,
+        description: new.description,
+        is_active: true,
+        created_at: now,
+        updated_at: now,
+    };
+    sqlx::query!(
+        "insert into webhooks
+           (id, org_id, mode, url, events, description, is_active, secret_sealed, created_at, updated_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)",
+        webhook.id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        webhook.url,
+        &webhook.events,
+        webhook.description,
+        webhook.is_active,
+        seal(webhook.id),
+        webhook.created_at
+    )
+    .execute(db)
+    .await?;
+    Ok(webhook)
+}
+
+/// The owner's endpoints, newest first.
+pub async fn list(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Webhook>> {
+    sqlx::query_as!(
+        Webhook,
+        "select id, url, events, description, is_active, created_at, updated_at from webhooks
+         where org_id = $1 and mode = $2 and deleted_at is null order by created_at desc, id desc",
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_all(db)
+    .await
+}
+
+/// One endpoint.
+pub async fn get(db: &PgPool, owner: Owner, id: WebhookId) -> sqlx::Result<Option<Webhook>> {
+    sqlx::query_as!(
+        Webhook,
+        "select id, url, events, description, is_active, created_at, updated_at from webhooks
+         where id = $1 and org_id = $2 and mode = $3 and deleted_at is null",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_optional(db)
+    .await
+}
+
+/// An endpoint's signing secret, sealed under [`crate::vault::aad_webhook_secret`].
+pub async fn secret(db: &PgPool, owner: Owner, id: WebhookId) -> sqlx::Result<Option<Vec<u8>>> {
+    sqlx::query_scalar!(
+        "select secret_sealed from webhooks
+         where id = $1 and org_id = $2 and mode = $3 and deleted_at is null",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_optional(db)
+    .await
+}
+
+/// Removes an endpoint and ends what was still to be delivered to it; false when it is not there.
+pub async fn delete(db: &PgPool, owner: Owner, id: WebhookId, now: DateTime<Utc>) -> sqlx::Result<bool> {
+    let gone = sqlx::query_scalar!(
+        r#"with gone as (
+             update webhooks set deleted_at = $4, is_active = false, updated_at = $4
+             where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
+             returning id
+           ), ended as (
+             update deliveries set status = 'failed', error = 'endpoint deleted', next_attempt_at = null
+             from gone
+             where deliveries.webhook_id = gone.id and deliveries.status in ('pending', 'delivering')
+           )
+           select id from gone"#,
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        now
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(gone.is_some())
+}
