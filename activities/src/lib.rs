@@ -1,1 +1,58 @@
-//! Placeholder
+//! Every byte that leaves the service leaves from here.
+//!
+//! The bodies of the activities that `workflows` declares: publishing (the at-most-once protocol),
+//! refreshing grants, delivering webhooks. They may be repeated at any time; what must not be is
+//! preceded by an intent and settled by a look-up.
+
+pub mod egress;
+mod grants;
+mod media;
+mod publishing;
+mod webhooks;
+pub mod worker;
+
+use chrono::{DateTime, Utc};
+use domain::{Mode, Pace};
+use platforms::Wire;
+use store::{Pool, vault};
+use temporalio_client::Client;
+
+/// What the activities work with.
+pub struct Deps {
+    /// The facts.
+    pub db: Pool,
+    /// Seals what is kept.
+    pub sealer: vault::Sealer,
+    /// Opens what was sealed: only a worker can.
+    pub opener: vault::Opener,
+    /// The ways to the platforms.
+    pub wires: Wires,
+    /// The way to addresses that users gave.
+    pub egress: egress::Egress,
+    /// To tell a workflow that its attempts are failing.
+    pub temporal: Client,
+    /// The clock.
+    pub now: fn() -> DateTime<Utc>,
+    /// A random number from 0..1, for jitter.
+    pub jitter: fn() -> f64,
+    /// How fast the waits run.
+    pub pace: Pace,
+}
+
+/// The way to the platforms in each mode.
+pub struct Wires {
+    /// To the real ones.
+    pub live: Wire,
+    /// To the sandbox; `None` where none runs.
+    pub test: Option<Wire>,
+}
+
+impl Wires {
+    /// The way in this mode.
+    fn of(&self, mode: Mode) -> Option<&Wire> {
+        match mode {
+            Mode::Live => Some(&self.live),
+            Mode::Test => self.test.as_ref(),
+        }
+    }
+}

@@ -5,6 +5,7 @@
 //! and another owner's rows are not there.
 
 pub mod accounts;
+pub mod deliveries;
 pub mod events;
 pub mod keys;
 pub mod organizations;

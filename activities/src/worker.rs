@@ -1,0 +1,105 @@
+//! The workers: one per task queue, all in one process.
+//!
+//! The queue of posts has workflows only; a platform's queue has its targets' workflows and their
+//! activities; the webhooks' queue likewise. Idle queues cost a waiting poll and nothing else.
+
+use crate::{Deps, publishing::Publishing, webhooks::Webhooks};
+use anyhow::Context;
+use std::{sync::Arc, time::Duration};
+use temporalio_sdk::{
+    Runtime, Worker, WorkerOptions,
+    runtime::{
+        AutoscalingOptions, PollerBehavior, RuntimeOptions,
+        worker_tuner::{FixedSizeSlotSupplier, TunerHolder},
+    },
+};
+use workflows::{DeliverEvent, PublishPost, PublishTarget, queue};
+
+/// Activities one queue runs at a time.
+const SLOTS: usize = 100;
+/// Workflows kept in memory per queue.
+const CACHE: usize = 1000;
+/// How long a task waits for a worker that may be gone before any worker may take it.
+const STICKY: Duration = Duration::from_secs(3);
+
+/// How long what is under way may take to finish when the process is asked to end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// The workers of this process; to be run on one thread, since workflow state is not `Send`.
+pub struct Workers {
+    all: Vec<Worker>,
+    // The workers' own tasks run on it.
+    _runtime: Runtime,
+}
+
+impl Workers {
+    /// Makes a worker for each queue beside `base`, for the platforms that have an adapter.
+    ///
+    /// # Errors
+    ///
+    /// When Temporal can't be reached or refuses them.
+    pub fn new(base: &str, deps: Deps) -> anyhow::Result<Self> {
+        let telemetry = RuntimeOptions::builder().build().map_err(anyhow::Error::msg)?;
+        let runtime = Runtime::from_current_tokio(telemetry).context("start Temporal's runtime")?;
+        let client = deps.temporal.clone();
+        let deps = Arc::new(deps);
+        let mut posts = options(base);
+        posts.register_workflow::<PublishPost>()?;
+        let mut queues = vec![posts];
+        for platform in platforms::all() {
+            let mut targets = options(&queue::platform(base, platform.id()));
+            targets.register_workflow::<PublishTarget>()?;
+            targets.register_activities(Publishing { deps: deps.clone() });
+            queues.push(targets);
+        }
+        let mut hooks = options(&queue::webhooks(base));
+        hooks.register_workflow::<DeliverEvent>()?;
+        hooks.register_activities(Webhooks { deps });
+        queues.push(hooks);
+        let all = queues.into_iter().map(|queue| Worker::new(&runtime, client.clone(), queue));
+        let all = all.collect::<Result<_, _>>().map_err(|error| anyhow::anyhow!("{error}"))?;
+        Ok(Self { all, _runtime: runtime })
+    }
+
+    /// What stops them: those under way finish first, within the grace period.
+    pub fn stopper(&self) -> impl Fn() + Send + use<> {
+        let handles: Vec<_> = self.all.iter().map(Worker::shutdown_handle).collect();
+        move || handles.iter().for_each(|stop| stop())
+    }
+
+    /// Runs them until they are stopped.
+    ///
+    /// # Errors
+    ///
+    /// When one of them fails for good.
+    pub async fn run(&mut self) -> anyhow::Result<()> {
+        let done = futures::future::join_all(self.all.iter_mut().map(Worker::run)).await;
+        done.into_iter().collect::<Result<Vec<_>, _>>().map(drop).map_err(|error| anyhow::anyhow!("{error}"))
+    }
+}
+
+fn options(queue: &str) -> WorkerOptions {
+    let slots = || FixedSizeSlotSupplier::new(SLOTS);
+    WorkerOptions::new(queue)
+        .tuner(
+            TunerHolder::builder()
+                .workflow_task_slot_supplier(slots())
+                .activity_task_slot_supplier(slots())
+                .local_activity_task_slot_supplier(FixedSizeSlotSupplier::new(1))
+                .nexus_task_slot_supplier(FixedSizeSlotSupplier::new(1))
+                .build(),
+        )
+        .max_cached_workflows(CACHE)
+        .workflow_task_poller_behavior(pollers(2))
+        .activity_task_poller_behavior(pollers(1))
+        .sticky_queue_schedule_to_start_timeout(STICKY)
+        .graceful_shutdown_period(GRACE)
+        .build()
+}
+
+/// As many as the load asks for.
+fn pollers(minimum: usize) -> PollerBehavior {
+    PollerBehavior::Autoscaling(
+        AutoscalingOptions::builder().minimum(minimum).maximum(20).initial(minimum).build(),
+    )
+}
