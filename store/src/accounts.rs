@@ -204,7 +204,9 @@ pub async fn upsert(
     .await?;
     let account = sqlx::query_as!(
         Account,
-        r#"update accounts set grant_sealed = $2, grant_version = grant_version + 1 where id = $1
+        r#"update accounts
+           set grant_sealed = $2, grant_version = grant_version + 1, refresh_leased_until = null
+           where id = $1
            returning id, platform, network_unique_id, username, display_name, account_type,
              profile_image_url, profile_url, tenant_id, profile_id, social_network_id,
              status as "status: Word<AccountStatus>", scopes, token_expires_at, last_synced_at,
@@ -322,7 +324,7 @@ pub async fn store_grant(
 ) -> sqlx::Result<bool> {
     let done = sqlx::query!(
         "update accounts set grant_sealed = $4, grant_version = grant_version + 1, token_expires_at = $6,
-           status = 'active', last_error_code = null, last_synced_at = $7, updated_at = $7
+           refresh_leased_until = null, status = 'active', last_error_code = null, last_synced_at = $7, updated_at = $7
          where id = $1 and org_id = $2 and mode = $3 and grant_version = $5 and status <> 'disconnected'",
         id.0,
         owner.org.0,

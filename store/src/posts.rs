@@ -5,6 +5,7 @@
 //! it first wins.
 
 use crate::{
+    events::{self, NewEvent},
     outbox,
     page::{Cursor, Page, Request},
     rows::Word,
@@ -14,6 +15,7 @@ use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
 use domain::{
     AccountId, ContainerId, ErrorSource, Owner, PostId, PostStatus, Role, TargetId, TargetStatus,
     errand::{Assignment, Errand, Job},
+    event::{self, EventName, Outcome, Subject},
     post::roll_up,
 };
 use serde::{Deserialize, Serialize};
@@ -278,15 +280,11 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
 pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -> sqlx::Result<bool> {
     let mut tx = db.begin().await?;
     let Some(before) = lock(&mut tx, owner, id).await? else { return Ok(false) };
-    let withdrawn = match before {
-        PostStatus::Draft | PostStatus::Scheduled | PostStatus::Queued | PostStatus::Publishing => {
-            withdraw(&mut tx, id, now).await?
-        }
-        PostStatus::Published | PostStatus::Partial | PostStatus::Failed | PostStatus::Canceled => 0,
-    };
+    let ends = before.is_editable() || before == PostStatus::Publishing;
+    let withdrawn = if ends { withdraw(&mut tx, id, now).await? } else { 0 };
     let after = match before {
+        PostStatus::Publishing => close(&mut tx, owner, id, now).await?.unwrap_or(before),
         status if status.is_editable() => PostStatus::Canceled,
-        PostStatus::Publishing => roll_up(&statuses(&mut tx, id).await?).unwrap_or(before),
         status => status,
     };
     sqlx::query!(
@@ -297,18 +295,15 @@ pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -
     )
     .execute(&mut *tx)
     .await?;
-    let message = match after {
-        PostStatus::Canceled => "Canceled before it was published".to_owned(),
-        PostStatus::Publishing => {
-            format!("Deleted while publishing; {withdrawn} targets not yet begun are canceled")
-        }
-        _ => "Deleted; what is live stays live".to_owned(),
+    let (kind, message) = match after {
+        PostStatus::Canceled => ("canceled", "Canceled before it was published"),
+        PostStatus::Publishing => ("deleted", "Deleted while publishing; what has begun finishes"),
+        _ => ("deleted", "Deleted; what is live stays live"),
     };
-    let kind = if after == PostStatus::Canceled { "post.canceled" } else { "post.deleted" };
     let detail = json!({ "from": before, "to": after, "withdrawn_targets": withdrawn });
-    let entry = Entry { at: now, kind: kind.to_owned(), message, target_id: None, detail };
+    let entry = Entry { at: now, kind: kind.into(), message: message.into(), target_id: None, detail };
     timeline::append(&mut tx, owner, id, entry).await?;
-    // A draft has no workflow to tell, and one that is publishing finds its targets canceled.
+    // A draft has no workflow to tell; that of a post which is publishing finds its targets canceled.
     if matches!(before, PostStatus::Scheduled | PostStatus::Queued) {
         outbox::push(&mut tx, &Errand::PostCanceled { post: id }).await?;
     }
@@ -386,7 +381,7 @@ async fn insert(tx: &mut PgConnection, owner: Owner, post: &Post) -> sqlx::Resul
            from post, unnest($14::uuid[], $15::uuid[], $16::text[]) as t (id, account_id, platform)
          ), entry as (
            insert into timeline (org_id, mode, post_id, at, kind, message, detail)
-           select $2, $3, post.id, $10, 'post.created', $17, $18 from post
+           select $2, $3, post.id, $10, 'created', $17, $18 from post
          )
          select id from post",
         post.id.0,
@@ -429,7 +424,7 @@ async fn replay_in(tx: &mut PgConnection, owner: Owner, key: &str) -> sqlx::Resu
 async fn lock(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<PostStatus>> {
     let status = sqlx::query_scalar!(
         r#"select status as "status: Word<PostStatus>" from posts
-           where id = $1 and org_id = $2 and mode = $3 and deleted_at is null for update"#,
+           where id = $1 and org_id = $2 and mode = $3 and deleted_at is null for no key update"#,
         id.0,
         owner.org.0,
         owner.mode.as_str()
@@ -452,14 +447,39 @@ async fn withdraw(tx: &mut PgConnection, id: PostId, now: DateTime<Utc>) -> sqlx
     Ok(done.rows_affected())
 }
 
-async fn statuses(tx: &mut PgConnection, id: PostId) -> sqlx::Result<Vec<TargetStatus>> {
-    let words = sqlx::query_scalar!(
-        r#"select status as "status: Word<TargetStatus>" from targets where post_id = $1"#,
+/// The state of a post whose last open targets have just been withdrawn, or `None` while one is under
+/// way. `post.published` was told when the first target went live; that none did is told here.
+async fn close(
+    tx: &mut PgConnection,
+    owner: Owner,
+    id: PostId,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<PostStatus>> {
+    let rows = sqlx::query!(
+        r#"select t.status as "status: Word<TargetStatus>", t.error_message, t.account_id, t.platform, a.username
+           from targets t join accounts a on a.id = t.account_id where t.post_id = $1 order by t.id"#,
         id.0
     )
-    .fetch_all(tx)
+    .fetch_all(&mut *tx)
     .await?;
-    Ok(words.into_iter().map(TargetStatus::from).collect())
+    let statuses: Vec<_> = rows.iter().map(|row| row.status.0).collect();
+    let status = roll_up(&statuses);
+    if status == Some(PostStatus::Failed) {
+        let accounts: Vec<_> = rows
+            .into_iter()
+            .map(|row| {
+                let subject =
+                    Subject { account: row.account_id.into(), network: row.platform, username: row.username };
+                (subject, Outcome::Failed(row.error_message.unwrap_or_else(|| row.status.0.to_string())))
+            })
+            .collect();
+        let data = event::post(id, owner.org, &accounts);
+        let event =
+            NewEvent { name: EventName::PostError, post: Some(id), target: None, account: None, data };
+        let subscribers = events::subscribers(tx, owner).await?;
+        events::append(tx, owner, now, &event, &subscribers).await?;
+    }
+    Ok(status)
 }
 
 fn job(owner: Owner, post: &Post) -> Job {

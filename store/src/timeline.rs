@@ -13,7 +13,7 @@ use sqlx::{PgConnection, PgPool};
 pub struct Entry {
     /// When.
     pub at: DateTime<Utc>,
-    /// What, for machines, for example `post.created`.
+    /// What, for machines, for example `created`.
     pub kind: String,
     /// What, for people.
     pub message: String,
@@ -72,14 +72,13 @@ pub async fn list(db: &PgPool, owner: Owner, post: PostId) -> sqlx::Result<Vec<E
     )
     .fetch_all(db)
     .await?;
-    let entry = |target: Option<uuid::Uuid>| target.map(TargetId);
     Ok(rows
         .into_iter()
         .map(|row| Entry {
             at: row.at,
             kind: row.kind,
             message: row.message,
-            target_id: entry(row.target_id),
+            target_id: row.target_id.map(TargetId),
             detail: row.detail,
         })
         .collect())

@@ -1,0 +1,451 @@
+//! What the queries promise, asked of a real Postgres.
+
+use crate::database;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::{
+    AccountId, Failure, Mode, OrgId, Owner, PostStatus, TargetStatus, errand::Errand, scope::Scope,
+};
+use futures::future::join_all;
+use serde_json::json;
+use std::{collections::HashSet, time::Duration};
+use store::{
+    Pool,
+    accounts::{self, Account, AccountStatus, Connect, Resolution},
+    keys::{self, NewKey},
+    organizations, outbox,
+    page::Request,
+    posts::{self, Attachment, Created, NewContainer, NewPost, Post},
+    publishing::{self, Begun, End, Key},
+    timeline,
+    webhooks::{self, NewWebhook},
+};
+
+/// A moment, in seconds after an arbitrary one.
+fn at(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000 + seconds, 123_456_789).unwrap()
+}
+
+async fn owner(db: &Pool) -> Owner {
+    Owner { org: organizations::create(db, "Acme").await.unwrap(), mode: Mode::Test }
+}
+
+fn connect(platform: &str, network_unique_id: &str, username: &str) -> Connect {
+    Connect {
+        platform: platform.to_owned(),
+        network_unique_id: network_unique_id.to_owned(),
+        username: username.to_owned(),
+        display_name: username.to_owned(),
+        account_type: "profile".to_owned(),
+        profile_image_url: None,
+        profile_url: None,
+        tenant_id: None,
+        social_network_id: None,
+        scopes: vec!["write".to_owned()],
+        token_expires_at: None,
+    }
+}
+
+async fn account(db: &Pool, owner: Owner, platform: &str, id: &str, username: &str) -> Account {
+    let mut tx = db.begin().await.unwrap();
+    let seal = |id: AccountId| id.to_string().into_bytes();
+    let connected =
+        accounts::upsert(&mut tx, owner, connect(platform, id, username), seal, at(0)).await.unwrap();
+    tx.commit().await.unwrap();
+    connected.account
+}
+
+fn draft_of(accounts: &[&Account]) -> NewPost {
+    NewPost {
+        is_draft: false,
+        scheduled_at: None,
+        default_config: json!({ "x": { "reply_settings": "following" } }),
+        external_ref: None,
+        containers: vec![
+            NewContainer {
+                content: "main".to_owned(),
+                media: vec![Attachment { id: uuid::Uuid::from_u128(1), alt_text: Some("a cat".to_owned()) }],
+            },
+            NewContainer { content: "comment".to_owned(), media: vec![] },
+        ],
+        accounts: accounts.iter().map(|account| (account.id, account.platform.clone())).collect(),
+    }
+}
+
+async fn create(db: &Pool, owner: Owner, new: NewPost) -> Post {
+    match posts::create(db, owner, new, at(10)).await.unwrap() {
+        Created::New(post) => post,
+        Created::Replay(post) => panic!("{} was there already", post.id),
+    }
+}
+
+async fn begin(db: &Pool, owner: Owner, post: &Post, target: usize) -> (Key, Begun) {
+    let key = Key { owner, post: post.id, target: post.targets[target].id, version: post.version };
+    (key, publishing::begin(db, key, at(20)).await.unwrap())
+}
+
+async fn errands(db: &Pool) -> Vec<Errand> {
+    let claimed = outbox::claim(db, 100, Duration::from_secs(60)).await.unwrap();
+    outbox::done(db, &claimed.iter().map(|errand| errand.id).collect::<Vec<_>>()).await.unwrap();
+    claimed.into_iter().map(|claimed| claimed.errand).collect()
+}
+
+/// A post as it is now, deleted or not.
+async fn now_of(db: &Pool, owner: Owner, post: &Post) -> Post {
+    posts::replay(db, owner, post.external_ref.as_deref().unwrap()).await.unwrap().unwrap()
+}
+
+fn statuses(post: &Post) -> Vec<TargetStatus> {
+    post.targets.iter().map(|target| target.status).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_post_reads_back_as_it_was_returned() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let (x, bluesky) = (
+        account(&db, owner, "x", "1", "ada").await,
+        account(&db, owner, "bluesky", "did:1", "ada.test").await,
+    );
+    let new = NewPost { scheduled_at: Some(at(3600)), ..draft_of(&[&x, &bluesky]) };
+    let post = create(&db, owner, new).await;
+    assert_eq!(posts::get(&db, owner, post.id).await.unwrap().unwrap(), post);
+    assert_eq!(post.status, PostStatus::Scheduled);
+    assert_eq!(post.targets[1].account_id, bluesky.id);
+    let [Errand::PublishPost(job)] = &errands(&db).await[..] else { panic!("one post, one errand") };
+    assert_eq!((job.post, job.due, job.targets.len()), (post.id, post.scheduled_at, 2));
+    for stranger in [Owner { mode: Mode::Live, ..owner }, Owner { org: OrgId(uuid::Uuid::now_v7()), ..owner }]
+    {
+        assert_eq!(posts::get(&db, stranger, post.id).await.unwrap(), None);
+        assert!(!posts::delete(&db, stranger, post.id, at(30)).await.unwrap());
+        assert_eq!(timeline::list(&db, stranger, post.id).await.unwrap(), []);
+        assert_eq!(accounts::get(&db, stranger, x.id).await.unwrap(), None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_key_makes_one_post_however_many_ask_at_once() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let account = account(&db, owner, "x", "1", "ada").await;
+    let new = || NewPost { external_ref: Some("order-1".to_owned()), ..draft_of(&[&account]) };
+    let created = join_all((0..16).map(|_| posts::create(&db, owner, new(), at(10)))).await;
+    let (mut made, mut ids) = (0, HashSet::new());
+    for created in created {
+        let post = match created.unwrap() {
+            Created::New(post) => {
+                made += 1;
+                post
+            }
+            Created::Replay(post) => post,
+        };
+        assert_eq!((post.containers.len(), post.targets.len()), (2, 1));
+        ids.insert(post.id);
+    }
+    assert_eq!((made, ids.len()), (1, 1));
+    assert_eq!(errands(&db).await.len(), 1);
+    let id = ids.into_iter().next().unwrap();
+    assert_eq!(timeline::list(&db, owner, id).await.unwrap().len(), 1);
+
+    assert!(posts::delete(&db, owner, id, at(20)).await.unwrap());
+    let again = posts::create(&db, owner, new(), at(30)).await.unwrap();
+    assert!(matches!(again, Created::Replay(post) if post.id == id && post.status == PostStatus::Canceled));
+    let live = Owner { mode: Mode::Live, ..owner };
+    assert!(matches!(posts::create(&db, live, new(), at(30)).await.unwrap(), Created::New(_)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_names_an_account_by_id_handle_or_platform_id() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "100", "ada").await;
+    let same = account(&db, owner, "bluesky", "did:plc:1", "same").await;
+    account(&db, owner, "threads", "200", "same").await;
+    let twice = account(&db, owner, "reddit", "bob", "bob").await;
+    let gone = account(&db, owner, "x", "300", "gone").await;
+    let stranger = account(&db, Owner { mode: Mode::Live, ..owner }, "x", "400", "stranger").await;
+    let mut tx = db.begin().await.unwrap();
+    for transition in [true, false] {
+        let status = AccountStatus::Disconnected;
+        let changed = accounts::set_status(&mut tx, owner, gone.id, status, None, at(5)).await.unwrap();
+        assert_eq!(changed, transition);
+    }
+    tx.commit().await.unwrap();
+    let expected = [
+        (ada.id.to_string(), Some(&ada)),
+        (ada.id.to_string().to_uppercase(), Some(&ada)),
+        ("ada".to_owned(), Some(&ada)),
+        ("100".to_owned(), Some(&ada)),
+        ("did:plc:1".to_owned(), Some(&same)),
+        ("bob".to_owned(), Some(&twice)),
+        ("Ada".to_owned(), None),
+        (gone.id.to_string(), None),
+        ("gone".to_owned(), None),
+        ("300".to_owned(), None),
+        (stranger.id.to_string(), None),
+        ("stranger".to_owned(), None),
+        (String::new(), None),
+    ];
+    let entries: Vec<_> = expected.iter().map(|(entry, _)| entry.clone()).collect();
+    let found = accounts::resolve(&db, owner, &entries).await.unwrap();
+    for ((entry, expected), found) in expected.iter().zip(found) {
+        let expected =
+            expected.map_or(Resolution::None, |account| Resolution::One(Box::new(account.clone())));
+        assert_eq!(found, expected, "{entry}");
+    }
+    let found = accounts::resolve(&db, owner, &["same".to_owned(), "ada".to_owned()]).await.unwrap();
+    assert!(matches!(&found[..], [Resolution::Ambiguous, Resolution::One(_)]));
+    assert_eq!(accounts::resolve(&db, owner, &[]).await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connecting_again_keeps_the_id_and_wakes_the_account() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let first = account(&db, owner, "x", "1", "ada").await;
+    let mut tx = db.begin().await.unwrap();
+    let status = AccountStatus::ReauthRequired;
+    assert!(
+        accounts::set_status(&mut tx, owner, first.id, status, Some("token_expired"), at(1)).await.unwrap()
+    );
+    let renamed = Connect { tenant_id: Some("t".to_owned()), ..connect("x", "1", "lovelace") };
+    let seal = |id: AccountId| format!("second:{id}").into_bytes();
+    let again = accounts::upsert(&mut tx, owner, renamed, seal, at(2)).await.unwrap();
+    let kept = accounts::upsert(&mut tx, owner, connect("x", "1", "lovelace"), seal, at(3)).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(!again.is_new);
+    assert_eq!((again.account.id, again.account.created_at), (first.id, first.created_at));
+    assert_eq!((again.account.status, again.account.last_error_code), (AccountStatus::Active, None));
+    assert_eq!(again.account.username, "lovelace");
+    assert_eq!(kept.account.tenant_id.as_deref(), Some("t"));
+    let grant = accounts::grant(&db, owner, first.id).await.unwrap().unwrap();
+    assert_eq!((grant.sealed, grant.version), (format!("second:{}", first.id).into_bytes(), 3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_refreshes_of_one_grant_one_is_kept() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let account = account(&db, owner, "x", "1", "ada").await;
+    let read = accounts::grant(&db, owner, account.id).await.unwrap().unwrap();
+    let store = async |sealed: &[u8], version| {
+        accounts::store_grant(&db, owner, account.id, sealed, version, Some(at(99)), at(9)).await.unwrap()
+    };
+    let (one, other) = tokio::join!(store(b"one", read.version), store(b"other", read.version));
+    assert!(one != other, "one wins");
+    let kept = accounts::grant(&db, owner, account.id).await.unwrap().unwrap();
+    assert_eq!(kept.sealed, if one { &b"one"[..] } else { b"other" });
+    assert_eq!(kept.version, read.version + 1);
+    let mut tx = db.begin().await.unwrap();
+    let status = AccountStatus::Disconnected;
+    assert!(accounts::set_status(&mut tx, owner, account.id, status, None, at(10)).await.unwrap());
+    tx.commit().await.unwrap();
+    assert!(!store(b"late", kept.version).await, "a removed account stays removed");
+    assert_eq!(accounts::grant(&db, owner, account.id).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_not_begun_is_canceled_with_its_post() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let account = account(&db, owner, "x", "1", "ada").await;
+    for (is_draft, scheduled_at, tells) in
+        [(true, None, false), (false, Some(at(99)), true), (false, None, true)]
+    {
+        let external_ref = Some(format!("{is_draft} {scheduled_at:?}"));
+        let post =
+            create(&db, owner, NewPost { is_draft, scheduled_at, external_ref, ..draft_of(&[&account]) })
+                .await;
+        assert_eq!(errands(&db).await.len(), usize::from(!is_draft));
+        assert!(posts::delete(&db, owner, post.id, at(11)).await.unwrap());
+        assert!(!posts::delete(&db, owner, post.id, at(12)).await.unwrap());
+        assert_eq!(posts::get(&db, owner, post.id).await.unwrap(), None);
+        let post = now_of(&db, owner, &post).await;
+        assert_eq!((post.status, statuses(&post)), (PostStatus::Canceled, vec![TargetStatus::Canceled]));
+        let told = errands(&db).await;
+        assert_eq!(told, if tells { vec![Errand::PostCanceled { post: post.id }] } else { vec![] });
+        assert!(matches!(begin(&db, owner, &post, 0).await.1, Begun::Ended(TargetStatus::Canceled)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_begun_outlives_the_deletion_of_its_post() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let (one, other) =
+        (account(&db, owner, "x", "1", "one").await, account(&db, owner, "x", "2", "other").await);
+    let new = NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&one, &other]) };
+    let post = create(&db, owner, new).await;
+    let (key, begun) = begin(&db, owner, &post, 0).await;
+    assert!(matches!(begun, Begun::Attempt(_)));
+    assert!(posts::delete(&db, owner, post.id, at(21)).await.unwrap());
+    let deleted = now_of(&db, owner, &post).await;
+    assert_eq!(deleted.status, PostStatus::Publishing);
+    assert_eq!(statuses(&deleted), [TargetStatus::Queued, TargetStatus::Canceled]);
+    let end = End::Live { id: "9".to_owned(), url: "https://x.com/one/status/9".to_owned() };
+    publishing::settle(&db, key, &end, at(22)).await.unwrap();
+    assert_eq!(now_of(&db, owner, &post).await.status, PostStatus::Partial);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn withdrawing_the_last_target_of_a_failing_post_tells_that_it_failed() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let new = NewWebhook {
+        url: "https://receiver.example/".to_owned(),
+        events: vec!["post.error".to_owned()],
+        description: None,
+    };
+    let webhook = webhooks::create(&db, owner, new, |_| vec![1], at(1)).await.unwrap();
+    let (one, other) =
+        (account(&db, owner, "x", "1", "one").await, account(&db, owner, "x", "2", "other").await);
+    let new = NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&one, &other]) };
+    let post = create(&db, owner, new).await;
+    let (key, _) = begin(&db, owner, &post, 0).await;
+    let failure = Failure::rejected(400, "too long");
+    let end = End::Dead { source: failure.code.source(), failure };
+    publishing::settle(&db, key, &end, at(21)).await.unwrap();
+    errands(&db).await;
+    assert!(posts::delete(&db, owner, post.id, at(22)).await.unwrap());
+    let deleted = now_of(&db, owner, &post).await;
+    assert_eq!(deleted.status, PostStatus::Failed);
+    assert_eq!(statuses(&deleted), [TargetStatus::Dead, TargetStatus::Canceled]);
+    let [Errand::DeliverEvent(dispatch)] = &errands(&db).await[..] else { panic!("one event, one errand") };
+    assert_eq!((dispatch.name.as_str(), dispatch.deliveries.len()), ("post.error", 1));
+    assert!(webhooks::delete(&db, owner, webhook.id, at(23)).await.unwrap());
+    assert!(!webhooks::delete(&db, owner, webhook.id, at(24)).await.unwrap());
+    assert_eq!(webhooks::list(&db, owner).await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timeline_tells_what_happened_and_what_was_told_in_order() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let new = NewWebhook {
+        url: "https://receiver.example/".to_owned(),
+        events: vec!["*".to_owned()],
+        description: Some("all".to_owned()),
+    };
+    let webhook = webhooks::create(&db, owner, new, |_| vec![1], at(1)).await.unwrap();
+    assert_eq!(webhooks::get(&db, owner, webhook.id).await.unwrap(), Some(webhook.clone()));
+    let account = account(&db, owner, "x", "1", "one").await;
+    let post = create(&db, owner, draft_of(&[&account])).await;
+    let (key, _) = begin(&db, owner, &post, 0).await;
+    let end = End::Live { id: "9".to_owned(), url: "https://x.com/one/status/9".to_owned() };
+    publishing::settle(&db, key, &end, at(22)).await.unwrap();
+    let entries = timeline::list(&db, owner, post.id).await.unwrap();
+    let told: Vec<_> = entries.iter().map(|entry| entry.kind.as_str()).collect();
+    assert_eq!(told, ["created", "attempt", "published", "delivery", "delivery"]);
+    assert!(entries.windows(2).all(|pair| pair[0].at <= pair[1].at));
+    assert_eq!(entries[1].target_id, Some(post.targets[0].id));
+    // Both deliveries end with the endpoint.
+    assert!(webhooks::delete(&db, owner, webhook.id, at(23)).await.unwrap());
+    let entries = timeline::list(&db, owner, post.id).await.unwrap();
+    assert!(entries[3..].iter().all(|entry| entry.detail["status"] == "failed"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_neither_skip_nor_repeat_while_posts_arrive() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let (x, bluesky) = (
+        account(&db, owner, "x", "1", "ada").await,
+        account(&db, owner, "bluesky", "did:1", "ada.test").await,
+    );
+    let mut expected = Vec::new();
+    for n in 0..23 {
+        // Several share a moment, and some differ by less than a millisecond.
+        let made = at(n / 5) + TimeDelta::microseconds(n % 2);
+        let account = if n % 3 == 0 { &bluesky } else { &x };
+        let Created::New(post) = posts::create(&db, owner, draft_of(&[account]), made).await.unwrap() else {
+            panic!("there is no key to be taken")
+        };
+        expected.push((post.created_at, post.id, n % 3 == 0));
+    }
+    expected.sort_by_key(|(at, id, _)| std::cmp::Reverse((*at, *id)));
+    let ids = |only: Option<bool>| {
+        let wanted = expected.iter().filter(|(_, _, bluesky)| only.is_none_or(|only| only == *bluesky));
+        wanted.map(|(_, id, _)| *id).collect::<Vec<_>>()
+    };
+    for (filter, expected) in [
+        (posts::Filter::default(), ids(None)),
+        (posts::Filter { platform: Some("bluesky".to_owned()), ..Default::default() }, ids(Some(true))),
+        (posts::Filter { social_account_id: Some(x.id), ..Default::default() }, ids(Some(false))),
+    ] {
+        let (mut seen, mut after, mut later) = (Vec::new(), None, 1000);
+        loop {
+            let request = Request { after, limit: 4 };
+            let arrive = posts::create(&db, owner, draft_of(&[&x, &bluesky]), at(later));
+            let created_before = Some(at(1000));
+            let filter = posts::Filter { created_before, ..filter.clone() };
+            let (page, arrived) = tokio::join!(posts::list(&db, owner, &filter, request), arrive);
+            arrived.unwrap();
+            let page = page.unwrap();
+            later += 1;
+            seen.extend(page.items.iter().map(|post| post.id));
+            assert!(page.items.len() == 4 || page.next.is_none());
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, expected);
+    }
+    let all =
+        posts::list(&db, owner, &posts::Filter::default(), Request { after: None, limit: 1 }).await.unwrap();
+    assert_eq!(all.items[0].status, PostStatus::Queued);
+    let none = posts::Filter { status: Some(PostStatus::Draft), ..Default::default() };
+    assert_eq!(posts::list(&db, owner, &none, Request { after: None, limit: 1 }).await.unwrap().items, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts_are_listed_by_every_filter_at_once() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let other = account(&db, owner, "bluesky", "did:1", "ada").await;
+    let list = async |filter: accounts::Filter, limit| {
+        let page = accounts::list(&db, owner, &filter, Request { after: None, limit }).await.unwrap();
+        (page.items, page.next.is_some())
+    };
+    assert_eq!(list(accounts::Filter::default(), 1).await, (vec![other.clone()], true));
+    let username = Some("ada".to_owned());
+    let both = accounts::Filter { username: username.clone(), ..Default::default() };
+    assert_eq!(list(both, 25).await, (vec![other, ada.clone()], false));
+    let one = accounts::Filter {
+        id: Some(ada.id),
+        platform: Some("x".to_owned()),
+        username,
+        network_unique_id: Some("1".to_owned()),
+        tenant_id: None,
+    };
+    assert_eq!(list(one.clone(), 25).await, (vec![ada], false));
+    assert_eq!(list(accounts::Filter { tenant_id: Some("t".to_owned()), ..one }, 25).await, (vec![], false));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_opens_until_it_expires_or_is_revoked() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let new =
+        |expires_at| NewKey { owner, name: "CI".to_owned(), scopes: vec![Scope::PostsWrite], expires_at };
+    let (key, text) = keys::create(&db, new(Some(at(100))), at(0)).await.unwrap();
+    let random = text.strip_prefix("sk_test_").unwrap();
+    assert!(random.len() == 40 && random.chars().all(|c| c.is_ascii_alphanumeric()));
+    assert!(text.ends_with(&key.last_four));
+    let open = async |text: &str, now| keys::authenticate(&db, text, now).await.unwrap();
+    assert_eq!(open(&text, at(1)).await, Some(key.clone()));
+    // The use is noted, and within the same minute not again.
+    let first = open(&text, at(60)).await.unwrap().last_used_at;
+    assert_eq!(first.unwrap().timestamp(), at(1).timestamp());
+    assert_eq!(open(&text, at(62)).await.unwrap().last_used_at, first);
+    assert_eq!(open(&text, at(63)).await.unwrap().last_used_at.unwrap().timestamp(), at(62).timestamp());
+    assert_eq!(open(&text, at(100)).await, None);
+    assert_eq!(open(&text.replace("test", "live"), at(1)).await, None);
+    assert_eq!(open("", at(1)).await, None);
+    let (other, text) = keys::create(&db, new(None), at(1)).await.unwrap();
+    assert!(!keys::revoke(&db, Owner { mode: Mode::Live, ..owner }, other.id, at(50)).await.unwrap());
+    assert!(keys::revoke(&db, owner, other.id, at(50)).await.unwrap());
+    assert!(open(&text, at(49)).await.is_some());
+    assert_eq!(open(&text, at(50)).await, None);
+    assert_eq!(keys::list(&db, owner).await.unwrap().len(), 2);
+}
