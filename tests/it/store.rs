@@ -1,5 +1,7 @@
 //! What the queries promise, asked of a real Postgres.
 
+#![expect(clippy::unwrap_used, reason = "a test stops where something is not as it should be")]
+
 use crate::database;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
