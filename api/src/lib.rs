@@ -1,2 +1,128 @@
-//! Placeholder
+//! HTTP in: what clients call, and the document that describes it.
+//!
+//! One file per resource holds its wire types, its operations and the functions that they share with
+//! whatever else calls them. This crate writes down what is to be done and reads what came of it; it
+//! makes no outgoing request and opens no sealed secret. The relay carries what was written to Temporal.
+
+pub mod accounts;
+pub mod body;
+pub mod caller;
+pub mod compose;
+pub mod document;
+pub mod envelope;
+pub mod link;
+pub mod page;
+pub mod posts;
+pub mod problem;
+pub mod query;
+pub mod receiver;
 pub mod relay;
+pub mod settings;
+pub mod timeline;
+pub mod timestamp;
+pub mod validate;
+pub mod webhooks;
+pub mod word;
+
+pub use document::document;
+
+use crate::{
+    document::{Operations, PREFIX},
+    envelope::{Envelope, Routes},
+    problem::Problem,
+};
+use chrono::{DateTime, Utc};
+use domain::{Mode, address};
+use poem::{
+    Endpoint, EndpointExt, IntoResponse, Response, Route, get, handler,
+    http::{Method, header},
+    middleware::CatchPanic,
+    web::Data,
+};
+use std::sync::Arc;
+use store::{Pool, vault::Sealer};
+
+/// What the API's page may load: what it carries itself, and this service's answers.
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; \
+    style-src 'unsafe-inline'; img-src data: blob: 'self'; font-src data:; connect-src 'self'; worker-src blob:";
+
+/// What the API is made of. Cloning shares it.
+#[derive(Clone)]
+pub struct App {
+    /// The database; it may be away for a while.
+    pub db: Pool,
+    /// What the operator set.
+    pub config: Arc<Config>,
+    /// The time.
+    pub now: fn() -> DateTime<Utc>,
+}
+
+/// What an operator sets.
+pub struct Config {
+    /// The address that clients use, which ends with `/api/v1`.
+    pub base_url: String,
+    /// What cursors are signed with; the same in every API process.
+    pub cursor_key: [u8; 32],
+    /// Seals what only workers may read.
+    pub sealer: Sealer,
+    /// The ranges that webhooks may reach although they are not public.
+    pub opened: Opened,
+}
+
+/// The opened ranges of each mode.
+#[derive(Clone, Debug, Default)]
+pub struct Opened {
+    /// For live data.
+    pub live: address::Opened,
+    /// For test data.
+    pub test: address::Opened,
+}
+
+impl Opened {
+    /// Those of a mode.
+    pub fn of(&self, mode: Mode) -> &address::Opened {
+        match mode {
+            Mode::Live => &self.live,
+            Mode::Test => &self.test,
+        }
+    }
+}
+
+/// Everything that is served over HTTP.
+pub fn endpoint(app: App) -> impl Endpoint<Output = Response> + 'static {
+    let specification = document::at(app.config.base_url.trim_end_matches('/'));
+    let page = document::page(&specification);
+    let specification_path = format!("{PREFIX}/openapi.json");
+    let routes = Routes::of::<Operations>(PREFIX)
+        .with(&specification_path, Method::GET)
+        .with("/docs", Method::GET)
+        .with("/healthz", Method::GET);
+    Route::new()
+        .at(&specification_path, get(fixed("application/json", specification)))
+        .nest(PREFIX, document::service())
+        .at("/docs", get(fixed("text/html; charset=utf-8", page)))
+        .at("/healthz", get(health))
+        .data(app)
+        .with(CatchPanic::new().with_handler(envelope::panicked))
+        .with(Envelope::new(routes))
+}
+
+/// A text that does not change while the process lives.
+fn fixed(content_type: &'static str, text: String) -> impl Endpoint<Output = Response> {
+    let text = bytes::Bytes::from(text);
+    poem::endpoint::make_sync(move |_| {
+        Response::builder()
+            .content_type(content_type)
+            .header(header::CONTENT_SECURITY_POLICY, PAGE_POLICY)
+            .body(text.clone())
+    })
+}
+
+/// Whether this process can serve, for load balancers and orchestrators.
+#[handler]
+async fn health(app: Data<&App>) -> Response {
+    if store::ready(&app.db).await {
+        return Response::builder().content_type("application/json").body(r#"{"status":"ok"}"#);
+    }
+    Problem::unavailable().into_response()
+}

@@ -114,6 +114,8 @@ pub struct Filter {
     pub id: Option<AccountId>,
     /// Those of this end tenant.
     pub tenant_id: Option<String>,
+    /// Those of this profile.
+    pub profile_id: Option<Uuid>,
     /// Those of this platform.
     pub platform: Option<String>,
     /// Those of this handle.
@@ -230,6 +232,9 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
     query.push_bind(owner.org.0).push(" and mode = ").push_bind(owner.mode.as_str());
     if let Some(id) = filter.id {
         query.push(" and id = ").push_bind(id.0);
+    }
+    if let Some(profile) = filter.profile_id {
+        query.push(" and profile_id = ").push_bind(profile);
     }
     let texts = [
         (" and tenant_id = ", &filter.tenant_id),

@@ -169,6 +169,8 @@ pub struct Filter {
     pub platform: Option<String>,
     /// With this account among its targets.
     pub social_account_id: Option<AccountId>,
+    /// With an account of this profile among its targets.
+    pub profile_id: Option<Uuid>,
     /// Made at this time or later.
     pub created_after: Option<DateTime<Utc>>,
     /// Made before this time.
@@ -257,6 +259,10 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
     if let Some(account) = filter.social_account_id {
         query.push(" and exists (select from targets where post_id = posts.id and account_id = ");
         query.push_bind(account.0).push(")");
+    }
+    if let Some(profile) = filter.profile_id {
+        query.push(" and exists (select from targets join accounts on accounts.id = targets.account_id");
+        query.push(" where targets.post_id = posts.id and accounts.profile_id = ").push_bind(profile).push(")");
     }
     let times = [
         (" and created_at >= ", filter.created_after),

@@ -1,0 +1,193 @@
+//! Connected social accounts.
+
+use crate::{
+    body::Json,
+    caller::{Call, Caller},
+    document::Tag,
+    page::List,
+    problem::{Issue, Problem},
+    query::Query,
+    timestamp::Timestamp,
+    validate::Rules,
+    word::{Platform, Word},
+};
+use domain::{AccountId, scope::Scope};
+use poem_openapi::{Object, OpenApi, param::Path};
+use serde_json::{Map, Value};
+use store::accounts::{self, AccountStatus};
+use uuid::Uuid;
+
+/// The operations on accounts.
+pub struct Accounts;
+
+#[OpenApi(tag = "Tag::Accounts")]
+impl Accounts {
+    /// List accounts
+    ///
+    /// Newest first, without disconnected ones. Scope `accounts:read`.
+    #[oai(path = "/social-accounts", method = "get", operation_id = "listSocialAccounts")]
+    async fn list(&self, caller: Caller, query: Query<Filter>) -> Result<Json<AccountPage>, Problem> {
+        Ok(Json(list(&caller.may(Scope::AccountsRead)?, query.0).await?))
+    }
+
+    /// Get an account
+    ///
+    /// Scope `accounts:read`.
+    #[oai(path = "/social-accounts/:id", method = "get", operation_id = "getSocialAccount")]
+    async fn get(&self, caller: Caller, id: Path<String>) -> Result<Json<Account>, Problem> {
+        Ok(Json(get(&caller.may(Scope::AccountsRead)?, &id).await?))
+    }
+}
+
+/// One page of the accounts that fit.
+pub async fn list(call: &Call<'_>, filter: Filter) -> Result<AccountPage, Problem> {
+    let page = List::Accounts.request(call, filter.limit, filter.cursor.as_deref())?;
+    let found = accounts::list(call.db(), call.owner, &filter.into(), page).await?;
+    let next_cursor = List::Accounts.next(call, found.next);
+    Ok(AccountPage { data: found.items.into_iter().map(Account::from).collect(), next_cursor })
+}
+
+/// One account.
+pub async fn get(call: &Call<'_>, id: &str) -> Result<Account, Problem> {
+    let missing = || Problem::not_found("social account");
+    let id: AccountId = id.parse().map_err(|_| missing())?;
+    let account = accounts::get(call.db(), call.owner, id).await?.ok_or_else(missing)?;
+    Ok(account.into())
+}
+
+/// Which accounts to list. All conditions must hold.
+#[derive(Debug, Default, Object)]
+#[oai(rename = "SocialAccountFilter")]
+pub struct Filter {
+    /// How many to list, 1 to 100; values beyond are clamped. 25 by default.
+    pub limit: Option<i64>,
+    /// `next_cursor` of the page before.
+    pub cursor: Option<String>,
+    /// Only this account.
+    pub id: Option<Uuid>,
+    /// Accounts of this end tenant.
+    pub tenant_id: Option<String>,
+    /// Accounts of this profile.
+    pub profile_id: Option<Uuid>,
+    /// Accounts of this platform.
+    pub platform: Option<Word<Platform>>,
+    /// Exactly this handle.
+    pub username: Option<String>,
+    /// Exactly this platform-side id.
+    pub network_unique_id: Option<String>,
+    /// The same as `network_unique_id`.
+    #[oai(rename = "networkUniqueId")]
+    pub network_unique_id_alias: Option<String>,
+}
+
+impl Rules for Filter {
+    fn check(query: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        if let (Some(one), Some(other)) = (query.get("network_unique_id"), query.get("networkUniqueId"))
+            && one != other
+        {
+            issues.push(Issue::custom(
+                ["networkUniqueId"],
+                "Differs from network_unique_id, which is the same parameter",
+            ));
+        }
+    }
+}
+
+impl From<Filter> for accounts::Filter {
+    fn from(filter: Filter) -> Self {
+        Self {
+            id: filter.id.map(AccountId),
+            tenant_id: filter.tenant_id,
+            profile_id: filter.profile_id,
+            platform: filter.platform.map(|platform| platform.as_str().to_owned()),
+            username: filter.username,
+            network_unique_id: filter.network_unique_id.or(filter.network_unique_id_alias),
+        }
+    }
+}
+
+/// A page of accounts.
+#[derive(Debug, Object)]
+#[oai(rename = "SocialAccountPage")]
+pub struct AccountPage {
+    /// The accounts, newest first.
+    pub data: Vec<Account>,
+    /// Where the next page begins; null on the last.
+    #[oai(nullable)]
+    pub next_cursor: Option<String>,
+}
+
+/// A connected account. Its tokens are in no response.
+#[derive(Debug, Object)]
+#[oai(rename = "SocialAccount")]
+pub struct Account {
+    /// Its identifier.
+    pub id: Uuid,
+    /// Its platform.
+    pub platform: Word<Platform>,
+    /// The end tenant it belongs to.
+    #[oai(nullable)]
+    pub tenant_id: Option<String>,
+    /// The profile it is grouped under.
+    #[oai(nullable)]
+    pub profile_id: Option<Uuid>,
+    /// The OAuth app it was connected through; null for a shared app.
+    #[oai(nullable)]
+    pub social_network_id: Option<Uuid>,
+    /// The platform's own id of it.
+    pub network_unique_id: String,
+    /// Its handle there.
+    pub username: String,
+    /// Its name, for people.
+    pub display_name: String,
+    /// What it is there, for example `profile` or `page`.
+    pub account_type: String,
+    /// Its picture.
+    #[oai(nullable)]
+    pub profile_image_url: Option<String>,
+    /// Its public page.
+    #[oai(nullable)]
+    pub profile_url: Option<String>,
+    /// Whether posts can go to it.
+    pub status: Word<AccountStatus>,
+    /// What the platform allows.
+    pub scopes: Vec<String>,
+    /// When the access token ends; it is renewed before.
+    #[oai(nullable)]
+    pub token_expires_at: Option<Timestamp>,
+    /// When the platform last answered for it.
+    #[oai(nullable)]
+    pub last_synced_at: Option<Timestamp>,
+    /// Why it is not active.
+    #[oai(nullable)]
+    pub last_error_code: Option<String>,
+    /// When it was first connected.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+impl From<accounts::Account> for Account {
+    fn from(account: accounts::Account) -> Self {
+        Self {
+            id: account.id.0,
+            platform: Word::of(&account.platform),
+            tenant_id: account.tenant_id,
+            profile_id: account.profile_id,
+            social_network_id: account.social_network_id,
+            network_unique_id: account.network_unique_id,
+            username: account.username,
+            display_name: account.display_name,
+            account_type: account.account_type,
+            profile_image_url: account.profile_image_url,
+            profile_url: account.profile_url,
+            status: Word::of(account.status.as_str()),
+            scopes: account.scopes,
+            token_expires_at: account.token_expires_at.map(Timestamp),
+            last_synced_at: account.last_synced_at.map(Timestamp),
+            last_error_code: account.last_error_code,
+            created_at: account.created_at.into(),
+            updated_at: account.updated_at.into(),
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! How a body becomes a post.
+//!
+//! What a single look at the body tells is refused with 400 and told all at once; then the
+//! idempotency key is looked up; what needs the database or a platform's limits is refused with 422.
+//! Only then is anything written, all of it in one transaction.
+
+use crate::{
+    caller::Call,
+    problem::{Code, Issue, Problem, Segment},
+    settings::{self, Config, TopLevel},
+    timestamp::Timestamp,
+    validate::Rules,
+};
+use chrono_tz::Tz;
+use poem_openapi::Object;
+use serde_json::{Map, Value};
+use store::{
+    accounts::{self, Account, Resolution},
+    posts::{self, Created, NewContainer},
+};
+
+/// The longest idempotency key, in characters.
+const KEY_LENGTH: usize = 255;
+
+/// A post to create. It has either `content` or `containers`. Settings of a platform stand under
+/// `config` or in a block of the platform's name beside the other fields; `config` wins.
+#[derive(Debug, Object)]
+pub struct NewPost {
+    /// The text of a post that is a single container.
+    #[oai(validator(min_length = 1))]
+    pub content: Option<String>,
+    /// The post, its first comment and the rest of the thread, in order.
+    #[oai(validator(min_items = 1, max_items = 10))]
+    pub containers: Option<Vec<NewText>>,
+    /// Where to publish: account ids, usernames or platform-side ids.
+    #[oai(validator(min_items = 1))]
+    pub accounts: Vec<String>,
+    /// When to publish, in ISO 8601 with an offset; at once where it is missing.
+    pub scheduled_at: Option<Timestamp>,
+    /// Publishes at the next open posting slot of this account, which is one of `accounts`.
+    pub queued_from_account: Option<String>,
+    /// The IANA time zone that the slots are read in; `UTC` by default.
+    pub queue_timezone: Option<String>,
+    /// Whether to keep the post until it is released.
+    #[oai(default)]
+    pub is_draft: bool,
+    /// Settings by platform.
+    pub config: Option<Config>,
+    /// The idempotency key; the same as the header `Idempotency-Key`.
+    #[oai(validator(min_length = 1, max_length = 255))]
+    pub external_ref: Option<String>,
+    /// Settings beside the other fields.
+    #[oai(flatten)]
+    pub blocks: TopLevel,
+}
+
+/// A container of a post to create.
+#[derive(Debug, Object)]
+#[oai(rename = "NewContainer")]
+pub struct NewText {
+    /// The text. It may be empty where there is media.
+    pub content: String,
+    /// What is shown with it, in order.
+    #[oai(default)]
+    pub media: Vec<NewMedia>,
+}
+
+/// A medium of a container to create.
+#[derive(Debug, Object)]
+#[oai(rename = "NewContainerMedia")]
+pub struct NewMedia {
+    /// A media asset that was uploaded before.
+    pub id: String,
+    /// What it shows, for those who can't see it.
+    pub alt_text: Option<String>,
+}
+
+impl Rules for NewPost {
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        let given = |key: &str| body.get(key).filter(|value| !value.is_null());
+        match (given("content"), given("containers")) {
+            (None, None) => {
+                issues.push(Issue::custom(["content"], "One of content and containers is required"))
+            }
+            (Some(_), Some(_)) => {
+                issues.push(Issue::custom(["containers"], "Only one of content and containers can be given"));
+            }
+            _ => {}
+        }
+        let containers = given("containers").and_then(Value::as_array).into_iter().flatten();
+        for (index, container) in containers.enumerate() {
+            let has_media = container["media"].as_array().is_some_and(|media| !media.is_empty());
+            if container["content"] == "" && !has_media {
+                let path = [Segment::from("containers"), index.into(), "content".into()];
+                let message = "String must contain at least 1 character(s) where there is no media";
+                let issue = Issue::new(path, "too_small", message);
+                issues.push(issue.with("minimum", 1).with("type", "string").with("inclusive", true));
+            }
+        }
+        if given("queued_from_account").is_some() {
+            let path = ["queued_from_account"];
+            if given("scheduled_at").is_some() {
+                issues.push(Issue::custom(path, "Excludes scheduled_at: the slot is the time"));
+            }
+            if given("is_draft") == Some(&Value::Bool(true)) {
+                issues.push(Issue::custom(path, "Excludes is_draft: a draft takes no slot"));
+            }
+        }
+        if let Some(zone) = given("queue_timezone").and_then(Value::as_str)
+            && zone.parse::<Tz>().is_err()
+        {
+            issues.push(Issue::custom(["queue_timezone"], format!("'{zone}' is no IANA time zone")));
+        }
+    }
+}
+
+/// Creates a post, or finds the one that was created with the same key.
+///
+/// # Errors
+///
+/// With what stands against it. Nothing is written then.
+pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Result<Created, Problem> {
+    let key = key(body.external_ref, header)?;
+    if let Some(key) = &key
+        && let Some(first) = posts::replay(call.db(), call.owner, key).await?
+    {
+        return Ok(Created::Replay(first));
+    }
+    let accounts = accounts(call, &body.accounts, body.queued_from_account.as_deref()).await?;
+    let containers = containers(body.content, body.containers)?;
+    if body.queued_from_account.is_some() {
+        // Slots are set up by an operation that is yet to come: until then no account has one.
+        return Err(Problem::new(Code::NoOpenSlot, "the account has no open posting slot"));
+    }
+    let new = posts::NewPost {
+        is_draft: body.is_draft,
+        scheduled_at: body.scheduled_at.map(|Timestamp(at)| at),
+        default_config: settings::resolve(body.blocks, body.config),
+        external_ref: key,
+        containers,
+        accounts: accounts.into_iter().map(|account| (account.id, account.platform)).collect(),
+    };
+    Ok(posts::create(call.db(), call.owner, new, call.now()).await?)
+}
+
+/// The idempotency key, from the body or the header.
+fn key(external_ref: Option<String>, header: Option<&str>) -> Result<Option<String>, Problem> {
+    let Some(header) = header else { return Ok(external_ref) };
+    let issue = match header.chars().count() {
+        0 => Issue::new(["Idempotency-Key"], "too_small", "The header must not be empty").with("minimum", 1),
+        length if length > KEY_LENGTH => {
+            let message = format!("The header must contain at most {KEY_LENGTH} character(s)");
+            Issue::new(["Idempotency-Key"], "too_big", message).with("maximum", KEY_LENGTH)
+        }
+        _ if external_ref.as_deref().is_none_or(|key| key == header) => return Ok(Some(header.to_owned())),
+        _ => {
+            let issue = Issue::custom(["external_ref"], "Differs from the header Idempotency-Key");
+            return Err(Problem::invalid_body(vec![issue]));
+        }
+    };
+    let issue = issue.with("type", "string").with("inclusive", true);
+    Err(Problem::new(Code::InvalidRequest, "invalid Idempotency-Key header").with_issues(vec![issue]))
+}
+
+/// The accounts that the entries stand for, each once.
+async fn accounts(
+    call: &Call<'_>,
+    entries: &[String],
+    queued: Option<&str>,
+) -> Result<Vec<Account>, Problem> {
+    // The slot's account may be named in another way than in the list, so it is resolved with it.
+    let asked: Vec<_> = entries.iter().cloned().chain(queued.map(str::to_owned)).collect();
+    let mut found = accounts::resolve(call.db(), call.owner, &asked).await?;
+    let queued = queued.map(|_| found.pop().expect("one resolution per entry"));
+    let mut accounts: Vec<Account> = Vec::new();
+    let (mut issues, mut code) = (Vec::new(), None);
+    for (index, resolution) in found.into_iter().enumerate() {
+        let (fault, message) = match resolution {
+            Resolution::One(account) if accounts.iter().any(|known| known.id == account.id) => continue,
+            Resolution::One(account) => {
+                accounts.push(*account);
+                continue;
+            }
+            Resolution::None => (Code::AccountNotFound, "There is no such account"),
+            Resolution::Ambiguous => {
+                (Code::AmbiguousAccount, "Stands for several accounts; use the id of the one you mean")
+            }
+        };
+        // Of both faults, the missing account is told: it can't be helped by choosing.
+        code = if code == Some(Code::AccountNotFound) { code } else { Some(fault) };
+        issues.push(Issue::custom([Segment::from("accounts"), index.into()], message));
+    }
+    if let Some(code) = code {
+        let detail = match code {
+            Code::AccountNotFound => "one or more target accounts were not found",
+            _ => "one or more account handles stand for several accounts",
+        };
+        return Err(Problem::new(code, detail).with_issues(issues));
+    }
+    match queued {
+        Some(Resolution::One(queued)) if accounts.iter().any(|account| account.id == queued.id) => {}
+        None => {}
+        Some(_) => {
+            let issue = Issue::custom(["queued_from_account"], "Must be one of the accounts");
+            let problem = Problem::new(Code::Unprocessable, "queued_from_account is not one of the accounts");
+            return Err(problem.with_issues(vec![issue]));
+        }
+    }
+    Ok(accounts)
+}
+
+/// The containers, whichever way they were given.
+fn containers(
+    content: Option<String>,
+    containers: Option<Vec<NewText>>,
+) -> Result<Vec<NewContainer>, Problem> {
+    let texts = containers.unwrap_or_default();
+    let with_media = texts.iter().enumerate().flat_map(|(index, text)| {
+        let path = move |at: usize| {
+            [Segment::from("containers"), index.into(), "media".into(), at.into(), "id".into()]
+        };
+        (0..text.media.len()).map(path)
+    });
+    // Assets come with the operations that upload them: until then no reference leads to one.
+    let missing: Vec<_> =
+        with_media.map(|path| Issue::custom(path, "There is no such media asset")).collect();
+    if !missing.is_empty() {
+        let detail = "one or more media items are missing or not ready";
+        return Err(Problem::new(Code::MediaNotReady, detail).with_issues(missing));
+    }
+    let texts = content.into_iter().chain(texts.into_iter().map(|text| text.content));
+    Ok(texts.map(|content| NewContainer { content, media: Vec::new() }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn faults(body: Value) -> Vec<(Value, String)> {
+        let Err(problem) = crate::body::read::<NewPost>(body) else { return Vec::new() };
+        let fault = |issue: &Issue| {
+            let path = issue.path.iter().map(|segment| match segment {
+                Segment::Key(key) => json!(key),
+                Segment::Index(index) => json!(index),
+            });
+            (path.collect(), issue.code.clone())
+        };
+        problem.issues.iter().map(fault).collect()
+    }
+
+    #[test]
+    fn contradictions_and_types_are_told_together() {
+        for (body, expected) in [
+            (json!({"content": "a", "accounts": ["b"]}), json!([])),
+            (
+                json!({"content": "a", "accounts": ["b"], "config": {"x": {"any": 1}}, "tiktok": {}, "other": 1}),
+                json!([]),
+            ),
+            (
+                json!({"containers": [{"content": "a", "media": null}], "accounts": ["b"], "content": null}),
+                json!([]),
+            ),
+            (json!({}), json!([[["accounts"], "invalid_type"], [["content"], "custom"]])),
+            (json!([]), json!([[[], "invalid_type"]])),
+            (
+                json!({"content": "", "containers": [], "accounts": []}),
+                json!([
+                    [["content"], "too_small"],
+                    [["containers"], "too_small"],
+                    [["accounts"], "too_small"],
+                    [["containers"], "custom"]
+                ]),
+            ),
+            (
+                json!({"containers": [{"content": "a"}, {"content": ""}, {}], "accounts": [7]}),
+                json!([
+                    [["containers", 2, "content"], "invalid_type"],
+                    [["accounts", 0], "invalid_type"],
+                    [["containers", 1, "content"], "too_small"]
+                ]),
+            ),
+            (json!({"containers": [{"content": "", "media": [{"id": "m"}]}], "accounts": ["b"]}), json!([])),
+            (
+                json!({"content": "a", "accounts": ["b"], "queued_from_account": "b", "scheduled_at": "2026-01-02T00:00:00Z", "is_draft": true}),
+                json!([[["queued_from_account"], "custom"], [["queued_from_account"], "custom"]]),
+            ),
+            (
+                json!({"content": "a", "accounts": ["b"], "queued_from_account": "b", "is_draft": false}),
+                json!([]),
+            ),
+            (
+                json!({"content": "a", "accounts": ["b"], "queue_timezone": "Mars/Olympus"}),
+                json!([[["queue_timezone"], "custom"]]),
+            ),
+            (json!({"content": "a", "accounts": ["b"], "queue_timezone": "Europe/Berlin"}), json!([])),
+            (
+                json!({"content": "a", "accounts": ["b"], "config": {"twitter": {}, "x": 1}, "youtube": "b"}),
+                json!([
+                    [["config", "x"], "invalid_type"],
+                    [["config"], "unrecognized_keys"],
+                    [["youtube"], "invalid_type"]
+                ]),
+            ),
+            (json!({"content": "a", "accounts": ["b"], "external_ref": "r".repeat(255)}), json!([])),
+            (
+                json!({"content": "a", "accounts": ["b"], "external_ref": "r".repeat(256)}),
+                json!([[["external_ref"], "too_big"]]),
+            ),
+        ] {
+            assert_eq!(json!(faults(body.clone())), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_none_is_named_in_the_detail() {
+        let body = json!({"content": "a", "accounts": ["b"], "scheduled_at": "tomorrow"});
+        let problem = crate::body::read::<NewPost>(body).unwrap_err();
+        assert_eq!(problem.detail, "scheduled_at must be an ISO 8601 timestamp");
+    }
+
+    #[test]
+    fn the_key_comes_from_either_place_but_not_two_from_both() {
+        let key = |body: Option<&str>, header: Option<&str>| {
+            key(body.map(str::to_owned), header).map_err(|problem| problem.code)
+        };
+        assert_eq!(key(None, None), Ok(None));
+        assert_eq!(key(Some("a"), None), Ok(Some("a".to_owned())));
+        assert_eq!(key(None, Some("a")), Ok(Some("a".to_owned())));
+        assert_eq!(key(Some("a"), Some("a")), Ok(Some("a".to_owned())));
+        assert_eq!(key(Some("a"), Some("b")), Err(Code::InvalidRequest));
+        assert_eq!(key(None, Some("")), Err(Code::InvalidRequest));
+        assert_eq!(key(None, Some(&"r".repeat(255))), Ok(Some("r".repeat(255))));
+        assert_eq!(key(None, Some(&"r".repeat(256))), Err(Code::InvalidRequest));
+    }
+}

@@ -1,0 +1,150 @@
+//! The OpenAPI document: what the derives say, put right where they can't say it.
+//!
+//! `openapi.json` beside the sources is this document, so that a change of the interface shows in a
+//! review. <https://spec.openapis.org/oas/v3.0.3>
+
+use crate::{accounts::Accounts, posts::Posts, validate::NEVER, webhooks::Webhooks};
+use poem_openapi::{LicenseObject, OpenApiService, Tags};
+use serde_json::{Map, Value, json};
+
+/// The path that all operations are under.
+pub const PREFIX: &str = "/api/v1";
+
+/// All operations.
+pub type Operations = (Posts, Accounts, Webhooks);
+
+const DESCRIPTION: &str = "Publishes one piece of content to many social accounts through one call, and \
+    tells by signed webhook what became of it.\n\nKeys that begin with `sk_test_` act on test data and \
+    publish to a built-in sandbox; `sk_live_` keys act on live data and on the real platforms.";
+
+/// The groups of operations.
+#[derive(Tags)]
+pub enum Tag {
+    /// Content, and the accounts it goes to
+    Posts,
+    /// Connected social accounts
+    #[oai(rename = "Social accounts")]
+    Accounts,
+    /// Receivers of signed events
+    Webhooks,
+}
+
+/// The operations, ready to be routed.
+pub(crate) fn service() -> OpenApiService<Operations, ()> {
+    OpenApiService::new((Posts, Accounts, Webhooks), "Fanfare API", "1.0.0")
+        .description(DESCRIPTION)
+        .license(LicenseObject::new("Apache-2.0").url("https://www.apache.org/licenses/LICENSE-2.0"))
+}
+
+/// The document of a service that clients reach at `base_url`.
+pub(crate) fn at(base_url: &str) -> String {
+    let mut document = serde_json::from_str(&service().spec()).expect("the document is JSON");
+    amend(&mut document);
+    expand_queries(&mut document);
+    document["openapi"] = json!("3.0.3");
+    document["servers"] = json!([{ "url": base_url }]);
+    serde_json::to_string_pretty(&sorted(document)).expect("the document is plain data")
+}
+
+/// The document without a host, as it is committed.
+pub fn document() -> String {
+    at(PREFIX) + "\n"
+}
+
+/// A page that shows the document, with everything it needs inside.
+pub(crate) fn page(document: &str) -> String {
+    let service = service();
+    service
+        .scalar_html()
+        .replacen("<title>Scalar</title>", "<title>Fanfare API</title>", 1)
+        // Without this the page would fetch fonts from elsewhere.
+        .replacen(
+            r#"id="api-reference""#,
+            r#"id="api-reference" data-configuration='{"withDefaultFonts":false}'"#,
+            1,
+        )
+        .replacen(&service.spec(), &document.replace("</", "<\\/"), 1)
+}
+
+fn amend(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            // A choice between scalars is no object.
+            if object.contains_key("oneOf") {
+                object.remove("type");
+            }
+            if object.get("additionalProperties").is_some_and(|schema| schema["type"] == NEVER) {
+                object.insert("additionalProperties".to_owned(), false.into());
+            }
+            object.values_mut().for_each(amend);
+        }
+        Value::Array(items) => items.iter_mut().for_each(amend),
+        _ => {}
+    }
+}
+
+/// Shows each property of a query object as the parameter that it is.
+fn expand_queries(document: &mut Value) {
+    let schemas = document["components"]["schemas"].as_object_mut().expect("the document has schemas");
+    let mut objects = Map::new();
+    for name in schemas.keys().filter(|name| name.ends_with("Filter")).cloned().collect::<Vec<_>>() {
+        let schema = schemas.remove(&name).expect("the name was just read");
+        objects.insert(format!("#/components/schemas/{name}"), schema);
+    }
+    let paths = document["paths"].as_object_mut().expect("the document has paths");
+    let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut);
+    for parameters in operations.filter_map(|operation| operation["parameters"].as_array_mut()) {
+        *parameters = parameters.drain(..).flat_map(|parameter| expand(parameter, &objects)).collect();
+    }
+}
+
+fn expand(parameter: Value, objects: &Map<String, Value>) -> Vec<Value> {
+    let object = parameter["schema"]["$ref"].as_str().and_then(|name| objects.get(name));
+    let Some(properties) = object.and_then(|object| object["properties"].as_object()) else {
+        return vec![parameter];
+    };
+    let single = |(name, schema): (&String, &Value)| {
+        let mut parameter = json!({ "name": name, "in": "query", "required": false, "schema": schema });
+        let description = parameter["schema"].as_object_mut().and_then(|schema| schema.remove("description"));
+        if let Some(description) = description {
+            parameter["description"] = description;
+        }
+        parameter
+    };
+    properties.iter().map(single).collect()
+}
+
+/// Keys in order, whatever the build's features make of maps.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let mut entries: Vec<_> = object.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+            entries.into_iter().collect()
+        }
+        Value::Array(items) => items.into_iter().map(sorted).collect(),
+        value => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_document_is_current() {
+        let committed = include_str!("../openapi.json");
+        assert!(document() == committed, "renew it: cargo run -q -- openapi > api/openapi.json");
+    }
+
+    #[test]
+    fn the_page_shows_the_amended_document_and_fetches_nothing() {
+        let page = page(&at("https://example.test/api/v1"));
+        assert!(page.contains(r#""openapi": "3.0.3""#) && page.contains("https://example.test/api/v1"));
+        assert!(
+            !page.contains(r#""openapi":"3.0.0""#)
+                && !page.contains("<script src")
+                && !page.contains("<link")
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! The platforms' own settings of a post, one block per platform.
+//!
+//! A block may stand under `config` or at the top level of the body. The platforms' identifiers are
+//! read from `platforms`, so that a further platform needs no line here. What is inside a block is
+//! the platform's business: its schema checks it when the accounts are known.
+
+use crate::validate::NEVER;
+use poem_openapi::{
+    registry::{MetaSchema, MetaSchemaRef, Registry},
+    types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type},
+};
+use serde_json::{Map, Value};
+use std::{borrow::Cow, collections::BTreeMap};
+
+/// An object of any shape.
+pub type Free = BTreeMap<String, Value>;
+
+/// Blocks by platform. Under `config` any other key is a mistake; at the top level the body's other
+/// fields stand beside them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Blocks<const CLOSED: bool>(Map<String, Value>);
+
+/// The blocks under `config`.
+pub type Config = Blocks<true>;
+/// The blocks at the top level.
+pub type TopLevel = Blocks<false>;
+
+/// The blocks of both places; where both have one, that under `config` wins.
+pub fn resolve(top_level: TopLevel, config: Option<Config>) -> Value {
+    let mut blocks = top_level.0;
+    blocks.extend(config.unwrap_or_default().0);
+    Value::Object(blocks)
+}
+
+impl<const CLOSED: bool> Type for Blocks<CLOSED> {
+    const IS_REQUIRED: bool = true;
+    type RawValueType = Self;
+    type RawElementValueType = Self;
+
+    fn name() -> Cow<'static, str> {
+        if CLOSED { "PlatformConfig" } else { "PlatformBlocks" }.into()
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        MetaSchemaRef::Reference(Self::name().into_owned())
+    }
+
+    fn register(registry: &mut Registry) {
+        let block = || MetaSchema {
+            description: Some(
+                "Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema",
+            ),
+            additional_properties: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::ANY)))),
+            ..MetaSchema::new("object")
+        };
+        let closed = || Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::new(NEVER))));
+        registry.create_schema::<Self, _>(Self::name().into_owned(), |_| MetaSchema {
+            description: Some("Settings by platform"),
+            properties: platforms::IDS.map(|id| (id, MetaSchemaRef::Inline(Box::new(block())))).to_vec(),
+            additional_properties: CLOSED.then(closed),
+            ..MetaSchema::new("object")
+        });
+    }
+
+    fn as_raw_value(&self) -> Option<&Self> {
+        Some(self)
+    }
+
+    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
+        Box::new(std::iter::once(self))
+    }
+}
+
+impl<const CLOSED: bool> ParseFromJSON for Blocks<CLOSED> {
+    fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+        match value {
+            Some(Value::Object(object)) => {
+                let is_block = |(id, block): &(String, Value)| {
+                    platforms::IDS.contains(&id.as_str()) && block.is_object()
+                };
+                Ok(Self(object.into_iter().filter(is_block).collect()))
+            }
+            value => Err(ParseError::expected_type(value.unwrap_or_default())),
+        }
+    }
+}
+
+impl<const CLOSED: bool> ToJSON for Blocks<CLOSED> {
+    fn to_json(&self) -> Option<Value> {
+        Some(Value::Object(self.0.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn config_wins_over_the_top_level_block_as_a_whole() {
+        let body = json!({"content": "a", "x": {"a": 1, "b": 1}, "tiktok": {"c": 1}, "reddit": null});
+        let top_level = TopLevel::parse_from_json(Some(body)).unwrap();
+        let config = Config::parse_from_json(Some(json!({"x": {"a": 2}, "youtube": null}))).unwrap();
+        assert_eq!(resolve(top_level, Some(config)), json!({"x": {"a": 2}, "tiktok": {"c": 1}}));
+        assert_eq!(resolve(TopLevel::default(), None), json!({}));
+    }
+}

@@ -1,0 +1,408 @@
+//! Checks JSON against the schema that the document shows, and tells everything that is wrong.
+//!
+//! The derived OpenAPI schema is the one statement of types, lengths and formats: what is documented
+//! is what is enforced. Parsers stop at the first fault, so this walks the tree before anything is
+//! parsed. Codes and extras are Zod's: <https://zod.dev/v3?id=error-handling>
+
+use crate::{
+    link::Link,
+    problem::{Issue, Segment},
+    timestamp::Timestamp,
+};
+use poem_openapi::{
+    registry::{MetaSchema, MetaSchemaRef, Registry},
+    types::Type,
+};
+use serde_json::{Map, Value};
+use std::{
+    any::TypeId,
+    collections::HashMap,
+    sync::{Arc, LazyLock, PoisonError, RwLock},
+};
+use uuid::Uuid;
+
+/// The type of a schema that no value fits: `additional_properties` of it closes an object.
+pub(crate) const NEVER: &str = "never";
+
+/// The schema of a type with everything that it refers to.
+pub struct Schema {
+    root: MetaSchemaRef,
+    registry: Registry,
+}
+
+/// Rules over several fields of a body, which a schema can't say.
+///
+/// They see the body as it came, for they must also speak when some other field is wrong.
+pub trait Rules {
+    /// Adds what is wrong.
+    fn check(_body: &Map<String, Value>, _issues: &mut Vec<Issue>) {}
+}
+
+impl Schema {
+    /// The schema of `T`, drawn up once.
+    pub fn of<T: Type + 'static>() -> Arc<Self> {
+        static DRAWN: LazyLock<RwLock<HashMap<TypeId, Arc<Schema>>>> = LazyLock::new(RwLock::default);
+        let key = TypeId::of::<T>();
+        if let Some(schema) = DRAWN.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return schema.clone();
+        }
+        let mut registry = Registry::new();
+        T::register(&mut registry);
+        let schema = Arc::new(Self { root: T::schema_ref(), registry });
+        DRAWN.write().unwrap_or_else(PoisonError::into_inner).insert(key, schema.clone());
+        schema
+    }
+
+    /// Everything that is wrong with `value`.
+    pub fn check(&self, value: &Value) -> Vec<Issue> {
+        let mut walk = Walk { schema: self, path: Vec::new(), issues: Vec::new() };
+        walk.visit(&self.root, value);
+        walk.refuse_nul(value);
+        walk.issues
+    }
+
+    /// The schema of one property, by its name.
+    pub fn property(&self, name: &str) -> Option<&MetaSchema> {
+        let properties = &self.resolve(&self.root).properties;
+        let (_, schema) = properties.iter().find(|(property, _)| *property == name)?;
+        Some(self.essence(schema))
+    }
+
+    fn resolve<'a>(&'a self, schema: &'a MetaSchemaRef) -> &'a MetaSchema {
+        match schema {
+            MetaSchemaRef::Inline(schema) => schema,
+            MetaSchemaRef::Reference(name) => {
+                self.registry.schemas.get(name).expect("registering a type registers what it refers to")
+            }
+        }
+    }
+
+    /// The schema that says the type: a reference with a description becomes `allOf` of both.
+    fn essence<'a>(&'a self, schema: &'a MetaSchemaRef) -> &'a MetaSchema {
+        let schema = self.resolve(schema);
+        match schema.all_of.first() {
+            Some(first) if schema.ty.is_empty() => self.essence(first),
+            _ => schema,
+        }
+    }
+}
+
+struct Walk<'a> {
+    schema: &'a Schema,
+    path: Vec<Segment>,
+    issues: Vec<Issue>,
+}
+
+impl<'a> Walk<'a> {
+    fn visit(&mut self, schema: &'a MetaSchemaRef, value: &Value) {
+        let schema = self.schema.resolve(schema);
+        for part in &schema.all_of {
+            self.visit(part, value);
+        }
+        match (schema.ty, value) {
+            // Anything goes, or the parts of `allOf` have said it.
+            ("", _) | ("boolean", Value::Bool(_)) => {}
+            ("object", Value::Object(object)) => self.object(schema, object),
+            ("array", Value::Array(items)) => self.array(schema, items),
+            ("string", Value::String(text)) => self.string(schema, text),
+            ("number", Value::Number(number)) => self.number(schema, number),
+            ("integer", Value::Number(number)) if number.is_i64() || number.is_u64() => {
+                self.number(schema, number)
+            }
+            (expected, value) => self.issues.push(Issue::wrong_type(&self.path, expected, kind(value))),
+        }
+    }
+
+    fn under(&mut self, segment: impl Into<Segment>, look: impl FnOnce(&mut Self)) {
+        self.path.push(segment.into());
+        look(self);
+        self.path.pop();
+    }
+
+    fn object(&mut self, schema: &'a MetaSchema, object: &Map<String, Value>) {
+        for (name, property) in &schema.properties {
+            let is_required = schema.required.contains(name);
+            self.under(*name, |walk| match object.get(*name) {
+                None if is_required => {
+                    let expected = walk.schema.essence(property).ty;
+                    walk.issues.push(Issue::wrong_type(&walk.path, expected, "undefined"));
+                }
+                // On create, null is the same as absent.
+                None => {}
+                Some(Value::Null) if !is_required => {}
+                Some(value) => walk.visit(property, value),
+            });
+        }
+        let Some(others) = &schema.additional_properties else { return };
+        let unknown = object.iter().filter(|(key, _)| !schema.properties.iter().any(|(name, _)| name == key));
+        if self.schema.resolve(others).ty == NEVER {
+            let keys: Vec<_> = unknown.map(|(key, _)| key.as_str()).collect();
+            if !keys.is_empty() {
+                let message = format!("Unrecognized key(s) in object: '{}'", keys.join("', '"));
+                let issue = Issue::new(self.path.iter().cloned(), "unrecognized_keys", message);
+                self.issues.push(issue.with("keys", keys));
+            }
+            return;
+        }
+        for (key, value) in unknown {
+            self.under(key.as_str(), |walk| walk.visit(others, value));
+        }
+    }
+
+    fn array(&mut self, schema: &'a MetaSchema, items: &[Value]) {
+        let bounds = (schema.min_items.map(|n| n as f64), schema.max_items.map(|n| n as f64));
+        self.bounds("array", items.len() as f64, bounds);
+        if schema.unique_items == Some(true) {
+            for (index, item) in
+                items.iter().enumerate().filter(|(index, item)| items[..*index].contains(item))
+            {
+                self.under(index, |walk| {
+                    let message = format!("Must not stand here twice: {item}");
+                    walk.issues.push(Issue::custom(walk.path.clone(), message));
+                });
+            }
+        }
+        let Some(schema) = &schema.items else { return };
+        for (index, item) in items.iter().enumerate() {
+            self.under(index, |walk| walk.visit(schema, item));
+        }
+    }
+
+    fn string(&mut self, schema: &MetaSchema, text: &str) {
+        if !schema.enum_items.is_empty() && !schema.enum_items.iter().any(|word| word == text) {
+            let message = format!("Invalid enum value, received '{text}'");
+            let issue = Issue::new(self.path.iter().cloned(), "invalid_enum_value", message);
+            self.issues.push(issue.with("options", schema.enum_items.clone()).with("received", text));
+            return;
+        }
+        let bounds = (schema.min_length.map(|n| n as f64), schema.max_length.map(|n| n as f64));
+        self.bounds("string", text.chars().count() as f64, bounds);
+        let (validation, is_valid) = match schema.format {
+            Some("uuid") => ("uuid", text.parse::<Uuid>().is_ok()),
+            Some("date-time") => ("datetime", Timestamp::read(text).is_some()),
+            Some("uri") => ("url", Link::read(text).is_some()),
+            _ => return,
+        };
+        if !is_valid {
+            let message = match validation {
+                "datetime" => {
+                    "Must be an ISO 8601 timestamp with an offset, such as 2026-01-02T03:04:05Z".to_owned()
+                }
+                _ => format!("Invalid {validation}"),
+            };
+            let issue = Issue::new(self.path.iter().cloned(), "invalid_string", message);
+            self.issues.push(issue.with("validation", validation));
+        }
+    }
+
+    fn number(&mut self, schema: &MetaSchema, number: &serde_json::Number) {
+        let number = number.as_f64().unwrap_or(f64::INFINITY);
+        self.bounds("number", number, (schema.minimum, schema.maximum));
+    }
+
+    fn bounds(&mut self, what: &str, found: f64, (minimum, maximum): (Option<f64>, Option<f64>)) {
+        let (noun, verb) = match what {
+            "array" => (" element(s)", "contain"),
+            "string" => (" character(s)", "contain"),
+            _ => ("", "be"),
+        };
+        let sides = [
+            ("too_small", "minimum", "at least", minimum.filter(|limit| found < *limit)),
+            ("too_big", "maximum", "at most", maximum.filter(|limit| found > *limit)),
+        ];
+        for (code, side, words, limit) in sides {
+            let Some(limit) = limit else { continue };
+            let mut name = what.to_owned();
+            name[..1].make_ascii_uppercase();
+            let message = format!("{name} must {verb} {words} {limit}{noun}");
+            // Lengths are whole numbers and are written as such.
+            let limit: Value = if limit.fract() == 0.0 { (limit as i64).into() } else { limit.into() };
+            let issue = Issue::new(self.path.iter().cloned(), code, message);
+            self.issues.push(issue.with(side, limit).with("type", what).with("inclusive", true));
+        }
+    }
+
+    /// Postgres keeps no U+0000, neither in text nor in jsonb.
+    fn refuse_nul(&mut self, value: &Value) {
+        let issue = |walk: &mut Self| {
+            walk.issues.push(Issue::custom(walk.path.clone(), "Must not contain the character U+0000"));
+        };
+        match value {
+            Value::String(text) if text.contains('\0') => issue(self),
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.under(index, |walk| walk.refuse_nul(item));
+                }
+            }
+            Value::Object(object) => {
+                for (key, value) in object {
+                    self.under(key.as_str(), |walk| {
+                        if key.contains('\0') {
+                            issue(walk);
+                        }
+                        walk.refuse_nul(value);
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::word::{Platform, Word};
+    use poem_openapi::{Object, types::ToJSON};
+    use serde_json::json;
+
+    #[derive(Object)]
+    struct Inner {
+        #[oai(validator(min_length = 2, max_length = 3))]
+        text: String,
+    }
+
+    #[derive(Object)]
+    struct Sample {
+        inner: Inner,
+        #[oai(validator(min_items = 1, max_items = 2, unique_items))]
+        list: Option<Vec<String>>,
+        /// Described, so that it becomes `allOf`.
+        platform: Option<Word<Platform>>,
+        at: Option<Timestamp>,
+        id: Option<Uuid>,
+        #[oai(validator(minimum(value = "1"), maximum(value = "9")))]
+        count: Option<i32>,
+        flag: Option<bool>,
+    }
+
+    fn issues(value: Value) -> Vec<Value> {
+        let issues = Schema::of::<Sample>().check(&value);
+        issues.iter().map(|issue| issue.to_json().unwrap()).collect()
+    }
+
+    #[test]
+    fn what_fits_has_no_issues_and_null_is_absent() {
+        let fit = json!({
+            "inner": {"text": "äöü", "more": 1}, "list": ["a", "b"], "platform": "x",
+            "at": "2026-01-02T03:04Z", "id": Uuid::nil(), "count": 9, "flag": true, "unknown": null,
+        });
+        assert_eq!(issues(fit), Vec::<Value>::new());
+        let nothing =
+            json!({"inner": {"text": "ab"}, "list": null, "platform": null, "at": null, "count": null});
+        assert_eq!(issues(nothing), Vec::<Value>::new());
+    }
+
+    #[test]
+    fn every_fault_is_told_with_its_path_and_extras() {
+        for (body, path, code, extras) in [
+            (
+                json!({}),
+                json!(["inner"]),
+                "invalid_type",
+                json!({"expected": "object", "received": "undefined"}),
+            ),
+            (json!([]), json!([]), "invalid_type", json!({"expected": "object", "received": "array"})),
+            (
+                json!({"inner": {}}),
+                json!(["inner", "text"]),
+                "invalid_type",
+                json!({"expected": "string", "received": "undefined"}),
+            ),
+            (
+                json!({"inner": {"text": null}}),
+                json!(["inner", "text"]),
+                "invalid_type",
+                json!({"expected": "string", "received": "null"}),
+            ),
+            (
+                json!({"inner": {"text": "a"}}),
+                json!(["inner", "text"]),
+                "too_small",
+                json!({"minimum": 2, "type": "string", "inclusive": true}),
+            ),
+            (
+                json!({"inner": {"text": "abcd"}}),
+                json!(["inner", "text"]),
+                "too_big",
+                json!({"maximum": 3, "type": "string", "inclusive": true}),
+            ),
+            (
+                json!({"list": []}),
+                json!(["list"]),
+                "too_small",
+                json!({"minimum": 1, "type": "array", "inclusive": true}),
+            ),
+            (
+                json!({"list": ["a", 1]}),
+                json!(["list", 1]),
+                "invalid_type",
+                json!({"expected": "string", "received": "number"}),
+            ),
+            (json!({"list": ["a", "a"]}), json!(["list", 1]), "custom", json!({})),
+            (
+                json!({"platform": "y"}),
+                json!(["platform"]),
+                "invalid_enum_value",
+                json!({"options": platforms::IDS, "received": "y"}),
+            ),
+            (json!({"at": "tomorrow"}), json!(["at"]), "invalid_string", json!({"validation": "datetime"})),
+            (json!({"id": "1"}), json!(["id"]), "invalid_string", json!({"validation": "uuid"})),
+            (
+                json!({"count": 0}),
+                json!(["count"]),
+                "too_small",
+                json!({"minimum": 1, "type": "number", "inclusive": true}),
+            ),
+            (
+                json!({"count": 1.5}),
+                json!(["count"]),
+                "invalid_type",
+                json!({"expected": "integer", "received": "number"}),
+            ),
+            (
+                json!({"flag": "yes"}),
+                json!(["flag"]),
+                "invalid_type",
+                json!({"expected": "boolean", "received": "string"}),
+            ),
+            (json!({"other": [{"a": "b\u{0}"}]}), json!(["other", 0, "a"]), "custom", json!({})),
+        ] {
+            let mut body = body;
+            if path != json!(["inner"])
+                && let Some(object) = body.as_object_mut()
+            {
+                object.entry("inner").or_insert(json!({"text": "ab"}));
+            }
+            let told = issues(body.clone());
+            let [issue] = &told[..] else { panic!("{body}: {told:?}") };
+            assert_eq!((&issue["path"], &issue["code"]), (&path, &json!(code)), "{body}");
+            for (key, value) in extras.as_object().unwrap() {
+                assert_eq!(&issue[key], value, "{body}: {key}");
+            }
+        }
+    }
+
+    #[test]
+    fn all_faults_are_told_at_once() {
+        let codes: Vec<_> = issues(json!({"inner": {"text": ""}, "list": [1, 2, 3], "flag": 0}))
+            .into_iter()
+            .map(|issue| issue["code"].clone())
+            .collect();
+        assert_eq!(
+            codes,
+            ["too_small", "too_big", "invalid_type", "invalid_type", "invalid_type", "invalid_type"]
+        );
+    }
+}
