@@ -1,16 +1,1156 @@
-//! Placeholder.
+//! Bluesky, over the AT Protocol: <https://docs.bsky.app/docs/advanced-guides/posts>.
+//!
+//! A post is a record whose key its author chooses. Deriving the key from the target makes `commit`
+//! repeatable and lets `locate` answer with certainty: the account's own server reads what it wrote.
+//! The record is put only where there is none, so that a key that is taken is never overwritten.
+
 use crate::*;
 use async_trait::async_trait;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use domain::{ErrorCode, Failure, TargetId};
+use facets::Meaning;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, time::Duration};
+use url::{Host, Url};
+use uuid::Uuid;
+
+/// Bluesky. <https://docs.bsky.app>
 pub(crate) struct Bluesky;
+
+/// The service of an account that names no other.
+const SERVICE: &str = "https://bsky.social";
+/// The view of the whole network that anyone may read.
+const PUBLIC: &str = "https://public.api.bsky.app";
+const VIDEO: &str = "https://video.bsky.app";
+/// The name that the video service goes by in service tokens.
+const VIDEO_DID: &str = "did:web:video.bsky.app";
+const POST: &str = "app.bsky.feed.post";
+
+/// A blob that no record refers to is dropped after a while; from then on it is uploaded again.
+const BLOB_LIFE: TimeDelta = TimeDelta::minutes(30);
+/// How long the video service may use the token it is given.
+const TOKEN_LIFE: TimeDelta = TimeDelta::minutes(30);
+/// Between two looks at a video.
+const POLL: Duration = Duration::from_secs(2);
+/// Until a day's allowance of videos may be there again.
+const ALLOWANCE: Duration = Duration::from_secs(6 * 3600);
+
+static CAPABILITIES: Capabilities = Capabilities {
+    text: TextLimit { max: 300, unit: "graphemes", count: text::graphemes, max_bytes: Some(3000) },
+    content: Content::TextOrMedia,
+    media: &[
+        MediaLimit {
+            kind: MediaKind::Image,
+            count: 0..=10,
+            mimes: &["image/jpeg", "image/png", "image/webp"],
+            max_bytes: 2_000_000,
+            duration: None,
+            pixels: None,
+            aspect_ratio: None,
+        },
+        MediaLimit {
+            kind: MediaKind::Video,
+            count: 0..=1,
+            mimes: &["video/mp4"],
+            max_bytes: 300_000_000,
+            duration: Some(Duration::ZERO..=Duration::from_secs(180)),
+            pixels: None,
+            aspect_ratio: None,
+        },
+    ],
+    mixed_media: false,
+    // Bluesky's own client allows this much; the protocol has no limit.
+    alt_text: Some(2000),
+    replies: Replies::Thread,
+    publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
+    repeat: Repeat::Harmless,
+    settings,
+};
+
+fn settings() -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "additionalProperties": true,
+        "properties": {
+            "languages": {
+                "type": "array",
+                "maxItems": 3,
+                "items": { "type": "string", "minLength": 2 },
+                "description": "The languages of the text (BCP 47).",
+            },
+            "labels": {
+                "type": "array",
+                "items": { "type": "string", "enum": ["sexual", "nudity", "porn", "graphic-media"] },
+                "description": "Content warnings.",
+            },
+            "tags": {
+                "type": "array",
+                "maxItems": 8,
+                "items": { "type": "string", "minLength": 1, "maxLength": 64 },
+                "description": "Tags beside those in the text, without #.",
+            },
+            "link": {
+                "type": "object",
+                "required": ["url"],
+                "excludes": ["media"],
+                "properties": {
+                    "url": { "type": "string", "pattern": "^https?://" },
+                    "title": { "type": "string" },
+                    "description": { "type": "string" },
+                },
+                "description": "A card below the text of the first post.",
+            },
+            "quote": {
+                "type": "string",
+                "pattern": "^(at://|https://bsky\\.app/profile/)[^/]+/[^/]+/[^/]+$",
+                "description": "The post to quote: its at:// URI, or its address on bsky.app.",
+            },
+        },
+    })
+}
+
 #[async_trait]
 impl Platform for Bluesky {
-    fn id(&self) -> &'static str { "bluesky" }
-    fn capabilities(&self) -> &'static Capabilities { todo!() }
-    fn connection(&self) -> &'static Connection { todo!() }
-    async fn identities(&self, _: &Session<'_>) -> Result<Vec<Identity>> { todo!() }
-    async fn refresh(&self, _: &Session<'_>) -> Result<Grant> { todo!() }
-    async fn prepare(&self, _: &Session<'_>, _: &Publication, _: Checkpoint) -> Result<Prepared> { todo!() }
-    async fn commit(&self, _: &Session<'_>, _: &Publication, _: &Checkpoint) -> Result<Committed> { todo!() }
-    async fn locate(&self, _: &Session<'_>, _: &Publication, _: &Checkpoint) -> Result<Located> { todo!() }
-    async fn permalink(&self, _: &Session<'_>, _: &str) -> Result<String> { todo!() }
+    fn id(&self) -> &'static str {
+        "bluesky"
+    }
+
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+
+    fn connection(&self) -> &'static Connection {
+        &Connection::AppPassword { service: SERVICE }
+    }
+
+    fn classify(&self, reply: &Reply) -> Option<Failure> {
+        if reply.status.is_success() {
+            return None;
+        }
+        let status = reply.status.as_u16();
+        let name = reply.body["error"].as_str().unwrap_or_default();
+        let message = match reply.body["message"].as_str() {
+            Some(message) if !name.is_empty() => format!("{name}: {message}"),
+            _ => classify::message(reply),
+        };
+        match (status, name) {
+            // The account itself is shut; no token helps.
+            (
+                400..=499,
+                "AccountTakedown" | "AccountDeactivated" | "AccountSuspended" | "RepoTakendown"
+                | "RepoDeactivated" | "RepoSuspended",
+            ) => Some(Failure::rejected(status, message)),
+            (400, "ExpiredToken" | "InvalidToken") | (401, _) => Some(Failure::token_expired(message)),
+            (429, _) => {
+                let wait =
+                    classify::retry_after(reply).or_else(|| classify::until_epoch(reply, "ratelimit-reset"));
+                Some(Failure::rate_limited(message, wait))
+            }
+            (408 | 425, _) => None,
+            (400..=499, _) => Some(Failure::rejected(status, message)),
+            _ => None,
+        }
+    }
+
+    async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
+        let home = home(cx)?;
+        let me: Me = cx.get(format!("{home}/xrpc/com.atproto.server.getSession")).send().await?;
+        // A new account may have no profile yet.
+        let profile: Profile = match cx
+            .get(format!("{home}/xrpc/app.bsky.actor.getProfile"))
+            .query(&[("actor", &me.did)])
+            .send()
+            .await
+        {
+            Err(failure) if failure.code.is_permanent() => Profile::default(),
+            profile => profile?,
+        };
+        Ok(vec![Identity {
+            display_name: profile
+                .display_name
+                .filter(|name| !name.is_empty())
+                .unwrap_or_else(|| me.handle.clone()),
+            profile_url: Some(format!("https://bsky.app/profile/{}", me.did)),
+            profile_image_url: profile.avatar,
+            network_unique_id: me.did,
+            username: me.handle,
+            account_type: "profile".to_owned(),
+        }])
+    }
+
+    /// Also makes the very first session, of a grant that holds nothing but what its owner entrusted:
+    /// `extra` with `identifier`, `app_password` and, where it is not the usual one, `service`.
+    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
+        let service = service(cx.grant)?;
+        if let Some(token) = cx.grant.refresh_token.as_deref().filter(|token| !token.is_empty()) {
+            let address = format!("{service}/xrpc/com.atproto.server.refreshSession");
+            let reply = cx.post(address).bearer(token).any().await?;
+            match reply.status.as_u16() {
+                200..=299 => return granted(cx, reply.read()?),
+                // Refused: the password may still open a new session.
+                400..=407 | 409..=424 | 426..=428 | 430..=499 => {}
+                _ => return Err(self.classify(&reply).unwrap_or_else(|| classify::by_status(&reply))),
+            }
+        }
+        let secret = |key: &str| cx.grant.extra[key].as_str().filter(|value| !value.is_empty());
+        let (Some(identifier), Some(password)) = (secret("identifier"), secret("app_password")) else {
+            return Err(Failure::revoked(
+                "the session has ended, and no app password is stored to begin another",
+            ));
+        };
+        let reply = cx
+            .post(format!("{service}/xrpc/com.atproto.server.createSession"))
+            .anonymous()
+            .json(&json!({ "identifier": identifier, "password": password }))
+            .any()
+            .await?;
+        match reply.status.as_u16() {
+            200..=299 => granted(cx, reply.read()?),
+            400 | 401 | 403 => Err(Failure::revoked(classify::message(&reply))),
+            _ => Err(self.classify(&reply).unwrap_or_else(|| classify::by_status(&reply))),
+        }
+    }
+
+    async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
+        let Some(token) = cx.grant.refresh_token.as_deref() else { return Ok(()) };
+        let address = format!("{}/xrpc/com.atproto.server.deleteSession", service(cx.grant)?);
+        match cx.post(address).bearer(token).done().await {
+            // It has ended by itself.
+            Err(failure) if failure.code == ErrorCode::TokenExpired => Ok(()),
+            answer => answer,
+        }
+    }
+
+    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
+        let home = home(cx)?;
+        let now = (cx.now)();
+        let mut step: Step = at.read()?;
+        // Feeds sort by it, so it is the time of publishing, and fixed from here on.
+        step.created_at.get_or_insert(now);
+        step.forget_unusable(&post.media, now);
+        if let (Some(reply), None) = (&post.reply_to, &step.reply) {
+            let root = cite(cx, &home, &reply.root).await?;
+            let parent = if reply.parent == reply.root {
+                root.clone()
+            } else {
+                cite(cx, &home, &reply.parent).await?
+            };
+            step.reply = Some(Reference { root, parent });
+            cx.save(&step).await?;
+        }
+        if let (None, None, Some(quote)) =
+            (&post.reply_to, &step.quote, setting(post, "quote").and_then(Value::as_str))
+        {
+            step.quote = Some(quoted(cx, &home, quote).await?);
+            cx.save(&step).await?;
+        }
+        for span in facets::spans(&post.text) {
+            if let Meaning::Mention(handle) = span.meaning
+                && !step.mentions.contains_key(&handle)
+            {
+                let did = resolve(cx, &home, &handle).await?;
+                step.mentions.insert(handle, did);
+                cx.save(&step).await?;
+            }
+        }
+        // Last, since blobs that nothing refers to don't live long.
+        let mut is_processing = false;
+        for (index, media) in post.media.iter().enumerate() {
+            if step.blobs.len() == index {
+                let stage = match media.kind {
+                    MediaKind::Image => upload_image(cx, &home, media).await?,
+                    MediaKind::Video => upload_video(cx, &home, media).await?,
+                    kind => {
+                        return Err(Failure::rejected(415, format!("Bluesky takes no media of kind {kind}")));
+                    }
+                };
+                is_processing |= matches!(stage, Stage::Job(_));
+                step.blobs.push(Blob { media: media.id, at: now, stage });
+                cx.save(&step).await?;
+            } else if let Stage::Job(job) = &step.blobs[index].stage {
+                match look(cx, job).await? {
+                    Job::Done(blob) => {
+                        step.blobs[index] = Blob { media: media.id, at: now, stage: Stage::Ready(blob) };
+                        cx.save(&step).await?;
+                    }
+                    Job::Busy => is_processing = true,
+                    Job::Failed(failure) => {
+                        // What is tried again is uploaded again.
+                        step.blobs.truncate(index);
+                        cx.save(&step).await?;
+                        return Err(failure);
+                    }
+                }
+            }
+        }
+        let at = Checkpoint::of(&step);
+        Ok(if is_processing { Prepared::Processing { at, poll_after: POLL } } else { Prepared::Ready(at) })
+    }
+
+    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+        let step: Step = at.read()?;
+        let home = home(cx)?;
+        let record = record(post, &step);
+        let reply = cx
+            .post(format!("{home}/xrpc/com.atproto.repo.putRecord"))
+            .json(&json!({
+                "repo": cx.account.network_unique_id,
+                "collection": POST,
+                "rkey": key(post),
+                "record": record,
+                // Only where there is none yet.
+                "swapRecord": null,
+            }))
+            .any()
+            .await?;
+        match reply.body["error"].as_str() {
+            Some("InvalidSwap") => match find(cx, &home, &key(post)).await? {
+                Some(found) if is_same(&found.value, &record) => Ok(Committed::Live(found.uri)),
+                _ => Err(Failure::rejected(400, "another record has taken the key of this post")),
+            },
+            // An upload was dropped before it was used. The next attempt uploads anew.
+            Some("BlobNotFound") if !step.blobs.is_empty() => {
+                cx.save(&Step { blobs: Vec::new(), ..step }).await?;
+                Err(Failure { doubt: false, ..Failure::upstream(502, classify::message(&reply)) })
+            }
+            _ => {
+                let written: Written = reply.judge(self)?.read()?;
+                Ok(Committed::Live(written.uri))
+            }
+        }
+    }
+
+    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
+        let step: Step = at.read()?;
+        let found = find(cx, &home(cx)?, &key(post)).await?;
+        Ok(match found {
+            Some(found) if is_same(&found.value, &record(post, &step)) => Located::Live(found.uri),
+            _ => Located::Absent,
+        })
+    }
+
+    async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
+        Ok(address(cx, id))
+    }
+
+    fn analytics(&self) -> Option<&dyn Analytics> {
+        Some(self)
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        Some(self)
+    }
+
+    fn deletion(&self) -> Option<&dyn Deletion> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Analytics for Bluesky {
+    async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
+        match view(cx, id).await? {
+            Some(post) => Ok(post.metrics()),
+            None => Err(Failure::rejected(404, format!("post {id} is not there"))),
+        }
+    }
+}
+
+#[async_trait]
+impl History for Bluesky {
+    async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
+        let call = cx.get(format!("{PUBLIC}/xrpc/app.bsky.feed.getAuthorFeed")).anonymous().query(&[
+            ("actor", cx.account.network_unique_id.as_str()),
+            ("limit", "100"),
+            ("filter", "posts_no_replies"),
+        ]);
+        let feed: Feed = match cursor {
+            Some(cursor) => call.query(&[("cursor", cursor)]).send().await?,
+            None => call.send().await?,
+        };
+        // What has a reason is somebody's post that was passed on, or one that stands here twice.
+        let own = feed.feed.into_iter().filter(|item| item.reason.is_none()).map(|item| item.post);
+        let posts = own.map(|post| RemotePost {
+            url: address(cx, &post.uri),
+            text: post.record["text"].as_str().unwrap_or_default().to_owned(),
+            media: pictures(&post.embed),
+            published_at: post.time(),
+            metrics: post.metrics(),
+            id: post.uri,
+        });
+        Ok(Page { posts: posts.collect(), next: feed.cursor })
+    }
+}
+
+#[async_trait]
+impl Deletion for Bluesky {
+    async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
+        let rkey = parts(id)?.1;
+        cx.post(format!("{}/xrpc/com.atproto.repo.deleteRecord", home(cx)?))
+            .json(&json!({ "repo": cx.account.network_unique_id, "collection": POST, "rkey": rkey }))
+            .done()
+            .await
+    }
+}
+
+/// Where the account's sessions are made.
+fn service(grant: &Grant) -> Result<String> {
+    public(grant.extra["service"].as_str().filter(|service| !service.is_empty()).unwrap_or(SERVICE))
+}
+
+/// The server that holds the account's records, as its session told; until it did, the service,
+/// which passes calls on.
+fn home(cx: &Session<'_>) -> Result<String> {
+    match cx.grant.extra["pds"].as_str() {
+        Some(pds) => public(pds),
+        None => service(cx.grant),
+    }
+}
+
+/// The origin of an address that a user or his server gave: `https`, and a name to be resolved, so
+/// that the resolver judges where it leads.
+fn public(address: &str) -> Result<String> {
+    let no = |why: &str| Failure::rejected(400, format!("{address} is no service of Bluesky: {why}"));
+    let url = Url::parse(address).map_err(|error| no(&error.to_string()))?;
+    if url.scheme() != "https" {
+        return Err(no("only https is spoken to"));
+    }
+    match url.host() {
+        Some(Host::Domain(name)) if name.contains('.') => Ok(url.origin().ascii_serialization()),
+        _ => Err(no("it has no public name")),
+    }
+}
+
+/// The grant that a session stands for.
+fn granted(cx: &Session<'_>, tokens: Tokens) -> Result<Grant> {
+    let mut extra = if cx.grant.extra.is_object() { cx.grant.extra.clone() } else { json!({}) };
+    let services = tokens.did_doc["service"].as_array().into_iter().flatten();
+    let pds = services
+        .filter(|service| service["id"].as_str().is_some_and(|id| id.ends_with("#atproto_pds")))
+        .find_map(|service| service["serviceEndpoint"].as_str());
+    if let Some(pds) = pds {
+        extra["pds"] = json!(public(pds)?);
+    }
+    Ok(Grant {
+        expires_at: expiry(&tokens.access_jwt),
+        access_token: tokens.access_jwt,
+        refresh_token: Some(tokens.refresh_jwt),
+        scopes: cx.grant.scopes.clone(),
+        extra,
+    })
+}
+
+/// When a token dies, by its own word. It is not ours to verify.
+fn expiry(token: &str) -> Option<DateTime<Utc>> {
+    let claims = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
+    let claims: Value = serde_json::from_slice(&claims).ok()?;
+    DateTime::from_timestamp(claims["exp"].as_i64()?, 0)
+}
+
+/// The record that a post becomes. The same post and step always make the same record.
+fn record(post: &Publication, step: &Step) -> Value {
+    let created_at = step.created_at.unwrap_or(post.created_at);
+    let mut record = json!({
+        "$type": POST,
+        "text": post.text,
+        "createdAt": created_at.to_rfc3339_opts(SecondsFormat::Millis, true),
+    });
+    let facets: Vec<_> = facets::spans(&post.text)
+        .into_iter()
+        .filter_map(|span| {
+            let feature = match span.meaning {
+                Meaning::Link(uri) => json!({ "$type": "app.bsky.richtext.facet#link", "uri": uri }),
+                Meaning::Tag(tag) => json!({ "$type": "app.bsky.richtext.facet#tag", "tag": tag }),
+                // A handle that nobody has stays plain text.
+                Meaning::Mention(handle) => {
+                    let did = step.mentions.get(&handle)?.as_ref()?;
+                    json!({ "$type": "app.bsky.richtext.facet#mention", "did": did })
+                }
+            };
+            Some(json!({
+                "index": { "byteStart": span.range.start, "byteEnd": span.range.end },
+                "features": [feature],
+            }))
+        })
+        .collect();
+    if !facets.is_empty() {
+        record["facets"] = json!(facets);
+    }
+    let list = |key: &str| setting(post, key).and_then(Value::as_array).filter(|items| !items.is_empty());
+    if let Some(languages) = list("languages") {
+        record["langs"] = json!(languages);
+    }
+    if let Some(labels) = list("labels") {
+        let values: Vec<_> = labels.iter().map(|label| json!({ "val": label })).collect();
+        record["labels"] = json!({ "$type": "com.atproto.label.defs#selfLabels", "values": values });
+    }
+    if let Some(reply) = &step.reply {
+        record["reply"] = json!(reply);
+    } else if let Some(tags) = list("tags") {
+        record["tags"] = json!(tags);
+    }
+    if let Some(embed) = embed(post, step) {
+        record["embed"] = embed;
+    }
+    record
+}
+
+/// What stands below the text: media, or a link's card, or a quoted post, alone or with one of these.
+fn embed(post: &Publication, step: &Step) -> Option<Value> {
+    let link = setting(post, "link").filter(|_| post.reply_to.is_none());
+    let media = match (post.media.first(), link) {
+        (Some(first), _) if first.kind == MediaKind::Video => Some(video(first, step)),
+        (Some(_), _) => Some(images(&post.media, step)),
+        (None, Some(link)) => Some(json!({
+            "$type": "app.bsky.embed.external",
+            "external": {
+                "uri": link["url"],
+                "title": link["title"].as_str().unwrap_or_default(),
+                "description": link["description"].as_str().unwrap_or_default(),
+            },
+        })),
+        (None, None) => None,
+    };
+    match (&step.quote, media) {
+        (None, media) => media,
+        (Some(quote), None) => Some(json!({ "$type": "app.bsky.embed.record", "record": quote })),
+        (Some(quote), Some(media)) => Some(json!({
+            "$type": "app.bsky.embed.recordWithMedia",
+            "record": { "$type": "app.bsky.embed.record", "record": quote },
+            "media": media,
+        })),
+    }
+}
+
+/// Up to four images side by side; more are a gallery.
+fn images(media: &[Media], step: &Step) -> Value {
+    let is_gallery = media.len() > 4;
+    let items = media.iter().zip(&step.blobs).map(|(media, blob)| {
+        let mut item = json!({ "image": blob.value(), "alt": media.alt_text.as_deref().unwrap_or_default() });
+        if is_gallery {
+            item["$type"] = json!("app.bsky.embed.gallery#image");
+        }
+        // A gallery won't go without one.
+        let ratio = aspect_ratio(media).or_else(|| is_gallery.then(|| json!({ "width": 1, "height": 1 })));
+        if let Some(ratio) = ratio {
+            item["aspectRatio"] = ratio;
+        }
+        item
+    });
+    let items: Vec<_> = items.collect();
+    if is_gallery {
+        json!({ "$type": "app.bsky.embed.gallery", "items": items })
+    } else {
+        json!({ "$type": "app.bsky.embed.images", "images": items })
+    }
+}
+
+fn video(media: &Media, step: &Step) -> Value {
+    let blob = step.blobs.first().map_or(&Value::Null, Blob::value);
+    let mut embed = json!({ "$type": "app.bsky.embed.video", "video": blob });
+    if let Some(alt) = media.alt_text.as_deref().filter(|alt| !alt.is_empty()) {
+        embed["alt"] = json!(alt);
+    }
+    if let Some(ratio) = aspect_ratio(media) {
+        embed["aspectRatio"] = ratio;
+    }
+    embed
+}
+
+fn aspect_ratio(media: &Media) -> Option<Value> {
+    let (width, height) = (media.width.filter(|w| *w > 0)?, media.height.filter(|h| *h > 0)?);
+    Some(json!({ "width": width, "height": height }))
+}
+
+fn setting<'a>(post: &'a Publication, key: &str) -> Option<&'a Value> {
+    post.settings.get(key).filter(|value| !value.is_null())
+}
+
+/// Whether the record under our key is the one we put there. The server may have added to it.
+fn is_same(found: &Value, ours: &Value) -> bool {
+    ["text", "reply"].iter().all(|key| found[*key] == ours[*key])
+}
+
+/// The record key: a timestamp identifier, as the lexicon of posts demands, made from the target
+/// alone. Its microseconds are the target's millisecond and, below it, the position; its clock
+/// identifier is from the target's random bits. <https://atproto.com/specs/tid>
+fn key(post: &Publication) -> String {
+    const ALPHABET: &[u8; 32] = b"234567abcdefghijklmnopqrstuvwxyz";
+    let TargetId(target) = post.target;
+    let random = target.as_u128() as u64;
+    // 11 positions at most: 90 targets of one millisecond find room beside one another.
+    let below = (random >> 10) % 90 * 11 + u64::from(post.position) % 11;
+    let tid = ((millis(target) * 1000 + below) << 10 | (random & 0x3ff)) & (u64::MAX >> 1);
+    (0..13).rev().map(|digit| ALPHABET[(tid >> (digit * 5)) as usize & 31] as char).collect()
+}
+
+/// When a UUID of version 7 was made.
+fn millis(id: Uuid) -> u64 {
+    (id.as_u128() >> 80) as u64
+}
+
+/// The repository and the record key of an `at://` address.
+fn parts(uri: &str) -> Result<(&str, &str)> {
+    let mut parts = uri.strip_prefix("at://").unwrap_or_default().split('/');
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some(repo), Some(_), Some(rkey), None) if !repo.is_empty() && !rkey.is_empty() => Ok((repo, rkey)),
+        _ => Err(Failure::rejected(400, format!("{uri} is no address of a post"))),
+    }
+}
+
+fn address(cx: &Session<'_>, id: &str) -> String {
+    let (repo, rkey) = parts(id).unwrap_or((&cx.account.network_unique_id, id));
+    cx.wire.route(&format!("https://bsky.app/profile/{repo}/post/{rkey}"))
+}
+
+/// One of the account's own posts, read where it was written.
+async fn find(cx: &Session<'_>, home: &str, rkey: &str) -> Result<Option<Found>> {
+    let reply = cx
+        .get(format!("{home}/xrpc/com.atproto.repo.getRecord"))
+        .query(&[("repo", cx.account.network_unique_id.as_str()), ("collection", POST), ("rkey", rkey)])
+        .any()
+        .await?;
+    if reply.body["error"] == "RecordNotFound" {
+        return Ok(None);
+    }
+    reply.judge(cx.platform)?.read().map(Some)
+}
+
+/// What a reply says of the post it hangs on: its address and the hash of its content.
+async fn cite(cx: &Session<'_>, home: &str, uri: &str) -> Result<Cited> {
+    match find(cx, home, parts(uri)?.1).await? {
+        Some(Found { uri, cid: Some(cid), .. }) => Ok(Cited { uri, cid }),
+        _ => Err(Failure::rejected(404, format!("{uri}, which this replies to, is not there any more"))),
+    }
+}
+
+/// The same for a post to be quoted, which may be anybody's.
+async fn quoted(cx: &Session<'_>, home: &str, quote: &str) -> Result<Cited> {
+    let missing = || Failure::rejected(404, format!("{quote}, which is to be quoted, is not there"));
+    let uri = match quote.strip_prefix("https://bsky.app/profile/") {
+        None => quote.to_owned(),
+        Some(rest) => {
+            let (actor, rkey) = rest.split_once("/post/").ok_or_else(missing)?;
+            let did = match actor.starts_with("did:") {
+                true => actor.to_owned(),
+                false => resolve(cx, home, actor).await?.ok_or_else(missing)?,
+            };
+            format!("at://{did}/{POST}/{rkey}")
+        }
+    };
+    let post = view(cx, &uri).await?.ok_or_else(missing)?;
+    Ok(Cited { uri: post.uri, cid: post.cid })
+}
+
+async fn view(cx: &Session<'_>, uri: &str) -> Result<Option<View>> {
+    let answer: Views = cx
+        .get(format!("{PUBLIC}/xrpc/app.bsky.feed.getPosts"))
+        .anonymous()
+        .query(&[("uris", uri)])
+        .send()
+        .await?;
+    Ok(answer.posts.into_iter().next())
+}
+
+/// Whose handle it is, or `None` when nobody can say.
+async fn resolve(cx: &Session<'_>, home: &str, handle: &str) -> Result<Option<String>> {
+    let found: Result<Did> = cx
+        .get(format!("{home}/xrpc/com.atproto.identity.resolveHandle"))
+        .query(&[("handle", handle)])
+        .send()
+        .await;
+    match found {
+        Ok(found) => Ok(Some(found.did)),
+        // Somebody else's domain that does not answer must not hold the post up.
+        Err(failure) if failure.code.is_permanent() || matches!(failure.code, ErrorCode::Upstream(_)) => {
+            Ok(None)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn upload_image(cx: &Session<'_>, home: &str, media: &Media) -> Result<Stage> {
+    let uploaded: Uploaded = cx
+        .post(format!("{home}/xrpc/com.atproto.repo.uploadBlob"))
+        .upload(&media.mime, media.size_bytes, cx.stream(media))
+        .send()
+        .await?;
+    Ok(Stage::Ready(uploaded.blob))
+}
+
+/// Hands a video to the service that makes it playable and puts it into the account's repository.
+async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Stage> {
+    let token = token(cx, home, VIDEO_DID, "app.bsky.video.getUploadLimits").await?;
+    let limits: Limits =
+        cx.get(format!("{VIDEO}/xrpc/app.bsky.video.getUploadLimits")).bearer(&token).send().await?;
+    if !limits.can_upload {
+        let message =
+            limits.message.or(limits.error).unwrap_or_else(|| "no video may be uploaded".to_owned());
+        let is_used_up = limits.remaining_daily_videos.is_some_and(|left| left <= 0)
+            || limits.remaining_daily_bytes.is_some_and(|left| left < media.size_bytes as i64);
+        return Err(match is_used_up {
+            true => Failure::rate_limited(message, Some(ALLOWANCE)),
+            false => Failure::rejected(403, message),
+        });
+    }
+    // The service stores the result in the account's name, so the token is for the account's server.
+    let pds = pds(cx, home).await?;
+    let audience = format!("did:web:{}", pds.strip_prefix("https://").unwrap_or(&pds).replace(':', "%3A"));
+    let token = self::token(cx, home, &audience, "com.atproto.repo.uploadBlob").await?;
+    let name = format!("{}.mp4", media.id);
+    let reply = cx
+        .post(format!("{VIDEO}/xrpc/app.bsky.video.uploadVideo"))
+        .query(&[("did", cx.account.network_unique_id.as_str()), ("name", name.as_str())])
+        .bearer(&token)
+        .upload(&media.mime, media.size_bytes, cx.stream(media))
+        .any()
+        .await?;
+    // The same bytes once more: the first job's result serves as well.
+    let exists = reply.status.as_u16() == 409 && reply.body["error"] == "already_exists";
+    let reply = if exists { reply } else { reply.judge(cx.platform)? };
+    let job = job(&reply)?;
+    match job.blob {
+        Some(blob) => Ok(Stage::Ready(blob)),
+        None => Ok(Stage::Job(job.job_id)),
+    }
+}
+
+/// The job of an answer. The lexicon wraps it; the service in production does not.
+fn job(reply: &Reply) -> Result<JobStatus> {
+    let status = match &reply.body["jobStatus"] {
+        Value::Null => &reply.body,
+        wrapped => wrapped,
+    };
+    serde_json::from_value(status.clone()).map_err(|error| Failure {
+        doubt: false,
+        ..Failure::upstream(502, format!("the video service answered what can't be read: {error}"))
+    })
+}
+
+async fn look(cx: &Session<'_>, job_id: &str) -> Result<Job> {
+    let reply = cx
+        .get(format!("{VIDEO}/xrpc/app.bsky.video.getJobStatus"))
+        .anonymous()
+        .query(&[("jobId", job_id)])
+        .reply()
+        .await?;
+    let status = job(&reply)?;
+    if let Some(blob) = status.blob {
+        return Ok(Job::Done(blob));
+    }
+    if status.state != "JOB_STATE_FAILED" {
+        return Ok(Job::Busy);
+    }
+    let code = status.failure_code.unwrap_or_default();
+    let words = status.message.or(status.error).unwrap_or_else(|| code.clone());
+    let message = format!("Bluesky could not process the video: {words}");
+    Ok(Job::Failed(match code.as_str() {
+        // The service's own trouble may be gone next time; the video's own won't.
+        "pds_upload_failure" | "generic_failure" | "" => {
+            Failure { doubt: false, ..Failure::upstream(500, message) }
+        }
+        _ => Failure::rejected(400, message),
+    }))
+}
+
+/// A token with which another service may make one kind of call in the account's name.
+async fn token(cx: &Session<'_>, home: &str, audience: &str, method: &str) -> Result<String> {
+    let until = ((cx.now)() + TOKEN_LIFE).timestamp().to_string();
+    let granted: ServiceToken = cx
+        .get(format!("{home}/xrpc/com.atproto.server.getServiceAuth"))
+        .query(&[("aud", audience), ("lxm", method), ("exp", until.as_str())])
+        .send()
+        .await?;
+    Ok(granted.token)
+}
+
+/// The account's own server, asked for where the grant does not say: the service may only pass on.
+async fn pds(cx: &Session<'_>, home: &str) -> Result<String> {
+    if cx.grant.extra["pds"].is_string() {
+        return Ok(home.to_owned());
+    }
+    let me: Me = cx.get(format!("{home}/xrpc/com.atproto.server.getSession")).send().await?;
+    let mut services = me.did_doc["service"].as_array().into_iter().flatten();
+    match services.find_map(|service| service["serviceEndpoint"].as_str()) {
+        Some(pds) => public(pds),
+        None => Ok(home.to_owned()),
+    }
+}
+
+/// The addresses of a shown post's pictures and videos.
+fn pictures(embed: &Value) -> Vec<String> {
+    let embed = if embed["media"].is_object() { &embed["media"] } else { embed };
+    let items = ["images", "items"].iter().filter_map(|key| embed[*key].as_array()).flatten();
+    let images = items.filter_map(|item| item["fullsize"].as_str());
+    images.chain(embed["playlist"].as_str()).map(str::to_owned).collect()
+}
+
+/// How far preparing has come.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Step {
+    created_at: Option<DateTime<Utc>>,
+    reply: Option<Reference>,
+    quote: Option<Cited>,
+    /// Handles and whose they are; `None` for nobody's.
+    mentions: BTreeMap<String, Option<String>>,
+    /// One entry per medium, in order.
+    blobs: Vec<Blob>,
+}
+
+impl Step {
+    /// Drops what belongs to other media than the post's, or may have been dropped by the server.
+    fn forget_unusable(&mut self, media: &[Media], now: DateTime<Utc>) {
+        let usable = self
+            .blobs
+            .iter()
+            .zip(media)
+            .take_while(|(blob, media)| blob.media == media.id && now < blob.at + BLOB_LIFE)
+            .count();
+        self.blobs.truncate(usable);
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Blob {
+    media: Uuid,
+    at: DateTime<Utc>,
+    stage: Stage,
+}
+
+impl Blob {
+    fn value(&self) -> &Value {
+        match &self.stage {
+            Stage::Ready(blob) => blob,
+            Stage::Job(_) => &Value::Null,
+        }
+    }
+}
+
+/// Where an upload stands.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Stage {
+    /// The video service is at it, under this id.
+    Job(String),
+    /// What a record refers to.
+    Ready(Value),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Reference {
+    root: Cited,
+    parent: Cited,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Cited {
+    uri: String,
+    cid: String,
+}
+
+enum Job {
+    Busy,
+    Done(Value),
+    Failed(Failure),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tokens {
+    access_jwt: String,
+    refresh_jwt: String,
+    #[serde(default)]
+    did_doc: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Me {
+    did: String,
+    handle: String,
+    #[serde(default)]
+    did_doc: Value,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Profile {
+    display_name: Option<String>,
+    avatar: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Did {
+    did: String,
+}
+
+#[derive(Deserialize)]
+struct Written {
+    uri: String,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    uri: String,
+    cid: Option<String>,
+    value: Value,
+}
+
+#[derive(Deserialize)]
+struct Uploaded {
+    blob: Value,
+}
+
+#[derive(Deserialize)]
+struct ServiceToken {
+    token: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Limits {
+    can_upload: bool,
+    remaining_daily_videos: Option<i64>,
+    remaining_daily_bytes: Option<i64>,
+    message: Option<String>,
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct JobStatus {
+    job_id: String,
+    #[serde(default)]
+    state: String,
+    blob: Option<Value>,
+    error: Option<String>,
+    failure_code: Option<String>,
+    message: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Views {
+    posts: Vec<View>,
+}
+
+#[derive(Deserialize)]
+struct Feed {
+    feed: Vec<Item>,
+    cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    post: View,
+    reason: Option<Value>,
+}
+
+/// A post as it is shown.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct View {
+    uri: String,
+    cid: String,
+    #[serde(default)]
+    record: Value,
+    #[serde(default)]
+    embed: Value,
+    indexed_at: Option<DateTime<Utc>>,
+    #[serde(default)]
+    like_count: u64,
+    #[serde(default)]
+    reply_count: u64,
+    #[serde(default)]
+    repost_count: u64,
+    #[serde(default)]
+    quote_count: u64,
+    #[serde(default)]
+    bookmark_count: u64,
+}
+
+impl View {
+    fn metrics(&self) -> Metrics {
+        Metrics {
+            likes: self.like_count,
+            comments: self.reply_count,
+            shares: self.repost_count + self.quote_count,
+            saves: self.bookmark_count,
+            ..Metrics::default()
+        }
+    }
+
+    /// When its author says that it was published, or when it was first seen.
+    fn time(&self) -> DateTime<Utc> {
+        let said = self.record["createdAt"].as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
+        said.map(|at| at.to_utc()).or(self.indexed_at).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reqwest::{StatusCode, header::HeaderMap};
+
+    fn post(text: &str) -> Publication {
+        Publication {
+            target: TargetId("01936b3e-5c00-7abc-8def-0123456789ab".parse().unwrap()),
+            position: 0,
+            text: text.to_owned(),
+            media: Vec::new(),
+            settings: json!({}),
+            reply_to: None,
+            created_at: DateTime::from_timestamp(1_700_000_000, 5_000_000).unwrap(),
+            commit_begun_at: None,
+        }
+    }
+
+    fn image() -> Media {
+        Media {
+            id: Uuid::nil(),
+            kind: MediaKind::Image,
+            mime: "image/png".into(),
+            filename: "a.png".into(),
+            size_bytes: 1,
+            width: Some(2),
+            height: Some(1),
+            duration: None,
+            alt_text: Some("a dog".into()),
+        }
+    }
+
+    #[test]
+    fn keys_are_timestamp_identifiers_in_the_order_of_the_thread() {
+        let key = |position| key(&Publication { position, ..post("") });
+        let keys: Vec<_> = (0..10).map(key).collect();
+        assert!(keys.is_sorted() && keys.iter().all(|key| key.len() == 13));
+        let first = |key: &String| "234567abcdefghij".contains(&key[..1]);
+        assert!(keys.iter().all(first));
+        assert!(keys.iter().all(|key| key.chars().all(|c| "234567abcdefghijklmnopqrstuvwxyz".contains(c))));
+        let mut all = keys.clone();
+        all.dedup();
+        assert_eq!((all.len(), &keys[0]), (10, &self::key(&post("other text"))));
+    }
+
+    #[test]
+    fn a_record_marks_links_tags_and_known_handles_by_bytes() {
+        let mentions = [("a.test".into(), Some("did:plc:a".into())), ("b.test".into(), None)];
+        let step = Step { mentions: mentions.into(), ..Step::default() };
+        let record = record(&post("ä @a.test @b.test #t https://e.org."), &step);
+        assert_eq!(
+            record,
+            json!({
+                "$type": "app.bsky.feed.post",
+                "text": "ä @a.test @b.test #t https://e.org.",
+                "createdAt": "2023-11-14T22:13:20.005Z",
+                "facets": [
+                    {
+                        "index": { "byteStart": 3, "byteEnd": 10 },
+                        "features": [{ "$type": "app.bsky.richtext.facet#mention", "did": "did:plc:a" }],
+                    },
+                    {
+                        "index": { "byteStart": 19, "byteEnd": 21 },
+                        "features": [{ "$type": "app.bsky.richtext.facet#tag", "tag": "t" }],
+                    },
+                    {
+                        "index": { "byteStart": 22, "byteEnd": 35 },
+                        "features": [{ "$type": "app.bsky.richtext.facet#link", "uri": "https://e.org" }],
+                    },
+                ],
+            })
+        );
+    }
+
+    #[test]
+    fn settings_shape_the_post_that_begins_the_thread() {
+        let settings = json!({
+            "languages": ["en"], "labels": ["nudity"], "tags": ["t"],
+            "link": { "url": "https://e.org", "title": "E" }, "unknown": true,
+        });
+        let quote = Cited { uri: "at://did:plc:a/app.bsky.feed.post/1".into(), cid: "bafy".into() };
+        let main = Publication { settings, ..post("") };
+        let made = record(&main, &Step { quote: Some(quote.clone()), ..Step::default() });
+        assert_eq!(made["langs"], json!(["en"]));
+        assert_eq!(made["labels"]["values"], json!([{ "val": "nudity" }]));
+        assert_eq!(made["tags"], json!(["t"]));
+        assert_eq!(made["embed"]["$type"], "app.bsky.embed.recordWithMedia");
+        assert_eq!(
+            made["embed"]["media"]["external"],
+            json!({ "uri": "https://e.org", "title": "E", "description": "" })
+        );
+        let reply = Publication {
+            reply_to: Some(ReplyTo { root: quote.uri.clone(), parent: quote.uri.clone() }),
+            ..main
+        };
+        let step = Step { reply: Some(Reference { root: quote.clone(), parent: quote }), ..Step::default() };
+        let made = record(&reply, &step);
+        assert_eq!((&made["tags"], &made["embed"]), (&Value::Null, &Value::Null));
+        assert_eq!(made["reply"]["root"]["cid"], "bafy");
+    }
+
+    #[test]
+    fn more_than_four_images_are_a_gallery() {
+        let of = |count: usize| {
+            let blob = Blob {
+                media: Uuid::nil(),
+                at: DateTime::UNIX_EPOCH,
+                stage: Stage::Ready(json!({ "$type": "blob" })),
+            };
+            let step = Step { blobs: vec![blob; count], ..Step::default() };
+            record(&Publication { media: vec![image(); count], ..post("") }, &step)["embed"].clone()
+        };
+        assert_eq!(of(4)["$type"], "app.bsky.embed.images");
+        assert_eq!(of(1)["images"][0]["alt"], "a dog");
+        let gallery = of(5);
+        assert_eq!(gallery["$type"], "app.bsky.embed.gallery");
+        assert_eq!(gallery["items"][4]["aspectRatio"], json!({ "width": 2, "height": 1 }));
+    }
+
+    #[test]
+    fn each_documented_error_leads_to_what_is_to_be_done() {
+        for (status, name, code, doubt) in [
+            (400, "ExpiredToken", "token_expired", false),
+            (400, "InvalidToken", "token_expired", false),
+            (401, "AuthMissing", "token_expired", false),
+            (401, "AuthenticationRequired", "token_expired", false),
+            (401, "AccountTakedown", "rejected_401", false),
+            (400, "RepoDeactivated", "rejected_400", false),
+            (400, "InvalidRequest", "rejected_400", false),
+            (400, "InvalidMimeType", "rejected_400", false),
+            (403, "Forbidden", "rejected_403", false),
+            (413, "PayloadTooLarge", "rejected_413", false),
+            (429, "RateLimitExceeded", "rate_limited", false),
+            (500, "InternalServerError", "upstream_500", true),
+            (502, "UpstreamFailure", "upstream_502", true),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("retry-after", "290".parse().unwrap());
+            let body = json!({ "error": name, "message": "why" });
+            let reply = Reply {
+                status: StatusCode::from_u16(status).unwrap(),
+                headers,
+                text: body.to_string(),
+                body,
+                at: DateTime::UNIX_EPOCH,
+            };
+            let failure = reply.judge(&Bluesky).unwrap_err();
+            assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {name}");
+            if status == 429 {
+                assert_eq!(failure.retry_after, Some(Duration::from_secs(290)));
+            }
+        }
+    }
+
+    #[test]
+    fn only_public_names_are_services() {
+        assert_eq!(public("https://pds.example.com/path").unwrap(), "https://pds.example.com");
+        for address in
+            ["http://pds.example.com", "https://127.0.0.1", "https://[::1]", "https://localhost", "no"]
+        {
+            assert!(public(address).is_err(), "{address}");
+        }
+    }
 }

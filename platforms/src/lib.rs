@@ -3,10 +3,14 @@
 //! Each is one file, written from the platform's own documentation. The rest of the service reaches
 //! them through [`get`] and the traits of [`platform`]; the other side of the wire is [`sandbox`].
 
+pub mod check;
 pub mod classify;
+mod facets;
+pub mod oauth;
 pub mod platform;
 pub mod sandbox;
 pub mod session;
+pub mod text;
 
 pub use platform::*;
 pub use session::*;

@@ -41,6 +41,11 @@ pub trait Platform: Send + Sync {
     /// Exchanges the grant for a fresh one. [`Failure::revoked`] tells a dead grant from a bad moment.
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant>;
 
+    /// Tells the platform that the grant is no longer wanted, where it wants to know.
+    async fn revoke(&self, _cx: &Session<'_>) -> Result<()> {
+        Ok(())
+    }
+
     /// Brings everything up to the publishing call; may be repeated and resumes at `at`.
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared>;
 

@@ -11,10 +11,11 @@ use crate::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::Failure;
+use domain::{Failure, address::is_public};
 use futures::{Stream, StreamExt, stream};
 use reqwest::{
-    Body, Method, RequestBuilder, StatusCode,
+    Body, ClientBuilder, Method, RequestBuilder, StatusCode,
+    dns::{Addrs, Name, Resolve, Resolving},
     header::{CONTENT_TYPE, HeaderMap},
     multipart::Form,
 };
@@ -47,7 +48,7 @@ impl Wire {
     ///
     /// When no TLS provider is installed in this process.
     pub fn real() -> reqwest::Result<Self> {
-        Ok(Self { client: client()?, sandbox: None })
+        Ok(Self { client: client().dns_resolver(Public).build()?, sandbox: None })
     }
 
     /// To the sandbox at this address.
@@ -56,7 +57,7 @@ impl Wire {
     ///
     /// When no TLS provider is installed in this process.
     pub fn sandbox(at: Url) -> reqwest::Result<Self> {
-        Ok(Self { client: client()?, sandbox: Some(at) })
+        Ok(Self { client: client().build()?, sandbox: Some(at) })
     }
 
     /// Where a call to `address` really goes.
@@ -71,13 +72,28 @@ impl Wire {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is the client that the lint points to")]
-fn client() -> reqwest::Result<reqwest::Client> {
+fn client() -> ClientBuilder {
     reqwest::Client::builder()
         .connect_timeout(Duration::from_secs(10))
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("Fanfare/", env!("CARGO_PKG_VERSION")))
-        .build()
+}
+
+/// Resolves names to public addresses only: where a user may name his own server, as on Bluesky, the
+/// name must not lead into our network.
+struct Public;
+
+impl Resolve for Public {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let public: Vec<_> = found.filter(|address| is_public(address.ip())).collect();
+            if public.is_empty() {
+                return Err(format!("{} has no public address", name.as_str()).into());
+            }
+            Ok(Box::new(public.into_iter()) as Addrs)
+        })
+    }
 }
 
 /// The account that a session speaks for.
@@ -299,11 +315,7 @@ impl Call {
     /// Whatever is no success, classified.
     pub async fn reply(self) -> Result<Reply> {
         let platform = self.platform;
-        let reply = self.any().await?;
-        if let Some(failure) = platform.classify(&reply) {
-            return Err(failure);
-        }
-        if reply.status.is_success() { Ok(reply) } else { Err(classify::by_status(&reply)) }
+        self.any().await?.judge(platform)
     }
 
     /// Sends it and gives the reply whatever its status: for the one call whose refusals mean
@@ -341,6 +353,19 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// Itself when it is a success.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is no success, classified.
+    pub fn judge(self, platform: &dyn Platform) -> Result<Self> {
+        match platform.classify(&self) {
+            Some(failure) => Err(failure),
+            None if self.status.is_success() => Ok(self),
+            None => Err(classify::by_status(&self)),
+        }
+    }
+
     /// The body as `T`; an empty body reads as `null`.
     ///
     /// # Errors

@@ -1,16 +1,974 @@
-//! Placeholder.
+//! X, over its API v2: <https://docs.x.com/x-api>.
+//!
+//! X has no idempotency key, but refuses the same text twice and lists an author's posts a little
+//! late. So a lost answer is settled by looking for the text among the author's latest posts, and the
+//! refusal of a duplicate is taken for a hint that the post is there already.
+
 use crate::*;
 use async_trait::async_trait;
+use bytes::Bytes;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::Failure;
+use reqwest::{
+    Body,
+    multipart::{Form, Part},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use unicode_normalization::UnicodeNormalization;
+
+/// X. <https://docs.x.com/x-api>
 pub(crate) struct X;
+
+const API: &str = "https://api.x.com/2";
+const TOKEN: &str = "https://api.x.com/2/oauth2/token";
+
+/// One piece of a chunked upload; X takes up to 5 MB and 1,000 of them.
+const CHUNK: u64 = 4 << 20;
+/// An upload is not begun to be used when it dies within this time.
+const MARGIN: TimeDelta = TimeDelta::minutes(10);
+/// Between two looks at a medium that X is processing, where it names no time itself.
+const POLL: Duration = Duration::from_secs(1);
+/// How much earlier than our clock's commit a post of ours may seem to X.
+const SKEW: TimeDelta = TimeDelta::seconds(60);
+/// Pages of the author's posts that are searched for a lost one.
+const PAGES: usize = 5;
+/// Credits can be bought at any moment; a cap ends with its day or month.
+const CREDITS: Duration = Duration::from_secs(3600);
+const CAP: Duration = Duration::from_secs(6 * 3600);
+
+const FIELDS: &str =
+    "attachments,conversation_id,created_at,entities,note_tweet,public_metrics,referenced_tweets";
+
+static CAPABILITIES: Capabilities = Capabilities {
+    text: TextLimit { max: 280, unit: "weighted characters", count: text::weighted, max_bytes: None },
+    content: Content::TextOrMedia,
+    media: &[
+        MediaLimit {
+            kind: MediaKind::Image,
+            count: 0..=4,
+            mimes: &["image/jpeg", "image/png", "image/webp", "image/gif"],
+            max_bytes: 5 << 20,
+            duration: None,
+            pixels: None,
+            aspect_ratio: None,
+        },
+        MediaLimit {
+            kind: MediaKind::Gif,
+            count: 0..=1,
+            mimes: &["image/gif"],
+            max_bytes: 15 << 20,
+            duration: None,
+            pixels: Some((1..=1280, 1..=1080)),
+            aspect_ratio: None,
+        },
+        MediaLimit {
+            kind: MediaKind::Video,
+            count: 0..=1,
+            mimes: &["video/mp4", "video/quicktime"],
+            max_bytes: 512 << 20,
+            duration: Some(Duration::from_millis(500)..=Duration::from_secs(140)),
+            // Larger pictures than the documented 1280x1024 are taken and scaled down, up to these.
+            pixels: Some((32..=1920, 32..=1920)),
+            aspect_ratio: Some(1.0 / 3.0..=3.0),
+        },
+    ],
+    mixed_media: false,
+    alt_text: Some(1000),
+    replies: Replies::Thread,
+    publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
+    repeat: Repeat::Doubles { settling: Duration::from_secs(15) },
+    settings,
+};
+
+static CONNECTION: Connection = Connection::OAuth2 {
+    authorize: "https://x.com/i/oauth2/authorize",
+    token: TOKEN,
+    scopes: &["tweet.read", "tweet.write", "users.read", "media.write", "offline.access"],
+    pkce: true,
+};
+
+fn settings() -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "additionalProperties": true,
+        "properties": {
+            "reply_settings": {
+                "type": "string",
+                "enum": ["everyone", "following", "mentionedUsers", "subscribers", "verified"],
+                "description": "Who can reply.",
+            },
+            "quote_tweet_id": {
+                "type": "string",
+                "pattern": "^[0-9]{1,19}$",
+                "excludes": ["media", "poll"],
+                "description": "The post to quote.",
+            },
+            "community_id": {
+                "type": "string",
+                "pattern": "^[0-9]{1,19}$",
+                "description": "The community to post to.",
+            },
+            "share_with_followers": {
+                "type": "boolean",
+                "description": "Whether a community's post is shown to followers as well.",
+            },
+            "made_with_ai": { "type": "boolean", "description": "Whether its media were made with AI." },
+            "paid_partnership": { "type": "boolean", "description": "Whether somebody paid for it." },
+            "poll": {
+                "type": "object",
+                "excludes": ["media"],
+                "required": ["options", "duration_minutes"],
+                "properties": {
+                    "options": {
+                        "type": "array",
+                        "minItems": 2,
+                        "maxItems": 4,
+                        "items": { "type": "string", "minLength": 1, "maxLength": 25 },
+                    },
+                    "duration_minutes": { "type": "integer", "minimum": 5, "maximum": 10080 },
+                },
+            },
+        },
+    })
+}
+
 #[async_trait]
 impl Platform for X {
-    fn id(&self) -> &'static str { "x" }
-    fn capabilities(&self) -> &'static Capabilities { todo!() }
-    fn connection(&self) -> &'static Connection { todo!() }
-    async fn identities(&self, _: &Session<'_>) -> Result<Vec<Identity>> { todo!() }
-    async fn refresh(&self, _: &Session<'_>) -> Result<Grant> { todo!() }
-    async fn prepare(&self, _: &Session<'_>, _: &Publication, _: Checkpoint) -> Result<Prepared> { todo!() }
-    async fn commit(&self, _: &Session<'_>, _: &Publication, _: &Checkpoint) -> Result<Committed> { todo!() }
-    async fn locate(&self, _: &Session<'_>, _: &Publication, _: &Checkpoint) -> Result<Located> { todo!() }
-    async fn permalink(&self, _: &Session<'_>, _: &str) -> Result<String> { todo!() }
+    fn id(&self) -> &'static str {
+        "x"
+    }
+
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+
+    fn connection(&self) -> &'static Connection {
+        &CONNECTION
+    }
+
+    fn classify(&self, reply: &Reply) -> Option<Failure> {
+        let errors = reply.body["errors"].as_array();
+        let first = errors.and_then(|all| all.first());
+        if reply.status.is_success() {
+            // An answer of errors and nothing else is no success, whatever its status.
+            let says_more = ["data", "meta", "includes"].iter().any(|key| !reply.body[*key].is_null());
+            let error = first.filter(|_| !says_more)?;
+            let status = error["status"].as_u64().and_then(|status| u16::try_from(status).ok());
+            let kind = error["type"].as_str().unwrap_or_default();
+            let status = status.unwrap_or(match kind.rsplit('/').next().unwrap_or_default() {
+                "resource-not-found" => 404,
+                "not-authorized-for-resource" | "not-authorized-for-field" => 403,
+                _ => 400,
+            });
+            return Some(Failure::rejected(status, words(reply)));
+        }
+        let says = |word: &str| reply.text.contains(word);
+        let code = first.and_then(|error| error["code"].as_u64());
+        let message = words(reply);
+        match reply.status.as_u16() {
+            401 => Some(Failure::token_expired(message)),
+            // The account's owner or ours can buy more at any time; nothing is wrong with the post.
+            402 => Some(Failure::rate_limited(message, Some(CREDITS))),
+            403 | 429 if says("usage-capped") => {
+                Some(Failure::rate_limited(message, exhausted(reply).or(Some(CAP))))
+            }
+            429 => Some(Failure::rate_limited(
+                message,
+                exhausted(reply)
+                    .or_else(|| classify::until_epoch(reply, "x-rate-limit-reset"))
+                    .or_else(|| classify::retry_after(reply)),
+            )),
+            // The original may be an earlier call of ours whose answer was lost.
+            403 if says("duplicate content") || code == Some(187) => {
+                Some(Failure { doubt: true, ..Failure::rejected(403, message) })
+            }
+            403 if code == Some(89) => Some(Failure::token_expired(message)),
+            // Not permitted, locked, suspended, a scope or an enrolment that is missing: a fresh
+            // token would hear the same.
+            403 => Some(Failure::rejected(403, message)),
+            _ => None,
+        }
+    }
+
+    async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
+        let me: Data<User> = cx
+            .get(format!("{API}/users/me"))
+            .query(&[("user.fields", "id,username,name,profile_image_url")])
+            .send()
+            .await?;
+        let me = me.data;
+        Ok(vec![Identity {
+            profile_url: Some(format!("https://x.com/{}", me.username)),
+            // The address of the small picture, less its mark, is that of the large one.
+            profile_image_url: me.profile_image_url.map(|url| url.replacen("_normal.", ".", 1)),
+            network_unique_id: me.id,
+            username: me.username,
+            display_name: me.name,
+            account_type: "profile".to_owned(),
+        }])
+    }
+
+    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
+        // X answers a dead refresh token with `invalid_request`, not with the standard's word.
+        oauth::refresh(cx, TOKEN, |word| matches!(word, "invalid_request" | "invalid_grant")).await
+    }
+
+    async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
+        oauth::revoke(cx, "https://api.x.com/2/oauth2/revoke").await
+    }
+
+    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
+        let mut step: Step = at.read()?;
+        step.forget_unusable(&post.media, (cx.now)());
+        let mut pause: Option<Duration> = None;
+        for (index, media) in post.media.iter().enumerate() {
+            if step.uploads.len() == index {
+                step.uploads.push(begin(cx, media).await?);
+                cx.save(&step).await?;
+            }
+            loop {
+                let upload = &step.uploads[index];
+                let next = match upload.stage {
+                    Stage::Append(segment) if segment * CHUNK < media.size_bytes => {
+                        append(cx, media, &upload.id, segment).await?;
+                        Stage::Append(segment + 1)
+                    }
+                    Stage::Append(_) => Stage::Finalize,
+                    Stage::Finalize => match finalize(cx, &upload.id).await?.map(Processing::state) {
+                        None | Some(State::Done) => Stage::Describe,
+                        Some(State::Busy(wait)) => {
+                            pause = pause.max(Some(wait));
+                            step.uploads[index].stage = Stage::Process;
+                            cx.save(&step).await?;
+                            break;
+                        }
+                        Some(State::Failed(failure)) => {
+                            return Err(drop_upload(cx, step, index, failure).await);
+                        }
+                    },
+                    Stage::Process => match status(cx, &upload.id).await?.map(Processing::state) {
+                        None | Some(State::Done) => Stage::Describe,
+                        Some(State::Busy(wait)) => {
+                            pause = pause.max(Some(wait));
+                            break;
+                        }
+                        Some(State::Failed(failure)) => {
+                            return Err(drop_upload(cx, step, index, failure).await);
+                        }
+                    },
+                    Stage::Describe => {
+                        describe(cx, media, &upload.id).await?;
+                        Stage::Ready
+                    }
+                    Stage::Ready => break,
+                };
+                step.uploads[index].stage = next;
+                cx.save(&step).await?;
+            }
+        }
+        let at = Checkpoint::of(&step);
+        Ok(match pause {
+            Some(poll_after) => Prepared::Processing { at, poll_after },
+            None => Prepared::Ready(at),
+        })
+    }
+
+    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+        let created: Data<Created> =
+            cx.post(format!("{API}/tweets")).json(&body(post, &at.read()?)).send().await?;
+        Ok(Committed::Live(created.data.id))
+    }
+
+    async fn locate(&self, cx: &Session<'_>, post: &Publication, _at: &Checkpoint) -> Result<Located> {
+        let begun = post.commit_begun_at.unwrap_or(post.created_at);
+        let mut page: Option<String> = None;
+        for _ in 0..PAGES {
+            let start = (begun - SKEW).to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+            let timeline = timeline(cx, &[("start_time", start.as_str())], page.as_deref()).await?;
+            let ours = timeline.data.iter().filter(|tweet| tweet.is(post));
+            // The same text with other media may have gone out at another moment.
+            let nearest =
+                ours.min_by_key(|tweet| tweet.created_at.map_or(TimeDelta::MAX, |at| (at - begun).abs()));
+            if let Some(tweet) = nearest {
+                return Ok(Located::Live(tweet.id.clone()));
+            }
+            page = timeline.meta.next_token;
+            if page.is_none() {
+                break;
+            }
+        }
+        Ok(Located::Absent)
+    }
+
+    async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
+        Ok(address(cx, id))
+    }
+
+    fn analytics(&self) -> Option<&dyn Analytics> {
+        Some(self)
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        Some(self)
+    }
+
+    fn deletion(&self) -> Option<&dyn Deletion> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Analytics for X {
+    async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
+        let ask = |fields: &'static str| {
+            cx.get(format!("{API}/tweets"))
+                .query(&[
+                    ("ids", id),
+                    ("tweet.fields", fields),
+                    ("expansions", "attachments.media_keys"),
+                    ("media.fields", "public_metrics"),
+                ])
+                .send::<Timeline>()
+        };
+        // What only the author may see ends after 30 days, and asking for it may then fail as a whole.
+        let answer = match ask("public_metrics,non_public_metrics").await {
+            Err(failure) if failure.code.is_permanent() => ask("public_metrics").await?,
+            answer => answer?,
+        };
+        let Some(tweet) = answer.data.first() else {
+            return Err(Failure::rejected(404, format!("post {id} is not there")));
+        };
+        Ok(tweet.metrics(&answer.includes))
+    }
+}
+
+#[async_trait]
+impl History for X {
+    async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
+        let timeline = timeline(cx, &[("exclude", "replies,retweets")], cursor).await?;
+        let posts = timeline.data.iter().map(|tweet| RemotePost {
+            id: tweet.id.clone(),
+            url: address(cx, &tweet.id),
+            text: tweet.words(),
+            media: tweet.attached(&timeline.includes).filter_map(Medium::address).collect(),
+            published_at: tweet.created_at.unwrap_or_default(),
+            metrics: tweet.metrics(&timeline.includes),
+        });
+        Ok(Page { posts: posts.collect(), next: timeline.meta.next_token })
+    }
+}
+
+#[async_trait]
+impl Deletion for X {
+    async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
+        match cx.delete(format!("{API}/tweets/{id}")).done().await {
+            Err(failure) if failure.code == domain::ErrorCode::Rejected(404) => Ok(()),
+            answer => answer,
+        }
+    }
+}
+
+/// The body of the publishing call. X refuses members that are null or empty, so they are left out.
+fn body(post: &Publication, step: &Step) -> Value {
+    let mut body = Map::new();
+    if !post.text.is_empty() {
+        body.insert("text".into(), json!(post.text));
+    }
+    if !step.uploads.is_empty() {
+        let ids: Vec<_> = step.uploads.iter().map(|upload| &upload.id).collect();
+        body.insert("media".into(), json!({ "media_ids": ids }));
+    }
+    let is_main = post.reply_to.is_none();
+    if let Some(reply) = &post.reply_to {
+        body.insert("reply".into(), json!({ "in_reply_to_tweet_id": reply.parent }));
+    }
+    let setting = |key: &str| post.settings.get(key).filter(|value| !value.is_null());
+    let mut keep = |key: &str, value: Option<&Value>| {
+        if let Some(value) = value {
+            body.insert(key.to_owned(), value.clone());
+        }
+    };
+    // Disclosures hold for every post of a thread; the rest is about the post that begins it.
+    for key in ["made_with_ai", "paid_partnership"] {
+        keep(key, setting(key).filter(|value| **value == json!(true)));
+    }
+    if is_main {
+        keep("reply_settings", setting("reply_settings").filter(|value| **value != json!("everyone")));
+        keep("share_with_followers", setting("share_with_followers").filter(|value| **value == json!(true)));
+        for key in ["quote_tweet_id", "community_id"] {
+            keep(key, setting(key).filter(|value| **value != json!("")));
+        }
+        let poll = setting("poll")
+            .map(|poll| json!({ "options": poll["options"], "duration_minutes": poll["duration_minutes"] }));
+        keep("poll", poll.as_ref());
+    }
+    Value::Object(body)
+}
+
+/// Begins an upload: an image goes in one call, whatever moves goes in pieces.
+async fn begin(cx: &Session<'_>, media: &Media) -> Result<Upload> {
+    let category = match media.kind {
+        MediaKind::Image => "tweet_image",
+        MediaKind::Gif => "tweet_gif",
+        MediaKind::Video => "tweet_video",
+        MediaKind::Document | MediaKind::Audio => {
+            return Err(Failure::rejected(415, format!("X takes no media of kind {}", media.kind)));
+        }
+    };
+    let (begun, stage) = if media.kind == MediaKind::Image {
+        let body = Body::wrap_stream(cx.stream(media));
+        let part = Part::stream_with_length(body, media.size_bytes).file_name(media.filename.clone());
+        let form = Form::new().text("media_category", category).part("media", typed(part, &media.mime)?);
+        let begun: Data<Begun> = cx.post(format!("{API}/media/upload")).multipart(form).send().await?;
+        let stage = if begun.data.processing_info.is_some() { Stage::Process } else { Stage::Describe };
+        (begun.data, stage)
+    } else {
+        let begun: Data<Begun> = cx
+            .post(format!("{API}/media/upload/initialize"))
+            .json(&json!({
+                "media_type": media.mime,
+                "total_bytes": media.size_bytes,
+                "media_category": category,
+            }))
+            .send()
+            .await?;
+        (begun.data, Stage::Append(0))
+    };
+    let life = begun.expires_after_secs.and_then(TimeDelta::try_seconds).unwrap_or(TimeDelta::days(1));
+    Ok(Upload { media: media.id, id: begun.id, expires: (cx.now)() + life, stage })
+}
+
+async fn append(cx: &Session<'_>, media: &Media, id: &str, segment: u64) -> Result<()> {
+    let start = segment * CHUNK;
+    let chunk: Bytes = cx.read(media, start..(start + CHUNK).min(media.size_bytes)).await?;
+    let part = typed(Part::stream(chunk).file_name(media.filename.clone()), "application/octet-stream")?;
+    let form = Form::new().text("segment_index", segment.to_string()).part("media", part);
+    cx.post(format!("{API}/media/upload/{id}/append")).multipart(form).done().await
+}
+
+/// Ends an upload. An earlier attempt may have ended it already: then its state tells how it stands.
+async fn finalize(cx: &Session<'_>, id: &str) -> Result<Option<Processing>> {
+    let ended: Result<Data<Begun>> = cx.post(format!("{API}/media/upload/{id}/finalize")).send().await;
+    match ended {
+        Ok(ended) => Ok(ended.data.processing_info),
+        Err(failure) if failure.code.is_permanent() => status(cx, id).await.map_err(|_| failure),
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn status(cx: &Session<'_>, id: &str) -> Result<Option<Processing>> {
+    let now: Data<Begun> = cx
+        .get(format!("{API}/media/upload"))
+        .query(&[("command", "STATUS"), ("media_id", id)])
+        .send()
+        .await?;
+    Ok(now.data.processing_info)
+}
+
+async fn describe(cx: &Session<'_>, media: &Media, id: &str) -> Result<()> {
+    let Some(alt) = media.alt_text.as_deref().filter(|alt| !alt.is_empty()) else { return Ok(()) };
+    cx.post(format!("{API}/media/metadata"))
+        .json(&json!({ "id": id, "metadata": { "alt_text": { "text": alt } } }))
+        .done()
+        .await
+}
+
+/// Forgets an upload that X could not process, so that another attempt uploads it anew.
+async fn drop_upload(cx: &Session<'_>, mut step: Step, index: usize, failure: Failure) -> Failure {
+    step.uploads.truncate(index);
+    match cx.save(&step).await {
+        Ok(()) => failure,
+        Err(unsaved) => unsaved,
+    }
+}
+
+fn typed(part: Part, mime: &str) -> Result<Part> {
+    part.mime_str(mime).map_err(|error| Failure::rejected(415, format!("{mime} is no content type: {error}")))
+}
+
+/// One page of the author's own posts, newest first.
+async fn timeline(cx: &Session<'_>, query: &[(&str, &str)], page: Option<&str>) -> Result<Timeline> {
+    let call = cx
+        .get(format!("{API}/users/{}/tweets", cx.account.network_unique_id))
+        .query(&[
+            ("max_results", "100"),
+            ("tweet.fields", FIELDS),
+            ("expansions", "attachments.media_keys"),
+            ("media.fields", "public_metrics,url,preview_image_url"),
+        ])
+        .query(query);
+    match page {
+        Some(page) => call.query(&[("pagination_token", page)]).send().await,
+        None => call.send().await,
+    }
+}
+
+fn address(cx: &Session<'_>, id: &str) -> String {
+    cx.wire.route(&match cx.account.username.as_str() {
+        "" => format!("https://x.com/i/web/status/{id}"),
+        name => format!("https://x.com/{name}/status/{id}"),
+    })
+}
+
+/// X's own words: the detail, and what a validation adds to it.
+fn words(reply: &Reply) -> String {
+    let message = classify::message(reply);
+    let more = reply.body.pointer("/errors/0/message").and_then(Value::as_str);
+    match more.filter(|more| !message.contains(*more)) {
+        Some(more) => format!("{message} {more}"),
+        None => message,
+    }
+}
+
+/// The wait until every window that is used up is open again.
+fn exhausted(reply: &Reply) -> Option<Duration> {
+    ["x-rate-limit", "x-app-limit-24hour", "x-user-limit-24hour"]
+        .iter()
+        .filter(|window| reply.header(&format!("{window}-remaining")) == Some("0"))
+        .filter_map(|window| classify::until_epoch(reply, &format!("{window}-reset")))
+        .max()
+}
+
+/// What makes two spellings of a text the same post to X: links lose scheme and case of host, space
+/// and form don't count.
+fn essence(text: &str) -> String {
+    let text: String = text.nfc().collect();
+    let mut plain = String::with_capacity(text.len());
+    let mut at = 0;
+    for link in text::links(&text) {
+        plain.push_str(&text[at..link.range.start]);
+        let address = &text[link.range.clone()];
+        let bare = address.split_once("://").map_or(address, |(_, rest)| rest);
+        let host = bare.find(['/', '?']).unwrap_or(bare.len());
+        plain.push_str(&bare[..host].to_lowercase());
+        plain.push_str(bare[host..].trim_end_matches('/'));
+        at = link.range.end;
+    }
+    plain.push_str(&text[at..]);
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A text without the mentions that X puts before a reply.
+fn unaddressed(text: &str) -> &str {
+    let mut text = text.trim_start();
+    while let Some(rest) = text.strip_prefix('@') {
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        text = rest[end..].trim_start();
+    }
+    text
+}
+
+/// How far preparing has come: one entry per medium, in order.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Step {
+    #[serde(default)]
+    uploads: Vec<Upload>,
+}
+
+impl Step {
+    /// Drops what belongs to other media than the post's, or would die before it can be used.
+    fn forget_unusable(&mut self, media: &[Media], now: DateTime<Utc>) {
+        let usable = self
+            .uploads
+            .iter()
+            .zip(media)
+            .take_while(|(upload, media)| upload.media == media.id && upload.expires > now + MARGIN)
+            .count();
+        self.uploads.truncate(usable);
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Upload {
+    media: uuid::Uuid,
+    id: String,
+    expires: DateTime<Utc>,
+    stage: Stage,
+}
+
+/// What is to be done next with an upload.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Stage {
+    Append(u64),
+    Finalize,
+    Process,
+    Describe,
+    Ready,
+}
+
+#[derive(Deserialize)]
+struct Data<T> {
+    data: T,
+}
+
+#[derive(Deserialize)]
+struct Created {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct User {
+    id: String,
+    username: String,
+    name: String,
+    profile_image_url: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Begun {
+    id: String,
+    expires_after_secs: Option<i64>,
+    processing_info: Option<Processing>,
+}
+
+#[derive(Deserialize)]
+struct Processing {
+    state: String,
+    check_after_secs: Option<u64>,
+    error: Option<Fault>,
+}
+
+#[derive(Deserialize)]
+struct Fault {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    message: String,
+}
+
+enum State {
+    Busy(Duration),
+    Done,
+    Failed(Failure),
+}
+
+impl Processing {
+    fn state(self) -> State {
+        match self.state.as_str() {
+            "succeeded" => State::Done,
+            "failed" => {
+                let fault = self.error.unwrap_or(Fault { name: String::new(), message: String::new() });
+                let message = format!("X could not process the media: {} {}", fault.name, fault.message);
+                // Only a fault of X's own may be gone when it is tried again.
+                State::Failed(match fault.name.as_str() {
+                    "InternalError" => Failure { doubt: false, ..Failure::upstream(500, message) },
+                    _ => Failure::rejected(400, message.trim_end()),
+                })
+            }
+            _ => State::Busy(self.check_after_secs.map_or(POLL, Duration::from_secs)),
+        }
+    }
+}
+
+/// A list of posts, whether looked up or paged through.
+#[derive(Deserialize)]
+struct Timeline {
+    #[serde(default)]
+    data: Vec<Tweet>,
+    #[serde(default)]
+    includes: Includes,
+    #[serde(default)]
+    meta: Meta,
+}
+
+#[derive(Default, Deserialize)]
+struct Meta {
+    next_token: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Includes {
+    #[serde(default)]
+    media: Vec<Medium>,
+}
+
+#[derive(Deserialize)]
+struct Medium {
+    media_key: String,
+    url: Option<String>,
+    preview_image_url: Option<String>,
+    #[serde(default)]
+    public_metrics: Counts,
+}
+
+impl Medium {
+    fn address(&self) -> Option<String> {
+        self.url.clone().or_else(|| self.preview_image_url.clone())
+    }
+}
+
+#[derive(Deserialize)]
+struct Tweet {
+    id: String,
+    #[serde(default)]
+    text: String,
+    created_at: Option<DateTime<Utc>>,
+    conversation_id: Option<String>,
+    #[serde(default)]
+    entities: Entities,
+    #[serde(alias = "note_post")]
+    note_tweet: Option<Note>,
+    #[serde(default, alias = "referenced_posts")]
+    referenced_tweets: Vec<Referenced>,
+    #[serde(default)]
+    attachments: Attachments,
+    #[serde(default)]
+    public_metrics: Counts,
+    #[serde(default)]
+    non_public_metrics: Counts,
+}
+
+#[derive(Deserialize)]
+struct Note {
+    text: String,
+    #[serde(default)]
+    entities: Entities,
+}
+
+#[derive(Default, Deserialize)]
+struct Entities {
+    #[serde(default)]
+    urls: Vec<Short>,
+}
+
+#[derive(Deserialize)]
+struct Short {
+    url: String,
+    expanded_url: Option<String>,
+    media_key: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Referenced {
+    #[serde(rename = "type")]
+    kind: String,
+    id: String,
+}
+
+#[derive(Default, Deserialize)]
+struct Attachments {
+    #[serde(default)]
+    media_keys: Vec<String>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+struct Counts {
+    impression_count: u64,
+    like_count: u64,
+    reply_count: u64,
+    #[serde(alias = "repost_count")]
+    retweet_count: u64,
+    quote_count: u64,
+    bookmark_count: u64,
+    url_link_clicks: u64,
+    view_count: u64,
+}
+
+impl Tweet {
+    /// The text as its author wrote it: short links as what they stand for, escapes undone, the
+    /// links that X adds for media and quotes left out.
+    fn words(&self) -> String {
+        let (text, entities) = match &self.note_tweet {
+            Some(note) => (&note.text, &note.entities),
+            None => (&self.text, &self.entities),
+        };
+        let quoted = self.referenced_tweets.iter().find(|other| other.kind == "quoted");
+        let mut text = text.clone();
+        // Short links can't contain one another, but those of media may be listed without a note's.
+        for short in entities.urls.iter().chain(&self.entities.urls) {
+            let long = short.expanded_url.as_deref().unwrap_or(&short.url);
+            let is_added = short.media_key.is_some()
+                || long.contains("/photo/")
+                || long.contains("/video/")
+                || quoted.is_some_and(|quoted| long.ends_with(&format!("/status/{}", quoted.id)));
+            text = if is_added && text.ends_with(&short.url) {
+                text[..text.len() - short.url.len()].trim_end().to_owned()
+            } else {
+                text.replace(&short.url, long)
+            };
+        }
+        // In this order, so that an escaped ampersand does not make up another escape.
+        text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    }
+
+    /// Whether this is what `post` was to become.
+    fn is(&self, post: &Publication) -> bool {
+        let parent = self.referenced_tweets.iter().find(|other| other.kind == "replied_to");
+        let hangs_right = match (&post.reply_to, parent) {
+            (Some(reply), Some(parent)) => parent.id == reply.parent,
+            // Where the list does not say to what: in the same conversation at least.
+            (Some(reply), None) => {
+                self.id != reply.root && self.conversation_id.as_ref() == Some(&reply.root)
+            }
+            (None, parent) => parent.is_none(),
+        };
+        let words = self.words();
+        let reads_right = if post.reply_to.is_some() {
+            essence(unaddressed(&words)) == essence(unaddressed(&post.text))
+        } else {
+            essence(&words) == essence(&post.text)
+        };
+        hangs_right && reads_right && self.attachments.media_keys.len() == post.media.len()
+    }
+
+    fn attached<'a>(&'a self, includes: &'a Includes) -> impl Iterator<Item = &'a Medium> {
+        includes.media.iter().filter(|medium| self.attachments.media_keys.contains(&medium.media_key))
+    }
+
+    fn metrics(&self, includes: &Includes) -> Metrics {
+        let (public, own) = (self.public_metrics, self.non_public_metrics);
+        Metrics {
+            impressions: public.impression_count.max(own.impression_count),
+            reach: 0,
+            likes: public.like_count,
+            comments: public.reply_count,
+            shares: public.retweet_count + public.quote_count,
+            saves: public.bookmark_count,
+            clicks: own.url_link_clicks,
+            video_views: self.attached(includes).map(|medium| medium.public_metrics.view_count).sum(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::ErrorCode;
+    use reqwest::{StatusCode, header::HeaderMap};
+
+    fn reply(status: u16, headers: &[(&'static str, &'static str)], text: &str) -> Reply {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().unwrap());
+        }
+        Reply {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: map,
+            body: serde_json::from_str(text).unwrap_or(Value::Null),
+            text: text.to_owned(),
+            at: DateTime::from_timestamp(1_800_000_000, 0).unwrap(),
+        }
+    }
+
+    fn failure(reply: Reply) -> Failure {
+        reply.judge(&X).unwrap_err()
+    }
+
+    #[test]
+    fn each_documented_error_leads_to_what_is_to_be_done() {
+        for (status, body, code, doubt) in [
+            (401, r#"{"title":"Unauthorized","status":401,"detail":"Unauthorized"}"#, "token_expired", false),
+            (
+                401,
+                r#"{"errors":[{"code":89,"message":"Invalid or expired token."}]}"#,
+                "token_expired",
+                false,
+            ),
+            (402, r#"{"title":"CreditsDepleted","detail":"no credits"}"#, "rate_limited", false),
+            (
+                403,
+                r#"{"detail":"You are not allowed to create a Tweet with duplicate content.","status":403}"#,
+                "rejected_403",
+                true,
+            ),
+            (403, r#"{"errors":[{"code":187,"message":"Status is a duplicate."}]}"#, "rejected_403", true),
+            (403, r#"{"detail":"You are not permitted to perform this action."}"#, "rejected_403", false),
+            (403, r#"{"detail":"user-suspended"}"#, "rejected_403", false),
+            (403, r#"{"type":"https://api.x.com/2/problems/client-forbidden"}"#, "rejected_403", false),
+            (
+                403,
+                r#"{"type":"https://api.x.com/2/problems/usage-capped","period":"Monthly"}"#,
+                "rate_limited",
+                false,
+            ),
+            (400, r#"{"type":"https://api.x.com/2/problems/invalid-request"}"#, "rejected_400", false),
+            (429, r#"{"title":"Too Many Requests","status":429}"#, "rate_limited", false),
+            (500, "", "upstream_500", true),
+            (503, "<html>over capacity</html>", "upstream_503", true),
+            (
+                200,
+                r#"{"errors":[{"type":"https://api.x.com/2/problems/resource-not-found","title":"Not Found"}]}"#,
+                "rejected_404",
+                false,
+            ),
+        ] {
+            let failure = failure(reply(status, &[], body));
+            assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {body}");
+            assert!(!failure.revoked);
+        }
+        assert!(reply(200, &[], r#"{"data":{},"errors":[{"title":"partial"}]}"#).judge(&X).is_ok());
+        assert!(reply(200, &[], r#"{"meta":{"result_count":0}}"#).judge(&X).is_ok());
+    }
+
+    #[test]
+    fn a_limit_is_waited_for_until_its_window_opens() {
+        let window = [("x-rate-limit-remaining", "0"), ("x-rate-limit-reset", "1800000090")];
+        assert_eq!(failure(reply(429, &window, "")).retry_after, Some(Duration::from_secs(90)));
+        let day = [
+            ("x-rate-limit-remaining", "12"),
+            ("x-rate-limit-reset", "1800000090"),
+            ("x-user-limit-24hour-remaining", "0"),
+            ("x-user-limit-24hour-reset", "1800050000"),
+        ];
+        assert_eq!(failure(reply(429, &day, "")).retry_after, Some(Duration::from_secs(50_000)));
+        let bare = [("x-rate-limit-reset", "1800000007")];
+        assert_eq!(failure(reply(429, &bare, "")).retry_after, Some(Duration::from_secs(7)));
+        let capped = failure(reply(429, &[], r#"{"type":"https://api.x.com/2/problems/usage-capped"}"#));
+        assert_eq!((capped.code, capped.retry_after), (ErrorCode::RateLimited, Some(CAP)));
+    }
+
+    #[test]
+    fn a_post_is_recognized_behind_short_links_and_escapes() {
+        let tweet: Tweet = serde_json::from_value(json!({
+            "id": "2",
+            "text": "a &lt;b&gt; &amp;amp; https://t.co/1 and https://t.co/2 https://t.co/3",
+            "entities": { "urls": [
+                { "url": "https://t.co/1", "expanded_url": "http://Example.com" },
+                { "url": "https://t.co/2", "expanded_url": "https://example.org/A?b=c" },
+                { "url": "https://t.co/3", "expanded_url": "https://x.com/u/status/2/photo/1", "media_key": "3_1" },
+            ] },
+            "attachments": { "media_keys": ["3_1"] },
+        }))
+        .unwrap();
+        assert_eq!(
+            essence(&tweet.words()),
+            essence("a <b> &amp; example.com/ and https://example.org/A?b=c")
+        );
+        assert_eq!(tweet.words(), "a <b> &amp; http://Example.com and https://example.org/A?b=c");
+    }
+
+    #[test]
+    fn members_that_say_nothing_are_left_out() {
+        let post = Publication {
+            target: domain::TargetId(uuid::Uuid::nil()),
+            position: 0,
+            text: "hello".into(),
+            media: Vec::new(),
+            settings: json!({
+                "reply_settings": "everyone", "made_with_ai": false, "paid_partnership": true,
+                "quote_tweet_id": null, "community_id": "7", "other": 1,
+                "poll": { "options": ["a", "b"], "duration_minutes": 5, "other": 1 },
+            }),
+            reply_to: None,
+            created_at: DateTime::UNIX_EPOCH,
+            commit_begun_at: None,
+        };
+        assert_eq!(
+            body(&post, &Step::default()),
+            json!({
+                "text": "hello", "paid_partnership": true, "community_id": "7",
+                "poll": { "options": ["a", "b"], "duration_minutes": 5 },
+            })
+        );
+        let reply = ReplyTo { root: "1".into(), parent: "2".into() };
+        assert_eq!(
+            body(&Publication { reply_to: Some(reply), ..post }, &Step::default()),
+            json!({ "text": "hello", "paid_partnership": true, "reply": { "in_reply_to_tweet_id": "2" } })
+        );
+    }
 }

@@ -1,0 +1,407 @@
+//! What a platform would say to a post, before it is sent there.
+//!
+//! Only what its table of capabilities says for certain is an error; a fact about a medium that is not
+//! known yet is not held against it. Creating a post and validating one ask here, so that they can't
+//! disagree.
+
+use crate::{Capabilities, Content, Media, MediaLimit, Platform, Replies};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::fmt::Display;
+
+/// A container as its author wrote it.
+#[derive(Clone, Copy, Debug)]
+pub struct Draft<'a> {
+    /// Its text.
+    pub text: &'a str,
+    /// Its media.
+    pub media: &'a [Media],
+}
+
+/// Something about a post that a platform won't take, or won't show.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Issue {
+    /// How much it matters.
+    pub severity: Severity,
+    /// Its stable name, for example `text_too_long`.
+    pub code: String,
+    /// For people: names the limit and the value.
+    pub message: String,
+    /// Where it is: keys and 0-based indices from the top of a create body.
+    pub path: Vec<Value>,
+}
+
+domain::words! {
+    /// How much an issue matters.
+    Severity, "severity" {
+        /// The platform would refuse the post.
+        Error = "error",
+        /// The post goes out, but not all of it is shown.
+        Warning = "warning",
+    }
+}
+
+/// Everything that is wrong with a post for one platform; `settings` is its own `config` block.
+pub fn check(platform: &dyn Platform, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    let can = platform.capabilities();
+    let mut found = Found { platform: platform.id(), issues: Vec::new() };
+    let followers = match can.replies {
+        Replies::None => 0,
+        Replies::FirstComment => 1,
+        Replies::Thread => usize::MAX,
+    };
+    if let Some(extra) = followers.checked_add(1).filter(|allowed| containers.len() > *allowed) {
+        let message = match followers {
+            0 => format!("takes no replies, and {} follow the first container", containers.len() - 1),
+            _ => format!("takes 1 reply, and {} follow the first container", containers.len() - 1),
+        };
+        found.error("replies_not_supported", vec![json!("containers"), json!(extra)], message);
+    }
+    for (index, container) in containers.iter().enumerate() {
+        let at = |rest: &[Value]| [&[json!("containers"), json!(index)], rest].concat();
+        text(&mut found, can, container, at(&[json!("content")]));
+        media(&mut found, can, container, &at);
+    }
+    let schema = (can.settings)();
+    let at = [json!("config"), json!(platform.id())];
+    matches(&mut found, &schema, settings, &at);
+    excludes(&mut found, &schema, settings, containers, &at);
+    found.issues
+}
+
+struct Found {
+    platform: &'static str,
+    issues: Vec<Issue>,
+}
+
+impl Found {
+    fn error(&mut self, code: &str, path: Vec<Value>, message: impl Display) {
+        self.add(Severity::Error, code, path, message);
+    }
+
+    fn warning(&mut self, code: &str, path: Vec<Value>, message: impl Display) {
+        self.add(Severity::Warning, code, path, message);
+    }
+
+    fn add(&mut self, severity: Severity, code: &str, path: Vec<Value>, message: impl Display) {
+        let message = format!("{} {message}", self.platform);
+        self.issues.push(Issue { severity, code: code.to_owned(), message, path });
+    }
+}
+
+fn text(found: &mut Found, can: &Capabilities, container: &Draft<'_>, path: Vec<Value>) {
+    let is_blank = container.text.trim().is_empty();
+    match can.content {
+        Content::Text if is_blank => {
+            found.error("text_required", path.clone(), "needs a text, and there is none")
+        }
+        Content::TextOrMedia if is_blank && container.media.is_empty() => {
+            found.error("content_required", path.clone(), "needs a text or media, and there is neither");
+        }
+        _ => {}
+    }
+    let limit = &can.text;
+    let length = (limit.count)(container.text);
+    if length > limit.max {
+        let message = format!("takes {} {}, and the text has {length}", limit.max, limit.unit);
+        found.error("text_too_long", path.clone(), message);
+    }
+    if let Some(max) = limit.max_bytes.filter(|max| container.text.len() > *max) {
+        let message = format!("takes {max} bytes of text, and the text has {}", container.text.len());
+        found.error("text_too_long", path, message);
+    }
+}
+
+fn media(found: &mut Found, can: &Capabilities, container: &Draft<'_>, at: &dyn Fn(&[Value]) -> Vec<Value>) {
+    let media = container.media;
+    if can.content == Content::Media && media.is_empty() {
+        found.error("media_required", at(&[json!("media")]), "needs media, and there are none");
+    }
+    let is_mixed = media.first().is_some_and(|first| media.iter().any(|other| other.kind != first.kind));
+    if is_mixed && !can.mixed_media {
+        let message = "takes media of one kind at a time, and the container mixes kinds";
+        found.error("media_mixed", at(&[json!("media")]), message);
+    }
+    for limit in can.media {
+        let count = media.iter().filter(|medium| medium.kind == limit.kind).count();
+        if count > 0 && !limit.count.contains(&count) {
+            let (min, max) = (limit.count.start(), limit.count.end());
+            let range = if *min > 1 { format!("{min} to {max}") } else { format!("at most {max}") };
+            let message = format!("takes {range} of kind {}, and there are {count}", limit.kind);
+            let code = if count > *max { "media_too_many" } else { "media_too_few" };
+            found.error(code, at(&[json!("media")]), message);
+        }
+    }
+    for (index, medium) in media.iter().enumerate() {
+        let path = at(&[json!("media"), json!(index)]);
+        match can.media.iter().find(|limit| limit.kind == medium.kind) {
+            None => {
+                let message = format!("takes no media of kind {}", medium.kind);
+                found.error("media_kind_not_supported", path.clone(), message);
+            }
+            Some(limit) => one(found, limit, medium, &path),
+        }
+        if let Some(alt) = medium.alt_text.as_deref().filter(|alt| !alt.is_empty()) {
+            let path = [path.as_slice(), &[json!("alt_text")]].concat();
+            let length = alt.chars().count();
+            match can.alt_text {
+                None => found.warning("alt_text_not_supported", path, "shows no alt text"),
+                Some(max) if length > max => {
+                    let message = format!("takes {max} characters of alt text, and there are {length}");
+                    found.error("alt_text_too_long", path, message);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+/// One medium against what its kind may be.
+fn one(found: &mut Found, limit: &MediaLimit, medium: &Media, path: &[Value]) {
+    let kind = limit.kind;
+    if !limit.mimes.contains(&medium.mime.as_str()) {
+        let message = format!("takes {kind} as {}, and this is {}", limit.mimes.join(", "), medium.mime);
+        found.error("media_type_not_supported", path.to_vec(), message);
+    }
+    if medium.size_bytes > limit.max_bytes {
+        let message =
+            format!("takes {kind} of {} bytes, and this has {}", limit.max_bytes, medium.size_bytes);
+        found.error("media_too_large", path.to_vec(), message);
+    }
+    if let (Some(range), Some(duration)) = (&limit.duration, medium.duration)
+        && !range.contains(&duration)
+    {
+        let (min, max) = (range.start().as_secs_f64(), range.end().as_secs_f64());
+        let message =
+            format!("takes {kind} of {min} to {max} seconds, and this has {}", duration.as_secs_f64());
+        found.error("media_duration", path.to_vec(), message);
+    }
+    let (Some(width), Some(height)) = (medium.width, medium.height) else { return };
+    if let Some((widths, heights)) = &limit.pixels
+        && !(widths.contains(&width) && heights.contains(&height))
+    {
+        let message = format!(
+            "takes {kind} of {}x{} to {}x{} pixels, and this has {width}x{height}",
+            widths.start(),
+            heights.start(),
+            widths.end(),
+            heights.end()
+        );
+        found.error("media_dimensions", path.to_vec(), message);
+    }
+    if let Some(range) = &limit.aspect_ratio
+        && height > 0
+        && !range.contains(&(f64::from(width) / f64::from(height)))
+    {
+        let ratio = f64::from(width) / f64::from(height);
+        let message = format!(
+            "takes {kind} with a width over height of {:.2} to {:.2}, and this has {ratio:.2}",
+            range.start(),
+            range.end()
+        );
+        found.error("media_aspect_ratio", path.to_vec(), message);
+    }
+}
+
+/// A value against the part of JSON Schema that our tables use.
+fn matches(found: &mut Found, schema: &Value, value: &Value, path: &[Value]) {
+    // Absent, as everywhere on create.
+    if value.is_null() {
+        return;
+    }
+    let name =
+        path.last().map_or_else(String::new, |last| last.as_str().map_or(last.to_string(), str::to_owned));
+    let mut wrong = |message: String| found.error("setting_invalid", path.to_vec(), message);
+    if let Some(expected) = schema["type"].as_str()
+        && !is_type(value, expected)
+    {
+        return wrong(format!("takes {name} as {expected}, and it is {}", type_of(value)));
+    }
+    if let Some(options) = schema["enum"].as_array()
+        && !options.contains(value)
+    {
+        let options: Vec<_> = options.iter().map(Value::to_string).collect();
+        return wrong(format!("takes {name} as one of {}, and it is {value}", options.join(", ")));
+    }
+    let (size, unit) = match value {
+        Value::String(text) => (text.chars().count(), "Length"),
+        Value::Array(items) => (items.len(), "Items"),
+        _ => (0, ""),
+    };
+    if !unit.is_empty() {
+        if let Some(max) = schema[format!("max{unit}")].as_u64().filter(|max| size as u64 > *max) {
+            wrong(format!("takes {name} with at most {max}, and it has {size}"));
+        }
+        if let Some(min) = schema[format!("min{unit}")].as_u64().filter(|min| (size as u64) < *min) {
+            wrong(format!("takes {name} with at least {min}, and it has {size}"));
+        }
+    }
+    if let Some(number) = value.as_f64() {
+        if let Some(max) = schema["maximum"].as_f64().filter(|max| number > *max) {
+            wrong(format!("takes {name} up to {max}, and it is {number}"));
+        }
+        if let Some(min) = schema["minimum"].as_f64().filter(|min| number < *min) {
+            wrong(format!("takes {name} from {min}, and it is {number}"));
+        }
+    }
+    if let (Some(pattern), Some(text)) = (schema["pattern"].as_str(), value.as_str())
+        && !regex::Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(text))
+    {
+        wrong(format!("takes {name} in the form {pattern}, and it is {text:?}"));
+    }
+    for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if value.get(required).is_none_or(Value::is_null) {
+            wrong(format!("needs {name} to have {required}"));
+        }
+    }
+    let down = |step: Value| [path, &[step]].concat();
+    for (key, part) in schema["properties"].as_object().into_iter().flatten() {
+        if let Some(inner) = value.get(key) {
+            matches(found, part, inner, &down(json!(key)));
+        }
+    }
+    if let Some(items) = schema.get("items") {
+        for (index, inner) in value.as_array().into_iter().flatten().enumerate() {
+            matches(found, items, inner, &down(json!(index)));
+        }
+    }
+}
+
+/// Settings that can't stand beside each other or beside media: our annotation `excludes` in the schema.
+fn excludes(found: &mut Found, schema: &Value, settings: &Value, containers: &[Draft<'_>], at: &[Value]) {
+    let has_media = containers.first().is_some_and(|main| !main.media.is_empty());
+    let is_set = |key: &str| settings.get(key).is_some_and(|value| !value.is_null());
+    for (key, part) in schema["properties"].as_object().into_iter().flatten() {
+        for other in part["excludes"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            if is_set(key) && (is_set(other) || (other == "media" && has_media)) {
+                let message = format!("does not take {key} together with {other}");
+                found.error("settings_conflict", [at, &[json!(key)]].concat(), message);
+            }
+        }
+    }
+}
+
+fn is_type(value: &Value, expected: &str) -> bool {
+    match expected {
+        "integer" => value.is_i64() || value.is_u64(),
+        other => type_of(value) == other,
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MediaKind;
+    use std::time::Duration;
+
+    fn image() -> Media {
+        Media {
+            id: uuid::Uuid::nil(),
+            kind: MediaKind::Image,
+            mime: "image/png".into(),
+            filename: "a.png".into(),
+            size_bytes: 10,
+            width: Some(10),
+            height: Some(10),
+            duration: None,
+            alt_text: None,
+        }
+    }
+
+    fn video() -> Media {
+        Media {
+            kind: MediaKind::Video,
+            mime: "video/mp4".into(),
+            width: Some(640),
+            height: Some(360),
+            duration: Some(Duration::from_secs(10)),
+            ..image()
+        }
+    }
+
+    fn x(text: &str, media: &[Media], settings: Value) -> Vec<(String, String)> {
+        let x = crate::get("x").unwrap();
+        let path = |issue: &Issue| {
+            issue
+                .path
+                .iter()
+                .map(|step| step.as_str().map_or(step.to_string(), str::to_owned))
+                .collect::<Vec<_>>()
+                .join(".")
+        };
+        let issues = check(x, &[Draft { text, media }], &settings);
+        issues.iter().map(|issue| (issue.code.clone(), path(issue))).collect()
+    }
+
+    fn codes(issues: &[(String, String)]) -> Vec<&str> {
+        issues.iter().map(|(code, _)| code.as_str()).collect()
+    }
+
+    #[test]
+    fn a_post_within_the_limits_has_no_issues() {
+        assert_eq!(
+            x("hello", &[image(), image()], json!({ "unknown": 1, "reply_settings": "following" })),
+            []
+        );
+        assert_eq!(x("", &[video()], json!({})), []);
+        assert_eq!(x(&"a".repeat(280), &[], json!(null)), []);
+    }
+
+    #[test]
+    fn each_limit_is_named() {
+        let long = x(&"a".repeat(281), &[], json!({}));
+        assert_eq!(long, [("text_too_long".into(), "containers.0.content".into())]);
+        assert_eq!(codes(&x(" ", &[], json!({}))), ["content_required"]);
+        assert_eq!(codes(&x("", &vec![image(); 5], json!({}))), ["media_too_many"]);
+        assert_eq!(codes(&x("", &[image(), video()], json!({}))), ["media_mixed"]);
+        let document = Media { kind: MediaKind::Document, ..image() };
+        assert_eq!(codes(&x("", &[document], json!({}))), ["media_kind_not_supported"]);
+        let odd = Media { mime: "image/tiff".into(), size_bytes: 6 << 20, ..image() };
+        assert_eq!(codes(&x("", &[odd], json!({}))), ["media_type_not_supported", "media_too_large"]);
+        let long = Media { duration: Some(Duration::from_secs(141)), ..video() };
+        assert_eq!(codes(&x("", &[long], json!({}))), ["media_duration"]);
+        let wide = Media { width: Some(1280), height: Some(100), ..video() };
+        assert_eq!(codes(&x("", &[wide], json!({}))), ["media_aspect_ratio"]);
+        let tiny = Media { width: Some(16), height: Some(16), ..video() };
+        assert_eq!(codes(&x("", &[tiny], json!({}))), ["media_dimensions"]);
+        let described = Media { alt_text: Some("a".repeat(1001)), ..image() };
+        assert_eq!(
+            x("", &[described], json!({})),
+            [("alt_text_too_long".into(), "containers.0.media.0.alt_text".into())]
+        );
+        let unknown = Media { width: None, height: None, duration: None, ..video() };
+        assert_eq!(x("", &[unknown], json!({})), []);
+    }
+
+    #[test]
+    fn settings_are_held_against_their_schema() {
+        assert_eq!(
+            x(
+                "a",
+                &[],
+                json!({ "reply_settings": "nobody", "made_with_ai": "yes", "poll": { "options": ["a"] } })
+            ),
+            [
+                ("setting_invalid".into(), "config.x.made_with_ai".into()),
+                ("setting_invalid".into(), "config.x.poll".into()),
+                ("setting_invalid".into(), "config.x.poll.options".into()),
+                ("setting_invalid".into(), "config.x.reply_settings".into()),
+            ]
+        );
+        assert_eq!(codes(&x("a", &[], json!([]))), ["setting_invalid"]);
+        let poll = json!({ "poll": { "options": ["a", "b"], "duration_minutes": 5 } });
+        assert_eq!(codes(&x("a", &[image()], poll)), ["settings_conflict"]);
+        assert_eq!(codes(&x("a", &[], json!({ "quote_tweet_id": "12a" }))), ["setting_invalid"]);
+    }
+}

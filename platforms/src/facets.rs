@@ -1,0 +1,145 @@
+//! The links, mentions and tags of a text, as AT Protocol's rich text wants them.
+//!
+//! Bluesky detects nothing: a link that the author's client does not mark stays dead text. Positions
+//! are bytes of UTF-8, and marks do not overlap. <https://docs.bsky.app/docs/advanced-guides/post-richtext>
+
+use crate::text;
+use regex::Regex;
+use std::{ops::Range, sync::LazyLock};
+use unicode_segmentation::UnicodeSegmentation;
+use url::Url;
+
+/// A part of a text with a meaning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Where it stands, in bytes.
+    pub(crate) range: Range<usize>,
+    /// What it means.
+    pub(crate) meaning: Meaning,
+}
+
+/// What a part of a text means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// A link to this address.
+    Link(String),
+    /// A mention of this handle, which is still to be resolved.
+    Mention(String),
+    /// A tag, without its `#`.
+    Tag(String),
+}
+
+/// The longest tag, in graphemes.
+const TAG: usize = 64;
+
+static ADDRESS: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?i)\bhttps?://\S+").expect("the pattern is well-formed"));
+static MENTION: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?:^|[\s(])@((?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?\.)+[a-zA-Z](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)",
+    )
+    .expect("the pattern is well-formed")
+});
+static HASHTAG: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?:^|\s)[#＃]([^\s\u{AD}\u{2060}\u{200A}-\u{200D}\u{20E2}]+)")
+        .expect("the pattern is well-formed")
+});
+static PUNCTUATION: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\p{P}+$").expect("the pattern is well-formed"));
+
+/// Everything of meaning in a text, in order and without overlaps.
+pub(crate) fn spans(text: &str) -> Vec<Span> {
+    let mut found = Vec::new();
+    for hit in ADDRESS.find_iter(text) {
+        let address = trimmed(hit.as_str());
+        let range = hit.start()..hit.start() + address.len();
+        if Url::parse(address).is_ok_and(|url| url.has_host()) {
+            add(&mut found, range, Meaning::Link(address.to_owned()));
+        }
+    }
+    for link in text::links(text).into_iter().filter(|link| !link.scheme) {
+        let address = format!("https://{}", &text[link.range.clone()]);
+        add(&mut found, link.range, Meaning::Link(address));
+    }
+    for hit in MENTION.captures_iter(text) {
+        let handle = hit.get(1).expect("the pattern has one group");
+        add(&mut found, handle.start() - 1..handle.end(), Meaning::Mention(handle.as_str().to_lowercase()));
+    }
+    for hit in HASHTAG.captures_iter(text) {
+        let body = hit.get(1).expect("the pattern has one group");
+        let tag = PUNCTUATION.replace(body.as_str(), "");
+        let says_something =
+            tag.chars().any(|c| !c.is_ascii_digit() && !PUNCTUATION.is_match(c.encode_utf8(&mut [0; 4])));
+        if says_something && !tag.starts_with('\u{FE0F}') && tag.graphemes(true).count() <= TAG {
+            let sign = text[..body.start()].chars().next_back().map_or(1, char::len_utf8);
+            add(&mut found, body.start() - sign..body.start() + tag.len(), Meaning::Tag(tag.into_owned()));
+        }
+    }
+    found.sort_by_key(|span| span.range.start);
+    found
+}
+
+fn add(found: &mut Vec<Span>, range: Range<usize>, meaning: Meaning) {
+    if !found.iter().any(|span| span.range.start < range.end && range.start < span.range.end) {
+        found.push(Span { range, meaning });
+    }
+}
+
+/// An address without the punctuation of the sentence around it.
+fn trimmed(mut address: &str) -> &str {
+    loop {
+        let unopened = |open: char, close: char| {
+            address.ends_with(close) && address.matches(open).count() < address.matches(close).count()
+        };
+        let is_foreign = address
+            .ends_with(['.', ',', ';', ':', '!', '?', '"', '\'', '>', '”', '’', '»', '。', '、'])
+            || unopened('(', ')')
+            || unopened('[', ']');
+        match address.char_indices().next_back() {
+            Some((last, _)) if is_foreign => address = &address[..last],
+            _ => return address,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Vec<(&str, Meaning)> {
+        spans(text).into_iter().map(|span| (&text[span.range], span.meaning)).collect()
+    }
+
+    fn link(address: &str) -> Meaning {
+        Meaning::Link(address.into())
+    }
+
+    #[test]
+    fn links_end_where_the_sentence_goes_on() {
+        assert_eq!(
+            read("日本 https://example.com/a(b), (https://example.com/c) and example.org."),
+            [
+                ("https://example.com/a(b)", link("https://example.com/a(b)")),
+                ("https://example.com/c", link("https://example.com/c")),
+                ("example.org", link("https://example.org")),
+            ]
+        );
+        assert_eq!(read("https://例え.jp/パス"), [("https://例え.jp/パス", link("https://例え.jp/パス"))]);
+        assert_eq!(read("file.txt me@example.com https://"), []);
+    }
+
+    #[test]
+    fn mentions_and_tags_are_found_by_their_signs() {
+        assert_eq!(
+            read("@alice.bsky.social, see (@Bob.test) #tag! ＃日本 #1 #a.b. a#b"),
+            [
+                ("@alice.bsky.social", Meaning::Mention("alice.bsky.social".into())),
+                ("@Bob.test", Meaning::Mention("bob.test".into())),
+                ("#tag", Meaning::Tag("tag".into())),
+                ("＃日本", Meaning::Tag("日本".into())),
+                ("#a.b", Meaning::Tag("a.b".into())),
+            ]
+        );
+        assert_eq!(read("@nodots #️⃣"), []);
+    }
+}

@@ -1,0 +1,91 @@
+//! OAuth 2.0 as most platforms speak it: refreshing and revoking a grant.
+//!
+//! What differs between them is only how the app names itself and how a dead grant is told from a bad
+//! moment; the adapter says both. RFC 6749 section 6, RFC 7009. <https://www.rfc-editor.org/rfc/rfc6749>
+
+use crate::{Call, Grant, Reply, Result, Session, classify};
+use chrono::TimeDelta;
+use domain::Failure;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Exchanges the session's grant for a fresh one at the token endpoint `address`.
+///
+/// `is_dead` reads the error word of a refusal: whether it says that the grant itself is gone.
+///
+/// # Errors
+///
+/// [`Failure::revoked`] when the platform says the grant is gone; `token_expired` when it refuses for
+/// a reason that another try won't change, such as an app it does not know; else what happened.
+pub async fn refresh(cx: &Session<'_>, address: &str, is_dead: fn(&str) -> bool) -> Result<Grant> {
+    let Some(token) = cx.grant.refresh_token.as_deref().filter(|token| !token.is_empty()) else {
+        return Err(Failure::token_expired("the account was connected without a refresh token"));
+    };
+    let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
+    let reply = request(cx, address, &form)?.any().await?;
+    if !reply.status.is_success() {
+        return Err(refused(&reply, is_dead));
+    }
+    let fresh: Tokens = reply.read()?;
+    let scopes = fresh.scope.map_or_else(
+        || cx.grant.scopes.clone(),
+        |scope| scope.split([' ', ',']).filter(|word| !word.is_empty()).map(str::to_owned).collect(),
+    );
+    Ok(Grant {
+        access_token: fresh.access_token,
+        refresh_token: fresh.refresh_token,
+        expires_at: fresh.expires_in.and_then(TimeDelta::try_seconds).map(|life| (cx.now)() + life),
+        scopes,
+        extra: cx.grant.extra.clone(),
+    })
+}
+
+/// Tells the platform at `address` that the grant is no longer wanted.
+///
+/// # Errors
+///
+/// When the platform could not be told. A grant that is gone already is a success.
+pub async fn revoke(cx: &Session<'_>, address: &str) -> Result<()> {
+    let (token, kind) = match cx.grant.refresh_token.as_deref().filter(|token| !token.is_empty()) {
+        Some(refresh) => (refresh, "refresh_token"),
+        None => (cx.grant.access_token.as_str(), "access_token"),
+    };
+    let reply = request(cx, address, &[("token", token), ("token_type_hint", kind)])?.any().await?;
+    match reply.status.as_u16() {
+        200..=299 | 400 => Ok(()),
+        _ => Err(refused(&reply, |_| false)),
+    }
+}
+
+/// A form in the app's name: a secret goes into the header, a public client names itself in the body.
+fn request(cx: &Session<'_>, address: &str, form: &[(&str, &str)]) -> Result<Call> {
+    let Some(app) = cx.app else {
+        // The operator's to mend, and nothing is lost meanwhile.
+        return Err(Failure::network(format!("no OAuth app is set up for {}", cx.platform.id()), false));
+    };
+    Ok(match app.client_secret.as_deref().filter(|secret| !secret.is_empty()) {
+        Some(secret) => cx.post(address).basic(&app.client_id, secret).form(form),
+        None => {
+            let form: Vec<_> = form.iter().copied().chain([("client_id", app.client_id.as_str())]).collect();
+            cx.post(address).anonymous().form(&form)
+        }
+    })
+}
+
+fn refused(reply: &Reply, is_dead: fn(&str) -> bool) -> Failure {
+    let word = reply.body.get("error").and_then(Value::as_str).unwrap_or_default();
+    match reply.status.as_u16() {
+        400 | 401 | 403 if is_dead(word) => Failure::revoked(classify::message(reply)),
+        408 | 425 | 429 | 500.. => classify::by_status(reply),
+        _ => Failure::token_expired(classify::message(reply)),
+    }
+}
+
+/// A successful answer of a token endpoint.
+#[derive(Deserialize)]
+struct Tokens {
+    access_token: String,
+    refresh_token: Option<String>,
+    expires_in: Option<i64>,
+    scope: Option<String>,
+}

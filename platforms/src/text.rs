@@ -1,0 +1,281 @@
+//! How platforms read a text: how long it is to them, and which parts of it are links.
+//!
+//! X counts weighted code points and takes every link for 23 of them, with a scheme or without, so a
+//! link has to be recognized exactly as X does: by the rules of twitter-text, version 3, with its list
+//! of top-level domains (`tlds.txt`). <https://docs.x.com/fundamentals/counting-characters>
+
+use regex::Regex;
+use std::{collections::HashSet, ops::Range, sync::LazyLock};
+use unicode_normalization::UnicodeNormalization;
+use unicode_properties::UnicodeEmoji;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// What one link weighs, whatever its length: X replaces it by a `t.co` address.
+const LINK_WEIGHT: usize = 23;
+
+/// The most characters that a top-level domain has.
+static LONGEST_TLD: LazyLock<usize> =
+    LazyLock::new(|| TLDS.iter().map(|tld| tld.chars().count()).max().unwrap_or(0));
+
+static TLDS: LazyLock<HashSet<&str>> = LazyLock::new(|| include_str!("tlds.txt").lines().collect());
+
+/// What may follow a domain: port, path and query. A path does not end in punctuation, and a
+/// parenthesis in it has to be closed.
+static REST: LazyLock<Regex> = LazyLock::new(|| {
+    let latin = r"\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{24F}\u{253}\u{254}\u{256}\u{257}\u{259}\u{25B}\u{263}\u{268}\u{26F}\u{272}\u{289}\u{28B}\u{2BB}\u{300}-\u{36F}\u{1E00}-\u{1EFF}";
+    let c = format!(r"[a-z\u{{400}}-\u{{4FF}}0-9!*';:=+,.$/%#\[\]\-\u{{2013}}_~@|\&{latin}]");
+    let parens = format!(r"\((?:{c}+|(?:{c}*\({c}+\){c}*))\)");
+    let end = format!(r"[+\-a-z\u{{400}}-\u{{4FF}}0-9=_#/{latin}]|(?:{parens})");
+    let path = format!(r"(?:(?:{c}*(?:{parens}{c}*)*(?:{end}))|(?:@{c}+/))");
+    let query = r"\?[a-z0-9!?*'@();:\&=+$/%#\[\]\-_.,~|]*[a-z0-9\-_\&=#/]";
+    Regex::new(&format!(r"(?i)^(?::[0-9]+)?(?:/{path}*)?(?:{query})?")).expect("the pattern is well-formed")
+});
+
+/// A part of a text that reads as a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Where it stands, in bytes.
+    pub range: Range<usize>,
+    /// Whether it names its scheme; `example.com` does not.
+    pub scheme: bool,
+}
+
+/// The length of a text as X counts it, in weighted characters.
+pub fn weighted(text: &str) -> usize {
+    let text: String = text.nfc().collect();
+    let mut at = 0;
+    let mut sum = 0;
+    for link in links(&text) {
+        sum += weigh(&text[at..link.range.start]) + LINK_WEIGHT * 100;
+        at = link.range.end;
+    }
+    (sum + weigh(&text[at..])) / 100
+}
+
+/// The length of a text in extended grapheme clusters (UAX 29): what a person would call characters.
+pub fn graphemes(text: &str) -> usize {
+    text.graphemes(true).count()
+}
+
+/// The links of a text, in order.
+pub fn links(text: &str) -> Vec<Link> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    let mut before = None;
+    while let Some(next) = text[at..].chars().next() {
+        match link(text, at, before) {
+            Some((range, scheme)) => {
+                // Right behind these a bare domain is part of something else, and is passed over.
+                if scheme.is_some() || !before.is_some_and(|c| "-_./".contains(c)) {
+                    found.push(Link { range: range.clone(), scheme: scheme.is_some() });
+                }
+                before = text[..range.end].chars().next_back();
+                at = range.end;
+            }
+            None => {
+                before = Some(next);
+                at += next.len_utf8();
+            }
+        }
+    }
+    found
+}
+
+/// The link that begins at `at`, and the length of its scheme where it has one.
+fn link(text: &str, at: usize, before: Option<char>) -> Option<(Range<usize>, Option<usize>)> {
+    if before.is_some_and(|c| c.is_ascii_alphanumeric() || "@＠$#＃\u{FFFE}\u{FEFF}\u{FFFF}".contains(c)) {
+        return None;
+    }
+    let rest = &text[at..];
+    let scheme = ["https://", "http://"]
+        .into_iter()
+        .find(|scheme| rest.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
+        .map(str::len);
+    let start = scheme.unwrap_or(0);
+    let host = domain(&rest[start..], scheme.is_none())?;
+    let tail = REST.find(&rest[start + host..]).map_or(0, |tail| tail.len());
+    let mut end = start + host + tail;
+    if scheme.is_some() && rest[start..start + host].eq_ignore_ascii_case("t.co") {
+        // A short link is letters and digits only; what follows belongs to the text.
+        let key = rest[start + host..]
+            .strip_prefix('/')
+            .map_or(0, |key| 1 + key.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(key.len()));
+        end = end.min(start + host + key);
+    }
+    Some((at..at + end, scheme))
+}
+
+/// The length of the domain that `text` begins with. Without a scheme only Latin ones are seen.
+fn domain(text: &str, latin_only: bool) -> Option<usize> {
+    let mut best = None;
+    let mut label = String::new();
+    for (at, c) in text.char_indices() {
+        if c == '.' {
+            let whole = label.starts_with(letter) && label.ends_with(letter);
+            if !whole {
+                break;
+            }
+            if !label.contains('_')
+                && let Some(length) = tld(&text[at + 1..])
+            {
+                best = Some(at + 1 + length);
+            }
+            label.clear();
+        } else if (letter(c) && (!latin_only || c.is_ascii() || accented(c)))
+            || c == '-'
+            || (c == '_' && !latin_only)
+        {
+            label.push(c);
+        } else {
+            break;
+        }
+    }
+    best
+}
+
+/// The length of the longest top-level domain that `text` begins with and that ends there.
+fn tld(text: &str) -> Option<usize> {
+    if text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("xn--")) {
+        let length = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).unwrap_or(text.len());
+        return (length > 4).then_some(length);
+    }
+    let ends: Vec<_> = text.char_indices().take(*LONGEST_TLD).map(|(at, c)| at + c.len_utf8()).collect();
+    ends.into_iter().rev().find(|end| {
+        let next = text[*end..].chars().next();
+        !next.is_some_and(|c| c.is_ascii_alphanumeric() || "@+-".contains(c))
+            && TLDS.contains(text[..*end].to_lowercase().as_str())
+    })
+}
+
+/// Whether a character may stand in a domain's label, hyphen and underscore aside.
+fn letter(c: char) -> bool {
+    let directional =
+        matches!(c, '\u{202A}'..='\u{202E}' | '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{2066}'..='\u{2069}');
+    let invalid = matches!(c, '\u{FFFE}' | '\u{FEFF}' | '\u{FFFF}' | '\u{180E}');
+    !(directional || invalid || c.is_whitespace() || r"!'#%&()*+,\-./:;<=>?@[]^_{|}~$".contains(c))
+}
+
+fn accented(c: char) -> bool {
+    matches!(c, '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{24F}' | '\u{253}' | '\u{254}' | '\u{256}'
+        | '\u{257}' | '\u{259}' | '\u{25B}' | '\u{263}' | '\u{268}' | '\u{26F}' | '\u{272}' | '\u{289}' | '\u{28B}'
+        | '\u{2BB}' | '\u{300}'..='\u{36F}' | '\u{1E00}'..='\u{1EFF}')
+}
+
+/// Hundredths of weighted characters of a text without links.
+fn weigh(text: &str) -> usize {
+    text.graphemes(true)
+        .map(|cluster| if is_emoji(cluster) { 200 } else { cluster.chars().map(weight).sum() })
+        .sum()
+}
+
+fn weight(c: char) -> usize {
+    match u32::from(c) {
+        0..=4351 | 8192..=8205 | 8208..=8223 | 8242..=8247 => 100,
+        _ => 200,
+    }
+}
+
+/// Whether a cluster is shown as one picture, however many code points it takes.
+fn is_emoji(cluster: &str) -> bool {
+    let Some(first) = cluster.chars().next() else { return false };
+    match first {
+        '#' | '*' | '0'..='9' => cluster.ends_with('\u{20E3}'),
+        // Signs that are letters to most fonts become pictures when the text asks for it.
+        '©' | '®' => cluster.contains('\u{FE0F}'),
+        _ => first.is_emoji_char(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_weigh_what_twitter_text_says() {
+        let wrong: Vec<_> = VECTORS.iter().filter(|(text, expected)| weighted(text) != *expected).collect();
+        assert!(wrong.is_empty(), "{wrong:?}");
+    }
+
+    #[test]
+    fn a_grapheme_is_what_a_person_calls_a_character() {
+        assert_eq!(graphemes("é👨‍👩‍👧🇩🇪"), 3);
+        assert_eq!(graphemes("e\u{301}"), 1);
+        assert_eq!(graphemes(""), 0);
+    }
+
+    /// What the reference implementation (`twitter-text` 3.1.0, `parseTweet`) answers.
+    const VECTORS: &[(&str, usize)] = &[
+        ("", 0),
+        ("hello", 5),
+        ("é", 1),
+        ("e\u{301}", 1),
+        ("日本語", 6),
+        ("👨\u{200d}👩\u{200d}👧", 2),
+        ("👍🏽", 2),
+        ("🇩🇪", 2),
+        ("#\u{fe0f}\u{20e3} 1\u{fe0f}\u{20e3}", 5),
+        ("❤\u{fe0f}", 2),
+        ("❤", 2),
+        ("©", 1),
+        ("©\u{fe0f}", 2),
+        ("™\u{fe0f} ‼\u{fe0f}", 5),
+        ("a 👩🏿\u{200d}🚀 b", 6),
+        ("https://example.com", 23),
+        ("http://example.com/foo_(bar)?x=1, ok", 27),
+        ("example.com", 23),
+        ("see example.com.", 28),
+        ("EXAMPLE.COM/Path", 23),
+        ("foo@example.com", 15),
+        ("@example.com", 12),
+        ("-example.com", 12),
+        ("_example.com", 12),
+        ("$example.com", 12),
+        ("日本example.com", 27),
+        ("example.comの", 25),
+        ("http://日本.jp/パス", 27),
+        ("https://t.co/abc123,def", 27),
+        ("https://t.co/abc日本", 27),
+        ("not.alink", 9),
+        ("a.b.c.co.uk/x", 23),
+        ("http://localhost:3000", 21),
+        ("https://sub_domain.example.com", 23),
+        ("https://exa_mple.com", 20),
+        ("http://example.com:8080/a?b=c#d", 23),
+        ("example.com:80/", 23),
+        ("“quotes” — dash … ‘x’", 22),
+        ("\u{200b}\u{2007}\u{2060}", 4),
+        ("http://xn--bcher-kva.ch/", 23),
+        ("x.xn--p1ai", 23),
+        ("http://example.com/(a(b)c)d", 23),
+        ("http://example.com/a)b", 25),
+        ("http://example.com/@user/", 23),
+        ("(example.com/path).", 26),
+        ("http://example.com/ab.", 24),
+        ("foo.com/bar,baz.org", 23),
+        ("www.a.b", 7),
+        ("a..com", 6),
+        ("http://a.みんな", 23),
+        ("foo.みんな", 23),
+        ("I.love.it.so", 23),
+        ("ahttp://example.com", 19),
+        ("HTTPS://EXAMPLE.COM", 23),
+        ("example.com/日本", 27),
+        ("example.community", 23),
+        ("example.comm", 12),
+        ("example.com-foo", 15),
+        ("example.com+foo", 15),
+        ("example.com@foo", 15),
+        ("é.com", 23),
+        ("hello\u{a}world.com\u{d}\u{a}x", 32),
+        ("한글.한국 test", 14),
+        ("☺\u{fe0f}☺", 4),
+        ("🏴\u{200d}☠\u{fe0f}🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}", 4),
+        ("1.5 and 2.com", 31),
+        ("3.1415.info", 23),
+        ("http://example.com?x=1&y=2", 23),
+        ("http://example.com/?x=y.", 24),
+        ("ﬁ ½ Å", 6),
+        ("ᄀᄁ각", 6),
+        ("ሀ", 2),
+    ];
+}
