@@ -2,7 +2,7 @@
 
 use crate::{
     body::Json,
-    caller::{Call, Caller},
+    caller::{AccountsRead, Call, Caller},
     document::Tag,
     page::List,
     problem::{Issue, Problem},
@@ -11,7 +11,7 @@ use crate::{
     validate::Rules,
     word::{Platform, Word},
 };
-use domain::{AccountId, scope::Scope};
+use domain::AccountId;
 use poem_openapi::{Object, OpenApi, param::Path};
 use serde_json::{Map, Value};
 use store::accounts::{self, AccountStatus};
@@ -26,16 +26,20 @@ impl Accounts {
     ///
     /// Newest first, without disconnected ones. Scope `accounts:read`.
     #[oai(path = "/social-accounts", method = "get", operation_id = "listSocialAccounts")]
-    async fn list(&self, caller: Caller, query: Query<Filter>) -> Result<Json<AccountPage>, Problem> {
-        Ok(Json(list(&caller.may(Scope::AccountsRead)?, query.0).await?))
+    async fn list(
+        &self,
+        caller: Caller<AccountsRead>,
+        query: Query<Filter>,
+    ) -> Result<Json<AccountPage>, Problem> {
+        Ok(Json(list(&caller.call(), query.0).await?))
     }
 
     /// Get an account
     ///
     /// Scope `accounts:read`.
     #[oai(path = "/social-accounts/:id", method = "get", operation_id = "getSocialAccount")]
-    async fn get(&self, caller: Caller, id: Path<String>) -> Result<Json<Account>, Problem> {
-        Ok(Json(get(&caller.may(Scope::AccountsRead)?, &id).await?))
+    async fn get(&self, caller: Caller<AccountsRead>, id: Path<String>) -> Result<Json<Account>, Problem> {
+        Ok(Json(get(&caller.call(), &id).await?))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Who calls, and what the key allows.
 //!
-//! The checker runs before anything else of a request is read. An operation gets to the data only
-//! through [`Caller::may`], so that none can forget its scope.
+//! An operation names its permission in its signature and gets to the data through nothing else, so
+//! that none can forget its scope, and a refused call is refused before its body is read.
 
 use crate::{
     App,
@@ -12,8 +12,11 @@ use domain::{
     Owner,
     scope::{self, Scope},
 };
-use poem::Request;
-use poem_openapi::{SecurityScheme, auth::Bearer};
+use poem::{Request, RequestBody};
+use poem_openapi::{
+    ApiExtractor, ApiExtractorType, ExtractParamOptions, SecurityScheme, auth::Bearer, registry::Registry,
+};
+use std::marker::PhantomData;
 use store::{
     Pool,
     keys::{self, Key},
@@ -23,7 +26,7 @@ use store::{
 /// organization and publishes to the sandbox.
 #[derive(SecurityScheme)]
 #[oai(rename = "ApiKey", ty = "bearer", bearer_format = "API key", checker = "authenticate")]
-pub struct Caller(Identity);
+pub struct ApiKey(pub Identity);
 
 /// A key that was recognized, and what it was presented to.
 pub struct Identity {
@@ -40,19 +43,58 @@ pub struct Call<'a> {
     pub owner: Owner,
 }
 
-impl Caller {
+/// A caller who has the permission `P`.
+pub struct Caller<P>(Identity, PhantomData<fn() -> P>);
+
+/// What an operation asks of its caller.
+pub trait Permission: 'static {
+    /// The scope that the key must have.
+    const SCOPE: Scope;
+}
+
+macro_rules! permissions {
+    ($($(#[$meta:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$meta])*
+        pub enum $name {}
+
+        impl Permission for $name {
+            const SCOPE: Scope = Scope::$name;
+        }
+    )+};
+}
+
+permissions! {
+    /// To read posts.
+    PostsRead,
+    /// To create, change and cancel posts.
+    PostsWrite,
+    /// To read accounts.
+    AccountsRead,
+    /// To read webhook endpoints.
+    WebhooksRead,
+    /// To register and remove webhook endpoints.
+    WebhooksWrite,
+}
+
+impl<P: Permission> Caller<P> {
+    /// The call that the caller may make.
+    pub fn call(&self) -> Call<'_> {
+        Call { app: &self.0.app, owner: self.0.key.owner }
+    }
+}
+
+impl Identity {
     /// The call, if the key has the scope for it.
     ///
     /// # Errors
     ///
     /// `insufficient_scope` if not.
     pub fn may(&self, needed: Scope) -> Result<Call<'_>, Problem> {
-        let Identity { app, key } = &self.0;
-        if !scope::allows(&key.scopes, needed) {
+        if !scope::allows(&self.key.scopes, needed) {
             let detail = format!("the API key lacks the scope {needed}");
             return Err(Problem::new(Code::InsufficientScope, detail));
         }
-        Ok(Call { app, owner: key.owner })
+        Ok(Call { app: &self.app, owner: self.key.owner })
     }
 }
 
@@ -74,4 +116,28 @@ async fn authenticate(request: &Request, bearer: Bearer) -> poem::Result<Identit
     let Some(key) = key else { return Err(Problem::invalid_key().into()) };
     // The place for what bounds a known caller: rate limits, then the monthly quota.
     Ok(Identity { app: app.clone(), key })
+}
+
+impl<'a, P: Permission> ApiExtractor<'a> for Caller<P> {
+    const TYPES: &'static [ApiExtractorType] = ApiKey::TYPES;
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        ApiKey::register(registry);
+    }
+
+    fn security_schemes() -> Vec<&'static str> {
+        ApiKey::security_schemes()
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        body: &mut RequestBody,
+        options: ExtractParamOptions<()>,
+    ) -> poem::Result<Self> {
+        let ApiKey(identity) = ApiKey::from_request(request, body, options).await?;
+        identity.may(P::SCOPE)?;
+        Ok(Self(identity, PhantomData))
+    }
 }

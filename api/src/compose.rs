@@ -6,6 +6,7 @@
 
 use crate::{
     caller::Call,
+    content::{self, Origin},
     problem::{Code, Issue, Problem, Segment},
     settings::{self, Config, TopLevel},
     timestamp::Timestamp,
@@ -127,7 +128,16 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         return Ok(Created::Replay(first));
     }
     let accounts = accounts(call, &body.accounts, body.queued_from_account.as_deref()).await?;
+    let mut origin = Origin {
+        is_single: body.content.is_some(),
+        top_level: body.blocks.platforms().map(str::to_owned).collect(),
+    };
+    let config = body.config.unwrap_or_default();
+    origin.top_level.retain(|platform| config.platforms().all(|other| other != platform));
+    let default_config = settings::resolve(body.blocks, config);
     let containers = containers(body.content, body.containers)?;
+    let targeted = accounts.iter().map(|account| account.platform.as_str());
+    content::check(targeted, &containers, &default_config, &origin)?;
     if body.queued_from_account.is_some() {
         // Slots are set up by an operation that is yet to come: until then no account has one.
         return Err(Problem::new(Code::NoOpenSlot, "the account has no open posting slot"));
@@ -135,7 +145,7 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
     let new = posts::NewPost {
         is_draft: body.is_draft,
         scheduled_at: body.scheduled_at.map(|Timestamp(at)| at),
-        default_config: settings::resolve(body.blocks, body.config),
+        default_config,
         external_ref: key,
         containers,
         accounts: accounts.into_iter().map(|account| (account.id, account.platform)).collect(),

@@ -93,7 +93,7 @@ fn expand_queries(document: &mut Value) {
     }
     let paths = document["paths"].as_object_mut().expect("the document has paths");
     let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut);
-    for parameters in operations.filter_map(|operation| operation["parameters"].as_array_mut()) {
+    for parameters in operations.filter_map(|operation| operation.get_mut("parameters")?.as_array_mut()) {
         *parameters = parameters.drain(..).flat_map(|parameter| expand(parameter, &objects)).collect();
     }
 }
@@ -105,7 +105,12 @@ fn expand(parameter: Value, objects: &Map<String, Value>) -> Vec<Value> {
     };
     let single = |(name, schema): (&String, &Value)| {
         let mut parameter = json!({ "name": name, "in": "query", "required": false, "schema": schema });
-        let description = parameter["schema"].as_object_mut().and_then(|schema| schema.remove("description"));
+        let schema = parameter["schema"].as_object_mut().expect("a schema is an object");
+        let description = schema.remove("description");
+        // Whole numbers of any size are taken, and clamped.
+        if schema.get("type") == Some(&json!("integer")) {
+            schema.remove("format");
+        }
         if let Some(description) = description {
             parameter["description"] = description;
         }

@@ -3,13 +3,10 @@
 use crate::problem::{Code, Problem};
 use poem::{
     Endpoint, IntoResponse, Middleware, Request, Response,
-    error::{MethodNotAllowedError, NotFoundError, ReadBodyError},
+    error::{MethodNotAllowedError, NotFoundError, ParsePathError, ReadBodyError},
     http::Method,
 };
-use poem_openapi::{
-    OpenApi,
-    error::{AuthorizationError, ParsePathError},
-};
+use poem_openapi::{OpenApi, error::AuthorizationError};
 use std::{any::Any, sync::Arc};
 use tracing::error;
 

@@ -8,6 +8,7 @@ pub mod accounts;
 pub mod body;
 pub mod caller;
 pub mod compose;
+pub mod content;
 pub mod document;
 pub mod envelope;
 pub mod link;
@@ -31,6 +32,7 @@ use crate::{
     envelope::{Envelope, Routes},
     problem::Problem,
 };
+use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use domain::{Mode, address};
 use poem::{
@@ -98,9 +100,9 @@ pub fn endpoint(app: App) -> impl Endpoint<Output = Response> + 'static {
         .with("/docs", Method::GET)
         .with("/healthz", Method::GET);
     Route::new()
-        .at(&specification_path, get(fixed("application/json", specification)))
+        .at(&specification_path, get(fixed("application/json", None, specification)))
         .nest(PREFIX, document::service())
-        .at("/docs", get(fixed("text/html; charset=utf-8", page)))
+        .at("/docs", get(fixed("text/html; charset=utf-8", Some(PAGE_POLICY), page)))
         .at("/healthz", get(health))
         .data(app)
         .with(CatchPanic::new().with_handler(envelope::panicked))
@@ -108,13 +110,19 @@ pub fn endpoint(app: App) -> impl Endpoint<Output = Response> + 'static {
 }
 
 /// A text that does not change while the process lives.
-fn fixed(content_type: &'static str, text: String) -> impl Endpoint<Output = Response> {
-    let text = bytes::Bytes::from(text);
+fn fixed(
+    content_type: &'static str,
+    policy: Option<&'static str>,
+    text: String,
+) -> impl Endpoint<Output = Response> {
+    let text = Bytes::from(text);
     poem::endpoint::make_sync(move |_| {
-        Response::builder()
-            .content_type(content_type)
-            .header(header::CONTENT_SECURITY_POLICY, PAGE_POLICY)
-            .body(text.clone())
+        let response = Response::builder().content_type(content_type);
+        let response = match policy {
+            Some(policy) => response.header(header::CONTENT_SECURITY_POLICY, policy),
+            None => response,
+        };
+        response.body(text.clone())
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     body::Json,
-    caller::{Call, Caller},
+    caller::{Call, Caller, PostsRead, PostsWrite},
     compose::{self, NewPost},
     document::Tag,
     page::List,
@@ -14,7 +14,7 @@ use crate::{
     validate::Rules,
     word::{Platform, Word},
 };
-use domain::{AccountId, ErrorSource, PostId, PostStatus, Role, TargetStatus, scope::Scope};
+use domain::{AccountId, ErrorSource, PostId, PostStatus, Role, TargetStatus};
 use poem_openapi::{
     ApiResponse, Object, OpenApi,
     param::{Header, Path},
@@ -36,14 +36,14 @@ impl Posts {
     #[oai(path = "/posts", method = "post", operation_id = "createPost")]
     async fn create(
         &self,
-        caller: Caller,
+        caller: Caller<PostsWrite>,
         /// Names this request, so that repeating it creates nothing; the same as `external_ref`. At
         /// most 255 characters.
         #[oai(name = "Idempotency-Key")]
         key: Header<Option<String>>,
         body: Json<NewPost>,
     ) -> Result<CreatedPost, Problem> {
-        let call = caller.may(Scope::PostsWrite)?;
+        let call = caller.call();
         Ok(match compose::create(&call, body.0, key.0.as_deref()).await? {
             Created::New(post) => CreatedPost::New(Json(post.into())),
             Created::Replay(post) => CreatedPost::Replay(Json(post.into()), "true".to_owned()),
@@ -54,16 +54,16 @@ impl Posts {
     ///
     /// Newest first, without deleted ones. Scope `posts:read`.
     #[oai(path = "/posts", method = "get", operation_id = "listPosts")]
-    async fn list(&self, caller: Caller, query: Query<Filter>) -> Result<Json<PostPage>, Problem> {
-        Ok(Json(list(&caller.may(Scope::PostsRead)?, query.0).await?))
+    async fn list(&self, caller: Caller<PostsRead>, query: Query<Filter>) -> Result<Json<PostPage>, Problem> {
+        Ok(Json(list(&caller.call(), query.0).await?))
     }
 
     /// Get a post
     ///
     /// Scope `posts:read`.
     #[oai(path = "/posts/:id", method = "get", operation_id = "getPost")]
-    async fn get(&self, caller: Caller, id: Path<String>) -> Result<Json<Post>, Problem> {
-        Ok(Json(find(&caller.may(Scope::PostsRead)?, &id).await?.into()))
+    async fn get(&self, caller: Caller<PostsRead>, id: Path<String>) -> Result<Json<Post>, Problem> {
+        Ok(Json(find(&caller.call(), &id).await?.into()))
     }
 
     /// Delete a post
@@ -71,16 +71,16 @@ impl Posts {
     /// What has not begun is canceled, what is under way finishes, what is live stays live. Scope
     /// `posts:write`.
     #[oai(path = "/posts/:id", method = "delete", operation_id = "deletePost")]
-    async fn delete(&self, caller: Caller, id: Path<String>) -> Result<Json<Canceled>, Problem> {
-        Ok(Json(delete(&caller.may(Scope::PostsWrite)?, &id).await?))
+    async fn delete(&self, caller: Caller<PostsWrite>, id: Path<String>) -> Result<Json<Canceled>, Problem> {
+        Ok(Json(delete(&caller.call(), &id).await?))
     }
 
     /// Follow a post
     ///
     /// What happened to it, oldest first, and what comes next. Scope `posts:read`.
     #[oai(path = "/posts/:id/timeline", method = "get", operation_id = "getPostTimeline")]
-    async fn timeline(&self, caller: Caller, id: Path<String>) -> Result<Json<Timeline>, Problem> {
-        let call = caller.may(Scope::PostsRead)?;
+    async fn timeline(&self, caller: Caller<PostsRead>, id: Path<String>) -> Result<Json<Timeline>, Problem> {
+        let call = caller.call();
         let post = find(&call, &id).await?;
         Ok(Json(timeline::of(&call, &post).await?))
     }

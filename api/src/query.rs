@@ -1,7 +1,7 @@
 //! Query parameters as one object, checked like a body.
 //!
 //! Parameter by parameter, the first fault would hide the others. The document shows each property of
-//! the object as a parameter of its own ([`crate::document`]).
+//! the object as a parameter of its own ([`mod@crate::document`]).
 
 use crate::{
     problem::{Issue, Problem},

@@ -25,10 +25,17 @@ pub type Config = Blocks<true>;
 /// The blocks at the top level.
 pub type TopLevel = Blocks<false>;
 
+impl<const CLOSED: bool> Blocks<CLOSED> {
+    /// The platforms that have a block here.
+    pub fn platforms(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
 /// The blocks of both places; where both have one, that under `config` wins.
-pub fn resolve(top_level: TopLevel, config: Option<Config>) -> Value {
+pub fn resolve(top_level: TopLevel, config: Config) -> Value {
     let mut blocks = top_level.0;
-    blocks.extend(config.unwrap_or_default().0);
+    blocks.extend(config.0);
     Value::Object(blocks)
 }
 
@@ -101,7 +108,7 @@ mod tests {
         let body = json!({"content": "a", "x": {"a": 1, "b": 1}, "tiktok": {"c": 1}, "reddit": null});
         let top_level = TopLevel::parse_from_json(Some(body)).unwrap();
         let config = Config::parse_from_json(Some(json!({"x": {"a": 2}, "youtube": null}))).unwrap();
-        assert_eq!(resolve(top_level, Some(config)), json!({"x": {"a": 2}, "tiktok": {"c": 1}}));
-        assert_eq!(resolve(TopLevel::default(), None), json!({}));
+        assert_eq!(resolve(top_level, config), json!({"x": {"a": 2}, "tiktok": {"c": 1}}));
+        assert_eq!(resolve(TopLevel::default(), Config::default()), json!({}));
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::{
     body::Json,
-    caller::{Call, Caller},
+    caller::{Call, Caller, WebhooksRead, WebhooksWrite},
     document::Tag,
     link::Link,
     problem::Problem,
@@ -16,7 +16,6 @@ use crate::{
 use domain::{
     WebhookId,
     event::{EVERY_EVENT, EventName},
-    scope::Scope,
     signature::SECRET_PREFIX,
 };
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
@@ -37,32 +36,40 @@ impl Webhooks {
     /// Only `https` URLs whose host is on the public internet. The answer is the only one that holds
     /// `signing_secret`. Scope `webhooks:write`.
     #[oai(path = "/webhooks", method = "post", operation_id = "createWebhook")]
-    async fn create(&self, caller: Caller, body: Json<NewWebhook>) -> Result<Registered, Problem> {
-        Ok(Registered::New(Json(create(&caller.may(Scope::WebhooksWrite)?, body.0).await?)))
+    async fn create(
+        &self,
+        caller: Caller<WebhooksWrite>,
+        body: Json<NewWebhook>,
+    ) -> Result<Registered, Problem> {
+        Ok(Registered::New(Json(create(&caller.call(), body.0).await?)))
     }
 
     /// List endpoints
     ///
     /// Newest first. Scope `webhooks:read`.
     #[oai(path = "/webhooks", method = "get", operation_id = "listWebhooks")]
-    async fn list(&self, caller: Caller) -> Result<Json<WebhookList>, Problem> {
-        Ok(Json(list(&caller.may(Scope::WebhooksRead)?).await?))
+    async fn list(&self, caller: Caller<WebhooksRead>) -> Result<Json<WebhookList>, Problem> {
+        Ok(Json(list(&caller.call()).await?))
     }
 
     /// Get an endpoint
     ///
     /// Scope `webhooks:read`.
     #[oai(path = "/webhooks/:id", method = "get", operation_id = "getWebhook")]
-    async fn get(&self, caller: Caller, id: Path<String>) -> Result<Json<Webhook>, Problem> {
-        Ok(Json(get(&caller.may(Scope::WebhooksRead)?, &id).await?))
+    async fn get(&self, caller: Caller<WebhooksRead>, id: Path<String>) -> Result<Json<Webhook>, Problem> {
+        Ok(Json(get(&caller.call(), &id).await?))
     }
 
     /// Remove an endpoint
     ///
     /// What was still to be delivered to it is dropped. Scope `webhooks:write`.
     #[oai(path = "/webhooks/:id", method = "delete", operation_id = "deleteWebhook")]
-    async fn delete(&self, caller: Caller, id: Path<String>) -> Result<Json<Removed>, Problem> {
-        Ok(Json(delete(&caller.may(Scope::WebhooksWrite)?, &id).await?))
+    async fn delete(
+        &self,
+        caller: Caller<WebhooksWrite>,
+        id: Path<String>,
+    ) -> Result<Json<Removed>, Problem> {
+        Ok(Json(delete(&caller.call(), &id).await?))
     }
 }
 

@@ -1,0 +1,374 @@
+//! What every call promises, whatever it is about: who may make it, how it fails, what is told.
+
+use crate::world;
+use chrono::Utc;
+use domain::{Mode, Owner, scope::Scope};
+use futures::future::join_all;
+use reqwest::{Method, RequestBuilder, StatusCode, header};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use store::{
+    accounts, keys,
+    keys::NewKey,
+    organizations,
+    posts::{self, NewContainer, NewPost},
+};
+use tests::World;
+
+/// A key of the world's organization, or of another one.
+async fn key(world: &World, owner: Owner, scopes: &[Scope]) -> String {
+    let new = NewKey { owner, name: "another".to_owned(), scopes: scopes.to_vec(), expires_at: None };
+    keys::create(&world.db, new, Utc::now()).await.unwrap().1
+}
+
+fn request(world: &World, method: Method, path: &str) -> RequestBuilder {
+    world.http.request(method, format!("{}{path}", world.base)).bearer_auth(&world.key)
+}
+
+/// Sends a request that must fail, and gives its problem document, which must be one in every respect.
+async fn fail(request: RequestBuilder, status: u16, code: &str) -> (header::HeaderMap, Value) {
+    let response = request.send().await.unwrap();
+    let (found, headers) = (response.status().as_u16(), response.headers().clone());
+    let text = response.text().await.unwrap();
+    let problem: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{found} is no JSON: {text}"));
+    assert_eq!((found, &problem["code"]), (status, &json!(code)), "{problem}");
+    assert_eq!(headers[header::CONTENT_TYPE], "application/problem+json");
+    assert_eq!((&problem["type"], &problem["status"]), (&json!("about:blank"), &json!(status)));
+    assert!(problem["title"].is_string() && problem["detail"].is_string(), "{problem}");
+    (headers, problem)
+}
+
+#[tokio::test]
+async fn every_failure_is_a_problem_document() {
+    let world = world().start().await;
+    let id = uuid::Uuid::now_v7();
+
+    for path in ["/nowhere", "/posts/", "/posts/%ff", "/posts/7/nowhere", ""] {
+        fail(request(&world, Method::GET, path), 404, "not_found").await;
+    }
+    for (method, path, allow) in [
+        (Method::PUT, "/posts".to_owned(), "GET, HEAD, POST"),
+        (Method::PUT, format!("/posts/{id}"), "DELETE, GET, HEAD"),
+        (Method::OPTIONS, format!("/posts/{id}/timeline"), "GET, HEAD"),
+        (Method::POST, "/social-accounts".to_owned(), "GET, HEAD"),
+        (Method::POST, "/openapi.json".to_owned(), "GET, HEAD"),
+    ] {
+        let (headers, _) = fail(request(&world, method, &path), 405, "method_not_allowed").await;
+        assert_eq!(headers[header::ALLOW], allow, "{path}");
+    }
+    for path in ["/posts/7", "/social-accounts/7", "/webhooks/7"] {
+        fail(request(&world, Method::GET, path), 404, "not_found").await;
+        let (prefix, _) = path.rsplit_once('/').unwrap();
+        fail(request(&world, Method::GET, &format!("{prefix}/{id}")), 404, "not_found").await;
+    }
+
+    let post = || request(&world, Method::POST, "/posts").header(header::CONTENT_TYPE, "application/json");
+    let deep = format!(r#"{{"content":"a","x":{}1{}}}"#, r#"{"a":"#.repeat(1000), "}".repeat(1000));
+    for body in [
+        &b""[..],
+        b"{",
+        b"[]",
+        b"null",
+        b"\"a\"",
+        b"{\"content\":\"\xff\"}",
+        b"{\"content\":\"\\ud800\"}",
+        deep.as_bytes(),
+    ] {
+        let (_, problem) = fail(post().body(body.to_vec()), 400, "invalid_request").await;
+        assert_eq!(problem["errors"].as_array().unwrap().len(), 1, "{problem}");
+    }
+    let text = request(&world, Method::POST, "/posts").header(header::CONTENT_TYPE, "text/plain").body("{}");
+    fail(text, 400, "invalid_request").await;
+
+    let large = format!(r#"{{"content":"{}","accounts":["ada"]}}"#, "a".repeat(3 << 20));
+    fail(post().body(large.clone()), 413, "payload_too_large").await;
+    let chunks = futures::stream::iter(
+        large
+            .into_bytes()
+            .chunks(65_536)
+            .map(<[u8]>::to_vec)
+            .map(Ok::<_, std::io::Error>)
+            .collect::<Vec<_>>(),
+    );
+    fail(post().body(reqwest::Body::wrap_stream(chunks)), 413, "payload_too_large").await;
+}
+
+#[tokio::test]
+async fn every_fault_of_a_body_is_told_at_once() {
+    let world = world().start().await;
+    for (path, body, expected) in [
+        (
+            "/posts",
+            json!({
+                "content": 5, "containers": [{ "content": "" }, { "media": [{ "id": 7 }] }], "accounts": [],
+                "scheduled_at": "tomorrow", "is_draft": "yes", "config": { "x": 1, "twitter": {} },
+                "external_ref": "r".repeat(256), "queue_timezone": "Mars/Olympus", "tiktok": [],
+            }),
+            json!([
+                [["accounts"], "too_small"],
+                [["config"], "unrecognized_keys"],
+                [["config", "x"], "invalid_type"],
+                [["containers"], "custom"],
+                [["containers", 0, "content"], "too_small"],
+                [["containers", 1, "content"], "invalid_type"],
+                [["containers", 1, "media", 0, "id"], "invalid_type"],
+                [["content"], "invalid_type"],
+                [["external_ref"], "too_big"],
+                [["is_draft"], "invalid_type"],
+                [["queue_timezone"], "custom"],
+                [["scheduled_at"], "invalid_string"],
+                [["tiktok"], "invalid_type"],
+            ]),
+        ),
+        ("/posts", json!({}), json!([[["accounts"], "invalid_type"], [["content"], "custom"]])),
+        (
+            "/posts",
+            json!({ "content": "a\u{0}", "accounts": ["ada"], "x": { "a\u{0}": 1 } }),
+            json!([[["content"], "custom"], [["x", "a\u{0}"], "custom"]]),
+        ),
+        (
+            "/posts",
+            json!({ "content": "a", "accounts": ["ada"], "queued_from_account": "ada", "is_draft": true }),
+            json!([[["queued_from_account"], "custom"]]),
+        ),
+        (
+            "/webhooks",
+            json!({ "url": "nowhere", "events": ["post.gone"], "signing_secret": "" }),
+            json!([
+                [["events", 0], "invalid_enum_value"],
+                [["signing_secret"], "too_small"],
+                [["url"], "invalid_string"],
+            ]),
+        ),
+        ("/webhooks", json!({ "events": [] }), json!([[["events"], "too_small"], [["url"], "invalid_type"]])),
+        (
+            "/webhooks",
+            json!({ "url": "https://10.0.0.1/", "events": ["*"] }),
+            json!([[["url"], "invalid_string"]]),
+        ),
+        (
+            "/webhooks",
+            json!({ "url": "ftp://127.0.0.1/", "events": ["*"] }),
+            json!([[["url"], "invalid_string"]]),
+        ),
+    ] {
+        let (_, problem) =
+            fail(request(&world, Method::POST, path).json(&body), 400, "invalid_request").await;
+        let issues = problem["errors"].as_array().unwrap();
+        let mut told: Vec<_> = issues.iter().map(|issue| json!([issue["path"], issue["code"]])).collect();
+        told.sort_by_key(Value::to_string);
+        let mut expected = expected.as_array().unwrap().clone();
+        expected.sort_by_key(Value::to_string);
+        assert_eq!(told, expected, "{body}");
+    }
+    let (_, problem) = fail(
+        request(&world, Method::GET, "/posts?limit=ten&status=gone&created_after=soon&social_account_id=7"),
+        400,
+        "invalid_request",
+    )
+    .await;
+    let told: Vec<_> = problem["errors"].as_array().unwrap().iter().map(|issue| &issue["path"][0]).collect();
+    assert_eq!(told, ["limit", "status", "social_account_id", "created_after"]);
+}
+
+#[tokio::test]
+async fn what_only_the_database_can_tell_is_422() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let bob = world.connect("bluesky", "bob").await;
+    let long = "a".repeat(10_000);
+    for (body, code) in [
+        (json!({ "content": "a", "accounts": ["ada", "nobody"] }), "account_not_found"),
+        (json!({ "content": "a", "accounts": [uuid::Uuid::now_v7()] }), "account_not_found"),
+        (json!({ "content": "a", "accounts": ["ada"], "queued_from_account": bob }), "unprocessable"),
+        (json!({ "content": "a", "accounts": ["ada"], "queued_from_account": "ada" }), "no_open_slot"),
+        (
+            json!({ "containers": [{ "content": "", "media": [{ "id": "none" }] }], "accounts": ["ada"] }),
+            "media_not_ready",
+        ),
+        (json!({ "content": long, "accounts": ["ada", bob] }), "content_rejected"),
+    ] {
+        let (_, problem) = fail(request(&world, Method::POST, "/posts").json(&body), 422, code).await;
+        if code == "content_rejected" {
+            let platforms: HashSet<_> =
+                problem["errors"].as_array().unwrap().iter().map(|issue| &issue["platform"]).collect();
+            assert_eq!(platforms, HashSet::from([&json!("x"), &json!("bluesky")]), "{problem}");
+        }
+    }
+    assert_eq!(world.get("/posts").await["data"], json!([]), "a refused post leaves nothing");
+}
+
+#[tokio::test]
+async fn a_key_does_what_its_scopes_say_and_nothing_without_them() {
+    let world = world().start().await;
+    let bare = world.http.get(format!("{}/posts", world.base));
+    let (headers, _) = fail(bare.try_clone().unwrap(), 401, "unauthorized").await;
+    assert_eq!(headers[header::WWW_AUTHENTICATE], "Bearer");
+    for value in ["Basic YTpi", "Bearer", "Bearer sk_test_unknown", &world.key] {
+        let request = bare.try_clone().unwrap().header(header::AUTHORIZATION, value);
+        fail(request, 401, "unauthorized").await;
+    }
+    let reader = key(&world, world.owner, &[Scope::PostsRead]).await;
+    let call =
+        |method, path: &str| world.http.request(method, format!("{}{path}", world.base)).bearer_auth(&reader);
+    assert_eq!(call(Method::GET, "/posts").send().await.unwrap().status(), StatusCode::OK);
+    for (method, path, scope) in [
+        (Method::POST, "/posts", "posts:write"),
+        (Method::DELETE, "/posts/7", "posts:write"),
+        (Method::GET, "/social-accounts", "accounts:read"),
+        (Method::GET, "/webhooks", "webhooks:read"),
+        (Method::POST, "/webhooks", "webhooks:write"),
+    ] {
+        // The scope is asked before the body is looked at.
+        let (_, problem) = fail(call(method, path).body("{"), 403, "insufficient_scope").await;
+        assert!(problem["detail"].as_str().unwrap().contains(scope), "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn another_owner_sees_nothing() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let post = world.post(json!({ "content": "Mine", "accounts": ["ada"], "is_draft": true })).await;
+    let webhook = world.subscribe("http://127.0.0.1:9/hook").await;
+    let stranger = organizations::create(&world.db, "Stranger").await.unwrap();
+    for owner in [Owner { mode: Mode::Live, ..world.owner }, Owner { org: stranger, ..world.owner }] {
+        let other = key(&world, owner, &[Scope::All]).await;
+        let call = |method, path: String| {
+            world.http.request(method, format!("{}{path}", world.base)).bearer_auth(&other)
+        };
+        let paths = [
+            format!("/posts/{}", post["id"].as_str().unwrap()),
+            format!("/webhooks/{}", webhook["id"].as_str().unwrap()),
+        ];
+        for path in paths {
+            fail(call(Method::GET, path.clone()), 404, "not_found").await;
+            fail(call(Method::DELETE, path), 404, "not_found").await;
+        }
+        fail(call(Method::GET, format!("/social-accounts/{account}")), 404, "not_found").await;
+        for list in ["/posts", "/social-accounts", "/webhooks"] {
+            let body: Value = call(Method::GET, list.to_owned()).send().await.unwrap().json().await.unwrap();
+            assert_eq!(body["data"], json!([]), "{list}");
+        }
+        let body = json!({ "content": "Theirs", "accounts": [account] });
+        fail(call(Method::POST, "/posts".to_owned()).json(&body), 422, "account_not_found").await;
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_idempotency_creates_once_however_often_and_where_it_is_sent() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let body = json!({ "content": "Once", "accounts": ["ada"], "is_draft": true });
+    let send =
+        || request(&world, Method::POST, "/posts").json(&body).header("Idempotency-Key", "order-7").send();
+    let answers: Vec<_> = join_all((0..8).map(|_| send())).await.into_iter().map(Result::unwrap).collect();
+    let is_replay = |answer: &reqwest::Response| {
+        answer.headers().get("Idempotent-Replayed").is_some_and(|value| value == "true")
+    };
+    let created =
+        answers.iter().filter(|answer| answer.status() == StatusCode::CREATED && !is_replay(answer)).count();
+    let replayed =
+        answers.iter().filter(|answer| answer.status() == StatusCode::OK && is_replay(answer)).count();
+    assert_eq!((created, replayed), (1, 7));
+    let mut ids = HashSet::new();
+    for answer in answers {
+        let post: Value = answer.json().await.unwrap();
+        assert_eq!(post["external_ref"], "order-7");
+        ids.insert(post["id"].to_string());
+    }
+    assert_eq!(ids.len(), 1);
+
+    // Whatever else the body says, and also when the key stands in it.
+    let (status, again) = world
+        .call(
+            Method::POST,
+            "/posts",
+            Some(&json!({ "content": "Other", "accounts": ["nobody"], "external_ref": "order-7" })),
+        )
+        .await;
+    assert_eq!((status, ids.contains(&again["id"].to_string())), (StatusCode::OK, true));
+    let both = request(&world, Method::POST, "/posts").header("Idempotency-Key", "order-8");
+    let body = json!({ "content": "a", "accounts": ["ada"], "external_ref": "order-7" });
+    fail(both.json(&body), 400, "invalid_request").await;
+    let long = request(&world, Method::POST, "/posts").header("Idempotency-Key", "r".repeat(256));
+    fail(long.json(&json!({ "content": "a", "accounts": ["ada"] })), 400, "invalid_request").await;
+    assert_eq!(world.get("/posts").await["data"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_list_is_walked_to_its_end_and_its_cursor_is_good_for_nothing_else() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let page = store::page::Request { after: None, limit: 1 };
+    let account = accounts::list(&world.db, world.owner, &accounts::Filter::default(), page)
+        .await
+        .unwrap()
+        .items
+        .remove(0);
+    let now = Utc::now();
+    for _ in 0..5 {
+        // All at the same moment: then the id decides.
+        let new = NewPost {
+            is_draft: true,
+            scheduled_at: None,
+            default_config: json!({}),
+            external_ref: None,
+            containers: vec![NewContainer { content: "a".to_owned(), media: Vec::new() }],
+            accounts: vec![(account.id, account.platform.clone())],
+        };
+        posts::create(&world.db, world.owner, new, now).await.unwrap();
+    }
+    let all = world.get("/posts?limit=100").await;
+    assert_eq!((all["data"].as_array().unwrap().len(), &all["next_cursor"]), (5, &Value::Null));
+    let (mut walked, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = world.get(&format!("/posts?limit=2{cursor}")).await;
+        walked.extend(page["data"].as_array().unwrap().clone());
+        let Some(next) = page["next_cursor"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!(json!(walked), all["data"]);
+
+    let live = key(&world, Owner { mode: Mode::Live, ..world.owner }, &[Scope::All]).await;
+    let stolen = world.http.get(format!("{}/posts?{cursor}", world.base)).bearer_auth(live);
+    fail(stolen, 400, "invalid_cursor").await;
+    for path in
+        [format!("/social-accounts?{cursor}"), format!("/posts?{cursor}A"), "/posts?cursor=".to_owned()]
+    {
+        fail(request(&world, Method::GET, &path), 400, "invalid_cursor").await;
+    }
+    for (limit, length) in [("0", 1), ("-7", 1), ("1000", 5), ("99999999999999999999", 5)] {
+        let page = world.get(&format!("/posts?limit={limit}")).await;
+        assert_eq!(page["data"].as_array().unwrap().len(), length, "{limit}");
+    }
+}
+
+#[tokio::test]
+async fn a_signing_secret_is_shown_once() {
+    let world = world().start().await;
+    let webhook = world.subscribe("http://127.0.0.1:9/hook").await;
+    let secret = webhook["signing_secret"].as_str().unwrap();
+    assert!(secret.starts_with("whsec_") && secret.len() > 40, "{secret}");
+    let path = format!("/webhooks/{}", webhook["id"].as_str().unwrap());
+    for text in [world.get(&path).await.to_string(), world.get("/webhooks").await.to_string()] {
+        assert!(!text.contains("signing_secret") && !text.contains(secret), "{text}");
+    }
+    let (status, body) = world.call(Method::DELETE, &path, None).await;
+    assert_eq!((status, body), (StatusCode::OK, json!({ "id": webhook["id"], "deleted": true })));
+    fail(request(&world, Method::GET, &path), 404, "not_found").await;
+}
+
+#[tokio::test]
+async fn the_document_and_its_page_are_served_to_anyone() {
+    let world = world().start().await;
+    let document: Value =
+        world.http.get(format!("{}/openapi.json", world.base)).send().await.unwrap().json().await.unwrap();
+    assert_eq!(document["servers"], json!([{ "url": world.base }]));
+    let root = world.base.trim_end_matches("/api/v1");
+    let page = world.http.get(format!("{root}/docs")).send().await.unwrap();
+    assert_eq!(page.status(), StatusCode::OK);
+    assert!(page.text().await.unwrap().contains("createPost"));
+    let health = world.http.get(format!("{root}/healthz")).send().await.unwrap();
+    assert_eq!(health.status(), StatusCode::OK);
+}
