@@ -41,8 +41,8 @@ pub async fn begin(db: &PgPool, owner: Owner, id: DeliveryId) -> sqlx::Result<Op
     let row = sqlx::query!(
         r#"update deliveries d
            set status = case when w.is_active and w.deleted_at is null then 'delivering' else 'failed' end,
-               error = case when w.deleted_at is not null then 'the endpoint was deleted'
-                            when not w.is_active then 'the endpoint was paused' end,
+               error = case when w.deleted_at is not null then 'endpoint deleted'
+                            when not w.is_active then 'endpoint paused' end,
                attempts = d.attempts + case when w.is_active and w.deleted_at is null then 1 else 0 end,
                next_attempt_at = null
            from webhooks w, events e

@@ -115,3 +115,26 @@ pub fn is_unavailable(error: &Error) -> bool {
         _ => false,
     }
 }
+
+/// Creates a database beside the one at `url`, unless it is there.
+///
+/// # Errors
+///
+/// When the server can't be reached or refuses.
+pub async fn create_database(url: &str, name: &str) -> anyhow::Result<()> {
+    use sqlx::Connection as _;
+    let mut server = PgConnection::connect(url).await?;
+    let known = sqlx::query_scalar!(
+        r#"select exists (select from pg_database where datname = $1) as "known!""#,
+        name
+    )
+    .fetch_one(&mut server)
+    .await?;
+    if !known {
+        // A name can't be a parameter of this statement; quoting makes any name safe.
+        let statement = format!("create database \"{}\"", name.replace('"', "\"\""));
+        sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut server).await?;
+    }
+    server.close().await?;
+    Ok(())
+}

@@ -775,64 +775,42 @@ pub async fn lease(
     })
 }
 
-/// Keeps a fresh grant and gives the lease back. False when somebody else kept one first.
-pub async fn renew(
-    db: &PgPool,
-    owner: Owner,
-    account: AccountId,
-    refused: i64,
-    sealed: &[u8],
-    expires_at: Option<DateTime<Utc>>,
-    now: DateTime<Utc>,
-) -> sqlx::Result<bool> {
-    let kept = sqlx::query!(
-        "update accounts
-         set grant_sealed = $5, grant_version = grant_version + 1, token_expires_at = $6, status = 'active',
-             last_error_code = null, last_synced_at = $7, refresh_leased_until = null, updated_at = $7
-         where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and status <> 'disconnected'",
+/// Gives the lease on a grant back without a fresh one.
+pub async fn release(db: &PgPool, account: AccountId, refused: i64) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update accounts set refresh_leased_until = null where id = $1 and grant_version = $2",
         account.0,
-        owner.org.0,
-        owner.mode.as_str(),
-        refused,
-        sealed,
-        expires_at,
-        now
+        refused
     )
     .execute(db)
     .await?;
-    Ok(kept.rows_affected() == 1)
-}
-
-/// Gives the lease back without a fresh grant.
-pub async fn release(db: &PgPool, account: AccountId) -> sqlx::Result<()> {
-    sqlx::query!("update accounts set refresh_leased_until = null where id = $1", account.0)
-        .execute(db)
-        .await?;
     Ok(())
 }
 
-/// The account's grant is lost: its state changes and its owner is told, once per transition.
+/// A grant is lost: the account's state changes and its owner is told, once per transition. An account
+/// that got another grant meanwhile is left alone.
 pub async fn lose_grant(
     db: &PgPool,
     owner: Owner,
     account: AccountId,
-    revoked: bool,
-    reason: &str,
+    refused: i64,
+    failure: &Failure,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
-    let (status, name) = if revoked {
+    let (status, name) = if failure.revoked {
         ("reauth_required", EventName::AccountReauthRequired)
     } else {
         ("token_expired", EventName::AccountTokenExpired)
     };
     let mut tx = db.begin().await?;
     let changed = sqlx::query!(
-        "update accounts set status = $4, last_error_code = 'token_expired', updated_at = $5, refresh_leased_until = null
-         where id = $1 and org_id = $2 and mode = $3 and status = 'active'
+        "update accounts set status = $5, last_error_code = 'token_expired', updated_at = $6, refresh_leased_until = null
+         where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and status = 'active'
          returning platform, username, tenant_id",
         account.0,
         owner.org.0,
         owner.mode.as_str(),
+        refused,
         status,
         now
     )
@@ -840,7 +818,7 @@ pub async fn lose_grant(
     .await?;
     if let Some(row) = changed {
         let subject = Subject { account, network: row.platform, username: row.username };
-        let data = event::account(owner.org, &subject, row.tenant_id.as_deref(), Some(reason));
+        let data = event::account(owner.org, &subject, row.tenant_id.as_deref(), Some(&failure.message));
         let event = NewEvent { name, post: None, target: None, account: Some(account), data };
         let subscribers = events::subscribers(&mut tx, owner).await?;
         events::append(&mut tx, owner, now, &event, &subscribers).await?;

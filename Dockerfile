@@ -1,0 +1,17 @@
+# syntax=docker/dockerfile:1
+FROM rust:1.95-bookworm AS build
+WORKDIR /src
+COPY . .
+RUN --mount=type=cache,target=/usr/local/cargo/registry \
+    --mount=type=cache,target=/src/target \
+    cargo build --release --locked -p server --bin fanfare && cp target/release/fanfare /usr/local/bin/fanfare
+
+FROM debian:bookworm-slim
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates curl \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --system --uid 10001 fanfare
+COPY --from=build /usr/local/bin/fanfare /usr/local/bin/fanfare
+USER fanfare
+EXPOSE 8080
+ENTRYPOINT ["fanfare"]

@@ -1,0 +1,64 @@
+# Every daily command. `just` lists them.
+
+_default:
+    @just --list --unsorted
+
+# Everything on this machine: Postgres, Temporal, API, worker, sandbox
+dev *args:
+    cargo run --release -- dev {{args}}
+
+# The tests: they find, fetch or build what they need
+test *args:
+    cargo test --workspace {{args}}
+
+# What CI checks besides the tests
+check: lint walls openapi-check compose-check
+
+# Formats the code
+fmt:
+    cargo fmt --all
+
+# Formatting and clippy, warnings denied
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# The walls: who may depend on what, and that workflows need no operating system
+walls:
+    cargo deny --offline check bans licenses sources
+    if rustup target list --installed | grep -q wasm32-unknown-unknown; then cargo check -p workflows --target wasm32-unknown-unknown; else echo "wasm32-unknown-unknown is not installed: the wall is held by the test of the dependency list"; fi
+
+# The sandbox alone
+sandbox *args:
+    cargo run --release -- sandbox {{args}}
+
+# What a post costs, next to the barest Temporal program of its shape
+bench:
+    cargo build --release -p server -p tests --bin fanfare --bin bench
+    target/release/bench target/release/fanfare
+
+# Writes api/openapi.json anew
+openapi:
+    FANFARE_RECORD=1 cargo test -p api openapi
+
+# Whether api/openapi.json is the generated one
+openapi-check:
+    cargo test -p api openapi
+
+# Describes the queries anew in .sqlx; DATABASE_URL names a migrated database
+sqlx:
+    rm -rf target/sqlx && mkdir -p target/sqlx && touch store/src/lib.rs
+    SQLX_OFFLINE=false SQLX_OFFLINE_DIR=$PWD/target/sqlx cargo check -p store --all-targets
+    mkdir -p .sqlx && rm -f .sqlx/*.json && cp target/sqlx/*.json .sqlx/
+
+# Records the histories that workflow code must go on replaying
+histories:
+    FANFARE_RECORD=1 cargo test -p tests --test it what_runs_now_replays
+
+# Whether the compose file is well-formed and its parts fit together
+compose-check:
+    go run github.com/compose-spec/compose-go/v2/cmd@v2.9.0 -no-interpolation docker-compose.temporal.yml > /dev/null
+
+# What CI runs
+ci:
+    .ci/run
