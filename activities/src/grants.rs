@@ -6,9 +6,10 @@
 use crate::{Deps, media};
 use anyhow::Context;
 use domain::{ErrorCode, Failure, Owner};
-use platforms::{Checkpoint, Checkpoints, Grant, Platform, Session, Wire};
+use platforms::{App, Checkpoint, Checkpoints, Grant, Platform, Session, Wire};
 use std::{sync::Arc, time::Duration};
 use store::{
+    accounts,
     publishing::{self as facts, Account, Lease},
     vault,
 };
@@ -26,6 +27,7 @@ pub(crate) struct Line<'a> {
     pub(crate) platform: &'static dyn Platform,
     account: platforms::Account,
     grant: Grant,
+    app: Option<App>,
     wire: &'a Wire,
     now: fn() -> chrono::DateTime<chrono::Utc>,
 }
@@ -61,9 +63,15 @@ impl<'a> Line<'a> {
                 account_type: account.account_type.clone(),
             },
             grant,
+            app: deps.apps.of(owner.mode, platform.id()),
             wire,
             now: deps.now,
         }))
+    }
+
+    /// Where a browser finds what the platform calls `permalink`: in test mode, in the sandbox.
+    pub(crate) fn page(&self, permalink: &str) -> String {
+        self.wire.route(permalink)
     }
 
     /// The session, keeping its checkpoints where it is told.
@@ -72,7 +80,7 @@ impl<'a> Line<'a> {
             platform: self.platform,
             account: &self.account,
             grant: &self.grant,
-            app: None,
+            app: self.app.as_ref(),
             now: self.now,
             wire: self.wire,
             checkpoints,
@@ -134,7 +142,7 @@ async fn exchange(
             let plain = serde_json::to_vec(&fresh).expect("a grant is plain data");
             let sealed = deps.sealer.seal(&plain, &vault::aad_grant(owner, account.id));
             let now = (deps.now)();
-            facts::renew(&deps.db, owner, account.id, account.grant_version, &sealed, fresh.expires_at, now)
+            accounts::store_grant(&deps.db, owner, account.id, &sealed, account.grant_version, fresh.expires_at, now)
                 .await?;
             facts::note(&deps.db, key, "refresh", "Got a fresh access token", now).await?;
             Ok(Ok(()))
@@ -142,13 +150,13 @@ async fn exchange(
         // The platform was asked and said no: another try would say the same, or worse, burn the grant.
         Err(failure) if failure.code == ErrorCode::TokenExpired || failure.code.is_permanent() => {
             let now = (deps.now)();
-            facts::lose_grant(&deps.db, owner, account.id, failure.revoked, &failure.message, now).await?;
+            facts::lose_grant(&deps.db, owner, account.id, account.grant_version, &failure, now).await?;
             facts::note(&deps.db, key, "refresh", &format!("Refresh refused: {}", failure.message), now)
                 .await?;
             Ok(Err(Unrefreshed::Lost(failure)))
         }
         Err(failure) => {
-            facts::release(&deps.db, account.id).await?;
+            facts::release(&deps.db, account.id, account.grant_version).await?;
             let message = format!("Refresh failed, to be repeated: {failure}");
             facts::note(&deps.db, key, "refresh", &message, (deps.now)()).await?;
             Ok(Err(Unrefreshed::Later(failure)))

@@ -13,7 +13,8 @@ pub mod worker;
 
 use chrono::{DateTime, Utc};
 use domain::{Mode, Pace};
-use platforms::Wire;
+use platforms::{App, Wire};
+use std::collections::BTreeMap;
 use store::{Pool, vault};
 use temporalio_client::Client;
 
@@ -27,6 +28,8 @@ pub struct Deps {
     pub opener: vault::Opener,
     /// The ways to the platforms.
     pub wires: Wires,
+    /// The OAuth apps that accounts were connected through.
+    pub apps: Apps,
     /// The way to addresses that users gave.
     pub egress: egress::Egress,
     /// To tell a workflow that its attempts are failing.
@@ -53,6 +56,23 @@ impl Wires {
         match mode {
             Mode::Live => Some(&self.live),
             Mode::Test => self.test.as_ref(),
+        }
+    }
+}
+
+/// The OAuth apps of an installation, by platform.
+#[derive(Default)]
+pub struct Apps {
+    /// Shared apps at the real platforms.
+    pub live: BTreeMap<String, App>,
+}
+
+impl Apps {
+    /// The app at a platform in this mode. The sandbox brings its own.
+    fn of(&self, mode: Mode, platform: &str) -> Option<App> {
+        match mode {
+            Mode::Live => self.live.get(platform).cloned(),
+            Mode::Test => platforms::sandbox::app(platform),
         }
     }
 }

@@ -190,7 +190,7 @@ impl Deps {
             };
             if entry.position == 0 && status != TargetStatus::Published {
                 // Live from here on, whatever becomes of the rest.
-                let url = line.platform.permalink(&cx, &id).await?;
+                let url = line.page(&line.platform.permalink(&cx, &id).await?);
                 let end = End::Live { id: id.clone(), url };
                 status = facts::settle(&self.db, attempt.key, &end, (self.now)()).await?;
             }
@@ -387,8 +387,8 @@ impl Deps {
     async fn give_up(&self, attempt: &Attempt, mut failure: Failure) -> Result<Published, ActivityError> {
         let now = (self.now)();
         if failure.code == ErrorCode::TokenExpired && attempt.account.grant_sealed.is_some() {
-            let (owner, account) = (attempt.key.owner, attempt.account.id);
-            facts::lose_grant(&self.db, owner, account, failure.revoked, &failure.message, now).await?;
+            let account = &attempt.account;
+            facts::lose_grant(&self.db, attempt.key.owner, account.id, account.grant_version, &failure, now).await?;
         }
         if failure.doubt {
             failure.message = format!("{}; it may be live: look before posting again", failure.message);

@@ -86,8 +86,11 @@ impl Relay {
     async fn carry_all(&self) -> Result<bool, store::Error> {
         let claimed = outbox::claim(&self.db, BATCH, LEASE).await?;
         let full = claimed.len() as i64 == BATCH;
-        let carried: Vec<_> = stream::iter(&claimed)
-            .map(|claimed| async move { (claimed, self.carry(&claimed.errand).await) })
+        let carried: Vec<_> = stream::iter(claimed)
+            .map(|claimed| async move {
+                let carried = self.carry(&claimed.errand).await;
+                (claimed, carried)
+            })
             .buffer_unordered(HANDS)
             .collect()
             .await;
@@ -95,13 +98,13 @@ impl Relay {
         for (Claimed { id, errand, attempts }, outcome) in carried {
             match outcome {
                 Ok(()) => {
-                    done.push(*id);
-                    started.extend(post(errand));
+                    done.push(id);
+                    started.extend(post(&errand));
                 }
                 Err(error) => {
-                    let pause = PAUSE.0.saturating_mul(1 << attempts.clamp(&1, &10)).min(PAUSE.1);
+                    let pause = PAUSE.0.saturating_mul(1 << attempts.clamp(1, 10)).min(PAUSE.1);
                     warn!(errand.id = id, attempts, error = %format!("{error:#}"), "An errand waits for Temporal");
-                    outbox::postpone(&self.db, *id, pause).await?;
+                    outbox::postpone(&self.db, id, pause).await?;
                 }
             }
         }

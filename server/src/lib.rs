@@ -1,1 +1,186 @@
-//! Placeholder
+//! The composition root: reads the configuration, puts the parts together and runs them.
+
+mod clock;
+mod config;
+pub mod dev;
+mod develop;
+mod parts;
+mod tools;
+
+use clap::{Parser, Subcommand};
+use config::{Database, Http, Keys, Reach, Temporal};
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
+use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
+
+/// Publishes one piece of content to many social accounts, and tells what became of it.
+#[derive(Debug, Parser)]
+#[command(name = "fanfare", version)]
+struct Cli {
+    /// Logs as JSON lines
+    #[arg(long, env = "FANFARE_LOG_JSON", global = true)]
+    log_json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Everything on this machine: Postgres, Temporal, API, worker and sandbox
+    Dev {
+        /// Where all state lives
+        #[arg(long, default_value = ".fanfare")]
+        data_dir: PathBuf,
+        /// Where the API listens; 0 for any free port
+        #[arg(long, default_value_t = 8080)]
+        port: u16,
+    },
+    /// The HTTP API, and the relay to Temporal
+    Api {
+        #[command(flatten)]
+        database: Database,
+        #[command(flatten)]
+        temporal: Temporal,
+        #[command(flatten)]
+        http: Http,
+        #[command(flatten)]
+        reach: Reach,
+    },
+    /// The worker: publishes, refreshes tokens, delivers webhooks
+    Worker {
+        #[command(flatten)]
+        database: Database,
+        #[command(flatten)]
+        temporal: Temporal,
+        #[command(flatten)]
+        keys: Keys,
+        #[command(flatten)]
+        reach: Reach,
+    },
+    /// API and worker in one process
+    All {
+        #[command(flatten)]
+        database: Database,
+        #[command(flatten)]
+        temporal: Temporal,
+        #[command(flatten)]
+        http: Http,
+        #[command(flatten)]
+        keys: Keys,
+        #[command(flatten)]
+        reach: Reach,
+    },
+    /// Brings the database's tables up to date
+    Migrate {
+        #[command(flatten)]
+        database: Database,
+    },
+    /// The platforms' other side: a sandbox that speaks their HTTP APIs
+    Sandbox {
+        /// Where it listens
+        #[arg(long, env = "FANFARE_SANDBOX_LISTEN", default_value = "127.0.0.1:8090")]
+        listen: SocketAddr,
+        /// Where it keeps what was published; without it, in memory
+        #[arg(long, env = "FANFARE_SANDBOX_DATA")]
+        data_dir: Option<PathBuf>,
+    },
+    /// Organizations
+    #[command(subcommand)]
+    Org(Org),
+    /// Sealing keys
+    #[command(subcommand)]
+    Key(Key),
+    /// Prints the OpenAPI document
+    Openapi,
+    /// Runs a program that dies when its parent does
+    #[command(hide = true)]
+    Guard(dev::Guarded),
+}
+
+#[derive(Debug, Subcommand)]
+enum Org {
+    /// Creates an organization and prints its id and its first keys
+    Create {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        database: Database,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum Key {
+    /// Prints a fresh pair: FANFARE_SEAL_KEY for every process, FANFARE_OPEN_KEYS for workers only
+    Generate {
+        /// The number it goes by; a rotation takes the next
+        #[arg(long, default_value_t = 1)]
+        id: u32,
+    },
+}
+
+/// Runs the command line.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if let Command::Guard(guarded) = cli.command {
+        return report(Err(guarded.exec()));
+    }
+    log(cli.log_json);
+    // Two providers are in the tree; without a choice, the first TLS connection would panic.
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        return report(Err(anyhow::anyhow!("another TLS provider was installed first")));
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return report(Err(error.into())),
+    };
+    report(runtime.block_on(run(cli.command)))
+}
+
+async fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Dev { data_dir, port } => develop::run(&data_dir, port).await,
+        Command::Api { database, temporal, http, reach } => {
+            parts::run(&database, &temporal, &reach, Some(&http), None).await
+        }
+        Command::Worker { database, temporal, keys, reach } => {
+            parts::run(&database, &temporal, &reach, None, Some(&keys)).await
+        }
+        Command::All { database, temporal, http, keys, reach } => {
+            parts::run(&database, &temporal, &reach, Some(&http), Some(&keys)).await
+        }
+        Command::Migrate { database } => tools::migrate(&database).await,
+        Command::Sandbox { listen, data_dir } => tools::sandbox(listen, data_dir).await,
+        Command::Org(Org::Create { name, database }) => tools::create_org(&database, &name).await,
+        Command::Key(Key::Generate { id }) => {
+            tools::generate_key(id);
+            Ok(())
+        }
+        Command::Openapi => {
+            println!("{}", api::document());
+            Ok(())
+        }
+        Command::Guard(guarded) => Err(guarded.exec()),
+    }
+}
+
+/// One clear sentence and a non-zero exit.
+fn report(outcome: anyhow::Result<()>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("fanfare: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn log(json: bool) {
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new("info,temporalio_sdk_core=error,temporalio_sdk=error,temporalio_client=error,sqlx=warn"));
+    let registry = tracing_subscriber::registry().with(filter);
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    if json {
+        registry.with(layer.json()).init();
+    } else {
+        registry.with(layer.compact()).init();
+    }
+}

@@ -419,6 +419,7 @@ async fn accounts_are_listed_by_every_filter_at_once() {
         username,
         network_unique_id: Some("1".to_owned()),
         tenant_id: None,
+        profile_id: None,
     };
     assert_eq!(list(one.clone(), 25).await, (vec![ada], false));
     assert_eq!(list(accounts::Filter { tenant_id: Some("t".to_owned()), ..one }, 25).await, (vec![], false));

@@ -1,0 +1,98 @@
+//! The sandbox's accounts.
+
+use super::{
+    Turn,
+    host::Host,
+    shelf::{Record, Shelf},
+};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// One account on one platform.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Account {
+    /// The platform.
+    pub(crate) platform: String,
+    /// Its name there.
+    pub(crate) username: String,
+    /// The platform's own id of it.
+    pub(crate) id: String,
+    /// When it was made.
+    pub(crate) created_at: DateTime<Utc>,
+    /// Counts how often its tokens were made to run out.
+    pub(crate) era: u64,
+    /// The password made for apps, on platforms that have such.
+    pub(crate) password: Option<String>,
+}
+
+impl Record for Account {
+    const SHELF: &'static str = "account";
+
+    fn key(&self) -> String {
+        key(&self.platform, &self.username)
+    }
+}
+
+/// The way from the platform's id to the account.
+#[derive(Serialize, Deserialize)]
+struct Numbered {
+    platform: String,
+    id: String,
+    username: String,
+}
+
+impl Record for Numbered {
+    const SHELF: &'static str = "account_id";
+
+    fn key(&self) -> String {
+        format!("{}/{}", self.platform, self.id)
+    }
+}
+
+/// The account of this name, made if there is none.
+///
+/// # Errors
+///
+/// Why the platform would not give that name to anyone.
+pub(crate) fn open(turn: &mut Turn<'_>, host: &dyn Host, username: &str) -> Result<Account, String> {
+    let username = host.name(username)?;
+    if let Some(account) = named(turn.shelf, host.id(), &username) {
+        return Ok(account);
+    }
+    let account = Account {
+        platform: host.id().to_owned(),
+        id: host.number(&username),
+        username,
+        created_at: turn.now,
+        era: 0,
+        password: None,
+    };
+    turn.shelf.put(&account);
+    turn.shelf.put(&Numbered {
+        platform: account.platform.clone(),
+        id: account.id.clone(),
+        username: account.username.clone(),
+    });
+    Ok(account)
+}
+
+/// The account of this name; case is not told apart, as on all platforms.
+pub(crate) fn named(shelf: &Shelf, platform: &str, username: &str) -> Option<Account> {
+    shelf.get(&key(platform, username))
+}
+
+/// The account with this id.
+pub(crate) fn numbered(shelf: &Shelf, platform: &str, id: &str) -> Option<Account> {
+    let numbered: Numbered = shelf.get(&format!("{platform}/{id}"))?;
+    named(shelf, platform, &numbered.username)
+}
+
+/// A digest of a name, the same in every sandbox: an account that is made again has its old id.
+pub(crate) fn digest(platform: &str, username: &str) -> [u8; 32] {
+    Sha256::digest(key(platform, username)).into()
+}
+
+fn key(platform: &str, username: &str) -> String {
+    format!("{platform}/{}", username.to_lowercase())
+}

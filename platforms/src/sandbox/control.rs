@@ -1,0 +1,271 @@
+//! What is asked of the sandbox itself, and which platform any other request is for.
+
+use super::{
+    HOSTS, Sandbox, Turn, account,
+    account::Account,
+    find, front,
+    hold::{Phase, Spec},
+    host::Host, journal, page,
+};
+use poem::{
+    Endpoint, EndpointExt, IntoResponse, Request, Response, Result, Route, get, handler,
+    http::StatusCode,
+    post,
+    web::{Data, Html, Json, Path, Query},
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// All routes.
+pub(crate) fn routes(sandbox: Sandbox) -> impl Endpoint + 'static {
+    Route::new()
+        .at("/", get(index))
+        .at("/_journal", get(list_entries))
+        .at("/_journal/wait", get(await_entries))
+        .at("/_accounts", post(connect))
+        .at("/_accounts/:platform/:username/tokens/expire", post(expire))
+        .at("/_accounts/:platform/:username/tokens/revoke", post(revoke))
+        .at("/_accounts/:platform/:username/revoke", post(revoke))
+        .at("/_holds", post(add_hold))
+        .at("/_holds/:id", get(show_hold).delete(release))
+        .at("/_holds/:id/wait", get(await_hold))
+        .at("/_settings", get(show_settings).post(change))
+        .at("/_media/:file", get(media))
+        .at("/*rest", Elsewhere(sandbox.clone()))
+        .data(sandbox)
+}
+
+fn internal(error: anyhow::Error) -> poem::Error {
+    poem::Error::from_string(format!("{error:#}"), StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+fn problem(status: StatusCode, detail: impl Into<String>) -> Response {
+    Json(json!({ "error": detail.into() })).with_status(status).into_response()
+}
+
+#[derive(Deserialize)]
+#[serde(default)]
+struct Wait {
+    count: usize,
+    timeout_ms: u64,
+    phase: Option<String>,
+}
+
+impl Default for Wait {
+    fn default() -> Self {
+        Self { count: 1, timeout_ms: 30_000, phase: None }
+    }
+}
+
+#[handler]
+async fn list_entries(Data(sandbox): Data<&Sandbox>, filter: Query<journal::Filter>) -> Result<Json<Value>> {
+    let entries = sandbox.turn(|turn| filter.entries(turn.shelf).collect::<Vec<_>>()).map_err(internal)?;
+    Ok(Json(json!({ "entries": entries })))
+}
+
+#[handler]
+async fn await_entries(Data(sandbox): Data<&Sandbox>, filter: Query<journal::Filter>, wait: Query<Wait>) -> Result<Response> {
+    let mut journal = sandbox.0.journal.subscribe();
+    let deadline = tokio::time::Instant::now() + Duration::from_millis(wait.timeout_ms);
+    loop {
+        // Marked as seen before looking, so that what comes in between wakes us.
+        journal.borrow_and_update();
+        let entries = sandbox.turn(|turn| filter.entries(turn.shelf).collect::<Vec<_>>()).map_err(internal)?;
+        let is_over = entries.len() >= wait.count;
+        if is_over || tokio::time::timeout_at(deadline, journal.changed()).await.is_err() {
+            let status = if is_over { StatusCode::OK } else { StatusCode::REQUEST_TIMEOUT };
+            return Ok(Json(json!({ "entries": entries })).with_status(status).into_response());
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Wish {
+    platform: String,
+    username: Option<String>,
+}
+
+#[handler]
+async fn connect(Data(sandbox): Data<&Sandbox>, wish: Json<Wish>) -> Response {
+    match sandbox.connect(&wish.platform, wish.username.as_deref().unwrap_or("sandbox")) {
+        Err(error) => problem(StatusCode::BAD_REQUEST, format!("{error:#}")),
+        Ok(connected) => Json(json!({
+            "identity": connected.identity,
+            "grant": connected.grant,
+            "app": connected.app.map(|app| json!({ "client_id": app.client_id, "client_secret": app.client_secret })),
+        }))
+        .with_status(StatusCode::CREATED)
+        .into_response(),
+    }
+}
+
+#[handler]
+async fn expire(Data(sandbox): Data<&Sandbox>, at: Path<(String, String)>) -> Result<Response> {
+    with_account(sandbox, &at.0, |host, turn, account| host.expire(turn, account))
+}
+
+#[handler]
+async fn revoke(Data(sandbox): Data<&Sandbox>, at: Path<(String, String)>) -> Result<Response> {
+    with_account(sandbox, &at.0, |host, turn, account| host.revoke(turn, account))
+}
+
+fn with_account(
+    sandbox: &Sandbox,
+    (platform, username): &(String, String),
+    work: impl FnOnce(&'static dyn Host, &mut Turn<'_>, &mut Account),
+) -> Result<Response> {
+    let done = sandbox.turn(|turn| {
+        let host = find(platform)?;
+        let username = host.name(username).ok()?;
+        let mut account = account::named(turn.shelf, platform, &username)?;
+        work(host, turn, &mut account);
+        Some(())
+    });
+    Ok(match done.map_err(internal)? {
+        Some(()) => StatusCode::NO_CONTENT.into_response(),
+        None => problem(StatusCode::NOT_FOUND, "no such account"),
+    })
+}
+
+#[handler]
+async fn add_hold(Data(sandbox): Data<&Sandbox>, spec: Json<Spec>) -> Response {
+    let id = sandbox.0.holds.add(spec.0);
+    Json(json!({ "id": id })).with_status(StatusCode::CREATED).into_response()
+}
+
+#[handler]
+async fn show_hold(Data(sandbox): Data<&Sandbox>, id: Path<u64>) -> Response {
+    match sandbox.0.holds.get(*id) {
+        Some(hold) => Json(json!({ "id": hold.id, "phase": hold.phase().borrow().word() })).into_response(),
+        None => problem(StatusCode::NOT_FOUND, "no such hold"),
+    }
+}
+
+#[handler]
+async fn await_hold(Data(sandbox): Data<&Sandbox>, id: Path<u64>, wait: Query<Wait>) -> Response {
+    let Some(hold) = sandbox.0.holds.get(*id) else { return problem(StatusCode::NOT_FOUND, "no such hold") };
+    let mut phase = hold.phase();
+    let wanted = wait.phase.as_deref().unwrap_or("held");
+    let reached = phase.wait_for(|phase| match wanted {
+        "held" => *phase != Phase::Waiting,
+        _ => phase.word() == wanted,
+    });
+    let reached = tokio::time::timeout(Duration::from_millis(wait.timeout_ms), reached).await;
+    let status = if reached.is_ok() { StatusCode::OK } else { StatusCode::REQUEST_TIMEOUT };
+    drop(reached);
+    let word = phase.borrow().word();
+    Json(json!({ "id": hold.id, "phase": word })).with_status(status).into_response()
+}
+
+#[handler]
+async fn release(Data(sandbox): Data<&Sandbox>, id: Path<u64>) -> Response {
+    match sandbox.0.holds.release(*id) {
+        Some(_) => StatusCode::NO_CONTENT.into_response(),
+        None => problem(StatusCode::NOT_FOUND, "no such hold"),
+    }
+}
+
+#[handler]
+async fn show_settings(Data(sandbox): Data<&Sandbox>) -> Result<Response> {
+    let settings = sandbox.turn(|turn| turn.settings.clone()).map_err(internal)?;
+    Ok(Json(settings).into_response())
+}
+
+#[handler]
+async fn change(Data(sandbox): Data<&Sandbox>, changes: Json<Map<String, Value>>) -> Result<Response> {
+    let changed = sandbox.turn(|turn| {
+        let mut all = serde_json::to_value(&*turn.settings)?;
+        for (name, value) in changes.0 {
+            all[name] = value;
+        }
+        *turn.settings = serde_json::from_value(all)?;
+        let settings = turn.settings.clone();
+        turn.shelf.put(&settings);
+        Ok::<_, serde_json::Error>(settings)
+    });
+    Ok(match changed.map_err(internal)? {
+        Ok(settings) => Json(settings).into_response(),
+        Err(error) => problem(StatusCode::BAD_REQUEST, error.to_string()),
+    })
+}
+
+#[handler]
+async fn media(Data(sandbox): Data<&Sandbox>, file: Path<String>) -> Response {
+    match sandbox.0.files.read(&file) {
+        Some(bytes) => {
+            let mime = infer::get(&bytes).map_or("application/octet-stream", |kind| kind.mime_type());
+            // What a stranger uploaded must not run as a page of this origin.
+            Response::builder()
+                .content_type(mime)
+                .header("x-content-type-options", "nosniff")
+                .header("content-security-policy", "sandbox")
+                .body(bytes)
+        }
+        None => problem(StatusCode::NOT_FOUND, "no such file, or too large to be kept"),
+    }
+}
+
+#[handler]
+async fn index(Data(sandbox): Data<&Sandbox>) -> Result<Html<String>> {
+    let accounts = sandbox.turn(|turn| turn.shelf.under::<Account>("").collect::<Vec<_>>()).map_err(internal)?;
+    Ok(Html(page::index(&accounts)))
+}
+
+/// The first segment tells: a platform's name leads to our pages, a host to that platform, and what
+/// is neither may be the path of a client that takes the sandbox for a platform.
+struct Elsewhere(Sandbox);
+
+impl Endpoint for Elsewhere {
+    type Output = Response;
+
+    async fn call(&self, request: Request) -> Result<Response> {
+        elsewhere(&self.0, request).await
+    }
+}
+
+async fn elsewhere(sandbox: &Sandbox, request: Request) -> Result<Response> {
+    let path = decode(request.uri().path());
+    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    if let Some(host) = segments.first().and_then(|name| find(name)) {
+        return show(sandbox, host, &segments[1..]);
+    }
+    let (name, rest) = match segments.first() {
+        Some(name) if name.contains('.') => (*name, path[1 + name.len()..].to_owned()),
+        _ => ("", path.clone()),
+    };
+    let name = name.to_lowercase();
+    match HOSTS.iter().find(|host| host.claims(&name, &rest)) {
+        Some(host) => Ok(front::answer(sandbox, *host, &name, &rest, request).await),
+        None => Ok(problem(StatusCode::NOT_FOUND, format!("nothing here speaks for {path}"))),
+    }
+}
+
+fn show(sandbox: &Sandbox, host: &'static dyn Host, rest: &[&str]) -> Result<Response> {
+    let found = sandbox.turn(|turn| {
+        let (username, post) = match rest {
+            [username] => (username, None),
+            [username, post] => (username, Some(*post)),
+            _ => return None,
+        };
+        let account = account::named(turn.shelf, host.id(), &host.name(username).ok()?)?;
+        let cards = host.posts(turn, &account);
+        match post {
+            None => Some(page::account(&host.identity(&account), host.id(), &cards)),
+            Some(post) => {
+                let card = cards.iter().find(|card| card.id == post)?;
+                Some(page::post(&host.identity(&account), host.id(), card, &cards))
+            }
+        }
+    });
+    Ok(match found.map_err(internal)? {
+        Some(html) => Html(html).into_response(),
+        None => Html(page::missing()).with_status(StatusCode::NOT_FOUND).into_response(),
+    })
+}
+
+/// Percent-decodes a path; a plus sign stands for itself there.
+fn decode(path: &str) -> String {
+    let query = format!("p={}", path.replace('+', "%2B").replace('&', "%26"));
+    url::form_urlencoded::parse(query.as_bytes()).next().map(|(_, path)| path.into_owned()).unwrap_or_default()
+}

@@ -1,0 +1,143 @@
+//! Failures on purpose.
+//!
+//! A word in the text of a post makes the publishing call fail in a chosen way, so that anyone can
+//! see what becomes of a post then. `xN` after the word limits it to the first N tries of that text
+//! by that account. Those that strike after the post was accepted count accepting tries only: what
+//! follows is the platform's own affair (a duplicate is refused, an idempotent write changes nothing).
+
+use super::{Turn, shelf::Record};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// What begins the word.
+const MARK: &str = "#sandbox-";
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Refused with this status.
+    Refuse(u16),
+    /// Answered, but late.
+    Slow,
+    /// Never answered, nor accepted.
+    Stuck,
+    /// The connection drops before anything is accepted.
+    Drop,
+    /// Accepted, then the connection drops.
+    LostReply,
+    /// Accepted, then answered with 500.
+    BrokenAfter,
+    /// Accepted, then answered with a success whose body can't be read.
+    Garbage,
+}
+
+/// The words and what they stand for. The longer of two that begin alike stands first.
+pub(crate) const WORDS: [(&str, Kind); 12] = [
+    ("500-after", Kind::BrokenAfter),
+    ("400", Kind::Refuse(400)),
+    ("401", Kind::Refuse(401)),
+    ("403", Kind::Refuse(403)),
+    ("429", Kind::Refuse(429)),
+    ("500", Kind::Refuse(500)),
+    ("503", Kind::Refuse(503)),
+    ("slow", Kind::Slow),
+    ("stuck", Kind::Stuck),
+    ("lost-reply", Kind::LostReply),
+    ("drop", Kind::Drop),
+    ("garbage", Kind::Garbage),
+];
+
+/// A fault that takes place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// Its word.
+    pub(crate) word: &'static str,
+    /// What goes wrong.
+    pub(crate) kind: Kind,
+    tally: Option<String>,
+}
+
+/// How often a fault took place.
+#[derive(Serialize, Deserialize)]
+struct Tally {
+    id: String,
+    times: u64,
+}
+
+impl Record for Tally {
+    const SHELF: &'static str = "fault";
+
+    fn key(&self) -> String {
+        self.id.clone()
+    }
+}
+
+/// The fault that the text asks for and that still has tries left: as an error where it strikes
+/// before the post is accepted, and otherwise for the reply.
+///
+/// # Errors
+///
+/// The fault, in place of accepting anything.
+pub(crate) fn draw(
+    turn: &mut Turn<'_>,
+    platform: &str,
+    username: &str,
+    text: &str,
+) -> Result<Option<Fault>, Fault> {
+    for (word, kind, tries) in asked(text) {
+        let mut fault = Fault { word, kind, tally: None };
+        if let Some(tries) = tries {
+            let id = hex::encode(Sha256::digest(format!("{platform}\n{username}\n{word}\n{text}")));
+            if turn.shelf.get::<Tally>(&id).is_some_and(|tally| tally.times >= tries) {
+                continue;
+            }
+            fault.tally = Some(id);
+        }
+        if matches!(kind, Kind::Refuse(_) | Kind::Stuck | Kind::Drop) {
+            spend(turn, &fault);
+            return Err(fault);
+        }
+        return Ok(Some(fault));
+    }
+    Ok(None)
+}
+
+/// Counts a fault that took place.
+pub(crate) fn spend(turn: &mut Turn<'_>, fault: &Fault) {
+    if let Some(id) = &fault.tally {
+        let times = turn.shelf.get::<Tally>(id).map_or(0, |tally| tally.times);
+        turn.shelf.put(&Tally { id: id.clone(), times: times + 1 });
+    }
+}
+
+/// The faults a text asks for, in order, each with how many tries it is limited to.
+fn asked(text: &str) -> impl Iterator<Item = (&'static str, Kind, Option<u64>)> + '_ {
+    text.match_indices(MARK).filter_map(|(start, _)| {
+        let rest = &text[start + MARK.len()..];
+        let (word, kind) = WORDS.into_iter().find(|(word, _)| rest.starts_with(word))?;
+        let rest = &rest[word.len()..];
+        let tries = rest.strip_prefix('x').and_then(|rest| {
+            let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            rest[..digits].parse().ok()
+        });
+        Some((word, kind, tries))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_found_with_their_tries() {
+        let found: Vec<_> = asked("a #sandbox-429x2, #sandbox-500-after b #sandbox-nonsense #sandbox-drop").collect();
+        assert_eq!(
+            found,
+            [
+                ("429", Kind::Refuse(429), Some(2)),
+                ("500-after", Kind::BrokenAfter, None),
+                ("drop", Kind::Drop, None),
+            ]
+        );
+    }
+}

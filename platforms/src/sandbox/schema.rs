@@ -1,0 +1,125 @@
+//! Just enough of JSON Schema to refuse what a platform's own description refuses.
+//!
+//! Types, required and unknown members, enumerations, lengths and ranges. `digits` stands for the
+//! pattern of numeric ids, the only pattern in use. The first issue is told, in the wording of the
+//! validator that X has in front of its API: `$.media: null found, object expected`.
+
+use serde_json::{Map, Value};
+
+/// What is wrong with a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Issue {
+    /// Which member, for example `media.media_ids`; empty for the value itself.
+    pub(crate) member: String,
+    /// What it holds, as text.
+    pub(crate) value: String,
+    /// What is wrong with it.
+    pub(crate) message: String,
+}
+
+/// Checks a value.
+///
+/// # Errors
+///
+/// The first issue.
+pub(crate) fn check(schema: &Value, value: &Value) -> Result<(), Issue> {
+    walk(schema, value, "")
+}
+
+fn walk(schema: &Value, value: &Value, at: &str) -> Result<(), Issue> {
+    let fail = |message: String| {
+        let place = if at.is_empty() { "$".to_owned() } else { format!("$.{at}") };
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Err(Issue { member: at.to_owned(), value, message: format!("{place}: {message}") })
+    };
+    let expected = schema["type"].as_str().unwrap_or("object");
+    let found = kind(value);
+    if found != expected && !(expected == "number" && found == "integer") {
+        return fail(format!("{found} found, {expected} expected"));
+    }
+    if let Some(words) = schema["enum"].as_array().filter(|words| !words.contains(value)) {
+        let words: Vec<_> = words.iter().filter_map(Value::as_str).collect();
+        return fail(format!("does not have a value in the enumeration [{}]", words.join(", ")));
+    }
+    match value {
+        Value::Object(members) => return object(schema, members, at, fail),
+        Value::Array(items) => {
+            let limit = |name: &str| schema[name].as_u64();
+            if limit("minItems").is_some_and(|least| (items.len() as u64) < least) {
+                return fail(format!("there must be a minimum of {} items in the array", schema["minItems"]));
+            }
+            if limit("maxItems").is_some_and(|most| items.len() as u64 > most) {
+                return fail(format!("there must be a maximum of {} items in the array", schema["maxItems"]));
+            }
+            for item in items {
+                walk(&schema["items"], item, at)?;
+            }
+        }
+        Value::String(text) => {
+            let length = text.chars().count() as u64;
+            if schema["digits"] == true
+                && !(1..=19).contains(&text.len()) | !text.bytes().all(|b| b.is_ascii_digit())
+            {
+                return fail("does not match the regex pattern ^[0-9]{1,19}$".into());
+            }
+            if schema["minLength"].as_u64().is_some_and(|least| length < least) {
+                return fail(format!("must be at least {} characters long", schema["minLength"]));
+            }
+            if schema["maxLength"].as_u64().is_some_and(|most| length > most) {
+                return fail(format!("may only be {} characters long", schema["maxLength"]));
+            }
+        }
+        Value::Number(number) => {
+            let number = number.as_i64().unwrap_or(i64::MAX);
+            if schema["minimum"].as_i64().is_some_and(|least| number < least) {
+                return fail(format!("must have a minimum value of {}", schema["minimum"]));
+            }
+            if schema["maximum"].as_i64().is_some_and(|most| number > most) {
+                return fail(format!("must have a maximum value of {}", schema["maximum"]));
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
+    }
+    Ok(())
+}
+
+fn object(
+    schema: &Value,
+    members: &Map<String, Value>,
+    at: &str,
+    fail: impl Fn(String) -> Result<(), Issue>,
+) -> Result<(), Issue> {
+    for (name, value) in members {
+        let inner = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+        match schema["properties"].get(name) {
+            Some(schema) => walk(schema, value, &inner)?,
+            None => {
+                return Err(Issue {
+                    member: inner.clone(),
+                    value: value.to_string(),
+                    message: format!(
+                        "$.{inner}: is not defined in the schema and the schema does not allow additional properties"
+                    ),
+                });
+            }
+        }
+    }
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if !members.contains_key(name) {
+            return fail(format!("{name}: is missing but it is required"));
+        }
+    }
+    Ok(())
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

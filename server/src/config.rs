@@ -1,0 +1,130 @@
+//! What an operator can set: flags and environment variables, with one description for both.
+
+use anyhow::Context;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use clap::Args;
+use domain::{Pace, address::Opened};
+use std::{collections::BTreeMap, net::SocketAddr, str::FromStr};
+use store::vault::{Opener, Sealer};
+use url::Url;
+
+/// The database.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Database {
+    /// Postgres, for example postgres://fanfare@localhost/fanfare
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
+    pub(crate) database_url: String,
+    /// Connections this process may hold
+    #[arg(long, env = "FANFARE_DATABASE_CONNECTIONS", default_value_t = 16)]
+    pub(crate) database_connections: u32,
+}
+
+/// Temporal.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Temporal {
+    /// The server, for example http://localhost:7233
+    #[arg(long, env = "TEMPORAL_ADDRESS", default_value = "http://127.0.0.1:7233")]
+    pub(crate) temporal_address: String,
+    /// The namespace
+    #[arg(long, env = "TEMPORAL_NAMESPACE", default_value = "default")]
+    pub(crate) temporal_namespace: String,
+    /// The task queue of posts; those of platforms and webhooks are named after it
+    #[arg(long, env = "FANFARE_TASK_QUEUE", default_value = workflows::queue::DEFAULT)]
+    pub(crate) task_queue: String,
+    /// A factor from 0 to 1 on every wait of publishing and delivery: for demonstrations and tests
+    #[arg(long, env = "FANFARE_PACE", default_value = "1", value_parser = pace)]
+    pub(crate) pace: Pace,
+}
+
+/// HTTP in.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Http {
+    /// Where the API listens
+    #[arg(long, env = "FANFARE_LISTEN", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: SocketAddr,
+    /// The address that clients use, ending with /api/v1; by default that of the listener
+    #[arg(long, env = "FANFARE_BASE_URL")]
+    pub(crate) base_url: Option<Url>,
+    /// 32 bytes in base64url that cursors are signed with; the same for every API process
+    #[arg(long, env = "FANFARE_SECRET", hide_env_values = true, value_parser = secret)]
+    pub(crate) secret: Secret,
+    /// The public key that secrets are sealed to, as `fanfare key generate` prints it
+    #[arg(long, env = "FANFARE_SEAL_KEY")]
+    pub(crate) seal_key: Sealer,
+}
+
+/// What opens sealed secrets. Only workers have it.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Keys {
+    /// The private keys that open what was sealed, the newest first, separated by commas
+    #[arg(long, env = "FANFARE_OPEN_KEYS", hide_env_values = true)]
+    pub(crate) open_keys: Opener,
+    /// OAuth apps shared with all organizations, as JSON by platform
+    #[arg(long, env = "FANFARE_SHARED_APPS", hide_env_values = true, default_value = "")]
+    pub(crate) shared_apps: SharedApps,
+}
+
+/// The OAuth apps that this installation shares with its organizations.
+#[derive(Clone, Default)]
+pub(crate) struct SharedApps(pub(crate) BTreeMap<String, platforms::App>);
+
+impl std::fmt::Debug for SharedApps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl FromStr for SharedApps {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        #[derive(serde::Deserialize)]
+        struct Shared {
+            client_id: String,
+            client_secret: Option<String>,
+        }
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        let apps: BTreeMap<String, Shared> =
+            serde_json::from_str(text).context("not of the form {\"x\": {\"client_id\": …, \"client_secret\": …}}")?;
+        let app = |app: Shared| platforms::App { client_id: app.client_id, client_secret: app.client_secret };
+        Ok(Self(apps.into_iter().map(|(platform, shared)| (platform, app(shared))).collect()))
+    }
+}
+
+/// Where requests may go.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Reach {
+    /// The sandbox that test mode publishes to; without it, test mode can't publish
+    #[arg(long, env = "FANFARE_SANDBOX_URL")]
+    pub(crate) sandbox_url: Option<Url>,
+    /// Ranges (CIDR, separated by commas) that webhooks may be sent to although they are not public
+    #[arg(long, env = "FANFARE_EGRESS_ALLOW", default_value = "", value_parser = Opened::parse)]
+    pub(crate) egress_allow: Opened,
+}
+
+/// 32 secret bytes. Prints as `***`.
+#[derive(Clone, Copy)]
+pub(crate) struct Secret(pub(crate) [u8; 32]);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Reads a secret from its text form.
+pub(crate) fn secret(text: &str) -> anyhow::Result<Secret> {
+    let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).context("not base64url")?;
+    Ok(Secret(bytes.try_into().map_err(|_| anyhow::anyhow!("not 32 bytes long"))?))
+}
+
+/// The text form of a fresh secret.
+pub(crate) fn fresh_secret() -> String {
+    URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
+}
+
+fn pace(text: &str) -> anyhow::Result<Pace> {
+    text.parse().ok().and_then(Pace::new).context("a pace is a number above 0 and up to 1")
+}

@@ -1,0 +1,86 @@
+//! Postgres and Temporal on one machine: found, fetched or built, started, watched and ended.
+//!
+//! `fanfare dev` and the integration tests get theirs from here, so that both work on a fresh machine
+//! and keep what they fetched for the next time. Children never outlive us: on Linux the kernel ends
+//! them with the thread that watches them, elsewhere the next start takes over what is left.
+
+mod child;
+mod fetch;
+mod guard;
+mod postgres;
+mod temporal;
+
+pub use child::{Child, Spec};
+pub use fetch::tools;
+pub use guard::Guarded;
+pub use postgres::Postgres;
+pub use temporal::{Temporal, TemporalOptions};
+
+use anyhow::Context;
+use std::{
+    fs::{File, TryLockError},
+    io::{Read, Write},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+};
+
+/// Says what takes its time. Goes to stderr, where it mixes with nothing that is read by programs.
+pub fn progress(what: &str) {
+    eprintln!("fanfare: {what}");
+}
+
+/// One fanfare per data directory, for as long as this lives.
+#[derive(Debug)]
+pub struct Lock {
+    /// The data directory, absolute.
+    pub dir: PathBuf,
+    _file: File,
+}
+
+impl Lock {
+    /// Makes the directory and takes it.
+    ///
+    /// # Errors
+    ///
+    /// One sentence, when it can't be written to or another process has it.
+    pub fn take(dir: &Path) -> anyhow::Result<Self> {
+        let unwritable = || format!("the data directory {} can't be written to", dir.display());
+        std::fs::create_dir_all(dir).with_context(unwritable)?;
+        let dir = dir.canonicalize().with_context(unwritable)?;
+        let path = dir.join("lock");
+        let mut file = File::options()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path)
+            .with_context(unwritable)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                file.read_to_string(&mut holder).unwrap_or_default();
+                anyhow::bail!(
+                    "the data directory {} is in use by the fanfare with process id {}",
+                    dir.display(),
+                    holder.trim()
+                );
+            }
+            Err(TryLockError::Error(error)) => return Err(error).with_context(unwritable),
+        }
+        file.set_len(0).with_context(unwritable)?;
+        write!(file, "{}", std::process::id()).with_context(unwritable)?;
+        Ok(Self { dir, _file: file })
+    }
+}
+
+/// A port of this machine that is free now, preferably this one.
+///
+/// # Errors
+///
+/// When there is none.
+pub fn port(preferred: u16) -> anyhow::Result<u16> {
+    let bind = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let listener = bind(preferred).or_else(|_| bind(0)).context("no port is free")?;
+    Ok(listener.local_addr()?.port())
+}

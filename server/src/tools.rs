@@ -1,0 +1,77 @@
+//! The commands that do one thing and end.
+
+use crate::{
+    clock,
+    config::{self, Database},
+    parts,
+};
+use anyhow::Context;
+use domain::{Mode, OrgId, Owner, scope::Scope};
+use platforms::sandbox::{Options, Sandbox};
+use std::{
+    net::{SocketAddr, TcpListener},
+    path::PathBuf,
+};
+use store::{
+    Pool, keys, organizations,
+    vault::PrivateKey,
+};
+
+/// Brings the tables up to date.
+pub(crate) async fn migrate(database: &Database) -> anyhow::Result<()> {
+    let db = store::connect(&database.database_url, 2).await?;
+    store::migrate(&db).await
+}
+
+/// Runs the sandbox by itself.
+pub(crate) async fn sandbox(listen: SocketAddr, data: Option<PathBuf>) -> anyhow::Result<()> {
+    let stop = parts::on_signal()?;
+    let sandbox = Sandbox::open(Options { data, clock: clock::now })?;
+    let listener = TcpListener::bind(listen).with_context(|| format!("the sandbox can't listen on {listen}"))?;
+    println!("The sandbox listens on http://{}", listener.local_addr()?);
+    platforms::sandbox::serve(sandbox, listener, stop.cancelled_owned()).await
+}
+
+/// An organization and its first keys, one per mode.
+pub(crate) struct Founded {
+    pub(crate) org: OrgId,
+    pub(crate) live_key: String,
+    pub(crate) test_key: String,
+}
+
+/// Creates an organization with a key for everything in each mode.
+pub(crate) async fn found(db: &Pool, name: &str) -> anyhow::Result<Founded> {
+    let org = organizations::create(db, name).await?;
+    let key = async |mode| {
+        let owner = Owner { org, mode };
+        let new = keys::NewKey { owner, name: "First key".to_owned(), scopes: vec![Scope::All], expires_at: None };
+        keys::create(db, new, clock::now()).await.map(|(_, text)| text)
+    };
+    Ok(Founded { org, live_key: key(Mode::Live).await?, test_key: key(Mode::Test).await? })
+}
+
+/// Creates an organization and prints what its people need.
+pub(crate) async fn create_org(database: &Database, name: &str) -> anyhow::Result<()> {
+    let db = store::connect(&database.database_url, 2).await?;
+    let Founded { org, live_key, test_key } = found(&db, name).await?;
+    println!("organization {org}\nlive key     {live_key}\ntest key     {test_key}");
+    Ok(())
+}
+
+/// Prints a pair of sealing keys.
+pub(crate) fn generate_key(id: u32) {
+    let pair = pair(id);
+    println!("FANFARE_SEAL_KEY={}\nFANFARE_OPEN_KEYS={}", pair.seal, pair.open);
+    println!("# once, for all API processes:\nFANFARE_SECRET={}", config::fresh_secret());
+}
+
+/// A pair of sealing keys in text form.
+pub(crate) struct Pair {
+    pub(crate) seal: String,
+    pub(crate) open: String,
+}
+
+pub(crate) fn pair(id: u32) -> Pair {
+    let private = PrivateKey::generate();
+    Pair { seal: format!("{id}:{}", private.public()), open: format!("{id}:{}", private.reveal()) }
+}

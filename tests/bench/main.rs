@@ -1,0 +1,208 @@
+//! What a post costs, next to what it could cost at least.
+//!
+//! One run on one server: the real program against an instant sandbox, and the barest Temporal program
+//! of the same shape (a parent, one child per target, one empty activity each), in turns. Latency is
+//! from the post's creation to its last target being live, by the database's times, and for the bare
+//! program from start to result. Server CPU is that of Temporal's process. Bounded in count, on loopback.
+//!
+//! `just bench` runs it. Its figures are for reading: no test depends on them.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "a benchmark has a clock of its own, stops where something is wrong, and its macros make markers"
+)]
+
+mod bare;
+
+use futures::{StreamExt, stream};
+use serde_json::json;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
+use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, GrpcCompression, WorkflowFetchHistoryOptions};
+use temporalio_common::UntypedWorkflow;
+use tests::{World, shared};
+
+/// The platforms of a post with three targets are two: X twice.
+const ACCOUNTS: [(&str, &str); 3] = [("x", "ada"), ("bluesky", "ada.bsky.social"), ("bluesky", "bob.bsky.social")];
+
+static NUMBER: AtomicUsize = AtomicUsize::new(0);
+
+/// What one configuration came to.
+struct Figures {
+    per_second: f64,
+    p50: Duration,
+    p99: Duration,
+    events_per_target: f64,
+    temporal_ms_per_target: f64,
+    own_ms_per_target: f64,
+    postgres_ms_per_target: f64,
+}
+
+fn main() -> anyhow::Result<()> {
+    let program: &'static str = Box::leak(
+        std::env::args().nth(1).unwrap_or_else(|| "target/release/fanfare".to_owned()).into_boxed_str(),
+    );
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let shared = shared(program).await;
+        let connection = Connection::connect(
+            ConnectionOptions::new(format!("http://{}", shared.temporal).parse::<url::Url>()?)
+                .grpc_compression(GrpcCompression::None)
+                .build(),
+        )
+        .await?;
+        let client = Client::new(connection, ClientOptions::new("default").build())?;
+        let mut worker = bare::worker(&client)?;
+        let stop = worker.shutdown_handle();
+        let measuring = async {
+            let outcome = measure(program, &client).await;
+            stop();
+            outcome
+        };
+        let (worked, measured) = tokio::join!(worker.run(), measuring);
+        worked.map_err(|error| anyhow::anyhow!("{error}"))?;
+        measured
+    })
+}
+
+async fn measure(program: &'static str, client: &Client) -> anyhow::Result<()> {
+    let world = World::of(program).pace(1.0).start().await;
+    for (platform, account) in ACCOUNTS {
+        world.connect(platform, account).await;
+    }
+    let unlimited = json!({ "limits": false, "lag_ms": 0 });
+    world.http.post(format!("{}/_settings", world.sandbox_url)).json(&unlimited).send().await?;
+    // Pools, caches and pollers fill once, before anything is counted.
+    run(client, 4, 40, 1, &|n| ours(&world, n, 1)).await?;
+    run(client, 4, 40, 1, &|n| theirs(client, n, 1)).await?;
+    println!("targets  in flight  program     posts/s   p50 ms   p99 ms  events/target  CPU ms per target: Temporal  fanfare  Postgres");
+    for targets in [1, 3] {
+        for in_flight in [1, 20] {
+            let rounds = if in_flight == 1 { 60 } else { 300 };
+            let ours = run(client, in_flight, rounds, targets, &|n| ours(&world, n, targets)).await?;
+            let theirs = run(client, in_flight, rounds, targets, &|n| theirs(client, n, targets)).await?;
+            row(targets, in_flight, "fanfare", &ours);
+            row(targets, in_flight, "bare", &theirs);
+            println!(
+                "                    ratio     {:7.2}   {:6.2}   {:6.2}  {:13.2}  {:27.2}",
+                ours.per_second / theirs.per_second,
+                ours.p50.as_secs_f64() / theirs.p50.as_secs_f64(),
+                ours.p99.as_secs_f64() / theirs.p99.as_secs_f64(),
+                ours.events_per_target / theirs.events_per_target,
+                ours.temporal_ms_per_target / theirs.temporal_ms_per_target,
+            );
+        }
+    }
+    Ok(())
+}
+
+fn row(targets: usize, in_flight: usize, program: &str, figures: &Figures) {
+    println!(
+        "{targets:7}  {in_flight:9}  {program:8}  {:9.1}  {:7.1}  {:7.1}  {:13.1}  {:27.1}  {:7.1}  {:8.1}",
+        figures.per_second,
+        figures.p50.as_secs_f64() * 1000.0,
+        figures.p99.as_secs_f64() * 1000.0,
+        figures.events_per_target,
+        figures.temporal_ms_per_target,
+        figures.own_ms_per_target,
+        figures.postgres_ms_per_target,
+    );
+}
+
+/// One post, from its creation to its last target being live; and the workflows it ran.
+async fn ours(world: &World, n: usize, targets: usize) -> anyhow::Result<(Duration, Vec<String>)> {
+    let accounts: Vec<_> = ACCOUNTS[..targets].iter().map(|(_, account)| account).collect();
+    let post = world.post(json!({ "content": format!("Benchmark {n}"), "accounts": accounts })).await;
+    let created = Instant::now();
+    let post = loop {
+        let found = store::posts::get(&world.db, world.owner, post["id"].as_str().unwrap().parse()?).await?.unwrap();
+        if found.targets.iter().all(|target| target.status.is_terminal()) {
+            break found;
+        }
+        // A look every few milliseconds, so that looking costs the database next to nothing.
+        tokio::time::sleep(Duration::from_millis(4)).await;
+    };
+    assert!(post.published_at.is_some(), "{:?}", post.targets);
+    let mut workflows = vec![workflows::publish_post::id(post.id)];
+    workflows.extend(post.targets.iter().map(|target| workflows::publish_target::id(target.id)));
+    Ok((created.elapsed(), workflows))
+}
+
+/// One run of the bare program.
+async fn theirs(client: &Client, n: usize, targets: usize) -> anyhow::Result<(Duration, Vec<String>)> {
+    let id = format!("bare-{n}");
+    let started = Instant::now();
+    bare::once(client, &id, u32::try_from(targets)?).await?;
+    let took = started.elapsed();
+    let children = (0..targets).map(|child| format!("{id}-{child}"));
+    Ok((took, std::iter::once(id.clone()).chain(children).collect()))
+}
+
+async fn run<'a, F: Future<Output = anyhow::Result<(Duration, Vec<String>)>>>(
+    client: &Client,
+    in_flight: usize,
+    rounds: usize,
+    targets: usize,
+    one: &'a impl Fn(usize) -> F,
+) -> anyhow::Result<Figures> {
+    let before = cpu();
+    let began = Instant::now();
+    let done: Vec<_> = stream::iter(0..rounds)
+        .map(|_| one(NUMBER.fetch_add(1, Ordering::Relaxed)))
+        .buffer_unordered(in_flight)
+        .collect()
+        .await;
+    let took = began.elapsed();
+    let after = cpu();
+    let done: Vec<_> = done.into_iter().collect::<anyhow::Result<_>>()?;
+    let mut latencies: Vec<_> = done.iter().map(|(latency, _)| *latency).collect();
+    latencies.sort_unstable();
+    // The history of the last one stands for all: they are the same.
+    let mut events = 0;
+    for workflow in &done[done.len() - 1].1 {
+        let handle = client.get_workflow_handle::<UntypedWorkflow>(workflow);
+        events += handle.fetch_history(WorkflowFetchHistoryOptions::default()).into_events().await?.len();
+    }
+    let each = |before: Duration, after: Duration| (after - before).as_secs_f64() * 1000.0 / (rounds * targets) as f64;
+    Ok(Figures {
+        per_second: rounds as f64 / took.as_secs_f64(),
+        p50: latencies[latencies.len() / 2],
+        p99: latencies[latencies.len() * 99 / 100],
+        events_per_target: events as f64 / targets as f64,
+        temporal_ms_per_target: each(before.temporal, after.temporal),
+        own_ms_per_target: each(before.own, after.own),
+        postgres_ms_per_target: each(before.postgres, after.postgres),
+    })
+}
+
+/// CPU time of the processes that this one started, theirs included.
+#[derive(Default)]
+struct Cpu {
+    temporal: Duration,
+    own: Duration,
+    postgres: Duration,
+}
+
+fn cpu() -> Cpu {
+    let mut all = Cpu::default();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        // pid (name) state ppid … utime stime cutime cstime, in hundredths of a second.
+        let Some((head, tail)) = stat.rsplit_once(") ") else { continue };
+        let Some((_, name)) = head.split_once('(') else { continue };
+        let fields: Vec<&str> = tail.split(' ').collect();
+        let ticks: u64 = fields[11..13].iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+        let used = Duration::from_millis(ticks * 10);
+        match name {
+            "temporal" => all.temporal += used,
+            "postgres" => all.postgres += used,
+            "fanfare" => all.own += used,
+            _ => {}
+        }
+    }
+    all
+}

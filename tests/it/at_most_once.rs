@@ -1,0 +1,151 @@
+//! Exactly one post on the platform, whatever breaks, and every post ends.
+//!
+//! The sandbox's journal is the witness: `accepted` counts the posts that came into being.
+
+use crate::world;
+use serde_json::{Value, json};
+use tests::{Receiver, World};
+
+const ACCOUNTS: [(&str, &str); 2] = [("x", "ada"), ("bluesky", "ada.bsky.social")];
+
+async fn publishes_once(world: &World, content: &str, expected: usize) {
+    let post = world.post(json!({ "content": content, "accounts": ["ada", "ada.bsky.social"] })).await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{content}: {ended:#}");
+    for (platform, account) in ACCOUNTS {
+        assert_eq!(world.accepted(platform, account).await, expected, "{content} on {platform}");
+    }
+}
+
+async fn connected() -> World {
+    let world = world().start().await;
+    for (platform, account) in ACCOUNTS {
+        world.connect(platform, account).await;
+    }
+    world
+}
+
+#[tokio::test]
+async fn a_lost_reply_publishes_once() {
+    let world = connected().await;
+    publishes_once(&world, "Heard? #sandbox-lost-reply", 1).await;
+}
+
+#[tokio::test]
+async fn an_error_after_accepting_publishes_once() {
+    let world = connected().await;
+    publishes_once(&world, "Done, said 500 #sandbox-500-after", 1).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_can_not_be_read_publishes_once() {
+    let world = connected().await;
+    publishes_once(&world, "Done, said what? #sandbox-garbage", 1).await;
+}
+
+#[tokio::test]
+async fn a_lost_reply_within_a_thread_publishes_each_container_once() {
+    let world = connected().await;
+    let post = world
+        .post(json!({
+            "containers": [{ "content": "One #sandbox-lost-reply" }, { "content": "Two #sandbox-lost-reply" }],
+            "accounts": ["ada", "ada.bsky.social"],
+        }))
+        .await;
+    let id = post["id"].as_str().unwrap();
+    world
+        .until(id, "a whole thread", |post| {
+            post["status"] == "published"
+                && post["targets"].as_array().unwrap().iter().all(|target| {
+                    target["error_code"].is_null() && target["next_attempt_at"].is_null()
+                })
+        })
+        .await;
+    let timeline = |timeline: Value| {
+        timeline["data"].as_array().unwrap().iter().filter(|entry| entry["kind"] == "complete").count()
+    };
+    while timeline(world.get(&format!("/posts/{id}/timeline")).await) < 2 {
+        tokio::task::yield_now().await;
+    }
+    for (platform, account) in ACCOUNTS {
+        assert_eq!(world.accepted(platform, account).await, 2, "{platform}");
+    }
+}
+
+/// Holds one call of an account at the sandbox, kills the worker there, and starts another.
+async fn killed_at(platform: &str, account: &str, nth: usize, when: &str) {
+    let mut world = world().start().await;
+    world.connect(platform, account).await;
+    world.kill("all").await;
+    world.run("api").await;
+    world.run("worker").await;
+    let hold = json!({ "platform": platform, "account": account, "nth": nth, "when": when });
+    let url = format!("{}/_holds", world.sandbox_url);
+    let hold: Value = world.http.post(&url).json(&hold).send().await.unwrap().json().await.unwrap();
+    let hold = format!("{url}/{}", hold["id"].as_str().map_or_else(|| hold["id"].to_string(), str::to_owned));
+    let post = world
+        .post(json!({
+            "containers": [{ "content": "Main" }, { "content": "Comment" }],
+            "accounts": [account],
+        }))
+        .await;
+    let waited = world.http.get(format!("{hold}/wait")).send().await.unwrap();
+    assert!(waited.status().is_success(), "call {nth} of {platform} never came: {}", waited.status());
+    world.kill("worker").await;
+    world.http.delete(&hold).send().await.unwrap();
+    world.run("worker").await;
+    let id = post["id"].as_str().unwrap();
+    let mut complete = false;
+    while !complete {
+        let timeline = world.get(&format!("/posts/{id}/timeline")).await;
+        complete = timeline["data"].as_array().unwrap().iter().any(|entry| entry["kind"] == "complete");
+        tokio::task::yield_now().await;
+    }
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{platform} call {nth} {when}: {ended:#}");
+    assert_eq!(world.accepted(platform, account).await, 2, "{platform} killed {when} call {nth}");
+}
+
+#[tokio::test]
+async fn a_worker_killed_before_the_publishing_call_of_x_publishes_once() {
+    killed_at("x", "ada", 1, "before").await;
+}
+
+#[tokio::test]
+async fn a_worker_killed_after_the_publishing_call_of_x_publishes_once() {
+    killed_at("x", "ada", 1, "after").await;
+}
+
+#[tokio::test]
+async fn a_worker_killed_after_the_comment_of_x_publishes_once() {
+    killed_at("x", "ada", 2, "after").await;
+}
+
+#[tokio::test]
+async fn a_worker_killed_before_the_publishing_call_of_bluesky_publishes_once() {
+    killed_at("bluesky", "ada.bsky.social", 1, "before").await;
+}
+
+#[tokio::test]
+async fn a_worker_killed_after_the_publishing_call_of_bluesky_publishes_once() {
+    killed_at("bluesky", "ada.bsky.social", 1, "after").await;
+}
+
+#[tokio::test]
+async fn a_worker_killed_within_the_comment_of_bluesky_publishes_once() {
+    killed_at("bluesky", "ada.bsky.social", 2, "after").await;
+}
+
+#[tokio::test]
+async fn posts_created_while_no_worker_runs_are_published_by_the_next() {
+    let mut world = connected().await;
+    world.kill("all").await;
+    world.run("api").await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    let post = world.post(json!({ "content": "Patience", "accounts": ["ada", "ada.bsky.social"] })).await;
+    world.run("worker").await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    receiver.events(&["post.target.published", "post.target.published", "post.published"]).await;
+    assert!(world.stop("worker").await && world.stop("api").await, "both end well when asked to");
+}

@@ -1,0 +1,32 @@
+//! The service from outside, in one binary: one link, one Postgres, one Temporal for all of it.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test has a clock of its own and stops where something is not as it should be"
+)]
+
+mod api;
+mod at_most_once;
+mod publishing;
+mod replay;
+mod scheduling;
+mod store;
+mod walls;
+mod webhooks;
+
+use std::sync::LazyLock;
+use tests::{World, WorldBuilder};
+
+/// The program under test.
+static PROGRAM: LazyLock<&'static str> = LazyLock::new(|| env!("CARGO_BIN_EXE_fanfare-under-test"));
+
+/// A world of the test's own.
+fn world() -> WorldBuilder {
+    World::of(&PROGRAM)
+}
+
+/// A migrated database of the test's own.
+async fn database() -> ::store::Pool {
+    tests::database(&PROGRAM).await.0
+}

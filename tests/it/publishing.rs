@@ -1,0 +1,200 @@
+//! Posts go out, or end with a reason.
+
+use crate::world;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tests::Receiver;
+
+fn target<'a>(post: &'a Value, platform: &str) -> &'a Value {
+    post["targets"].as_array().unwrap().iter().find(|target| target["platform"] == platform).unwrap()
+}
+
+#[tokio::test]
+async fn a_post_goes_out_to_every_account_and_its_webhooks_come_in() {
+    let world = world().start().await;
+    let x = world.connect("x", "ada").await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+
+    let post = world.post(json!({ "content": "Hello, world", "accounts": [x, "ada.bsky.social"] })).await;
+    assert_eq!(post["status"], "queued");
+    for target in post["targets"].as_array().unwrap() {
+        assert_eq!(target["status"], "pending");
+        assert_eq!(target["platform_post_id"], Value::Null);
+    }
+
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    for target in ended["targets"].as_array().unwrap() {
+        assert_eq!(target["status"], "published");
+        assert_eq!(target["attempts"], 1);
+        assert_eq!(target["error_code"], Value::Null);
+        let url = target["platform_post_url"].as_str().unwrap();
+        assert!(url.starts_with(&world.sandbox_url), "{url}");
+        let page = world.http.get(url).send().await.unwrap();
+        assert_eq!(page.status(), StatusCode::OK, "{url}");
+        assert!(page.text().await.unwrap().contains("Hello, world"));
+    }
+    let deliveries =
+        receiver.events(&["post.target.published", "post.target.published", "post.published"]).await;
+    assert_eq!(deliveries.len(), 3);
+    assert_eq!(world.accepted("x", "ada").await, 1);
+    assert_eq!(world.accepted("bluesky", "ada.bsky.social").await, 1);
+}
+
+#[tokio::test]
+async fn a_thread_is_published_in_order_below_its_main_container() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let post = world
+        .post(json!({
+            "containers": [{ "content": "One" }, { "content": "Two" }, { "content": "Three" }],
+            "accounts": ["ada", "ada.bsky.social"],
+        }))
+        .await;
+    assert_eq!(post["containers"][1]["role"], "first_comment");
+    assert_eq!(post["containers"][2]["role"], "thread");
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    world
+        .until(ended["id"].as_str().unwrap(), "the whole thread", |post| {
+            post["targets"].as_array().unwrap().iter().all(|target| target["next_attempt_at"].is_null())
+        })
+        .await;
+    for (platform, account) in [("x", "ada"), ("bluesky", "ada.bsky.social")] {
+        let entries = world.journal(platform, account).await;
+        let published = entries.iter().filter(|entry| entry["accepted"] == true);
+        assert_eq!(published.count(), 3, "{platform}: {entries:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_content_ends_dead_with_the_platforms_words() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    let post = world.post(json!({ "content": "No #sandbox-400", "accounts": ["ada"] })).await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "failed");
+    let target = target(&ended, "x");
+    assert_eq!((&target["status"], &target["error_code"]), (&json!("dead"), &json!("rejected_400")));
+    assert_eq!((&target["attempts"], &target["error_source"]), (&json!(1), &json!("user")));
+    assert!(!target["error_message"].as_str().unwrap().is_empty());
+    let deliveries = receiver.events(&["post.target.failed", "post.error"]).await;
+    assert_eq!(deliveries.len(), 2);
+    let failed = deliveries.iter().find(|delivery| delivery.event() == "post.target.failed").unwrap().json();
+    assert_eq!(failed["data"]["errorCode"], "rejected_400");
+}
+
+#[tokio::test]
+async fn one_account_live_and_one_dead_make_a_partial_post_with_one_event() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    let url = format!("{}/_accounts/x/ada/revoke", world.sandbox_url);
+    assert!(world.http.post(url).send().await.unwrap().status().is_success());
+    let post = world.post(json!({ "content": "Partly", "accounts": ["ada", "ada.bsky.social"] })).await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "partial", "{ended:#}");
+    receiver.events(&["post.target.published", "post.published", "post.target.failed"]).await;
+    let all = receiver.all();
+    assert_eq!(all.iter().filter(|delivery| delivery.event() == "post.published").count(), 1);
+    assert!(all.iter().all(|delivery| delivery.event() != "post.error"));
+}
+
+#[tokio::test]
+async fn a_busy_platform_is_tried_again_until_it_takes_the_post() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    for fault in ["#sandbox-429x2", "#sandbox-503x2", "#sandbox-dropx1"] {
+        let content = format!("Try again {fault}");
+        let post = world.post(json!({ "content": content, "accounts": ["ada", "ada.bsky.social"] })).await;
+        let ended = world.ended(&post).await;
+        assert_eq!(ended["status"], "published", "{fault}: {ended:#}");
+        for target in ended["targets"].as_array().unwrap() {
+            assert!(target["attempts"].as_i64().unwrap() >= 2, "{fault}: {target:#}");
+            assert_eq!(target["error_code"], Value::Null);
+        }
+    }
+    assert_eq!(world.accepted("x", "ada").await, 3);
+    assert_eq!(world.accepted("bluesky", "ada.bsky.social").await, 3);
+}
+
+#[tokio::test]
+async fn a_spent_budget_ends_dead_with_the_last_reason() {
+    let world = world().pace(0.0005).start().await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    let post = world.post(json!({ "content": "#sandbox-500", "accounts": ["ada.bsky.social"] })).await;
+    let ended = world.ended(&post).await;
+    let target = target(&ended, "bluesky");
+    assert_eq!((&target["status"], &target["error_code"]), (&json!("dead"), &json!("upstream_500")), "{ended:#}");
+    assert_eq!(target["next_attempt_at"], Value::Null);
+    receiver.events(&["post.target.failed", "post.error"]).await;
+    assert_eq!(world.accepted("bluesky", "ada.bsky.social").await, 0);
+    let publishing = world.journal("bluesky", "ada.bsky.social").await;
+    let tries = publishing.iter().filter(|entry| entry["path"].as_str().unwrap().ends_with("putRecord")).count();
+    assert_eq!(tries, 10, "the contract's budget");
+}
+
+#[tokio::test]
+async fn a_refused_token_is_refreshed_once_and_the_post_goes_out() {
+    let world = world().start().await;
+    for (platform, account) in [("x", "ada"), ("bluesky", "ada.bsky.social")] {
+        world.connect(platform, account).await;
+        let url = format!("{}/_accounts/{platform}/{account}/tokens/expire", world.sandbox_url);
+        assert!(world.http.post(url).send().await.unwrap().status().is_success());
+        let post = world.post(json!({ "content": "Fresh token, please", "accounts": [account] })).await;
+        let ended = world.ended(&post).await;
+        assert_eq!(ended["status"], "published", "{platform}: {ended:#}");
+        assert_eq!(target(&ended, platform)["attempts"], 2);
+        let journal = world.journal(platform, account).await;
+        let refreshes = journal
+            .iter()
+            .filter(|entry| {
+                let path = entry["path"].as_str().unwrap();
+                path.ends_with("refreshSession") || path.ends_with("oauth2/token")
+            })
+            .count();
+        assert_eq!(refreshes, 1, "{platform}: {journal:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_grant_ends_the_target_and_tells_the_owner() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    let url = format!("{}/_accounts/x/ada/revoke", world.sandbox_url);
+    assert!(world.http.post(url).send().await.unwrap().status().is_success());
+    let post = world.post(json!({ "content": "Too late", "accounts": ["ada"] })).await;
+    let ended = world.ended(&post).await;
+    assert_eq!(target(&ended, "x")["error_code"], "token_expired", "{ended:#}");
+    let deliveries = receiver.events(&["account.reauth_required", "post.target.failed", "post.error"]).await;
+    assert_eq!(deliveries.len(), 3);
+    let accounts = world.get("/social-accounts").await;
+    assert_eq!(accounts["data"][0]["status"], "reauth_required");
+}
+
+#[tokio::test]
+async fn the_timeline_tells_what_happened_and_what_comes_next() {
+    let world = world().pace(1.0).start().await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let post = world.post(json!({ "content": "#sandbox-503", "accounts": ["ada.bsky.social"] })).await;
+    let id = post["id"].as_str().unwrap();
+    world.until(id, "the first failure", |post| post["targets"][0]["status"] == "failed").await;
+    let timeline = world.get(&format!("/posts/{id}/timeline")).await;
+    let kinds: Vec<_> = timeline["data"].as_array().unwrap().iter().map(|entry| entry["kind"].clone()).collect();
+    assert!(kinds.contains(&json!("attempt")) && kinds.contains(&json!("failure")), "{timeline:#}");
+    assert!(timeline["next"][0]["at"].is_string(), "{timeline:#}");
+    let (status, _) = world.call(Method::DELETE, &format!("/posts/{id}"), None).await;
+    assert_eq!(status, StatusCode::OK);
+}

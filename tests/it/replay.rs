@@ -1,0 +1,90 @@
+//! Workflow code and its histories stay in step.
+//!
+//! A workflow that runs for days is replayed by the code of the day. `workflows/histories` keeps runs
+//! of every released shape; code that can't replay one of them would leave such runs stuck. With
+//! `FANFARE_RECORD` set, the runs of this test are kept there.
+
+use crate::world;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use temporalio_client::{
+    Client, ClientOptions, Connection, ConnectionOptions, WorkflowFetchHistoryOptions, WorkflowHistory,
+};
+use temporalio_common::UntypedWorkflow;
+use temporalio_sdk::workflow_replayer::{WorkflowReplayer, WorkflowReplayerOptions};
+use tests::Receiver;
+use workflows::{DeliverEvent, PublishPost, PublishTarget, publish_post, publish_target};
+
+fn kept() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../workflows/histories")
+}
+
+fn replayer() -> WorkflowReplayer {
+    let options = WorkflowReplayerOptions::new()
+        .register_workflow::<PublishPost>()
+        .and_then(|options| options.register_workflow::<PublishTarget>())
+        .and_then(|options| options.register_workflow::<DeliverEvent>())
+        .unwrap()
+        .build();
+    WorkflowReplayer::new(options).unwrap()
+}
+
+#[tokio::test]
+async fn kept_histories_replay() {
+    let mut replayed = 0;
+    for entry in std::fs::read_dir(kept()).unwrap() {
+        let path = entry.unwrap().path();
+        let history = WorkflowHistory::from_json(&std::fs::read(&path).unwrap()).unwrap();
+        if let Err(error) = replayer().replay_workflow(history).await {
+            panic!("{}: {error}", path.display());
+        }
+        replayed += 1;
+    }
+    assert!(replayed >= 4, "only {replayed} histories are kept");
+}
+
+#[tokio::test]
+async fn what_runs_now_replays() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    let address: url::Url = format!("http://{}", tests::shared(&crate::PROGRAM).await.temporal).parse().unwrap();
+    let connection = Connection::connect(ConnectionOptions::new(address).build()).await.unwrap();
+    let client = Client::new(connection, ClientOptions::new("default").build()).unwrap();
+
+    let due = tests::now() + chrono::TimeDelta::seconds(1);
+    let bodies = [
+        ("immediate", json!({ "content": "Now", "accounts": ["ada", "ada.bsky.social"] })),
+        ("scheduled", json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": due })),
+        ("repeated", json!({ "content": "Again #sandbox-503x1", "accounts": ["ada.bsky.social"] })),
+        ("refused", json!({ "content": "No #sandbox-400", "accounts": ["ada"] })),
+    ];
+    for (name, body) in bodies {
+        let post = world.post(body).await;
+        let ended = world.ended(&post).await;
+        let id = post["id"].as_str().unwrap().parse().unwrap();
+        replay(&client, &format!("publish_post-{name}"), &publish_post::id(id)).await;
+        let target = ended["targets"][0]["id"].as_str().unwrap().parse().unwrap();
+        replay(&client, &format!("publish_target-{name}"), &publish_target::id(target)).await;
+    }
+    let delivery = receiver.events(&["post.target.published"]).await.remove(0);
+    let event = format!("event-{}", delivery.header("x-fanfare-event-id"));
+    replay(&client, "deliver_event", &event).await;
+}
+
+/// Waits for a workflow's end, replays its history, and keeps it where that is asked for.
+async fn replay(client: &Client, name: &str, id: &str) {
+    let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
+    handle.get_result(Default::default()).await.unwrap();
+    let history = handle.fetch_history(WorkflowFetchHistoryOptions::default()).to_json().await.unwrap();
+    if std::env::var_os("FANFARE_RECORD").is_some() {
+        std::fs::create_dir_all(kept()).unwrap();
+        std::fs::write(kept().join(format!("{name}.json")), &history).unwrap();
+    }
+    let history = WorkflowHistory::from_json(&history).unwrap();
+    if let Err(error) = replayer().replay_workflow(history).await {
+        panic!("{name}: {error}");
+    }
+}

@@ -1,0 +1,61 @@
+//! Posts that wait: for their time, for their release, or for nothing any more.
+
+use crate::world;
+use chrono::{DateTime, TimeDelta, Utc};
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_scheduled_post_goes_out_at_its_time_and_not_before() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let due = Utc::now() + TimeDelta::seconds(3);
+    let post = world.post(json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": due })).await;
+    assert_eq!(post["status"], "scheduled");
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published");
+    let published: DateTime<Utc> = ended["published_at"].as_str().unwrap().parse().unwrap();
+    assert!(published >= due, "published at {published}, due {due}");
+}
+
+#[tokio::test]
+async fn a_time_in_the_past_is_due_at_once() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let due = "2001-01-01T00:00:00+02:00";
+    let post = world.post(json!({ "content": "Late", "accounts": ["ada"], "scheduled_at": due })).await;
+    assert_eq!(post["status"], "scheduled");
+    assert_eq!(post["scheduled_at"], "2000-12-31T22:00:00.000Z");
+    assert_eq!(world.ended(&post).await["status"], "published");
+}
+
+#[tokio::test]
+async fn a_canceled_post_never_goes_out() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let due = Utc::now() + TimeDelta::seconds(2);
+    let post = world.post(json!({ "content": "Never", "accounts": ["ada"], "scheduled_at": due })).await;
+    let path = format!("/posts/{}", post["id"].as_str().unwrap());
+    let (status, body) = world.call(Method::DELETE, &path, None).await;
+    assert_eq!((status, body), (StatusCode::OK, json!({ "id": post["id"], "canceled": true })));
+    assert_eq!(world.call(Method::GET, &path, None).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::NOT_FOUND);
+    // A later post of the same account shows that the canceled one's time has passed.
+    let after = due + TimeDelta::seconds(1);
+    let next = world.post(json!({ "content": "After it", "accounts": ["ada"], "scheduled_at": after })).await;
+    assert_eq!(world.ended(&next).await["status"], "published");
+    assert_eq!(world.accepted("x", "ada").await, 1);
+}
+
+#[tokio::test]
+async fn a_draft_waits_for_its_release() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let draft = world.post(json!({ "content": "Draft", "accounts": ["ada"], "is_draft": true })).await;
+    assert_eq!((&draft["status"], &draft["is_draft"]), (&json!("draft"), &json!(true)));
+    // What comes after it has ended; a draft that were on its way would have ended first.
+    let next = world.post(json!({ "content": "Not a draft", "accounts": ["ada"] })).await;
+    world.ended(&next).await;
+    assert_eq!(world.get(&format!("/posts/{}", draft["id"].as_str().unwrap())).await["status"], "draft");
+    assert_eq!(world.accepted("x", "ada").await, 1);
+}

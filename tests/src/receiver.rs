@@ -1,0 +1,145 @@
+//! A webhook receiver: a real listener that keeps what it was sent and answers as it is told.
+
+use crate::PATIENCE;
+use poem::{
+    Endpoint, Request, Response, Server,
+    http::StatusCode,
+    listener::{Acceptor, Listener, TcpListener},
+};
+use serde_json::Value;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
+use tokio::{sync::watch, task::JoinHandle};
+
+/// What arrived.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// The headers, by lower-case name.
+    pub headers: Vec<(String, String)>,
+    /// The exact bytes.
+    pub body: Vec<u8>,
+}
+
+impl Delivery {
+    /// A header's value.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("a delivery is JSON")
+    }
+
+    /// The name of the event.
+    pub fn event(&self) -> String {
+        self.json()["event"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+#[derive(Default)]
+struct Inbox {
+    deliveries: Vec<Delivery>,
+    answers: VecDeque<u16>,
+}
+
+/// A listener for webhooks.
+pub struct Receiver {
+    /// Where it listens.
+    pub url: String,
+    inbox: Arc<Mutex<Inbox>>,
+    arrived: watch::Receiver<usize>,
+    server: JoinHandle<()>,
+}
+
+impl Receiver {
+    /// Listens on a port of its own.
+    pub async fn start() -> Self {
+        let acceptor = TcpListener::bind("127.0.0.1:0").into_acceptor().await.expect("a free port");
+        let address = acceptor.local_addr()[0].as_socket_addr().copied().expect("a TCP listener");
+        let url = format!("http://{address}/hook");
+        let inbox = Arc::new(Mutex::new(Inbox::default()));
+        let (notify, arrived) = watch::channel(0);
+        let endpoint = Hook { inbox: inbox.clone(), notify };
+        let server = tokio::spawn(async move {
+            Server::new_with_acceptor(acceptor).run(endpoint).await.expect("the receiver serves");
+        });
+        Self { url, inbox, arrived, server }
+    }
+
+    /// Answers the next deliveries with these statuses, then 200 again.
+    pub fn answer(&self, statuses: impl IntoIterator<Item = u16>) {
+        self.inbox.lock().expect("not poisoned").answers.extend(statuses);
+    }
+
+    /// All deliveries so far.
+    pub fn all(&self) -> Vec<Delivery> {
+        self.inbox.lock().expect("not poisoned").deliveries.clone()
+    }
+
+    /// Waits until `enough` is true of what has arrived, and gives it.
+    pub async fn until(&self, what: &str, enough: impl Fn(&[Delivery]) -> bool) -> Vec<Delivery> {
+        let mut arrived = self.arrived.clone();
+        let waiting = async {
+            loop {
+                let all = self.all();
+                if enough(&all) {
+                    return all;
+                }
+                arrived.changed().await.expect("the receiver runs");
+            }
+        };
+        let outcome = tokio::time::timeout(PATIENCE, waiting).await;
+        outcome.unwrap_or_else(|_| {
+            let seen: Vec<_> = self.all().iter().map(Delivery::event).collect();
+            panic!("waited in vain for {what}; arrived: {seen:?}")
+        })
+    }
+
+    /// Waits for events, each as often as it is named.
+    pub async fn events(&self, names: &[&str]) -> Vec<Delivery> {
+        let mut wanted: Vec<_> = names.to_vec();
+        wanted.sort_unstable();
+        self.until(&format!("{names:?}"), |all| {
+            let mut seen: Vec<_> = all.iter().map(Delivery::event).collect();
+            seen.sort_unstable();
+            let mut seen = seen.into_iter().peekable();
+            wanted.iter().all(|name| seen.by_ref().any(|event| event == *name))
+        })
+        .await
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+struct Hook {
+    inbox: Arc<Mutex<Inbox>>,
+    notify: watch::Sender<usize>,
+}
+
+impl Endpoint for Hook {
+    type Output = Response;
+
+    async fn call(&self, mut request: Request) -> poem::Result<Response> {
+        let headers = request
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_str().unwrap_or_default().to_owned()))
+            .collect();
+        let body = request.take_body().into_vec().await?;
+        let status = {
+            let mut inbox = self.inbox.lock().expect("not poisoned");
+            inbox.deliveries.push(Delivery { headers, body });
+            inbox.answers.pop_front().unwrap_or(200)
+        };
+        self.notify.send_modify(|count| *count += 1);
+        let status = StatusCode::from_u16(status).expect("a status");
+        Ok(Response::builder().status(status).body("received"))
+    }
+}

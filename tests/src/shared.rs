@@ -1,0 +1,80 @@
+//! What all worlds of a run share: one Postgres server and one Temporal server.
+//!
+//! They are found, fetched or built by the same code as `fanfare dev`'s, live in a directory of the
+//! run's own, and die with the test process.
+
+use nix::unistd::{Uid, geteuid};
+use server::dev::{self, Postgres, TemporalOptions};
+use std::{
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
+};
+use store::Pool;
+use tokio::sync::OnceCell;
+
+/// The servers of a run.
+pub struct Shared {
+    /// Where Temporal listens, as `host:port`.
+    pub temporal: String,
+    /// Temporal's process.
+    pub temporal_server: dev::Temporal,
+    postgres: Postgres,
+}
+
+static SHARED: OnceCell<Shared> = OnceCell::const_new();
+static DATABASES: AtomicU32 = AtomicU32::new(0);
+
+/// The servers, started by whoever asks first. `program` is one that knows the `guard` command.
+pub async fn shared(program: &str) -> &'static Shared {
+    SHARED
+        .get_or_init(async || {
+            let dir = directory();
+            let postgres =
+                Postgres::start(&dir.join("postgres"), Path::new(program), 0, "tests").await.expect("Postgres");
+            let options = TemporalOptions {
+                search_attributes: workflows::attributes::ALL.to_vec(),
+                exact_timers: true,
+                ..TemporalOptions::default()
+            };
+            let temporal = dev::Temporal::start(&dir.join("temporal"), Path::new(program), &options)
+                .await
+                .expect("Temporal");
+            Shared { temporal: temporal.address.clone(), temporal_server: temporal, postgres }
+        })
+        .await
+}
+
+/// A database of the caller's own, migrated, and its address.
+pub async fn database(program: &str) -> (Pool, String) {
+    let shared = shared(program).await;
+    let name = format!("world_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
+    store::create_database(&shared.postgres.url("postgres"), &name).await.expect("a database");
+    let url = shared.postgres.url(&name);
+    let db = store::connect(&url, 4).await.expect("a connection");
+    store::migrate(&db).await.expect("migrations");
+    (db, url)
+}
+
+/// A directory of this run, after removing those of runs that are over. Postgres's user must get into
+/// it, so it is not in root's home.
+fn directory() -> PathBuf {
+    let root = std::env::temp_dir().join(format!("fanfare-tests-{}", Uid::current()));
+    std::fs::create_dir_all(&root).expect("a directory for tests");
+    if geteuid().is_root() {
+        std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o711)).expect("passable");
+    }
+    for entry in std::fs::read_dir(&root).expect("readable").flatten() {
+        let over = entry.file_name().to_str().is_some_and(|pid| !Path::new("/proc").join(pid).exists());
+        if over {
+            // Another run may be removing it too.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+    let dir = root.join(std::process::id().to_string());
+    std::fs::create_dir_all(&dir).expect("a directory for this run");
+    if geteuid().is_root() {
+        std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o711)).expect("passable");
+    }
+    dir
+}

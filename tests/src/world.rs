@@ -1,0 +1,293 @@
+//! One test's service: the program, its database, its sandbox, its organization.
+
+use crate::{PATIENCE, database, now, shared};
+use domain::{Mode, Owner, scope::Scope};
+use futures::FutureExt;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use platforms::sandbox::{Options, Sandbox};
+use reqwest::{Client, Method, StatusCode};
+use serde_json::{Value, json};
+use std::{
+    net::TcpListener,
+    process::Stdio,
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+use store::{
+    Pool, accounts, keys, organizations,
+    vault::{self, KeyId, PrivateKey, Sealer},
+};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+    sync::oneshot,
+    task::JoinHandle,
+};
+
+static WORLDS: AtomicU32 = AtomicU32::new(0);
+
+/// How a world is to be.
+pub struct WorldBuilder {
+    pace: f64,
+    program: &'static str,
+}
+
+impl WorldBuilder {
+    /// A factor on every wait; one in a hundred by default.
+    pub fn pace(mut self, pace: f64) -> Self {
+        self.pace = pace;
+        self
+    }
+
+    /// Starts it.
+    pub async fn start(self) -> World {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let shared = shared(self.program).await;
+        let (db, database_url) = database(self.program).await;
+        let org = organizations::create(&db, "World").await.expect("an organization");
+        let owner = Owner { org, mode: Mode::Test };
+        let new = keys::NewKey { owner, name: "test".into(), scopes: vec![Scope::All], expires_at: None };
+        let (_, key) = keys::create(&db, new, now()).await.expect("a key");
+
+        let sandbox = Sandbox::open(Options { data: None, clock: now }).expect("a sandbox");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let (quit, quitting) = oneshot::channel::<()>();
+        let serving = platforms::sandbox::serve(sandbox.clone(), listener, quitting.map(drop));
+        let serving = tokio::spawn(async move { serving.await.expect("the sandbox serves") });
+
+        let private = PrivateKey::generate();
+        let sealer = Sealer::new(KeyId(1), private.public());
+        let number = WORLDS.fetch_add(1, Ordering::Relaxed);
+        let port = free_port();
+        let env = [
+            ("DATABASE_URL", database_url.clone()),
+            ("TEMPORAL_ADDRESS", format!("http://{}", shared.temporal)),
+            ("FANFARE_TASK_QUEUE", format!("world-{}-{number}", std::process::id())),
+            ("FANFARE_PACE", self.pace.to_string()),
+            ("FANFARE_LISTEN", format!("127.0.0.1:{port}")),
+            ("FANFARE_SECRET", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned()),
+            ("FANFARE_SEAL_KEY", format!("1:{}", private.public())),
+            ("FANFARE_OPEN_KEYS", format!("1:{}", private.reveal())),
+            ("FANFARE_SANDBOX_URL", format!("http://{address}")),
+            ("FANFARE_EGRESS_ALLOW", "127.0.0.0/8".to_owned()),
+            ("RUST_LOG", std::env::var("RUST_LOG").unwrap_or_else(|_| "warn".to_owned())),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .to_vec();
+        let mut world = World {
+            base: format!("http://127.0.0.1:{port}/api/v1"),
+            sandbox_url: format!("http://{address}"),
+            http: Client::new(),
+            program: self.program,
+            db,
+            owner,
+            key,
+            sandbox,
+            sealer,
+            env,
+            children: Vec::new(),
+            serving: Some((quit, serving)),
+        };
+        world.run("all").await;
+        world
+    }
+}
+
+/// A service of a test's own.
+pub struct World {
+    /// The API's address, ending with `/api/v1`.
+    pub base: String,
+    /// The sandbox's address.
+    pub sandbox_url: String,
+    /// The database.
+    pub db: Pool,
+    /// The organization, in test mode.
+    pub owner: Owner,
+    /// Its key.
+    pub key: String,
+    /// The sandbox.
+    pub sandbox: Sandbox,
+    /// An HTTP client.
+    pub http: Client,
+    program: &'static str,
+    sealer: Sealer,
+    env: Vec<(String, String)>,
+    children: Vec<(&'static str, Child)>,
+    serving: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+}
+
+impl World {
+    /// A world whose program is at `program`: `env!("CARGO_BIN_EXE_fanfare-under-test")`.
+    pub fn of(program: &'static str) -> WorldBuilder {
+        WorldBuilder { pace: 0.01, program }
+    }
+
+    /// Starts `fanfare api`, `worker` or `all` beside what runs, and waits until it is up.
+    pub async fn run(&mut self, command: &'static str) {
+        let mut child = Command::new(self.program)
+            .arg(command)
+            .envs(self.env.iter().cloned())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the program starts");
+        let stdout = child.stdout.take().expect("piped");
+        let mut lines = BufReader::new(stdout).lines();
+        let up = tokio::time::timeout(PATIENCE, async {
+            while let Some(line) = lines.next_line().await.expect("readable") {
+                if line == "ready" {
+                    return true;
+                }
+            }
+            false
+        });
+        assert!(up.await.expect("the program comes up"), "fanfare {command} ended before it was up");
+        // Keep the pipe open, so that the program can write to it.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        self.children.push((command, child));
+    }
+
+    /// Kills every process of a command with SIGKILL.
+    pub async fn kill(&mut self, command: &str) {
+        for (_, mut child) in self.take(command) {
+            child.kill().await.expect("killed");
+        }
+    }
+
+    /// Asks every process of a command to end, and gives whether all ended well.
+    pub async fn stop(&mut self, command: &str) -> bool {
+        let mut well = true;
+        for (_, mut child) in self.take(command) {
+            let pid = child.id().expect("it runs");
+            kill(Pid::from_raw(i32::try_from(pid).expect("a pid")), Signal::SIGTERM).expect("signalled");
+            let ended = tokio::time::timeout(PATIENCE, child.wait()).await.expect("it ends").expect("waited for");
+            well &= ended.success();
+        }
+        well
+    }
+
+    fn take(&mut self, command: &str) -> Vec<(&'static str, Child)> {
+        let (taken, kept) = std::mem::take(&mut self.children).into_iter().partition(|(name, _)| *name == command);
+        self.children = kept;
+        taken
+    }
+
+    /// Sets a variable for the processes that are started from now on.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.env.retain(|(known, _)| known != name);
+        self.env.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Connects an account of the sandbox, and gives its id.
+    pub async fn connect(&self, platform: &str, username: &str) -> String {
+        let connected = self.sandbox.connect(platform, username).expect("a sandbox account");
+        let connect = accounts::Connect {
+            platform: platform.to_owned(),
+            network_unique_id: connected.identity.network_unique_id,
+            username: connected.identity.username,
+            display_name: connected.identity.display_name,
+            account_type: connected.identity.account_type,
+            profile_image_url: connected.identity.profile_image_url,
+            profile_url: connected.identity.profile_url,
+            tenant_id: None,
+            social_network_id: None,
+            scopes: connected.grant.scopes.clone(),
+            token_expires_at: connected.grant.expires_at,
+        };
+        let mut tx = self.db.begin().await.expect("a transaction");
+        let grant = serde_json::to_vec(&connected.grant).expect("plain data");
+        let seal = |id| self.sealer.seal(&grant, &vault::aad_grant(self.owner, id));
+        let connected = accounts::upsert(&mut tx, self.owner, connect, seal, now()).await.expect("connected");
+        tx.commit().await.expect("committed");
+        connected.account.id.to_string()
+    }
+
+    /// Calls the API with the world's key.
+    pub async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> (StatusCode, Value) {
+        let mut request = self.http.request(method, format!("{}{path}", self.base)).bearer_auth(&self.key);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let response = request.send().await.expect("an answer");
+        let status = response.status();
+        (status, response.json().await.expect("the answer is JSON"))
+    }
+
+    /// Gets something that is there.
+    pub async fn get(&self, path: &str) -> Value {
+        let (status, body) = self.call(Method::GET, path, None).await;
+        assert_eq!(status, StatusCode::OK, "GET {path}: {body}");
+        body
+    }
+
+    /// Creates a post, and gives it.
+    pub async fn post(&self, body: Value) -> Value {
+        let (status, post) = self.call(Method::POST, "/posts", Some(&body)).await;
+        assert_eq!(status, StatusCode::CREATED, "{post}");
+        post
+    }
+
+    /// Subscribes an endpoint to everything, and gives it with its secret.
+    pub async fn subscribe(&self, url: &str) -> Value {
+        let body = json!({ "url": url, "events": ["*"] });
+        let (status, webhook) = self.call(Method::POST, "/webhooks", Some(&body)).await;
+        assert_eq!(status, StatusCode::CREATED, "{webhook}");
+        webhook
+    }
+
+    /// What the sandbox's journal holds for an account.
+    pub async fn journal(&self, platform: &str, account: &str) -> Vec<Value> {
+        let url = format!("{}/_journal?platform={platform}&account={account}", self.sandbox_url);
+        let body: Value = self.http.get(url).send().await.expect("an answer").json().await.expect("JSON");
+        body["entries"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// How many posts the sandbox accepted from an account.
+    pub async fn accepted(&self, platform: &str, account: &str) -> usize {
+        self.journal(platform, account).await.iter().filter(|entry| entry["accepted"] == true).count()
+    }
+
+    /// Waits until a post is as it should be. The database notifies nobody of a post's state, so this
+    /// looks again after each breath.
+    pub async fn until(&self, post: &str, what: &str, right: impl Fn(&Value) -> bool) -> Value {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let found = self.get(&format!("/posts/{post}")).await;
+            if right(&found) {
+                return found;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "waited in vain for {what}: {found:#}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until a post has ended.
+    pub async fn ended(&self, post: &Value) -> Value {
+        let id = post["id"].as_str().expect("an id");
+        self.until(id, "its end", |post| {
+            ["published", "partial", "failed", "canceled"].iter().any(|status| post["status"] == *status)
+        })
+        .await
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Some((quit, serving)) = self.serving.take() {
+            // The sandbox may be gone already, with the runtime.
+            let _ = quit.send(());
+            serving.abort();
+        }
+    }
+}
+
+/// A port that is free now. Bound again at once by the program, and by nobody else on purpose.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
