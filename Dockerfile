@@ -1,6 +1,8 @@
 # syntax=docker/dockerfile:1
-FROM rust:1.95-bookworm AS build
+FROM rust:1.95.0-bookworm AS build
 WORKDIR /src
+# The image's own toolchain: rust-toolchain.toml would have components fetched that only developers need.
+ENV RUSTUP_TOOLCHAIN=1.95.0 SQLX_OFFLINE=true
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
@@ -10,7 +12,8 @@ FROM debian:bookworm-slim
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates curl \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 fanfare
+    && useradd --system --uid 10001 fanfare \
+    && install --directory --owner=fanfare /var/lib/fanfare
 COPY --from=build /usr/local/bin/fanfare /usr/local/bin/fanfare
 USER fanfare
 EXPOSE 8080
