@@ -69,11 +69,6 @@ impl<'a> Line<'a> {
         }))
     }
 
-    /// Where a browser finds what the platform calls `permalink`: in test mode, in the sandbox.
-    pub(crate) fn page(&self, permalink: &str) -> String {
-        self.wire.route(permalink)
-    }
-
     /// The session, keeping its checkpoints where it is told.
     pub(crate) fn session(&'a self, checkpoints: &'a dyn Checkpoints) -> Session<'a> {
         Session {

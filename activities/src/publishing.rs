@@ -190,7 +190,7 @@ impl Deps {
             };
             if entry.position == 0 && status != TargetStatus::Published {
                 // Live from here on, whatever becomes of the rest.
-                let url = line.page(&line.platform.permalink(&cx, &id).await?);
+                let url = line.platform.permalink(&cx, &id).await?;
                 let end = End::Live { id: id.clone(), url };
                 status = facts::settle(&self.db, attempt.key, &end, (self.now)()).await?;
             }

@@ -55,7 +55,8 @@ pub trait Platform: Send + Sync {
     /// Whether a commit that was begun has happened. Reads only.
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located>;
 
-    /// The public address of a published post.
+    /// The public address of a published post, as [`crate::Wire::route`] gives it: in test mode it is the
+    /// post's page in the sandbox.
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String>;
 
     /// Engagement, where the platform tells it.
