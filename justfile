@@ -25,7 +25,7 @@ lint:
 
 # The walls: who may depend on what, and that workflows need no operating system
 walls:
-    cargo deny --offline check bans licenses sources
+    cargo deny --offline --log-level error check bans licenses sources
     if rustup target list --installed | grep -q wasm32-unknown-unknown; then cargo check -p workflows --target wasm32-unknown-unknown; else echo "wasm32-unknown-unknown is not installed: the wall is held by the test of the dependency list"; fi
 
 # The sandbox alone
