@@ -700,7 +700,7 @@ async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Sta
     let pds = pds(cx, home).await?;
     let audience = format!("did:web:{}", pds.strip_prefix("https://").unwrap_or(&pds).replace(':', "%3A"));
     let token = self::token(cx, home, &audience, "com.atproto.repo.uploadBlob").await?;
-    let name = format!("{}.mp4", media.id);
+    let name = if media.filename.is_empty() { format!("{}.mp4", media.id) } else { media.filename.clone() };
     let reply = cx
         .post(format!("{VIDEO}/xrpc/app.bsky.video.uploadVideo"))
         .query(&[("did", cx.account.network_unique_id.as_str()), ("name", name.as_str())])

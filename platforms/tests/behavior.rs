@@ -344,7 +344,7 @@ async fn a_fault_before_acceptance_leaves_doubt_that_a_look_dispels() {
             } else {
                 ErrorCode::Upstream(word.parse().unwrap())
             };
-            assert_eq!(failure.code, expected, "{name}");
+            assert_eq!(failure.code, expected, "{name}: {failure}");
             let located = actor.settle(&post, &at).await.on(&name);
             assert!(matches!(located, Located::Absent | Located::Unknown), "{name}: {located:?}");
             let again = actor.commit(&post, &at).await.on(&name);
