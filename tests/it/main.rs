@@ -8,6 +8,7 @@
 
 mod api;
 mod at_most_once;
+mod dev;
 mod publishing;
 mod replay;
 mod scheduling;

@@ -16,7 +16,7 @@ mod shared;
 mod world;
 
 pub use receiver::{Delivery, Receiver};
-pub use shared::{Shared, database, shared};
+pub use shared::{Shared, database, directory, shared};
 pub use world::{World, WorldBuilder};
 
 use std::time::Duration;

@@ -58,7 +58,7 @@ pub async fn database(program: &str) -> (Pool, String) {
 
 /// A directory of this run, after removing those of runs that are over. Postgres's user must get into
 /// it, so it is not in root's home.
-fn directory() -> PathBuf {
+pub fn directory() -> PathBuf {
     let root = std::env::temp_dir().join(format!("fanfare-tests-{}", Uid::current()));
     std::fs::create_dir_all(&root).expect("a directory for tests");
     if geteuid().is_root() {

@@ -1,0 +1,219 @@
+//! `fanfare dev`: one command, nothing to configure, nothing left behind.
+
+use crate::PROGRAM;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+use tests::{PATIENCE, Receiver};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+};
+
+/// A directory of the test's own, removed with it.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Self {
+        let dir = tests::directory().join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        Self(dir)
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn command(data: &Path) -> Command {
+    let mut command = Command::new(*PROGRAM);
+    command.arg("dev").arg("--data-dir").arg(data);
+    command.env("RUST_LOG", "error").env("RUST_BACKTRACE", "0").stdin(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+/// Starts it, waits for its banner, and gives what `dev.json` says.
+async fn start(data: &Path) -> (Child, Value) {
+    let mut child = command(data).args(["--port", "0"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let banner = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.contains("curl ") {
+                return;
+            }
+        }
+        panic!("it ended before it was up");
+    };
+    tokio::time::timeout(PATIENCE, banner).await.unwrap();
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    (child, manifest(data))
+}
+
+fn manifest(data: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(data.join("dev.json")).unwrap()).unwrap()
+}
+
+fn signal(pid: &Value, signal: Signal) {
+    kill(Pid::from_raw(i32::try_from(pid.as_i64().unwrap()).unwrap()), signal).unwrap();
+}
+
+fn runs(pid: &Value) -> bool {
+    // A process that has ended but was not waited for yet has no program any more.
+    std::fs::read_link(format!("/proc/{pid}/exe")).is_ok()
+}
+
+async fn post(http: &Client, dev: &Value, content: &str) -> String {
+    let url = format!("{}/posts", dev["base_url"].as_str().unwrap());
+    let body = json!({ "content": content, "accounts": ["fanfare", "fanfare.bsky.social"] });
+    let response = http.post(url).bearer_auth(dev["test_key"].as_str().unwrap()).json(&body).send().await.unwrap();
+    let (status, post) = (response.status(), response.json::<Value>().await.unwrap());
+    assert_eq!(status, StatusCode::CREATED, "{post}");
+    post["id"].as_str().unwrap().to_owned()
+}
+
+async fn published(http: &Client, dev: &Value, id: &str) -> Value {
+    let url = format!("{}/posts/{id}", dev["base_url"].as_str().unwrap());
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let answer = http.get(&url).bearer_auth(dev["test_key"].as_str().unwrap()).send().await.unwrap();
+        // While Postgres is being restarted, the answer is 503.
+        if answer.status() == StatusCode::OK {
+            let post: Value = answer.json().await.unwrap();
+            if post["status"] == "published" {
+                return post;
+            }
+        }
+        assert!(tokio::time::Instant::now() < deadline, "post {id} was not published");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
+async fn accepted(http: &Client, dev: &Value) -> usize {
+    let url = format!("{}/_journal?accepted=true", dev["sandbox_url"].as_str().unwrap());
+    let journal: Value = http.get(url).send().await.unwrap().json().await.unwrap();
+    journal["entries"].as_array().unwrap().len()
+}
+
+async fn ended(child: &mut Child) -> bool {
+    tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success()
+}
+
+#[tokio::test]
+async fn one_command_starts_everything_survives_kills_and_ends_clean() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let dir = Dir::new("dev");
+    let http = Client::new();
+    let (mut child, dev) = start(&dir.0).await;
+    let mut members: Vec<_> = dev.as_object().unwrap().keys().map(String::as_str).collect();
+    members.sort_unstable();
+    let mut promised = [
+        "base_url", "mcp_url", "docs_url", "dashboard_url", "temporal_ui_url", "temporal_address", "sandbox_url",
+        "database_url", "org_id", "test_key", "live_key", "pids",
+    ];
+    promised.sort_unstable();
+    assert_eq!(members, promised);
+    for url in ["docs_url", "temporal_ui_url", "sandbox_url"] {
+        let page = http.get(dev[url].as_str().unwrap()).send().await.unwrap();
+        assert_eq!(page.status(), StatusCode::OK, "{url}");
+    }
+
+    let receiver = Receiver::start().await;
+    let url = format!("{}/webhooks", dev["base_url"].as_str().unwrap());
+    let body = json!({ "url": receiver.url, "events": ["*"] });
+    let hook = http.post(url).bearer_auth(dev["test_key"].as_str().unwrap()).json(&body).send().await.unwrap();
+    assert_eq!(hook.status(), StatusCode::CREATED);
+    let first = post(&http, &dev, "Hello from Fanfare").await;
+    let first_post = published(&http, &dev, &first).await;
+    for target in first_post["targets"].as_array().unwrap() {
+        let page = http.get(target["platform_post_url"].as_str().unwrap()).send().await.unwrap();
+        assert!(page.text().await.unwrap().contains("Hello from Fanfare"));
+    }
+    receiver.events(&["post.target.published", "post.target.published", "post.published"]).await;
+    assert_eq!(accepted(&http, &dev).await, 2);
+
+    // Temporal dies: posts are taken in all the same, and go out when it is back.
+    signal(&dev["pids"]["temporal"], Signal::SIGKILL);
+    let second = post(&http, &dev, "While Temporal was away").await;
+    published(&http, &dev, &second).await;
+    assert_eq!(accepted(&http, &dev).await, 4);
+    assert_ne!(manifest(&dir.0)["pids"]["temporal"], dev["pids"]["temporal"]);
+
+    // Postgres dies, and is started again.
+    signal(&dev["pids"]["postgres"], Signal::SIGKILL);
+    published(&http, &dev, &second).await;
+
+    // We die; the next start takes over what is left, and goes on with all data.
+    let last = manifest(&dir.0);
+    signal(&dev["pids"]["server"], Signal::SIGKILL);
+    ended(&mut child).await;
+    let (mut child, dev) = start(&dir.0).await;
+    assert_eq!(dev["test_key"], last["test_key"]);
+    assert_eq!(dev["org_id"], last["org_id"]);
+    published(&http, &dev, &first).await;
+    for target in first_post["targets"].as_array().unwrap() {
+        let page = http.get(target["platform_post_url"].as_str().unwrap()).send().await.unwrap();
+        assert_eq!(page.status(), StatusCode::OK, "links stay good");
+    }
+    let third = post(&http, &dev, "After the kill").await;
+    published(&http, &dev, &third).await;
+    assert_eq!(accepted(&http, &dev).await, 6);
+
+    // A second one of the same directory says so and touches nothing.
+    let refused = command(&dir.0).args(["--port", "0"]).output().await.unwrap();
+    assert!(!refused.status.success());
+    let sentence = String::from_utf8(refused.stderr).unwrap();
+    assert!(sentence.contains("in use") && sentence.trim().lines().count() == 1, "{sentence}");
+
+    signal(&dev["pids"]["server"], Signal::SIGINT);
+    assert!(ended(&mut child).await, "Ctrl-C is a good end");
+    for process in ["server", "temporal", "postgres"] {
+        assert!(!runs(&dev["pids"][process]), "{process} was left running");
+    }
+}
+
+async fn refusal(change: impl FnOnce(&mut Command), data: &Path) -> String {
+    let mut command = command(data);
+    change(&mut command);
+    if !command.as_std().get_args().any(|arg| arg == "--port") {
+        command.args(["--port", "0"]);
+    }
+    let output = tokio::time::timeout(PATIENCE, command.output()).await.unwrap().unwrap();
+    assert!(!output.status.success());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[tokio::test]
+async fn what_is_missing_is_said_in_one_sentence_and_nothing_is_left_running() {
+    let dir = Dir::new("dev-refusals");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let sentence = refusal(|command| drop(command.args(["--port", &port])), &dir.0.join("port")).await;
+    assert!(sentence.contains(&port), "{sentence}");
+
+    let file = dir.0.join("file");
+    std::fs::write(&file, "").unwrap();
+    let sentence = refusal(|_| (), &file.join("data")).await;
+    assert!(sentence.contains("can't be written to"), "{sentence}");
+
+    let sentence = refusal(|command| drop(command.env("PG_BIN", "/nowhere")), &dir.0.join("postgres")).await;
+    assert!(sentence.contains("/nowhere"), "{sentence}");
+
+    let data = dir.0.join("temporal");
+    let sentence = refusal(|command| drop(command.env("TEMPORAL_CLI", "/nowhere")), &data).await;
+    assert!(sentence.contains("/nowhere"), "{sentence}");
+    let postgres = data.canonicalize().unwrap().join("postgres/data");
+    let left = std::fs::read_dir("/proc").unwrap().flatten().any(|process| {
+        std::fs::read_to_string(process.path().join("cmdline"))
+            .is_ok_and(|line| line.contains(postgres.to_str().unwrap()))
+    });
+    assert!(!left, "Postgres was left running");
+}
