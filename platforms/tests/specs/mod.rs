@@ -1,0 +1,123 @@
+//! What the adapters send, held against the platforms' own machine-readable descriptions.
+//!
+//! The descriptions are theirs and not part of this repository: `FANFARE_SPECS` names a folder with X's
+//! OpenAPI document (`x-api-v2-openapi*.json`, <https://api.x.com/2/openapi.json>) and Bluesky's lexicons
+//! (`atproto-lexicons/`, <https://github.com/bluesky-social/atproto/tree/main/lexicons>).
+
+mod lexicon;
+mod openapi;
+
+use crate::fixtures::{Actor, Kept, Named, World};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// A request that a platform received.
+#[derive(Clone, Debug)]
+pub(crate) struct Heard {
+    pub(crate) method: String,
+    /// Without the sandbox's origin: `/api.x.com/2/tweets`.
+    pub(crate) path: String,
+    pub(crate) query: Vec<(String, String)>,
+    pub(crate) mime: String,
+    /// The body as JSON, `null` where it is none.
+    pub(crate) body: Value,
+    /// The body as it came, as far as it is text.
+    pub(crate) text: String,
+}
+
+#[tokio::test]
+async fn what_is_sent_to_x_is_what_its_openapi_document_describes() {
+    let Some(folder) = folder() else { return };
+    let document = openapi::Document::open(&folder);
+    let settings = json!({
+        "reply_settings": "following", "made_with_ai": true, "paid_partnership": true, "community_id": "1",
+        "share_with_followers": true,
+    });
+    let heard = walk(
+        "x",
+        &[json!({}), settings, json!({ "poll": { "options": ["a", "b"], "duration_minutes": 60 } })],
+    )
+    .await;
+    let calls =
+        heard.iter().filter(|call| call.path.starts_with("/api.x.com/") && !call.path.contains("/oauth2/"));
+    let faults: Vec<_> = calls.flat_map(|call| document.faults(call)).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+    for path in ["/api.x.com/2/tweets", "/api.x.com/2/media/upload/initialize", "/api.x.com/2/media/metadata"]
+    {
+        assert!(heard.iter().any(|call| call.path == path), "{path} was never called");
+    }
+}
+
+#[tokio::test]
+async fn what_is_sent_to_bluesky_is_what_its_lexicons_describe() {
+    let Some(folder) = folder() else { return };
+    let lexicons = lexicon::Lexicons::open(&folder);
+    let settings = json!({
+        "languages": ["en", "de-CH"], "labels": ["nudity"], "tags": ["one"],
+        "link": { "url": "https://example.com", "title": "A", "description": "B" },
+    });
+    let heard = walk("bluesky", &[json!({}), settings]).await;
+    let faults: Vec<_> = heard
+        .iter()
+        .filter(|call| call.path.contains("/xrpc/"))
+        .flat_map(|call| lexicons.faults(call))
+        .collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+    for nsid in
+        ["com.atproto.repo.putRecord", "app.bsky.video.uploadVideo", "com.atproto.server.refreshSession"]
+    {
+        assert!(heard.iter().any(|call| call.path.ends_with(nsid)), "{nsid} was never called");
+    }
+}
+
+fn folder() -> Option<PathBuf> {
+    let folder = std::env::var_os("FANFARE_SPECS").map(PathBuf::from);
+    if folder.is_none() {
+        eprintln!("did not run: FANFARE_SPECS names no folder with the platforms' descriptions");
+    }
+    folder
+}
+
+/// Does everything that an adapter can, and tells what the platform received.
+async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
+    let world = World::tapped().await;
+    let mut actor: Actor =
+        world.actors().into_iter().find(|actor| actor.name() == platform).expect("it is there");
+    let keep = Kept::default();
+    actor.identities().await.on(platform);
+    actor.grant = actor.refresh().await.on(platform);
+    let mut ids = Vec::new();
+    for (n, settings) in settings.iter().enumerate() {
+        let mut post = actor.post(&format!("number {n} #tag @ada.bsky.social https://example.com/ä?b=c"));
+        post.settings = settings.clone();
+        // What a platform refuses for reasons of its own has been sent all the same.
+        match actor.publish(&post).await {
+            Ok(id) => ids.push(id),
+            Err(failure) => assert!(failure.code.is_permanent(), "{platform}: {failure}"),
+        }
+    }
+    let mut reply = actor.reply("a reply", &ids[..1]);
+    reply.settings = settings.last().cloned().unwrap_or_default();
+    actor.publish(&reply).await.on(platform);
+    for limit in actor.capabilities().media {
+        for count in [1, *limit.count.end()] {
+            let mut post = actor.post_with(&format!("{count} of {}", limit.kind), limit.kind, count);
+            post.media.iter_mut().for_each(|medium| medium.alt_text = Some("described".into()));
+            actor.publish(&post).await.on(platform);
+        }
+    }
+    let post = actor.post("looked for");
+    let at = actor.prepare(&post).await.on(platform);
+    actor.settle(&post, &at).await.on(platform);
+    if let Some(analytics) = actor.platform.analytics() {
+        analytics.metrics(&actor.session(&keep), &ids[0]).await.on(platform);
+    }
+    if let Some(history) = actor.platform.history() {
+        history.page(&actor.session(&keep), None).await.on(platform);
+    }
+    if let Some(deletion) = actor.platform.deletion() {
+        deletion.delete(&actor.session(&keep), &ids[0]).await.on(platform);
+    }
+    actor.platform.revoke(&actor.session(&keep)).await.on(platform);
+    world.heard()
+}
