@@ -1,6 +1,8 @@
 //! The sandbox from outside, over HTTP: what it publishes, what it refuses and in which words, what
 //! it survives, and that failures on purpose happen as they are told to.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on says so by panicking")]
+
 use chrono::{DateTime, TimeDelta, Utc};
 use platforms::sandbox::{Options, Sandbox, serve};
 use reqwest::{Client, Response, StatusCode};
@@ -118,7 +120,10 @@ impl Bluesky<'_> {
     }
 
     async fn post(&self, method: &str, body: Value) -> (StatusCode, Value) {
-        read(self.world.http.post(self.url(method)).bearer_auth(&self.token).json(&body).send().await.unwrap()).await
+        read(
+            self.world.http.post(self.url(method)).bearer_auth(&self.token).json(&body).send().await.unwrap(),
+        )
+        .await
     }
 
     async fn get(&self, method: &str) -> (StatusCode, Value) {
@@ -132,7 +137,8 @@ impl Bluesky<'_> {
 
     async fn upload(&self, bytes: &'static [u8], mime: &str) -> Value {
         let request = self.world.http.post(self.url("com.atproto.repo.uploadBlob")).bearer_auth(&self.token);
-        let (status, body) = read(request.header("content-type", mime).body(bytes).send().await.unwrap()).await;
+        let (status, body) =
+            read(request.header("content-type", mime).body(bytes).send().await.unwrap()).await;
         assert_eq!(status, 200, "{body}");
         body["blob"].clone()
     }
@@ -165,12 +171,14 @@ async fn x_publishes_lists_and_deletes() {
     let first: Value = reply.json().await.unwrap();
     let first = first["data"]["id"].as_str().unwrap().to_owned();
     assert!(location.ends_with(&first));
-    let (status, second) = alice
-        .post("/tweets", json!({ "text": "and on", "reply": { "in_reply_to_tweet_id": first } }))
-        .await;
+    let (status, second) =
+        alice.post("/tweets", json!({ "text": "and on", "reply": { "in_reply_to_tweet_id": first } })).await;
     assert_eq!(status, 201, "{second}");
 
-    let path = format!("/users/{}/tweets?max_results=5&tweet.fields=created_at,entities,referenced_tweets", alice.id);
+    let path = format!(
+        "/users/{}/tweets?max_results=5&tweet.fields=created_at,entities,referenced_tweets",
+        alice.id
+    );
     let (_, list) = alice.get(&path).await;
     assert_eq!(list["meta"]["result_count"], 2);
     assert_eq!(list["data"][0]["referenced_tweets"][0], json!({ "type": "replied_to", "id": first }));
@@ -198,9 +206,19 @@ async fn x_publishes_lists_and_deletes() {
     }
     assert_eq!(world.http.get(world.at("/x.com/alice/status/1")).send().await.unwrap().status(), 404);
 
-    let gone = world.http.delete(alice.url(&format!("/tweets/{first}"))).bearer_auth(&alice.token).send().await.unwrap();
+    let gone = world
+        .http
+        .delete(alice.url(&format!("/tweets/{first}")))
+        .bearer_auth(&alice.token)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(read(gone).await.1, json!({ "data": { "deleted": true } }));
-    assert_eq!(alice.tweet("a < b & https://example.com/x").await.0, 403, "a deleted text is still a duplicate");
+    assert_eq!(
+        alice.tweet("a < b & https://example.com/x").await.0,
+        403,
+        "a deleted text is still a duplicate"
+    );
 
     let accepted = world.journal("account=alice&accepted=true").await;
     assert_eq!(accepted.len(), 2);
@@ -219,7 +237,9 @@ async fn x_pages_a_long_timeline() {
     let (mut seen, mut next) = (Vec::new(), String::new());
     loop {
         let (_, page) = alice.get(&format!("/users/{}/tweets?max_results=5{next}", alice.id)).await;
-        seen.extend(page["data"].as_array().unwrap().iter().map(|post| post["text"].as_str().unwrap().to_owned()));
+        seen.extend(
+            page["data"].as_array().unwrap().iter().map(|post| post["text"].as_str().unwrap().to_owned()),
+        );
         match page["meta"]["next_token"].as_str() {
             Some(token) => next = format!("&pagination_token={token}"),
             None => break,
@@ -234,7 +254,8 @@ async fn x_refuses_what_x_refuses() {
     let alice = world.x("alice");
     let (_, stranger) = world.x("bob").tweet("nobody was asked").await;
     let (_, summons) = world.x("bob").tweet("what do you say, @Alice?").await;
-    let reply = |to: &Value| json!({ "text": "an answer", "reply": { "in_reply_to_tweet_id": to["data"]["id"] } });
+    let reply =
+        |to: &Value| json!({ "text": "an answer", "reply": { "in_reply_to_tweet_id": to["data"]["id"] } });
 
     let bad = [
         json!({ "text": null }),
@@ -264,7 +285,11 @@ async fn x_refuses_what_x_refuses() {
         reply(&stranger),
     ] {
         let (status, problem) = alice.post("/tweets", body.clone()).await;
-        assert_eq!((status, &problem["detail"]), (StatusCode::FORBIDDEN, &json!("You are not permitted to perform this action.")), "{body}");
+        assert_eq!(
+            (status, &problem["detail"]),
+            (StatusCode::FORBIDDEN, &json!("You are not permitted to perform this action.")),
+            "{body}"
+        );
     }
     assert_eq!(alice.post("/tweets", reply(&summons)).await.0, 201);
     assert_eq!(alice.tweet(&"a".repeat(280)).await.0, 201);
@@ -272,7 +297,8 @@ async fn x_refuses_what_x_refuses() {
     assert_eq!(status, 403);
     assert_eq!(problem["detail"], "You are not allowed to create a Tweet with duplicate content.");
 
-    let unauthorized = json!({ "title": "Unauthorized", "type": "about:blank", "status": 401, "detail": "Unauthorized" });
+    let unauthorized =
+        json!({ "title": "Unauthorized", "type": "about:blank", "status": 401, "detail": "Unauthorized" });
     let stranger = X { world: &world, id: String::new(), token: "nonsense".into() };
     assert_eq!(stranger.tweet("a").await, (StatusCode::UNAUTHORIZED, unauthorized.clone()));
     let expired = world.http.post(world.at("/_accounts/x/alice/tokens/expire")).send().await.unwrap();
@@ -311,7 +337,8 @@ async fn x_grants_by_oauth_and_rotates() {
     let page = world.http.get(world.at("/x.com/i/oauth2/authorize")).query(&asked).send().await.unwrap();
     assert_eq!(page.status(), 200);
     assert!(page.text().await.unwrap().contains("Allow"));
-    let without = world.http.get(world.at("/x.com/i/oauth2/authorize")).query(&asked[..5]).send().await.unwrap();
+    let without =
+        world.http.get(world.at("/x.com/i/oauth2/authorize")).query(&asked[..5]).send().await.unwrap();
     assert_eq!(without.status(), 400, "PKCE is required");
 
     let decide = async |decision: &str| {
@@ -359,16 +386,20 @@ async fn x_grants_by_oauth_and_rotates() {
     let form = [("grant_type", "refresh_token"), ("refresh_token", refresh)];
     let (status, renewed) = token(&form, true).await;
     assert_eq!(status, 200, "{renewed}");
-    let dead = json!({ "error": "invalid_request", "error_description": "Value passed for the token was invalid." });
+    let dead =
+        json!({ "error": "invalid_request", "error_description": "Value passed for the token was invalid." });
     assert_eq!(token(&form, true).await, (StatusCode::BAD_REQUEST, dead.clone()));
-    let dave = X { world: &world, id: String::new(), token: renewed["access_token"].as_str().unwrap().into() };
+    let dave =
+        X { world: &world, id: String::new(), token: renewed["access_token"].as_str().unwrap().into() };
     assert_eq!(dave.tweet("by consent").await.0, 201);
-    let upload = dave.post("/media/upload/initialize", json!({ "media_type": "image/png", "total_bytes": 3 })).await;
+    let upload =
+        dave.post("/media/upload/initialize", json!({ "media_type": "image/png", "total_bytes": 3 })).await;
     assert_eq!(upload.0, 403, "media.write was not granted");
 
     let revoked = world.http.post(world.at("/_accounts/x/dave/tokens/revoke")).send().await.unwrap();
     assert_eq!(revoked.status(), 204);
-    let form = [("grant_type", "refresh_token"), ("refresh_token", renewed["refresh_token"].as_str().unwrap())];
+    let form =
+        [("grant_type", "refresh_token"), ("refresh_token", renewed["refresh_token"].as_str().unwrap())];
     assert_eq!(token(&form, true).await, (StatusCode::BAD_REQUEST, dead));
     let journal = world.journal("account=dave&path=/2/oauth2/token").await;
     assert!(journal.len() >= 4);
@@ -386,7 +417,9 @@ async fn x_takes_media_in_one_piece_and_in_segments() {
     let alice = world.x("alice");
     let part = |bytes: &'static [u8]| reqwest::multipart::Part::bytes(bytes).file_name("a.bin");
     let upload = async |category: &str, bytes: &'static [u8]| {
-        let form = reqwest::multipart::Form::new().text("media_category", category.to_owned()).part("media", part(bytes));
+        let form = reqwest::multipart::Form::new()
+            .text("media_category", category.to_owned())
+            .part("media", part(bytes));
         let request = world.http.post(alice.url("/media/upload")).bearer_auth(&alice.token).multipart(form);
         read(request.send().await.unwrap()).await
     };
@@ -402,14 +435,19 @@ async fn x_takes_media_in_one_piece_and_in_segments() {
     assert_eq!(alice.post("/media/metadata", long).await.0, 400);
 
     let (_, begun) = alice
-        .post("/media/upload/initialize", json!({ "media_type": "video/mp4", "media_category": "tweet_video", "total_bytes": MP4.len() }))
+        .post(
+            "/media/upload/initialize",
+            json!({ "media_type": "video/mp4", "media_category": "tweet_video", "total_bytes": MP4.len() }),
+        )
         .await;
     let video = begun["data"]["id"].as_str().unwrap().to_owned();
     let (first, second) = MP4.split_at(20);
     for (index, bytes) in [(1, second), (0, first)] {
         let finalized = alice.post(&format!("/media/upload/{video}/finalize"), json!({})).await;
         assert_eq!(finalized.0, 400, "a segment is missing");
-        let form = reqwest::multipart::Form::new().text("segment_index", index.to_string()).part("media", part(bytes));
+        let form = reqwest::multipart::Form::new()
+            .text("segment_index", index.to_string())
+            .part("media", part(bytes));
         let url = alice.url(&format!("/media/upload/{video}/append"));
         let reply = world.http.post(url).bearer_auth(&alice.token).multipart(form).send().await.unwrap();
         assert_eq!(reply.status(), 200);
@@ -433,7 +471,8 @@ async fn x_takes_media_in_one_piece_and_in_segments() {
     assert_eq!(alice.post("/tweets", body(&[image])).await.0, 201, "media make a text another post");
 
     let id = post["data"]["id"].as_str().unwrap();
-    let expand = "tweet.fields=entities,attachments&expansions=attachments.media_keys&media.fields=public_metrics";
+    let expand =
+        "tweet.fields=entities,attachments&expansions=attachments.media_keys&media.fields=public_metrics";
     let (_, found) = alice.get(&format!("/tweets/{id}?{expand}")).await;
     assert_eq!(found["includes"]["media"][0]["type"], "video");
     assert!(found["data"]["text"].as_str().unwrap().starts_with("look https://t.co/"));
@@ -450,7 +489,8 @@ async fn bluesky_sessions_are_made_rotated_and_ended() {
     assert_eq!(alice.extra["identifier"], "alice.bsky.social");
     let login = async |password: &Value| {
         let body = json!({ "identifier": alice.extra["identifier"], "password": password });
-        read(world.http.post(alice.url("com.atproto.server.createSession")).json(&body).send().await.unwrap()).await
+        read(world.http.post(alice.url("com.atproto.server.createSession")).json(&body).send().await.unwrap())
+            .await
     };
     let (status, session) = login(&alice.extra["app_password"]).await;
     assert_eq!(status, 200, "{session}");
@@ -458,17 +498,28 @@ async fn bluesky_sessions_are_made_rotated_and_ended() {
     assert_eq!(session["didDoc"]["service"][0]["serviceEndpoint"], "https://bsky.social");
     let (status, refused) = login(&json!("wrong")).await;
     assert_eq!(status, 401);
-    assert_eq!(refused, json!({ "error": "AuthenticationRequired", "message": "Invalid identifier or password" }));
+    assert_eq!(
+        refused,
+        json!({ "error": "AuthenticationRequired", "message": "Invalid identifier or password" })
+    );
 
     let with = async |method: &str, token: &str| {
-        let request = if method.ends_with("getSession") { world.http.get(alice.url(method)) } else { world.http.post(alice.url(method)) };
+        let request = if method.ends_with("getSession") {
+            world.http.get(alice.url(method))
+        } else {
+            world.http.post(alice.url(method))
+        };
         read(request.bearer_auth(token).send().await.unwrap()).await
     };
     let refresh = "com.atproto.server.refreshSession";
     let show = "com.atproto.server.getSession";
     assert_eq!(with(show, &alice.token).await.0, 200);
     assert_eq!(with(show, "nonsense").await.1["error"], "InvalidToken");
-    assert_eq!(with(refresh, &alice.token).await.1["error"], "InvalidToken", "an access token refreshes nothing");
+    assert_eq!(
+        with(refresh, &alice.token).await.1["error"],
+        "InvalidToken",
+        "an access token refreshes nothing"
+    );
     let bare = read(world.http.get(alice.url(show)).send().await.unwrap()).await;
     assert_eq!((bare.0, &bare.1["error"]), (StatusCode::UNAUTHORIZED, &json!("AuthMissing")));
 
@@ -494,7 +545,8 @@ async fn bluesky_sessions_are_made_rotated_and_ended() {
 
     world.settings(json!({ "limits": { "bluesky.logins": 0 } })).await;
     let body = json!({ "identifier": "alice.bsky.social", "password": "a" });
-    let reply = world.http.post(alice.url("com.atproto.server.createSession")).json(&body).send().await.unwrap();
+    let reply =
+        world.http.post(alice.url("com.atproto.server.createSession")).json(&body).send().await.unwrap();
     assert_eq!(reply.status(), 429);
     assert!(reply.headers().contains_key("retry-after") && reply.headers().contains_key("ratelimit-reset"));
 }
@@ -518,7 +570,8 @@ async fn bluesky_writes_once_under_one_key() {
     let only = json!({ "repo": alice.did, "collection": POST, "rkey": rkey, "record": record("hello"), "swapRecord": null });
     let (status, swap) = alice.post("com.atproto.repo.putRecord", only).await;
     assert_eq!((status, &swap["error"]), (StatusCode::BAD_REQUEST, &json!("InvalidSwap")));
-    let moved = json!({ "repo": alice.did, "collection": POST, "record": record("b"), "swapCommit": first["cid"] });
+    let moved =
+        json!({ "repo": alice.did, "collection": POST, "record": record("b"), "swapCommit": first["cid"] });
     assert_eq!(alice.post("com.atproto.repo.createRecord", moved).await.1["error"], "InvalidSwap");
     assert_eq!(world.journal("accepted=true").await.len(), 1);
 
@@ -529,19 +582,32 @@ async fn bluesky_writes_once_under_one_key() {
     let strong = json!({ "uri": first["uri"], "cid": first["cid"] });
     let mut answer = record("and on");
     answer["reply"] = json!({ "root": strong, "parent": strong });
-    let (status, _) = alice.post("com.atproto.repo.createRecord", json!({ "repo": alice.did, "collection": POST, "record": answer })).await;
+    let (status, _) = alice
+        .post(
+            "com.atproto.repo.createRecord",
+            json!({ "repo": alice.did, "collection": POST, "record": answer }),
+        )
+        .await;
     assert_eq!(status, 200);
-    let (_, posts) = alice.get(&format!("app.bsky.feed.getPosts?uris={}&uris=at://{}/{POST}/gone", first["uri"].as_str().unwrap(), alice.did)).await;
+    let (_, posts) = alice
+        .get(&format!(
+            "app.bsky.feed.getPosts?uris={}&uris=at://{}/{POST}/gone",
+            first["uri"].as_str().unwrap(),
+            alice.did
+        ))
+        .await;
     assert_eq!(posts["posts"].as_array().unwrap().len(), 1);
     assert_eq!(posts["posts"][0]["replyCount"], 1);
-    let (_, feed) = alice.get(&format!("app.bsky.feed.getAuthorFeed?actor={}&filter=posts_no_replies", alice.did)).await;
+    let (_, feed) =
+        alice.get(&format!("app.bsky.feed.getAuthorFeed?actor={}&filter=posts_no_replies", alice.did)).await;
     assert_eq!(feed["feed"].as_array().unwrap().len(), 1);
     world.settings(json!({ "lag_ms": 3_600_000 })).await;
     let (_, feed) = alice.get(&format!("app.bsky.feed.getAuthorFeed?actor={}", alice.did)).await;
     assert_eq!(feed["feed"], json!([]), "the read side lags");
 
     for actor in [alice.did.as_str(), "alice.bsky.social"] {
-        let page = world.http.get(world.at(&format!("/bsky.app/profile/{actor}/post/{rkey}"))).send().await.unwrap();
+        let page =
+            world.http.get(world.at(&format!("/bsky.app/profile/{actor}/post/{rkey}"))).send().await.unwrap();
         assert_eq!(page.status(), 200);
         assert!(page.text().await.unwrap().contains("hello"));
     }
@@ -553,7 +619,8 @@ async fn bluesky_writes_once_under_one_key() {
         { "$type": "com.atproto.repo.applyWrites#create", "collection": POST, "rkey": "3lfdtxhjaws2c", "value": record("one") },
         { "$type": "com.atproto.repo.applyWrites#create", "collection": POST, "rkey": "not a key", "value": record("two") },
     ]);
-    let (status, _) = alice.post("com.atproto.repo.applyWrites", json!({ "repo": alice.did, "writes": writes })).await;
+    let (status, _) =
+        alice.post("com.atproto.repo.applyWrites", json!({ "repo": alice.did, "writes": writes })).await;
     assert_eq!(status, 400);
     assert_eq!(alice.get(&format!("{get}3lfdtxhjaws2c")).await.0, 400, "all or nothing");
 }
@@ -566,7 +633,8 @@ async fn bluesky_refuses_what_its_lexicons_forbid() {
     assert_eq!(image["mimeType"], "image/png", "the bytes tell");
     let embed = |blob: &Value, alt: Value| {
         let mut post = record("see");
-        post["embed"] = json!({ "$type": "app.bsky.embed.images", "images": [{ "image": blob, "alt": alt }] });
+        post["embed"] =
+            json!({ "$type": "app.bsky.embed.images", "images": [{ "image": blob, "alt": alt }] });
         post
     };
     let mut unknown = image.clone();
@@ -575,7 +643,11 @@ async fn bluesky_refuses_what_its_lexicons_forbid() {
     wrong["mimeType"] = json!("image/jpeg");
     let text = alice.upload(b"just some text", "text/plain").await;
     for (record, error, message) in [
-        (record(&"a".repeat(301)), "InvalidRequest", "grapheme too big (maximum 300, got 301) at $.record.text"),
+        (
+            record(&"a".repeat(301)),
+            "InvalidRequest",
+            "grapheme too big (maximum 300, got 301) at $.record.text",
+        ),
         (json!({ "$type": POST, "text": "a" }), "InvalidRequest", "createdAt"),
         (json!({ "$type": "app.bsky.feed.like", "text": "a" }), "InvalidRequest", "$type"),
         (embed(&unknown, json!("")), "BlobNotFound", "Could not find blob"),
@@ -640,13 +712,15 @@ async fn bluesky_processes_videos() {
     let call = async |method: &str, body: Value| {
         read(world.http.post(service(method)).bearer_auth(&token).json(&body).send().await.unwrap()).await
     };
-    let (status, begun) = call("startUpload", json!({ "sizeBytes": MP4.len(), "mimeType": "video/mp4" })).await;
+    let (status, begun) =
+        call("startUpload", json!({ "sizeBytes": MP4.len(), "mimeType": "video/mp4" })).await;
     assert_eq!((status, &begun["partCount"]), (StatusCode::OK, &json!(1)));
     let id = begun["jobId"].clone();
     assert_eq!(call("finishUpload", json!({ "jobId": id })).await.1["error"], "MissingParts");
     let part = async |bytes: &'static [u8]| {
         let url = format!("{}?jobId={}&partNumber=1", service("uploadPart"), id.as_str().unwrap());
-        let request = world.http.post(url).bearer_auth(&token).header("content-type", "application/octet-stream");
+        let request =
+            world.http.post(url).bearer_auth(&token).header("content-type", "application/octet-stream");
         read(request.body(bytes).send().await.unwrap()).await
     };
     assert_eq!(part(b"short").await.1["error"], "PartSizeMismatch");
@@ -676,13 +750,20 @@ async fn faults_strike_as_often_as_they_are_told() {
     assert_eq!(alice.tweet("#sandbox-500-after").await.0, 500);
     assert_eq!(alice.tweet("#sandbox-500-after").await.0, 403, "the first one was accepted");
     for word in ["lost-reply", "drop"] {
-        let error = alice.try_post("/tweets", &json!({ "text": format!("#sandbox-{word}") })).await.unwrap_err();
+        let error =
+            alice.try_post("/tweets", &json!({ "text": format!("#sandbox-{word}") })).await.unwrap_err();
         assert!(error.is_request() && !error.is_connect(), "{error:?}");
     }
     let entries = world.journal("account=alice&fault=lost-reply").await;
-    assert_eq!((entries.len(), &entries[0]["accepted"], &entries[0]["status"]), (1, &json!(true), &Value::Null));
+    assert_eq!(
+        (entries.len(), &entries[0]["accepted"], &entries[0]["status"]),
+        (1, &json!(true), &Value::Null)
+    );
     let entries = world.journal("account=alice&fault=drop").await;
-    assert_eq!((entries.len(), &entries[0]["accepted"], &entries[0]["status"]), (1, &json!(false), &Value::Null));
+    assert_eq!(
+        (entries.len(), &entries[0]["accepted"], &entries[0]["status"]),
+        (1, &json!(false), &Value::Null)
+    );
     assert_eq!(world.journal("account=alice&accepted=true").await.len(), 4);
 
     let bob = world.bluesky("bob");
@@ -731,9 +812,7 @@ async fn a_hold_keeps_a_request_before_or_after() {
         let url = world.at(&format!("/_holds/{id}/wait?phase={phase}"));
         world.http.get(url).send().await.unwrap().json::<Value>().await.unwrap()["phase"].clone()
     };
-    let spec = |when: &str, nth: u64| {
-        json!({ "platform": "x", "account": "alice", "path_prefix": "/2/tweets", "method": "POST", "nth": nth, "when": when })
-    };
+    let spec = |when: &str, nth: u64| json!({ "platform": "x", "account": "alice", "path_prefix": "/2/tweets", "method": "POST", "nth": nth, "when": when });
 
     // The second of two, before: nothing happened yet, and nothing does when the client leaves.
     let before = hold(spec("before", 2)).await;
@@ -804,7 +883,8 @@ async fn what_was_accepted_survives_the_process() {
     let mut post = record("a picture");
     post["embed"] = json!({ "$type": "app.bsky.embed.images", "images": [{ "image": image, "alt": "" }] });
     assert_eq!(bob.put("3lfdtxhjaws2a", &post).await.0, 200);
-    let blob = format!("com.atproto.sync.getBlob?did={}&cid={}", bob.did, image["ref"]["$link"].as_str().unwrap());
+    let blob =
+        format!("com.atproto.sync.getBlob?did={}&cid={}", bob.did, image["ref"]["$link"].as_str().unwrap());
     let bytes = world.http.get(bob.url(&blob)).send().await.unwrap().bytes().await.unwrap();
     assert_eq!(bytes, PNG);
     assert_eq!(world.journal("account=alice&accepted=true").await.len(), 2);
@@ -813,22 +893,41 @@ async fn what_was_accepted_survives_the_process() {
 #[tokio::test]
 async fn clients_that_take_the_sandbox_for_the_platform_are_served() {
     let world = World::new();
-    let reply = world.http.post(world.at("/_accounts")).json(&json!({ "platform": "bluesky", "username": "eve" })).send().await.unwrap();
+    let reply = world
+        .http
+        .post(world.at("/_accounts"))
+        .json(&json!({ "platform": "bluesky", "username": "eve" }))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(reply.status(), 201);
     let connected: Value = reply.json().await.unwrap();
     let extra = &connected["grant"]["extra"];
     let body = json!({ "identifier": extra["identifier"], "password": extra["app_password"] });
-    let login = world.http.post(world.at("/xrpc/com.atproto.server.createSession")).json(&body).send().await.unwrap();
+    let login =
+        world.http.post(world.at("/xrpc/com.atproto.server.createSession")).json(&body).send().await.unwrap();
     let session: Value = login.json().await.unwrap();
     assert!(session.get("didDoc").is_none(), "it would lead the client to the real server");
     assert_eq!(session["did"], connected["identity"]["network_unique_id"]);
 
-    let reply = world.http.post(world.at("/_accounts")).json(&json!({ "platform": "x", "username": "eve" })).send().await.unwrap();
+    let reply = world
+        .http
+        .post(world.at("/_accounts"))
+        .json(&json!({ "platform": "x", "username": "eve" }))
+        .send()
+        .await
+        .unwrap();
     let connected: Value = reply.json().await.unwrap();
     let token = connected["grant"]["access_token"].as_str().unwrap();
     let me = world.http.get(world.at("/2/users/me")).bearer_auth(token).send().await.unwrap();
     assert_eq!(me.status(), 200);
-    let nobody = world.http.post(world.at("/_accounts")).json(&json!({ "platform": "x", "username": "no spaces" })).send().await.unwrap();
+    let nobody = world
+        .http
+        .post(world.at("/_accounts"))
+        .json(&json!({ "platform": "x", "username": "no spaces" }))
+        .send()
+        .await
+        .unwrap();
     assert_eq!(nobody.status(), 400);
     assert_eq!(world.http.get(world.at("/nowhere.example/v1")).send().await.unwrap().status(), 404);
 }

@@ -47,7 +47,9 @@ impl Host for Bluesky {
 
     fn intake(&self, call: &Call) -> Intake {
         match method(call) {
-            "com.atproto.repo.uploadBlob" | "app.bsky.video.uploadVideo" | "app.bsky.video.uploadPart" => Intake::Bytes,
+            "com.atproto.repo.uploadBlob" | "app.bsky.video.uploadVideo" | "app.bsky.video.uploadPart" => {
+                Intake::Bytes
+            }
             _ => Intake::Whole(1_000_000),
         }
     }
@@ -81,7 +83,10 @@ impl Host for Bluesky {
             403 => refusal(403, "Forbidden", "Forbidden"),
             429 => {
                 let reset = turn.now + chrono::TimeDelta::seconds(2);
-                throttled(turn, Allowance { limit: REQUESTS.limit, remaining: 0, reset, seconds: REQUESTS.seconds })
+                throttled(
+                    turn,
+                    Allowance { limit: REQUESTS.limit, remaining: 0, reset, seconds: REQUESTS.seconds },
+                )
             }
             503 => refusal(503, "NotEnoughResources", "Not Enough Resources"),
             _ => refusal(500, "InternalServerError", "Internal Server Error"),
@@ -98,7 +103,11 @@ impl Host for Bluesky {
                 && !label.ends_with('-')
         };
         let is_handle = handle.len() <= 253 && handle.split('.').all(is_label);
-        if is_handle { Ok(handle) } else { Err(format!("`{handle}` is no handle: it has to be a domain name")) }
+        if is_handle {
+            Ok(handle)
+        } else {
+            Err(format!("`{handle}` is no handle: it has to be a domain name"))
+        }
     }
 
     fn number(&self, username: &str) -> String {
@@ -151,12 +160,15 @@ fn route(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
         ("GET", "com.atproto.server.getSession") => session::show(turn, call),
         ("POST", "com.atproto.server.deleteSession") => session::delete(turn, call),
         ("GET", "com.atproto.server.getServiceAuth") => session::service_auth(turn, call),
-        ("GET", "com.atproto.server.describeServer") => Ok(Answer::json(200, &json!({
-            "did": SERVICE_DID,
-            "availableUserDomains": [".bsky.social"],
-            "inviteCodeRequired": false,
-            "blobUploadLimit": repo::BLOB_BYTES,
-        }))),
+        ("GET", "com.atproto.server.describeServer") => Ok(Answer::json(
+            200,
+            &json!({
+                "did": SERVICE_DID,
+                "availableUserDomains": [".bsky.social"],
+                "inviteCodeRequired": false,
+                "blobUploadLimit": repo::BLOB_BYTES,
+            }),
+        )),
         ("GET", "com.atproto.identity.resolveHandle") => {
             let handle = required(call, "handle")?;
             let account = account::named(turn.shelf, ID, handle)
@@ -198,14 +210,18 @@ fn site(turn: &Turn<'_>, call: &Call) -> Option<Answer> {
         ("cdn.bsky.app", ["img", _, "plain", did, name]) => {
             Some(repo::picture(turn, did, name.split('@').next().unwrap_or_default()))
         }
-        ("bsky.app", ["profile", actor]) => Some(shown(actor_account(turn, actor).map(|account| {
-            page::account(&Bluesky.identity(&account), ID, &Bluesky.posts(turn, &account))
-        }))),
-        ("bsky.app", ["profile", actor, "post", rkey]) => Some(shown(actor_account(turn, actor).and_then(|account| {
-            let cards = Bluesky.posts(turn, &account);
-            let card = cards.iter().find(|card| card.id == *rkey)?;
-            Some(page::post(&Bluesky.identity(&account), ID, card, &cards))
-        }))),
+        ("bsky.app", ["profile", actor]) => {
+            Some(shown(actor_account(turn, actor).map(|account| {
+                page::account(&Bluesky.identity(&account), ID, &Bluesky.posts(turn, &account))
+            })))
+        }
+        ("bsky.app", ["profile", actor, "post", rkey]) => {
+            Some(shown(actor_account(turn, actor).and_then(|account| {
+                let cards = Bluesky.posts(turn, &account);
+                let card = cards.iter().find(|card| card.id == *rkey)?;
+                Some(page::post(&Bluesky.identity(&account), ID, card, &cards))
+            })))
+        }
         ("bsky.app" | "cdn.bsky.app" | "plc.directory", _) if !call.path.starts_with("/xrpc/") => {
             Some(Answer::page(404, page::missing()))
         }
@@ -231,11 +247,10 @@ fn card(turn: &Turn<'_>, post: &repo::Stored) -> Card {
     let media = if embed["media"].is_object() { &embed["media"] } else { embed };
     let mut pictures = Vec::new();
     let listed = media["images"].as_array().or_else(|| media["items"].as_array());
-    let blobs = listed
-        .into_iter()
-        .flatten()
-        .map(|item| (&item["image"], &item["alt"]))
-        .chain([(&media["video"], &media["alt"]), (&media["external"]["thumb"], &media["external"]["title"])]);
+    let blobs = listed.into_iter().flatten().map(|item| (&item["image"], &item["alt"])).chain([
+        (&media["video"], &media["alt"]),
+        (&media["external"]["thumb"], &media["external"]["title"]),
+    ]);
     for (blob, alt) in blobs {
         if let Some(cid) = blob["ref"]["$link"].as_str() {
             pictures.push(Picture {
@@ -299,8 +314,9 @@ fn throttled(turn: &Turn<'_>, allowance: Allowance) -> Answer {
 
 /// A query parameter that can't be left out.
 fn required<'a>(call: &'a Call, name: &str) -> Result<&'a str, Answer> {
-    call.query(name)
-        .ok_or_else(|| refusal(400, "InvalidRequest", &format!("Error: Params must have the property \"{name}\"")))
+    call.query(name).ok_or_else(|| {
+        refusal(400, "InvalidRequest", &format!("Error: Params must have the property \"{name}\""))
+    })
 }
 
 /// The JSON body of a procedure.
@@ -311,7 +327,13 @@ fn input(call: &Call) -> Result<Value, Answer> {
             let message = format!("Wrong request encoding (Content-Type): {mime}");
             return Err(refusal(400, "InvalidRequest", &message));
         }
-        None => return Err(refusal(400, "InvalidRequest", "Request encoding (Content-Type) required but not provided")),
+        None => {
+            return Err(refusal(
+                400,
+                "InvalidRequest",
+                "Request encoding (Content-Type) required but not provided",
+            ));
+        }
     }
     let value = call.json().map_err(|error| refusal(400, "InvalidRequest", &error.to_string()))?;
     if value.is_object() { Ok(value) } else { Err(refusal(400, "InvalidRequest", "Input must be an object")) }

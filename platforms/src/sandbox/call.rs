@@ -120,7 +120,7 @@ pub(crate) struct Answer {
     /// The posts that came into being by it.
     pub(crate) published: Vec<String>,
     /// The fault that was asked for and takes place.
-    pub(crate) fault: Option<Fault>,
+    pub(crate) fault: Option<Box<Fault>>,
     /// Whether it is a page for people and so none of the journal's business.
     pub(crate) is_page: bool,
 }
@@ -154,7 +154,7 @@ impl Answer {
 
     /// No answer at all, because of a fault.
     pub(crate) fn silence(fault: Fault) -> Self {
-        Self { fault: Some(fault), ..Self::empty(500) }
+        Self { fault: Some(Box::new(fault)), ..Self::empty(500) }
     }
 
     /// Adds a header.
@@ -171,7 +171,7 @@ impl Answer {
 
     /// Says which fault takes place.
     pub(crate) fn because(mut self, fault: impl Into<Option<Fault>>) -> Self {
-        self.fault = fault.into();
+        self.fault = fault.into().map(Box::new);
         self
     }
 }

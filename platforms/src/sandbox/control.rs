@@ -5,7 +5,8 @@ use super::{
     account::Account,
     find, front,
     hold::{Phase, Spec},
-    host::Host, journal, page,
+    host::Host,
+    journal, page,
 };
 use poem::{
     Endpoint, EndpointExt, IntoResponse, Request, Response, Result, Route, get, handler,
@@ -20,7 +21,6 @@ use std::time::Duration;
 /// All routes.
 pub(crate) fn routes(sandbox: Sandbox) -> impl Endpoint + 'static {
     Route::new()
-        .at("/", get(index))
         .at("/_journal", get(list_entries))
         .at("/_journal/wait", get(await_entries))
         .at("/_accounts", post(connect))
@@ -65,13 +65,18 @@ async fn list_entries(Data(sandbox): Data<&Sandbox>, filter: Query<journal::Filt
 }
 
 #[handler]
-async fn await_entries(Data(sandbox): Data<&Sandbox>, filter: Query<journal::Filter>, wait: Query<Wait>) -> Result<Response> {
+async fn await_entries(
+    Data(sandbox): Data<&Sandbox>,
+    filter: Query<journal::Filter>,
+    wait: Query<Wait>,
+) -> Result<Response> {
     let mut journal = sandbox.0.journal.subscribe();
     let deadline = tokio::time::Instant::now() + Duration::from_millis(wait.timeout_ms);
     loop {
         // Marked as seen before looking, so that what comes in between wakes us.
         journal.borrow_and_update();
-        let entries = sandbox.turn(|turn| filter.entries(turn.shelf).collect::<Vec<_>>()).map_err(internal)?;
+        let entries =
+            sandbox.turn(|turn| filter.entries(turn.shelf).collect::<Vec<_>>()).map_err(internal)?;
         let is_over = entries.len() >= wait.count;
         if is_over || tokio::time::timeout_at(deadline, journal.changed()).await.is_err() {
             let status = if is_over { StatusCode::OK } else { StatusCode::REQUEST_TIMEOUT };
@@ -206,9 +211,9 @@ async fn media(Data(sandbox): Data<&Sandbox>, file: Path<String>) -> Response {
     }
 }
 
-#[handler]
-async fn index(Data(sandbox): Data<&Sandbox>) -> Result<Html<String>> {
-    let accounts = sandbox.turn(|turn| turn.shelf.under::<Account>("").collect::<Vec<_>>()).map_err(internal)?;
+fn index(sandbox: &Sandbox) -> Result<Html<String>> {
+    let accounts =
+        sandbox.turn(|turn| turn.shelf.under::<Account>("").collect::<Vec<_>>()).map_err(internal)?;
     Ok(Html(page::index(&accounts)))
 }
 
@@ -227,6 +232,9 @@ impl Endpoint for Elsewhere {
 async fn elsewhere(sandbox: &Sandbox, request: Request) -> Result<Response> {
     let path = decode(request.uri().path());
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    if segments.is_empty() {
+        return index(sandbox).map(IntoResponse::into_response);
+    }
     if let Some(host) = segments.first().and_then(|name| find(name)) {
         return show(sandbox, host, &segments[1..]);
     }
@@ -267,5 +275,8 @@ fn show(sandbox: &Sandbox, host: &'static dyn Host, rest: &[&str]) -> Result<Res
 /// Percent-decodes a path; a plus sign stands for itself there.
 fn decode(path: &str) -> String {
     let query = format!("p={}", path.replace('+', "%2B").replace('&', "%26"));
-    url::form_urlencoded::parse(query.as_bytes()).next().map(|(_, path)| path.into_owned()).unwrap_or_default()
+    url::form_urlencoded::parse(query.as_bytes())
+        .next()
+        .map(|(_, path)| path.into_owned())
+        .unwrap_or_default()
 }

@@ -130,7 +130,8 @@ mod tests {
 
     #[test]
     fn words_are_found_with_their_tries() {
-        let found: Vec<_> = asked("a #sandbox-429x2, #sandbox-500-after b #sandbox-nonsense #sandbox-drop").collect();
+        let found: Vec<_> =
+            asked("a #sandbox-429x2, #sandbox-500-after b #sandbox-nonsense #sandbox-drop").collect();
         assert_eq!(
             found,
             [

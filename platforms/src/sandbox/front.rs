@@ -8,15 +8,15 @@ use super::{
     hold::{Passing, When},
     host::Host,
     journal::{self, Entry},
+    server::Dropped,
 };
 use bytes::Bytes;
-use futures::stream;
 use poem::{
-    Body, FromRequest, Request, RequestBody, Response,
+    FromRequest, Request, RequestBody, Response,
     http::{HeaderMap, StatusCode, header},
     web::Multipart,
 };
-use std::{io, time::Duration};
+use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use url::form_urlencoded;
 
@@ -52,20 +52,23 @@ async fn process(sandbox: &Sandbox, host: &'static dyn Host, call: Call) -> Resp
         host: &call.host,
         path: &call.path,
     };
-    let mut debt = Debt::new(sandbox, Entry {
-        seq: 0,
-        at: (sandbox.0.clock)(),
-        platform: host.id().to_owned(),
-        account: owner.as_ref().map(|(name, _)| name.clone()),
-        method: call.method.to_string(),
-        host: call.host.clone(),
-        path: call.path.clone(),
-        status: None,
-        accepted: false,
-        post_id: None,
-        post_ids: Vec::new(),
-        fault: None,
-    });
+    let mut debt = Debt::new(
+        sandbox,
+        Entry {
+            seq: 0,
+            at: (sandbox.0.clock)(),
+            platform: host.id().to_owned(),
+            account: owner.as_ref().map(|(name, _)| name.clone()),
+            method: call.method.to_string(),
+            host: call.host.clone(),
+            path: call.path.clone(),
+            status: None,
+            accepted: false,
+            post_id: None,
+            post_ids: Vec::new(),
+            fault: None,
+        },
+    );
 
     if let Some(hold) = sandbox.0.holds.meet(When::Before, passing) {
         debt.entry.fault = Some("hold-before".into());
@@ -92,7 +95,7 @@ async fn process(sandbox: &Sandbox, host: &'static dyn Host, call: Call) -> Resp
             match fault.kind {
                 Kind::BrokenAfter => {
                     let published = std::mem::take(&mut answer.published);
-                    answer = Answer { published, ..host.refuse(turn, &call, 500) }.because(fault);
+                    answer = Answer { published, ..host.refuse(turn, &call, 500) }.because(*fault);
                 }
                 Kind::Garbage => answer.body = Bytes::from_static(b"{\"data\":{\"id\":"),
                 _ => {}
@@ -208,7 +211,11 @@ async fn take(
         fields: Vec::new(),
         upload: None,
         is_too_large: false,
-        peer: request.remote_addr().as_socket_addr().map(|address| address.ip().to_string()).unwrap_or_default(),
+        peer: request
+            .remote_addr()
+            .as_socket_addr()
+            .map(|address| address.ip().to_string())
+            .unwrap_or_default(),
     };
     let body = request.take_body();
     let files = &sandbox.0.files;
@@ -216,11 +223,17 @@ async fn take(
         Intake::Whole(most) => {
             let mut reader = body.into_async_read();
             let mut bytes = Vec::new();
-            (&mut reader).take(most as u64 + 1).read_to_end(&mut bytes).await.map_err(poem::error::BadRequest)?;
+            (&mut reader)
+                .take(most as u64 + 1)
+                .read_to_end(&mut bytes)
+                .await
+                .map_err(poem::error::BadRequest)?;
             call.is_too_large = bytes.len() > most;
             if call.is_too_large {
                 bytes.clear();
-                tokio::io::copy(&mut reader, &mut tokio::io::sink()).await.map_err(poem::error::BadRequest)?;
+                tokio::io::copy(&mut reader, &mut tokio::io::sink())
+                    .await
+                    .map_err(poem::error::BadRequest)?;
             }
             if call.mime() == Some("application/x-www-form-urlencoded") {
                 call.fields = form_urlencoded::parse(&bytes).into_owned().collect();
@@ -237,8 +250,12 @@ async fn take(
             while let Some(field) = form.next_field().await? {
                 let name = field.name().unwrap_or_default().to_owned();
                 if name == part {
-                    let (file, declared) = (field.file_name().map(str::to_owned), field.content_type().map(str::to_owned));
-                    let mut upload = files.take(Box::pin(field.into_async_read())).await.map_err(poem::error::BadRequest)?;
+                    let (file, declared) =
+                        (field.file_name().map(str::to_owned), field.content_type().map(str::to_owned));
+                    let mut upload = files
+                        .take(Box::pin(field.into_async_read()))
+                        .await
+                        .map_err(poem::error::BadRequest)?;
                     (upload.name, upload.declared) = (file, declared);
                     call.upload = Some(upload);
                 } else {
@@ -265,13 +282,15 @@ fn reply(answer: Answer) -> Response {
     response
 }
 
-/// A reply that never leaves: the connection closes without a byte.
+/// A reply that never leaves: the server closes the connection without a byte.
 fn dropped() -> Response {
-    let broken = stream::iter([Err::<Bytes, _>(io::Error::new(io::ErrorKind::ConnectionReset, "dropped on purpose"))]);
-    Response::builder().body(Body::from_bytes_stream(broken))
+    Response::builder().status(StatusCode::BAD_GATEWAY).extension(Dropped).body("dropped on purpose")
 }
 
 fn broken(error: &anyhow::Error) -> Response {
-    tracing::error!(error = format!("{error:#}"), "The sandbox could not keep what it was about to answer for");
+    tracing::error!(
+        error = format!("{error:#}"),
+        "The sandbox could not keep what it was about to answer for"
+    );
     Response::builder().status(StatusCode::INTERNAL_SERVER_ERROR).body("the sandbox can't write its log")
 }

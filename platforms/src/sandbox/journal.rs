@@ -102,7 +102,10 @@ impl Filter {
             && self.fault.is_none() | entry.fault.as_deref().is_some_and(|fault| same(&self.fault, fault))
             && self.accepted.is_none_or(|accepted| accepted == entry.accepted)
             && self.after.is_none_or(|after| entry.seq > after)
-            && self.path.as_deref().is_none_or(|path| entry.path.starts_with(path) || full().starts_with(path))
+            && self
+                .path
+                .as_deref()
+                .is_none_or(|path| entry.path.starts_with(path) || full().starts_with(path))
     }
 }
 

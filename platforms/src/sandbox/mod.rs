@@ -47,11 +47,13 @@ mod host;
 mod journal;
 mod page;
 mod schema;
+mod server;
 mod settings;
 mod shelf;
 mod window;
 mod x;
 
+pub use server::serve;
 pub use settings::Settings;
 
 use crate::{App, Grant, Identity};
@@ -60,23 +62,18 @@ use chrono::{DateTime, Utc};
 use files::Files;
 use hold::Holds;
 use host::Host;
-use poem::{Endpoint, Server, listener::TcpAcceptor};
+use poem::Endpoint;
 use shelf::Shelf;
 use std::{
     fs::File,
-    future::Future,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 use tokio::sync::watch;
 use window::{Allowance, Rule, Windows};
 
 /// The platforms that the sandbox speaks.
 static HOSTS: &[&dyn Host] = &[&x::X, &bluesky::Bluesky];
-
-/// How long requests that are still under way may go on after the sandbox was told to stop.
-const GRACE: Duration = Duration::from_secs(1);
 
 /// How a sandbox is opened.
 #[derive(Clone, Debug)]
@@ -136,7 +133,8 @@ impl Sandbox {
         }
         let log = options.data.as_ref().map(|folder| folder.join("log.jsonl"));
         let shelf = Shelf::open(log.as_deref())?;
-        let files = Files::open(options.data.map(|folder| folder.join("files"))).context("making the files' folder")?;
+        let files = Files::open(options.data.map(|folder| folder.join("files")))
+            .context("making the files' folder")?;
         let settings = shelf.get("").unwrap_or_default();
         let last = shelf.under::<journal::Entry>("").next_back().map_or(0, |entry| entry.seq);
         Ok(Self(Arc::new(Inner {
@@ -149,8 +147,8 @@ impl Sandbox {
         })))
     }
 
-    /// Everything it serves. A dropped connection is a reply whose body breaks before its first
-    /// byte, which closes the socket before anything was sent.
+    /// Everything it serves, to be mounted elsewhere. Only [`serve`] can drop a connection on
+    /// purpose; under another server that is a 502.
     pub fn endpoint(&self) -> impl Endpoint + use<> {
         control::routes(self.clone())
     }
@@ -206,23 +204,4 @@ impl Turn<'_> {
         let limit = self.settings.limits.get(rule.name).copied().unwrap_or(rule.limit);
         self.windows.take(rule, limit, who, cost, self.now)
     }
-}
-
-/// Serves a sandbox until `shutdown` resolves.
-///
-/// # Errors
-///
-/// When the listener can't be used.
-pub async fn serve(
-    sandbox: Sandbox,
-    listener: std::net::TcpListener,
-    shutdown: impl Future<Output = ()>,
-) -> Result<()> {
-    listener.set_nonblocking(true).context("preparing the sandbox's listener")?;
-    let acceptor = TcpAcceptor::from_std(listener).context("listening for the sandbox")?;
-    Server::new_with_acceptor(acceptor)
-        .name("sandbox")
-        .run_with_graceful_shutdown(sandbox.endpoint(), shutdown, Some(GRACE))
-        .await
-        .context("serving the sandbox")
 }

@@ -106,11 +106,21 @@ pub(crate) fn account(who: &Identity, platform: &str, cards: &[Card]) -> String 
 
 /// One post, with what answers it.
 pub(crate) fn post(who: &Identity, platform: &str, card: &Card, cards: &[Card]) -> String {
-    render(&Page { style: STYLE, who, platform, views: vec![view(who, platform, card, cards, &mut HashSet::new())] })
+    render(&Page {
+        style: STYLE,
+        who,
+        platform,
+        views: vec![view(who, platform, card, cards, &mut HashSet::new())],
+    })
 }
 
 /// Where an account's owner lets an app in, or not.
-pub(crate) fn consent(client: &str, scopes: Vec<&str>, username: &str, hidden: &[(String, String)]) -> String {
+pub(crate) fn consent(
+    client: &str,
+    scopes: Vec<&str>,
+    username: &str,
+    hidden: &[(String, String)],
+) -> String {
     render(&Consent { style: STYLE, client, scopes, username, hidden })
 }
 

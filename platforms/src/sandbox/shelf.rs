@@ -73,7 +73,10 @@ impl Shelf {
     }
 
     /// The records whose key begins with `prefix`, in the order of their keys.
-    pub(crate) fn under<'a, T: Record>(&'a self, prefix: &str) -> impl DoubleEndedIterator<Item = T> + use<'a, T> {
+    pub(crate) fn under<'a, T: Record>(
+        &'a self,
+        prefix: &str,
+    ) -> impl DoubleEndedIterator<Item = T> + use<'a, T> {
         let (start, end) = (prefix.to_owned(), format!("{prefix}\u{10ffff}"));
         self.records
             .get(T::SHELF)

@@ -50,8 +50,7 @@ impl Windows {
         now: DateTime<Utc>,
     ) -> Result<Allowance, Allowance> {
         let ends = now + TimeDelta::seconds(rule.seconds);
-        let window =
-            self.0.entry((rule.name, who.to_owned())).or_insert(Window { ends, used: 0 });
+        let window = self.0.entry((rule.name, who.to_owned())).or_insert(Window { ends, used: 0 });
         if window.ends <= now {
             *window = Window { ends, used: 0 };
         }

@@ -97,9 +97,12 @@ impl Host for X {
             ("POST", ["media", "upload", id, "finalize"]) => media::finalize(turn, call, id),
             ("POST", ["media", "metadata"]) => media::metadata(turn, call),
             ("POST", ["media", "subtitles"]) => media::subtitles(turn, call),
-            _ => Err(Answer::json(404, &json!({
-                "title": "Not Found", "type": "about:blank", "status": 404, "detail": "Not Found",
-            }))),
+            _ => Err(Answer::json(
+                404,
+                &json!({
+                    "title": "Not Found", "type": "about:blank", "status": 404, "detail": "Not Found",
+                }),
+            )),
         };
         answer.unwrap_or_else(|refusal| refusal).with("api-version", "2.167")
     }
@@ -117,16 +120,20 @@ impl Host for X {
                 seconds: QUARTER,
             }),
             503 => problem(503, "Service Unavailable", "Service Unavailable"),
-            _ => problem(500, "Internal Server Error", "Something is broken. This is usually a temporary error."),
+            _ => problem(
+                500,
+                "Internal Server Error",
+                "Something is broken. This is usually a temporary error.",
+            ),
         }
     }
 
     fn name(&self, wish: &str) -> Result<String, String> {
         let is_name = (1..=15).contains(&wish.len())
             && wish.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        is_name.then(|| wish.to_owned()).ok_or_else(|| {
-            format!("`{wish}` is no name on X: 1 to 15 letters, digits and underscores")
-        })
+        is_name
+            .then(|| wish.to_owned())
+            .ok_or_else(|| format!("`{wish}` is no name on X: 1 to 15 letters, digits and underscores"))
     }
 
     fn number(&self, username: &str) -> String {
@@ -152,10 +159,7 @@ impl Host for X {
     }
 
     fn app(&self) -> Option<App> {
-        Some(App {
-            client_id: oauth::CLIENT_ID.into(),
-            client_secret: Some(oauth::CLIENT_SECRET.into()),
-        })
+        Some(App { client_id: oauth::CLIENT_ID.into(), client_secret: Some(oauth::CLIENT_SECRET.into()) })
     }
 
     fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
@@ -175,9 +179,15 @@ impl Host for X {
 fn site(turn: &mut Turn<'_>, call: &Call, segments: &[&str]) -> Option<Answer> {
     match (call.method.as_str(), segments) {
         ("GET", ["i", "oauth2", "authorize"]) => Some(oauth::ask(call).unwrap_or_else(|refusal| refusal)),
-        ("POST", ["i", "oauth2", "authorize"]) => Some(oauth::consent(turn, call).unwrap_or_else(|refusal| refusal)),
+        ("POST", ["i", "oauth2", "authorize"]) => {
+            Some(oauth::consent(turn, call).unwrap_or_else(|refusal| refusal))
+        }
         _ if call.host.ends_with("twimg.com") => Some(media::serve(turn, segments.last()?)),
-        _ if call.method != Method::GET || matches!(call.host.as_str(), "" | "api.x.com" | "api.twitter.com") => None,
+        _ if call.method != Method::GET
+            || matches!(call.host.as_str(), "" | "api.x.com" | "api.twitter.com") =>
+        {
+            None
+        }
         (_, ["i", "web", "status", id] | [_, "status", id]) => {
             let shown = posts::get(turn, id).and_then(|post| {
                 let author = account::numbered(turn.shelf, ID, &post.author)?;
@@ -226,24 +236,31 @@ fn avatar(account: &Account) -> String {
 /// Lets a request in: a token that lives, the scopes it needs, and room in the rate window.
 fn admit(turn: &mut Turn<'_>, call: &Call, scopes: &[&str], rule: Rule) -> Result<Caller, Answer> {
     if call.header("authorization").is_some_and(|value| value.starts_with("OAuth ")) {
-        return Err(Answer::json(403, &json!({
-            "title": "Unsupported Authentication",
-            "detail": "Authenticating with OAuth 1.0a User Context is forbidden for this endpoint. Supported authentication types are [OAuth 2.0 User Context].",
-            "type": "https://api.x.com/2/problems/unsupported-authentication",
-            "status": 403,
-        })));
+        return Err(Answer::json(
+            403,
+            &json!({
+                "title": "Unsupported Authentication",
+                "detail": "Authenticating with OAuth 1.0a User Context is forbidden for this endpoint. Supported authentication types are [OAuth 2.0 User Context].",
+                "type": "https://api.x.com/2/problems/unsupported-authentication",
+                "status": 403,
+            }),
+        ));
     }
-    let token = call.bearer().and_then(|token| oauth::find(turn, token)).filter(|token| token.expires_at > turn.now);
+    let token =
+        call.bearer().and_then(|token| oauth::find(turn, token)).filter(|token| token.expires_at > turn.now);
     let account = token.as_ref().and_then(|token| account::numbered(turn.shelf, ID, &token.user));
     let (Some(token), Some(account)) = (token, account) else { return Err(unauthorized()) };
     if scopes.iter().any(|scope| !token.scopes.iter().any(|granted| granted == scope)) {
-        return Err(Answer::json(403, &json!({
-            "title": "Client Forbidden",
-            "detail": format!("This request needs the scopes: {}.", scopes.join(" ")),
-            "reason": "client-not-enrolled",
-            "type": "https://api.x.com/2/problems/client-forbidden",
-            "status": 403,
-        })));
+        return Err(Answer::json(
+            403,
+            &json!({
+                "title": "Client Forbidden",
+                "detail": format!("This request needs the scopes: {}.", scopes.join(" ")),
+                "reason": "client-not-enrolled",
+                "type": "https://api.x.com/2/problems/client-forbidden",
+                "status": 403,
+            }),
+        ));
     }
     let allowance = turn.spend(rule, &account.id, 1).map_err(throttled)?;
     Ok(Caller { account, allowance })
@@ -304,7 +321,11 @@ impl From<Issue> for Answer {
 /// A JSON body that its schema admits.
 fn body(call: &Call, schema: &Value) -> Result<Value, Answer> {
     if call.mime() != Some("application/json") {
-        return Err(invalid("content-type", call.mime().unwrap_or_default(), "The body has to be application/json."));
+        return Err(invalid(
+            "content-type",
+            call.mime().unwrap_or_default(),
+            "The body has to be application/json.",
+        ));
     }
     let value = call.json().map_err(|error| invalid("body", "", &format!("The body is no JSON: {error}")))?;
     super::schema::check(schema, &value)?;

@@ -112,7 +112,9 @@ impl Walk<'_> {
                     }
                 }
                 match rule["format"].as_str() {
-                    Some(format) if !is_format(format, text) => Err(format!("Invalid {format} value at {at}")),
+                    Some(format) if !is_format(format, text) => {
+                        Err(format!("Invalid {format} value at {at}"))
+                    }
                     _ => Ok(()),
                 }
             }
@@ -139,8 +141,10 @@ impl Walk<'_> {
                 let Some(kind) = value["$type"].as_str() else {
                     return Err(format!("Expected an object with a \"$type\" at {at}"));
                 };
-                let named = |reference: &&str| absolute(self.context, reference) == kind.trim_end_matches("#main");
-                let reference = rule["refs"].as_array().into_iter().flatten().filter_map(Value::as_str).find(named);
+                let named =
+                    |reference: &&str| absolute(self.context, reference) == kind.trim_end_matches("#main");
+                let reference =
+                    rule["refs"].as_array().into_iter().flatten().filter_map(Value::as_str).find(named);
                 match reference {
                     Some(reference) => self.refer(reference, value, at),
                     None if rule["closed"] == true => Err(format!("Unexpected \"$type\" {kind} at {at}")),
@@ -178,7 +182,13 @@ fn blob(value: &Value, rule: &Value) -> Option<BlobRef> {
         cid: cid.to_owned(),
         mime: value["mimeType"].as_str()?.to_owned(),
         size: value["size"].as_u64()?,
-        accept: rule["accept"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
+        accept: rule["accept"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
         max_bytes: rule["maxSize"].as_u64(),
     })
 }
@@ -191,7 +201,9 @@ fn facets(record: &Value) -> Result<(), String> {
         let edge = |name: &str| facet["index"][name].as_u64().and_then(|edge| usize::try_from(edge).ok());
         let (Some(start), Some(end)) = (edge("byteStart"), edge("byteEnd")) else { continue };
         if start >= end || text.get(start..end).is_none() {
-            return Err(format!("facet range {start}..{end} is not within the text at $.record.facets[{index}].index"));
+            return Err(format!(
+                "facet range {start}..{end} is not within the text at $.record.facets[{index}].index"
+            ));
         }
         ranges.push((start, end));
     }
@@ -204,14 +216,22 @@ fn facets(record: &Value) -> Result<(), String> {
 
 fn is_format(format: &str, text: &str) -> bool {
     match format {
-        "datetime" => DateTime::parse_from_rfc3339(text).is_ok() && text.contains('T') && !text.ends_with("-00:00"),
+        "datetime" => {
+            DateTime::parse_from_rfc3339(text).is_ok() && text.contains('T') && !text.ends_with("-00:00")
+        }
         "did" => {
             let mut parts = text.splitn(3, ':');
             parts.next() == Some("did")
-                && parts.next().is_some_and(|method| !method.is_empty() && method.bytes().all(|b| b.is_ascii_lowercase()))
-                && parts.next().is_some_and(|id| !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:%-".contains(&b)))
+                && parts.next().is_some_and(|method| {
+                    !method.is_empty() && method.bytes().all(|b| b.is_ascii_lowercase())
+                })
+                && parts.next().is_some_and(|id| {
+                    !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:%-".contains(&b))
+                })
         }
-        "at-uri" => text.strip_prefix("at://").is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace)),
+        "at-uri" => text
+            .strip_prefix("at://")
+            .is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace)),
         "uri" => {
             let scheme = text.split(':').next().unwrap_or_default();
             text.len() > scheme.len() + 1
@@ -221,9 +241,11 @@ fn is_format(format: &str, text: &str) -> bool {
         "cid" => Cid::try_from(text).is_ok(),
         "language" => {
             let mut tags = text.split('-');
-            let is_word = |tag: &str| (1..=8).contains(&tag.len()) && tag.bytes().all(|b| b.is_ascii_alphanumeric());
-            tags.next().is_some_and(|tag| tag == "i" || (2..=3).contains(&tag.len()) && tag.bytes().all(|b| b.is_ascii_lowercase()))
-                && tags.all(is_word)
+            let is_word =
+                |tag: &str| (1..=8).contains(&tag.len()) && tag.bytes().all(|b| b.is_ascii_alphanumeric());
+            tags.next().is_some_and(|tag| {
+                tag == "i" || (2..=3).contains(&tag.len()) && tag.bytes().all(|b| b.is_ascii_lowercase())
+            }) && tags.all(is_word)
         }
         _ => true,
     }
@@ -254,7 +276,9 @@ pub(super) fn tid(micros: u64, clock: u64) -> String {
 pub(super) fn is_nsid(text: &str) -> bool {
     text.len() <= 317
         && text.split('.').count() >= 3
-        && text.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'))
+        && text
+            .split('.')
+            .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'))
 }
 
 /// The CID of a value, as DAG-CBOR.
@@ -342,9 +366,7 @@ mod tests {
             record[name] = value;
             check("app.bsky.feed.post", &record)
         };
-        let facet = |start: u64, end: u64| {
-            json!({ "index": { "byteStart": start, "byteEnd": end }, "features": [{ "$type": "app.bsky.richtext.facet#tag", "tag": "a" }] })
-        };
+        let facet = |start: u64, end: u64| json!({ "index": { "byteStart": start, "byteEnd": end }, "features": [{ "$type": "app.bsky.richtext.facet#tag", "tag": "a" }] });
         assert!(with("facets", json!([facet(0, 3)])).is_ok());
         for (name, value) in [
             ("createdAt", json!("yesterday")),
@@ -356,7 +378,10 @@ mod tests {
             ("facets", json!([facet(0, 4), facet(3, 5)])),
             ("facets", json!([{ "index": { "byteStart": -1, "byteEnd": 2 }, "features": [] }])),
             ("embed", json!({ "$type": "app.bsky.embed.images", "images": [{ "alt": "" }] })),
-            ("embed", json!({ "$type": "app.bsky.embed.external", "external": { "uri": "https://a.b", "title": "" } })),
+            (
+                "embed",
+                json!({ "$type": "app.bsky.embed.external", "external": { "uri": "https://a.b", "title": "" } }),
+            ),
             ("reply", json!({ "root": { "uri": "at://did:plc:a/b/c", "cid": "no" } })),
         ] {
             assert!(with(name, value.clone()).is_err(), "{name}: {value}");
@@ -367,7 +392,10 @@ mod tests {
     fn addresses_are_those_of_the_protocol() {
         // The empty map, and the empty file: known from any implementation.
         assert_eq!(cid(&json!({})), Ok("bafyreigbtj4x7ip5legnfznufuopl4sg4knzc2cof6duas4b3q2fy6swua".into()));
-        assert_eq!(raw_cid(&Sha256::digest(b"")), "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku");
+        assert_eq!(
+            raw_cid(&Sha256::digest(b"")),
+            "bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku"
+        );
         assert!(cid(&json!({ "a": 1.5 })).is_err());
     }
 

@@ -4,19 +4,13 @@
 //! that computes them agrees; commits are addresses of what they would say, without a tree beneath.
 
 use super::{
-    Account, Answer, Call, Bluesky, ID, actor_account, document, input,
+    Account, Answer, Bluesky, Call, ID, actor_account, document, input,
     lexicon::{self, BlobRef},
     member, metered, refusal, required,
     session::admit,
     throttled, video,
 };
-use crate::sandbox::{
-    Turn, fault,
-    files::Upload,
-    host::Host,
-    shelf::Record,
-    window::Rule,
-};
+use crate::sandbox::{Turn, fault, files::Upload, host::Host, shelf::Record, window::Rule};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -198,7 +192,12 @@ pub(super) fn create(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
         Value::Null => next_tid(turn, &account.id),
         _ => member(&body, "rkey")?.to_owned(),
     };
-    let write = Write { verb: Verb::Create, collection: member(&body, "collection")?.to_owned(), rkey, value: body["record"].clone() };
+    let write = Write {
+        verb: Verb::Create,
+        collection: member(&body, "collection")?.to_owned(),
+        rkey,
+        value: body["record"].clone(),
+    };
     one(turn, call, &account, &body, write)
 }
 
@@ -220,7 +219,13 @@ pub(super) fn put(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
     one(turn, call, &account, &body, Write { verb, collection, rkey, value: body["record"].clone() })
 }
 
-fn one(turn: &mut Turn<'_>, call: &Call, account: &Account, body: &Value, write: Write) -> Result<Answer, Answer> {
+fn one(
+    turn: &mut Turn<'_>,
+    call: &Call,
+    account: &Account,
+    body: &Value,
+    write: Write,
+) -> Result<Answer, Answer> {
     if !body["record"].is_object() {
         return Err(refusal(400, "InvalidRequest", "Input must have the property \"record\""));
     }
@@ -267,12 +272,20 @@ pub(super) fn apply(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
     let mut writes = Vec::new();
     for write in list {
         let collection = member(write, "collection")?.to_owned();
-        let verb = match write["$type"].as_str().and_then(|kind| kind.strip_prefix("com.atproto.repo.applyWrites#")) {
-            Some("create") => Verb::Create,
-            Some("update") => Verb::Update,
-            Some("delete") => Verb::Delete,
-            _ => return Err(refusal(400, "InvalidRequest", "Invalid app.bsky write: unknown $type of a write")),
-        };
+        let verb =
+            match write["$type"].as_str().and_then(|kind| kind.strip_prefix("com.atproto.repo.applyWrites#"))
+            {
+                Some("create") => Verb::Create,
+                Some("update") => Verb::Update,
+                Some("delete") => Verb::Delete,
+                _ => {
+                    return Err(refusal(
+                        400,
+                        "InvalidRequest",
+                        "Invalid app.bsky write: unknown $type of a write",
+                    ));
+                }
+            };
         let rkey = match &write["rkey"] {
             Value::Null if verb == Verb::Create => next_tid(turn, &account.id),
             _ => member(write, "rkey")?.to_owned(),
@@ -300,7 +313,13 @@ pub(super) fn apply(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
 }
 
 /// Checks everything, then does everything.
-fn commit(turn: &mut Turn<'_>, call: &Call, account: &Account, body: &Value, writes: Vec<Write>) -> Result<Outcome, Answer> {
+fn commit(
+    turn: &mut Turn<'_>,
+    call: &Call,
+    account: &Account,
+    body: &Value,
+    writes: Vec<Write>,
+) -> Result<Outcome, Answer> {
     let repo = member(body, "repo")?;
     if actor_account(turn, repo).is_none_or(|named| named.id != account.id) {
         return Err(refusal(401, "AuthRequired", "Authentication Required"));
@@ -357,8 +376,9 @@ fn commit(turn: &mut Turn<'_>, call: &Call, account: &Account, body: &Value, wri
         if write.verb == Verb::Update && present.is_none() {
             return Err(refusal(500, "InternalServerError", "Internal Server Error"));
         }
-        let cid = lexicon::cid(&write.value)
-            .map_err(|error| refusal(400, "InvalidRequest", &format!("Invalid {} record: {error}", write.collection)))?;
+        let cid = lexicon::cid(&write.value).map_err(|error| {
+            refusal(400, "InvalidRequest", &format!("Invalid {} record: {error}", write.collection))
+        })?;
         let blobs = if status == "valid" {
             lexicon::check(&write.collection, &write.value).unwrap_or_default()
         } else {
@@ -429,7 +449,10 @@ fn check(write: &mut Write, validate: &Value) -> Result<&'static str, Answer> {
         return Err(invalid(format!("Invalid $type: expected {collection}, got {found}")));
     }
     // Gates have the key of their post; likes, reposts and posts one of their own.
-    if collection.starts_with("app.bsky.feed.") && lexicon::is_known(collection) && !lexicon::is_tid(&write.rkey) {
+    if collection.starts_with("app.bsky.feed.")
+        && lexicon::is_known(collection)
+        && !lexicon::is_tid(&write.rkey)
+    {
         return Err(invalid(format!(
             "Invalid record key for {collection}: Invalid TID string (got \"{}\") at $",
             write.rkey
@@ -444,7 +467,8 @@ fn check(write: &mut Write, validate: &Value) -> Result<&'static str, Answer> {
             _ => Ok("unknown"),
         };
     }
-    lexicon::check(collection, &write.value).map_err(|error| invalid(format!("Invalid {collection} record: {error}")))?;
+    lexicon::check(collection, &write.value)
+        .map_err(|error| invalid(format!("Invalid {collection} record: {error}")))?;
     Ok("valid")
 }
 
@@ -458,12 +482,17 @@ fn present_blob(turn: &Turn<'_>, account: &Account, wanted: &BlobRef) -> Result<
         return Err(refusal(400, "BlobNotFound", &format!("Could not find blob: {}", wanted.cid)));
     };
     if found.mime != wanted.mime {
-        let message =
-            format!("Referenced Mimetype does not match stored blob. Expected: {}, Got: {}", found.mime, wanted.mime);
+        let message = format!(
+            "Referenced Mimetype does not match stored blob. Expected: {}, Got: {}",
+            found.mime, wanted.mime
+        );
         return Err(refusal(400, "InvalidMimeType", &message));
     }
     if found.size != wanted.size {
-        let message = format!("Referenced Size does not match stored blob. Expected: {}, Got: {}", found.size, wanted.size);
+        let message = format!(
+            "Referenced Size does not match stored blob. Expected: {}, Got: {}",
+            found.size, wanted.size
+        );
         return Err(refusal(400, "InvalidSize", &message));
     }
     let fits = |pattern: &String| match pattern.strip_suffix('*') {
@@ -471,11 +500,18 @@ fn present_blob(turn: &Turn<'_>, account: &Account, wanted: &BlobRef) -> Result<
         None => found.mime == *pattern,
     };
     if !wanted.accept.is_empty() && !wanted.accept.iter().any(fits) {
-        let message = format!("Wrong type of file. It is {} but it must match {}.", found.mime, wanted.accept.join(", "));
+        let message = format!(
+            "Wrong type of file. It is {} but it must match {}.",
+            found.mime,
+            wanted.accept.join(", ")
+        );
         return Err(refusal(400, "InvalidMimeType", &message));
     }
     if let Some(most) = wanted.max_bytes.filter(|most| found.size > *most) {
-        let message = format!("This file is too large. It is {} bytes but the maximum size is {most} bytes.", found.size);
+        let message = format!(
+            "This file is too large. It is {} bytes but the maximum size is {most} bytes.",
+            found.size
+        );
         return Err(refusal(400, "BlobTooLarge", &message));
     }
     Ok(())
@@ -516,7 +552,8 @@ fn next_tid(turn: &mut Turn<'_>, did: &str) -> String {
 
 /// `getRecord`: sees every write at once.
 pub(super) fn get(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let (repo, collection, rkey) = (required(call, "repo")?, required(call, "collection")?, required(call, "rkey")?);
+    let (repo, collection, rkey) =
+        (required(call, "repo")?, required(call, "collection")?, required(call, "rkey")?);
     let account = found(turn, repo)?;
     let uri = format!("at://{}/{collection}/{rkey}", account.id);
     let record: Option<Stored> = turn.shelf.get(&format!("{}/{collection}/{rkey}", account.id));
@@ -535,7 +572,9 @@ pub(super) fn list(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
     let cursor = call.query("cursor");
     let all = turn.shelf.under::<Stored>(&format!("{}/{collection}/", account.id));
     let is_past = |record: &Stored| {
-        cursor.is_none_or(|cursor| if is_reverse { record.rkey.as_str() > cursor } else { record.rkey.as_str() < cursor })
+        cursor.is_none_or(|cursor| {
+            if is_reverse { record.rkey.as_str() > cursor } else { record.rkey.as_str() < cursor }
+        })
     };
     let records: Vec<Stored> = if is_reverse {
         all.filter(is_past).take(most).collect()
@@ -556,13 +595,16 @@ pub(super) fn describe(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answe
     let account = found(turn, required(call, "repo")?)?;
     let records = turn.shelf.under::<Stored>(&format!("{}/", account.id));
     let collections: BTreeSet<String> = records.map(|record| record.collection).collect();
-    Ok(Answer::json(200, &json!({
-        "handle": account.username,
-        "did": account.id,
-        "didDoc": document(&account),
-        "collections": collections,
-        "handleIsCorrect": true,
-    })))
+    Ok(Answer::json(
+        200,
+        &json!({
+            "handle": account.username,
+            "did": account.id,
+            "didDoc": document(&account),
+            "collections": collections,
+            "handleIsCorrect": true,
+        }),
+    ))
 }
 
 /// `uploadBlob`. What the bytes are counts for more than what the client says.

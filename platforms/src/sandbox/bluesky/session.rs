@@ -4,8 +4,8 @@
 //! that each can be used once, and again for two hours after, to the same successor.
 
 use super::{
-    Account, Answer, Call, ID, SERVICE, SERVICE_DID, Turn, account, document, input, member, refusal, required,
-    throttled,
+    Account, Answer, Call, ID, SERVICE, SERVICE_DID, Turn, account, document, input, member, refusal,
+    required, throttled,
 };
 use crate::{
     Grant,
@@ -100,7 +100,8 @@ pub(super) fn admit(turn: &Turn<'_>, call: &Call) -> Result<Account, Answer> {
     };
     let unverified = || refusal(400, "InvalidToken", "Token could not be verified");
     let (typ, claims) = open(turn, token).ok_or_else(unverified)?;
-    let is_access = typ == "at+jwt" && claims.scope.as_deref().is_some_and(|scope| scope != "com.atproto.refresh");
+    let is_access =
+        typ == "at+jwt" && claims.scope.as_deref().is_some_and(|scope| scope != "com.atproto.refresh");
     let account = claims.sub.and_then(|did| account::numbered(turn.shelf, ID, &did));
     let account = account.filter(|_| is_access).ok_or_else(unverified)?;
     if claims.exp <= turn.now.timestamp() || claims.era != Some(account.era) {
@@ -110,9 +111,15 @@ pub(super) fn admit(turn: &Turn<'_>, call: &Call) -> Result<Account, Answer> {
 }
 
 /// Lets a request in by a token that the account's server made for another service.
-pub(super) fn admit_service(turn: &Turn<'_>, call: &Call, audiences: &[&str], methods: &[&str]) -> Result<Account, Answer> {
+pub(super) fn admit_service(
+    turn: &Turn<'_>,
+    call: &Call,
+    audiences: &[&str],
+    methods: &[&str],
+) -> Result<Account, Answer> {
     let token = call.bearer().ok_or_else(|| refusal(401, "AuthMissing", "Authentication Required"))?;
-    let (_, claims) = open(turn, token).ok_or_else(|| refusal(401, "BadJwtSignature", "jwt signature does not match jwt issuer"))?;
+    let (_, claims) = open(turn, token)
+        .ok_or_else(|| refusal(401, "BadJwtSignature", "jwt signature does not match jwt issuer"))?;
     if claims.exp <= turn.now.timestamp() {
         return Err(refusal(401, "JwtExpired", "jwt expired"));
     }
@@ -210,7 +217,9 @@ pub(super) fn service_auth(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, A
         ..0 => return bad("expiration is in past"),
         3_601.. => return bad("cannot request a token with an expiration more than an hour in the future"),
         61.. if lxm.is_none() => {
-            return bad("cannot request a method-less token with an expiration more than a minute in the future");
+            return bad(
+                "cannot request a method-less token with an expiration more than a minute in the future",
+            );
         }
         _ => {}
     }
@@ -373,7 +382,10 @@ fn mac(secret: &Secret, signed: &str) -> Hmac<Sha256> {
 /// The account that a login names: by handle, DID or e-mail address.
 fn find(turn: &Turn<'_>, identifier: &str) -> Option<Account> {
     if let Some(name) = identifier.strip_suffix("@sandbox.invalid") {
-        return turn.shelf.under::<Account>("bluesky/").find(|account| account.username.split('.').next() == Some(name));
+        return turn
+            .shelf
+            .under::<Account>("bluesky/")
+            .find(|account| account.username.split('.').next() == Some(name));
     }
     super::actor_account(turn, identifier)
 }

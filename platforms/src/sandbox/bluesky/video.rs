@@ -134,7 +134,8 @@ impl Job {
             }
             "JOB_STATE_FAILED" => {
                 status["error"] = json!("unsupported video");
-                status["failureCode"] = json!(if self.is_video { "encoding_failure" } else { "validation_failure" });
+                status["failureCode"] =
+                    json!(if self.is_video { "encoding_failure" } else { "validation_failure" });
                 status["message"] = json!("The video could not be processed");
             }
             _ => status["progress"] = json!(progress),
@@ -148,12 +149,15 @@ pub(super) fn limits(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
     let account = admit_service(turn, call, &[DID], &["app.bsky.video.getUploadLimits"])?;
     let (videos, bytes) = used(turn, &account.id);
     let can_upload = videos < DAILY_VIDEOS && bytes < DAILY_BYTES;
-    Ok(Answer::json(200, &json!({
-        "canUpload": can_upload,
-        "remainingDailyVideos": DAILY_VIDEOS.saturating_sub(videos),
-        "remainingDailyBytes": DAILY_BYTES.saturating_sub(bytes),
-        "message": if can_upload { "User is able to upload videos" } else { "User has reached the daily limit" },
-    })))
+    Ok(Answer::json(
+        200,
+        &json!({
+            "canUpload": can_upload,
+            "remainingDailyVideos": DAILY_VIDEOS.saturating_sub(videos),
+            "remainingDailyBytes": DAILY_BYTES.saturating_sub(bytes),
+            "message": if can_upload { "User is able to upload videos" } else { "User has reached the daily limit" },
+        }),
+    ))
 }
 
 /// `uploadVideo`: all bytes in one request.
@@ -171,7 +175,8 @@ pub(super) fn upload(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
     allow(turn, &account)?;
     let name = call.query("name").or(upload.name.as_deref()).unwrap_or_default().to_owned();
     let digest = hex::decode(&upload.sha256).expect("a digest is hex");
-    let (job, is_known) = begin(turn, &account, &digest, upload, vec![upload.id.clone()], upload.size_bytes, &name);
+    let (job, is_known) =
+        begin(turn, &account, &digest, upload, vec![upload.id.clone()], upload.size_bytes, &name);
     let mut status = job.status(turn);
     if is_known {
         status["error"] = json!("already_exists");
@@ -207,7 +212,10 @@ pub(super) fn start(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
         return Err(refusal(400, "VideoTooLong", "The video may last three minutes at most"));
     }
     allow(turn, &account)?;
-    let open = turn.shelf.under::<Parts>("").filter(|parts| parts.did == account.id && parts.state(turn) == "created");
+    let open = turn
+        .shelf
+        .under::<Parts>("")
+        .filter(|parts| parts.did == account.id && parts.state(turn) == "created");
     if open.count() >= 10 {
         return Err(refusal(400, "TooManyOpenUploads", "Finish or abort an upload first"));
     }
@@ -223,12 +231,15 @@ pub(super) fn start(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
         job: None,
     };
     turn.shelf.put(&parts);
-    Ok(Answer::json(200, &json!({
-        "jobId": parts.id,
-        "partSizeBytes": PART_BYTES,
-        "partCount": parts.count(),
-        "expiresAt": super::time(parts.expires_at),
-    })))
+    Ok(Answer::json(
+        200,
+        &json!({
+            "jobId": parts.id,
+            "partSizeBytes": PART_BYTES,
+            "partCount": parts.count(),
+            "expiresAt": super::time(parts.expires_at),
+        }),
+    ))
 }
 
 /// `uploadPart`. A part may be sent again.
@@ -236,13 +247,17 @@ pub(super) fn part(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
     let account = uploader(turn, call)?;
     let upload = call.upload.as_ref().expect("the intake of this method is bytes").clone();
     let mut parts = open(turn, &account, required(call, "jobId")?)?;
-    let number = required(call, "partNumber")?.parse::<u32>().ok().filter(|number| (1..=parts.count()).contains(number));
+    let number = required(call, "partNumber")?
+        .parse::<u32>()
+        .ok()
+        .filter(|number| (1..=parts.count()).contains(number));
     let number = number.ok_or_else(|| {
         refusal(400, "InvalidPartNumber", &format!("partNumber has to be 1 to {}", parts.count()))
     })?;
     if upload.size_bytes != parts.length(number) {
         turn.files.discard(&upload.id);
-        let message = format!("part {number} has to have {} bytes, got {}", parts.length(number), upload.size_bytes);
+        let message =
+            format!("part {number} has to have {} bytes, got {}", parts.length(number), upload.size_bytes);
         return Err(refusal(400, "PartSizeMismatch", &message));
     }
     let size_bytes = upload.size_bytes;
@@ -263,8 +278,10 @@ pub(super) fn finish(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
         Some(job) => turn.shelf.get::<Job>(&job).expect("a finished upload has a job"),
         None => {
             let mut parts = open(turn, &account, id)?;
-            let missing: Vec<String> =
-                (1..=parts.count()).filter(|number| !parts.parts.contains_key(number)).map(|number| number.to_string()).collect();
+            let missing: Vec<String> = (1..=parts.count())
+                .filter(|number| !parts.parts.contains_key(number))
+                .map(|number| number.to_string())
+                .collect();
             if !missing.is_empty() {
                 return Err(refusal(400, "MissingParts", &format!("missing parts: {}", missing.join(", "))));
             }
@@ -373,15 +390,21 @@ fn wrapped(status: Value) -> Value {
 /// Whose upload it is. The token is for the account's server, which the service uploads to.
 fn uploader(turn: &Turn<'_>, call: &Call) -> Result<Account, Answer> {
     let own = super::method(call);
-    let account = admit_service(turn, call, &[super::SERVICE_DID, DID], &["com.atproto.repo.uploadBlob", own])?;
+    let account =
+        admit_service(turn, call, &[super::SERVICE_DID, DID], &["com.atproto.repo.uploadBlob", own])?;
     match call.query("did").map(|did| actor_account(turn, did)) {
-        Some(Some(named)) if named.id != account.id => Err(refusal(403, "Forbidden", "The token is another account's")),
+        Some(Some(named)) if named.id != account.id => {
+            Err(refusal(403, "Forbidden", "The token is another account's"))
+        }
         _ => Ok(account::numbered(turn.shelf, ID, &account.id).unwrap_or(account)),
     }
 }
 
 fn used(turn: &Turn<'_>, did: &str) -> (u64, u64) {
-    let today = turn.shelf.under::<Job>("").filter(|job| job.did == did && turn.now - job.started_at < TimeDelta::days(1));
+    let today = turn
+        .shelf
+        .under::<Job>("")
+        .filter(|job| job.did == did && turn.now - job.started_at < TimeDelta::days(1));
     today.fold((0, 0), |(videos, bytes), job| (videos + 1, bytes + job.size_bytes))
 }
 
@@ -396,7 +419,9 @@ fn allow(turn: &Turn<'_>, account: &Account) -> Result<(), Answer> {
 
 fn own(turn: &Turn<'_>, account: &Account, id: &str) -> Result<Parts, Answer> {
     let parts: Option<Parts> = turn.shelf.get(id);
-    parts.filter(|parts| parts.did == account.id).ok_or_else(|| refusal(400, "UploadNotFound", "Upload not found"))
+    parts
+        .filter(|parts| parts.did == account.id)
+        .ok_or_else(|| refusal(400, "UploadNotFound", "Upload not found"))
 }
 
 fn open(turn: &Turn<'_>, account: &Account, id: &str) -> Result<Parts, Answer> {

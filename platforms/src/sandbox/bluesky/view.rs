@@ -54,11 +54,13 @@ pub(super) fn author_feed(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, An
         let has = |kind: &str| media == kind || nested == kind;
         match filter {
             "posts_no_replies" => parent.is_none(),
-            "posts_and_author_threads" => parent.is_none_or(|uri| uri.contains(&format!("//{}/", account.id))),
-            "posts_with_video" => has("app.bsky.embed.video"),
-            "posts_with_media" => {
-                ["app.bsky.embed.images", "app.bsky.embed.gallery", "app.bsky.embed.video"].into_iter().any(has)
+            "posts_and_author_threads" => {
+                parent.is_none_or(|uri| uri.contains(&format!("//{}/", account.id)))
             }
+            "posts_with_video" => has("app.bsky.embed.video"),
+            "posts_with_media" => ["app.bsky.embed.images", "app.bsky.embed.gallery", "app.bsky.embed.video"]
+                .into_iter()
+                .any(has),
             _ => true,
         }
     };
@@ -219,7 +221,8 @@ fn embed_view(turn: &Turn<'_>, post: &Stored, embed: &Value) -> Option<Value> {
 
 fn quoted(turn: &Turn<'_>, reference: &Value) -> Value {
     let uri = reference["uri"].as_str().unwrap_or_default();
-    let found = repo::at(turn, uri).and_then(|post| Some((account::numbered(turn.shelf, super::ID, &post.did)?, post)));
+    let found = repo::at(turn, uri)
+        .and_then(|post| Some((account::numbered(turn.shelf, super::ID, &post.did)?, post)));
     match found {
         Some((author, post)) => json!({
             "$type": "app.bsky.embed.record#viewRecord",

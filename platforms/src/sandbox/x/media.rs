@@ -27,7 +27,14 @@ const MEGABYTE: u64 = 1024 * 1024;
 const SEGMENT_BYTES: u64 = 5 * MEGABYTE;
 
 const CATEGORIES: [&str; 8] = [
-    "amplify_video", "tweet_gif", "tweet_image", "tweet_video", "dm_gif", "dm_image", "dm_video", "subtitles",
+    "amplify_video",
+    "tweet_gif",
+    "tweet_image",
+    "tweet_video",
+    "dm_gif",
+    "dm_image",
+    "dm_video",
+    "subtitles",
 ];
 
 /// A medium, whole or on its way.
@@ -122,7 +129,11 @@ impl Media {
             return Some(json!({ "state": state, "check_after_secs": check, "progress_percent": percent }));
         }
         let is_as_declared = self.mime.as_deref().is_some_and(|mime| {
-            if self.category.ends_with("gif") { mime == "image/gif" || mime == "video/mp4" } else { mime.starts_with("video/") }
+            if self.category.ends_with("gif") {
+                mime == "image/gif" || mime == "video/mp4"
+            } else {
+                mime.starts_with("video/")
+            }
         });
         if self.is_failing || !is_as_declared {
             return Some(json!({
@@ -136,7 +147,8 @@ impl Media {
 
     fn data(&self, turn: &Turn<'_>) -> Value {
         let left = EXPIRES_SECONDS - (turn.now - self.created_at).num_seconds();
-        let mut data = json!({ "id": self.id, "media_key": self.media_key(), "expires_after_secs": left.max(0) });
+        let mut data =
+            json!({ "id": self.id, "media_key": self.media_key(), "expires_after_secs": left.max(0) });
         if self.finished_at.is_some() {
             data["size"] = json!(self.size_bytes());
             if self.is_moving() {
@@ -162,7 +174,9 @@ impl Media {
         for field in fields {
             let value = match field.as_str() {
                 "url" if kind == "photo" => json!(format!("https://pbs.twimg.com/media/{}", self.id)),
-                "preview_image_url" if kind != "photo" => json!(format!("https://pbs.twimg.com/media/{}", self.id)),
+                "preview_image_url" if kind != "photo" => {
+                    json!(format!("https://pbs.twimg.com/media/{}", self.id))
+                }
                 "variants" if kind != "photo" => json!([{
                     "content_type": "video/mp4",
                     "url": format!("https://video.twimg.com/ext_tw_video/{}", self.id),
@@ -199,13 +213,16 @@ pub(super) fn upload(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
     let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
     let category = field("media_category").unwrap_or_default();
     if !CATEGORIES.contains(&category.as_str()) {
-        let message = format!("$.media_category: does not have a value in the enumeration [{}]", CATEGORIES.join(", "));
+        let message =
+            format!("$.media_category: does not have a value in the enumeration [{}]", CATEGORIES.join(", "));
         return Err(refused(invalid("media_category", &category, &message)));
     }
     let mut media = Media {
         id: super::snowflake(turn),
         owner: caller.account.id.clone(),
-        also: field("additional_owners").map(|ids| ids.split(',').map(str::to_owned).collect()).unwrap_or_default(),
+        also: field("additional_owners")
+            .map(|ids| ids.split(',').map(str::to_owned).collect())
+            .unwrap_or_default(),
         category,
         declared: field("media_type"),
         total_bytes: upload.size_bytes,
@@ -287,7 +304,11 @@ pub(super) fn append(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answe
     let (upload, fields) = bytes(turn, call).map_err(refused)?;
     let index = fields.iter().find(|(key, _)| key == "segment_index").map(|(_, value)| value.as_str());
     let Some(Ok(index @ 0..=999)) = index.map(str::parse::<u16>) else {
-        return Err(refused(invalid("segment_index", index.unwrap_or_default(), "$.segment_index: has to be 0 to 999")));
+        return Err(refused(invalid(
+            "segment_index",
+            index.unwrap_or_default(),
+            "$.segment_index: has to be 0 to 999",
+        )));
     };
     if media.finished_at.is_some() {
         return Err(refused(invalid("id", id, "The media was finalized already.")));
@@ -295,7 +316,8 @@ pub(super) fn append(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answe
     if upload.size_bytes > SEGMENT_BYTES {
         return Err(refused(invalid("media", "", "A segment may have 5 MB at most.")));
     }
-    let others: u64 = media.parts.iter().filter(|(at, _)| **at != index).map(|(_, part)| part.size_bytes).sum();
+    let others: u64 =
+        media.parts.iter().filter(|(at, _)| **at != index).map(|(_, part)| part.size_bytes).sum();
     if others + upload.size_bytes > KEPT_BYTES {
         // Nobody can look at a part of a file; what is known of it stays.
         for part in media.parts.values().chain([&upload]) {
@@ -331,7 +353,11 @@ pub(super) fn status(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
     let caller = admit(turn, call, SCOPE, STATUS)?;
     let refused = |answer: Answer| caller.window(answer);
     if call.query("command").is_some_and(|command| command != "STATUS") {
-        return Err(refused(invalid("command", call.query("command").unwrap_or_default(), "has to be STATUS")));
+        return Err(refused(invalid(
+            "command",
+            call.query("command").unwrap_or_default(),
+            "has to be STATUS",
+        )));
     }
     let id = call.query("media_id").unwrap_or_default();
     let media = own(turn, &caller.account.id, id).map_err(refused)?;
@@ -365,7 +391,8 @@ pub(super) fn metadata(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answe
     let caller = admit(turn, call, SCOPE, METADATA)?;
     let refused = |answer: Answer| caller.window(answer);
     let body = body(call, &METADATA_SCHEMA).map_err(refused)?;
-    let mut media = own(turn, &caller.account.id, body["id"].as_str().unwrap_or_default()).map_err(refused)?;
+    let mut media =
+        own(turn, &caller.account.id, body["id"].as_str().unwrap_or_default()).map_err(refused)?;
     if let Some(alt) = body["metadata"]["alt_text"]["text"].as_str() {
         media.is_stuck |= alt.contains("sandbox-stuck");
         media.is_failing |= alt.contains("sandbox-failed");
@@ -397,11 +424,14 @@ pub(super) fn subtitles(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answ
     for id in [&body["id"], &body["subtitles"]["id"]] {
         own(turn, &caller.account.id, id.as_str().unwrap_or_default()).map_err(refused)?;
     }
-    Ok(caller.reply(200, &json!({ "data": {
+    Ok(caller.reply(
+        200,
+        &json!({ "data": {
         "id": body["id"],
         "media_category": body["media_category"],
         "associated_subtitles": [body["subtitles"]],
-    } })))
+    } }),
+    ))
 }
 
 /// The bytes of a medium, at the addresses that posts give.
@@ -426,7 +456,8 @@ pub(super) fn serve(turn: &Turn<'_>, name: &str) -> Answer {
 
 /// The medium, if it is this user's.
 fn own(turn: &Turn<'_>, user: &str, id: &str) -> Result<Media, Answer> {
-    let media = get(turn, id).filter(|media| turn.now - media.created_at < TimeDelta::seconds(EXPIRES_SECONDS));
+    let media =
+        get(turn, id).filter(|media| turn.now - media.created_at < TimeDelta::seconds(EXPIRES_SECONDS));
     let media = media.ok_or_else(|| invalid("media_id", id, "Your media IDs are invalid."))?;
     if media.owner == user { Ok(media) } else { Err(not_permitted()) }
 }
@@ -445,9 +476,10 @@ fn bytes(turn: &Turn<'_>, call: &Call) -> Result<(Upload, Vec<(String, String)>)
         .files
         .keep(decoded.into())
         .map_err(|error| problem(500, "Internal Server Error", &error.to_string()))?;
-    let fields = body.as_object().into_iter().flatten().filter(|(name, _)| *name != "media").map(|(name, value)| {
-        (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))
-    });
+    let fields =
+        body.as_object().into_iter().flatten().filter(|(name, _)| *name != "media").map(|(name, value)| {
+            (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        });
     Ok((upload, fields.collect()))
 }
 
@@ -455,13 +487,16 @@ fn bytes(turn: &Turn<'_>, call: &Call) -> Result<(Upload, Vec<(String, String)>)
 fn finish(turn: &mut Turn<'_>, media: &mut Media) -> Result<(), Answer> {
     let Some(first) = media.parts.get(&0) else { return Err(invalid("media", "", "The media is empty.")) };
     (media.mime, media.pixels) = (first.mime.clone(), first.pixels);
-    let has_word = |word: &str| media.parts.values().any(|part| part.name.as_ref().is_some_and(|name| name.contains(word)));
+    let has_word = |word: &str| {
+        media.parts.values().any(|part| part.name.as_ref().is_some_and(|name| name.contains(word)))
+    };
     (media.is_stuck, media.is_failing) = (has_word("sandbox-stuck"), has_word("sandbox-failed"));
     if media.size_bytes() > ceiling(&media.category) {
         return Err(invalid("media", "", &too_large(&media.category)));
     }
     let mime = media.mime.as_deref().unwrap_or("unknown");
-    let is_image = matches!(mime, "image/jpeg" | "image/png" | "image/webp" | "image/gif" | "image/bmp" | "image/tiff");
+    let is_image =
+        matches!(mime, "image/jpeg" | "image/png" | "image/webp" | "image/gif" | "image/bmp" | "image/tiff");
     let is_fine = match media.category.as_str() {
         "tweet_image" | "dm_image" => is_image,
         "tweet_gif" | "dm_gif" => mime == "image/gif",

@@ -106,7 +106,8 @@ pub(super) fn owner(turn: &Turn<'_>, call: &Call) -> Option<String> {
 /// `GET /i/oauth2/authorize`: asks the account's owner.
 pub(super) fn ask(call: &Call) -> Result<Answer, Answer> {
     let wish = Wish::read(&call.query)?;
-    let client = if wish.client == CLIENT_ID { "Fanfare's sandbox app" } else { "Fanfare's public sandbox app" };
+    let client =
+        if wish.client == CLIENT_ID { "Fanfare's sandbox app" } else { "Fanfare's public sandbox app" };
     let scopes = wish.scopes.iter().map(String::as_str).collect();
     Ok(Answer::page(200, page::consent(client, scopes, "sandbox", &call.query)))
 }
@@ -167,7 +168,8 @@ impl Wish {
         if scopes.is_empty() {
             return refuse("scope is missing.");
         }
-        if field("code_challenge").is_empty() || !["S256", "plain"].contains(&field("code_challenge_method")) {
+        if field("code_challenge").is_empty() || !["S256", "plain"].contains(&field("code_challenge_method"))
+        {
             return refuse("PKCE is required: code_challenge, and code_challenge_method S256 or plain.");
         }
         Ok(Self {
@@ -228,10 +230,13 @@ pub(super) fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
                 .ok_or_else(|| refusal("Value passed for the token was invalid."))?;
             Ok(Answer::json(200, &issue(turn, allowed).body))
         }
-        Some(_) => Err(Answer::json(400, &json!({
-            "error": "unsupported_grant_type",
-            "error_description": "Value passed for the grant type was invalid.",
-        }))),
+        Some(_) => Err(Answer::json(
+            400,
+            &json!({
+                "error": "unsupported_grant_type",
+                "error_description": "Value passed for the grant type was invalid.",
+            }),
+        )),
         None => Err(missing("grant_type")),
     }
 }
@@ -253,14 +258,17 @@ pub(super) fn revoke(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
 /// A fresh grant, as if the owner had consented.
 pub(super) fn grant(turn: &mut Turn<'_>, account: &Account) -> Grant {
     let scopes: Vec<String> = SCOPES.split(' ').map(str::to_owned).collect();
-    let issued = issue(turn, Allowed {
-        id: random(),
-        user: account.id.clone(),
-        client: CLIENT_ID.into(),
-        scopes: scopes.clone(),
-        refresh: None,
-        refresh_expires_at: turn.now,
-    });
+    let issued = issue(
+        turn,
+        Allowed {
+            id: random(),
+            user: account.id.clone(),
+            client: CLIENT_ID.into(),
+            scopes: scopes.clone(),
+            refresh: None,
+            refresh_expires_at: turn.now,
+        },
+    );
     Grant {
         access_token: issued.access,
         refresh_token: issued.refresh,
@@ -286,7 +294,8 @@ pub(super) fn revoke_all(turn: &mut Turn<'_>, account: &Account) {
 fn kill(turn: &mut Turn<'_>, is_meant: impl Fn(&Allowed) -> bool) {
     let grants: Vec<Allowed> = turn.shelf.under("").filter(is_meant).collect();
     for grant in grants {
-        let tokens: Vec<Token> = turn.shelf.under("").filter(|token: &Token| token.grant == grant.id).collect();
+        let tokens: Vec<Token> =
+            turn.shelf.under("").filter(|token: &Token| token.grant == grant.id).collect();
         for token in tokens {
             turn.shelf.put(&Token { expires_at: turn.now, ..token });
         }
@@ -338,9 +347,8 @@ fn named(turn: &Turn<'_>, refresh: &str) -> Option<Allowed> {
 
 /// Who calls: the confidential app by its header, the public one by a field.
 fn client(call: &Call) -> Result<String, Answer> {
-    let unauthorized = |text: &str| {
-        Answer::json(401, &json!({ "error": "unauthorized_client", "error_description": text }))
-    };
+    let unauthorized =
+        |text: &str| Answer::json(401, &json!({ "error": "unauthorized_client", "error_description": text }));
     match (call.basic(), call.field("client_id")) {
         (Some((id, secret)), _) if id == CLIENT_ID && secret == CLIENT_SECRET => Ok(id),
         (Some(_), _) => Err(unauthorized("Missing valid authorization header")),
@@ -357,4 +365,3 @@ fn refusal(description: &str) -> Answer {
 fn random() -> String {
     BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
 }
-

@@ -4,8 +4,8 @@
 //! is there already is a 403 whose detail is all that tells why.
 
 use super::{
-    Account, Answer, Call, Caller, ID, QUARTER, Record, Rule, Turn, X, account, admit, avatar, body, invalid, media,
-    not_permitted, problem, snowflake, text, time,
+    Account, Answer, Call, Caller, ID, QUARTER, Record, Rule, Turn, X, account, admit, avatar, body, invalid,
+    media, not_permitted, problem, snowflake, text, time,
 };
 use crate::sandbox::{fault, figures::figure, host::Host, shelf::Shelf};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -122,7 +122,8 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let id = json!({ "type": "string", "digits": true });
     let flag = json!({ "type": "boolean" });
     let text = json!({ "type": "string" });
-    let settings = json!({ "type": "string", "enum": ["following", "mentionedUsers", "subscribers", "verified"] });
+    let settings =
+        json!({ "type": "string", "enum": ["following", "mentionedUsers", "subscribers", "verified"] });
     json!({
         "type": "object",
         "properties": {
@@ -186,7 +187,8 @@ pub(super) fn create(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
     let post = compose(turn, &caller, &body, words).map_err(refused)?;
 
     turn.shelf.put(&Said { id: said(&post), at: turn.now });
-    let ties = [("author", Some(&post.author)), ("reply", post.reply_to.as_ref()), ("quote", post.quote.as_ref())];
+    let ties =
+        [("author", Some(&post.author)), ("reply", post.reply_to.as_ref()), ("quote", post.quote.as_ref())];
     for (kind, of) in ties {
         if let Some(of) = of {
             turn.shelf.put(&Tie { kind: kind.into(), of: of.clone(), id: post.id.clone() });
@@ -194,7 +196,8 @@ pub(super) fn create(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
     }
     turn.shelf.put(&post);
     let delivered = deliver(turn, &post, &caller.account);
-    let reply = json!({ "data": { "id": post.id, "text": delivered.text, "edit_history_tweet_ids": post.edits } });
+    let reply =
+        json!({ "data": { "id": post.id, "text": delivered.text, "edit_history_tweet_ids": post.edits } });
     Ok(caller
         .reply(201, &reply)
         .with("location", format!("https://api.twitter.com/2/tweets/{}", post.id))
@@ -265,7 +268,11 @@ fn compose(turn: &mut Turn<'_>, caller: &Caller, body: &Value, words: String) ->
     let window = TimeDelta::milliseconds(i64::try_from(turn.settings.duplicate_ms).unwrap_or(i64::MAX));
     let is_recent = turn.shelf.get::<Said>(&said(&post)).is_some_and(|said| turn.now - said.at < window);
     if is_bare && is_recent {
-        return Err(problem(403, "Forbidden", "You are not allowed to create a Tweet with duplicate content."));
+        return Err(problem(
+            403,
+            "Forbidden",
+            "You are not allowed to create a Tweet with duplicate content.",
+        ));
     }
     Ok(post)
 }
@@ -307,7 +314,8 @@ pub(super) fn delete(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answe
     if post.author != caller.account.id {
         return Err(caller.window(problem(403, "Forbidden", "You are not authorized to delete this Tweet.")));
     }
-    let ties = [("author", Some(&post.author)), ("reply", post.reply_to.as_ref()), ("quote", post.quote.as_ref())];
+    let ties =
+        [("author", Some(&post.author)), ("reply", post.reply_to.as_ref()), ("quote", post.quote.as_ref())];
     for (kind, of) in ties {
         if let Some(of) = of {
             let tie = Tie { kind: kind.into(), of: of.clone(), id: post.id.clone() };
@@ -335,7 +343,11 @@ pub(super) fn lookup(turn: &mut Turn<'_>, call: &Call, id: Option<&str>) -> Resu
     };
     if ids.is_empty() || ids.len() > 100 || !ids.iter().all(|id| is_id(id)) {
         let given = call.query("ids").unwrap_or_default();
-        return Err(caller.window(invalid("ids", given, "The `ids` query parameter has to hold 1 to 100 ids.")));
+        return Err(caller.window(invalid(
+            "ids",
+            given,
+            "The `ids` query parameter has to hold 1 to 100 ids.",
+        )));
     }
     let mut out = Listing::new(&fields);
     for wanted in &ids {
@@ -363,7 +375,12 @@ pub(super) fn timeline(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Ans
     let most: usize = match call.query("max_results").map(str::parse) {
         None => 10,
         Some(Ok(most @ 5..=100)) => most,
-        Some(_) => return Err(bad("max_results", "The `max_results` query parameter value is not between 5 and 100")),
+        Some(_) => {
+            return Err(bad(
+                "max_results",
+                "The `max_results` query parameter value is not between 5 and 100",
+            ));
+        }
     };
     let moment = |name: &str| match call.query(name).map(DateTime::parse_from_rfc3339) {
         None => Ok(None),
@@ -380,7 +397,9 @@ pub(super) fn timeline(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Ans
     let token = match call.query("pagination_token").map(Token::read) {
         None => None,
         Some(Some(token)) => Some(token),
-        Some(None) => return Err(bad("pagination_token", "The `pagination_token` query parameter is invalid")),
+        Some(None) => {
+            return Err(bad("pagination_token", "The `pagination_token` query parameter is invalid"));
+        }
     };
     let exclude = list(call, "exclude");
     if exclude.iter().any(|word| word != "replies" && word != "retweets") {
@@ -393,7 +412,9 @@ pub(super) fn timeline(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Ans
         // No more than the latest 3,200 can be reached.
         .take(3_200)
         .filter(|post| post.created_at <= seen)
-        .filter(|post| from.is_none_or(|from| post.created_at >= from) && to.is_none_or(|to| post.created_at < to))
+        .filter(|post| {
+            from.is_none_or(|from| post.created_at >= from) && to.is_none_or(|to| post.created_at < to)
+        })
         .filter(|post| !(exclude.iter().any(|word| word == "replies") && post.reply_to.is_some()))
         .filter(|post| {
             let id = post.id.parse().unwrap_or(0);
@@ -480,9 +501,10 @@ fn unradix(text: &str) -> Option<String> {
         let value = BASE32HEX.iter().position(|letter| *letter == byte)?;
         bits.push_str(&format!("{value:05b}"));
     }
-    let bytes = bits.as_bytes().chunks_exact(8).map(|chunk| {
-        chunk.iter().fold(0_u8, |value, bit| value.wrapping_mul(2) + u8::from(*bit == b'1'))
-    });
+    let bytes = bits
+        .as_bytes()
+        .chunks_exact(8)
+        .map(|chunk| chunk.iter().fold(0_u8, |value, bit| value.wrapping_mul(2) + u8::from(*bit == b'1')));
     String::from_utf8(bytes.collect()).ok()
 }
 
@@ -566,11 +588,39 @@ struct Fields {
 }
 
 const POST_FIELDS: &[&str] = &[
-    "article", "attachments", "author_id", "card_uri", "community_id", "context_annotations", "conversation_id",
-    "created_at", "display_text_range", "edit_controls", "edit_history_tweet_ids", "edit_history_post_ids", "entities",
-    "geo", "id", "in_reply_to_user_id", "lang", "media_metadata", "non_public_metrics", "note_tweet", "note_post",
-    "organic_metrics", "paid_partnership", "possibly_sensitive", "promoted_metrics", "public_metrics",
-    "referenced_tweets", "referenced_posts", "reply_settings", "scopes", "source", "text", "withheld",
+    "article",
+    "attachments",
+    "author_id",
+    "card_uri",
+    "community_id",
+    "context_annotations",
+    "conversation_id",
+    "created_at",
+    "display_text_range",
+    "edit_controls",
+    "edit_history_tweet_ids",
+    "edit_history_post_ids",
+    "entities",
+    "geo",
+    "id",
+    "in_reply_to_user_id",
+    "lang",
+    "media_metadata",
+    "non_public_metrics",
+    "note_tweet",
+    "note_post",
+    "organic_metrics",
+    "paid_partnership",
+    "possibly_sensitive",
+    "promoted_metrics",
+    "public_metrics",
+    "referenced_tweets",
+    "referenced_posts",
+    "reply_settings",
+    "scopes",
+    "source",
+    "text",
+    "withheld",
 ];
 
 impl Fields {
@@ -578,7 +628,10 @@ impl Fields {
         let mut post = list(call, "tweet.fields");
         post.extend(list(call, "post.fields"));
         if let Some(unknown) = post.iter().find(|field| !POST_FIELDS.contains(&field.as_str())) {
-            let message = format!("The `tweet.fields` query parameter value [{unknown}] is not one of [{}]", POST_FIELDS.join(","));
+            let message = format!(
+                "The `tweet.fields` query parameter value [{unknown}] is not one of [{}]",
+                POST_FIELDS.join(",")
+            );
             return Err(invalid("tweet.fields", unknown, &message));
         }
         Ok(Self {
@@ -669,22 +722,27 @@ impl<'a> Listing<'a> {
         if fields.has("entities") && !delivered.urls.is_empty() {
             put("entities", json!({ "urls": delivered.urls }));
         }
-        let keys: Vec<String> = post.media.iter().filter_map(|id| media::get(turn, id)).map(|media| media.media_key()).collect();
+        let keys: Vec<String> =
+            post.media.iter().filter_map(|id| media::get(turn, id)).map(|media| media.media_key()).collect();
         if (fields.has("attachments") || fields.expands("attachments.media_keys")) && !keys.is_empty() {
             put("attachments", json!({ "media_keys": keys }));
         }
         let all = metrics(turn, post);
         if fields.has("public_metrics") {
-            put("public_metrics", json!({
-                "retweet_count": all.reposts,
-                "reply_count": all.replies,
-                "like_count": all.likes,
-                "quote_count": all.quotes,
-                "bookmark_count": all.bookmarks,
-                "impression_count": all.impressions,
-            }));
+            put(
+                "public_metrics",
+                json!({
+                    "retweet_count": all.reposts,
+                    "reply_count": all.replies,
+                    "like_count": all.likes,
+                    "quote_count": all.quotes,
+                    "bookmark_count": all.bookmarks,
+                    "impression_count": all.impressions,
+                }),
+            );
         }
-        let is_private = post.author == caller.account.id && turn.now - post.created_at <= TimeDelta::days(PRIVATE_DAYS);
+        let is_private =
+            post.author == caller.account.id && turn.now - post.created_at <= TimeDelta::days(PRIVATE_DAYS);
         for name in ["non_public_metrics", "organic_metrics", "promoted_metrics"] {
             if !fields.has(name) {
                 continue;
@@ -744,7 +802,9 @@ impl<'a> Listing<'a> {
             }
         }
         for word in ["tweets", "posts"] {
-            if fields.expands(&format!("referenced_{word}.id")) || fields.expands(&format!("referenced_{word}")) {
+            if fields.expands(&format!("referenced_{word}.id"))
+                || fields.expands(&format!("referenced_{word}"))
+            {
                 let posts = self.posts.iter().filter_map(|id| get(turn, id)).filter_map(|post| {
                     let author = account::numbered(turn.shelf, ID, &post.author)?;
                     let text = deliver(turn, &post, &author).text;
@@ -823,7 +883,9 @@ fn is_id(text: &str) -> bool {
 /// A parameter that holds several values, with commas between them.
 fn list(call: &Call, name: &str) -> Vec<String> {
     call.query(name)
-        .map(|text| text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect())
+        .map(|text| {
+            text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        })
         .unwrap_or_default()
 }
 

@@ -18,19 +18,160 @@ const LIGHT: [Range<u32>; 4] = [0..4352, 8192..8206, 8208..8224, 8242..8248];
 
 /// Top-level domains that make a link of a name, besides the countries'.
 const DOMAINS: &[&str] = &[
-    "academy", "agency", "app", "art", "asia", "band", "bar", "best", "bio", "biz", "blog", "book", "cafe", "care",
-    "careers", "cat", "center", "chat", "city", "cloud", "club", "codes", "coffee", "com", "community", "company",
-    "consulting", "coop", "design", "dev", "digital", "direct", "domains", "earth", "edu", "education", "email",
-    "energy", "events", "expert", "family", "fashion", "film", "finance", "fit", "fm", "foundation", "fun", "fund",
-    "fyi", "gallery", "games", "global", "gov", "green", "group", "guide", "guru", "health", "help", "host", "house",
-    "inc", "info", "ink", "institute", "int", "international", "jobs", "land", "lgbt", "life", "link", "live", "lol",
-    "london", "ltd", "love", "market", "marketing", "media", "mil", "mobi", "money", "movie", "museum", "name", "net",
-    "network", "news", "ngo", "nyc", "one", "online", "org", "page", "paris", "partners", "party", "photo",
-    "photography", "photos", "pics", "place", "plus", "post", "press", "pro", "productions", "pub", "radio", "red",
-    "reviews", "rocks", "run", "sale", "school", "science", "services", "shop", "show", "site", "social", "software",
-    "solutions", "space", "studio", "style", "support", "systems", "team", "tech", "technology", "tips", "today",
-    "tools", "top", "tours", "town", "travel", "tube", "university", "video", "vip", "watch", "website", "wedding",
-    "wiki", "work", "works", "world", "xxx", "xyz", "zone",
+    "academy",
+    "agency",
+    "app",
+    "art",
+    "asia",
+    "band",
+    "bar",
+    "best",
+    "bio",
+    "biz",
+    "blog",
+    "book",
+    "cafe",
+    "care",
+    "careers",
+    "cat",
+    "center",
+    "chat",
+    "city",
+    "cloud",
+    "club",
+    "codes",
+    "coffee",
+    "com",
+    "community",
+    "company",
+    "consulting",
+    "coop",
+    "design",
+    "dev",
+    "digital",
+    "direct",
+    "domains",
+    "earth",
+    "edu",
+    "education",
+    "email",
+    "energy",
+    "events",
+    "expert",
+    "family",
+    "fashion",
+    "film",
+    "finance",
+    "fit",
+    "fm",
+    "foundation",
+    "fun",
+    "fund",
+    "fyi",
+    "gallery",
+    "games",
+    "global",
+    "gov",
+    "green",
+    "group",
+    "guide",
+    "guru",
+    "health",
+    "help",
+    "host",
+    "house",
+    "inc",
+    "info",
+    "ink",
+    "institute",
+    "int",
+    "international",
+    "jobs",
+    "land",
+    "lgbt",
+    "life",
+    "link",
+    "live",
+    "lol",
+    "london",
+    "ltd",
+    "love",
+    "market",
+    "marketing",
+    "media",
+    "mil",
+    "mobi",
+    "money",
+    "movie",
+    "museum",
+    "name",
+    "net",
+    "network",
+    "news",
+    "ngo",
+    "nyc",
+    "one",
+    "online",
+    "org",
+    "page",
+    "paris",
+    "partners",
+    "party",
+    "photo",
+    "photography",
+    "photos",
+    "pics",
+    "place",
+    "plus",
+    "post",
+    "press",
+    "pro",
+    "productions",
+    "pub",
+    "radio",
+    "red",
+    "reviews",
+    "rocks",
+    "run",
+    "sale",
+    "school",
+    "science",
+    "services",
+    "shop",
+    "show",
+    "site",
+    "social",
+    "software",
+    "solutions",
+    "space",
+    "studio",
+    "style",
+    "support",
+    "systems",
+    "team",
+    "tech",
+    "technology",
+    "tips",
+    "today",
+    "tools",
+    "top",
+    "tours",
+    "town",
+    "travel",
+    "tube",
+    "university",
+    "video",
+    "vip",
+    "watch",
+    "website",
+    "wedding",
+    "wiki",
+    "work",
+    "works",
+    "world",
+    "xxx",
+    "xyz",
+    "zone",
 ];
 
 /// The countries' top-level domains.
@@ -68,7 +209,8 @@ fn heft(c: char) -> usize {
 fn is_emoji(cluster: &str) -> bool {
     let mut chars = cluster.chars();
     let first = chars.next().map_or(0, u32::from);
-    let is_pictographic = matches!(first, 0x1F000..=0x1FAFF | 0x2600..=0x27BF | 0x2B00..=0x2BFF | 0x2300..=0x23FF);
+    let is_pictographic =
+        matches!(first, 0x1F000..=0x1FAFF | 0x2600..=0x27BF | 0x2B00..=0x2BFF | 0x2300..=0x23FF);
     is_pictographic || chars.any(|c| matches!(c, '\u{fe0f}' | '\u{20e3}'))
 }
 
@@ -100,7 +242,8 @@ fn link(text: &str) -> Option<usize> {
     // A full stop after the name ends the sentence.
     let host = rest[..host].trim_end_matches(['.', '-']).len();
     let labels: Vec<&str> = rest[..host].split('.').collect();
-    if labels.len() < 2 || labels.iter().any(|label| label.is_empty()) || !is_domain(labels[labels.len() - 1]) {
+    if labels.len() < 2 || labels.iter().any(|label| label.is_empty()) || !is_domain(labels[labels.len() - 1])
+    {
         return None;
     }
     let mut end = scheme + host;
@@ -165,7 +308,8 @@ pub(super) fn deliver(post: &str, text: &str, media: Option<(String, Vec<String>
 impl Delivered {
     fn put(&mut self, post: &str, expanded: &str, shown: &str, media_key: Option<&str>) {
         let digest = Sha256::digest(format!("{post}\n{expanded}"));
-        let code: String = digest[..10].iter().map(|byte| char::from(ALPHABET[usize::from(*byte) % 62])).collect();
+        let code: String =
+            digest[..10].iter().map(|byte| char::from(ALPHABET[usize::from(*byte) % 62])).collect();
         let url = format!("https://t.co/{code}");
         let start = self.text.chars().count();
         self.text.push_str(&url);
@@ -226,13 +370,18 @@ mod tests {
 
     #[test]
     fn links_are_shortened_and_text_is_escaped() {
-        let delivered = deliver("1", "a < b & https://example.com/x", Some(("https://x.com/a/status/1/photo/1".into(), vec!["3_9".into()])));
+        let delivered = deliver(
+            "1",
+            "a < b & https://example.com/x",
+            Some(("https://x.com/a/status/1/photo/1".into(), vec!["3_9".into()])),
+        );
         assert!(delivered.text.starts_with("a &lt; b &amp; https://t.co/"));
         assert_eq!(delivered.urls.len(), 2);
         assert_eq!(delivered.urls[0]["expanded_url"], "https://example.com/x");
         assert_eq!(delivered.urls[1]["media_key"], "3_9");
         for url in &delivered.urls {
-            let (start, end) = (url["start"].as_u64().unwrap() as usize, url["end"].as_u64().unwrap() as usize);
+            let (start, end) =
+                (url["start"].as_u64().unwrap() as usize, url["end"].as_u64().unwrap() as usize);
             let cut: String = delivered.text.chars().skip(start).take(end - start).collect();
             assert_eq!(url["url"], cut);
         }

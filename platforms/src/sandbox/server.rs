@@ -1,0 +1,115 @@
+//! The sandbox's own server, because two things are asked of it that poem's can't do: to close a
+//! connection without a reply, and to let go of a request at once when its client hangs up.
+//!
+//! Both are what hyper does (<https://docs.rs/hyper/1/hyper/service/trait.Service.html>): an error of
+//! the service closes the connection, and a connection that ends takes its request with it.
+
+use super::Sandbox;
+use anyhow::{Context, Result};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use poem::{
+    Endpoint, Request,
+    http::uri::Scheme,
+    web::{LocalAddr, RemoteAddr},
+};
+use std::{future::Future, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::JoinSet,
+};
+
+/// How long requests that are still under way may go on after the sandbox was told to stop.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How long to leave the listener alone after it failed, as when no file descriptor is left.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Marks a reply that is not sent: the connection closes in its stead.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dropped;
+
+impl std::fmt::Display for Dropped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("dropped on purpose")
+    }
+}
+
+impl std::error::Error for Dropped {}
+
+/// Serves a sandbox until `shutdown` resolves.
+///
+/// # Errors
+///
+/// When the listener can't be used.
+pub async fn serve(
+    sandbox: Sandbox,
+    listener: std::net::TcpListener,
+    shutdown: impl Future<Output = ()>,
+) -> Result<()> {
+    listener.set_nonblocking(true).context("preparing the sandbox's listener")?;
+    let listener = TcpListener::from_std(listener).context("listening for the sandbox")?;
+    let local = listener.local_addr().context("listening for the sandbox")?;
+    let endpoint = Arc::new(sandbox.endpoint());
+    let (stop, stopping) = watch::channel(());
+    let mut connections = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    tracing::info!(address = %local, "The sandbox listens on {local}");
+    loop {
+        tokio::select! {
+            () = &mut shutdown => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    connections.spawn(connection(endpoint.clone(), stream, local, peer, stopping.clone()));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "The sandbox could not accept a connection");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            },
+            // Those that ended leave the set.
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    drop((listener, stop));
+    let all = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(GRACE, all).await.is_err() {
+        // Held and stuck requests end here.
+        connections.shutdown().await;
+    }
+    Ok(())
+}
+
+async fn connection(
+    endpoint: Arc<impl Endpoint + 'static>,
+    stream: TcpStream,
+    local: SocketAddr,
+    peer: SocketAddr,
+    mut stopping: watch::Receiver<()>,
+) {
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let endpoint = endpoint.clone();
+        let request =
+            Request::from((request, LocalAddr(local.into()), RemoteAddr(peer.into()), Scheme::HTTP));
+        async move {
+            let response = endpoint.get_response(request).await;
+            match response.extensions().get::<Dropped>() {
+                Some(dropped) => Err(*dropped),
+                None => Ok(hyper::Response::from(response)),
+            }
+        }
+    });
+    let mut connection = pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        // The sender is dropped when the sandbox is told to stop.
+        _ = stopping.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, %peer, "A connection to the sandbox ended early");
+    }
+}
