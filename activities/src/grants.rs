@@ -137,8 +137,16 @@ async fn exchange(
             let plain = serde_json::to_vec(&fresh).expect("a grant is plain data");
             let sealed = deps.sealer.seal(&plain, &vault::aad_grant(owner, account.id));
             let now = (deps.now)();
-            accounts::store_grant(&deps.db, owner, account.id, &sealed, account.grant_version, fresh.expires_at, now)
-                .await?;
+            accounts::store_grant(
+                &deps.db,
+                owner,
+                account.id,
+                &sealed,
+                account.grant_version,
+                fresh.expires_at,
+                now,
+            )
+            .await?;
             facts::note(&deps.db, key, "refresh", "Got a fresh access token", now).await?;
             Ok(Ok(()))
         }

@@ -388,7 +388,8 @@ impl Deps {
         let now = (self.now)();
         if failure.code == ErrorCode::TokenExpired && attempt.account.grant_sealed.is_some() {
             let account = &attempt.account;
-            facts::lose_grant(&self.db, attempt.key.owner, account.id, account.grant_version, &failure, now).await?;
+            facts::lose_grant(&self.db, attempt.key.owner, account.id, account.grant_version, &failure, now)
+                .await?;
         }
         if failure.doubt {
             failure.message = format!("{}; it may be live: look before posting again", failure.message);

@@ -72,6 +72,7 @@ impl Wire {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is the client that the lint points to")]
 fn client() -> ClientBuilder {
     reqwest::Client::builder()
         .connect_timeout(Duration::from_secs(10))

@@ -43,6 +43,7 @@ impl World {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let server = tokio::spawn(serve(sandbox.clone(), listener, std::future::pending()));
+        #[expect(clippy::disallowed_methods, reason = "the test stands outside, as a client library does")]
         let http = Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
         Self { sandbox, address, http, server }
     }

@@ -86,8 +86,8 @@ impl FromStr for SharedApps {
         if text.is_empty() {
             return Ok(Self::default());
         }
-        let apps: BTreeMap<String, Shared> =
-            serde_json::from_str(text).context("not of the form {\"x\": {\"client_id\": …, \"client_secret\": …}}")?;
+        let apps: BTreeMap<String, Shared> = serde_json::from_str(text)
+            .context("not of the form {\"x\": {\"client_id\": …, \"client_secret\": …}}")?;
         let app = |app: Shared| platforms::App { client_id: app.client_id, client_secret: app.client_secret };
         Ok(Self(apps.into_iter().map(|(platform, shared)| (platform, app(shared))).collect()))
     }

@@ -86,7 +86,8 @@ pub(crate) async fn run(data_dir: &Path, port: u16) -> anyhow::Result<()> {
     let stop = parts::on_signal()?;
     let lock = Lock::take(data_dir)?;
     let dir = lock.dir.as_path();
-    let api = listen(port).with_context(|| format!("port {port} can't be taken: choose another with --port"))?;
+    let api =
+        listen(port).with_context(|| format!("port {port} can't be taken: choose another with --port"))?;
     let mut ports: Ports = read(&dir.join("ports.json"))?.unwrap_or_default();
     let sandbox_listener = listen(ports.sandbox).or_else(|_| listen(0)).context("no port for the sandbox")?;
     ports.sandbox = sandbox_listener.local_addr()?.port();
@@ -176,7 +177,8 @@ async fn serve(
     };
     let publish = || -> anyhow::Result<Manifest> {
         let (temporal, postgres) = (*temporal.child.pid().borrow(), *postgres.child.pid().borrow());
-        let manifest = manifest(std::process::id(), temporal.unwrap_or_default(), postgres.unwrap_or_default());
+        let manifest =
+            manifest(std::process::id(), temporal.unwrap_or_default(), postgres.unwrap_or_default());
         write(&dir.join("dev.json"), &manifest)?;
         Ok(manifest)
     };
@@ -237,7 +239,8 @@ async fn first(dir: &Path, db: &Pool) -> anyhow::Result<First> {
 async fn connect(db: &Pool, sandbox: &Sandbox, keys: &Keys, org: OrgId) -> anyhow::Result<()> {
     let owner = Owner { org, mode: Mode::Test };
     for platform in platforms::all() {
-        let filter = accounts::Filter { platform: Some(platform.id().to_owned()), ..accounts::Filter::default() };
+        let filter =
+            accounts::Filter { platform: Some(platform.id().to_owned()), ..accounts::Filter::default() };
         let known = accounts::list(db, owner, &filter, page::Request { after: None, limit: 1 }).await?;
         if !known.items.is_empty() {
             continue;
@@ -313,8 +316,13 @@ fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<Option<T>> {
 fn write(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
     let half = path.with_extension("half");
     let unwritable = || format!("{} can't be written", path.display());
-    let mut file: File =
-        File::options().create(true).truncate(true).write(true).mode(0o600).open(&half).with_context(unwritable)?;
+    let mut file: File = File::options()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(&half)
+        .with_context(unwritable)?;
     file.write_all(&serde_json::to_vec_pretty(value).context("plain data")?).with_context(unwritable)?;
     fs::rename(&half, path).with_context(unwritable)
 }

@@ -174,8 +174,11 @@ fn report(outcome: anyhow::Result<()>) -> ExitCode {
 }
 
 fn log(json: bool) {
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new("info,temporalio_sdk_core=error,temporalio_sdk=error,temporalio_client=error,sqlx=warn"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
+        EnvFilter::new(
+            "info,temporalio_sdk_core=error,temporalio_sdk=error,temporalio_client=error,sqlx=warn",
+        )
+    });
     let registry = tracing_subscriber::registry().with(filter);
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     if json {

@@ -174,7 +174,8 @@ impl Api {
     ) -> anyhow::Result<Self> {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
-        let base_url = http.base_url.as_ref().map_or_else(|| format!("http://{address}/api/v1"), Url::to_string);
+        let base_url =
+            http.base_url.as_ref().map_or_else(|| format!("http://{address}/api/v1"), Url::to_string);
         let config = api::Config {
             base_url,
             cursor_key: http.secret.0,

@@ -12,10 +12,7 @@ use std::{
     net::{SocketAddr, TcpListener},
     path::PathBuf,
 };
-use store::{
-    Pool, keys, organizations,
-    vault::PrivateKey,
-};
+use store::{Pool, keys, organizations, vault::PrivateKey};
 
 /// Brings the tables up to date.
 pub(crate) async fn migrate(database: &Database) -> anyhow::Result<()> {
@@ -27,7 +24,8 @@ pub(crate) async fn migrate(database: &Database) -> anyhow::Result<()> {
 pub(crate) async fn sandbox(listen: SocketAddr, data: Option<PathBuf>) -> anyhow::Result<()> {
     let stop = parts::on_signal()?;
     let sandbox = Sandbox::open(Options { data, clock: clock::now })?;
-    let listener = TcpListener::bind(listen).with_context(|| format!("the sandbox can't listen on {listen}"))?;
+    let listener =
+        TcpListener::bind(listen).with_context(|| format!("the sandbox can't listen on {listen}"))?;
     println!("The sandbox listens on http://{}", listener.local_addr()?);
     platforms::sandbox::serve(sandbox, listener, stop.cancelled_owned()).await
 }
@@ -44,7 +42,8 @@ pub(crate) async fn found(db: &Pool, name: &str) -> anyhow::Result<Founded> {
     let org = organizations::create(db, name).await?;
     let key = async |mode| {
         let owner = Owner { org, mode };
-        let new = keys::NewKey { owner, name: "First key".to_owned(), scopes: vec![Scope::All], expires_at: None };
+        let new =
+            keys::NewKey { owner, name: "First key".to_owned(), scopes: vec![Scope::All], expires_at: None };
         keys::create(db, new, clock::now()).await.map(|(_, text)| text)
     };
     Ok(Founded { org, live_key: key(Mode::Live).await?, test_key: key(Mode::Test).await? })

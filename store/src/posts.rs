@@ -262,7 +262,10 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
     }
     if let Some(profile) = filter.profile_id {
         query.push(" and exists (select from targets join accounts on accounts.id = targets.account_id");
-        query.push(" where targets.post_id = posts.id and accounts.profile_id = ").push_bind(profile).push(")");
+        query
+            .push(" where targets.post_id = posts.id and accounts.profile_id = ")
+            .push_bind(profile)
+            .push(")");
     }
     let times = [
         (" and created_at >= ", filter.created_after),

@@ -1,5 +1,8 @@
 //! The barest Temporal program of a post's shape: what Temporal itself costs.
 
+#![expect(unreachable_pub, reason = "the macros want the workflow as public as what they make")]
+
+use std::time::Duration;
 use temporalio_client::{Client, WorkflowGetResultOptions, WorkflowStartOptions};
 use temporalio_macros::{activities, workflow, workflow_methods};
 use temporalio_sdk::{
@@ -11,10 +14,9 @@ use temporalio_sdk::{
     },
     workflows,
 };
-use std::time::Duration;
 
 /// The task queue of the bare program.
-pub const QUEUE: &str = "bare";
+pub(crate) const QUEUE: &str = "bare";
 
 struct Nothing;
 
@@ -50,7 +52,11 @@ impl BarePost {
     pub async fn run(ctx: &mut WorkflowContext<Self>, targets: u32) -> WorkflowResult<()> {
         let id = ctx.workflow_id().to_owned();
         let started = workflows::join_all((0..targets).map(|n| {
-            ctx.start_child_workflow(BareTarget::run, (), ChildWorkflowOptions::workflow_id(format!("{id}-{n}")))
+            ctx.start_child_workflow(
+                BareTarget::run,
+                (),
+                ChildWorkflowOptions::workflow_id(format!("{id}-{n}")),
+            )
         }))
         .await;
         let mut children = Vec::new();
@@ -65,8 +71,9 @@ impl BarePost {
 }
 
 /// A worker for it, tuned like ours; to be run on one thread.
-pub fn worker(client: &Client) -> anyhow::Result<Worker> {
-    let runtime = Runtime::from_current_tokio(RuntimeOptions::builder().build().map_err(anyhow::Error::msg)?)?;
+pub(crate) fn worker(client: &Client) -> anyhow::Result<Worker> {
+    let runtime =
+        Runtime::from_current_tokio(RuntimeOptions::builder().build().map_err(anyhow::Error::msg)?)?;
     let slots = || FixedSizeSlotSupplier::new(100);
     let pollers = || {
         PollerBehavior::Autoscaling(AutoscalingOptions::builder().minimum(2).maximum(20).initial(2).build())
@@ -90,10 +97,9 @@ pub fn worker(client: &Client) -> anyhow::Result<Worker> {
 }
 
 /// Runs one to its end.
-pub async fn once(client: &Client, id: &str, targets: u32) -> anyhow::Result<()> {
+pub(crate) async fn once(client: &Client, id: &str, targets: u32) -> anyhow::Result<()> {
     let options = WorkflowStartOptions::new(QUEUE, id).build();
     let handle = client.start_workflow(BarePost::run, targets, options).await?;
     handle.get_result(WorkflowGetResultOptions::default()).await?;
     Ok(())
 }
-

@@ -7,12 +7,7 @@
 //!
 //! `just bench` runs it. Its figures are for reading: no test depends on them.
 
-#![expect(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    missing_docs,
-    reason = "a benchmark has a clock of its own, stops where something is wrong, and its macros make markers"
-)]
+#![expect(clippy::unwrap_used, reason = "a benchmark stops where something is wrong")]
 
 mod bare;
 
@@ -22,12 +17,15 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
-use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, GrpcCompression, WorkflowFetchHistoryOptions};
+use temporalio_client::{
+    Client, ClientOptions, Connection, ConnectionOptions, GrpcCompression, WorkflowFetchHistoryOptions,
+};
 use temporalio_common::UntypedWorkflow;
 use tests::{World, shared};
 
 /// The platforms of a post with three targets are two: X twice.
-const ACCOUNTS: [(&str, &str); 3] = [("x", "ada"), ("bluesky", "ada.bsky.social"), ("bluesky", "bob.bsky.social")];
+const ACCOUNTS: [(&str, &str); 3] =
+    [("x", "ada"), ("bluesky", "ada.bsky.social"), ("bluesky", "bob.bsky.social")];
 
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
@@ -79,7 +77,9 @@ async fn measure(program: &'static str, client: &Client) -> anyhow::Result<()> {
     // Pools, caches and pollers fill once, before anything is counted.
     run(client, 4, 40, 1, &|n| ours(&world, n, 1)).await?;
     run(client, 4, 40, 1, &|n| theirs(client, n, 1)).await?;
-    println!("targets  in flight  program     posts/s   p50 ms   p99 ms  events/target  CPU ms per target: Temporal  fanfare  Postgres");
+    println!(
+        "targets  in flight  program     posts/s   p50 ms   p99 ms  events/target  CPU ms per target: Temporal  fanfare  Postgres"
+    );
     for targets in [1, 3] {
         for in_flight in [1, 20] {
             let rounds = if in_flight == 1 { 60 } else { 300 };
@@ -119,7 +119,8 @@ async fn ours(world: &World, n: usize, targets: usize) -> anyhow::Result<(Durati
     let post = world.post(json!({ "content": format!("Benchmark {n}"), "accounts": accounts })).await;
     let created = Instant::now();
     let post = loop {
-        let found = store::posts::get(&world.db, world.owner, post["id"].as_str().unwrap().parse()?).await?.unwrap();
+        let found =
+            store::posts::get(&world.db, world.owner, post["id"].as_str().unwrap().parse()?).await?.unwrap();
         if found.targets.iter().all(|target| target.status.is_terminal()) {
             break found;
         }
@@ -142,12 +143,12 @@ async fn theirs(client: &Client, n: usize, targets: usize) -> anyhow::Result<(Du
     Ok((took, std::iter::once(id.clone()).chain(children).collect()))
 }
 
-async fn run<'a, F: Future<Output = anyhow::Result<(Duration, Vec<String>)>>>(
+async fn run<F: Future<Output = anyhow::Result<(Duration, Vec<String>)>>>(
     client: &Client,
     in_flight: usize,
     rounds: usize,
     targets: usize,
-    one: &'a impl Fn(usize) -> F,
+    one: &impl Fn(usize) -> F,
 ) -> anyhow::Result<Figures> {
     let before = cpu();
     let began = Instant::now();
@@ -167,7 +168,9 @@ async fn run<'a, F: Future<Output = anyhow::Result<(Duration, Vec<String>)>>>(
         let handle = client.get_workflow_handle::<UntypedWorkflow>(workflow);
         events += handle.fetch_history(WorkflowFetchHistoryOptions::default()).into_events().await?.len();
     }
-    let each = |before: Duration, after: Duration| (after - before).as_secs_f64() * 1000.0 / (rounds * targets) as f64;
+    let each = |before: Duration, after: Duration| {
+        (after - before).as_secs_f64() * 1000.0 / (rounds * targets) as f64
+    };
     Ok(Figures {
         per_second: rounds as f64 / took.as_secs_f64(),
         p50: latencies[latencies.len() / 2],

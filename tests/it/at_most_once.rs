@@ -56,9 +56,11 @@ async fn a_lost_reply_within_a_thread_publishes_each_container_once() {
     world
         .until(id, "a whole thread", |post| {
             post["status"] == "published"
-                && post["targets"].as_array().unwrap().iter().all(|target| {
-                    target["error_code"].is_null() && target["next_attempt_at"].is_null()
-                })
+                && post["targets"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .all(|target| target["error_code"].is_null() && target["next_attempt_at"].is_null())
         })
         .await;
     let timeline = |timeline: Value| {

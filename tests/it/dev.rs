@@ -74,7 +74,8 @@ fn runs(pid: &Value) -> bool {
 async fn post(http: &Client, dev: &Value, content: &str) -> String {
     let url = format!("{}/posts", dev["base_url"].as_str().unwrap());
     let body = json!({ "content": content, "accounts": ["fanfare", "fanfare.bsky.social"] });
-    let response = http.post(url).bearer_auth(dev["test_key"].as_str().unwrap()).json(&body).send().await.unwrap();
+    let response =
+        http.post(url).bearer_auth(dev["test_key"].as_str().unwrap()).json(&body).send().await.unwrap();
     let (status, post) = (response.status(), response.json::<Value>().await.unwrap());
     assert_eq!(status, StatusCode::CREATED, "{post}");
     post["id"].as_str().unwrap().to_owned()
@@ -116,8 +117,18 @@ async fn one_command_starts_everything_survives_kills_and_ends_clean() {
     let mut members: Vec<_> = dev.as_object().unwrap().keys().map(String::as_str).collect();
     members.sort_unstable();
     let mut promised = [
-        "base_url", "mcp_url", "docs_url", "dashboard_url", "temporal_ui_url", "temporal_address", "sandbox_url",
-        "database_url", "org_id", "test_key", "live_key", "pids",
+        "base_url",
+        "mcp_url",
+        "docs_url",
+        "dashboard_url",
+        "temporal_ui_url",
+        "temporal_address",
+        "sandbox_url",
+        "database_url",
+        "org_id",
+        "test_key",
+        "live_key",
+        "pids",
     ];
     promised.sort_unstable();
     assert_eq!(members, promised);
@@ -129,7 +140,8 @@ async fn one_command_starts_everything_survives_kills_and_ends_clean() {
     let receiver = Receiver::start().await;
     let url = format!("{}/webhooks", dev["base_url"].as_str().unwrap());
     let body = json!({ "url": receiver.url, "events": ["*"] });
-    let hook = http.post(url).bearer_auth(dev["test_key"].as_str().unwrap()).json(&body).send().await.unwrap();
+    let hook =
+        http.post(url).bearer_auth(dev["test_key"].as_str().unwrap()).json(&body).send().await.unwrap();
     assert_eq!(hook.status(), StatusCode::CREATED);
     let first = post(&http, &dev, "Hello from Fanfare").await;
     let first_post = published(&http, &dev, &first).await;
@@ -180,13 +192,10 @@ async fn one_command_starts_everything_survives_kills_and_ends_clean() {
     }
 }
 
-async fn refusal(change: impl FnOnce(&mut Command), data: &Path) -> String {
-    let mut command = command(data);
-    change(&mut command);
-    if !command.as_std().get_args().any(|arg| arg == "--port") {
-        command.args(["--port", "0"]);
-    }
-    let output = tokio::time::timeout(PATIENCE, command.output()).await.unwrap().unwrap();
+/// What it says when it can't start.
+async fn refusal(data: &Path, port: &str, env: (&str, &str)) -> String {
+    let output = command(data).args(["--port", port]).env(env.0, env.1).output();
+    let output = tokio::time::timeout(PATIENCE, output).await.unwrap().unwrap();
     assert!(!output.status.success());
     String::from_utf8(output.stderr).unwrap()
 }
@@ -194,21 +203,22 @@ async fn refusal(change: impl FnOnce(&mut Command), data: &Path) -> String {
 #[tokio::test]
 async fn what_is_missing_is_said_in_one_sentence_and_nothing_is_left_running() {
     let dir = Dir::new("dev-refusals");
+    let none = ("RUST_LOG", "error");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let sentence = refusal(|command| drop(command.args(["--port", &port])), &dir.0.join("port")).await;
+    let sentence = refusal(&dir.0.join("port"), &port, none).await;
     assert!(sentence.contains(&port), "{sentence}");
 
     let file = dir.0.join("file");
     std::fs::write(&file, "").unwrap();
-    let sentence = refusal(|_| (), &file.join("data")).await;
+    let sentence = refusal(&file.join("data"), "0", none).await;
     assert!(sentence.contains("can't be written to"), "{sentence}");
 
-    let sentence = refusal(|command| drop(command.env("PG_BIN", "/nowhere")), &dir.0.join("postgres")).await;
+    let sentence = refusal(&dir.0.join("postgres"), "0", ("PG_BIN", "/nowhere")).await;
     assert!(sentence.contains("/nowhere"), "{sentence}");
 
     let data = dir.0.join("temporal");
-    let sentence = refusal(|command| drop(command.env("TEMPORAL_CLI", "/nowhere")), &data).await;
+    let sentence = refusal(&data, "0", ("TEMPORAL_CLI", "/nowhere")).await;
     assert!(sentence.contains("/nowhere"), "{sentence}");
     let postgres = data.canonicalize().unwrap().join("postgres/data");
     let left = std::fs::read_dir("/proc").unwrap().flatten().any(|process| {

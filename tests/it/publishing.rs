@@ -135,12 +135,17 @@ async fn a_spent_budget_ends_dead_with_the_last_reason() {
     let post = world.post(json!({ "content": "#sandbox-500", "accounts": ["ada.bsky.social"] })).await;
     let ended = world.ended(&post).await;
     let target = target(&ended, "bluesky");
-    assert_eq!((&target["status"], &target["error_code"]), (&json!("dead"), &json!("upstream_500")), "{ended:#}");
+    assert_eq!(
+        (&target["status"], &target["error_code"]),
+        (&json!("dead"), &json!("upstream_500")),
+        "{ended:#}"
+    );
     assert_eq!(target["next_attempt_at"], Value::Null);
     receiver.events(&["post.target.failed", "post.error"]).await;
     assert_eq!(world.accepted("bluesky", "ada.bsky.social").await, 0);
     let publishing = world.journal("bluesky", "ada.bsky.social").await;
-    let tries = publishing.iter().filter(|entry| entry["path"].as_str().unwrap().ends_with("putRecord")).count();
+    let tries =
+        publishing.iter().filter(|entry| entry["path"].as_str().unwrap().ends_with("putRecord")).count();
     assert_eq!(tries, 10, "the contract's budget");
 }
 
@@ -192,7 +197,8 @@ async fn the_timeline_tells_what_happened_and_what_comes_next() {
     let id = post["id"].as_str().unwrap();
     world.until(id, "the first failure", |post| post["targets"][0]["status"] == "failed").await;
     let timeline = world.get(&format!("/posts/{id}/timeline")).await;
-    let kinds: Vec<_> = timeline["data"].as_array().unwrap().iter().map(|entry| entry["kind"].clone()).collect();
+    let kinds: Vec<_> =
+        timeline["data"].as_array().unwrap().iter().map(|entry| entry["kind"].clone()).collect();
     assert!(kinds.contains(&json!("attempt")) && kinds.contains(&json!("failure")), "{timeline:#}");
     assert!(timeline["next"][0]["at"].is_string(), "{timeline:#}");
     let (status, _) = world.call(Method::DELETE, &format!("/posts/{id}"), None).await;

@@ -50,7 +50,8 @@ async fn what_runs_now_replays() {
     world.connect("bluesky", "ada.bsky.social").await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
-    let address: url::Url = format!("http://{}", tests::shared(&crate::PROGRAM).await.temporal).parse().unwrap();
+    let address: url::Url =
+        format!("http://{}", tests::shared(&crate::PROGRAM).await.temporal).parse().unwrap();
     let connection = Connection::connect(ConnectionOptions::new(address).build()).await.unwrap();
     let client = Client::new(connection, ClientOptions::new("default").build()).unwrap();
 

@@ -13,7 +13,8 @@ fn dependencies(of: &str) -> BTreeSet<String> {
         .output()
         .unwrap();
     let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).unwrap();
-    let package = metadata["packages"].as_array().unwrap().iter().find(|package| package["name"] == of).unwrap();
+    let package =
+        metadata["packages"].as_array().unwrap().iter().find(|package| package["name"] == of).unwrap();
     let all = package["dependencies"].as_array().unwrap().iter();
     all.filter(|dependency| dependency["kind"].is_null())
         .map(|dependency| dependency["name"].as_str().unwrap().to_owned())
@@ -58,4 +59,45 @@ fn the_domain_performs_no_input_or_output() {
     for stranger in ["tokio", "reqwest", "sqlx", "poem", "rand", "futures"] {
         assert!(!dependencies("domain").contains(stranger), "{stranger}");
     }
+}
+
+/// Every `crate::path::name` that ARCHITECTURE.md mentions is declared in that crate.
+#[test]
+fn the_architecture_page_names_what_is_there() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let mut checked = 0;
+    for path in page.split('`').skip(1).step_by(2).filter(|code| code.contains("::")) {
+        let mut segments = path.split("::");
+        let (home, name) = (segments.next().unwrap(), segments.next_back().unwrap());
+        // A type's own item, such as `Platform::locate`, may be in any crate.
+        let homes: Vec<_> = OURS.into_iter().filter(|ours| !OURS.contains(&home) || *ours == home).collect();
+        let name = name.trim_end_matches("()");
+        let declared = homes.iter().any(|home| {
+            sources(&root.join(home).join("src")).iter().any(|source| {
+                ["fn ", "struct ", "enum ", "mod ", "trait ", "const "].iter().any(|kind| {
+                    source.match_indices(&format!("{kind}{name}")).any(|(at, found)| {
+                        !source[at + found.len()..]
+                            .starts_with(|next: char| next.is_alphanumeric() || next == '_')
+                    })
+                }) || source.contains(&format!("pub {name}:"))
+            })
+        });
+        assert!(declared, "ARCHITECTURE.md names `{path}`, which is not there");
+        checked += 1;
+    }
+    assert!(checked > 20, "only {checked} names were found");
+}
+
+fn sources(dir: &std::path::Path) -> Vec<String> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            all.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            all.push(std::fs::read_to_string(path).unwrap());
+        }
+    }
+    all
 }

@@ -30,8 +30,9 @@ pub async fn shared(program: &str) -> &'static Shared {
     SHARED
         .get_or_init(async || {
             let dir = directory();
-            let postgres =
-                Postgres::start(&dir.join("postgres"), Path::new(program), 0, "tests").await.expect("Postgres");
+            let postgres = Postgres::start(&dir.join("postgres"), Path::new(program), 0, "tests")
+                .await
+                .expect("Postgres");
             let options = TemporalOptions {
                 search_attributes: workflows::attributes::ALL.to_vec(),
                 exact_timers: true,

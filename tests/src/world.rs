@@ -165,14 +165,16 @@ impl World {
         for (_, mut child) in self.take(command) {
             let pid = child.id().expect("it runs");
             kill(Pid::from_raw(i32::try_from(pid).expect("a pid")), Signal::SIGTERM).expect("signalled");
-            let ended = tokio::time::timeout(PATIENCE, child.wait()).await.expect("it ends").expect("waited for");
+            let ended =
+                tokio::time::timeout(PATIENCE, child.wait()).await.expect("it ends").expect("waited for");
             well &= ended.success();
         }
         well
     }
 
     fn take(&mut self, command: &str) -> Vec<(&'static str, Child)> {
-        let (taken, kept) = std::mem::take(&mut self.children).into_iter().partition(|(name, _)| *name == command);
+        let (taken, kept) =
+            std::mem::take(&mut self.children).into_iter().partition(|(name, _)| *name == command);
         self.children = kept;
         taken
     }

@@ -15,7 +15,11 @@ use std::{
 ///
 /// When there is no place to keep them.
 pub fn tools() -> anyhow::Result<PathBuf> {
-    let dir = match (std::env::var_os("FANFARE_TOOLS"), std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME")) {
+    let dir = match (
+        std::env::var_os("FANFARE_TOOLS"),
+        std::env::var_os("XDG_CACHE_HOME"),
+        std::env::var_os("HOME"),
+    ) {
         (Some(dir), _, _) => PathBuf::from(dir),
         (None, Some(cache), _) => Path::new(&cache).join("fanfare"),
         (None, None, Some(home)) => Path::new(&home).join(".cache/fanfare"),
@@ -33,7 +37,8 @@ pub(super) fn kept(name: &str, make: impl FnOnce(&Path) -> anyhow::Result<()>) -
     if path.exists() {
         return Ok(path);
     }
-    let lock = File::create(tools.join(format!("{name}.lock"))).context("the tools directory can't be written to")?;
+    let lock = File::create(tools.join(format!("{name}.lock")))
+        .context("the tools directory can't be written to")?;
     if lock.try_lock().is_err() {
         progress(&format!("Waiting for another process that fetches {name}"));
         lock.lock().context("waiting for another process")?;
@@ -43,7 +48,9 @@ pub(super) fn kept(name: &str, make: impl FnOnce(&Path) -> anyhow::Result<()>) -
     }
     let half = tools.join(format!("{name}.half"));
     if half.exists() {
-        std::fs::remove_dir_all(&half).or_else(|_| std::fs::remove_file(&half)).context("clearing a half-made tool")?;
+        std::fs::remove_dir_all(&half)
+            .or_else(|_| std::fs::remove_file(&half))
+            .context("clearing a half-made tool")?;
     }
     make(&half)?;
     std::fs::rename(&half, &path).context("keeping a fetched tool")?;

