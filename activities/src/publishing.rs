@@ -190,8 +190,9 @@ impl Deps {
             };
             if entry.position == 0 && status != TargetStatus::Published {
                 // Live from here on, whatever becomes of the rest.
-                let url = line.platform.permalink(&cx, &id).await?;
-                let end = End::Live { id: id.clone(), url };
+                let url = line.platform.permalink(&cx, &id).await;
+                let url = url.map_err(|failure| Failure { doubt: false, ..failure })?;
+                let end = End::Live { id: id.clone(), url: Some(url) };
                 status = facts::settle(&self.db, attempt.key, &end, (self.now)()).await?;
             }
             ids.push(id);
@@ -224,7 +225,9 @@ impl Deps {
             let message = "the last attempt got no answer and published nothing; the budget is spent";
             return Err(Halt::Undecidable(Failure::new(code, message)));
         }
-        let at = match platform.prepare(cx, post, at).await? {
+        // Nothing that prepares can publish, however its call ended.
+        let prepared = platform.prepare(cx, post, at).await;
+        let at = match prepared.map_err(|failure| Failure { doubt: false, ..failure })? {
             Prepared::Ready(at) => at,
             Prepared::Processing { at, poll_after } => {
                 cx.checkpoints.save(&at).await?;

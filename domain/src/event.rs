@@ -103,7 +103,7 @@ pub fn target_published(
     org: OrgId,
     subject: &Subject,
     id: &str,
-    url: &str,
+    url: Option<&str>,
 ) -> Value {
     let mut data = target_data(post, target, org, subject);
     data["platformPostId"] = json!(id);

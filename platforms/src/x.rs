@@ -69,8 +69,7 @@ static CAPABILITIES: Capabilities = Capabilities {
             mimes: &["video/mp4", "video/quicktime"],
             max_bytes: 512 << 20,
             duration: Some(Duration::from_millis(500)..=Duration::from_secs(140)),
-            // Larger pictures than the documented 1280x1024 are taken and scaled down, up to these.
-            pixels: Some((32..=1920, 32..=1920)),
+            pixels: Some((32..=1280, 32..=1024)),
             aspect_ratio: Some(1.0 / 3.0..=3.0),
         },
     ],

@@ -482,8 +482,8 @@ pub enum End {
     Live {
         /// The platform's id of its main container.
         id: String,
-        /// Its public address.
-        url: String,
+        /// Its public address; `None` when the platform would not tell it.
+        url: Option<String>,
     },
     /// Failed for good.
     Dead {
@@ -516,6 +516,12 @@ pub async fn settle(db: &PgPool, key: Key, end: &End, now: DateTime<Utc>) -> sql
         return Ok(TargetStatus::Canceled);
     };
     let found: TargetStatus = word(&rows[own].status)?;
+    // What is live can't end dead, even if nothing more can be learned about it.
+    let captured = match (end, &rows[own].platform_post_id) {
+        (End::Dead { .. }, Some(id)) if !found.is_terminal() => Some(End::Live { id: id.clone(), url: None }),
+        _ => None,
+    };
+    let end = captured.as_ref().unwrap_or(end);
     let ended = match (found, end) {
         (TargetStatus::Dead | TargetStatus::Canceled, End::Dead { .. }) => return Ok(found),
         (TargetStatus::Published, End::Dead { failure, source }) => {
@@ -527,7 +533,7 @@ pub async fn settle(db: &PgPool, key: Key, end: &End, now: DateTime<Utc>) -> sql
         (_, End::Dead { .. }) => TargetStatus::Dead,
     };
     let (id, url, failure, source) = match end {
-        End::Live { id, url } => (Some(id), Some(url), None, None),
+        End::Live { id, url } => (Some(id), url.as_ref(), None, None),
         End::Dead { failure, source } => (None, None, Some(failure), Some(source)),
     };
     let mut statuses =
@@ -536,7 +542,9 @@ pub async fn settle(db: &PgPool, key: Key, end: &End, now: DateTime<Utc>) -> sql
     let post_status = roll_up(&statuses);
     let first = ended == TargetStatus::Published && rows[own].post_published_at.is_none();
     let message = match end {
-        End::Live { url, .. } => format!("Published on {}: {url}", rows[own].platform),
+        End::Live { id, url } => {
+            format!("Published on {}: {}", rows[own].platform, url.as_ref().unwrap_or(id))
+        }
         End::Dead { failure, .. } => format!("Given up: {failure}"),
     };
     sqlx::query!(
@@ -605,7 +613,7 @@ pub async fn settle(db: &PgPool, key: Key, end: &End, now: DateTime<Utc>) -> sql
             new.push(match end {
                 End::Live { id, url } => (
                     EventName::TargetPublished,
-                    event::target_published(key.post, key.target, key.owner.org, subject, id, url),
+                    event::target_published(key.post, key.target, key.owner.org, subject, id, url.as_deref()),
                 ),
                 End::Dead { failure, .. } => {
                     let code = failure.code.to_string();

@@ -283,7 +283,7 @@ async fn what_has_begun_outlives_the_deletion_of_its_post() {
     let deleted = now_of(&db, owner, &post).await;
     assert_eq!(deleted.status, PostStatus::Publishing);
     assert_eq!(statuses(&deleted), [TargetStatus::Queued, TargetStatus::Canceled]);
-    let end = End::Live { id: "9".to_owned(), url: "https://x.com/one/status/9".to_owned() };
+    let end = End::Live { id: "9".to_owned(), url: Some("https://x.com/one/status/9".to_owned()) };
     publishing::settle(&db, key, &end, at(22)).await.unwrap();
     assert_eq!(now_of(&db, owner, &post).await.status, PostStatus::Partial);
 }
@@ -332,7 +332,7 @@ async fn a_timeline_tells_what_happened_and_what_was_told_in_order() {
     let account = account(&db, owner, "x", "1", "one").await;
     let post = create(&db, owner, draft_of(&[&account])).await;
     let (key, _) = begin(&db, owner, &post, 0).await;
-    let end = End::Live { id: "9".to_owned(), url: "https://x.com/one/status/9".to_owned() };
+    let end = End::Live { id: "9".to_owned(), url: Some("https://x.com/one/status/9".to_owned()) };
     publishing::settle(&db, key, &end, at(22)).await.unwrap();
     let entries = timeline::list(&db, owner, post.id).await.unwrap();
     let told: Vec<_> = entries.iter().map(|entry| entry.kind.as_str()).collect();

@@ -68,8 +68,8 @@ fn the_architecture_page_names_what_is_there() {
     let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
     let mut checked = 0;
     for path in page.split('`').skip(1).step_by(2).filter(|code| code.contains("::")) {
-        let mut segments = path.split("::");
-        let (home, name) = (segments.next().unwrap(), segments.next_back().unwrap());
+        let (home, rest) = path.split_once("::").unwrap();
+        let name = rest.rsplit("::").next().unwrap();
         // A type's own item, such as `Platform::locate`, may be in any crate.
         let homes: Vec<_> = OURS.into_iter().filter(|ours| !OURS.contains(&home) || *ours == home).collect();
         let name = name.trim_end_matches("()");
