@@ -402,6 +402,11 @@ async fn x_grants_by_oauth_and_rotates() {
     let form =
         [("grant_type", "refresh_token"), ("refresh_token", renewed["refresh_token"].as_str().unwrap())];
     assert_eq!(token(&form, true).await, (StatusCode::BAD_REQUEST, dead));
+    let body = json!({ "grant_type": "refresh_token", "refresh_token": refresh });
+    let request = world.http.post(world.at("/api.x.com/2/oauth2/token")).json(&body);
+    let reply = request.basic_auth(&app.client_id, app.client_secret.as_ref()).send().await.unwrap();
+    let description = read(reply).await.1["error_description"].clone();
+    assert_eq!(description, "Value passed for the token was invalid.", "JSON is read as well as a form");
     let journal = world.journal("account=dave&path=/2/oauth2/token").await;
     assert!(journal.len() >= 4);
     assert!(!json!(journal).to_string().contains(refresh));
@@ -778,6 +783,14 @@ async fn faults_strike_as_often_as_they_are_told() {
     assert_eq!((status, &body["error"]), (StatusCode::TOO_MANY_REQUESTS, &json!("RateLimitExceeded")));
     assert_eq!(world.journal("platform=bluesky&accepted=true").await.len(), 2);
 
+    let stuck = async {
+        let url = world.at("/_journal/wait?fault=stuck");
+        world.http.get(url).send().await.unwrap().json::<Value>().await.unwrap()["entries"][0].clone()
+    };
+    tokio::select! {
+        answer = alice.tweet("#sandbox-stuck") => panic!("answered {answer:?}"),
+        entry = stuck => assert_eq!((&entry["accepted"], &entry["status"]), (&json!(false), &Value::Null)),
+    }
     world.settings(json!({ "slow_ms": 1 })).await;
     assert_eq!(alice.tweet("#sandbox-slow").await.0, 201);
 }

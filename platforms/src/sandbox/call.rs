@@ -14,6 +14,8 @@ use serde_json::Value;
 pub(crate) enum Intake {
     /// Whole, in memory, up to this many bytes.
     Whole(usize),
+    /// Whole, up to this many bytes, as a JSON object whose texts are fields.
+    Members(usize),
     /// As an upload of raw bytes.
     Bytes,
     /// As a multipart form, whose part of this name is an upload.

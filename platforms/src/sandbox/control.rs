@@ -72,13 +72,20 @@ async fn await_entries(
 ) -> Result<Response> {
     let mut journal = sandbox.0.journal.subscribe();
     let deadline = tokio::time::Instant::now() + Duration::from_millis(wait.timeout_ms);
+    let (mut count, mut seen) = (0, filter.after.unwrap_or(0));
     loop {
         // Marked as seen before looking, so that what comes in between wakes us.
         journal.borrow_and_update();
-        let entries =
-            sandbox.turn(|turn| filter.entries(turn.shelf).collect::<Vec<_>>()).map_err(internal)?;
-        let is_over = entries.len() >= wait.count;
+        let looked = sandbox.turn(|turn| {
+            let new = filter.entries_since(turn.shelf, seen + 1).count();
+            (new, journal::last(turn.shelf))
+        });
+        let (new, last) = looked.map_err(internal)?;
+        (count, seen) = (count + new, seen.max(last));
+        let is_over = count >= wait.count;
         if is_over || tokio::time::timeout_at(deadline, journal.changed()).await.is_err() {
+            let entries =
+                sandbox.turn(|turn| filter.entries(turn.shelf).collect::<Vec<_>>()).map_err(internal)?;
             let status = if is_over { StatusCode::OK } else { StatusCode::REQUEST_TIMEOUT };
             return Ok(Json(json!({ "entries": entries })).with_status(status).into_response());
         }

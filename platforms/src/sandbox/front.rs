@@ -16,6 +16,7 @@ use poem::{
     http::{HeaderMap, StatusCode, header},
     web::Multipart,
 };
+use serde_json::{Map, Value};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use url::form_urlencoded;
@@ -220,7 +221,7 @@ async fn take(
     let body = request.take_body();
     let files = &sandbox.0.files;
     match host.intake(&call) {
-        Intake::Whole(most) => {
+        intake @ (Intake::Whole(most) | Intake::Members(most)) => {
             let mut reader = body.into_async_read();
             let mut bytes = Vec::new();
             (&mut reader)
@@ -237,6 +238,13 @@ async fn take(
             }
             if call.mime() == Some("application/x-www-form-urlencoded") {
                 call.fields = form_urlencoded::parse(&bytes).into_owned().collect();
+            }
+            if matches!(intake, Intake::Members(_)) {
+                let members: Map<String, Value> = serde_json::from_slice(&bytes).unwrap_or_default();
+                call.fields = members
+                    .iter()
+                    .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.into())))
+                    .collect();
             }
             call.body = bytes.into();
         }

@@ -53,11 +53,16 @@ fn key(seq: u64) -> String {
 
 /// Writes an entry and numbers it.
 pub(crate) fn add(shelf: &mut Shelf, entry: &mut Entry) {
-    entry.seq = shelf.under::<Entry>("").next_back().map_or(0, |last| last.seq) + 1;
+    entry.seq = last(shelf) + 1;
     shelf.put(entry);
     if entry.seq > KEPT {
         shelf.remove::<Entry>(&key(entry.seq - KEPT));
     }
+}
+
+/// The number of the last entry.
+pub(crate) fn last(shelf: &Shelf) -> u64 {
+    shelf.under::<Entry>("").next_back().map_or(0, |last| last.seq)
 }
 
 /// Notes that the reply to an entry's request never left.
@@ -91,7 +96,16 @@ pub(crate) struct Filter {
 impl Filter {
     /// The entries that match, oldest first.
     pub(crate) fn entries<'a>(&'a self, shelf: &'a Shelf) -> impl Iterator<Item = Entry> + 'a {
-        shelf.under::<Entry>("").filter(|entry| self.admits(entry))
+        self.entries_since(shelf, self.after.map_or(0, |after| after + 1))
+    }
+
+    /// Those of them from this number on.
+    pub(crate) fn entries_since<'a>(
+        &'a self,
+        shelf: &'a Shelf,
+        seq: u64,
+    ) -> impl Iterator<Item = Entry> + 'a {
+        shelf.since::<Entry>(&key(seq)).filter(|entry| self.admits(entry))
     }
 
     fn admits(&self, entry: &Entry) -> bool {
@@ -101,7 +115,6 @@ impl Filter {
             && self.account.is_none() | entry.account.as_deref().is_some_and(|name| same(&self.account, name))
             && self.fault.is_none() | entry.fault.as_deref().is_some_and(|fault| same(&self.fault, fault))
             && self.accepted.is_none_or(|accepted| accepted == entry.accepted)
-            && self.after.is_none_or(|after| entry.seq > after)
             && self
                 .path
                 .as_deref()

@@ -35,7 +35,6 @@
 //! and one with `sandbox-failed` fails to be.
 
 mod account;
-mod bluesky;
 mod call;
 mod control;
 mod fault;
@@ -51,7 +50,6 @@ mod server;
 mod settings;
 mod shelf;
 mod window;
-mod x;
 
 pub use server::serve;
 pub use settings::Settings;
@@ -72,8 +70,18 @@ use std::{
 use tokio::sync::watch;
 use window::{Allowance, Rule, Windows};
 
-/// The platforms that the sandbox speaks.
-static HOSTS: &[&dyn Host] = &[&x::X, &bluesky::Bluesky];
+macro_rules! hosts {
+    ($($module:ident::$host:ident),+ $(,)?) => {
+        $(mod $module;)+
+        /// The platforms that the sandbox speaks; the first that claims a request has it.
+        static HOSTS: &[&dyn Host] = &[$(&$module::$host),+];
+    };
+}
+
+hosts! {
+    x::X,
+    bluesky::Bluesky,
+}
 
 /// How a sandbox is opened.
 #[derive(Clone, Debug)]
@@ -136,7 +144,7 @@ impl Sandbox {
         let files = Files::open(options.data.map(|folder| folder.join("files")))
             .context("making the files' folder")?;
         let settings = shelf.get("").unwrap_or_default();
-        let last = shelf.under::<journal::Entry>("").next_back().map_or(0, |entry| entry.seq);
+        let last = journal::last(&shelf);
         Ok(Self(Arc::new(Inner {
             state: Mutex::new(State { shelf, windows: Windows::default(), settings }),
             files,

@@ -85,6 +85,16 @@ impl Shelf {
             .map(|(_, value)| read(value))
     }
 
+    /// The records from this key on.
+    pub(crate) fn since<'a, T: Record>(&'a self, start: &str) -> impl Iterator<Item = T> + use<'a, T> {
+        let start = start.to_owned();
+        self.records
+            .get(T::SHELF)
+            .into_iter()
+            .flat_map(move |kind| kind.range(start.clone()..))
+            .map(|(_, value)| read(value))
+    }
+
     /// Writes the turn's changes to the log.
     ///
     /// # Errors

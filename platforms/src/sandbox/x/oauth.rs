@@ -168,8 +168,10 @@ impl Wish {
         if scopes.is_empty() {
             return refuse("scope is missing.");
         }
-        if field("code_challenge").is_empty() || !["S256", "plain"].contains(&field("code_challenge_method"))
-        {
+        // In whatever case: a widely used client writes `s256`, and X lets it in.
+        let is_method =
+            ["S256", "plain"].iter().any(|m| m.eq_ignore_ascii_case(field("code_challenge_method")));
+        if field("code_challenge").is_empty() || !is_method {
             return refuse("PKCE is required: code_challenge, and code_challenge_method S256 or plain.");
         }
         Ok(Self {
@@ -205,9 +207,9 @@ pub(super) fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
             if code.expires_at <= turn.now || code.client != client || code.redirect_uri != redirect_uri {
                 return Err(invalid());
             }
-            let derived = match code.method.as_str() {
-                "plain" => verifier.to_owned(),
-                _ => BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(verifier)),
+            let derived = match code.method.eq_ignore_ascii_case("plain") {
+                true => verifier.to_owned(),
+                false => BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(verifier)),
             };
             if derived != code.challenge {
                 return Err(refusal("Value passed for code verifier did not match code challenge."));
