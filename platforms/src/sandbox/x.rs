@@ -57,7 +57,7 @@ impl Host for X {
         let is_form = call.mime() == Some("multipart/form-data");
         match call.segments().as_slice() {
             ["2", "media", "upload", ..] if is_form => Intake::Form("media"),
-            // The documentation shows forms, a widely used client sends JSON, and X takes both.
+            // The documentation shows forms; twitter-api-v2 sends JSON, so X presumably reads that too.
             ["2" | "i", "oauth2", ..] if call.mime() == Some("application/json") => Intake::Members(1 << 16),
             // Bytes in base64, for the images that fit one request.
             ["2", "media", "upload", ..] => Intake::Whole(32 << 20),

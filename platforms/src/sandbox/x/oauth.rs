@@ -168,7 +168,7 @@ impl Wish {
         if scopes.is_empty() {
             return refuse("scope is missing.");
         }
-        // In whatever case: a widely used client writes `s256`, and X lets it in.
+        // In whatever case: twitter-api-v2 writes `s256`, so X presumably does not mind.
         let is_method =
             ["S256", "plain"].iter().any(|m| m.eq_ignore_ascii_case(field("code_challenge_method")));
         if field("code_challenge").is_empty() || !is_method {
