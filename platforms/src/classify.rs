@@ -27,9 +27,17 @@ pub fn by_status(reply: &Reply) -> Failure {
 /// The platform's own words, from the places where most of them put them.
 pub fn message(reply: &Reply) -> String {
     let body = &reply.body;
-    let words = ["/error_description", "/message", "/detail", "/error/message", "/errors/0/message", "/error", "/title"]
-        .iter()
-        .find_map(|place| body.pointer(place).and_then(Value::as_str).filter(|text| !text.is_empty()));
+    let words = [
+        "/error_description",
+        "/message",
+        "/detail",
+        "/error/message",
+        "/errors/0/message",
+        "/error",
+        "/title",
+    ]
+    .iter()
+    .find_map(|place| body.pointer(place).and_then(Value::as_str).filter(|text| !text.is_empty()));
     match words {
         Some(words) => clip(words),
         None if reply.text.is_empty() => format!("HTTP {}", reply.status),

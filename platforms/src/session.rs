@@ -205,7 +205,12 @@ impl Session<'_> {
 
     fn call(&self, method: Method, address: &str) -> Call {
         let http = self.wire.client.request(method, self.wire.route(address)).timeout(TIMEOUT);
-        Call { http, platform: self.platform, authorization: Some(bearer(&self.grant.access_token)), now: self.now }
+        Call {
+            http,
+            platform: self.platform,
+            authorization: Some(bearer(&self.grant.access_token)),
+            now: self.now,
+        }
     }
 }
 

@@ -155,7 +155,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Openapi => {
-            println!("{}", api::document());
+            print!("{}", api::document());
             Ok(())
         }
         Command::Guard(guarded) => Err(guarded.exec()),
