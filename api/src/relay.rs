@@ -13,7 +13,6 @@ use std::time::Duration;
 use store::{
     Listener, Pool,
     outbox::{self, Claimed},
-    publishing,
 };
 use temporalio_client::{
     Client, WorkflowIdConflictPolicy, WorkflowIdReusePolicy, WorkflowSignalOptions, WorkflowStartOptions,
@@ -109,11 +108,8 @@ impl Relay {
             }
         }
         if !done.is_empty() {
-            outbox::done(&self.db, &done).await?;
+            outbox::done(&self.db, &done, &started).await?;
             info!(errands = done.len(), "Carried {} errands to Temporal", done.len());
-        }
-        if !started.is_empty() {
-            publishing::queue(&self.db, &started).await?;
         }
         Ok(full)
     }

@@ -4,7 +4,7 @@
 //! it to Temporal and deletes it. A relay that dies holds its errands only until their lease ends,
 //! and carrying one twice does nothing: workflows have fixed ids.
 
-use domain::errand::Errand;
+use domain::{PostId, errand::Errand};
 use sqlx::{PgConnection, PgPool, types::Json};
 use std::time::Duration;
 
@@ -48,9 +48,19 @@ pub async fn claim(db: &PgPool, limit: i64, lease: Duration) -> sqlx::Result<Vec
     Ok(claimed)
 }
 
-/// Strikes errands that were carried out.
-pub async fn done(db: &PgPool, ids: &[i64]) -> sqlx::Result<()> {
-    sqlx::query!("delete from outbox where id = any($1)", ids).execute(db).await?;
+/// Strikes errands that were carried out, and marks the targets of the posts whose workflows were
+/// started by them.
+pub async fn done(db: &PgPool, ids: &[i64], started: &[PostId]) -> sqlx::Result<()> {
+    let started: Vec<_> = started.iter().map(|post| post.0).collect();
+    sqlx::query!(
+        "with queued as (
+           update targets set status = 'queued' where post_id = any($2) and status = 'pending')
+         delete from outbox where id = any($1)",
+        ids,
+        &started
+    )
+    .execute(db)
+    .await?;
     Ok(())
 }
 

@@ -714,18 +714,6 @@ pub async fn note(db: &PgPool, key: Key, kind: &str, message: &str, now: DateTim
     Ok(())
 }
 
-/// Marks targets whose workflow has been started.
-pub async fn queue(db: &PgPool, posts: &[PostId]) -> sqlx::Result<()> {
-    let posts: Vec<_> = posts.iter().map(|post| post.0).collect();
-    sqlx::query!(
-        "update targets set status = 'queued' where post_id = any($1) and status = 'pending'",
-        &posts
-    )
-    .execute(db)
-    .await?;
-    Ok(())
-}
-
 /// A grant to be refreshed, and who is to do it.
 #[derive(Debug)]
 pub enum Lease {

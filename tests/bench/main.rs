@@ -19,6 +19,7 @@ use std::{
 };
 use temporalio_client::{
     Client, ClientOptions, Connection, ConnectionOptions, GrpcCompression, WorkflowFetchHistoryOptions,
+    WorkflowGetResultOptions, errors::WorkflowGetResultError,
 };
 use temporalio_common::UntypedWorkflow;
 use tests::{World, shared};
@@ -38,12 +39,14 @@ struct Figures {
     temporal_ms_per_target: f64,
     own_ms_per_target: f64,
     postgres_ms_per_target: f64,
+    rest_ms_per_target: f64,
+    idle: f64,
 }
 
 fn main() -> anyhow::Result<()> {
-    let program: &'static str = Box::leak(
-        std::env::args().nth(1).unwrap_or_else(|| "target/release/fanfare".to_owned()).into_boxed_str(),
-    );
+    let program = std::env::args().nth(1).unwrap_or_else(|| "target/release/fanfare".to_owned());
+    let program = std::fs::canonicalize(&program)?.into_os_string().into_string().expect("a path in UTF-8");
+    let program: &'static str = Box::leak(program.into_boxed_str());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let shared = shared(program).await;
@@ -80,7 +83,7 @@ async fn measure(program: &'static str, client: &Client) -> anyhow::Result<()> {
         world.http.post(format!("{}/_settings", world.sandbox_url)).json(&json!({ "limits": limits }));
     settings.send().await?.error_for_status()?;
     // Pools, caches and pollers fill once, before anything is counted.
-    run(client, 4, 40, 1, &|n| ours(&world, n, 1)).await?;
+    run(client, 4, 40, 1, &|n| ours(&world, client, n, 1)).await?;
     run(client, 4, 40, 1, &|n| theirs(client, n, 1)).await?;
     println!(
         "targets  in flight  program     posts/s   p50 ms   p99 ms  events/target  CPU ms per target: Temporal  fanfare  Postgres"
@@ -88,7 +91,7 @@ async fn measure(program: &'static str, client: &Client) -> anyhow::Result<()> {
     for targets in [1, 3] {
         for in_flight in [1, 20] {
             let rounds = if in_flight == 1 { 60 } else { 300 };
-            let ours = run(client, in_flight, rounds, targets, &|n| ours(&world, n, targets)).await?;
+            let ours = run(client, in_flight, rounds, targets, &|n| ours(&world, client, n, targets)).await?;
             let theirs = run(client, in_flight, rounds, targets, &|n| theirs(client, n, targets)).await?;
             row(targets, in_flight, "fanfare", &ours);
             row(targets, in_flight, "bare", &theirs);
@@ -100,6 +103,18 @@ async fn measure(program: &'static str, client: &Client) -> anyhow::Result<()> {
                 ours.events_per_target / theirs.events_per_target,
                 ours.temporal_ms_per_target / theirs.temporal_ms_per_target,
             );
+            let all = |figures: &Figures| {
+                figures.temporal_ms_per_target
+                    + figures.own_ms_per_target
+                    + figures.postgres_ms_per_target
+                    + figures.rest_ms_per_target
+            };
+            println!(
+                "                    in all {:.1} ms of CPU against {:.1}: with every core busy, {:.2} of the bare rate",
+                all(&ours),
+                all(&theirs),
+                all(&theirs) / all(&ours),
+            );
         }
     }
     Ok(())
@@ -107,7 +122,7 @@ async fn measure(program: &'static str, client: &Client) -> anyhow::Result<()> {
 
 fn row(targets: usize, in_flight: usize, program: &str, figures: &Figures) {
     println!(
-        "{targets:7}  {in_flight:9}  {program:8}  {:9.1}  {:7.1}  {:7.1}  {:13.1}  {:27.1}  {:7.1}  {:8.1}",
+        "{targets:7}  {in_flight:9}  {program:8}  {:9.1}  {:7.1}  {:7.1}  {:13.1}  {:27.1}  {:7.1}  {:8.1}  {:16.1}  {:3.0}%",
         figures.per_second,
         figures.p50.as_secs_f64() * 1000.0,
         figures.p99.as_secs_f64() * 1000.0,
@@ -115,27 +130,36 @@ fn row(targets: usize, in_flight: usize, program: &str, figures: &Figures) {
         figures.temporal_ms_per_target,
         figures.own_ms_per_target,
         figures.postgres_ms_per_target,
+        figures.rest_ms_per_target,
+        figures.idle * 100.0,
     );
 }
 
-/// One post, from its creation to its last target being live; and the workflows it ran.
-async fn ours(world: &World, n: usize, targets: usize) -> anyhow::Result<(Duration, Vec<String>)> {
+/// One post: how long from its creation to its last target being live, and the workflows it ran. Its end
+/// is waited for as the bare program's is.
+async fn ours(
+    world: &World,
+    client: &Client,
+    n: usize,
+    targets: usize,
+) -> anyhow::Result<(Duration, Vec<String>)> {
     let accounts: Vec<_> = ACCOUNTS[..targets].iter().map(|(_, account)| account).collect();
     let post = world.post(json!({ "content": format!("Benchmark {n}"), "accounts": accounts })).await;
-    let created = Instant::now();
-    let post = loop {
-        let found =
-            store::posts::get(&world.db, world.owner, post["id"].as_str().unwrap().parse()?).await?.unwrap();
-        if found.targets.iter().all(|target| target.status.is_terminal()) {
-            break found;
+    let id = post["id"].as_str().unwrap().parse()?;
+    let workflow = client.get_workflow_handle::<UntypedWorkflow>(workflows::publish_post::id(id));
+    loop {
+        match workflow.get_result(WorkflowGetResultOptions::default()).await {
+            Ok(_) => break,
+            // The relay has not started it yet.
+            Err(WorkflowGetResultError::NotFound(_)) => tokio::time::sleep(Duration::from_millis(2)).await,
+            Err(error) => return Err(error.into()),
         }
-        // A look every few milliseconds, so that looking costs the database next to nothing.
-        tokio::time::sleep(Duration::from_millis(4)).await;
-    };
-    assert!(post.published_at.is_some(), "{:?}", post.targets);
+    }
+    let post = store::posts::get(&world.db, world.owner, id).await?.unwrap();
+    let last = post.targets.iter().map(|target| target.published_at.unwrap()).max().unwrap();
     let mut workflows = vec![workflows::publish_post::id(post.id)];
     workflows.extend(post.targets.iter().map(|target| workflows::publish_target::id(target.id)));
-    Ok((created.elapsed(), workflows))
+    Ok(((last - post.created_at).to_std()?, workflows))
 }
 
 /// One run of the bare program.
@@ -184,6 +208,8 @@ async fn run<F: Future<Output = anyhow::Result<(Duration, Vec<String>)>>>(
         temporal_ms_per_target: each(before.temporal, after.temporal),
         own_ms_per_target: each(before.own, after.own),
         postgres_ms_per_target: each(before.postgres, after.postgres),
+        rest_ms_per_target: each(before.rest, after.rest),
+        idle: (after.idle - before.idle).as_secs_f64() / took.as_secs_f64() / cores(),
     })
 }
 
@@ -193,10 +219,19 @@ struct Cpu {
     temporal: Duration,
     own: Duration,
     postgres: Duration,
+    /// This process: load, sandbox, and the bare program's worker.
+    rest: Duration,
+    /// All cores', summed.
+    idle: Duration,
 }
 
 fn cpu() -> Cpu {
     let mut all = Cpu::default();
+    // cpu user nice system idle …
+    let machine = std::fs::read_to_string("/proc/stat").unwrap();
+    let idle =
+        machine.split_whitespace().nth(4).and_then(|ticks| ticks.parse::<u64>().ok()).unwrap_or_default();
+    all.idle = Duration::from_millis(idle * 10);
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
         // pid (name) state ppid … utime stime cutime cstime, in hundredths of a second.
@@ -209,8 +244,13 @@ fn cpu() -> Cpu {
             "temporal" => all.temporal += used,
             "postgres" => all.postgres += used,
             "fanfare" => all.own += used,
+            "bench" => all.rest += used,
             _ => {}
         }
     }
     all
+}
+
+fn cores() -> f64 {
+    std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64)
 }

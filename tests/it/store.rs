@@ -87,7 +87,7 @@ async fn begin(db: &Pool, owner: Owner, post: &Post, target: usize) -> (Key, Beg
 
 async fn errands(db: &Pool) -> Vec<Errand> {
     let claimed = outbox::claim(db, 100, Duration::from_secs(60)).await.unwrap();
-    outbox::done(db, &claimed.iter().map(|errand| errand.id).collect::<Vec<_>>()).await.unwrap();
+    outbox::done(db, &claimed.iter().map(|errand| errand.id).collect::<Vec<_>>(), &[]).await.unwrap();
     claimed.into_iter().map(|claimed| claimed.errand).collect()
 }
 

@@ -14,7 +14,7 @@ use crate::{
     queue,
 };
 use domain::{
-    Pace, PostId, TargetStatus,
+    Pace, PostId, PostStatus, TargetStatus,
     errand::{Assignment, Job},
     post::roll_up,
 };
@@ -72,7 +72,7 @@ impl PublishPost {
                 continue;
             }
             let statuses: Vec<_> = ended.into_iter().flatten().collect();
-            if let Some(status) = roll_up(&statuses) {
+            if let Some(status) = roll_up(&statuses).filter(|status| *status != PostStatus::Published) {
                 ctx.upsert_search_attributes([attributes::STATUS.value_set(status.to_string())]);
             }
             return Ok(());

@@ -160,7 +160,9 @@ impl PublishTarget {
     }
 
     fn end(ctx: &WorkflowContext<Self>, status: TargetStatus) -> Ended {
-        ctx.upsert_search_attributes([attributes::STATUS.value_set(status.to_string())]);
+        if status != TargetStatus::Published {
+            ctx.upsert_search_attributes([attributes::STATUS.value_set(status.to_string())]);
+        }
         Ended::Status(status)
     }
 }
