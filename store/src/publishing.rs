@@ -500,12 +500,16 @@ pub enum End {
 /// its main container. Gives the state the target ended in.
 pub async fn settle(db: &PgPool, key: Key, end: &End, now: DateTime<Utc>) -> sqlx::Result<TargetStatus> {
     let mut tx = db.begin().await?;
+    // In a statement of its own: one that locks and reads at once would, after waiting for a sibling
+    // that settles, see that sibling as it was before.
+    sqlx::query!("select id from posts where id = $1 for no key update", key.post.0)
+        .fetch_optional(&mut *tx)
+        .await?;
     let rows = sqlx::query!(
         r#"select p.status as post_status, p.published_at as post_published_at, t.id, t.status, t.platform_post_id,
              t.error_message, t.account_id, t.platform, a.username
            from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
-           where p.id = $1 and p.org_id = $2 and p.mode = $3 order by t.id
-           for no key update of p"#,
+           where p.id = $1 and p.org_id = $2 and p.mode = $3 order by t.id"#,
         key.post.0,
         key.owner.org.0,
         key.owner.mode.as_str()

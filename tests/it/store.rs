@@ -452,3 +452,26 @@ async fn a_key_opens_until_it_expires_or_is_revoked() {
     assert_eq!(open(&text, at(50)).await, None);
     assert_eq!(keys::list(&db, owner).await.unwrap().len(), 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn targets_that_settle_at_the_same_moment_end_their_post() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let (one, other) =
+        (account(&db, owner, "x", "1", "one").await, account(&db, owner, "x", "2", "other").await);
+    for round in 0..100 {
+        let new = NewPost { external_ref: Some(round.to_string()), ..draft_of(&[&one, &other]) };
+        let post = create(&db, owner, new).await;
+        let (first, _) = begin(&db, owner, &post, 0).await;
+        let (second, _) = begin(&db, owner, &post, 1).await;
+        let settle = |key: Key| {
+            let db = db.clone();
+            let end = End::Live { id: "9".to_owned(), url: None };
+            tokio::spawn(async move { publishing::settle(&db, key, &end, at(22)).await.unwrap() })
+        };
+        for settled in join_all([settle(first), settle(second)]).await {
+            assert_eq!(settled.unwrap(), TargetStatus::Published);
+        }
+        assert_eq!(now_of(&db, owner, &post).await.status, PostStatus::Published, "round {round}");
+    }
+}
