@@ -429,6 +429,61 @@ async fn replay_in(tx: &mut PgConnection, owner: Owner, key: &str) -> sqlx::Resu
     Ok(row.map(Post::from))
 }
 
+/// What moving a post to another time came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rescheduled {
+    /// It waits for its new time; `None` for at once.
+    Moved(Box<Post>),
+    /// Publishing has begun, or it has ended.
+    TooLate,
+    /// There is no such post.
+    Unknown,
+}
+
+/// Moves a scheduled or queued post to another time.
+///
+/// The row decides: its version rises, so that an attempt which was started for the old time finds
+/// that it is stale, and the errand takes the new time to the workflow.
+pub async fn reschedule(
+    db: &PgPool,
+    owner: Owner,
+    id: PostId,
+    scheduled_at: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Rescheduled> {
+    let mut tx = db.begin().await?;
+    match lock(&mut tx, owner, id).await? {
+        None => return Ok(Rescheduled::Unknown),
+        Some(PostStatus::Scheduled | PostStatus::Queued) => {}
+        Some(_) => return Ok(Rescheduled::TooLate),
+    }
+    sqlx::query!(
+        "update posts set scheduled_at = $2, status = 'scheduled', version = version + 1, updated_at = $3
+         where id = $1",
+        id.0,
+        scheduled_at,
+        now
+    )
+    .execute(&mut *tx)
+    .await?;
+    let entry = Entry {
+        at: now,
+        kind: "rescheduled".into(),
+        message: format!("Moved to {}", event::timestamp(scheduled_at)),
+        target_id: None,
+        detail: json!({ "scheduled_at": event::timestamp(scheduled_at) }),
+    };
+    timeline::append(&mut tx, owner, id, entry).await?;
+    let post =
+        select!("where p.id = $1 and p.org_id = $2 and p.mode = $3", id.0, owner.org.0, owner.mode.as_str())
+            .fetch_one(&mut *tx)
+            .await
+            .map(Post::from)?;
+    outbox::push(&mut tx, &Errand::PostChanged(job(owner, &post))).await?;
+    tx.commit().await?;
+    Ok(Rescheduled::Moved(Box::new(post)))
+}
+
 /// Takes the post's row for the rest of the transaction.
 async fn lock(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<PostStatus>> {
     let status = sqlx::query_scalar!(

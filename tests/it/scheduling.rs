@@ -1,6 +1,7 @@
 //! Posts that wait: for their time, for their release, or for nothing any more.
 
 use crate::world;
+use ::store::posts::{self, Rescheduled};
 use chrono::{DateTime, TimeDelta, Utc};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
@@ -58,4 +59,27 @@ async fn a_draft_waits_for_its_release() {
     world.ended(&next).await;
     assert_eq!(world.get(&format!("/posts/{}", draft["id"].as_str().unwrap())).await["status"], "draft");
     assert_eq!(world.accepted("x", "ada").await, 1);
+}
+
+#[tokio::test]
+async fn a_post_that_is_moved_goes_out_at_its_new_time_only() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let (soon, far) = (Utc::now() + TimeDelta::seconds(2), Utc::now() + TimeDelta::hours(2));
+    let create = async |content: &str, at: DateTime<Utc>| {
+        let post = world.post(json!({ "content": content, "accounts": ["ada"], "scheduled_at": at })).await;
+        post["id"].as_str().unwrap().parse().unwrap()
+    };
+    let (sooner, later) = (create("Sooner", far).await, create("Later", soon).await);
+    for (post, at) in [(sooner, soon), (later, far)] {
+        let moved = posts::reschedule(&world.db, world.owner, post, at, Utc::now()).await.unwrap();
+        assert!(matches!(moved, Rescheduled::Moved(_)), "{moved:?}");
+    }
+    let published = world.ended(&json!({ "id": sooner })).await;
+    assert_eq!(published["status"], "published");
+    assert!(published["published_at"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap() >= soon);
+    assert_eq!(world.accepted("x", "ada").await, 1);
+    assert_eq!(world.get(&format!("/posts/{later}")).await["status"], "scheduled");
+    let too_late = posts::reschedule(&world.db, world.owner, sooner, far, Utc::now()).await.unwrap();
+    assert_eq!(too_late, Rescheduled::TooLate);
 }
