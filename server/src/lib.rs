@@ -176,7 +176,7 @@ fn report(outcome: anyhow::Result<()>) -> ExitCode {
 fn log(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
         EnvFilter::new(
-            "info,temporalio_sdk_core=error,temporalio_sdk=error,temporalio_client=error,sqlx=warn",
+            "info,temporalio_sdk_core=error,temporalio_sdk=error,temporalio_client=error,sqlx=warn,poem=warn",
         )
     });
     let registry = tracing_subscriber::registry().with(filter);

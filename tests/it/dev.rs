@@ -111,6 +111,8 @@ async fn ended(child: &mut Child) -> bool {
 #[tokio::test]
 async fn one_command_starts_everything_survives_kills_and_ends_clean() {
     let _ = rustls::crypto::ring::default_provider().install_default();
+    // Fetches or builds what is missing, which may take longer than a start is waited for.
+    tests::shared(&PROGRAM).await;
     let dir = Dir::new("dev");
     let http = Client::new();
     let (mut child, dev) = start(&dir.0).await;
@@ -202,6 +204,7 @@ async fn refusal(data: &Path, port: &str, env: (&str, &str)) -> String {
 
 #[tokio::test]
 async fn what_is_missing_is_said_in_one_sentence_and_nothing_is_left_running() {
+    tests::shared(&PROGRAM).await;
     let dir = Dir::new("dev-refusals");
     let none = ("RUST_LOG", "error");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
