@@ -351,9 +351,11 @@ pub async fn capture(
                  commit_ended_at = coalesce(commit_ended_at, $4)
              where target_id = $1 and position = $2
              returning platform_id),
-           main as (
-             update targets set platform_post_id = coalesce(platform_post_id, $3), processing_since = null
-             where id = $1 and $2::smallint = 0)
+           target as (
+             update targets
+             set platform_post_id = case $2::smallint when 0 then coalesce(platform_post_id, $3) else platform_post_id end,
+                 processing_since = null
+             where id = $1)
            select platform_id as "platform_id!" from captured"#,
         target.0,
         small(position),

@@ -52,23 +52,9 @@ async fn a_lost_reply_within_a_thread_publishes_each_container_once() {
             "accounts": ["ada", "ada.bsky.social"],
         }))
         .await;
-    let id = post["id"].as_str().unwrap();
-    world
-        .until(id, "a whole thread", |post| {
-            post["status"] == "published"
-                && post["targets"]
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .all(|target| target["error_code"].is_null() && target["next_attempt_at"].is_null())
-        })
-        .await;
-    let timeline = |timeline: Value| {
-        timeline["data"].as_array().unwrap().iter().filter(|entry| entry["kind"] == "complete").count()
-    };
-    while timeline(world.get(&format!("/posts/{id}/timeline")).await) < 2 {
-        tokio::task::yield_now().await;
-    }
+    world.completed(&post, 2).await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
     for (platform, account) in ACCOUNTS {
         assert_eq!(world.accepted(platform, account).await, 2, "{platform}");
     }
@@ -96,13 +82,7 @@ async fn killed_at(platform: &str, account: &str, nth: usize, when: &str) {
     world.kill("worker").await;
     world.http.delete(&hold).send().await.unwrap();
     world.run("worker").await;
-    let id = post["id"].as_str().unwrap();
-    let mut complete = false;
-    while !complete {
-        let timeline = world.get(&format!("/posts/{id}/timeline")).await;
-        complete = timeline["data"].as_array().unwrap().iter().any(|entry| entry["kind"] == "complete");
-        tokio::task::yield_now().await;
-    }
+    world.completed(&post, 1).await;
     let ended = world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{platform} call {nth} {when}: {ended:#}");
     assert_eq!(world.accepted(platform, account).await, 2, "{platform} killed {when} call {nth}");

@@ -58,11 +58,7 @@ async fn a_thread_is_published_in_order_below_its_main_container() {
     assert_eq!(post["containers"][2]["role"], "thread");
     let ended = world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
-    world
-        .until(ended["id"].as_str().unwrap(), "the whole thread", |post| {
-            post["targets"].as_array().unwrap().iter().all(|target| target["next_attempt_at"].is_null())
-        })
-        .await;
+    world.completed(&post, 2).await;
     for (platform, account) in [("x", "ada"), ("bluesky", "ada.bsky.social")] {
         let entries = world.journal(platform, account).await;
         let published = entries.iter().filter(|entry| entry["accepted"] == true);

@@ -268,6 +268,24 @@ impl World {
         }
     }
 
+    /// Waits until the whole thread of a post is live on so many of its accounts.
+    pub async fn completed(&self, post: &Value, accounts: usize) {
+        let path = format!("/posts/{}/timeline", post["id"].as_str().expect("an id"));
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let timeline = self.get(&path).await;
+            let entries = timeline["data"].as_array().expect("entries");
+            if entries.iter().filter(|entry| entry["kind"] == "complete").count() >= accounts {
+                return;
+            }
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "waited in vain for the whole thread: {timeline:#}"
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Waits until a post has ended.
     pub async fn ended(&self, post: &Value) -> Value {
         let id = post["id"].as_str().expect("an id");

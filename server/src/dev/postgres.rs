@@ -287,7 +287,9 @@ fn home(dir: &Path, ids: Option<(u32, u32)>) -> anyhow::Result<PathBuf> {
         return Ok(known);
     }
     let name: String = text(dir).chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let elsewhere = Path::new("/var/lib/fanfare").join(name.trim_matches('-'));
+    // A data directory that was removed and made anew has other secrets, so it gets another cluster.
+    let name = format!("{}-{}", name.trim_matches('-'), std::process::id());
+    let elsewhere = Path::new("/var/lib/fanfare").join(name);
     fs::create_dir_all(&elsewhere).with_context(|| format!("{} can't be made", elsewhere.display()))?;
     chown(&elsewhere, Some(uid), Some(gid))?;
     anyhow::ensure!(
