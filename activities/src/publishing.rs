@@ -223,7 +223,7 @@ impl Deps {
         if attempt.attempts > retry::ATTEMPTS {
             let code = entry.doubt_code.unwrap_or(ErrorCode::NetworkError);
             let message = "the last attempt got no answer and published nothing; the budget is spent";
-            return Err(Halt::Undecidable(Failure::new(code, message)));
+            return Err(Halt::Undecidable(Failure { doubt: false, ..Failure::new(code, message) }));
         }
         // Nothing that prepares can publish, however its call ended.
         let prepared = platform.prepare(cx, post, at).await;
@@ -244,55 +244,35 @@ impl Deps {
                 facts::accept(&self.db, target, position, &at.0, (self.now)()).await?;
                 Err(Halt::Processing(poll_after))
             }
-            Err(failure) if failure.doubt => {
-                let now = (self.now)();
-                facts::doubt(&self.db, target, position, fence, failure.code, now).await?;
-                if !failure.code.is_permanent() {
-                    return Err(Halt::Failure(failure));
-                }
-                self.already(cx, platform, attempt, entry, post, &at, failure, now).await
-            }
-            Err(failure) => {
-                facts::withdraw(&self.db, target, position, fence).await?;
+            Err(failure) if failure.doubt && !failure.code.is_permanent() => {
+                facts::doubt(&self.db, target, position, fence, failure.code, (self.now)()).await?;
                 Err(Halt::Failure(failure))
             }
+            Err(failure) => match entry.commit_begun_at {
+                // It says that it has the post already, and an earlier call of ours may have brought it.
+                Some(begun) if failure.doubt => {
+                    let post = Publication { commit_begun_at: Some(begun), ..post.clone() };
+                    let code = entry.doubt_code.unwrap_or(ErrorCode::NetworkError);
+                    facts::doubt(&self.db, target, position, fence, code, (self.now)()).await?;
+                    let found = platform.locate(cx, &post, &at).await;
+                    if let Ok(Located::Live(id)) = found {
+                        return Ok(self.captured(attempt, position, &id).await?);
+                    }
+                    // Our own call is the likeliest original: its post will show up in the reads.
+                    let wait = Some(self.settling(platform));
+                    Err(Halt::Failure(Failure {
+                        doubt: true,
+                        retry_after: wait,
+                        ..Failure::new(code, failure.message)
+                    }))
+                }
+                // The original is somebody else's, or the refusal is plain.
+                _ => {
+                    facts::withdraw(&self.db, target, position, fence).await?;
+                    Err(Halt::Failure(Failure { doubt: false, ..failure }))
+                }
+            },
         }
-    }
-
-    /// The platform says that it has the post already. If it is ours, that is what we wanted to hear.
-    #[expect(clippy::too_many_arguments, reason = "the continuation of one call site, split for reading")]
-    async fn already(
-        &self,
-        cx: &Session<'_>,
-        platform: &'static dyn Platform,
-        attempt: &Attempt,
-        entry: &Entry,
-        post: &Publication,
-        at: &Checkpoint,
-        failure: Failure,
-        now: DateTime<Utc>,
-    ) -> Result<String, Halt> {
-        // What an earlier attempt of ours left is as old as that attempt.
-        let begun = entry.commit_begun_at.unwrap_or(now);
-        let post = Publication { commit_begun_at: Some(begun), ..post.clone() };
-        match platform.locate(cx, &post, at).await {
-            Ok(Located::Live(id)) => return Ok(self.captured(attempt, entry.position, &id).await?),
-            Ok(Located::Processing { poll_after }) => return Err(Halt::Processing(poll_after)),
-            Ok(Located::Absent | Located::Unknown) => {}
-            Err(unheard) => return Err(Halt::Failure(Failure { doubt: true, ..unheard })),
-        }
-        if entry.commit_begun_at.is_some() {
-            // Our own earlier call is the likeliest original: its post will show up in the reads.
-            let code = entry.doubt_code.unwrap_or(ErrorCode::NetworkError);
-            let late = Failure {
-                doubt: true,
-                retry_after: Some(self.settling(platform)),
-                ..Failure::new(code, failure.message)
-            };
-            return Err(Halt::Failure(late));
-        }
-        facts::withdraw(&self.db, attempt.key.target, entry.position, attempt.fence).await?;
-        Err(Halt::Failure(Failure { doubt: false, ..failure }))
     }
 
     /// Whether a commit that was begun has happened: its id, or `None` when it surely has not.

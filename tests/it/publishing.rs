@@ -86,6 +86,24 @@ async fn a_refused_content_ends_dead_with_the_platforms_words() {
 }
 
 #[tokio::test]
+async fn a_text_that_the_platform_has_already_is_not_taken_for_the_earlier_post() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let first = world.post(json!({ "content": "The same words", "accounts": ["ada"] })).await;
+    assert_eq!(world.ended(&first).await["status"], "published");
+    let second = world.post(json!({ "content": "The same words", "accounts": ["ada"] })).await;
+    let ended = world.ended(&second).await;
+    let target = target(&ended, "x");
+    assert_eq!(
+        (&target["status"], &target["error_code"]),
+        (&json!("dead"), &json!("rejected_403")),
+        "{ended:#}"
+    );
+    assert_eq!(target["platform_post_id"], Value::Null);
+    assert_eq!(world.accepted("x", "ada").await, 1);
+}
+
+#[tokio::test]
 async fn one_account_live_and_one_dead_make_a_partial_post_with_one_event() {
     let world = world().start().await;
     world.connect("x", "ada").await;
