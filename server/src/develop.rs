@@ -94,21 +94,12 @@ pub(crate) async fn run(data_dir: &Path, port: u16) -> anyhow::Result<()> {
     let secrets = secrets(dir)?;
     let guard = std::env::current_exe().context("finding our own program")?;
 
-    let postgres =
-        Postgres::start(&dir.join("postgres"), &guard, ports.postgres, &secrets.database_password).await?;
-    let options = TemporalOptions {
-        port: ports.temporal,
-        ui_port: Some(ports.temporal_ui),
-        search_attributes: workflows::attributes::ALL.to_vec(),
-        exact_timers: true,
+    let started = tokio::select! {
+        // Fetching and building can take minutes: nobody has to wait for that before leaving.
+        () = stop.cancelled() => return Ok(()),
+        started = children(dir, &guard, &ports, &secrets) => started?,
     };
-    let temporal = match dev::Temporal::start(&dir.join("temporal"), &guard, &options).await {
-        Ok(temporal) => temporal,
-        Err(error) => {
-            postgres.child.end().await?;
-            return Err(error);
-        }
-    };
+    let (postgres, temporal) = started;
     ports.postgres = postgres.port;
     ports.temporal = temporal.port;
     ports.temporal_ui = temporal.ui_port.unwrap_or_default();
@@ -118,6 +109,30 @@ pub(crate) async fn run(data_dir: &Path, port: u16) -> anyhow::Result<()> {
     // Also when that failed: nothing is left running.
     let ended = temporal.child.end().await.and(postgres.child.end().await);
     ran.and(ended)
+}
+
+/// Postgres and Temporal. When this fails or is given up, neither is left running.
+async fn children(
+    dir: &Path,
+    guard: &Path,
+    ports: &Ports,
+    secrets: &Secrets,
+) -> anyhow::Result<(Postgres, dev::Temporal)> {
+    let postgres =
+        Postgres::start(&dir.join("postgres"), guard, ports.postgres, &secrets.database_password).await?;
+    let options = TemporalOptions {
+        port: ports.temporal,
+        ui_port: Some(ports.temporal_ui),
+        search_attributes: workflows::attributes::ALL.to_vec(),
+        exact_timers: true,
+    };
+    match dev::Temporal::start(&dir.join("temporal"), guard, &options).await {
+        Ok(temporal) => Ok((postgres, temporal)),
+        Err(error) => {
+            postgres.child.end().await?;
+            Err(error)
+        }
+    }
 }
 
 async fn serve(

@@ -1,8 +1,9 @@
-//! A child process: started, watched, restarted when it dies, ended when asked.
+//! A child process: started, watched, restarted when it dies, ended when asked or let go.
 //!
-//! The thread that watches it also starts it, and lives as long as the process: the kernel ends a
+//! The thread that watches it also starts it, and lives as long as the child: the kernel ends a
 //! guarded child with the thread that made it.
 
+use super::fetch::reason;
 use anyhow::Context;
 use nix::{
     errno::Errno,
@@ -10,9 +11,10 @@ use nix::{
     unistd::Pid,
 };
 use std::{
-    fs::File,
+    fs::{self, File},
+    io::{Read, Seek, SeekFrom},
     os::unix::process::CommandExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{
         Arc,
@@ -28,7 +30,10 @@ use tracing::warn;
 const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 /// A child that lived this long starts with the first pause again.
 const STEADY: Duration = Duration::from_secs(30);
-/// How long a child may take to end by itself.
+/// How often a child that has not served yet is started. With the pauses between, that takes longer than
+/// a crashed predecessor's locks and shared memory live.
+const TRIES: u32 = 7;
+/// How long a child may take to end after each signal, before the next one.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// How a child is started.
@@ -42,23 +47,26 @@ pub struct Spec {
     pub args: Vec<String>,
     /// The user and group it runs as, where they are not ours.
     pub ids: Option<(u32, u32)>,
+    /// A folder that its user can reach only with our help.
+    pub door: Option<PathBuf>,
     /// Where its output goes.
     pub log: PathBuf,
-    /// What asks it to end.
-    pub stop: Signal,
+    /// What asks it to end, and what makes it end where it does not listen.
+    pub stop: (Signal, Signal),
     /// The program whose `guard` command ends the child with us.
     pub guard: PathBuf,
 }
 
-/// A child that is being watched.
+/// A child that is being watched. It ends with this value.
 #[derive(Debug)]
 pub struct Child {
     name: &'static str,
-    stop: Signal,
+    stop: (Signal, Signal),
     stopping: Arc<AtomicBool>,
     pid: watch::Receiver<Option<u32>>,
     starts: watch::Receiver<u32>,
     log: PathBuf,
+    log_began: u64,
     watcher: Option<thread::JoinHandle<()>>,
 }
 
@@ -73,11 +81,13 @@ impl Child {
         let (pid, pid_seen) = watch::channel(None);
         let (starts, starts_seen) = watch::channel(0);
         let (name, stop, log, flag) = (spec.name, spec.stop, spec.log.clone(), stopping.clone());
+        let log_began = fs::metadata(&log).map_or(0, |log| log.len());
         let watcher = thread::Builder::new()
             .name(format!("watch-{name}"))
             .spawn(move || watch(&spec, &flag, &pid, &starts))
             .context("no thread to watch a child")?;
-        Ok(Self { name, stop, stopping, pid: pid_seen, starts: starts_seen, log, watcher: Some(watcher) })
+        let watcher = Some(watcher);
+        Ok(Self { name, stop, stopping, pid: pid_seen, starts: starts_seen, log, log_began, watcher })
     }
 
     /// Its process id, as it changes; `None` while it is down.
@@ -85,53 +95,71 @@ impl Child {
         self.pid.clone()
     }
 
-    /// Waits until `up` says that it serves.
+    /// Waits until `up` says that the process with this id serves.
     ///
     /// # Errors
     ///
     /// One sentence with the end of its log, when it dies again and again or never comes up.
-    pub async fn ready(&self, patience: Duration, up: impl AsyncFn() -> bool) -> anyhow::Result<()> {
+    pub async fn ready(&self, patience: Duration, up: impl AsyncFn(u32) -> bool) -> anyhow::Result<()> {
         let deadline = Instant::now() + patience;
-        while !up().await {
-            let hopeless = *self.starts.borrow() > 12 || Instant::now() > deadline;
+        loop {
+            let pid = *self.pid.borrow();
+            if let Some(pid) = pid
+                && up(pid).await
+                && *self.pid.borrow() == Some(pid)
+            {
+                return Ok(());
+            }
+            let hopeless = *self.starts.borrow() > TRIES || Instant::now() > deadline;
             anyhow::ensure!(
                 !hopeless,
                 "{} does not come up: {} (see {})",
                 self.name,
-                last_line(&self.log),
+                last_line(&self.log, self.log_began),
                 self.log.display()
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        Ok(())
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Ends it, and waits until it has ended.
     ///
     /// # Errors
     ///
     /// When its watcher failed.
     pub async fn end(mut self) -> anyhow::Result<()> {
-        self.stopping.store(true, Ordering::SeqCst);
-        self.signal(self.stop);
-        let mut pid = self.pid.clone();
-        let ended = async { pid.wait_for(Option::is_none).await.map(drop) };
-        if tokio::time::timeout(GRACE, ended).await.is_err() {
-            warn!(child = self.name, "{} does not end when asked; killed", self.name);
-            self.signal(Signal::SIGKILL);
-        }
-        let watcher = self.watcher.take().context("a child ends once")?;
-        let joined = tokio::task::spawn_blocking(move || watcher.join()).await?;
-        joined.map_err(|_| anyhow::anyhow!("the watcher of {} panicked", self.name))
+        let ended = tokio::task::spawn_blocking(move || self.finish()).await?;
+        ended.context("the watcher of a child failed")
     }
 
-    fn signal(&self, signal: Signal) {
-        if let Some(pid) = *self.pid.borrow()
-            && let Ok(pid) = i32::try_from(pid)
-            && let Err(error) = kill(Pid::from_raw(pid), signal)
-            && error != Errno::ESRCH
-        {
-            warn!(child = self.name, %error, "{} could not be signalled", self.name);
+    /// Asks, then insists, then kills; `None` when the watcher panicked.
+    fn finish(&mut self) -> Option<()> {
+        let Some(watcher) = self.watcher.take() else { return Some(()) };
+        self.stopping.store(true, Ordering::SeqCst);
+        watcher.thread().unpark();
+        for signal in [self.stop.0, self.stop.1, Signal::SIGKILL] {
+            if signal != self.stop.0 {
+                warn!(child = self.name, %signal, "{} does not end when asked", self.name);
+            }
+            if let Some(pid) = *self.pid.borrow() {
+                tell(self.name, pid, signal);
+            }
+            let until = Instant::now() + GRACE;
+            while !watcher.is_finished() && Instant::now() < until {
+                thread::sleep(Duration::from_millis(5));
+            }
+            if watcher.is_finished() {
+                break;
+            }
+        }
+        watcher.join().ok()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.finish().is_none() {
+            warn!(child = self.name, "the watcher of {} failed", self.name);
         }
     }
 }
@@ -144,12 +172,9 @@ fn watch(spec: &Spec, stopping: &AtomicBool, pid: &watch::Sender<Option<u32>>, s
         match spawn(spec) {
             Ok(mut child) => {
                 pid.send_replace(Some(child.id()));
-                // Asked to stop between the check above and the announcement: nobody knew the pid.
+                // Asked to end between the check above and the announcement: nobody knew the pid.
                 if stopping.load(Ordering::SeqCst) {
-                    let known = i32::try_from(child.id()).map(Pid::from_raw);
-                    if let Ok(known) = known {
-                        let _gone = kill(known, spec.stop);
-                    }
+                    tell(spec.name, child.id(), spec.stop.0);
                 }
                 let ended = child.wait();
                 pid.send_replace(None);
@@ -163,8 +188,13 @@ fn watch(spec: &Spec, stopping: &AtomicBool, pid: &watch::Sender<Option<u32>>, s
             pause = PAUSE.0;
         }
         let until = Instant::now() + pause;
-        while Instant::now() < until && !stopping.load(Ordering::SeqCst) {
-            thread::sleep(Duration::from_millis(20));
+        while !stopping.load(Ordering::SeqCst) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            // Whoever ends us wakes us.
+            thread::park_timeout(left);
         }
         pause = (pause * 2).min(PAUSE.1);
     }
@@ -172,13 +202,8 @@ fn watch(spec: &Spec, stopping: &AtomicBool, pid: &watch::Sender<Option<u32>>, s
 
 fn spawn(spec: &Spec) -> std::io::Result<std::process::Child> {
     let log = File::options().create(true).append(true).open(&spec.log)?;
-    let mut command = Command::new(&spec.guard);
-    command.arg("guard").arg("--parent").arg(std::process::id().to_string());
-    if let Some((uid, gid)) = spec.ids {
-        command.args(["--uid", &uid.to_string(), "--gid", &gid.to_string()]);
-    }
-    command
-        .arg("--")
+    Command::new(&spec.guard)
+        .args(guard_args(spec.ids, spec.door.as_deref()))
         .arg(&spec.program)
         .args(&spec.args)
         .current_dir("/")
@@ -191,7 +216,50 @@ fn spawn(spec: &Spec) -> std::io::Result<std::process::Child> {
         .spawn()
 }
 
-fn last_line(log: &std::path::Path) -> String {
-    let text = std::fs::read_to_string(log).unwrap_or_default();
-    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("its log is empty").to_owned()
+/// The arguments of the `guard` command, up to the program.
+pub(super) fn guard_args(ids: Option<(u32, u32)>, door: Option<&Path>) -> Vec<String> {
+    let mut args = ["guard", "--parent", &std::process::id().to_string()].map(str::to_owned).to_vec();
+    if let Some((uid, gid)) = ids {
+        args.extend(["--uid".to_owned(), uid.to_string(), "--gid".to_owned(), gid.to_string()]);
+    }
+    if let Some(door) = door {
+        args.extend(["--door".to_owned(), door.to_string_lossy().into_owned()]);
+    }
+    args.push("--".to_owned());
+    args
+}
+
+fn tell(name: &str, pid: u32, signal: Signal) {
+    if let Ok(pid) = i32::try_from(pid)
+        && let Err(error) = kill(Pid::from_raw(pid), signal)
+        && error != Errno::ESRCH
+    {
+        warn!(child = name, %error, "{name} could not be signalled");
+    }
+}
+
+/// The last line that was written after this many bytes.
+fn last_line(log: &Path, began: u64) -> String {
+    let mut text = Vec::new();
+    let read = File::open(log).and_then(|mut log| {
+        log.seek(SeekFrom::Start(began))?;
+        log.read_to_end(&mut text)
+    });
+    if read.is_err() { "its log can't be read".to_owned() } else { reason(&text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_of_an_earlier_start_tells_nothing_about_this_one() {
+        let log = std::env::temp_dir().join(format!("fanfare-child-{}.log", std::process::id()));
+        fs::write(&log, "an old fault\n").unwrap();
+        let began = fs::metadata(&log).unwrap().len();
+        assert_eq!(last_line(&log, began), "it says nothing");
+        fs::write(&log, "an old fault\nport taken\n\n").unwrap();
+        assert_eq!(last_line(&log, began), "port taken");
+        fs::remove_file(log).unwrap();
+    }
 }

@@ -1,13 +1,21 @@
 //! Programs that are not on the machine: fetched or built once, kept for the next time.
+//!
+//! The folder is shared by all data directories and by the tests, and several processes may want the
+//! same program at once: one makes it, the others wait, and none ever sees a half-made one.
 
 use super::progress;
 use anyhow::Context;
 use std::{
-    fs::File,
+    fs::{self, File},
+    io::{IsTerminal, Write},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
-    time::Instant,
+    process::Stdio,
+    time::{Duration, Instant},
 };
+use tokio::process::Command;
+
+/// How often a log is told that something still goes on.
+const STILL: u64 = 30;
 
 /// Where fetched and built programs are kept: `FANFARE_TOOLS`, else the user's cache.
 ///
@@ -15,64 +23,175 @@ use std::{
 ///
 /// When there is no place to keep them.
 pub fn tools() -> anyhow::Result<PathBuf> {
-    let dir = match (
-        std::env::var_os("FANFARE_TOOLS"),
-        std::env::var_os("XDG_CACHE_HOME"),
-        std::env::var_os("HOME"),
-    ) {
-        (Some(dir), _, _) => PathBuf::from(dir),
-        (None, Some(cache), _) => Path::new(&cache).join("fanfare"),
-        (None, None, Some(home)) => Path::new(&home).join(".cache/fanfare"),
-        (None, None, None) => anyhow::bail!("set FANFARE_TOOLS to a directory for fetched programs"),
-    };
-    std::fs::create_dir_all(&dir).with_context(|| format!("{} can't be made", dir.display()))?;
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let dir = set("FANFARE_TOOLS")
+        .or_else(|| set("XDG_CACHE_HOME").map(|cache| cache.join("fanfare")))
+        .or_else(|| set("HOME").map(|home| home.join(".cache/fanfare")))
+        .context("set FANFARE_TOOLS to a folder for fetched programs")?;
+    fs::create_dir_all(&dir).with_context(|| format!("{} can't be made", dir.display()))?;
     dir.canonicalize().with_context(|| format!("{} can't be read", dir.display()))
 }
 
-/// Gives `tools/name` after making it, unless it is there. Two processes never make it at once, and a
-/// half-made one is never used: it is made under another name.
-pub(super) fn kept(name: &str, make: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<PathBuf> {
-    let tools = tools()?;
+/// Gives `tools/name` after making it, unless it is there.
+///
+/// # Errors
+///
+/// When it can't be made.
+pub(super) async fn kept(
+    tools: &Path,
+    name: &str,
+    make: impl AsyncFnOnce(&Path) -> anyhow::Result<()>,
+) -> anyhow::Result<PathBuf> {
     let path = tools.join(name);
     if path.exists() {
         return Ok(path);
     }
-    let lock = File::create(tools.join(format!("{name}.lock")))
-        .context("the tools directory can't be written to")?;
-    if lock.try_lock().is_err() {
-        progress(&format!("Waiting for another process that fetches {name}"));
-        lock.lock().context("waiting for another process")?;
-    }
+    let _lock = alone(tools, name).await?;
     if path.exists() {
         return Ok(path);
     }
-    let half = tools.join(format!("{name}.half"));
-    if half.exists() {
-        std::fs::remove_dir_all(&half)
-            .or_else(|_| std::fs::remove_file(&half))
-            .context("clearing a half-made tool")?;
+    // A process that was killed in the middle may have children that still write: never into ours.
+    let half_made = format!("{name}.half-");
+    for entry in fs::read_dir(tools).context("reading the folder of fetched programs")?.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&half_made) {
+            fs::remove_dir_all(entry.path()).context("clearing a half-made program")?;
+        }
     }
-    make(&half)?;
-    std::fs::rename(&half, &path).context("keeping a fetched tool")?;
+    let half = tools.join(format!("{half_made}{}", std::process::id()));
+    fs::create_dir_all(&half).context("the folder of fetched programs can't be written to")?;
+    make(&half).await?;
+    fs::rename(&half, &path).context("keeping a fetched program")?;
     Ok(path)
 }
 
-/// Runs a program to its end, telling how long it takes; its output is told only when it fails.
-pub(super) fn run(what: &str, command: &mut Command) -> anyhow::Result<()> {
-    progress(what);
-    let began = Instant::now();
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("{program} can't be run"))?;
-    if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr);
-        let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message");
-        anyhow::bail!("{program} failed ({}): {last}", output.status);
+/// Waits until nobody else makes this program, and keeps others from it while the file lives.
+async fn alone(tools: &Path, name: &str) -> anyhow::Result<File> {
+    let lock = File::create(tools.join(format!("{name}.lock")))
+        .context("the folder of fetched programs can't be written to")?;
+    let mut told = false;
+    while let Err(error) = lock.try_lock() {
+        if let fs::TryLockError::Error(error) = error {
+            return Err(error).context("locking the folder of fetched programs");
+        }
+        if !std::mem::replace(&mut told, true) {
+            progress(&format!("Waiting for another process that fetches {name}"));
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    progress(&format!("… done in {} s", began.elapsed().as_secs()));
+    Ok(lock)
+}
+
+/// Runs a program to its end, telling how long it takes; of its output the last line is told, and only
+/// when it fails. Ends it when nobody waits any more.
+///
+/// # Errors
+///
+/// One sentence.
+pub(super) async fn run(what: &str, command: &mut Command) -> anyhow::Result<()> {
+    let terminal = std::io::stderr().is_terminal();
+    if !terminal {
+        progress(&format!("{what} …"));
+    }
+    let program = command.as_std().get_program().to_string_lossy().into_owned();
+    let began = Instant::now();
+    let mut output = std::pin::pin!(command.stdin(Stdio::null()).kill_on_drop(true).output());
+    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    let output = loop {
+        tokio::select! {
+            output = &mut output => break output,
+            _ = tick.tick() => still(what, began.elapsed().as_secs(), terminal),
+        }
+    };
+    if terminal {
+        line_over("");
+    }
+    let output = output.with_context(|| format!("{program} can't be run"))?;
+    if !output.status.success() {
+        anyhow::bail!("{program} failed ({}): {}", output.status, reason(&output.stderr));
+    }
+    progress(&format!("{what} … done in {} s", began.elapsed().as_secs()));
     Ok(())
+}
+
+fn still(what: &str, seconds: u64, terminal: bool) {
+    if terminal {
+        line_over(&format!("fanfare: {what} … {seconds} s"));
+    } else if seconds > 0 && seconds.is_multiple_of(STILL) {
+        progress(&format!("{what} … {seconds} s"));
+    }
+}
+
+/// Writes over the terminal's last line.
+fn line_over(text: &str) {
+    let mut terminal = std::io::stderr().lock();
+    // Who can't be told can be served all the same.
+    let _told = write!(terminal, "\r\x1b[2K{text}").and_then(|()| terminal.flush());
+}
+
+/// The last thing that a program said.
+pub(super) fn reason(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(output);
+    let last = text.lines().map(str::trim).rev().find(|line| !line.is_empty());
+    last.unwrap_or("it says nothing").to_owned()
 }
 
 /// A program on `PATH`.
 pub(super) fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    fn folder(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("fanfare-fetch-{}-{name}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    #[tokio::test]
+    async fn two_at_once_make_it_once() {
+        let tools = folder("once");
+        let made = Cell::new(0);
+        let make = async |half: &Path| {
+            made.set(made.get() + 1);
+            tokio::task::yield_now().await;
+            fs::write(half.join("program"), "it")?;
+            Ok(())
+        };
+        let (one, other) = tokio::join!(kept(&tools, "it", &make), kept(&tools, "it", &make));
+        assert_eq!(one.unwrap(), other.unwrap());
+        assert_eq!(made.get(), 1);
+        assert_eq!(fs::read_to_string(tools.join("it/program")).unwrap(), "it");
+        fs::remove_dir_all(tools).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_half_made_one_is_never_used() {
+        let tools = folder("half");
+        let stale = tools.join("it.half-1");
+        fs::create_dir_all(&stale).unwrap();
+        let failed = kept(&tools, "it", async |half: &Path| {
+            fs::write(half.join("program"), "ha")?;
+            anyhow::bail!("the line is dead")
+        });
+        assert!(failed.await.is_err());
+        assert!(!tools.join("it").exists() && !stale.exists());
+        let made = kept(&tools, "it", async |half: &Path| {
+            anyhow::ensure!(fs::read_dir(half)?.next().is_none(), "something was left");
+            Ok(())
+        });
+        made.await.unwrap();
+        fs::remove_dir_all(tools).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_program_that_fails_is_quoted() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo first >&2; echo 'no such package' >&2; echo >&2; exit 3"]);
+        let error = run("Trying", &mut command).await.unwrap_err().to_string();
+        assert!(error.contains("no such package") && !error.contains("first"), "{error}");
+    }
 }

@@ -4,11 +4,14 @@
 //! and keep what they fetched for the next time. Children never outlive us: on Linux the kernel ends
 //! them with the thread that watches them, elsewhere the next start takes over what is left.
 
+mod binaries;
 mod child;
 mod fetch;
 mod guard;
+mod leftover;
 mod postgres;
 mod temporal;
+mod user;
 
 pub use child::{Child, Spec};
 pub use fetch::tools;
@@ -74,13 +77,55 @@ impl Lock {
     }
 }
 
-/// A port of this machine that is free now, preferably this one.
+/// Ports of this machine that are free now, each the preferred one where that is.
 ///
 /// # Errors
 ///
-/// When there is none.
-pub fn port(preferred: u16) -> anyhow::Result<u16> {
+/// When there are none.
+fn ports<const N: usize>(preferred: [u16; N]) -> anyhow::Result<[u16; N]> {
     let bind = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-    let listener = bind(preferred).or_else(|_| bind(0)).context("no port is free")?;
-    Ok(listener.local_addr()?.port())
+    let mut found = preferred;
+    // Held until all are found: no two may be the same.
+    let mut held = Vec::new();
+    for port in &mut found {
+        let listener = bind(*port).or_else(|_| bind(0)).context("no port is free")?;
+        *port = listener.local_addr()?.port();
+        held.push(listener);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_port_is_left_to_whoever_has_it() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let [mine, other] = ports([port, 0]).unwrap();
+        assert!(mine != port && other != port && mine != other);
+        drop(taken);
+        assert_eq!(ports([port]).unwrap(), [port]);
+    }
+
+    #[test]
+    fn a_directory_is_taken_once() {
+        let dir = std::env::temp_dir().join(format!("fanfare-lock-{}", std::process::id()));
+        let lock = Lock::take(&dir).unwrap();
+        let sentence = Lock::take(&dir).unwrap_err().to_string();
+        assert!(sentence.ends_with(&std::process::id().to_string()), "{sentence}");
+        drop(lock);
+        Lock::take(&dir).unwrap();
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_no_directory() {
+        let file = std::env::temp_dir().join(format!("fanfare-file-{}", std::process::id()));
+        std::fs::write(&file, "").unwrap();
+        let sentence = Lock::take(&file.join("data")).unwrap_err().to_string();
+        assert!(sentence.contains("can't be written to"), "{sentence}");
+        std::fs::remove_file(file).unwrap();
+    }
 }

@@ -6,22 +6,18 @@
 
 use super::{
     child::{Child, Spec},
-    fetch::{kept, on_path, run},
-    port, progress,
+    fetch::{kept, on_path, reason, run, tools},
+    leftover, ports,
 };
 use anyhow::Context;
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
+use nix::sys::signal::Signal;
 use std::{
     fs,
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::Command,
-    time::{Duration, Instant},
+    process::Stdio,
+    time::Duration,
 };
-use tokio::net::TcpStream;
+use tokio::{net::TcpStream, process::Command};
 
 /// The version that is fetched or built.
 const VERSION: &str = "1.5.1";
@@ -43,7 +39,7 @@ pub struct TemporalOptions {
     pub exact_timers: bool,
 }
 
-/// A running server.
+/// A running server. It ends with this value.
 #[derive(Debug)]
 pub struct Temporal {
     /// Where it listens, as `host:port`.
@@ -59,19 +55,21 @@ pub struct Temporal {
 }
 
 impl Temporal {
-    /// Starts a server whose database is under `dir`.
+    /// Starts a server whose database is under `dir`. `guard` is a program that knows the `guard`
+    /// command.
     ///
     /// # Errors
     ///
-    /// One sentence.
+    /// One sentence. Nothing is left running then.
     pub async fn start(dir: &Path, guard: &Path, options: &TemporalOptions) -> anyhow::Result<Self> {
-        let program = binary()?;
+        let program = binary().await?;
         fs::create_dir_all(dir).with_context(|| format!("{} can't be made", dir.display()))?;
+        let dir = dir.canonicalize().with_context(|| format!("{} can't be read", dir.display()))?;
         let database = dir.join("temporal.db");
-        take_over(&database)?;
-        let (http, metrics) = (port(0)?, port(0)?);
-        let ui_port = options.ui_port.map(port).transpose()?;
-        let port = port(options.port)?;
+        take_over(&database).await?;
+        let is_new = !database.exists();
+        let [port, ui, http, metrics] = ports([options.port, options.ui_port.unwrap_or_default(), 0, 0])?;
+        let ui_port = options.ui_port.map(|_| ui);
         let mut args: Vec<String> =
             ["server", "start-dev", "--ip", "127.0.0.1", "--log-level", "error"].map(str::to_owned).to_vec();
         let mut add = |name: &str, value: String| args.extend([name.to_owned(), value]);
@@ -99,14 +97,24 @@ impl Temporal {
         }
         let child = Child::start(Spec {
             name: "temporal",
-            program,
+            program: program.clone(),
             args,
             ids: None,
+            door: None,
             log: dir.join("temporal.log"),
-            stop: Signal::SIGINT,
+            stop: (Signal::SIGINT, Signal::SIGTERM),
             guard: guard.to_owned(),
         })?;
-        child.ready(PATIENCE, async || TcpStream::connect(("127.0.0.1", port)).await.is_ok()).await?;
+        let up = async |_| TcpStream::connect(("127.0.0.1", port)).await.is_ok();
+        let ready = async {
+            child.ready(PATIENCE, up).await?;
+            let attributes = Attributes { program: &program, dir: &dir, port };
+            attributes.complete(is_new, &options.search_attributes).await
+        };
+        if let Err(error) = ready.await {
+            child.end().await?;
+            return Err(error);
+        }
         Ok(Self {
             address: format!("127.0.0.1:{port}"),
             port,
@@ -117,36 +125,85 @@ impl Temporal {
     }
 }
 
+/// The custom search attributes of a running server. What it is told at its start counts only for a
+/// database that is new: an older one gets those that came later from here.
+struct Attributes<'a> {
+    program: &'a Path,
+    dir: &'a Path,
+    port: u16,
+}
+
+impl Attributes<'_> {
+    async fn complete(&self, is_new: bool, wanted: &[(&str, &str)]) -> anyhow::Result<()> {
+        let lines: String = wanted.iter().map(|(name, kind)| format!("{name}={kind}\n")).collect();
+        let file = self.dir.join("attributes");
+        // Asking costs a process; what was complete once stays so.
+        if fs::read_to_string(&file).is_ok_and(|known| known == lines) {
+            return Ok(());
+        }
+        if !is_new {
+            let known = self.operate(&["list", "--output", "json"]).await?;
+            let known: serde_json::Value =
+                serde_json::from_str(&known).context("reading Temporal's search attributes")?;
+            for (name, kind) in wanted {
+                if known["customAttributes"].get(*name).is_none() {
+                    self.operate(&["create", "--name", name, "--type", kind]).await?;
+                }
+            }
+        }
+        fs::write(file, lines).context("keeping the list of search attributes")
+    }
+
+    async fn operate(&self, what: &[&str]) -> anyhow::Result<String> {
+        let mut command = Command::new(self.program);
+        command
+            .args(["operator", "search-attribute"])
+            .args(what)
+            .args(["--namespace", "default", "--address", &format!("127.0.0.1:{}", self.port)])
+            // The user's settings are for another server: addresses, keys, TLS.
+            .env_clear()
+            .env("HOME", self.dir)
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        let output = command.output().await.context("Temporal's CLI can't be run")?;
+        anyhow::ensure!(
+            output.status.success(),
+            "Temporal does not take its search attributes: {}",
+            reason(&output.stderr)
+        );
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
 /// The program: told, found, downloaded or built, in this order.
-fn binary() -> anyhow::Result<PathBuf> {
-    if let Some(told) = std::env::var_os("TEMPORAL_CLI") {
+async fn binary() -> anyhow::Result<PathBuf> {
+    if let Some(told) = std::env::var_os("TEMPORAL_CLI").filter(|told| !told.is_empty()) {
         let told = PathBuf::from(told);
         anyhow::ensure!(told.is_file(), "TEMPORAL_CLI names {}, which is not there", told.display());
-        return Ok(told);
+        return told.canonicalize().context("finding TEMPORAL_CLI");
     }
     if let Some(found) = on_path("temporal") {
-        return Ok(found);
+        return found.canonicalize().context("finding temporal on PATH");
     }
     let beside = Path::new(".fanfare/bin/temporal");
     if beside.is_file() {
         return beside.canonicalize().context("finding .fanfare/bin/temporal");
     }
-    let kept = kept("temporal-cli", |half| {
-        fs::create_dir_all(half)?;
-        let downloaded = download(half);
-        let Err(unreachable) = downloaded else { return Ok(()) };
-        let built = build(half);
+    let (tools, name) = (tools()?, format!("temporal-cli-{VERSION}"));
+    let made = kept(&tools, &name, async |half: &Path| {
+        let Err(unreachable) = download(half).await else { return Ok(()) };
+        let built = build(half).await;
         built.map_err(|unbuilt| {
             anyhow::anyhow!(
                 "there is no Temporal: TEMPORAL_CLI is not set, `temporal` is not on PATH nor in .fanfare/bin, \
                  the download failed ({unreachable:#}) and so did building it ({unbuilt:#})"
             )
         })
-    })?;
-    Ok(kept.join("temporal"))
+    });
+    Ok(made.await?.join("temporal"))
 }
 
-fn download(into: &Path) -> anyhow::Result<()> {
+async fn download(into: &Path) -> anyhow::Result<()> {
     let os = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
     let arch = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
     let curl = on_path("curl").context("curl is not on PATH")?;
@@ -167,54 +224,38 @@ fn download(into: &Path) -> anyhow::Result<()> {
             .arg("--output")
             .arg(&archive)
             .arg(format!("{DOWNLOAD}/v{VERSION}?platform={os}&arch={arch}")),
-    )?;
-    run("Unpacking it", Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(into))?;
+    )
+    .await?;
+    run("Unpacking Temporal's CLI", Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(into))
+        .await?;
     fs::remove_file(archive)?;
     anyhow::ensure!(into.join("temporal").is_file(), "the archive holds no program");
     Ok(())
 }
 
-fn build(into: &Path) -> anyhow::Result<()> {
+async fn build(into: &Path) -> anyhow::Result<()> {
     let go = on_path("go").context("Go is not on PATH")?;
     run(
-        "No download; building Temporal's CLI with Go, once (about three minutes)",
+        "Building Temporal's CLI with Go, once (about three minutes)",
         Command::new(go)
             .env("GOBIN", into)
+            // A cross-compiled program would be put elsewhere, and would not run here.
+            .env_remove("GOOS")
+            .env_remove("GOARCH")
             .arg("install")
             .arg(format!("github.com/temporalio/cli/cmd/temporal@v{VERSION}")),
-    )?;
-    fs::set_permissions(into.join("temporal"), fs::Permissions::from_mode(0o755))
-        .context("Go built no program")
+    )
+    .await?;
+    anyhow::ensure!(into.join("temporal").is_file(), "Go built no program");
+    Ok(())
 }
 
 /// Ends a server that outlived the fanfare that started it: two on one file would corrupt it.
-fn take_over(database: &Path) -> anyhow::Result<()> {
-    let name = database.to_string_lossy();
+async fn take_over(database: &Path) -> anyhow::Result<()> {
+    let database = database.to_string_lossy();
     let ours = || {
-        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-        processes
-            .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
-            .filter(|pid| {
-                fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| {
-                    let line = String::from_utf8_lossy(&line);
-                    let mut words = line.split('\0');
-                    words.next().is_some_and(|program| program.ends_with("temporal"))
-                        && words.any(|word| word == name)
-                })
-            })
-            .collect::<Vec<_>>()
+        let all = leftover::running().into_iter();
+        all.filter(|one| one.says("start-dev") && one.says(&database)).map(|one| one.pid).collect()
     };
-    let began = Instant::now();
-    for pid in ours() {
-        progress(&format!("Taking over from a Temporal that was left running (process {pid})"));
-        kill(Pid::from_raw(pid), Signal::SIGTERM).context("stopping a Temporal that was left running")?;
-    }
-    while let Some(pid) = ours().first() {
-        anyhow::ensure!(
-            began.elapsed() < PATIENCE,
-            "a Temporal that was left running (process {pid}) does not end"
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    Ok(())
+    leftover::end("Temporal", Signal::SIGTERM, Signal::SIGKILL, ours).await
 }

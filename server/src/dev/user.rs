@@ -1,0 +1,45 @@
+//! The unprivileged user that root's cluster belongs to: Postgres refuses to run as root.
+
+use anyhow::Context;
+use nix::unistd::{User, geteuid};
+use std::{
+    os::unix::{fs::MetadataExt, process::CommandExt},
+    path::Path,
+    process::{Command, Stdio},
+};
+
+/// A user and his group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ids {
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+}
+
+impl Ids {
+    /// Whose a cluster is, or will be; `None` when it is ours because we are not root.
+    ///
+    /// # Errors
+    ///
+    /// When there is nobody it could belong to.
+    pub(super) fn of(cluster: &Path) -> anyhow::Result<Option<Self>> {
+        if !geteuid().is_root() {
+            return Ok(None);
+        }
+        if let Ok(known) = cluster.metadata() {
+            return Ok(Some(Self { uid: known.uid(), gid: known.gid() }));
+        }
+        for name in ["postgres", "nobody", "daemon"] {
+            if let Some(user) = User::from_name(name).context("looking users up")? {
+                return Ok(Some(Self { uid: user.uid.as_raw(), gid: user.gid.as_raw() }));
+            }
+        }
+        anyhow::bail!("Postgres does not run as root, and there is no unprivileged user to run it as")
+    }
+
+    /// Whether he may do this, an option of `test`, with a file; the folders above it count too.
+    pub(super) fn may(self, what: &str, file: &Path) -> bool {
+        let mut test = Command::new("test");
+        test.arg(what).arg(file).current_dir("/").uid(self.uid).gid(self.gid).stderr(Stdio::null());
+        test.status().is_ok_and(|status| status.success())
+    }
+}
