@@ -70,10 +70,30 @@ permissions! {
     PostsWrite,
     /// To read accounts.
     AccountsRead,
-    /// To read webhook endpoints.
+    /// To connect, change and disconnect accounts.
+    AccountsWrite,
+    /// To read OAuth apps.
+    NetworksRead,
+    /// To register and change OAuth apps.
+    NetworksWrite,
+    /// To read webhook endpoints and deliveries.
     WebhooksRead,
-    /// To register and remove webhook endpoints.
+    /// To register, change and remove webhook endpoints.
     WebhooksWrite,
+    /// To read engagement.
+    AnalyticsRead,
+    /// To read the team.
+    TeamRead,
+    /// To change the team.
+    TeamWrite,
+    /// To read profiles.
+    ProfilesRead,
+    /// To change profiles.
+    ProfilesWrite,
+    /// To read usage.
+    UsageRead,
+    /// To list, create and revoke keys.
+    KeysWrite,
 }
 
 impl<P: Permission> Caller<P> {

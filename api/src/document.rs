@@ -25,8 +25,20 @@ pub enum Tag {
     /// Connected social accounts
     #[oai(rename = "Social accounts")]
     Accounts,
+    /// An organization's own OAuth apps
+    #[oai(rename = "Social networks")]
+    Networks,
     /// Receivers of signed events
     Webhooks,
+    /// Groups of accounts: a brand, a client
+    Profiles,
+    /// People
+    Team,
+    /// What calls are made with
+    #[oai(rename = "API keys")]
+    Keys,
+    /// What is used of a plan
+    Usage,
 }
 
 /// The operations, ready to be routed.

@@ -174,6 +174,7 @@ impl Platform for Bluesky {
                 .filter(|name| !name.is_empty())
                 .unwrap_or_else(|| me.handle.clone()),
             profile_url: Some(format!("https://bsky.app/profile/{}", me.did)),
+            grant: None,
             profile_image_url: profile.avatar,
             network_unique_id: me.did,
             username: me.handle,

@@ -1,13 +1,35 @@
-//! OAuth 2.0 as most platforms speak it: refreshing and revoking a grant.
+//! OAuth 2.0 as most platforms speak it: getting, refreshing and revoking a grant.
 //!
 //! What differs between them is only how the app names itself and how a dead grant is told from a bad
-//! moment; the adapter says both. RFC 6749 section 6, RFC 7009. <https://www.rfc-editor.org/rfc/rfc6749>
+//! moment; the adapter says both. RFC 6749 sections 4.1.3 and 6, RFC 7636, RFC 7009. <https://www.rfc-editor.org/rfc/rfc6749>
 
-use crate::{Call, Grant, Reply, Result, Session, classify};
+use crate::{Call, Code, Connection, Grant, Reply, Result, Session, classify};
 use chrono::TimeDelta;
 use domain::Failure;
 use serde::Deserialize;
 use serde_json::Value;
+
+/// Exchanges a code for a grant at the platform's token endpoint.
+///
+/// # Errors
+///
+/// What stood in the way. A code that was refused is refused for good: it is good once.
+pub async fn exchange(cx: &Session<'_>, code: &Code) -> Result<Grant> {
+    let Connection::OAuth2 { token, .. } = cx.platform.connection() else {
+        return Err(Failure::rejected(400, format!("{} has no codes to exchange", cx.platform.id())));
+    };
+    let mut form = vec![
+        ("grant_type", "authorization_code"),
+        ("code", code.code.as_str()),
+        ("redirect_uri", code.redirect_uri.as_str()),
+    ];
+    form.extend(code.verifier.as_deref().map(|verifier| ("code_verifier", verifier)));
+    let reply = request(cx, token, &form)?.any().await?;
+    if !reply.status.is_success() {
+        return Err(refused(&reply, |_| false));
+    }
+    Ok(reply.read::<Tokens>()?.grant(cx))
+}
 
 /// Exchanges the session's grant for a fresh one at the token endpoint `address`.
 ///
@@ -26,18 +48,7 @@ pub async fn refresh(cx: &Session<'_>, address: &str, is_dead: fn(&str) -> bool)
     if !reply.status.is_success() {
         return Err(refused(&reply, is_dead));
     }
-    let fresh: Tokens = reply.read()?;
-    let scopes = fresh.scope.map_or_else(
-        || cx.grant.scopes.clone(),
-        |scope| scope.split([' ', ',']).filter(|word| !word.is_empty()).map(str::to_owned).collect(),
-    );
-    Ok(Grant {
-        access_token: fresh.access_token,
-        refresh_token: fresh.refresh_token,
-        expires_at: fresh.expires_in.and_then(TimeDelta::try_seconds).map(|life| (cx.now)() + life),
-        scopes,
-        extra: cx.grant.extra.clone(),
-    })
+    Ok(reply.read::<Tokens>()?.grant(cx))
 }
 
 /// Tells the platform at `address` that the grant is no longer wanted.
@@ -88,4 +99,21 @@ struct Tokens {
     refresh_token: Option<String>,
     expires_in: Option<i64>,
     scope: Option<String>,
+}
+
+impl Tokens {
+    /// The grant, with what the platform left out as it was before.
+    fn grant(self, cx: &Session<'_>) -> Grant {
+        let scopes = self.scope.map_or_else(
+            || cx.grant.scopes.clone(),
+            |scope| scope.split([' ', ',']).filter(|word| !word.is_empty()).map(str::to_owned).collect(),
+        );
+        Grant {
+            access_token: self.access_token,
+            refresh_token: self.refresh_token,
+            expires_at: self.expires_in.and_then(TimeDelta::try_seconds).map(|life| (cx.now)() + life),
+            scopes,
+            extra: cx.grant.extra.clone(),
+        }
+    }
 }

@@ -35,8 +35,19 @@ pub trait Platform: Send + Sync {
         None
     }
 
+    /// Exchanges the code that an authorization brought for a grant, the longest-lived that the platform
+    /// gives. The session has an app and no grant yet.
+    async fn exchange(&self, cx: &Session<'_>, code: &Code) -> Result<Grant> {
+        crate::oauth::exchange(cx, code).await
+    }
+
     /// The accounts, pages, channels or locations that the session's grant covers.
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>>;
+
+    /// One call that tells whether the account can be spoken for.
+    async fn health(&self, cx: &Session<'_>) -> Result<()> {
+        self.identities(cx).await.map(drop)
+    }
 
     /// Exchanges the grant for a fresh one. [`Failure::revoked`] tells a dead grant from a bad moment.
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant>;
@@ -73,6 +84,11 @@ pub trait Platform: Send + Sync {
     fn deletion(&self) -> Option<&dyn Deletion> {
         None
     }
+
+    /// What a setting can be for an account, where the platform has such lists.
+    fn options(&self) -> Option<&dyn Options> {
+        None
+    }
 }
 
 /// Reads a post's engagement.
@@ -94,6 +110,30 @@ pub trait History: Send + Sync {
 pub trait Deletion: Send + Sync {
     /// Removes it; a post that is gone already is a success.
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()>;
+}
+
+/// Lists what a setting can be for an account: its boards, flairs, playlists, locations.
+#[async_trait]
+pub trait Options: Send + Sync {
+    /// The lists there are, in the words of the contract, for example `boards`.
+    fn kinds(&self) -> &'static [&'static str];
+
+    /// One of those lists, whole. `parent` is what it belongs to where one account has several: for
+    /// `flairs` the subreddit.
+    ///
+    /// # Errors
+    ///
+    /// `rejected_422` when a parent is needed and missing or unknown; else what the platform said.
+    async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<Choice>>;
+}
+
+/// One of the things that a setting can be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// What the setting wants.
+    pub id: String,
+    /// Its name, for people.
+    pub name: String,
 }
 
 /// How far preparing has come.
@@ -347,6 +387,12 @@ pub enum Connection {
         token: &'static str,
         /// The scopes that publishing needs.
         scopes: &'static [&'static str],
+        /// What stands between scopes in a request; a space in the standard.
+        separator: &'static str,
+        /// The parameter that names the app; `client_id` in the standard.
+        client_id: &'static str,
+        /// What else the authorization request says.
+        parameters: &'static [(&'static str, &'static str)],
         /// Whether PKCE (RFC 7636) is sent.
         pkce: bool,
     },
@@ -355,6 +401,17 @@ pub enum Connection {
         /// Where a session is made when the account names no other service.
         service: &'static str,
     },
+}
+
+/// What an authorization brought back, and what it was asked with.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Code {
+    /// The code, good once and for a short time.
+    pub code: String,
+    /// The address that the platform sent it to, exactly as in the authorization request.
+    pub redirect_uri: String,
+    /// The PKCE verifier, where one was sent.
+    pub verifier: Option<String>,
 }
 
 /// An account, page, channel, board or location that a grant covers.
@@ -372,6 +429,9 @@ pub struct Identity {
     pub profile_image_url: Option<String>,
     /// Its public page.
     pub profile_url: Option<String>,
+    /// Its own grant, where it differs from the one that listed it: a page's token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Grant>,
 }
 
 /// What a platform granted. Never logged, never in a response; stored sealed.

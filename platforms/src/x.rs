@@ -85,6 +85,9 @@ static CONNECTION: Connection = Connection::OAuth2 {
     authorize: "https://x.com/i/oauth2/authorize",
     token: TOKEN,
     scopes: &["tweet.read", "tweet.write", "users.read", "media.write", "offline.access"],
+    separator: " ",
+    client_id: "client_id",
+    parameters: &[],
     pkce: true,
 };
 
@@ -201,6 +204,7 @@ impl Platform for X {
         let me = me.data;
         Ok(vec![Identity {
             profile_url: Some(format!("https://x.com/{}", me.username)),
+            grant: None,
             // The address of the small picture, less its mark, is that of the large one.
             profile_image_url: me.profile_image_url.map(|url| url.replacen("_normal.", ".", 1)),
             network_unique_id: me.id,

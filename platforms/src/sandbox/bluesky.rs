@@ -125,6 +125,7 @@ impl Host for Bluesky {
             account_type: "profile".into(),
             profile_image_url: None,
             profile_url: Some(format!("https://bsky.app/profile/{}", account.username)),
+            grant: None,
         }
     }
 

@@ -153,6 +153,7 @@ impl Host for X {
             account_type: "profile".into(),
             profile_image_url: Some(avatar(account)),
             profile_url: Some(format!("https://x.com/{}", account.username)),
+            grant: None,
         }
     }
 
