@@ -47,7 +47,7 @@ pub fn read<T: ParseFromJSON + Rules + 'static>(value: Value) -> Result<T, Probl
 
 /// Everything that is wrong with a value.
 pub(crate) fn check<T: Type + Rules + 'static>(value: &Value) -> Vec<Issue> {
-    let mut issues = Schema::of::<T>().check(value);
+    let mut issues = Schema::of::<T>().check(value, T::NULL);
     if let Value::Object(object) = value {
         T::check(object, &mut issues);
     }

@@ -30,10 +30,24 @@ pub struct Schema {
     registry: Registry,
 }
 
+/// What null says in a body, right below its root. Further down it is the same as absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Null {
+    /// The same as absent: a body that makes something.
+    Absent,
+    /// Clears the field where the document says `nullable`, and fits no other: a body that changes
+    /// something. Such a field is a [`MaybeUndefined`](poem_openapi::types::MaybeUndefined) with
+    /// `#[oai(nullable)]`, any other an `Option`.
+    Clears,
+}
+
 /// Rules over several fields of a body, which a schema can't say.
 ///
 /// They see the body as it came, for they must also speak when some other field is wrong.
 pub trait Rules {
+    /// What null says in it.
+    const NULL: Null = Null::Absent;
+
     /// Adds what is wrong.
     fn check(_body: &Map<String, Value>, _issues: &mut Vec<Issue>) {}
 }
@@ -54,8 +68,8 @@ impl Schema {
     }
 
     /// Everything that is wrong with `value`.
-    pub fn check(&self, value: &Value) -> Vec<Issue> {
-        let mut walk = Walk { schema: self, path: Vec::new(), issues: Vec::new() };
+    pub fn check(&self, value: &Value, null: Null) -> Vec<Issue> {
+        let mut walk = Walk { schema: self, null, path: Vec::new(), issues: Vec::new() };
         walk.visit(&self.root, value);
         walk.refuse_nul(value);
         walk.issues
@@ -89,6 +103,7 @@ impl Schema {
 
 struct Walk<'a> {
     schema: &'a Schema,
+    null: Null,
     path: Vec<Segment>,
     issues: Vec<Issue>,
 }
@@ -127,9 +142,8 @@ impl<'a> Walk<'a> {
                     let expected = walk.schema.essence(property).ty;
                     walk.issues.push(Issue::wrong_type(&walk.path, expected, "undefined"));
                 }
-                // On create, null is the same as absent.
                 None => {}
-                Some(Value::Null) if !is_required => {}
+                Some(Value::Null) if !is_required && walk.takes_null(property) => {}
                 Some(value) => walk.visit(property, value),
             });
         }
@@ -146,6 +160,14 @@ impl<'a> Walk<'a> {
         }
         for (key, value) in unknown {
             self.under(key.as_str(), |walk| walk.visit(others, value));
+        }
+    }
+
+    /// Whether null fits the property that the path leads to and that is not required.
+    fn takes_null(&self, property: &MetaSchemaRef) -> bool {
+        match self.null {
+            Null::Clears if self.path.len() == 1 => self.schema.resolve(property).nullable,
+            _ => true,
         }
     }
 
@@ -263,8 +285,14 @@ fn kind(value: &Value) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::word::{Platform, Word};
-    use poem_openapi::{Object, types::ToJSON};
+    use crate::{
+        body::read,
+        word::{Platform, Word},
+    };
+    use poem_openapi::{
+        Object,
+        types::{MaybeUndefined, ToJSON},
+    };
     use serde_json::json;
 
     #[derive(Object)]
@@ -288,7 +316,7 @@ mod tests {
     }
 
     fn issues(value: Value) -> Vec<Value> {
-        let issues = Schema::of::<Sample>().check(&value);
+        let issues = Schema::of::<Sample>().check(&value, Null::Absent);
         issues.iter().map(|issue| issue.to_json().unwrap()).collect()
     }
 
@@ -392,6 +420,49 @@ mod tests {
                 assert_eq!(&issue[key], value, "{body}: {key}");
             }
         }
+    }
+
+    #[derive(Object)]
+    struct Patch {
+        name: Option<String>,
+        inner: Option<Deep>,
+        /// Described, so that it becomes `allOf`.
+        other: Option<Word<Platform>>,
+        /// Described and nullable.
+        #[oai(nullable)]
+        platform: MaybeUndefined<Word<Platform>>,
+        #[oai(nullable, validator(max_length = 3))]
+        label: MaybeUndefined<String>,
+    }
+
+    #[derive(Object)]
+    struct Deep {
+        text: Option<String>,
+    }
+
+    impl Rules for Patch {
+        const NULL: Null = Null::Clears;
+    }
+
+    #[test]
+    fn null_clears_what_can_be_null_and_fits_nothing_else() {
+        let patch: Patch = read(json!({"platform": null, "label": null, "inner": {"text": null}})).unwrap();
+        assert!(patch.platform.is_null() && patch.label.is_null() && patch.name.is_none());
+        let patch: Patch = read(json!({"label": "abc", "unknown": null})).unwrap();
+        assert!(patch.platform.is_undefined() && patch.label.as_deref() == MaybeUndefined::Value("abc"));
+        let wrong: Vec<_> =
+            read::<Patch>(json!({"name": null, "inner": null, "other": null, "label": "abcd"}))
+                .err()
+                .unwrap()
+                .issues
+                .into_iter()
+                .map(|issue| (issue.path, issue.code, issue.extras.get("received").cloned()))
+                .collect();
+        let null = |key: &str| (vec![key.into()], "invalid_type".to_owned(), Some(json!("null")));
+        assert_eq!(
+            wrong,
+            [null("name"), null("inner"), null("other"), (vec!["label".into()], "too_big".to_owned(), None)]
+        );
     }
 
     #[test]
