@@ -115,6 +115,8 @@ enum Halt {
     Processing(Duration),
     /// The platform, or the way to it, refused.
     Failure(Failure),
+    /// It is too early to tell whether it is live; look again after the pause.
+    Early(Failure, Duration),
     /// No look-up can tell whether it is live; to try again might double it.
     Undecidable(Failure),
     /// Another attempt has taken the target up.
@@ -165,6 +167,11 @@ impl Deps {
                 Ok(Published::Processing { window, pause })
             }
             Err(Halt::Failure(failure)) => self.failed(task, &attempt, failure).await,
+            Err(Halt::Early(failure, wait)) => {
+                // Nothing was published or tried: the budget is for what is.
+                facts::forgive(&self.db, task.target, Spent { attempts: 1, token_attempts: 0 }).await?;
+                self.again(task, &attempt, failure, wait).await
+            }
             Err(Halt::Undecidable(failure)) => self.give_up(&attempt, failure).await,
             Err(Halt::Superseded) => {
                 let failure = Failure::network("another attempt took the target up", false);
@@ -304,8 +311,7 @@ impl Deps {
                     return Ok(None);
                 }
                 let message = "no answer came, and it is too early to say that nothing was published";
-                let wait = rest.to_std().unwrap_or_default();
-                Err(Halt::Failure(Failure { retry_after: Some(wait), ..Failure::new(code, message) }))
+                Err(Halt::Early(Failure::new(code, message), rest.to_std().unwrap_or_default()))
             }
             Ok(Located::Unknown) => Err(undecidable(code, "it has no way to tell")),
             Err(failure) if failure.code.is_permanent() => Err(undecidable(code, &failure.message)),
@@ -355,6 +361,18 @@ impl Deps {
             }
             (None, _) => return self.give_up(attempt, failure).await,
         };
+        self.again(task, attempt, failure, wait).await
+    }
+
+    /// A failure that is followed by another attempt.
+    async fn again(
+        &self,
+        task: &Task,
+        attempt: &Attempt,
+        failure: Failure,
+        wait: Duration,
+    ) -> Result<Published, ActivityError> {
+        let now = (self.now)();
         let next = now + wait;
         facts::fail(&self.db, attempt, &failure, next, now).await?;
         self.tell(task, failure.code).await;
@@ -478,7 +496,7 @@ impl Deps {
             Why::GrantLost { message } => (ErrorCode::TokenExpired, message.clone(), None),
             Why::RefreshFailed { message, .. } if standing.attempts < retry::ATTEMPTS => {
                 // No fault of the grant: only the attempts are used up by it.
-                facts::forgive(&self.db, task.target).await?;
+                facts::forgive(&self.db, task.target, Spent { attempts: 0, token_attempts: 1 }).await?;
                 facts::note(&self.db, key, "refresh", &format!("No fresh token yet: {message}"), now).await?;
                 return Ok(again(standing.attempts));
             }

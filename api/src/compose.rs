@@ -6,7 +6,7 @@
 
 use crate::{
     caller::Call,
-    content::{self, Origin},
+    content::{self, Finding, Origin},
     problem::{Code, Issue, Problem, Segment},
     settings::{self, Config, TopLevel},
     timestamp::Timestamp,
@@ -56,7 +56,7 @@ pub struct NewPost {
 }
 
 /// A container of a post to create.
-#[derive(Debug, Object)]
+#[derive(Clone, Debug, Object)]
 #[oai(rename = "NewContainer")]
 pub struct NewText {
     /// The text. It may be empty where there is media.
@@ -67,7 +67,7 @@ pub struct NewText {
 }
 
 /// A medium of a container to create.
-#[derive(Debug, Object)]
+#[derive(Clone, Debug, Object)]
 #[oai(rename = "NewContainerMedia")]
 pub struct NewMedia {
     /// A media asset that was uploaded before.
@@ -78,40 +78,43 @@ pub struct NewMedia {
 
 impl Rules for NewPost {
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
-        let given = |key: &str| body.get(key).filter(|value| !value.is_null());
-        match (given("content"), given("containers")) {
-            (None, None) => {
-                issues.push(Issue::custom(["content"], "One of content and containers is required"))
-            }
-            (Some(_), Some(_)) => {
-                issues.push(Issue::custom(["containers"], "Only one of content and containers can be given"));
-            }
-            _ => {}
+        let given = |key: &str| body.get(key).is_some_and(|value| !value.is_null());
+        if !given("content") && !given("containers") {
+            issues.push(Issue::custom(["content"], "One of content and containers is required"));
         }
-        let containers = given("containers").and_then(Value::as_array).into_iter().flatten();
-        for (index, container) in containers.enumerate() {
-            let has_media = container["media"].as_array().is_some_and(|media| !media.is_empty());
-            if container["content"] == "" && !has_media {
-                let path = [Segment::from("containers"), index.into(), "content".into()];
-                let message = "String must contain at least 1 character(s) where there is no media";
-                let issue = Issue::new(path, "too_small", message);
-                issues.push(issue.with("minimum", 1).with("type", "string").with("inclusive", true));
-            }
+        contradictions(body, issues);
+    }
+}
+
+/// What can't stand together in one body, be it of a new post or of an edit.
+pub(crate) fn contradictions(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+    let given = |key: &str| body.get(key).filter(|value| !value.is_null());
+    if given("content").is_some() && given("containers").is_some() {
+        issues.push(Issue::custom(["containers"], "Only one of content and containers can be given"));
+    }
+    let containers = given("containers").and_then(Value::as_array).into_iter().flatten();
+    for (index, container) in containers.enumerate() {
+        let has_media = container["media"].as_array().is_some_and(|media| !media.is_empty());
+        if container["content"] == "" && !has_media {
+            let path = [Segment::from("containers"), index.into(), "content".into()];
+            let message = "String must contain at least 1 character(s) where there is no media";
+            let issue = Issue::new(path, "too_small", message);
+            issues.push(issue.with("minimum", 1).with("type", "string").with("inclusive", true));
         }
-        if given("queued_from_account").is_some() {
-            let path = ["queued_from_account"];
-            if given("scheduled_at").is_some() {
-                issues.push(Issue::custom(path, "Excludes scheduled_at: the slot is the time"));
-            }
-            if given("is_draft") == Some(&Value::Bool(true)) {
-                issues.push(Issue::custom(path, "Excludes is_draft: a draft takes no slot"));
-            }
+    }
+    if given("queued_from_account").is_some() {
+        let path = ["queued_from_account"];
+        if given("scheduled_at").is_some() {
+            issues.push(Issue::custom(path, "Excludes scheduled_at: the slot is the time"));
         }
-        if let Some(zone) = given("queue_timezone").and_then(Value::as_str)
-            && zone.parse::<Tz>().is_err()
-        {
-            issues.push(Issue::custom(["queue_timezone"], format!("'{zone}' is no IANA time zone")));
+        if given("is_draft") == Some(&Value::Bool(true)) {
+            issues.push(Issue::custom(path, "Excludes is_draft: a draft takes no slot"));
         }
+    }
+    if let Some(zone) = given("queue_timezone").and_then(Value::as_str)
+        && zone.parse::<Tz>().is_err()
+    {
+        issues.push(Issue::custom(["queue_timezone"], format!("'{zone}' is no IANA time zone")));
     }
 }
 
@@ -121,36 +124,66 @@ impl Rules for NewPost {
 ///
 /// With what stands against it. Nothing is written then.
 pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Result<Created, Problem> {
-    let key = key(body.external_ref, header)?;
+    let key = key(body.external_ref.clone(), header)?;
     if let Some(key) = &key
         && let Some(first) = posts::replay(call.db(), call.owner, key).await?
     {
         return Ok(Created::Replay(first));
     }
-    let accounts = accounts(call, &body.accounts, body.queued_from_account.as_deref()).await?;
-    let mut origin = Origin {
-        is_single: body.content.is_some(),
-        top_level: body.blocks.platforms().map(str::to_owned).collect(),
-    };
-    let config = body.config.unwrap_or_default();
-    origin.top_level.retain(|platform| config.platforms().all(|other| other != platform));
-    let default_config = settings::resolve(body.blocks, config);
-    let containers = containers(body.content, body.containers)?;
-    let targeted = accounts.iter().map(|account| account.platform.as_str());
-    content::check(targeted, &containers, &default_config, &origin)?;
-    if body.queued_from_account.is_some() {
-        // Slots are set up by an operation that is yet to come: until then no account has one.
-        return Err(Problem::new(Code::NoOpenSlot, "the account has no open posting slot"));
+    let (is_draft, scheduled_at) = (body.is_draft, body.scheduled_at);
+    let is_queued = body.queued_from_account.is_some();
+    let draft = Draft::of(call, body).await?;
+    content::refuse(draft.findings())?;
+    if is_queued {
+        return Err(no_slot());
     }
     let new = posts::NewPost {
-        is_draft: body.is_draft,
-        scheduled_at: body.scheduled_at.map(|Timestamp(at)| at),
-        default_config,
+        is_draft,
+        scheduled_at: scheduled_at.map(|Timestamp(at)| at),
+        default_config: draft.default_config,
         external_ref: key,
-        containers,
-        accounts: accounts.into_iter().map(|account| (account.id, account.platform)).collect(),
+        containers: draft.containers,
+        accounts: draft.accounts.into_iter().map(|account| (account.id, account.platform)).collect(),
     };
     Ok(posts::create(call.db(), call.owner, new, call.now()).await?)
+}
+
+/// Slots are set up by an operation that is yet to come: until then no account has one.
+pub(crate) fn no_slot() -> Problem {
+    Problem::new(Code::NoOpenSlot, "the account has no open posting slot")
+}
+
+/// What a body comes to when it is looked at with the database.
+pub(crate) struct Draft {
+    /// Where, no account twice.
+    pub accounts: Vec<Account>,
+    /// What, in order.
+    pub containers: Vec<NewContainer>,
+    /// Settings by platform; an object.
+    pub default_config: Value,
+    origin: Origin,
+}
+
+impl Draft {
+    /// Draws a body up.
+    ///
+    /// # Errors
+    ///
+    /// With what it refers to and what is not there.
+    pub(crate) async fn of(call: &Call<'_>, body: NewPost) -> Result<Self, Problem> {
+        let accounts = accounts(call, &body.accounts, body.queued_from_account.as_deref()).await?;
+        let config = body.config.unwrap_or_default();
+        let origin = Origin::of(body.content.is_some(), &body.blocks, &config);
+        let default_config = settings::resolve(body.blocks, config);
+        let containers = containers(body.content, body.containers)?;
+        Ok(Self { accounts, containers, default_config, origin })
+    }
+
+    /// What the accounts' platforms say about it.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let targeted = self.accounts.iter().map(|account| account.platform.as_str());
+        content::look(targeted, &self.containers, &self.default_config, &self.origin)
+    }
 }
 
 /// The idempotency key, from the body or the header.
@@ -173,7 +206,7 @@ fn key(external_ref: Option<String>, header: Option<&str>) -> Result<Option<Stri
 }
 
 /// The accounts that the entries stand for, each once.
-async fn accounts(
+pub(crate) async fn accounts(
     call: &Call<'_>,
     entries: &[String],
     queued: Option<&str>,
@@ -220,7 +253,7 @@ async fn accounts(
 }
 
 /// The containers, whichever way they were given.
-fn containers(
+pub(crate) fn containers(
     content: Option<String>,
     containers: Option<Vec<NewText>>,
 ) -> Result<Vec<NewContainer>, Problem> {

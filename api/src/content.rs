@@ -1,6 +1,9 @@
 //! What the platforms would refuse, told before anything is stored.
 
-use crate::problem::{Code, Issue, Problem, Segment};
+use crate::{
+    problem::{Code, Issue, Problem, Segment},
+    settings::{Config, TopLevel},
+};
 use platforms::check::{self, Draft, Severity};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -9,36 +12,52 @@ use store::posts::NewContainer;
 /// Where the caller wrote what is checked, so that an issue's path leads there.
 pub struct Origin {
     /// The text stood under `content`, not in `containers`.
-    pub is_single: bool,
+    is_single: bool,
     /// The platforms whose settings stood at the top level, not under `config`.
-    pub top_level: BTreeSet<String>,
+    top_level: BTreeSet<String>,
+}
+
+/// What a platform says about the content.
+pub struct Finding {
+    /// Which platform.
+    pub platform: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it is, and where.
+    pub issue: Issue,
 }
 
 /// Asks each platform, once, about the content.
-///
-/// # Errors
-///
-/// `content_rejected` with everything that a platform would refuse for certain.
-pub fn check<'a>(
+pub fn look<'a>(
     targeted: impl IntoIterator<Item = &'a str>,
     containers: &[NewContainer],
     config: &Value,
     origin: &Origin,
-) -> Result<(), Problem> {
+) -> Vec<Finding> {
     let targeted: BTreeSet<_> = targeted.into_iter().collect();
     let drafts: Vec<_> =
         containers.iter().map(|container| Draft { text: &container.content, media: &[] }).collect();
     let empty = Value::Object(serde_json::Map::new());
-    let mut issues = Vec::new();
+    let mut findings = Vec::new();
     for platform in targeted.into_iter().filter_map(platforms::get) {
         let settings = config.get(platform.id()).unwrap_or(&empty);
-        let found = check::check(platform, &drafts, settings);
-        let refusals = found.into_iter().filter(|issue| issue.severity == Severity::Error);
-        issues.extend(refusals.map(|issue| {
-            let path = origin.path(&issue.path);
-            Issue::new(path, &issue.code, issue.message).with("platform", platform.id())
+        findings.extend(check::check(platform, &drafts, settings).into_iter().map(|issue| Finding {
+            platform: platform.id(),
+            severity: issue.severity,
+            issue: Issue::new(origin.path(&issue.path), &issue.code, issue.message),
         }));
     }
+    findings
+}
+
+/// Refuses what a platform would refuse for certain.
+///
+/// # Errors
+///
+/// `content_rejected` with all of it.
+pub fn refuse(findings: Vec<Finding>) -> Result<(), Problem> {
+    let refusals = findings.into_iter().filter(|finding| finding.severity == Severity::Error);
+    let issues: Vec<_> = refusals.map(|finding| finding.issue.with("platform", finding.platform)).collect();
     if issues.is_empty() {
         return Ok(());
     }
@@ -47,6 +66,12 @@ pub fn check<'a>(
 }
 
 impl Origin {
+    /// Where the parts of a body stood; `config` wins over a block at the top level.
+    pub fn of(is_single: bool, top_level: &TopLevel, config: &Config) -> Self {
+        let wins = |platform: &&str| config.platforms().all(|other| other != *platform);
+        Self { is_single, top_level: top_level.platforms().filter(wins).map(str::to_owned).collect() }
+    }
+
     fn path(&self, path: &[Value]) -> Vec<Segment> {
         let path = match path {
             [containers, _, rest @ ..] if self.is_single && containers == "containers" => rest,

@@ -5,15 +5,18 @@
 //! makes no outgoing request and opens no sealed secret. The relay carries what was written to Temporal.
 
 pub mod accounts;
+pub mod batch;
 pub mod body;
 pub mod caller;
 pub mod compose;
 pub mod content;
 pub mod document;
+pub mod edit;
 pub mod envelope;
 pub mod link;
 pub mod page;
 pub mod posts;
+pub mod preview;
 pub mod problem;
 pub mod query;
 pub mod receiver;

@@ -5,8 +5,9 @@ use crate::{
     caller::{Call, Caller, PostsRead, PostsWrite},
     compose::{self, NewPost},
     document::Tag,
+    edit::{self, EditPost},
     page::List,
-    problem::Problem,
+    problem::{Code, Problem},
     query::Query,
     settings::Free,
     timeline::{self, Timeline},
@@ -20,7 +21,10 @@ use poem_openapi::{
     param::{Header, Path},
 };
 use serde_json::Value;
-use store::posts::{self, Created};
+use store::{
+    posts::{self, Created},
+    publishing,
+};
 use uuid::Uuid;
 
 /// The operations on posts.
@@ -66,6 +70,20 @@ impl Posts {
         Ok(Json(find(&caller.call(), &id).await?.into()))
     }
 
+    /// Change a post
+    ///
+    /// What is sent replaces what was there, what is missing stays. `is_draft: false` releases a draft.
+    /// Once publishing has begun the answer is 409 `publishing_started`. Scope `posts:write`.
+    #[oai(path = "/posts/:id", method = "patch", operation_id = "updatePost")]
+    async fn update(
+        &self,
+        caller: Caller<PostsWrite>,
+        id: Path<String>,
+        body: Json<EditPost>,
+    ) -> Result<Json<Post>, Problem> {
+        Ok(Json(edit::edit(&caller.call(), &id, body.0).await?.into()))
+    }
+
     /// Delete a post
     ///
     /// What has not begun is canceled, what is under way finishes, what is live stays live. Scope
@@ -73,6 +91,20 @@ impl Posts {
     #[oai(path = "/posts/:id", method = "delete", operation_id = "deletePost")]
     async fn delete(&self, caller: Caller<PostsWrite>, id: Path<String>) -> Result<Json<Canceled>, Problem> {
         Ok(Json(delete(&caller.call(), &id).await?))
+    }
+
+    /// Retry a target
+    ///
+    /// Brings the next attempt of a `failed` target forward to now. One that is in any other state has
+    /// nothing to bring forward: 409. Scope `posts:write`.
+    #[oai(path = "/posts/:id/targets/:target_id/retry", method = "post", operation_id = "retryTarget")]
+    async fn retry(
+        &self,
+        caller: Caller<PostsWrite>,
+        id: Path<String>,
+        target_id: Path<String>,
+    ) -> Result<Hurried, Problem> {
+        Ok(Hurried::Accepted(Json(retry(&caller.call(), &id, &target_id).await?)))
     }
 
     /// Follow a post
@@ -108,12 +140,25 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<Canceled, Problem> {
     Ok(Canceled { id: id.0, canceled: true })
 }
 
+/// Brings the next attempt of a failed target forward.
+pub async fn retry(call: &Call<'_>, id: &str, target_id: &str) -> Result<Target, Problem> {
+    let post = find(call, id).await?;
+    let target = post.targets.into_iter().find(|target| target.id.to_string() == target_id.to_lowercase());
+    let target = target.ok_or_else(|| Problem::not_found("target"))?;
+    let now = call.now();
+    if !publishing::hurry(call.db(), call.owner, post.id, target.id, now).await? {
+        let detail = format!("the target is {}; only a failed one waits for a retry", target.status);
+        return Err(Problem::new(Code::Conflict, detail));
+    }
+    Ok(Target { next_attempt_at: Some(now.into()), ..target.into() })
+}
+
 /// What is no UUID names no post.
 fn read(id: &str) -> Result<PostId, Problem> {
     id.parse().map_err(|_| missing())
 }
 
-fn missing() -> Problem {
+pub(crate) fn missing() -> Problem {
     Problem::not_found("post")
 }
 
@@ -347,6 +392,24 @@ pub struct Canceled {
     pub id: Uuid,
     /// Always true.
     pub canceled: bool,
+}
+
+/// A post by its name and state.
+#[derive(Debug, Object)]
+#[oai(rename = "PostReference")]
+pub struct Reference {
+    /// Its identifier.
+    pub id: Uuid,
+    /// Its state.
+    pub status: Word<PostStatus>,
+}
+
+/// The answer to a retry.
+#[derive(ApiResponse)]
+enum Hurried {
+    /// The next attempt comes now.
+    #[oai(status = 202)]
+    Accepted(Json<Target>),
 }
 
 /// The answer to a creation.

@@ -47,6 +47,8 @@ domain::words! {
         MethodNotAllowed = "method_not_allowed",
         /// What exists stands against it.
         Conflict = "conflict",
+        /// Publishing has begun, and what it publishes can't be changed any more.
+        PublishingStarted = "publishing_started",
         /// The body is too large.
         PayloadTooLarge = "payload_too_large",
         /// What the body refers to is wrong.
@@ -82,7 +84,7 @@ impl Code {
             Self::InsufficientScope | Self::Forbidden => StatusCode::FORBIDDEN,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Conflict => StatusCode::CONFLICT,
+            Self::Conflict | Self::PublishingStarted => StatusCode::CONFLICT,
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unprocessable
             | Self::MediaNotReady
@@ -224,7 +226,7 @@ impl IntoResponse for Problem {
 }
 
 /// The contract's name for a status, where HTTP's own has changed since.
-fn title(status: StatusCode) -> &'static str {
+pub(crate) fn title(status: StatusCode) -> &'static str {
     match status {
         StatusCode::PAYLOAD_TOO_LARGE => "Payload Too Large",
         StatusCode::UNPROCESSABLE_ENTITY => "Unprocessable Entity",

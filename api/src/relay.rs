@@ -5,7 +5,7 @@
 //! wait, nothing else does. Carrying one twice does nothing, for workflows have fixed ids.
 
 use domain::{
-    Pace, PostId,
+    Pace, PostId, TargetId,
     errand::{Dispatch, Errand, Job},
 };
 use futures::{StreamExt, stream};
@@ -20,7 +20,9 @@ use temporalio_client::{
 };
 use temporalio_common::search_attributes::SearchAttributes;
 use tracing::{info, warn};
-use workflows::{DeliverEvent, PublishPost, attributes, deliver_event, publish_post, queue};
+use workflows::{
+    DeliverEvent, PublishPost, PublishTarget, attributes, deliver_event, publish_post, publish_target, queue,
+};
 
 /// Errands taken on at once.
 const BATCH: i64 = 64;
@@ -119,6 +121,7 @@ impl Relay {
             Errand::PublishPost(job) => self.publish(job).await,
             Errand::PostChanged(job) => self.change(job).await,
             Errand::PostCanceled { post } => self.cancel(*post).await,
+            Errand::HurryTarget { target } => self.hurry(*target).await,
             Errand::DeliverEvent(dispatch) => self.deliver(dispatch).await,
         }
     }
@@ -140,10 +143,12 @@ impl Relay {
 
     async fn cancel(&self, post: PostId) -> anyhow::Result<()> {
         let handle = self.temporal.get_workflow_handle::<PublishPost>(publish_post::id(post));
-        match handle.signal(PublishPost::cancel, (), WorkflowSignalOptions::default()).await {
-            Ok(()) | Err(WorkflowInteractionError::NotFound(_)) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        told(handle.signal(PublishPost::cancel, (), WorkflowSignalOptions::default()).await)
+    }
+
+    async fn hurry(&self, target: TargetId) -> anyhow::Result<()> {
+        let handle = self.temporal.get_workflow_handle::<PublishTarget>(publish_target::id(target));
+        told(handle.signal(PublishTarget::hurry, (), WorkflowSignalOptions::default()).await)
     }
 
     async fn deliver(&self, dispatch: &Dispatch) -> anyhow::Result<()> {
@@ -175,7 +180,15 @@ impl Relay {
 fn post(errand: &Errand) -> Option<PostId> {
     match errand {
         Errand::PublishPost(job) | Errand::PostChanged(job) => Some(job.post),
-        Errand::PostCanceled { .. } | Errand::DeliverEvent(_) => None,
+        Errand::PostCanceled { .. } | Errand::HurryTarget { .. } | Errand::DeliverEvent(_) => None,
+    }
+}
+
+/// A workflow that has ended needs to be told nothing.
+fn told(outcome: Result<(), WorkflowInteractionError>) -> anyhow::Result<()> {
+    match outcome {
+        Ok(()) | Err(WorkflowInteractionError::NotFound(_)) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

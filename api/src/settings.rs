@@ -39,6 +39,16 @@ pub fn resolve(top_level: TopLevel, config: Config) -> Value {
     Value::Object(blocks)
 }
 
+/// The blocks after a change: `config` replaces all of them, a block at the top level its own.
+pub fn amend(before: &Value, top_level: TopLevel, config: Option<Config>) -> Value {
+    if config.is_some() {
+        return resolve(top_level, config.unwrap_or_default());
+    }
+    let mut blocks = before.as_object().cloned().unwrap_or_default();
+    blocks.extend(top_level.0);
+    Value::Object(blocks)
+}
+
 impl<const CLOSED: bool> Type for Blocks<CLOSED> {
     const IS_REQUIRED: bool = true;
     type RawValueType = Self;
@@ -110,5 +120,20 @@ mod tests {
         let config = Config::parse_from_json(Some(json!({"x": {"a": 2}, "youtube": null}))).unwrap();
         assert_eq!(resolve(top_level, config), json!({"x": {"a": 2}, "tiktok": {"c": 1}}));
         assert_eq!(resolve(TopLevel::default(), Config::default()), json!({}));
+    }
+
+    #[test]
+    fn a_block_replaces_its_own_and_config_replaces_all() {
+        let before = json!({"x": {"a": 1}, "tiktok": {"b": 1}});
+        let top_level = || TopLevel::parse_from_json(Some(json!({"x": {"c": 1}}))).unwrap();
+        let config = |value| Some(Config::parse_from_json(Some(value)).unwrap());
+        for (top_level, config, expected) in [
+            (TopLevel::default(), None, before.clone()),
+            (top_level(), None, json!({"x": {"c": 1}, "tiktok": {"b": 1}})),
+            (TopLevel::default(), config(json!({})), json!({})),
+            (top_level(), config(json!({"tiktok": {}})), json!({"x": {"c": 1}, "tiktok": {}})),
+        ] {
+            assert_eq!(amend(&before, top_level, config), expected);
+        }
     }
 }

@@ -21,6 +21,11 @@ pub enum Errand {
         /// The post.
         post: PostId,
     },
+    /// Somebody wants the next attempt of a failed target now.
+    HurryTarget {
+        /// The target.
+        target: TargetId,
+    },
     /// Tell the endpoints that subscribed.
     DeliverEvent(Dispatch),
 }

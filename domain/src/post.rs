@@ -25,6 +25,15 @@ crate::words! {
 }
 
 impl PostStatus {
+    /// The state of a post that nothing has begun for.
+    pub fn of_plan(is_draft: bool, has_time: bool) -> Self {
+        match (is_draft, has_time) {
+            (true, _) => Self::Draft,
+            (false, true) => Self::Scheduled,
+            (false, false) => Self::Queued,
+        }
+    }
+
     /// Whether it can still be edited or canceled: publishing has not begun.
     pub fn is_editable(self) -> bool {
         matches!(self, Self::Draft | Self::Scheduled | Self::Queued)

@@ -54,7 +54,8 @@ pub async fn done(db: &PgPool, ids: &[i64], started: &[PostId]) -> sqlx::Result<
     let started: Vec<_> = started.iter().map(|post| post.0).collect();
     sqlx::query!(
         "with queued as (
-           update targets set status = 'queued' where post_id = any($2) and status = 'pending')
+           update targets t set status = 'queued' from posts p
+           where t.post_id = any($2) and t.status = 'pending' and p.id = t.post_id and p.status <> 'draft')
          delete from outbox where id = any($1)",
         ids,
         &started

@@ -23,6 +23,10 @@ use serde_json::{Value, json};
 use sqlx::{PgConnection, PgPool, QueryBuilder, types::Json};
 use uuid::Uuid;
 
+mod edit;
+
+pub use edit::{Edit, Edited, edit};
+
 /// A post with everything that belongs to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Post {
@@ -288,7 +292,7 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
 /// What has not begun is withdrawn, what is under way finishes, what is live stays live.
 pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -> sqlx::Result<bool> {
     let mut tx = db.begin().await?;
-    let Some(before) = lock(&mut tx, owner, id).await? else { return Ok(false) };
+    let Some((before, version)) = lock(&mut tx, owner, id).await? else { return Ok(false) };
     let ends = before.is_editable() || before == PostStatus::Publishing;
     let withdrawn = if ends { withdraw(&mut tx, id, now).await? } else { 0 };
     let after = match before {
@@ -312,8 +316,9 @@ pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -
     let detail = json!({ "from": before, "to": after, "withdrawn_targets": withdrawn });
     let entry = Entry { at: now, kind: kind.into(), message: message.into(), target_id: None, detail };
     timeline::append(&mut tx, owner, id, entry).await?;
-    // A draft has no workflow to tell; that of a post which is publishing finds its targets canceled.
-    if matches!(before, PostStatus::Scheduled | PostStatus::Queued) {
+    // A draft that never was anything else has no workflow to tell; that of a post which is publishing
+    // finds its targets canceled.
+    if before.is_editable() && !(before == PostStatus::Draft && version == 1) {
         outbox::push(&mut tx, &Errand::PostCanceled { post: id }).await?;
     }
     tx.commit().await?;
@@ -322,11 +327,7 @@ pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -
 
 /// The post as it will stand, ids and times included.
 fn draw_up(new: NewPost, now: DateTime<Utc>) -> Post {
-    let status = match (new.is_draft, new.scheduled_at) {
-        (true, _) => PostStatus::Draft,
-        (false, Some(_)) => PostStatus::Scheduled,
-        (false, None) => PostStatus::Queued,
-    };
+    let status = PostStatus::of_plan(new.is_draft, new.scheduled_at.is_some());
     let containers = (0..).zip(new.containers).map(|(position, container)| Container {
         id: ContainerId(Uuid::now_v7()),
         position,
@@ -417,6 +418,14 @@ async fn insert(tx: &mut PgConnection, owner: Owner, post: &Post) -> sqlx::Resul
     Ok(inserted.is_some())
 }
 
+/// A post that is surely there, as the current transaction sees it.
+async fn read(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Post> {
+    select!("where p.id = $1 and p.org_id = $2 and p.mode = $3", id.0, owner.org.0, owner.mode.as_str())
+        .fetch_one(tx)
+        .await
+        .map(Post::from)
+}
+
 async fn replay_in(tx: &mut PgConnection, owner: Owner, key: &str) -> sqlx::Result<Option<Post>> {
     let row = select!(
         "where p.org_id = $1 and p.mode = $2 and p.external_ref = $3",
@@ -429,65 +438,10 @@ async fn replay_in(tx: &mut PgConnection, owner: Owner, key: &str) -> sqlx::Resu
     Ok(row.map(Post::from))
 }
 
-/// What moving a post to another time came to.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Rescheduled {
-    /// It waits for its new time; `None` for at once.
-    Moved(Box<Post>),
-    /// Publishing has begun, or it has ended.
-    TooLate,
-    /// There is no such post.
-    Unknown,
-}
-
-/// Moves a scheduled or queued post to another time.
-///
-/// The row decides: its version rises, so that an attempt which was started for the old time finds
-/// that it is stale, and the errand takes the new time to the workflow.
-pub async fn reschedule(
-    db: &PgPool,
-    owner: Owner,
-    id: PostId,
-    scheduled_at: DateTime<Utc>,
-    now: DateTime<Utc>,
-) -> sqlx::Result<Rescheduled> {
-    let mut tx = db.begin().await?;
-    match lock(&mut tx, owner, id).await? {
-        None => return Ok(Rescheduled::Unknown),
-        Some(PostStatus::Scheduled | PostStatus::Queued) => {}
-        Some(_) => return Ok(Rescheduled::TooLate),
-    }
-    sqlx::query!(
-        "update posts set scheduled_at = $2, status = 'scheduled', version = version + 1, updated_at = $3
-         where id = $1",
-        id.0,
-        scheduled_at,
-        now
-    )
-    .execute(&mut *tx)
-    .await?;
-    let entry = Entry {
-        at: now,
-        kind: "rescheduled".into(),
-        message: format!("Moved to {}", event::timestamp(scheduled_at)),
-        target_id: None,
-        detail: json!({ "scheduled_at": event::timestamp(scheduled_at) }),
-    };
-    timeline::append(&mut tx, owner, id, entry).await?;
-    let post =
-        select!("where p.id = $1 and p.org_id = $2 and p.mode = $3", id.0, owner.org.0, owner.mode.as_str())
-            .fetch_one(&mut *tx)
-            .await
-            .map(Post::from)?;
-    outbox::push(&mut tx, &Errand::PostChanged(job(owner, &post))).await?;
-    tx.commit().await?;
-    Ok(Rescheduled::Moved(Box::new(post)))
-}
-
-/// Takes the post's row for the rest of the transaction.
-async fn lock(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<PostStatus>> {
-    let status = sqlx::query_scalar!(
-        r#"select status as "status: Word<PostStatus>" from posts
+/// Takes the post's row for the rest of the transaction, and gives its state and version.
+async fn lock(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<(PostStatus, i32)>> {
+    let row = sqlx::query!(
+        r#"select status as "status: Word<PostStatus>", version from posts
            where id = $1 and org_id = $2 and mode = $3 and deleted_at is null for no key update"#,
         id.0,
         owner.org.0,
@@ -495,7 +449,7 @@ async fn lock(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<O
     )
     .fetch_optional(tx)
     .await?;
-    Ok(status.map(PostStatus::from))
+    Ok(row.map(|row| (row.status.into(), row.version)))
 }
 
 /// Cancels the targets that no attempt has begun for.

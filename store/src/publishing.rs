@@ -6,13 +6,18 @@
 //! turn finds another number in the row and can neither intend nor fail any more. Capturing needs no
 //! fence: what is live is live.
 
-use crate::events::{self, NewEvent};
+use crate::{
+    events::{self, NewEvent},
+    outbox,
+};
 use chrono::{DateTime, Utc};
 use domain::{
     AccountId, ContainerId, ErrorCode, ErrorSource, Failure, Owner, PostId, PostStatus, TargetId,
     TargetStatus,
+    errand::Errand,
     event::{self, EventName, Outcome, Subject},
     post::roll_up,
+    retry::Spent,
 };
 use serde_json::{Value, json};
 use sqlx::{PgConnection, PgPool};
@@ -423,11 +428,49 @@ pub async fn fail(
     Ok(())
 }
 
-/// A refusal of the token that was no fault of the grant is given back to the budget.
-pub async fn forgive(db: &PgPool, target: TargetId) -> sqlx::Result<()> {
+/// Brings the next attempt of a failed target forward to now, and leaves the errand that tells its
+/// workflow. False when it has not failed: nothing is waited for then.
+pub async fn hurry(
+    db: &PgPool,
+    owner: Owner,
+    post: PostId,
+    target: TargetId,
+    now: DateTime<Utc>,
+) -> sqlx::Result<bool> {
+    let mut tx = db.begin().await?;
+    let hurried = sqlx::query!(
+        "with hurried as (
+           update targets set next_attempt_at = $5, updated_at = $5
+           where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and status = 'failed'
+           returning id)
+         insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
+         select $3, $4, $2, id, $5, 'retry', 'The next attempt is brought forward to now' from hurried",
+        target.0,
+        post.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        now
+    )
+    .execute(&mut *tx)
+    .await?;
+    if hurried.rows_affected() == 0 {
+        return Ok(false);
+    }
+    outbox::push(&mut tx, &Errand::HurryTarget { target }).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// Gives back to the budget what was spent for nothing: a refusal of the token that was no fault of the
+/// grant, an attempt that could only look.
+pub async fn forgive(db: &PgPool, target: TargetId, spent: Spent) -> sqlx::Result<()> {
     sqlx::query!(
-        "update targets set token_attempts = greatest(token_attempts - 1, 0) where id = $1",
-        target.0
+        "update targets
+         set attempts = greatest(attempts - $2, 0), token_attempts = greatest(token_attempts - $3, 0)
+         where id = $1",
+        target.0,
+        i32::try_from(spent.attempts).unwrap_or(i32::MAX),
+        i32::try_from(spent.token_attempts).unwrap_or(i32::MAX)
     )
     .execute(db)
     .await?;

@@ -8,9 +8,13 @@
 
 mod api;
 mod at_most_once;
+mod batch;
 mod dev;
+mod editing;
+mod preview;
 mod publishing;
 mod replay;
+mod retry;
 mod scheduling;
 mod store;
 mod walls;

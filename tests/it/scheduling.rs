@@ -1,7 +1,6 @@
 //! Posts that wait: for their time, for their release, or for nothing any more.
 
 use crate::world;
-use ::store::posts::{self, Rescheduled};
 use chrono::{DateTime, TimeDelta, Utc};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
@@ -68,18 +67,22 @@ async fn a_post_that_is_moved_goes_out_at_its_new_time_only() {
     let (soon, far) = (Utc::now() + TimeDelta::seconds(2), Utc::now() + TimeDelta::hours(2));
     let create = async |content: &str, at: DateTime<Utc>| {
         let post = world.post(json!({ "content": content, "accounts": ["ada"], "scheduled_at": at })).await;
-        post["id"].as_str().unwrap().parse().unwrap()
+        post["id"].as_str().unwrap().to_owned()
     };
     let (sooner, later) = (create("Sooner", far).await, create("Later", soon).await);
-    for (post, at) in [(sooner, soon), (later, far)] {
-        let moved = posts::reschedule(&world.db, world.owner, post, at, Utc::now()).await.unwrap();
-        assert!(matches!(moved, Rescheduled::Moved(_)), "{moved:?}");
+    let mv = async |post: &str, at: DateTime<Utc>| {
+        let edit = json!({ "scheduled_at": at });
+        world.call(Method::PATCH, &format!("/posts/{post}"), Some(&edit)).await
+    };
+    for (post, at) in [(&sooner, soon), (&later, far)] {
+        let (status, moved) = mv(post, at).await;
+        assert_eq!((status, &moved["status"]), (StatusCode::OK, &json!("scheduled")), "{moved}");
     }
     let published = world.ended(&json!({ "id": sooner })).await;
     assert_eq!(published["status"], "published");
     assert!(published["published_at"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap() >= soon);
     assert_eq!(world.accepted("x", "ada").await, 1);
     assert_eq!(world.get(&format!("/posts/{later}")).await["status"], "scheduled");
-    let too_late = posts::reschedule(&world.db, world.owner, sooner, far, Utc::now()).await.unwrap();
-    assert_eq!(too_late, Rescheduled::TooLate);
+    let (status, problem) = mv(&sooner, far).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("publishing_started")));
 }

@@ -12,12 +12,12 @@ use crate::{
 };
 use domain::{ErrorCode, Pace, TargetId, TargetStatus, retry};
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 use temporalio_common::error::IncomingError;
 use temporalio_workflow::{
-    ActivityCloseTimeouts, ActivityExecutionError, ActivityOptions, RetryPolicy, SyncWorkflowContext,
-    TimeoutType, WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult, workflow,
-    workflow_methods,
+    ActivityCancellationType, ActivityCloseTimeouts, ActivityExecutionError, ActivityOptions, RetryPolicy,
+    SyncWorkflowContext, TimeoutType, TimerOptions, WorkflowCancellationToken, WorkflowContext,
+    WorkflowContextView, WorkflowResult, select, workflow, workflow_methods,
 };
 
 /// The longest an attempt may take: a large video over a slow line. A worker that dies is noticed
@@ -57,13 +57,15 @@ pub fn id(target: TargetId) -> String {
 #[workflow]
 pub struct PublishTarget {
     order: Order,
+    /// How often somebody wanted the next attempt now.
+    hurries: u32,
 }
 
 #[workflow_methods]
 impl PublishTarget {
     #[init]
     fn new(_ctx: &WorkflowContextView, order: Order) -> Self {
-        Self { order }
+        Self { order, hurries: 0 }
     }
 
     /// Runs until the target is terminal.
@@ -71,8 +73,8 @@ impl PublishTarget {
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Ended> {
         let Order { task, pace } = ctx.state(|target| target.order.clone());
         loop {
-            let attempt =
-                ctx.execute_activity(Publishing::publish, task.clone(), attempts(&task, pace)).await;
+            let hurries = ctx.state(|target| target.hurries);
+            let Some(attempt) = Self::attempt(ctx, &task, pace, hurries).await else { continue };
             let why = match attempt {
                 Ok(Published::Ended { status }) => return Ok(Self::end(ctx, status)),
                 Ok(Published::Stale) => return Ok(Ended::Stale),
@@ -99,11 +101,15 @@ impl PublishTarget {
             };
             match Self::settle(ctx, &task, why).await? {
                 Settled::Ended { status } => return Ok(Self::end(ctx, status)),
-                Settled::Again { pause } => {
-                    ctx.timer(pause).await;
-                }
+                Settled::Again { pause } => Self::rest(ctx, pause, hurries).await,
             }
         }
+    }
+
+    /// Somebody wants the next attempt now.
+    #[signal(name = "hurry")]
+    pub fn hurry(&mut self, _ctx: &mut SyncWorkflowContext<Self>) {
+        self.hurries += 1;
     }
 
     /// An attempt failed and is going to be repeated; the operators' search should find it.
@@ -113,6 +119,42 @@ impl PublishTarget {
             attributes::STATUS.value_set(TargetStatus::Failed.to_string()),
             attributes::ERROR.value_set(code.to_string()),
         ]);
+    }
+
+    /// The activity that publishes, with its retries. `None` when somebody wants the next one now: the
+    /// activity is canceled, which ends its backoff. An attempt that is under way ends by itself first,
+    /// and is not repeated; how the target stands is in its row.
+    async fn attempt(
+        ctx: &WorkflowContext<Self>,
+        task: &Task,
+        pace: Pace,
+        hurries: u32,
+    ) -> Option<Result<Published, ActivityExecutionError>> {
+        let backoff = ctx.cancellation_token().child_token();
+        let mut options = attempts(task, pace);
+        options.cancellation_token = Some(backoff.clone());
+        options.cancellation_type = ActivityCancellationType::WaitCancellationCompleted;
+        let mut activity = pin!(ctx.execute_activity(Publishing::publish, task.clone(), options));
+        select! {
+            done = activity.as_mut() => Some(done),
+            hurried = ctx.wait_condition(move |target: &Self| target.hurries != hurries) => {
+                backoff.cancel();
+                let done = activity.await;
+                // When the wait failed, it is the workflow that is being canceled.
+                if hurried.is_ok() && done.is_err() { None } else { Some(done) }
+            }
+        }
+    }
+
+    /// Waits, unless somebody wants the next attempt now.
+    async fn rest(ctx: &WorkflowContext<Self>, pause: Duration, hurries: u32) {
+        let alarm = ctx.cancellation_token().child_token();
+        let timer = ctx.timer(TimerOptions::builder(pause).cancellation_token(alarm.clone()).build());
+        let mut timer = pin!(timer);
+        select! {
+            _ = timer => {}
+            _ = ctx.wait_condition(move |target: &Self| target.hurries != hurries) => alarm.cancel(),
+        }
     }
 
     async fn poll(

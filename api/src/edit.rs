@@ -1,0 +1,140 @@
+//! How a body changes a post.
+//!
+//! What is sent replaces what was there, what is missing stays, and the result has to hold what a new
+//! post has to hold. The post's row decides whether it is too late: whoever takes it first, the edit
+//! or the first attempt to publish, wins.
+
+use crate::{
+    caller::Call,
+    compose::{self, NewText},
+    content::{self, Origin},
+    posts::{self, missing},
+    problem::{Code, Issue, Problem},
+    settings::{self, Config, TopLevel},
+    timestamp::Timestamp,
+    validate::{Null, Rules},
+};
+use poem_openapi::{Object, types::MaybeUndefined};
+use serde_json::{Map, Value};
+use store::posts::{self as facts, Edit, Edited, NewContainer, Post};
+
+/// How often an edit is drawn up anew because another one came first.
+const TRIES: usize = 5;
+
+/// What to change about a post: what is missing stays as it is. Publishing must not have begun.
+#[derive(Clone, Debug, Object)]
+pub struct EditPost {
+    /// The text of a post that is a single container; replaces all containers.
+    #[oai(validator(min_length = 1))]
+    pub content: Option<String>,
+    /// The post, its first comment and the rest of the thread, in order; replaces all containers.
+    #[oai(validator(min_items = 1, max_items = 10))]
+    pub containers: Option<Vec<NewText>>,
+    /// Where to publish: account ids, usernames or platform-side ids; replaces all accounts.
+    #[oai(validator(min_items = 1))]
+    pub accounts: Option<Vec<String>>,
+    /// When to publish, in ISO 8601 with an offset; null at once.
+    #[oai(nullable)]
+    pub scheduled_at: MaybeUndefined<Timestamp>,
+    /// Publishes at the next open posting slot of this account, which is one of `accounts`.
+    pub queued_from_account: Option<String>,
+    /// The IANA time zone that the slots are read in; `UTC` by default.
+    pub queue_timezone: Option<String>,
+    /// False releases a draft, true makes one.
+    pub is_draft: Option<bool>,
+    /// Settings by platform; replaces those of all platforms.
+    pub config: Option<Config>,
+    /// The idempotency key, which can't change.
+    #[oai(nullable)]
+    pub external_ref: MaybeUndefined<String>,
+    /// Settings beside the other fields; each replaces those of its platform.
+    #[oai(flatten)]
+    pub blocks: TopLevel,
+}
+
+impl Rules for EditPost {
+    const NULL: Null = Null::Clears;
+
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        compose::contradictions(body, issues);
+    }
+}
+
+/// Changes a post.
+///
+/// # Errors
+///
+/// With what stands against it: `publishing_started` when it is too late. Nothing is changed then.
+pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Problem> {
+    for _ in 0..TRIES {
+        let post = posts::find(call, id).await?;
+        if !post.status.is_editable() {
+            return Err(begun());
+        }
+        let edit = draw_up(call, &post, body.clone()).await?;
+        match facts::edit(call.db(), call.owner, post.id, edit, call.now()).await? {
+            Edited::Post(post) => return Ok(*post),
+            Edited::Begun => return Err(begun()),
+            Edited::Unknown => return Err(missing()),
+            Edited::Outdated => {}
+        }
+    }
+    Err(Problem::new(Code::Conflict, "the post is being edited by others; look at it and try again"))
+}
+
+async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<Edit, Problem> {
+    let external_ref = match &body.external_ref {
+        MaybeUndefined::Undefined => &post.external_ref,
+        MaybeUndefined::Null => &None,
+        MaybeUndefined::Value(key) => &Some(key.clone()),
+    };
+    if *external_ref != post.external_ref {
+        let issue = Issue::custom(["external_ref"], "Can't be changed");
+        return Err(Problem::invalid_body(vec![issue]));
+    }
+    let accounts = match (&body.accounts, &body.queued_from_account) {
+        (None, None) => None,
+        (entries, queued) => {
+            let kept = || post.targets.iter().map(|target| target.account_id.to_string()).collect();
+            let entries = entries.clone().unwrap_or_else(kept);
+            Some(compose::accounts(call, &entries, queued.as_deref()).await?)
+        }
+    };
+    let is_single = body.content.is_some();
+    let containers = match (body.content, body.containers) {
+        (None, None) => None,
+        (content, containers) => Some(compose::containers(content, containers)?),
+    };
+    let origin = Origin::of(is_single, &body.blocks, body.config.as_ref().unwrap_or(&Config::default()));
+    let default_config = settings::amend(&post.default_config, body.blocks, body.config);
+    let result = containers.clone().unwrap_or_else(|| kept(post));
+    let targeted: Vec<_> = match &accounts {
+        Some(accounts) => accounts.iter().map(|account| account.platform.as_str()).collect(),
+        None => post.targets.iter().map(|target| target.platform.as_str()).collect(),
+    };
+    content::refuse(content::look(targeted, &result, &default_config, &origin))?;
+    if body.queued_from_account.is_some() {
+        return Err(compose::no_slot());
+    }
+    let scheduled_at = match body.scheduled_at {
+        MaybeUndefined::Undefined => post.scheduled_at,
+        MaybeUndefined::Null => None,
+        MaybeUndefined::Value(Timestamp(at)) => Some(at),
+    };
+    let accounts =
+        accounts.map(|accounts| accounts.into_iter().map(|account| (account.id, account.platform)).collect());
+    let is_draft = body.is_draft.unwrap_or(post.is_draft);
+    Ok(Edit { version: post.version, is_draft, scheduled_at, default_config, containers, accounts })
+}
+
+/// The containers that a post has.
+fn kept(post: &Post) -> Vec<NewContainer> {
+    let containers = post.containers.iter();
+    containers
+        .map(|container| NewContainer { content: container.content.clone(), media: container.media.clone() })
+        .collect()
+}
+
+fn begun() -> Problem {
+    Problem::new(Code::PublishingStarted, "publishing has begun; the post can't be changed any more")
+}

@@ -1,0 +1,163 @@
+//! Changing a post that nothing has begun for.
+//!
+//! The row decides: whoever takes it first, the edit or the first attempt, wins. An edit raises the
+//! row's version, so that an attempt which was started for an older one finds that it is stale; the
+//! errand takes the new job to the workflow. Temporal need not be up for it.
+
+use super::{NewContainer, Post, PostStatus, job, lock};
+use crate::{
+    outbox,
+    timeline::{self, Entry},
+};
+use chrono::{DateTime, SubsecRound, Utc};
+use domain::{AccountId, Owner, PostId, errand::Errand, event};
+use serde_json::{Value, json};
+use sqlx::{PgConnection, PgPool};
+use uuid::Uuid;
+
+/// What a post is to be from now on.
+#[derive(Clone, Debug)]
+pub struct Edit {
+    /// The version of the row that it was drawn up from.
+    pub version: i32,
+    /// Whether it waits to be released.
+    pub is_draft: bool,
+    /// When it is to be published; `None` at once.
+    pub scheduled_at: Option<DateTime<Utc>>,
+    /// Settings by platform; an object.
+    pub default_config: Value,
+    /// What is published, in order; `None` as it was.
+    pub containers: Option<Vec<NewContainer>>,
+    /// Where: accounts and their platforms, no account twice; `None` as it was.
+    pub accounts: Option<Vec<(AccountId, String)>>,
+}
+
+/// What editing came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Edited {
+    /// The post as it is now.
+    Post(Box<Post>),
+    /// Another edit came first: look at the post again.
+    Outdated,
+    /// Publishing has begun, or the post has ended.
+    Begun,
+    /// There is no such post.
+    Unknown,
+}
+
+/// Changes a post, and tells its workflow.
+pub async fn edit(
+    db: &PgPool,
+    owner: Owner,
+    id: PostId,
+    edit: Edit,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Edited> {
+    let now = now.trunc_subsecs(6);
+    let mut tx = db.begin().await?;
+    let before = match lock(&mut tx, owner, id).await? {
+        None => return Ok(Edited::Unknown),
+        Some((status, _)) if !status.is_editable() => return Ok(Edited::Begun),
+        Some((_, version)) if version != edit.version => return Ok(Edited::Outdated),
+        Some((status, _)) => status,
+    };
+    let after = PostStatus::of_plan(edit.is_draft, edit.scheduled_at.is_some());
+    sqlx::query!(
+        "update posts set status = $2, is_draft = $3, scheduled_at = $4, default_config = $5,
+           version = version + 1, updated_at = $6
+         where id = $1",
+        id.0,
+        after.as_str(),
+        edit.is_draft,
+        edit.scheduled_at,
+        edit.default_config,
+        now
+    )
+    .execute(&mut *tx)
+    .await?;
+    if let Some(containers) = &edit.containers {
+        replace_containers(&mut tx, owner, id, containers).await?;
+    }
+    if let Some(accounts) = &edit.accounts {
+        replace_targets(&mut tx, owner, id, accounts, now).await?;
+    }
+    if after == PostStatus::Draft {
+        // The workflow that had taken them up finds, when their time comes, that they are stale.
+        sqlx::query!("update targets set status = 'pending' where post_id = $1 and status = 'queued'", id.0)
+            .execute(&mut *tx)
+            .await?;
+    }
+    let message = match (after, edit.scheduled_at) {
+        (PostStatus::Draft, _) => "Edited; waits as a draft".to_owned(),
+        (_, Some(at)) => format!("Edited; scheduled for {}", event::timestamp(at)),
+        (_, None) => "Edited; to be published at once".to_owned(),
+    };
+    let detail = json!({
+        "from": before,
+        "to": after,
+        "scheduled_at": edit.scheduled_at.map(event::timestamp),
+        "content": edit.containers.is_some(),
+        "accounts": edit.accounts.is_some(),
+    });
+    let entry = Entry { at: now, kind: "edited".into(), message, target_id: None, detail };
+    timeline::append(&mut tx, owner, id, entry).await?;
+    let post = super::read(&mut tx, owner, id).await?;
+    if after != PostStatus::Draft {
+        outbox::push(&mut tx, &Errand::PostChanged(job(owner, &post))).await?;
+    }
+    tx.commit().await?;
+    Ok(Edited::Post(Box::new(post)))
+}
+
+async fn replace_containers(
+    tx: &mut PgConnection,
+    owner: Owner,
+    id: PostId,
+    containers: &[NewContainer],
+) -> sqlx::Result<()> {
+    sqlx::query!("delete from containers where post_id = $1", id.0).execute(&mut *tx).await?;
+    sqlx::query!(
+        "insert into containers (id, post_id, org_id, mode, position, content, media)
+         select c.id, $1, $2, $3, c.position - 1, c.content, c.media
+         from unnest($4::uuid[], $5::text[], $6::jsonb[]) with ordinality as c (id, content, media, position)",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        &containers.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
+        &containers.iter().map(|container| container.content.clone()).collect::<Vec<_>>(),
+        &containers.iter().map(|container| json!(container.media)).collect::<Vec<_>>()
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// The targets of accounts that stay keep their ids.
+async fn replace_targets(
+    tx: &mut PgConnection,
+    owner: Owner,
+    id: PostId,
+    accounts: &[(AccountId, String)],
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    let ids: Vec<_> = accounts.iter().map(|(account, _)| account.0).collect();
+    sqlx::query!("delete from targets where post_id = $1 and account_id <> all($2)", id.0, &ids)
+        .execute(&mut *tx)
+        .await?;
+    sqlx::query!(
+        "insert into targets (id, post_id, org_id, mode, account_id, platform, created_at, updated_at)
+         select t.id, $1, $2, $3, t.account_id, t.platform, $7, $7
+         from unnest($4::uuid[], $5::uuid[], $6::text[]) as t (id, account_id, platform)
+         on conflict (post_id, account_id) do nothing",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        &accounts.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
+        &ids,
+        &accounts.iter().map(|(_, platform)| platform.clone()).collect::<Vec<_>>(),
+        now
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! A post changes until publishing begins, and never after: the row decides.
+
+use crate::world;
+use chrono::{TimeDelta, Utc};
+use futures::{StreamExt, stream};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tests::World;
+
+fn path(post: &Value) -> String {
+    format!("/posts/{}", post["id"].as_str().unwrap())
+}
+
+async fn patch(world: &World, post: &Value, body: Value) -> (StatusCode, Value) {
+    world.call(Method::PATCH, &path(post), Some(&body)).await
+}
+
+#[tokio::test]
+async fn what_is_sent_replaces_and_what_is_missing_stays() {
+    let world = world().start().await;
+    let ada = world.connect("x", "ada").await;
+    let bob = world.connect("bluesky", "bob.bsky.social").await;
+    let at = "2040-01-02T03:04:05.000Z";
+    let body = json!({
+        "containers": [{ "content": "One" }, { "content": "Two" }],
+        "accounts": ["ada"], "scheduled_at": at, "external_ref": "ref",
+        "config": { "x": { "reply_settings": "following" }, "youtube": { "title": "T" } },
+    });
+    let post = world.post(body).await;
+    let same = |key: &str, edited: &Value| assert_eq!(edited[key], post[key], "{key}");
+    let texts = |post: &Value| {
+        post["containers"].as_array().unwrap().iter().map(|text| text["content"].clone()).collect::<Vec<_>>()
+    };
+
+    let (status, edited) = patch(&world, &post, json!({ "content": "Three" })).await;
+    assert_eq!((status, texts(&edited)), (StatusCode::OK, vec![json!("Three")]), "{edited}");
+    for key in ["id", "status", "scheduled_at", "default_config", "external_ref", "created_at"] {
+        same(key, &edited);
+    }
+    assert_ne!(edited["updated_at"], post["updated_at"]);
+
+    let accounts = json!({ "accounts": [bob, "ada"] });
+    let (_, edited) = patch(&world, &post, accounts).await;
+    let mut found: Vec<_> = edited["targets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|target| target["social_account_id"].clone())
+        .collect();
+    found.sort_by_key(Value::to_string);
+    let mut expected = vec![json!(ada), json!(bob)];
+    expected.sort_by_key(Value::to_string);
+    assert_eq!((found, texts(&edited)), (expected, vec![json!("Three")]));
+    let kept =
+        edited["targets"].as_array().unwrap().iter().any(|target| target["id"] == post["targets"][0]["id"]);
+    assert!(kept, "the target of an account that stays is the same");
+
+    let (_, edited) = patch(&world, &post, json!({ "x": { "reply_settings": "verified" } })).await;
+    let expected = json!({ "x": { "reply_settings": "verified" }, "youtube": { "title": "T" } });
+    assert_eq!(edited["default_config"], expected);
+    let (_, edited) = patch(&world, &post, json!({ "config": {} })).await;
+    assert_eq!(edited["default_config"], json!({}));
+
+    // The same key again is no change, and an empty body changes nothing a client can name.
+    assert_eq!(patch(&world, &post, json!({ "external_ref": "ref" })).await.0, StatusCode::OK);
+    let (status, edited) = patch(&world, &post, json!({})).await;
+    assert_eq!((status, &edited["scheduled_at"]), (StatusCode::OK, &json!(at)));
+    assert_eq!(edited, world.get(&path(&post)).await, "the answer is the post");
+
+    // Without its time it goes out at once, as what it has become.
+    let (_, edited) = patch(&world, &post, json!({ "scheduled_at": null })).await;
+    assert_eq!((&edited["status"], &edited["scheduled_at"]), (&json!("queued"), &Value::Null));
+    assert_eq!(world.ended(&post).await["status"], "published");
+    assert_eq!(
+        (world.accepted("x", "ada").await, world.accepted("bluesky", "bob.bsky.social").await),
+        (1, 1)
+    );
+}
+
+#[tokio::test]
+async fn an_edit_that_is_wrong_changes_nothing() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let post = world
+        .post(json!({ "content": "Same", "accounts": ["ada"], "is_draft": true, "external_ref": "ref" }))
+        .await;
+    let before = world.get(&path(&post)).await;
+    for (body, status, code, paths) in [
+        (json!({ "content": null }), 400, "invalid_request", json!([["content"]])),
+        (json!({ "is_draft": null }), 400, "invalid_request", json!([["is_draft"]])),
+        (json!({ "config": null, "x": null }), 400, "invalid_request", json!([["config"], ["x"]])),
+        (json!({ "external_ref": "other" }), 400, "invalid_request", json!([["external_ref"]])),
+        (json!({ "external_ref": null }), 400, "invalid_request", json!([["external_ref"]])),
+        (json!({ "content": "" }), 400, "invalid_request", json!([["content"]])),
+        (json!({ "accounts": [] }), 400, "invalid_request", json!([["accounts"]])),
+        (json!({ "scheduled_at": "soon" }), 400, "invalid_request", json!([["scheduled_at"]])),
+        (
+            json!({ "content": "a", "containers": [{ "content": "b" }] }),
+            400,
+            "invalid_request",
+            json!([["containers"]]),
+        ),
+        (
+            json!({ "queued_from_account": "ada", "is_draft": true }),
+            400,
+            "invalid_request",
+            json!([["queued_from_account"]]),
+        ),
+        (json!({ "queued_from_account": "bob" }), 422, "unprocessable", json!([["queued_from_account"]])),
+        (json!({ "accounts": ["nobody"] }), 422, "account_not_found", json!([["accounts", 0]])),
+        (json!({ "content": "a".repeat(300) }), 422, "content_rejected", json!([["content"]])),
+        (
+            json!({ "config": { "x": { "reply_settings": 7 } } }),
+            422,
+            "content_rejected",
+            json!([["config", "x", "reply_settings"]]),
+        ),
+    ] {
+        let (found, problem) = patch(&world, &post, body.clone()).await;
+        assert_eq!((found.as_u16(), &problem["code"]), (status, &json!(code)), "{body}: {problem}");
+        let mut told: Vec<_> =
+            problem["errors"].as_array().unwrap().iter().map(|issue| issue["path"].clone()).collect();
+        told.sort_by_key(Value::to_string);
+        assert_eq!(json!(told), paths, "{body}");
+    }
+    assert_eq!(world.get(&path(&post)).await, before);
+    let nobody = format!("/posts/{}", uuid::Uuid::now_v7());
+    for path in [nobody.as_str(), "/posts/7"] {
+        let (status, _) = world.call(Method::PATCH, path, Some(&json!({ "content": "a" }))).await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+    }
+    world.call(Method::DELETE, &path(&post), None).await;
+    assert_eq!(patch(&world, &post, json!({ "content": "a" })).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_draft_is_released_and_a_waiting_post_made_a_draft() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let soon = Utc::now() + TimeDelta::seconds(1);
+    let post = world.post(json!({ "content": "Not yet", "accounts": ["ada"], "scheduled_at": soon })).await;
+    let (status, draft) = patch(&world, &post, json!({ "is_draft": true })).await;
+    assert_eq!(
+        (status, &draft["status"], &draft["is_draft"]),
+        (StatusCode::OK, &json!("draft"), &json!(true))
+    );
+    assert_eq!(draft["scheduled_at"], post["scheduled_at"], "a draft keeps its time");
+    // What was due later has gone out: the draft's time has passed.
+    let after = soon + TimeDelta::seconds(1);
+    let other =
+        world.post(json!({ "content": "After it", "accounts": ["ada"], "scheduled_at": after })).await;
+    assert_eq!(world.ended(&other).await["status"], "published");
+    assert_eq!(world.get(&path(&post)).await["status"], "draft");
+    assert_eq!(world.accepted("x", "ada").await, 1);
+
+    let (_, released) = patch(&world, &post, json!({ "is_draft": false, "content": "Now" })).await;
+    assert_eq!((&released["status"], &released["is_draft"]), (&json!("scheduled"), &json!(false)));
+    assert_eq!(world.ended(&post).await["status"], "published");
+    let fresh = world.post(json!({ "content": "Fresh", "accounts": ["ada"], "is_draft": true })).await;
+    let (_, released) = patch(&world, &fresh, json!({ "is_draft": false })).await;
+    assert_eq!(released["status"], "queued");
+    assert_eq!(world.ended(&fresh).await["status"], "published");
+    assert_eq!(world.accepted("x", "ada").await, 3);
+
+    // One that waits for ever in Temporal ends with its post.
+    let waiting = world.post(json!({ "content": "Never", "accounts": ["ada"], "scheduled_at": after })).await;
+    patch(&world, &waiting, json!({ "is_draft": true })).await;
+    assert_eq!(world.call(Method::DELETE, &path(&waiting), None).await.0, StatusCode::OK);
+}
+
+/// A thousand posts are edited at the moment at which they are first attempted.
+#[tokio::test]
+async fn an_edit_and_the_first_attempt_never_both_win() {
+    const POSTS: usize = 1000;
+    let world = world().start().await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let limits = json!({ "limits": { "bluesky.requests": 1_000_000 } });
+    let settings = format!("{}/_settings", world.sandbox_url);
+    let set = world.http.post(settings).json(&limits).send().await.unwrap();
+    assert!(set.status().is_success(), "{:?}", set.text().await);
+    // How often an edit looks at its post before it is sent.
+    let looks = AtomicUsize::new(0);
+    let (world, looks) = (&world, &looks);
+    let ends: Vec<_> = stream::iter(0..POSTS)
+        .map(|number| async move {
+            let body = json!({ "content": format!("before {number}"), "accounts": ["ada.bsky.social"] });
+            let post = world.post(body).await;
+            for _ in 0..looks.load(Ordering::Relaxed) {
+                world.get(&path(&post)).await;
+            }
+            let (status, answer) = patch(world, &post, json!({ "content": format!("after {number}") })).await;
+            let ended = world.ended(&post).await;
+            assert_eq!(ended["status"], "published", "{ended:#}");
+            match status {
+                StatusCode::OK => {}
+                StatusCode::CONFLICT => assert_eq!(answer["code"], "publishing_started", "{answer}"),
+                _ => panic!("{status}: {answer}"),
+            }
+            let url = ended["targets"][0]["platform_post_url"].as_str().unwrap();
+            let page = world.http.get(url).send().await.unwrap().text().await.unwrap();
+            let (word, other) =
+                if status == StatusCode::OK { ("after", "before") } else { ("before", "after") };
+            assert!(page.contains(&format!("{word} {number}")), "{status}, and published is {page}");
+            assert!(!page.contains(&format!("{other} {number}")), "{status}, and published is {page}");
+            assert_eq!(ended["containers"][0]["content"], format!("{word} {number}"));
+            // Whoever won comes a little later next time, so that they meet.
+            match status {
+                StatusCode::OK => looks.fetch_add(1, Ordering::Relaxed),
+                _ => looks
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |looks| looks.checked_sub(1))
+                    .unwrap_or(0),
+            };
+            status == StatusCode::OK
+        })
+        .buffer_unordered(16)
+        .collect()
+        .await;
+    let edited = ends.iter().filter(|edited| **edited).count();
+    assert!(edited > 0 && edited < POSTS, "{edited} of {POSTS} edits won: they did not meet");
+    assert_eq!(world.accepted("bluesky", "ada.bsky.social").await, POSTS);
+}
