@@ -48,7 +48,7 @@ async fn every_failure_is_a_problem_document() {
     }
     for (method, path, allow) in [
         (Method::PUT, "/posts".to_owned(), "GET, HEAD, POST"),
-        (Method::PUT, format!("/posts/{id}"), "DELETE, GET, HEAD"),
+        (Method::PUT, format!("/posts/{id}"), "DELETE, GET, HEAD, PATCH"),
         (Method::OPTIONS, format!("/posts/{id}/timeline"), "GET, HEAD"),
         (Method::POST, "/social-accounts".to_owned(), "GET, HEAD"),
         (Method::POST, "/openapi.json".to_owned(), "GET, HEAD"),
@@ -288,12 +288,19 @@ async fn a_key_of_idempotency_creates_once_however_often_and_where_it_is_sent() 
         )
         .await;
     assert_eq!((status, ids.contains(&again["id"].to_string())), (StatusCode::OK, true));
+    // Deleted, it is still the post that was created with the key, as it is now.
+    let path = format!("/posts/{}", again["id"].as_str().unwrap());
+    assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
+    let replay = send().await.unwrap();
+    assert!(is_replay(&replay) && replay.status() == StatusCode::OK);
+    let replay: Value = replay.json().await.unwrap();
+    assert_eq!((&replay["id"], &replay["status"]), (&again["id"], &json!("canceled")));
     let both = request(&world, Method::POST, "/posts").header("Idempotency-Key", "order-8");
     let body = json!({ "content": "a", "accounts": ["ada"], "external_ref": "order-7" });
     fail(both.json(&body), 400, "invalid_request").await;
     let long = request(&world, Method::POST, "/posts").header("Idempotency-Key", "r".repeat(256));
     fail(long.json(&json!({ "content": "a", "accounts": ["ada"] })), 400, "invalid_request").await;
-    assert_eq!(world.get("/posts").await["data"].as_array().unwrap().len(), 1);
+    assert_eq!(world.get("/posts").await["data"], json!([]));
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ mod at_most_once;
 mod batch;
 mod dev;
 mod editing;
+mod lists;
 mod preview;
 mod publishing;
 mod replay;

@@ -5,7 +5,8 @@
 //! `FANFARE_RECORD` set, the runs of this test are kept there.
 
 use crate::world;
-use serde_json::json;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use temporalio_client::{
     Client, ClientOptions, Connection, ConnectionOptions, WorkflowFetchHistoryOptions, WorkflowHistory,
@@ -61,9 +62,30 @@ async fn what_runs_now_replays() {
         ("scheduled", json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": due })),
         ("repeated", json!({ "content": "Again #sandbox-503x1", "accounts": ["ada.bsky.social"] })),
         ("refused", json!({ "content": "No #sandbox-400", "accounts": ["ada"] })),
+        (
+            "edited",
+            json!({ "content": "Before", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" }),
+        ),
+        ("hurried", json!({ "content": "Soon #sandbox-503x6", "accounts": ["ada.bsky.social"] })),
     ];
     for (name, body) in bodies {
         let post = world.post(body).await;
+        let path = format!("/posts/{}", post["id"].as_str().unwrap());
+        match name {
+            "edited" => {
+                let later = tests::now() + chrono::TimeDelta::seconds(1);
+                let edit =
+                    json!({ "content": "Edited", "accounts": ["ada.bsky.social"], "scheduled_at": later });
+                assert_eq!(world.call(Method::PATCH, &path, Some(&edit)).await.0, StatusCode::OK);
+            }
+            "hurried" => {
+                let failed = |post: &Value| post["targets"][0]["attempts"].as_i64() >= Some(2);
+                let post = world.until(post["id"].as_str().unwrap(), "its second attempt", failed).await;
+                let path = format!("{path}/targets/{}/retry", post["targets"][0]["id"].as_str().unwrap());
+                assert_eq!(world.call(Method::POST, &path, None).await.0, StatusCode::ACCEPTED);
+            }
+            _ => {}
+        }
         let ended = world.ended(&post).await;
         let id = post["id"].as_str().unwrap().parse().unwrap();
         replay(&client, &format!("publish_post-{name}"), &publish_post::id(id)).await;

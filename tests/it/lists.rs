@@ -1,0 +1,119 @@
+//! Lists: what they filter, and that walking them misses nothing and repeats nothing.
+
+use crate::world;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tests::World;
+
+async fn draft(world: &World, content: &str, accounts: Value, scheduled_at: Option<&str>) -> Value {
+    let body =
+        json!({ "content": content, "accounts": accounts, "is_draft": true, "scheduled_at": scheduled_at });
+    world.post(body).await
+}
+
+async fn ids(world: &World, query: &str) -> Vec<Value> {
+    let page = world.get(&format!("/posts?{query}")).await;
+    page["data"].as_array().unwrap().iter().map(|post| post["id"].clone()).collect()
+}
+
+#[tokio::test]
+async fn posts_are_filtered_by_all_that_is_asked_for() {
+    let world = world().start().await;
+    let ada = world.connect("x", "ada").await;
+    let sky = world.connect("bluesky", "ada.bsky.social").await;
+    let early = draft(&world, "Early", json!([ada]), Some("2040-01-01T00:00:00Z")).await;
+    let late = draft(&world, "Late", json!([ada, sky]), Some("2040-01-02T00:00:00Z")).await;
+    let never = draft(&world, "Never", json!([sky]), None).await;
+    let gone = draft(&world, "Gone", json!([sky]), None).await;
+    world.call(Method::DELETE, &format!("/posts/{}", gone["id"].as_str().unwrap()), None).await;
+    let live = world.post(json!({ "content": "Live", "accounts": [ada] })).await;
+    world.ended(&live).await;
+
+    let (early, late, never, live) = (&early["id"], &late["id"], &never["id"], &live["id"]);
+    let no_account = uuid::Uuid::now_v7();
+    for (query, expected) in [
+        ("", vec![live, never, late, early]),
+        ("status=draft", vec![never, late, early]),
+        ("status=published", vec![live]),
+        ("status=canceled", vec![]),
+        ("platform=bluesky", vec![never, late]),
+        ("platform=x", vec![live, late, early]),
+        ("platform=reddit", vec![]),
+        (&format!("social_account_id={sky}"), vec![never, late]),
+        (&format!("social_account_id={no_account}"), vec![]),
+        ("status=draft&platform=x", vec![late, early]),
+        // From its beginning, and not to its end.
+        ("scheduled_after=2040-01-01T00:00:00Z&scheduled_before=2040-01-02T00:00:00Z", vec![early]),
+        ("scheduled_after=2040-01-01T01:00:00%2B01:00", vec![late, early]),
+        ("scheduled_after=2040-01-01T00:00:00.001Z", vec![late]),
+        ("scheduled_before=2040-01-01T00:00:00Z", vec![]),
+        ("scheduled_before=2040-01-02T00:00:00.001Z&platform=bluesky", vec![late]),
+        ("unknown=1", vec![live, never, late, early]),
+    ] {
+        assert_eq!(ids(&world, query).await, expected.into_iter().cloned().collect::<Vec<_>>(), "{query}");
+    }
+    // As a list shows it, a post's own time is the beginning of a range that holds it.
+    let at = world.get("/posts").await["data"][2]["created_at"].as_str().unwrap().to_owned();
+    let from = ids(&world, &format!("created_after={at}")).await;
+    let until = ids(&world, &format!("created_before={at}")).await;
+    assert!(from.contains(late) && !until.contains(late), "{at}: {from:?} {until:?}");
+    assert_eq!(from.len() + until.len(), 4, "{at}: {from:?} {until:?}");
+}
+
+#[tokio::test]
+async fn a_walk_sees_what_was_there_once_and_in_order_while_others_insert() {
+    const BEFORE: usize = 60;
+    let world = world().start().await;
+    let ada = world.connect("x", "ada").await;
+    let mut expected = Vec::new();
+    for number in 0..BEFORE {
+        expected.push(draft(&world, &number.to_string(), json!([ada]), None).await["id"].clone());
+    }
+    expected.reverse();
+    let walking = AtomicBool::new(true);
+    let insert = async {
+        let mut inserted = 0;
+        while walking.load(Ordering::Relaxed) {
+            draft(&world, "More", json!([ada]), None).await;
+            inserted += 1;
+        }
+        inserted
+    };
+    let walk = async {
+        let (mut walked, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = world.get(&format!("/posts?limit=3{cursor}")).await;
+            walked.extend(page["data"].as_array().unwrap().iter().map(|post| post["id"].clone()));
+            let Some(next) = page["next_cursor"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        walking.store(false, Ordering::Relaxed);
+        walked
+    };
+    let (walked, inserted) = tokio::join!(walk, insert);
+    assert!(inserted > 0, "nobody inserted meanwhile");
+    let old: Vec<_> = walked.iter().filter(|id| expected.contains(id)).cloned().collect();
+    assert_eq!(old, expected);
+    // What came later stands before it, if it was seen at all.
+    assert_eq!(walked[walked.len() - BEFORE..], expected[..]);
+}
+
+#[tokio::test]
+async fn a_cursor_goes_on_under_other_filters_of_the_same_owner() {
+    let world = world().start().await;
+    let ada = world.connect("x", "ada").await;
+    let sky = world.connect("bluesky", "ada.bsky.social").await;
+    let mut posts = Vec::new();
+    for account in [&ada, &sky, &ada, &sky] {
+        posts.push(draft(&world, "Any", json!([account]), None).await["id"].clone());
+    }
+    let page = world.get("/posts?limit=1").await;
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let rest = ids(&world, &format!("platform=bluesky&cursor={cursor}")).await;
+    assert_eq!(
+        rest,
+        [posts[1].clone()],
+        "a cursor is a place in the list, whatever is looked for from there"
+    );
+}
