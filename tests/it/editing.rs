@@ -220,3 +220,22 @@ async fn an_edit_and_the_first_attempt_never_both_win() {
     assert!(edited > 0 && edited < POSTS, "{edited} of {POSTS} edits won: they did not meet");
     assert_eq!(world.accepted("bluesky", "ada.bsky.social").await, POSTS);
 }
+
+#[tokio::test]
+async fn editing_and_deleting_need_no_temporal() {
+    let mut world = world().start().await;
+    world.connect("x", "ada").await;
+    world.kill("all").await;
+    let temporal = world.set("TEMPORAL_ADDRESS", "http://127.0.0.1:9").expect("it was set");
+    world.run("api").await;
+    let create = async |content: &str| world.post(json!({ "content": content, "accounts": ["ada"] })).await;
+    let (edited, deleted) = (create("Before").await, create("Never").await);
+    assert_eq!(patch(&world, &edited, json!({ "content": "After" })).await.0, StatusCode::OK);
+    assert_eq!(world.call(Method::DELETE, &path(&deleted), None).await.0, StatusCode::OK);
+    world.kill("api").await;
+    world.set("TEMPORAL_ADDRESS", &temporal);
+    world.run("all").await;
+    let ended = world.ended(&edited).await;
+    assert_eq!((&ended["status"], &ended["containers"][0]["content"]), (&json!("published"), &json!("After")));
+    assert_eq!(world.accepted("x", "ada").await, 1);
+}

@@ -179,10 +179,12 @@ impl World {
         taken
     }
 
-    /// Sets a variable for the processes that are started from now on.
-    pub fn set(&mut self, name: &str, value: &str) {
-        self.env.retain(|(known, _)| known != name);
+    /// Sets a variable for the processes that are started from now on, and gives what it was.
+    pub fn set(&mut self, name: &str, value: &str) -> Option<String> {
+        let before = self.env.iter().position(|(known, _)| known == name);
+        let before = before.map(|index| self.env.swap_remove(index).1);
         self.env.push((name.to_owned(), value.to_owned()));
+        before
     }
 
     /// Connects an account of the sandbox, and gives its id.
