@@ -54,4 +54,12 @@ ids! {
     DeliveryId,
     /// A webhook endpoint.
     WebhookId,
+    /// An organization's own OAuth app at a platform.
+    NetworkId,
+    /// An authorization that is under way at a platform.
+    StateId,
+    /// A group of accounts.
+    ProfileId,
+    /// A person of an organization.
+    MemberId,
 }

@@ -5,6 +5,7 @@
 //! deterministic workflows, and why they are tested without any of these.
 
 pub mod address;
+pub mod email;
 pub mod errand;
 pub mod event;
 pub mod failure;
@@ -17,8 +18,12 @@ pub mod scope;
 pub mod signature;
 pub mod word;
 
+pub use email::Email;
 pub use failure::{ErrorCode, ErrorSource, Failure};
-pub use id::{AccountId, ContainerId, DeliveryId, EventId, KeyId, OrgId, PostId, TargetId, WebhookId};
+pub use id::{
+    AccountId, ContainerId, DeliveryId, EventId, KeyId, MemberId, NetworkId, OrgId, PostId, ProfileId,
+    StateId, TargetId, WebhookId,
+};
 pub use owner::{Mode, Owner};
 pub use pace::Pace;
 pub use post::{PostStatus, Role, TargetStatus};

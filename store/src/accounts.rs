@@ -5,11 +5,12 @@
 //! that of two refreshes at the same time one wins and the other reads again.
 
 use crate::{
+    Change,
     page::{Cursor, Page, Request},
     rows::Word,
 };
 use chrono::{DateTime, Utc};
-use domain::{AccountId, Owner};
+use domain::{AccountId, Owner, ProfileId};
 use sqlx::{PgConnection, PgPool, QueryBuilder};
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -105,6 +106,17 @@ pub struct Connected {
     pub account: Account,
     /// Whether this owner had never connected it before.
     pub is_new: bool,
+}
+
+/// What becomes of the fields that an account's owner sets.
+#[derive(Clone, Debug, Default)]
+pub struct Edit {
+    /// The end tenant it belongs to.
+    pub tenant_id: Change<String>,
+    /// The profile it is grouped under.
+    pub profile: Change<ProfileId>,
+    /// Its name, for people.
+    pub display_name: Option<String>,
 }
 
 /// Which accounts to list; every condition that is given must hold.
@@ -262,6 +274,46 @@ pub async fn get(db: &PgPool, owner: Owner, id: AccountId) -> sqlx::Result<Optio
     )
     .fetch_optional(db)
     .await
+}
+
+/// Changes an account; `None` when the account or the profile is not there.
+pub async fn edit(
+    db: &PgPool,
+    owner: Owner,
+    id: AccountId,
+    edit: Edit,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<Account>> {
+    let edited = sqlx::query_as!(
+        Account,
+        r#"update accounts set
+             tenant_id = case when $4 then $5 else tenant_id end,
+             profile_id = case when $6 then $7::uuid else profile_id end,
+             display_name = coalesce($8, display_name), updated_at = $9
+           where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'
+             and ($7::uuid is null
+               or exists (select from profiles where id = $7 and org_id = $2 and mode = $3))
+           returning id, platform, network_unique_id, username, display_name, account_type,
+             profile_image_url, profile_url, tenant_id, profile_id, social_network_id,
+             status as "status: Word<AccountStatus>", scopes, token_expires_at, last_synced_at,
+             last_error_code, created_at, updated_at"#,
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        edit.tenant_id.is_made(),
+        edit.tenant_id.value(),
+        edit.profile.is_made(),
+        edit.profile.value().map(|profile| profile.0),
+        edit.display_name,
+        now
+    )
+    .fetch_optional(db)
+    .await;
+    match edited {
+        // The profile was removed at the same moment.
+        Err(sqlx::Error::Database(error)) if error.constraint() == Some("accounts_profile") => Ok(None),
+        edited => edited,
+    }
 }
 
 /// What each entry stands for: an account's id, its handle or its platform-side id.

@@ -5,18 +5,25 @@
 //! and another owner's rows are not there.
 
 pub mod accounts;
+mod change;
 pub mod deliveries;
 pub mod events;
 pub mod keys;
+pub mod networks;
 pub mod organizations;
 pub mod outbox;
 pub mod page;
 pub mod posts;
+pub mod profiles;
 pub mod publishing;
 mod rows;
+pub mod states;
+pub mod team;
 pub mod timeline;
 pub mod vault;
 pub mod webhooks;
+
+pub use change::Change;
 
 use anyhow::Context;
 use sqlx::{

@@ -46,7 +46,15 @@ macro_rules! words {
     )+};
 }
 
-words!(ErrorSource, Mode, PostStatus, TargetStatus, crate::accounts::AccountStatus);
+words!(
+    ErrorSource,
+    Mode,
+    PostStatus,
+    TargetStatus,
+    crate::accounts::AccountStatus,
+    crate::team::Role,
+    crate::team::Status,
+);
 
 /// The values of a column of words.
 pub(crate) fn unwrap<T>(words: Vec<Word<T>>) -> Vec<T> {

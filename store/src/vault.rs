@@ -1,4 +1,5 @@
-//! Sealing of what must not be readable in the database: platform grants and signing secrets.
+//! Sealing of what must not be readable in the database: platform grants, client secrets and signing
+//! secrets.
 //!
 //! HPKE (RFC 9180) in base mode with X25519, HKDF-SHA256 and ChaCha20-Poly1305: who holds a public
 //! key seals, only who holds the private key opens. So the API process, which faces the world, has
@@ -6,7 +7,7 @@
 //! another one's place. <https://www.rfc-editor.org/rfc/rfc9180>
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use domain::{AccountId, Owner, WebhookId};
+use domain::{AccountId, NetworkId, Owner, WebhookId};
 use hpke::{
     Deserializable, Kem as _, OpModeR, OpModeS, Serializable, aead::ChaCha20Poly1305, kdf::HkdfSha256,
     kem::X25519HkdfSha256, single_shot_open, single_shot_seal_with_rng,
@@ -229,6 +230,11 @@ pub fn sealed_with(sealed: &[u8]) -> Option<KeyId> {
 /// What the grant of an account is sealed to.
 pub fn aad_grant(owner: Owner, account: AccountId) -> Vec<u8> {
     format!("accounts.grant:{}:{}:{account}", owner.org, owner.mode).into_bytes()
+}
+
+/// What the client secret of an OAuth app is sealed to.
+pub fn aad_client_secret(owner: Owner, network: NetworkId) -> Vec<u8> {
+    format!("networks.secret:{}:{}:{network}", owner.org, owner.mode).into_bytes()
 }
 
 /// What the signing secret of a webhook endpoint is sealed to.
