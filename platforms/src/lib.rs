@@ -3,6 +3,7 @@
 //! Each is one file, written from the platform's own documentation. The rest of the service reaches
 //! them through [`get`] and the traits of [`platform`]; the other side of the wire is [`sandbox`].
 
+pub mod authorization;
 pub mod check;
 pub mod classify;
 mod facets;

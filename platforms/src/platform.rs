@@ -35,6 +35,12 @@ pub trait Platform: Send + Sync {
         None
     }
 
+    /// What an authorization request says so that the user has to log in although the platform knows
+    /// him; nothing where that can't be asked for.
+    fn relogin(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// Exchanges the code that an authorization brought for a grant, the longest-lived that the platform
     /// gives. The session has an app and no grant yet.
     async fn exchange(&self, cx: &Session<'_>, code: &Code) -> Result<Grant> {

@@ -64,12 +64,15 @@ impl Wire {
     pub fn route(&self, address: &str) -> String {
         match &self.sandbox {
             None => address.to_owned(),
-            Some(sandbox) => {
-                let rest = address.strip_prefix("https://").unwrap_or(address);
-                format!("{}/{rest}", sandbox.as_str().trim_end_matches('/'))
-            }
+            Some(sandbox) => in_sandbox(sandbox, address),
         }
     }
+}
+
+/// Where an address of a platform is in a sandbox: its host becomes the beginning of the path.
+pub fn in_sandbox(sandbox: &Url, address: &str) -> String {
+    let rest = address.strip_prefix("https://").unwrap_or(address);
+    format!("{}/{rest}", sandbox.as_str().trim_end_matches('/'))
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the client that the lint points to")]

@@ -1,0 +1,120 @@
+//! The address where a platform asks its user whether an app may act for him.
+//!
+//! OAuth 2.0 section 4.1.1 with PKCE; what a platform writes differently stands in its
+//! [`Connection`]. Pure, for whoever builds the address talks to no platform.
+//! <https://www.rfc-editor.org/rfc/rfc6749#section-4.1.1>, <https://www.rfc-editor.org/rfc/rfc7636>
+
+use crate::{Connection, Platform};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use sha2::{Digest, Sha256};
+use url::Url;
+
+/// What is asked for, and by whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Authorization<'a> {
+    /// The app's public identifier.
+    pub client_id: &'a str,
+    /// Where the platform sends its user back to.
+    pub redirect_uri: &'a str,
+    /// What the app wants to do; nothing for what publishing needs.
+    pub scopes: &'a [String],
+    /// What comes back unchanged.
+    pub state: &'a str,
+    /// The PKCE verifier, sent where the platform takes one and only as its digest.
+    pub verifier: &'a str,
+    /// Whether the user has to log in although the platform knows him.
+    pub is_forced: bool,
+}
+
+/// The scopes that are asked for: those given, or those that publishing needs.
+pub fn scopes(connection: &Connection, given: &[String]) -> Vec<String> {
+    match connection {
+        Connection::OAuth2 { scopes, .. } if given.is_empty() => {
+            scopes.iter().map(|scope| (*scope).to_owned()).collect()
+        }
+        _ => given.to_vec(),
+    }
+}
+
+/// The address to send the user to, or `None` where accounts are not connected by OAuth.
+pub fn address(platform: &dyn Platform, asked: &Authorization<'_>) -> Option<String> {
+    let connection = platform.connection();
+    let Connection::OAuth2 { authorize, separator, client_id, parameters, pkce, .. } = connection else {
+        return None;
+    };
+    let scope = scopes(connection, asked.scopes).join(separator);
+    let challenge = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(asked.verifier));
+    let mut query = vec![
+        ("response_type", "code"),
+        (*client_id, asked.client_id),
+        ("redirect_uri", asked.redirect_uri),
+        ("scope", &scope),
+        ("state", asked.state),
+    ];
+    if *pkce {
+        query.extend([("code_challenge", challenge.as_str()), ("code_challenge_method", "S256")]);
+    }
+    let relogin = if asked.is_forced { platform.relogin() } else { &[] };
+    let is_replaced = |name: &str| relogin.iter().any(|(other, _)| *other == name);
+    query.extend(parameters.iter().filter(|(name, _)| !is_replaced(name)).chain(relogin));
+    let mut url = Url::parse(authorize).expect("a platform's address is a URL");
+    url.query_pairs_mut().extend_pairs(query);
+    // A plus sign of the values is written as %2B by now. Not every platform reads one as a space.
+    let query = url.query().unwrap_or_default().replace('+', "%20");
+    url.set_query(Some(&query));
+    Some(url.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    const ASKED: Authorization<'static> = Authorization {
+        client_id: "our app",
+        redirect_uri: "https://example.com/back?a=b&c=d",
+        scopes: &[],
+        state: "s+t&u=v",
+        // Verifier and challenge of RFC 7636, appendix B.
+        verifier: "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+        is_forced: false,
+    };
+
+    fn query(platform: &str, asked: &Authorization<'_>) -> HashMap<String, String> {
+        let text = address(crate::get(platform).unwrap(), asked).unwrap();
+        assert!(!text.contains('+') && !text.contains(asked.verifier), "{text}");
+        Url::parse(&text).unwrap().query_pairs().into_owned().collect()
+    }
+
+    #[test]
+    fn everything_arrives_as_it_was_given() {
+        let found = query("x", &ASKED);
+        for (name, value) in [
+            ("response_type", "code"),
+            ("client_id", ASKED.client_id),
+            ("redirect_uri", ASKED.redirect_uri),
+            ("scope", "tweet.read tweet.write users.read media.write offline.access"),
+            ("state", ASKED.state),
+            ("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"),
+            ("code_challenge_method", "S256"),
+        ] {
+            assert_eq!(found[name], value, "{name}");
+        }
+        let scopes = ["tweet.read".to_owned(), "a&b".to_owned()];
+        let found = query("x", &Authorization { scopes: &scopes, ..ASKED });
+        assert_eq!(found["scope"], "tweet.read a&b");
+    }
+
+    #[test]
+    fn every_platform_that_has_oauth_has_an_address() {
+        for platform in crate::all() {
+            let address = address(*platform, &ASKED);
+            match platform.connection() {
+                Connection::OAuth2 { authorize, .. } => {
+                    assert!(address.unwrap().starts_with(authorize), "{}", platform.id());
+                }
+                Connection::AppPassword { .. } => assert_eq!(address, None),
+            }
+        }
+    }
+}
