@@ -15,10 +15,11 @@ use poem_openapi::{
     ApiExtractor, ApiExtractorType, ApiResponse, ExtractParamOptions,
     payload::{ParsePayload, Payload},
     registry::{MetaMediaType, MetaRequest, MetaResponse, MetaResponses, MetaSchemaRef, Registry},
-    types::{ParseFromJSON, ToJSON, Type},
+    types::{MaybeUndefined, ParseFromJSON, ToJSON, Type},
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::time::Duration;
+use store::Change;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The largest body, in bytes.
@@ -54,6 +55,15 @@ pub(crate) fn check<T: Type + Rules + 'static>(value: &Value) -> Vec<Issue> {
     issues
 }
 
+/// What a body does to a field that can be null.
+pub(crate) fn change<T>(sent: MaybeUndefined<T>) -> Change<T> {
+    match sent {
+        MaybeUndefined::Undefined => Change::Keep,
+        MaybeUndefined::Null => Change::Clear,
+        MaybeUndefined::Value(value) => Change::Set(value),
+    }
+}
+
 impl<T: Type> Payload for Json<T> {
     const CONTENT_TYPE: &'static str = "application/json";
 
@@ -67,7 +77,7 @@ impl<T: Type> Payload for Json<T> {
 }
 
 impl<T: ParseFromJSON + Rules + 'static> ParsePayload for Json<T> {
-    const IS_REQUIRED: bool = true;
+    const IS_REQUIRED: bool = !T::IS_OPTIONAL;
 
     async fn from_request(request: &Request, body: &mut RequestBody) -> poem::Result<Self> {
         if let Some(found) = request.content_type().filter(|found| !is_json(found)) {
@@ -82,6 +92,9 @@ impl<T: ParseFromJSON + Rules + 'static> ParsePayload for Json<T> {
         }
         let body = <poem::Body as FromRequest>::from_request(request, body).await?;
         let bytes = swallow(body.into_async_read()).await?;
+        if bytes.is_empty() && T::IS_OPTIONAL {
+            return Ok(Self(read(Value::Object(Map::new()))?));
+        }
         if bytes.is_empty() {
             let issue = Issue::wrong_type(&[], "object", "undefined");
             return Err(Problem::invalid_body(vec![issue]).into());
@@ -124,7 +137,7 @@ impl<'a, T: ParseFromJSON + Rules + 'static> ApiExtractor<'a> for Json<T> {
 
     fn request_meta() -> Option<MetaRequest> {
         let content = vec![MetaMediaType { content_type: Self::CONTENT_TYPE, schema: T::schema_ref() }];
-        Some(MetaRequest { description: None, required: true, content })
+        Some(MetaRequest { description: None, required: !T::IS_OPTIONAL, content })
     }
 
     async fn from_request(

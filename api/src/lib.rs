@@ -13,7 +13,9 @@ pub mod content;
 pub mod document;
 pub mod edit;
 pub mod envelope;
+pub mod landing;
 pub mod link;
+pub mod networks;
 pub mod page;
 pub mod posts;
 pub mod preview;
@@ -22,6 +24,8 @@ pub mod query;
 pub mod receiver;
 pub mod relay;
 pub mod settings;
+pub mod state;
+pub mod text;
 pub mod timeline;
 pub mod timestamp;
 pub mod validate;
@@ -44,8 +48,9 @@ use poem::{
     middleware::CatchPanic,
     web::Data,
 };
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 use store::{Pool, vault::Sealer};
+use url::Url;
 
 /// What the API's page may load: what it carries itself, and this service's answers.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; \
@@ -72,6 +77,12 @@ pub struct Config {
     pub sealer: Sealer,
     /// The ranges that webhooks may reach although they are not public.
     pub opened: Opened,
+    /// What the states of authorizations are sealed with; the same in every API process.
+    pub states: state::Key,
+    /// The public identifiers of the OAuth apps that the installation shares, by platform.
+    pub shared_clients: BTreeMap<String, String>,
+    /// The sandbox, as a browser reaches it; without it test mode connects no accounts.
+    pub sandbox: Option<Url>,
 }
 
 /// The opened ranges of each mode.

@@ -47,6 +47,8 @@ pub enum Null {
 pub trait Rules {
     /// What null says in it.
     const NULL: Null = Null::Absent;
+    /// Whether no body at all is the same as an empty object.
+    const IS_OPTIONAL: bool = false;
 
     /// Adds what is wrong.
     fn check(_body: &Map<String, Value>, _issues: &mut Vec<Issue>) {}

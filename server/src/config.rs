@@ -51,6 +51,26 @@ pub(crate) struct Http {
     /// The public key that secrets are sealed to, as `fanfare key generate` prints it
     #[arg(long, env = "FANFARE_SEAL_KEY")]
     pub(crate) seal_key: Sealer,
+    /// The public identifiers of the OAuth apps in FANFARE_SHARED_APPS, as JSON by platform: the API
+    /// asks for authorizations in their names and never sees their secrets
+    #[arg(long, env = "FANFARE_SHARED_CLIENTS", default_value = "")]
+    pub(crate) shared_clients: SharedClients,
+}
+
+/// The public identifiers of shared apps.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedClients(pub(crate) BTreeMap<String, String>);
+
+impl FromStr for SharedClients {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        let clients = serde_json::from_str(text).context("not of the form {\"x\": \"client id\", …}")?;
+        Ok(Self(clients))
+    }
 }
 
 /// What opens sealed secrets. Only workers have it.
@@ -71,6 +91,14 @@ pub(crate) struct SharedApps(pub(crate) BTreeMap<String, platforms::App>);
 impl std::fmt::Debug for SharedApps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl SharedApps {
+    /// What the API may know of them.
+    pub(crate) fn clients(&self) -> SharedClients {
+        let public = |(platform, app): (&String, &platforms::App)| (platform.clone(), app.client_id.clone());
+        SharedClients(self.0.iter().map(public).collect())
     }
 }
 

@@ -167,13 +167,14 @@ async fn serve(
         base_url: None,
         secret: config::secret(&secrets.secret)?,
         seal_key: secrets.seal_key.parse()?,
+        shared_clients: keys.shared_apps.clients(),
     };
     // A receiver on one's own machine can be tried in test mode; live mode stays closed.
     let opened = Ranges { live: Opened::default(), test: Opened::loopback() };
     let client = parts::connect(&settings).await?;
-    let workers =
-        parts::workers(db.clone(), client, &settings, &keys, Some(&Url::parse(&sandbox_url)?), &opened)?;
-    let api = Api::on(api, db, settings, &http, opened)?;
+    let sandbox_address = Url::parse(&sandbox_url)?;
+    let workers = parts::workers(db.clone(), client, &settings, &keys, Some(&sandbox_address), &opened)?;
+    let api = Api::on(api, db, settings, &http, opened, Some(sandbox_address))?;
 
     let origin = format!("http://{address}");
     let manifest = |server: u32, temporal_pid: u32, postgres_pid: u32| Manifest {

@@ -46,7 +46,14 @@ pub(crate) async fn run(
         None => None,
     };
     let api = match http {
-        Some(http) => Some(Api::bind(db, temporal.clone(), http, opened)?),
+        Some(http) => {
+            let mut http = http.clone();
+            // A process that has the apps need not be told their names again.
+            if let Some(keys) = keys {
+                http.shared_clients.0.extend(keys.shared_apps.clients().0);
+            }
+            Some(Api::bind(db, temporal.clone(), &http, opened, reach.sandbox_url.clone())?)
+        }
         None => None,
     };
     // One line for whoever started us; the log goes to stderr.
@@ -158,10 +165,16 @@ pub(crate) struct Api {
 
 impl Api {
     /// Takes the port.
-    pub(crate) fn bind(db: Pool, temporal: Temporal, http: &Http, opened: Ranges) -> anyhow::Result<Self> {
+    pub(crate) fn bind(
+        db: Pool,
+        temporal: Temporal,
+        http: &Http,
+        opened: Ranges,
+        sandbox: Option<Url>,
+    ) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(http.listen)
             .with_context(|| format!("the API can't listen on {}", http.listen))?;
-        Self::on(listener, db, temporal, http, opened)
+        Self::on(listener, db, temporal, http, opened, sandbox)
     }
 
     /// Serves on a port that was taken before.
@@ -171,6 +184,7 @@ impl Api {
         temporal: Temporal,
         http: &Http,
         opened: Ranges,
+        sandbox: Option<Url>,
     ) -> anyhow::Result<Self> {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
@@ -181,6 +195,9 @@ impl Api {
             cursor_key: http.secret.0,
             sealer: http.seal_key.clone(),
             opened: api::Opened { live: opened.live, test: opened.test },
+            states: api::state::Key::derive(&http.secret.0),
+            shared_clients: http.shared_clients.0.clone(),
+            sandbox,
         };
         let app = api::App { db, config: config.into(), now: clock::now };
         Ok(Self { acceptor: TcpAcceptor::from_std(listener)?, address, app, temporal })

@@ -16,17 +16,17 @@ use store::{
 use tests::World;
 
 /// A key of the world's organization, or of another one.
-async fn key(world: &World, owner: Owner, scopes: &[Scope]) -> String {
+pub(crate) async fn key(world: &World, owner: Owner, scopes: &[Scope]) -> String {
     let new = NewKey { owner, name: "another".to_owned(), scopes: scopes.to_vec(), expires_at: None };
     keys::create(&world.db, new, Utc::now()).await.unwrap().1
 }
 
-fn request(world: &World, method: Method, path: &str) -> RequestBuilder {
+pub(crate) fn request(world: &World, method: Method, path: &str) -> RequestBuilder {
     world.http.request(method, format!("{}{path}", world.base)).bearer_auth(&world.key)
 }
 
 /// Sends a request that must fail, and gives its problem document, which must be one in every respect.
-async fn fail(request: RequestBuilder, status: u16, code: &str) -> (header::HeaderMap, Value) {
+pub(crate) async fn fail(request: RequestBuilder, status: u16, code: &str) -> (header::HeaderMap, Value) {
     let response = request.send().await.unwrap();
     let (found, headers) = (response.status().as_u16(), response.headers().clone());
     let text = response.text().await.unwrap();

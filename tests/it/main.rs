@@ -12,6 +12,7 @@ mod batch;
 mod dev;
 mod editing;
 mod lists;
+mod networks;
 mod preview;
 mod publishing;
 mod replay;

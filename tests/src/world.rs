@@ -11,14 +11,16 @@ use platforms::sandbox::{Options, Sandbox};
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use std::{
+    fs::File,
     net::TcpListener,
+    path::{Path, PathBuf},
     process::Stdio,
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 use store::{
     Pool, accounts, keys, organizations,
-    vault::{self, KeyId, PrivateKey, Sealer},
+    vault::{self, KeyId, Opener, PrivateKey},
 };
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -60,7 +62,7 @@ impl WorldBuilder {
         let serving = tokio::spawn(async move { serving.await.expect("the sandbox serves") });
 
         let private = PrivateKey::generate();
-        let sealer = Sealer::new(KeyId(1), private.public());
+        let opener = Opener::new((KeyId(1), private.clone()), []);
         let number = WORLDS.fetch_add(1, Ordering::Relaxed);
         let port = free_port();
         let env = [
@@ -87,7 +89,8 @@ impl WorldBuilder {
             owner,
             key,
             sandbox,
-            sealer,
+            opener,
+            log: None,
             env,
             children: Vec::new(),
             serving: Some((quit, serving)),
@@ -114,7 +117,9 @@ pub struct World {
     /// An HTTP client.
     pub http: Client,
     program: &'static str,
-    sealer: Sealer,
+    /// Opens what the service sealed.
+    pub opener: Opener,
+    log: Option<PathBuf>,
     env: Vec<(String, String)>,
     children: Vec<(&'static str, Child)>,
     serving: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
@@ -128,8 +133,13 @@ impl World {
 
     /// Starts `fanfare api`, `worker` or `all` beside what runs, and waits until it is up.
     pub async fn run(&mut self, command: &'static str) {
+        let log = match &self.log {
+            Some(path) => File::options().create(true).append(true).open(path).expect("writable").into(),
+            None => Stdio::inherit(),
+        };
         let mut child = Command::new(self.program)
             .arg(command)
+            .stderr(log)
             .envs(self.env.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -172,6 +182,11 @@ impl World {
         well
     }
 
+    /// Processes that are started from now on write their log to a file.
+    pub fn log_to(&mut self, path: &Path) {
+        self.log = Some(path.to_owned());
+    }
+
     fn take(&mut self, command: &str) -> Vec<(&'static str, Child)> {
         let (taken, kept) =
             std::mem::take(&mut self.children).into_iter().partition(|(name, _)| *name == command);
@@ -205,7 +220,7 @@ impl World {
         };
         let mut tx = self.db.begin().await.expect("a transaction");
         let grant = serde_json::to_vec(&connected.grant).expect("plain data");
-        let seal = |id| self.sealer.seal(&grant, &vault::aad_grant(self.owner, id));
+        let seal = |id| self.opener.sealer().seal(&grant, &vault::aad_grant(self.owner, id));
         let connected = accounts::upsert(&mut tx, self.owner, connect, seal, now()).await.expect("connected");
         tx.commit().await.expect("committed");
         connected.account.id.to_string()

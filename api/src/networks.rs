@@ -1,0 +1,509 @@
+//! Social networks: an organization's own OAuth apps, and the addresses that connecting begins at.
+//!
+//! The client secret is sealed before it is stored and shown to nobody. This process can't open it
+//! again, and does not need to: an authorization is asked for with the public identifier alone.
+
+use crate::{
+    body::{self, Json},
+    caller::{AccountsWrite, Call, Caller, NetworksRead, NetworksWrite},
+    document::Tag,
+    landing,
+    link::Link,
+    posts::free,
+    problem::{Code, Issue, Problem},
+    settings::Free,
+    state::{self, State},
+    text::Text,
+    timestamp::Timestamp,
+    validate::{Null, Rules},
+    webhooks::Removed,
+    word::{Platform, Word},
+};
+use chrono::SubsecRound;
+use domain::{AccountId, Mode, NetworkId};
+use platforms::{
+    Connection,
+    authorization::{self, Authorization},
+};
+use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
+use serde_json::{Map, Value};
+use store::{
+    Change, accounts,
+    networks::{self, Edit},
+    states::{self, Intent},
+    vault,
+};
+use uuid::Uuid;
+
+/// Where our own part of a connect flow begins, below the API's address.
+pub const CALLBACK: &str = "/connect/callback";
+/// The key of `extra_config` that lists where users may be sent after connecting.
+const ALLOWED: &str = "redirect_uris";
+
+/// The operations on OAuth apps.
+pub struct Networks;
+
+#[OpenApi(tag = "Tag::Networks")]
+impl Networks {
+    /// Register an app
+    ///
+    /// One per platform: where one is registered already, the fields that are sent replace its own. The
+    /// client secret is stored encrypted and shown in no response. Scope `networks:write`.
+    #[oai(path = "/social-networks", method = "post", operation_id = "createSocialNetwork")]
+    async fn create(
+        &self,
+        caller: Caller<NetworksWrite>,
+        body: Json<NewNetwork>,
+    ) -> Result<Registered, Problem> {
+        let saved = create(&caller.call(), body.0).await?;
+        let network = Json(saved.network.into());
+        Ok(if saved.is_new { Registered::New(network) } else { Registered::Updated(network) })
+    }
+
+    /// List apps
+    ///
+    /// Ordered by platform. Scope `networks:read`.
+    #[oai(path = "/social-networks", method = "get", operation_id = "listSocialNetworks")]
+    async fn list(&self, caller: Caller<NetworksRead>) -> Result<Json<NetworkList>, Problem> {
+        Ok(Json(list(&caller.call()).await?))
+    }
+
+    /// Get an app
+    ///
+    /// Scope `networks:read`.
+    #[oai(path = "/social-networks/:id", method = "get", operation_id = "getSocialNetwork")]
+    async fn get(&self, caller: Caller<NetworksRead>, id: Path<String>) -> Result<Json<Network>, Problem> {
+        Ok(Json(get(&caller.call(), &id).await?))
+    }
+
+    /// Change an app
+    ///
+    /// Only what is sent changes; null clears what can be null. Scope `networks:write`.
+    #[oai(path = "/social-networks/:id", method = "patch", operation_id = "updateSocialNetwork")]
+    async fn edit(
+        &self,
+        caller: Caller<NetworksWrite>,
+        id: Path<String>,
+        body: Json<NetworkPatch>,
+    ) -> Result<Json<Network>, Problem> {
+        Ok(Json(edit(&caller.call(), &id, body.0).await?))
+    }
+
+    /// Remove an app
+    ///
+    /// Accounts that were connected through it are not affected; no new ones can be until it is
+    /// registered again. Scope `networks:write`.
+    #[oai(path = "/social-networks/:id", method = "delete", operation_id = "deleteSocialNetwork")]
+    async fn delete(
+        &self,
+        caller: Caller<NetworksWrite>,
+        id: Path<String>,
+    ) -> Result<Json<Removed>, Problem> {
+        Ok(Json(delete(&caller.call(), &id).await?))
+    }
+
+    /// Begin to connect an account
+    ///
+    /// The address to send the user to, good for 15 minutes and once. It asks in the name of the
+    /// organization's own enabled app, or of a shared one. The path takes a platform, not the id of an
+    /// app. Scope `accounts:write`.
+    #[oai(path = "/social-networks/:platform/auth-url", method = "post", operation_id = "createAuthUrl")]
+    async fn authorize(
+        &self,
+        caller: Caller<AccountsWrite>,
+        platform: Path<String>,
+        body: Json<NewAuthorization>,
+    ) -> Result<Json<AuthUrl>, Problem> {
+        Ok(Json(authorize(&caller.call(), &platform, body.0).await?))
+    }
+}
+
+/// Registers an app, or changes the one of its platform.
+pub async fn create(call: &Call<'_>, body: NewNetwork) -> Result<networks::Saved, Problem> {
+    land(call, body.redirect_uri.as_ref())?;
+    let edit = Edit {
+        display_name: body.display_name.into(),
+        client_id: body.client_id.into(),
+        redirect_uri: Change::from(body.redirect_uri).map(|link| link.text),
+        scopes: body.scopes.map(scopes),
+        extra_config: body.extra_config.map(object),
+        is_enabled: body.is_enabled,
+    };
+    let secret = Change::from(body.client_secret);
+    let seal = |id| secret.map(|secret| seal(call, id, &secret));
+    Ok(networks::upsert(call.db(), call.owner, body.platform.as_str(), edit, seal, call.now()).await?)
+}
+
+/// All apps.
+pub async fn list(call: &Call<'_>) -> Result<NetworkList, Problem> {
+    let networks = networks::list(call.db(), call.owner).await?;
+    Ok(NetworkList { data: networks.into_iter().map(Network::from).collect() })
+}
+
+/// One app.
+pub async fn get(call: &Call<'_>, id: &str) -> Result<Network, Problem> {
+    let network = networks::get(call.db(), call.owner, read(id)?).await?;
+    network.map(Network::from).ok_or_else(missing)
+}
+
+/// Changes an app.
+pub async fn edit(call: &Call<'_>, id: &str, body: NetworkPatch) -> Result<Network, Problem> {
+    let id = read(id)?;
+    land(call, body.redirect_uri.value())?;
+    let edit = Edit {
+        display_name: body::change(body.display_name),
+        client_id: body::change(body.client_id),
+        redirect_uri: body::change(body.redirect_uri).map(|link| link.text),
+        scopes: body.scopes.map(scopes),
+        extra_config: body.extra_config.map(object),
+        is_enabled: body.is_enabled,
+    };
+    let secret = body::change(body.client_secret).map(|secret| seal(call, id, &secret));
+    let network = networks::edit(call.db(), call.owner, id, edit, secret, call.now()).await?;
+    network.map(Network::from).ok_or_else(missing)
+}
+
+/// Removes an app.
+pub async fn delete(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
+    let id = read(id)?;
+    if !networks::delete(call.db(), call.owner, id, call.now()).await? {
+        return Err(missing());
+    }
+    Ok(Removed { id: id.0, deleted: true })
+}
+
+/// The address where the platform asks its user whether we may act for him.
+pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) -> Result<AuthUrl, Problem> {
+    if !platforms::IDS.contains(&platform) {
+        return Err(Problem::not_found("platform"));
+    }
+    land(call, body.redirect_uri.as_ref())?;
+    let adapter = platforms::get(platform).ok_or_else(|| {
+        Problem::new(Code::NoAppAvailable, format!("accounts of {platform} can't be connected yet"))
+    })?;
+    if let Connection::AppPassword { .. } = adapter.connection() {
+        let detail = format!(
+            "{platform} has no apps: an account is connected with a password made for this purpose, \
+             by POST /social-accounts/{platform}/connect"
+        );
+        return Err(Problem::new(Code::NoAppAvailable, detail));
+    }
+    let network = networks::of(call.db(), call.owner, platform).await?;
+    if let (Some(network), Some(link)) = (&network, &body.redirect_uri) {
+        allow(network, link)?;
+    }
+    let app = app(call, platform, network)?;
+    let account = reconnected(call, platform, &body).await?;
+
+    let asked = body.scopes.map(scopes).unwrap_or(app.scopes);
+    let intent = Intent {
+        platform: platform.to_owned(),
+        network: app.network,
+        callback: app.callback,
+        redirect_uri: body.redirect_uri.map(|link| link.text),
+        tenant_id: body.tenant_id,
+        scopes: authorization::scopes(adapter.connection(), &asked),
+        network_unique_id: match &account {
+            Some(account) => Some(account.network_unique_id.clone()),
+            None => body.expected_network_unique_id,
+        },
+        account: account.map(|account| account.id),
+        is_forced: body.force_reauth.unwrap_or_default(),
+    };
+    let expires_at = (call.now() + state::LIFE).trunc_subsecs(0);
+    let id = states::keep(call.db(), call.owner, &intent, call.now(), expires_at).await?;
+    let key = &call.app.config.states;
+    let address = authorization::address(
+        adapter,
+        &Authorization {
+            client_id: &app.client_id,
+            redirect_uri: &intent.callback,
+            scopes: &intent.scopes,
+            state: &key.seal(&State { id, owner: call.owner, expires_at }),
+            verifier: &key.verifier(id),
+            is_forced: intent.is_forced,
+        },
+    )
+    .expect("a platform without app passwords has OAuth");
+    Ok(AuthUrl {
+        auth_url: match (call.owner.mode, &call.app.config.sandbox) {
+            (Mode::Test, Some(sandbox)) => platforms::in_sandbox(sandbox, &address),
+            _ => address,
+        },
+    })
+}
+
+/// The app that asks.
+struct App {
+    network: Option<NetworkId>,
+    client_id: String,
+    callback: String,
+    scopes: Vec<String>,
+}
+
+/// The organization's own app if it is enabled and has a name at the platform, else a shared one.
+fn app(call: &Call<'_>, platform: &str, network: Option<networks::Network>) -> Result<App, Problem> {
+    let config = &call.app.config;
+    if call.owner.mode == Mode::Test && config.sandbox.is_none() {
+        let detail = "this installation runs no sandbox, so that test mode can't connect accounts";
+        return Err(Problem::new(Code::NoAppAvailable, detail));
+    }
+    let ours = || format!("{}{CALLBACK}", config.base_url.trim_end_matches('/'));
+    if let Some(network) = network.filter(|network| network.is_enabled)
+        && let Some(client_id) = network.client_id
+    {
+        let callback = network.redirect_uri.unwrap_or_else(ours);
+        return Ok(App { network: Some(network.id), client_id, callback, scopes: network.scopes });
+    }
+    let shared = match call.owner.mode {
+        Mode::Live => config.shared_clients.get(platform).cloned(),
+        // The sandbox brings its own.
+        Mode::Test => platforms::sandbox::app(platform).map(|app| app.client_id),
+    };
+    let client_id = shared.ok_or_else(|| {
+        let detail = format!(
+            "no app for {platform}: register one with POST /social-networks, with its client_id, \
+             and enable it"
+        );
+        Problem::new(Code::NoAppAvailable, detail)
+    })?;
+    Ok(App { network: None, client_id, callback: ours(), scopes: Vec::new() })
+}
+
+/// The account that is to be connected again, if one is named.
+async fn reconnected(
+    call: &Call<'_>,
+    platform: &str,
+    body: &NewAuthorization,
+) -> Result<Option<accounts::Account>, Problem> {
+    let Some(id) = body.reconnect_account_id else { return Ok(None) };
+    let account = accounts::get(call.db(), call.owner, AccountId(id)).await?;
+    let Some(account) = account.filter(|account| account.platform == platform) else {
+        let issue =
+            Issue::custom(["reconnect_account_id"], format!("There is no such account of {platform}"));
+        let problem = Problem::new(Code::AccountNotFound, "the account to connect again was not found");
+        return Err(problem.with_issues(vec![issue]));
+    };
+    if body.expected_network_unique_id.as_ref().is_some_and(|id| *id != account.network_unique_id) {
+        let issue = Issue::custom(
+            ["expected_network_unique_id"],
+            "Differs from the network_unique_id of reconnect_account_id",
+        );
+        let detail = "the account to connect again is not the expected one";
+        return Err(Problem::new(Code::Unprocessable, detail).with_issues(vec![issue]));
+    }
+    Ok(Some(account))
+}
+
+/// Whether users may be sent to `link`: where the app lists addresses, only to these.
+fn allow(network: &networks::Network, link: &Link) -> Result<(), Problem> {
+    let Some(allowed) = network.extra_config.get(ALLOWED) else { return Ok(()) };
+    if allowed.as_array().is_some_and(|allowed| allowed.iter().any(|one| *one == link.text)) {
+        return Ok(());
+    }
+    let message = format!("Must be one of {ALLOWED} in the extra_config of the social network");
+    Err(Problem::invalid_body(vec![Issue::custom(["redirect_uri"], message)]))
+}
+
+fn land(call: &Call<'_>, link: Option<&Link>) -> Result<(), Problem> {
+    match link.and_then(|link| landing::objection("redirect_uri", &link.url, call.owner.mode)) {
+        Some(issue) => Err(Problem::invalid_body(vec![issue])),
+        None => Ok(()),
+    }
+}
+
+fn seal(call: &Call<'_>, id: NetworkId, secret: &str) -> Vec<u8> {
+    call.app.config.sealer.seal(secret.as_bytes(), &vault::aad_client_secret(call.owner, id))
+}
+
+fn scopes(scopes: Vec<Text<255>>) -> Vec<String> {
+    scopes.into_iter().map(|scope| scope.0).collect()
+}
+
+fn object(free: Free) -> Value {
+    Value::Object(free.into_iter().collect())
+}
+
+fn read(id: &str) -> Result<NetworkId, Problem> {
+    id.parse().map_err(|_| missing())
+}
+
+fn missing() -> Problem {
+    Problem::not_found("social network")
+}
+
+/// Everything in `extra_config` is the organization's own business, but for what we act on.
+fn check_config(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+    let Some(allowed) = body.get("extra_config").and_then(|config| config.get(ALLOWED)) else { return };
+    if !allowed.as_array().is_some_and(|allowed| allowed.iter().all(Value::is_string)) {
+        issues.push(Issue::custom(["extra_config", ALLOWED], "Must be an array of strings"));
+    }
+}
+
+// No `Debug` on bodies that hold a secret: it must not end in a log.
+
+/// An app to register.
+#[derive(Object)]
+#[oai(rename = "NewSocialNetwork")]
+pub struct NewNetwork {
+    /// Its platform.
+    pub platform: Word<Platform>,
+    /// Its public identifier at the platform.
+    #[oai(validator(min_length = 1, max_length = 1024))]
+    pub client_id: Option<String>,
+    /// Its secret. Never shown; what is not sent stays as it was.
+    #[oai(validator(min_length = 1, max_length = 4096))]
+    pub client_secret: Option<String>,
+    /// A label, for people.
+    #[oai(validator(min_length = 1, max_length = 255))]
+    pub display_name: Option<String>,
+    /// The redirect URI that is registered with the platform; our own callback by default. `https`, or
+    /// in test mode also `http` on one's own machine.
+    #[oai(validator(max_length = 2048))]
+    pub redirect_uri: Option<Link>,
+    /// The scopes to ask for; those that publishing needs by default.
+    #[oai(validator(max_items = 100))]
+    pub scopes: Option<Vec<Text<255>>>,
+    /// Anything else. `redirect_uris`, an array of strings, lists where users may be sent after
+    /// connecting; anywhere without it.
+    pub extra_config: Option<Free>,
+    /// Whether accounts can be connected through it; true by default.
+    pub is_enabled: Option<bool>,
+}
+
+impl Rules for NewNetwork {
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        check_config(body, issues);
+    }
+}
+
+/// What changes about an app.
+#[derive(Object)]
+#[oai(rename = "SocialNetworkPatch")]
+pub struct NetworkPatch {
+    /// Its public identifier at the platform.
+    #[oai(nullable, validator(min_length = 1, max_length = 1024))]
+    pub client_id: MaybeUndefined<String>,
+    /// Its secret. Never shown.
+    #[oai(nullable, validator(min_length = 1, max_length = 4096))]
+    pub client_secret: MaybeUndefined<String>,
+    /// A label, for people.
+    #[oai(nullable, validator(min_length = 1, max_length = 255))]
+    pub display_name: MaybeUndefined<String>,
+    /// The redirect URI that is registered with the platform; null for our own callback.
+    #[oai(nullable, validator(max_length = 2048))]
+    pub redirect_uri: MaybeUndefined<Link>,
+    /// The scopes to ask for; none for those that publishing needs.
+    #[oai(validator(max_items = 100))]
+    pub scopes: Option<Vec<Text<255>>>,
+    /// Anything else, as a whole.
+    pub extra_config: Option<Free>,
+    /// Whether accounts can be connected through it.
+    pub is_enabled: Option<bool>,
+}
+
+impl Rules for NetworkPatch {
+    const NULL: Null = Null::Clears;
+
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        check_config(body, issues);
+    }
+}
+
+/// An organization's own OAuth app at a platform. Its secret is in no response.
+#[derive(Debug, Object)]
+#[oai(rename = "SocialNetwork")]
+pub struct Network {
+    /// Its identifier.
+    pub id: Uuid,
+    /// Its platform.
+    pub platform: Word<Platform>,
+    /// A label, for people.
+    #[oai(nullable)]
+    pub display_name: Option<String>,
+    /// Its public identifier at the platform.
+    #[oai(nullable)]
+    pub client_id: Option<String>,
+    /// The redirect URI that is registered with the platform.
+    #[oai(nullable)]
+    pub redirect_uri: Option<String>,
+    /// The scopes that are asked for; none for those that publishing needs.
+    pub scopes: Vec<String>,
+    /// Anything else that was configured.
+    pub extra_config: Free,
+    /// Whether accounts can be connected through it.
+    pub is_enabled: bool,
+    /// When it was registered.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+impl From<networks::Network> for Network {
+    fn from(network: networks::Network) -> Self {
+        Self {
+            id: network.id.0,
+            platform: Word::of(&network.platform),
+            display_name: network.display_name,
+            client_id: network.client_id,
+            redirect_uri: network.redirect_uri,
+            scopes: network.scopes,
+            extra_config: free(network.extra_config),
+            is_enabled: network.is_enabled,
+            created_at: network.created_at.into(),
+            updated_at: network.updated_at.into(),
+        }
+    }
+}
+
+/// All apps.
+#[derive(Debug, Object)]
+#[oai(rename = "SocialNetworkList")]
+pub struct NetworkList {
+    /// The apps, by platform.
+    pub data: Vec<Network>,
+}
+
+/// How an account is to be connected.
+#[derive(Debug, Object)]
+pub struct NewAuthorization {
+    /// Where to send the user when it is done; our own pages by default. `https`, or in test mode also
+    /// `http` on one's own machine.
+    #[oai(validator(max_length = 2048))]
+    pub redirect_uri: Option<Link>,
+    /// The end tenant that the account is to belong to.
+    #[oai(validator(min_length = 1, max_length = 255))]
+    pub tenant_id: Option<String>,
+    /// The scopes to ask for this time.
+    #[oai(validator(min_items = 1, max_items = 100))]
+    pub scopes: Option<Vec<Text<255>>>,
+    /// The account that is to be connected again: nobody else can be in its place.
+    pub reconnect_account_id: Option<Uuid>,
+    /// Who has to be connected: the platform's own id of the account.
+    #[oai(validator(min_length = 1, max_length = 255))]
+    pub expected_network_unique_id: Option<String>,
+    /// Whether the user has to log in although the platform knows him, where it can be asked to.
+    pub force_reauth: Option<bool>,
+}
+
+impl Rules for NewAuthorization {
+    const IS_OPTIONAL: bool = true;
+}
+
+/// Where connecting begins.
+#[derive(Debug, Object)]
+pub struct AuthUrl {
+    /// The address to send the user to.
+    pub auth_url: String,
+}
+
+/// The answer to a registration.
+#[derive(ApiResponse)]
+enum Registered {
+    /// The app was registered.
+    #[oai(status = 201)]
+    New(Json<Network>),
+    /// The app of this platform was registered before, and is now as it was sent.
+    #[oai(status = 200)]
+    Updated(Json<Network>),
+}
