@@ -1,18 +1,18 @@
 //! Connected social accounts.
 
 use crate::{
-    body::Json,
-    caller::{AccountsRead, Call, Caller},
+    body::{self, Json},
+    caller::{AccountsRead, AccountsWrite, Call, Caller},
     document::Tag,
     page::List,
-    problem::{Issue, Problem},
+    problem::{Code, Issue, Problem},
     query::Query,
     timestamp::Timestamp,
-    validate::Rules,
+    validate::{Null, Rules},
     word::{Platform, Word},
 };
-use domain::AccountId;
-use poem_openapi::{Object, OpenApi, param::Path};
+use domain::{AccountId, ProfileId};
+use poem_openapi::{Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::accounts::{self, AccountStatus};
 use uuid::Uuid;
@@ -41,6 +41,19 @@ impl Accounts {
     async fn get(&self, caller: Caller<AccountsRead>, id: Path<String>) -> Result<Json<Account>, Problem> {
         Ok(Json(get(&caller.call(), &id).await?))
     }
+
+    /// Change an account
+    ///
+    /// Only what is sent changes; null clears what can be null. Scope `accounts:write`.
+    #[oai(path = "/social-accounts/:id", method = "patch", operation_id = "updateSocialAccount")]
+    async fn edit(
+        &self,
+        caller: Caller<AccountsWrite>,
+        id: Path<String>,
+        body: Json<AccountPatch>,
+    ) -> Result<Json<Account>, Problem> {
+        Ok(Json(edit(&caller.call(), &id, body.0).await?))
+    }
 }
 
 /// One page of the accounts that fit.
@@ -53,10 +66,33 @@ pub async fn list(call: &Call<'_>, filter: Filter) -> Result<AccountPage, Proble
 
 /// One account.
 pub async fn get(call: &Call<'_>, id: &str) -> Result<Account, Problem> {
-    let missing = || Problem::not_found("social account");
-    let id: AccountId = id.parse().map_err(|_| missing())?;
-    let account = accounts::get(call.db(), call.owner, id).await?.ok_or_else(missing)?;
-    Ok(account.into())
+    let account = accounts::get(call.db(), call.owner, read(id)?).await?;
+    account.map(Account::from).ok_or_else(missing)
+}
+
+/// Changes an account.
+pub async fn edit(call: &Call<'_>, id: &str, body: AccountPatch) -> Result<Account, Problem> {
+    let id = read(id)?;
+    // First whether there is an account: of it and the profile, the path is the more basic fault.
+    accounts::get(call.db(), call.owner, id).await?.ok_or_else(missing)?;
+    let edit = accounts::Edit {
+        tenant_id: body::change(body.tenant_id),
+        profile: body::change(body.profile_id).map(ProfileId),
+        display_name: body.display_name,
+    };
+    let edited = accounts::edit(call.db(), call.owner, id, edit, call.now()).await?;
+    edited.map(Account::from).ok_or_else(|| {
+        let issue = Issue::custom(["profile_id"], "There is no such profile");
+        Problem::new(Code::Unprocessable, "the profile was not found").with_issues(vec![issue])
+    })
+}
+
+fn read(id: &str) -> Result<AccountId, Problem> {
+    id.parse().map_err(|_| missing())
+}
+
+fn missing() -> Problem {
+    Problem::not_found("social account")
 }
 
 /// Which accounts to list. All conditions must hold.
@@ -108,6 +144,25 @@ impl From<Filter> for accounts::Filter {
             network_unique_id: filter.network_unique_id.or(filter.network_unique_id_alias),
         }
     }
+}
+
+/// What changes about an account.
+#[derive(Debug, Object)]
+#[oai(rename = "SocialAccountPatch")]
+pub struct AccountPatch {
+    /// The end tenant it belongs to.
+    #[oai(nullable, validator(min_length = 1, max_length = 255))]
+    pub tenant_id: MaybeUndefined<String>,
+    /// The profile it is grouped under.
+    #[oai(nullable)]
+    pub profile_id: MaybeUndefined<Uuid>,
+    /// Its name, for people; connecting it again brings back the platform's.
+    #[oai(validator(min_length = 1, max_length = 255))]
+    pub display_name: Option<String>,
+}
+
+impl Rules for AccountPatch {
+    const NULL: Null = Null::Clears;
 }
 
 /// A page of accounts.

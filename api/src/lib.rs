@@ -20,6 +20,7 @@ pub mod page;
 pub mod posts;
 pub mod preview;
 pub mod problem;
+pub mod profiles;
 pub mod query;
 pub mod receiver;
 pub mod relay;

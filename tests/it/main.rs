@@ -14,6 +14,7 @@ mod editing;
 mod lists;
 mod networks;
 mod preview;
+mod profiles;
 mod publishing;
 mod replay;
 mod retry;

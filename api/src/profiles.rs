@@ -1,0 +1,277 @@
+//! Profiles: groups of accounts, such as a brand or a client. An account is in one at most.
+
+use crate::{
+    body::{self, Json},
+    caller::{Call, Caller, ProfilesRead, ProfilesWrite},
+    document::Tag,
+    posts::free,
+    problem::{Code, Issue, Problem, Segment},
+    settings::{self, Config, Free, TopLevel},
+    timestamp::Timestamp,
+    validate::{Null, Rules},
+    webhooks::Removed,
+};
+use chrono_tz::Tz;
+use domain::{AccountId, ProfileId};
+use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
+use serde_json::{Map, Value};
+use store::profiles::{self, Edit, NewProfile as New, Saved};
+use uuid::Uuid;
+
+/// The time zone of a profile that names none.
+const TIMEZONE: &str = "UTC";
+
+/// The operations on profiles.
+pub struct Profiles;
+
+#[OpenApi(tag = "Tag::Profiles")]
+impl Profiles {
+    /// Create a profile
+    ///
+    /// Its accounts leave the profiles that they were in. Scope `profiles:write`.
+    #[oai(path = "/profiles", method = "post", operation_id = "createProfile")]
+    async fn create(
+        &self,
+        caller: Caller<ProfilesWrite>,
+        body: Json<NewProfile>,
+    ) -> Result<CreatedProfile, Problem> {
+        Ok(CreatedProfile::New(Json(create(&caller.call(), body.0).await?)))
+    }
+
+    /// List profiles
+    ///
+    /// Newest first. Scope `profiles:read`.
+    #[oai(path = "/profiles", method = "get", operation_id = "listProfiles")]
+    async fn list(&self, caller: Caller<ProfilesRead>) -> Result<Json<ProfileList>, Problem> {
+        Ok(Json(list(&caller.call()).await?))
+    }
+
+    /// Get a profile
+    ///
+    /// Scope `profiles:read`.
+    #[oai(path = "/profiles/:id", method = "get", operation_id = "getProfile")]
+    async fn get(&self, caller: Caller<ProfilesRead>, id: Path<String>) -> Result<Json<Profile>, Problem> {
+        Ok(Json(get(&caller.call(), &id).await?))
+    }
+
+    /// Change a profile
+    ///
+    /// Only what is sent changes; null clears what can be null. Scope `profiles:write`.
+    #[oai(path = "/profiles/:id", method = "patch", operation_id = "updateProfile")]
+    async fn edit(
+        &self,
+        caller: Caller<ProfilesWrite>,
+        id: Path<String>,
+        body: Json<ProfilePatch>,
+    ) -> Result<Json<Profile>, Problem> {
+        Ok(Json(edit(&caller.call(), &id, body.0).await?))
+    }
+
+    /// Remove a profile
+    ///
+    /// Its accounts stay, without a profile. Scope `profiles:write`.
+    #[oai(path = "/profiles/:id", method = "delete", operation_id = "deleteProfile")]
+    async fn delete(
+        &self,
+        caller: Caller<ProfilesWrite>,
+        id: Path<String>,
+    ) -> Result<Json<Removed>, Problem> {
+        Ok(Json(delete(&caller.call(), &id).await?))
+    }
+}
+
+/// Creates a profile.
+pub async fn create(call: &Call<'_>, body: NewProfile) -> Result<Profile, Problem> {
+    let asked = body.social_account_ids.unwrap_or_default();
+    let new = New {
+        name: body.name,
+        tenant_id: body.tenant_id,
+        description: body.description,
+        timezone: body.timezone.unwrap_or_else(|| TIMEZONE.to_owned()),
+        default_config: config(body.default_config.unwrap_or_default()),
+        accounts: asked.iter().copied().map(AccountId).collect(),
+    };
+    saved(profiles::create(call.db(), call.owner, new, call.now()).await?, &asked)
+}
+
+/// All profiles.
+pub async fn list(call: &Call<'_>) -> Result<ProfileList, Problem> {
+    let profiles = profiles::list(call.db(), call.owner).await?;
+    Ok(ProfileList { data: profiles.into_iter().map(Profile::from).collect() })
+}
+
+/// One profile.
+pub async fn get(call: &Call<'_>, id: &str) -> Result<Profile, Problem> {
+    let profile = profiles::get(call.db(), call.owner, read(id)?).await?;
+    profile.map(Profile::from).ok_or_else(missing)
+}
+
+/// Changes a profile.
+pub async fn edit(call: &Call<'_>, id: &str, body: ProfilePatch) -> Result<Profile, Problem> {
+    let id = read(id)?;
+    let asked = body.social_account_ids;
+    let edit = Edit {
+        name: body.name,
+        tenant_id: body::change(body.tenant_id),
+        description: body::change(body.description),
+        timezone: body.timezone,
+        default_config: body.default_config.map(config),
+        accounts: asked.as_ref().map(|asked| asked.iter().copied().map(AccountId).collect()),
+    };
+    let edited = profiles::edit(call.db(), call.owner, id, edit, call.now()).await?;
+    saved(edited.ok_or_else(missing)?, &asked.unwrap_or_default())
+}
+
+/// Removes a profile.
+pub async fn delete(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
+    let id = read(id)?;
+    if !profiles::delete(call.db(), call.owner, id, call.now()).await? {
+        return Err(missing());
+    }
+    Ok(Removed { id: id.0, deleted: true })
+}
+
+fn saved(saved: Saved, asked: &[Uuid]) -> Result<Profile, Problem> {
+    let strangers = match saved {
+        Saved::Done(profile) => return Ok(profile.into()),
+        Saved::Strangers(strangers) => strangers,
+    };
+    let is_stranger = |id: &Uuid| strangers.contains(&AccountId(*id));
+    let issues = asked.iter().enumerate().filter(|(_, id)| is_stranger(id)).map(|(index, _)| {
+        Issue::custom([Segment::from("social_account_ids"), index.into()], "There is no such account")
+    });
+    let problem = Problem::new(Code::AccountNotFound, "one or more accounts were not found");
+    Err(problem.with_issues(issues.collect()))
+}
+
+fn config(config: Config) -> Value {
+    settings::resolve(TopLevel::default(), config)
+}
+
+fn read(id: &str) -> Result<ProfileId, Problem> {
+    id.parse().map_err(|_| missing())
+}
+
+fn missing() -> Problem {
+    Problem::not_found("profile")
+}
+
+fn check_timezone(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+    if let Some(zone) = body.get("timezone").and_then(Value::as_str)
+        && zone.parse::<Tz>().is_err()
+    {
+        issues.push(Issue::custom(["timezone"], format!("'{zone}' is no IANA time zone")));
+    }
+}
+
+/// A profile to create.
+#[derive(Debug, Object)]
+pub struct NewProfile {
+    /// Its name, for people.
+    #[oai(validator(min_length = 1, max_length = 100))]
+    pub name: String,
+    /// The end tenant it belongs to.
+    #[oai(validator(min_length = 1, max_length = 255))]
+    pub tenant_id: Option<String>,
+    /// What it is, for people.
+    #[oai(validator(max_length = 1000))]
+    pub description: Option<String>,
+    /// Its IANA time zone; `UTC` by default.
+    pub timezone: Option<String>,
+    /// Settings by platform.
+    pub default_config: Option<Config>,
+    /// Its accounts.
+    #[oai(validator(max_items = 1000, unique_items))]
+    pub social_account_ids: Option<Vec<Uuid>>,
+}
+
+impl Rules for NewProfile {
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        check_timezone(body, issues);
+    }
+}
+
+/// What changes about a profile.
+#[derive(Debug, Object)]
+pub struct ProfilePatch {
+    /// Its name, for people.
+    #[oai(validator(min_length = 1, max_length = 100))]
+    pub name: Option<String>,
+    /// The end tenant it belongs to.
+    #[oai(nullable, validator(min_length = 1, max_length = 255))]
+    pub tenant_id: MaybeUndefined<String>,
+    /// What it is, for people.
+    #[oai(nullable, validator(max_length = 1000))]
+    pub description: MaybeUndefined<String>,
+    /// Its IANA time zone.
+    pub timezone: Option<String>,
+    /// Settings by platform, as a whole.
+    pub default_config: Option<Config>,
+    /// Its accounts: these and no others.
+    #[oai(validator(max_items = 1000, unique_items))]
+    pub social_account_ids: Option<Vec<Uuid>>,
+}
+
+impl Rules for ProfilePatch {
+    const NULL: Null = Null::Clears;
+
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        check_timezone(body, issues);
+    }
+}
+
+/// A group of accounts.
+#[derive(Debug, Object)]
+pub struct Profile {
+    /// Its identifier.
+    pub id: Uuid,
+    /// Its name, for people.
+    pub name: String,
+    /// The end tenant it belongs to.
+    #[oai(nullable)]
+    pub tenant_id: Option<String>,
+    /// What it is, for people.
+    #[oai(nullable)]
+    pub description: Option<String>,
+    /// Its IANA time zone.
+    pub timezone: String,
+    /// Settings by platform.
+    pub default_config: Free,
+    /// Its accounts, the oldest first, without disconnected ones.
+    pub social_account_ids: Vec<Uuid>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+impl From<profiles::Profile> for Profile {
+    fn from(profile: profiles::Profile) -> Self {
+        Self {
+            id: profile.id.0,
+            name: profile.name,
+            tenant_id: profile.tenant_id,
+            description: profile.description,
+            timezone: profile.timezone,
+            default_config: free(profile.default_config),
+            social_account_ids: profile.social_account_ids,
+            created_at: profile.created_at.into(),
+            updated_at: profile.updated_at.into(),
+        }
+    }
+}
+
+/// All profiles.
+#[derive(Debug, Object)]
+pub struct ProfileList {
+    /// The profiles, newest first.
+    pub data: Vec<Profile>,
+}
+
+/// The answer to a creation.
+#[derive(ApiResponse)]
+enum CreatedProfile {
+    /// The profile was created.
+    #[oai(status = 201)]
+    New(Json<Profile>),
+}
