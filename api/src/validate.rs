@@ -9,6 +9,7 @@ use crate::{
     problem::{Issue, Segment},
     timestamp::Timestamp,
 };
+use domain::Email;
 use poem_openapi::{
     registry::{MetaSchema, MetaSchemaRef, Registry},
     types::Type,
@@ -204,6 +205,7 @@ impl<'a> Walk<'a> {
         let (validation, is_valid) = match schema.format {
             Some("uuid") => ("uuid", text.parse::<Uuid>().is_ok()),
             Some("date-time") => ("datetime", Timestamp::read(text).is_some()),
+            Some("email") => ("email", text.parse::<Email>().is_ok()),
             Some("uri") => ("url", Link::read(text).is_some()),
             _ => return,
         };

@@ -45,6 +45,8 @@ vocabulary!(domain::TargetStatus, "TargetStatus");
 vocabulary!(domain::Role, "Role");
 vocabulary!(domain::ErrorSource, "ErrorSource");
 vocabulary!(store::accounts::AccountStatus, "AccountStatus");
+vocabulary!(store::team::Role, "TeamRole");
+vocabulary!(store::team::Status, "TeamStatus");
 
 /// The platforms of the contract.
 #[derive(Clone, Debug)]

@@ -245,7 +245,7 @@ async fn first(dir: &Path, db: &Pool) -> anyhow::Result<First> {
     if let Some(known) = read(&path)? {
         return Ok(known);
     }
-    let Founded { org, live_key, test_key } = tools::found(db, ORGANIZATION).await?;
+    let Founded { org, live_key, test_key } = tools::found(db, ORGANIZATION, None).await?;
     let first = First { org_id: org, live_key, test_key };
     write(&path, &first)?;
     Ok(first)

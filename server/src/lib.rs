@@ -9,6 +9,7 @@ mod tools;
 
 use clap::{Parser, Subcommand};
 use config::{Database, Http, Keys, Reach, Temporal};
+use domain::Email;
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
 
@@ -102,6 +103,9 @@ enum Org {
     Create {
         /// Its name
         name: String,
+        /// The address of its first owner
+        #[arg(long)]
+        owner: Option<Email>,
         #[command(flatten)]
         database: Database,
     },
@@ -149,7 +153,9 @@ async fn run(command: Command) -> anyhow::Result<()> {
         }
         Command::Migrate { database } => tools::migrate(&database).await,
         Command::Sandbox { listen, data_dir } => tools::sandbox(listen, data_dir).await,
-        Command::Org(Org::Create { name, database }) => tools::create_org(&database, &name).await,
+        Command::Org(Org::Create { name, owner, database }) => {
+            tools::create_org(&database, &name, owner.as_ref()).await
+        }
         Command::Key(Key::Generate { id }) => {
             tools::generate_key(id);
             Ok(())

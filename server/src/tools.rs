@@ -6,13 +6,13 @@ use crate::{
     parts,
 };
 use anyhow::Context;
-use domain::{Mode, OrgId, Owner, scope::Scope};
+use domain::{Email, Mode, OrgId, Owner, scope::Scope};
 use platforms::sandbox::{Options, Sandbox};
 use std::{
     net::{SocketAddr, TcpListener},
     path::PathBuf,
 };
-use store::{Pool, keys, organizations, vault::PrivateKey};
+use store::{Pool, keys, organizations, team, vault::PrivateKey};
 
 /// Brings the tables up to date.
 pub(crate) async fn migrate(database: &Database) -> anyhow::Result<()> {
@@ -37,9 +37,14 @@ pub(crate) struct Founded {
     pub(crate) test_key: String,
 }
 
-/// Creates an organization with a key for everything in each mode.
-pub(crate) async fn found(db: &Pool, name: &str) -> anyhow::Result<Founded> {
+/// Creates an organization with a key for everything in each mode, and its first owner if one is named.
+pub(crate) async fn found(db: &Pool, name: &str, owner: Option<&Email>) -> anyhow::Result<Founded> {
     let org = organizations::create(db, name).await?;
+    if let Some(email) = owner {
+        team::found(db, org, email.as_str(), clock::now())
+            .await?
+            .context("a new organization has no people")?;
+    }
     let key = async |mode| {
         let owner = Owner { org, mode };
         let new =
@@ -50,9 +55,9 @@ pub(crate) async fn found(db: &Pool, name: &str) -> anyhow::Result<Founded> {
 }
 
 /// Creates an organization and prints what its people need.
-pub(crate) async fn create_org(database: &Database, name: &str) -> anyhow::Result<()> {
+pub(crate) async fn create_org(database: &Database, name: &str, owner: Option<&Email>) -> anyhow::Result<()> {
     let db = store::connect(&database.database_url, 2).await?;
-    let Founded { org, live_key, test_key } = found(&db, name).await?;
+    let Founded { org, live_key, test_key } = found(&db, name, owner).await?;
     println!("organization {org}\nlive key     {live_key}\ntest key     {test_key}");
     Ok(())
 }

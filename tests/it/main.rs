@@ -20,6 +20,7 @@ mod replay;
 mod retry;
 mod scheduling;
 mod store;
+mod team;
 mod walls;
 mod webhooks;
 

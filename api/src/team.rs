@@ -1,0 +1,154 @@
+//! The people of an organization.
+//!
+//! They belong to the organization and not to a mode: keys of both modes see and change the same
+//! team. What a key may do about it is a matter of its scopes alone.
+
+use crate::{
+    body::Json,
+    caller::{Call, Caller, TeamRead, TeamWrite},
+    document::{PREFIX, Tag},
+    email::Address,
+    problem::{Code, Issue, Problem},
+    timestamp::Timestamp,
+    validate::Rules,
+    webhooks::Removed,
+    word::Word,
+};
+use domain::MemberId;
+use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
+use store::team::{self, Removal, Role, Status};
+use uuid::Uuid;
+
+/// The operations on the team.
+pub struct Team;
+
+#[OpenApi(tag = "Tag::Team")]
+impl Team {
+    /// List the team
+    ///
+    /// In the order they came. A team belongs to its organization, whatever the mode of the key. Scope
+    /// `team:read`.
+    #[oai(path = "/team", method = "get", operation_id = "listTeam")]
+    async fn list(&self, caller: Caller<TeamRead>) -> Result<Json<MemberList>, Problem> {
+        Ok(Json(list(&caller.call()).await?))
+    }
+
+    /// Invite a person
+    ///
+    /// The answer is the only one that holds `invite_url`; hand it over. Scope `team:write`.
+    #[oai(path = "/team", method = "post", operation_id = "inviteTeamMember")]
+    async fn invite(&self, caller: Caller<TeamWrite>, body: Json<NewMember>) -> Result<Invited, Problem> {
+        Ok(Invited::New(Json(invite(&caller.call(), body.0).await?)))
+    }
+
+    /// Remove a person
+    ///
+    /// An invitation that was not accepted ends with it. The last owner can't go. Scope `team:write`.
+    #[oai(path = "/team/:id", method = "delete", operation_id = "removeTeamMember")]
+    async fn remove(&self, caller: Caller<TeamWrite>, id: Path<String>) -> Result<Json<Removed>, Problem> {
+        Ok(Json(remove(&caller.call(), &id).await?))
+    }
+}
+
+/// The team.
+pub async fn list(call: &Call<'_>) -> Result<MemberList, Problem> {
+    let members = team::list(call.db(), call.owner.org).await?;
+    Ok(MemberList { data: members.into_iter().map(Member::from).collect() })
+}
+
+/// Invites a person.
+pub async fn invite(call: &Call<'_>, body: NewMember) -> Result<Member, Problem> {
+    let role = body.role.value();
+    let email = body.email.0;
+    let invited = team::invite(call.db(), call.owner.org, email.as_str(), role, call.now()).await?;
+    let Some((member, token)) = invited else {
+        let issue = Issue::custom(["email"], "Somebody of this address is in the team already");
+        let problem = Problem::new(Code::Conflict, "the person is in the team already");
+        return Err(problem.with_issues(vec![issue]));
+    };
+    let base = call.app.config.base_url.trim_end_matches('/');
+    let root = base.strip_suffix(PREFIX).unwrap_or(base);
+    Ok(Member { invite_url: Some(format!("{root}/dashboard/invite/{token}")), ..member.into() })
+}
+
+/// Removes a person.
+pub async fn remove(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
+    let missing = || Problem::not_found("team member");
+    let id: MemberId = id.parse().map_err(|_| missing())?;
+    match team::remove(call.db(), call.owner.org, id).await? {
+        Removal::Done => Ok(Removed { id: id.0, deleted: true }),
+        Removal::LastOwner => Err(Problem::new(
+            Code::Conflict,
+            "the last owner can't be removed: make somebody else an owner first",
+        )),
+        Removal::None => Err(missing()),
+    }
+}
+
+/// A person to invite.
+#[derive(Debug, Object)]
+#[oai(rename = "NewTeamMember")]
+pub struct NewMember {
+    /// The address. Capitals make no difference.
+    pub email: Address,
+    /// What the person may do.
+    pub role: Word<Role>,
+}
+
+impl Rules for NewMember {}
+
+/// A person of the organization.
+#[derive(Debug, Object)]
+#[oai(rename = "TeamMember")]
+pub struct Member {
+    /// Its identifier.
+    pub id: Uuid,
+    /// Its address.
+    pub email: String,
+    /// Its name, once it told it.
+    #[oai(nullable)]
+    pub name: Option<String>,
+    /// What it may do.
+    pub role: Word<Role>,
+    /// Whether it has accepted.
+    pub status: Word<Status>,
+    /// When it was invited.
+    pub invited_at: Timestamp,
+    /// When it accepted.
+    #[oai(nullable)]
+    pub joined_at: Option<Timestamp>,
+    /// Where the invitation is accepted. Only in the answer to the call that invited.
+    #[oai(skip_serializing_if_is_none)]
+    pub invite_url: Option<String>,
+}
+
+impl From<team::Member> for Member {
+    fn from(member: team::Member) -> Self {
+        Self {
+            id: member.id.0,
+            email: member.email,
+            name: member.name,
+            role: Word::of(member.role.as_str()),
+            status: Word::of(member.status.as_str()),
+            invited_at: member.invited_at.into(),
+            joined_at: member.joined_at.map(Timestamp),
+            invite_url: None,
+        }
+    }
+}
+
+/// The team.
+#[derive(Debug, Object)]
+#[oai(rename = "Team")]
+pub struct MemberList {
+    /// The people, in the order they came.
+    pub data: Vec<Member>,
+}
+
+/// The answer to an invitation.
+#[derive(ApiResponse)]
+enum Invited {
+    /// The person was invited.
+    #[oai(status = 201)]
+    New(Json<Member>),
+}

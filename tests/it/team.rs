@@ -1,0 +1,182 @@
+//! The people of an organization.
+
+use crate::{
+    api::{fail, key, request},
+    database, world,
+};
+use chrono::Utc;
+use domain::{Mode, Owner, scope::Scope};
+use futures::future::join_all;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use std::{collections::HashSet, process::Command};
+use store::{
+    organizations,
+    team::{self, Removal, Role},
+};
+use tests::World;
+
+async fn invite(world: &World, email: &str, role: &str) -> Value {
+    let body = json!({ "email": email, "role": role });
+    let (status, member) = world.call(Method::POST, "/team", Some(&body)).await;
+    assert_eq!(status, StatusCode::CREATED, "{member}");
+    member
+}
+
+fn path(member: &Value) -> String {
+    format!("/team/{}", member["id"].as_str().unwrap())
+}
+
+#[tokio::test]
+async fn people_are_invited_and_leave_but_for_the_last_owner() {
+    let world = world().start().await;
+    assert_eq!(world.get("/team").await, json!({ "data": [] }));
+    let mut ada = invite(&world, "Ada@Example.com", "owner").await;
+    let url = ada.as_object_mut().unwrap().remove("invite_url").unwrap();
+    let root = world.base.trim_end_matches("/api/v1");
+    let token = url.as_str().unwrap().strip_prefix(&format!("{root}/dashboard/invite/")).unwrap();
+    assert!(token.len() == 43 && token.chars().all(|char| char.is_ascii_alphanumeric()), "{url}");
+    let expected = json!({
+        "id": ada["id"], "email": "Ada@Example.com", "name": null, "role": "owner", "status": "invited",
+        "invited_at": ada["invited_at"], "joined_at": null,
+    });
+    assert_eq!(ada, expected);
+    assert_eq!(world.get("/team").await, json!({ "data": [ada] }), "the invitation is told once");
+
+    for email in ["ada@example.com", "ADA@EXAMPLE.COM", "Ada@Example.com"] {
+        let body = json!({ "email": email, "role": "viewer" });
+        fail(request(&world, Method::POST, "/team").json(&body), 409, "conflict").await;
+    }
+    let bob = invite(&world, "bob@example.com", "publisher").await;
+    for role in ["admin", "viewer"] {
+        invite(&world, &format!("{role}@example.com"), role).await;
+    }
+    fail(request(&world, Method::DELETE, &path(&ada)), 409, "conflict").await;
+    let (status, removed) = world.call(Method::DELETE, &path(&bob), None).await;
+    assert_eq!((status, removed), (StatusCode::OK, json!({ "id": bob["id"], "deleted": true })));
+    fail(request(&world, Method::DELETE, &path(&bob)), 404, "not_found").await;
+    fail(request(&world, Method::DELETE, "/team/7"), 404, "not_found").await;
+    let eve = invite(&world, "eve@example.com", "owner").await;
+    assert_eq!(world.call(Method::DELETE, &path(&ada), None).await.0, StatusCode::OK);
+    fail(request(&world, Method::DELETE, &path(&eve)), 409, "conflict").await;
+    invite(&world, "ada@example.com", "viewer").await;
+    let emails = world.get("/team").await["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["email"].clone())
+        .collect::<Vec<_>>();
+    assert_eq!(emails, ["admin@example.com", "viewer@example.com", "eve@example.com", "ada@example.com"]);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_an_invitation_is_told() {
+    let world = world().start().await;
+    for (body, expected) in [
+        (json!({}), json!([[["email"], "invalid_type"], [["role"], "invalid_type"]])),
+        (
+            json!({ "email": null, "role": null }),
+            json!([[["email"], "invalid_type"], [["role"], "invalid_type"]]),
+        ),
+        (json!({ "email": 7, "role": [] }), json!([[["email"], "invalid_type"], [["role"], "invalid_type"]])),
+        (json!({ "email": "", "role": "owner" }), json!([[["email"], "invalid_string"]])),
+        (json!({ "email": "ada", "role": "owner" }), json!([[["email"], "invalid_string"]])),
+        (
+            json!({ "email": "a@localhost", "role": "boss" }),
+            json!([[["email"], "invalid_string"], [["role"], "invalid_enum_value"]]),
+        ),
+        (
+            json!({ "email": format!("{}@example.com", "a".repeat(300)), "role": "owner" }),
+            json!([[["email"], "invalid_string"]]),
+        ),
+        (
+            json!({ "email": "a@example.com\u{0}", "role": "owner" }),
+            json!([[["email"], "invalid_string"], [["email"], "custom"]]),
+        ),
+        (json!([]), json!([[[], "invalid_type"]])),
+    ] {
+        let (_, problem) =
+            fail(request(&world, Method::POST, "/team").json(&body), 400, "invalid_request").await;
+        let told = problem["errors"].as_array().unwrap().iter();
+        let told: Value = told.map(|issue| json!([issue["path"], issue["code"]])).collect();
+        assert_eq!(told, expected, "{body}");
+    }
+    let body = json!({ "email": "ada", "role": "owner" });
+    let (_, problem) = fail(request(&world, Method::POST, "/team").json(&body), 400, "invalid_request").await;
+    assert_eq!(problem["errors"][0]["validation"], "email");
+    assert_eq!(world.get("/team").await, json!({ "data": [] }));
+}
+
+#[tokio::test]
+async fn a_team_is_its_organizations_in_both_modes() {
+    let world = world().start().await;
+    let ada = invite(&world, "ada@example.com", "admin").await;
+    let call = |key: String, method, path: &str| {
+        world.http.request(method, format!("{}{path}", world.base)).bearer_auth(key)
+    };
+    let live = key(&world, Owner { mode: Mode::Live, ..world.owner }, &[Scope::All]).await;
+    let list: Value = call(live.clone(), Method::GET, "/team").send().await.unwrap().json().await.unwrap();
+    assert_eq!(list["data"][0]["id"], ada["id"]);
+    let body = json!({ "email": "ada@example.com", "role": "viewer" });
+    fail(call(live, Method::POST, "/team").json(&body), 409, "conflict").await;
+
+    let stranger = organizations::create(&world.db, "Stranger").await.unwrap();
+    let other = key(&world, Owner { org: stranger, ..world.owner }, &[Scope::All]).await;
+    let list: Value = call(other.clone(), Method::GET, "/team").send().await.unwrap().json().await.unwrap();
+    assert_eq!(list, json!({ "data": [] }));
+    fail(call(other.clone(), Method::DELETE, &path(&ada)), 404, "not_found").await;
+    assert_eq!(
+        call(other, Method::POST, "/team").json(&body).send().await.unwrap().status(),
+        StatusCode::CREATED
+    );
+
+    let reader = key(&world, world.owner, &[Scope::TeamRead]).await;
+    assert_eq!(call(reader.clone(), Method::GET, "/team").send().await.unwrap().status(), StatusCode::OK);
+    for (method, path) in [(Method::POST, "/team".to_owned()), (Method::DELETE, path(&ada))] {
+        let (_, problem) =
+            fail(call(reader.clone(), method, &path).body("{"), 403, "insufficient_scope").await;
+        assert!(problem["detail"].as_str().unwrap().contains("team:write"), "{problem}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_owners_who_remove_each_other_one_stays() {
+    let db = database().await;
+    let org = organizations::create(&db, "Acme").await.unwrap();
+    let mut owners = Vec::new();
+    for index in 0..6 {
+        let email = format!("owner-{index}@example.com");
+        owners.push(team::invite(&db, org, &email, Role::Owner, Utc::now()).await.unwrap().unwrap().0.id);
+    }
+    let removals = join_all(owners.iter().map(|id| team::remove(&db, org, *id))).await;
+    let count = |wanted| removals.iter().filter(|removal| *removal.as_ref().unwrap() == wanted).count();
+    assert_eq!((count(Removal::Done), count(Removal::LastOwner)), (5, 1));
+
+    let invited =
+        join_all((0..8).map(|_| team::invite(&db, org, "Bob@example.com", Role::Viewer, Utc::now()))).await;
+    assert_eq!(invited.iter().filter(|one| one.as_ref().unwrap().is_some()).count(), 1);
+    let emails: HashSet<_> = team::list(&db, org).await.unwrap().into_iter().map(|one| one.email).collect();
+    assert_eq!(emails.len(), 2);
+}
+
+#[tokio::test]
+async fn an_organization_is_founded_with_an_owner() {
+    let (db, url) = tests::database(&crate::PROGRAM).await;
+    let create = |owner: &str| {
+        let command = ["org", "create", "Acme", "--owner", owner, "--database-url", &url];
+        Command::new(*crate::PROGRAM).args(command).output().unwrap()
+    };
+    let refused = create("nobody");
+    assert!(
+        !refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("ada@example.com")
+    );
+    let created = create("ada@example.com");
+    assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+    let [org] = &organizations::list(&db).await.unwrap()[..] else { panic!("one organization") };
+    let [ada] = &team::list(&db, org.id).await.unwrap()[..] else { panic!("one owner") };
+    assert_eq!(
+        (ada.email.as_str(), ada.role, ada.status),
+        ("ada@example.com", Role::Owner, team::Status::Active)
+    );
+    assert_eq!(ada.joined_at, Some(ada.invited_at));
+}
