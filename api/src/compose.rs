@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 use store::{
     accounts::{self, Account, Resolution},
     posts::{self, Created, NewContainer},
+    profiles,
 };
 
 /// The longest idempotency key, in characters.
@@ -174,7 +175,7 @@ impl Draft {
         let accounts = accounts(call, &body.accounts, body.queued_from_account.as_deref()).await?;
         let config = body.config.unwrap_or_default();
         let origin = Origin::of(body.content.is_some(), &body.blocks, &config);
-        let default_config = settings::resolve(body.blocks, config);
+        let default_config = profiled(call, &accounts, settings::resolve(body.blocks, config)).await?;
         let containers = containers(body.content, body.containers)?;
         Ok(Self { accounts, containers, default_config, origin })
     }
@@ -184,6 +185,17 @@ impl Draft {
         let targeted = self.accounts.iter().map(|account| account.platform.as_str());
         content::look(targeted, &self.containers, &self.default_config, &self.origin)
     }
+}
+
+/// The settings with those of the accounts' profiles below them.
+async fn profiled(call: &Call<'_>, accounts: &[Account], own: Value) -> Result<Value, Problem> {
+    let ids: Vec<_> = accounts.iter().filter_map(|account| account.profile_id).collect();
+    if ids.is_empty() {
+        return Ok(own);
+    }
+    let configs = profiles::configs(call.db(), call.owner, &ids).await?;
+    let block = |account: &Account| configs.get(&account.profile_id?)?.get(&account.platform);
+    Ok(settings::above(own, accounts.iter().map(|account| (account.platform.as_str(), block(account)))))
 }
 
 /// The idempotency key, from the body or the header.

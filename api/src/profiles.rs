@@ -178,7 +178,9 @@ pub struct NewProfile {
     pub description: Option<String>,
     /// Its IANA time zone; `UTC` by default.
     pub timezone: Option<String>,
-    /// Settings by platform.
+    /// Settings by platform, for posts to its accounts. Those of a post stand above them, key by key;
+    /// where a post goes to several accounts of a platform, only what all their profiles say counts.
+    /// Creating a post takes them up: a later change of the profile changes no post.
     pub default_config: Option<Config>,
     /// Its accounts.
     #[oai(validator(max_items = 1000, unique_items))]

@@ -49,6 +49,29 @@ pub fn amend(before: &Value, top_level: TopLevel, config: Option<Config>) -> Val
     Value::Object(blocks)
 }
 
+/// The blocks `own` with those of the accounts' profiles below them, key by key.
+///
+/// `accounts` gives each account's platform and what its profile says for it. A post has one block per
+/// platform, so of several accounts on one only what all of them say counts.
+pub fn above<'a>(own: Value, accounts: impl IntoIterator<Item = (&'a str, Option<&'a Value>)>) -> Value {
+    let mut common: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    for (platform, block) in accounts {
+        let block = block.and_then(Value::as_object).cloned().unwrap_or_default();
+        common
+            .entry(platform)
+            .and_modify(|common| common.retain(|key, value| block.get(key) == Some(value)))
+            .or_insert(block);
+    }
+    let Value::Object(mut blocks) = own else { return own };
+    for (platform, mut block) in common.into_iter().filter(|(_, block)| !block.is_empty()) {
+        if let Some(Value::Object(own)) = blocks.remove(platform) {
+            block.extend(own);
+        }
+        blocks.insert(platform.to_owned(), Value::Object(block));
+    }
+    Value::Object(blocks)
+}
+
 impl<const CLOSED: bool> Type for Blocks<CLOSED> {
     const IS_REQUIRED: bool = true;
     type RawValueType = Self;
@@ -120,6 +143,26 @@ mod tests {
         let config = Config::parse_from_json(Some(json!({"x": {"a": 2}, "youtube": null}))).unwrap();
         assert_eq!(resolve(top_level, config), json!({"x": {"a": 2}, "tiktok": {"c": 1}}));
         assert_eq!(resolve(TopLevel::default(), Config::default()), json!({}));
+    }
+
+    #[test]
+    fn a_post_stands_above_what_all_its_accounts_profiles_say() {
+        let (one, other) = (json!({"a": 1, "b": {"c": 1}}), json!({"a": 2, "b": {"c": 1}, "d": 1}));
+        for (own, accounts, expected) in [
+            (json!({}), vec![("x", Some(&one))], json!({"x": one})),
+            (json!({"x": {"b": 0, "e": 0}}), vec![("x", Some(&one))], json!({"x": {"a": 1, "b": 0, "e": 0}})),
+            (json!({}), vec![("x", Some(&one)), ("x", Some(&other))], json!({"x": {"b": {"c": 1}}})),
+            (json!({}), vec![("x", Some(&one)), ("x", None)], json!({})),
+            (
+                json!({}),
+                vec![("x", Some(&one)), ("tiktok", Some(&other))],
+                json!({"x": one, "tiktok": other}),
+            ),
+            (json!({"reddit": {}, "x": {}}), vec![("x", None)], json!({"reddit": {}, "x": {}})),
+            (json!({}), vec![("x", Some(&json!({})))], json!({})),
+        ] {
+            assert_eq!(above(own.clone(), accounts.clone()), expected, "{own} above {accounts:?}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use domain::{AccountId, Owner, ProfileId};
 use serde_json::Value;
 use sqlx::{PgConnection, PgPool};
+use std::collections::HashMap;
 use uuid::Uuid;
 
 /// A group of accounts.
@@ -144,6 +145,19 @@ async fn find(connection: &mut PgConnection, owner: Owner, id: ProfileId) -> sql
     )
     .fetch_optional(connection)
     .await
+}
+
+/// The settings of the profiles with these ids, those of other owners left out.
+pub async fn configs(db: &PgPool, owner: Owner, ids: &[Uuid]) -> sqlx::Result<HashMap<Uuid, Value>> {
+    let rows = sqlx::query!(
+        "select id, default_config from profiles where id = any($1) and org_id = $2 and mode = $3",
+        ids,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.id, row.default_config)).collect())
 }
 
 /// Changes a profile; `None` when it is not there.

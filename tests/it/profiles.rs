@@ -124,6 +124,41 @@ async fn an_account_is_in_one_profile_and_filters_follow() {
 }
 
 #[tokio::test]
+async fn a_profiles_settings_are_those_of_its_accounts_posts() {
+    let world = world().start().await;
+    let (ada, bob) = (world.connect("x", "ada").await, world.connect("x", "bob").await);
+    world.connect("bluesky", "eve.bsky.social").await;
+    let config = json!({ "x": { "reply_settings": "following", "for": "one" }, "tiktok": { "a": 1 } });
+    let one =
+        create(&world, json!({ "name": "One", "default_config": config, "social_account_ids": [ada] })).await;
+    let config = async |accounts: Value, own: Value| {
+        let body = json!({ "content": "a", "accounts": accounts, "is_draft": true, "config": own });
+        world.post(body).await["default_config"].clone()
+    };
+    let ours = json!({ "x": { "reply_settings": "following", "for": "one" } });
+    assert_eq!(config(json!(["ada"]), Value::Null).await, ours);
+    assert_eq!(config(json!(["ada", "eve.bsky.social"]), json!({})).await, ours);
+    assert_eq!(
+        config(json!(["ada"]), json!({ "x": { "reply_settings": "verified" }, "reddit": {} })).await,
+        json!({ "x": { "reply_settings": "verified", "for": "one" }, "reddit": {} })
+    );
+    assert_eq!(config(json!(["bob"]), Value::Null).await, json!({}));
+    assert_eq!(config(json!(["ada", "bob"]), Value::Null).await, json!({}), "bob's has no profile");
+    let other = json!({ "x": { "reply_settings": "following", "for": "other" } });
+    create(&world, json!({ "name": "Other", "default_config": other, "social_account_ids": [bob] })).await;
+    let agreed = json!({ "x": { "reply_settings": "following" } });
+    assert_eq!(config(json!(["ada", "bob"]), Value::Null).await, agreed);
+
+    // A platform's refusal counts also where the profile is to blame, and a post keeps what it took up.
+    let post = world.post(json!({ "content": "a", "accounts": ["ada"], "is_draft": true })).await;
+    patch(&world, &one, json!({ "default_config": { "x": { "reply_settings": "nobody" } } })).await;
+    let body = json!({ "content": "a", "accounts": ["ada"] });
+    fail(request(&world, Method::POST, "/posts").json(&body), 422, "content_rejected").await;
+    let kept = world.get(&format!("/posts/{}", post["id"].as_str().unwrap())).await;
+    assert_eq!(kept["default_config"], ours);
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_a_profile_is_told() {
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;
