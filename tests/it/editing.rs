@@ -236,6 +236,9 @@ async fn editing_and_deleting_need_no_temporal() {
     world.set("TEMPORAL_ADDRESS", &temporal);
     world.run("all").await;
     let ended = world.ended(&edited).await;
-    assert_eq!((&ended["status"], &ended["containers"][0]["content"]), (&json!("published"), &json!("After")));
+    assert_eq!(
+        (&ended["status"], &ended["containers"][0]["content"]),
+        (&json!("published"), &json!("After"))
+    );
     assert_eq!(world.accepted("x", "ada").await, 1);
 }
