@@ -9,6 +9,7 @@
 mod api;
 mod at_most_once;
 mod batch;
+mod creation;
 mod dev;
 mod editing;
 mod lists;

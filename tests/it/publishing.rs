@@ -204,6 +204,47 @@ async fn a_revoked_grant_ends_the_target_and_tells_the_owner() {
 }
 
 #[tokio::test]
+async fn a_token_refused_to_the_last_ends_the_target_and_tells_the_owner_to_reconnect() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    let post = world.post(json!({ "content": "Refused #sandbox-401", "accounts": ["ada"] })).await;
+    let ended = world.ended(&post).await;
+    let dead = target(&ended, "x");
+    assert_eq!(
+        (&dead["status"], &dead["error_code"]),
+        (&json!("dead"), &json!("token_expired")),
+        "{ended:#}"
+    );
+    assert_eq!(dead["attempts"], 3, "{ended:#}");
+    let deliveries = receiver.events(&["account.token_expired", "post.target.failed", "post.error"]).await;
+    let told: Vec<_> =
+        deliveries.iter().filter(|delivery| delivery.event() == "account.token_expired").collect();
+    assert_eq!(told.len(), 1);
+    let data = told[0].json()["data"].clone();
+    assert_eq!((&data["accountId"], &data["network"]), (&json!(account), &json!("x")), "{data}");
+    assert_eq!((&data["username"], &data["orgId"]), (&json!("ada"), &json!(world.owner.org)), "{data}");
+    assert!(data["error"].is_string(), "{data}");
+    assert_eq!(world.get("/social-accounts").await["data"][0]["status"], "token_expired");
+}
+
+#[tokio::test]
+async fn a_refused_comment_leaves_its_post_published_and_says_what_was_lost() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let containers = json!([{ "content": "Main" }, { "content": "Comment #sandbox-400" }]);
+    let post = world.post(json!({ "containers": containers, "accounts": ["ada"] })).await;
+    let id = post["id"].as_str().unwrap();
+    let lost = world.until(id, "the loss", |post| post["targets"][0]["error_code"].is_string()).await;
+    let target = target(&lost, "x");
+    assert_eq!((&lost["status"], &target["status"]), (&json!("published"), &json!("published")), "{lost:#}");
+    assert_eq!(target["error_code"], "rejected_400", "{lost:#}");
+    assert!(target["platform_post_url"].is_string() && target["error_message"].is_string(), "{lost:#}");
+    assert_eq!(world.accepted("x", "ada").await, 1);
+}
+
+#[tokio::test]
 async fn the_timeline_tells_what_happened_and_what_comes_next() {
     let world = world().pace(1.0).start().await;
     world.connect("bluesky", "ada.bsky.social").await;

@@ -50,6 +50,20 @@ async fn a_failed_delivery_is_repeated_with_the_same_body_and_event_id() {
 }
 
 #[tokio::test]
+async fn a_redirect_is_an_answer_and_is_not_followed() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let receiver = Receiver::start().await;
+    let body = json!({ "url": receiver.url, "events": ["post.published"] });
+    world.call(reqwest::Method::POST, "/webhooks", Some(&body)).await;
+    receiver.answer([302, 307]);
+    world.post(json!({ "content": "Not elsewhere", "accounts": ["ada"] })).await;
+    let deliveries = receiver.events(&["post.published", "post.published", "post.published"]).await;
+    let paths: Vec<_> = deliveries.iter().map(|delivery| delivery.path.as_str()).collect();
+    assert_eq!(paths, ["/hook", "/hook", "/hook"], "each is an attempt of its own");
+}
+
+#[tokio::test]
 async fn a_deleted_endpoint_gets_nothing_more() {
     let world = world().start().await;
     world.connect("x", "ada").await;

@@ -16,6 +16,8 @@ use tokio::{sync::watch, task::JoinHandle};
 /// What arrived.
 #[derive(Clone, Debug)]
 pub struct Delivery {
+    /// Where it went.
+    pub path: String,
     /// The headers, by lower-case name.
     pub headers: Vec<(String, String)>,
     /// The exact bytes.
@@ -127,6 +129,7 @@ impl Endpoint for Hook {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
+        let path = request.uri().path().to_owned();
         let headers = request
             .headers()
             .iter()
@@ -135,11 +138,14 @@ impl Endpoint for Hook {
         let body = request.take_body().into_vec().await?;
         let status = {
             let mut inbox = self.inbox.lock().expect("not poisoned");
-            inbox.deliveries.push(Delivery { headers, body });
+            inbox.deliveries.push(Delivery { path, headers, body });
             inbox.answers.pop_front().unwrap_or(200)
         };
         self.notify.send_modify(|count| *count += 1);
         let status = StatusCode::from_u16(status).expect("a status");
-        Ok(Response::builder().status(status).body("received"))
+        let response = Response::builder().status(status);
+        let response =
+            if status.is_redirection() { response.header("location", "/elsewhere") } else { response };
+        Ok(response.body("received"))
     }
 }
