@@ -4,7 +4,7 @@
 //! that none can forget its scope, and a refused call is refused before its body is read.
 
 use crate::{
-    App,
+    App, limits,
     problem::{Code, Problem},
 };
 use chrono::{DateTime, Utc};
@@ -14,13 +14,12 @@ use domain::{
 };
 use poem::{Request, RequestBody};
 use poem_openapi::{
-    ApiExtractor, ApiExtractorType, ExtractParamOptions, SecurityScheme, auth::Bearer, registry::Registry,
+    ApiExtractor, ApiExtractorType, ExtractParamOptions, SecurityScheme,
+    auth::{Bearer, BearerAuthorization},
+    registry::Registry,
 };
 use std::marker::PhantomData;
-use store::{
-    Pool,
-    keys::{self, Key},
-};
+use store::{Pool, keys::Key};
 
 /// An API key: `Authorization: Bearer sk_live_…` or `sk_test_…`. A test key sees the test data of its
 /// organization and publishes to the sandbox.
@@ -132,10 +131,17 @@ impl Call<'_> {
 
 async fn authenticate(request: &Request, bearer: Bearer) -> poem::Result<Identity> {
     let app: &App = request.data().expect("the endpoint hands its parts to every request");
-    let key = keys::authenticate(&app.db, &bearer.token, (app.now)()).await.map_err(Problem::from)?;
-    let Some(key) = key else { return Err(Problem::invalid_key().into()) };
-    // The place for what bounds a known caller: rate limits, then the monthly quota.
+    let key = limits::admit(app, request, &bearer.token).await?;
     Ok(Identity { app: app.clone(), key })
+}
+
+/// Who makes a request that is none of the API's operations, recognized and counted in the same way.
+///
+/// # Errors
+///
+/// `unauthorized`, `rate_limited` or `quota_exceeded`.
+pub async fn identify(request: &Request) -> poem::Result<Identity> {
+    authenticate(request, Bearer::from_request(request)?).await
 }
 
 impl<'a, P: Permission> ApiExtractor<'a> for Caller<P> {

@@ -5,7 +5,7 @@
 
 use crate::{
     accounts::Accounts, batch::Batches, networks::Networks, posts::Posts, preview::Previews,
-    profiles::Profiles, team::Team, validate::NEVER, webhooks::Webhooks,
+    profiles::Profiles, team::Team, usage::Account, validate::NEVER, webhooks::Webhooks,
 };
 use poem_openapi::{LicenseObject, OpenApiService, Tags};
 use serde_json::{Map, Value, json};
@@ -14,11 +14,19 @@ use serde_json::{Map, Value, json};
 pub const PREFIX: &str = "/api/v1";
 
 /// All operations.
-pub type Operations = (Posts, Batches, Previews, Accounts, Networks, Webhooks, Profiles, Team);
+pub type Operations = (Posts, Batches, Previews, Accounts, Networks, Webhooks, Profiles, Team, Account);
 
 const DESCRIPTION: &str = "Publishes one piece of content to many social accounts through one call, and \
     tells by signed webhook what became of it.\n\nKeys that begin with `sk_test_` act on test data and \
-    publish to a built-in sandbox; `sk_live_` keys act on live data and on the real platforms.";
+    publish to a built-in sandbox; `sk_live_` keys act on live data and on the real platforms.\n\n\
+    Calls are bounded per organization in fixed windows; `X-RateLimit-Limit` and `X-RateLimit-Remaining` \
+    tell of the tightest one that a call counts in.";
+
+/// The headers that tell what is left.
+const LEVELS: [(&str, &str); 2] = [
+    ("X-RateLimit-Limit", "How many calls the tightest of the applicable buckets takes in a window"),
+    ("X-RateLimit-Remaining", "How many it still takes"),
+];
 
 /// The groups of operations.
 #[derive(Tags)]
@@ -46,7 +54,7 @@ pub enum Tag {
 
 /// The operations, ready to be routed.
 pub(crate) fn service() -> OpenApiService<Operations, ()> {
-    let operations = (Posts, Batches, Previews, Accounts, Networks, Webhooks, Profiles, Team);
+    let operations = (Posts, Batches, Previews, Accounts, Networks, Webhooks, Profiles, Team, Account);
     OpenApiService::new(operations, "Fanfare API", "1.0.0")
         .description(DESCRIPTION)
         .license(LicenseObject::new("Apache-2.0").url("https://www.apache.org/licenses/LICENSE-2.0"))
@@ -57,6 +65,7 @@ pub(crate) fn at(base_url: &str) -> String {
     let mut document = serde_json::from_str(&service().spec()).expect("the document is JSON");
     amend(&mut document);
     expand_queries(&mut document);
+    tell_levels(&mut document);
     document["openapi"] = json!("3.0.3");
     document["servers"] = json!([{ "url": base_url }]);
     serde_json::to_string_pretty(&sorted(document)).expect("the document is plain data")
@@ -133,6 +142,25 @@ fn expand(parameter: Value, objects: &Map<String, Value>) -> Vec<Value> {
         parameter
     };
     properties.iter().map(single).collect()
+}
+
+/// Whatever a recognized caller is answered tells what is left.
+fn tell_levels(document: &mut Value) {
+    let (limit, remaining) = (LEVELS[0].0, LEVELS[1].0);
+    let reference = |name| json!({ "$ref": format!("#/components/headers/{name}") });
+    let operations = document["paths"].as_object_mut().expect("the document has paths");
+    let operations = operations.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut);
+    for operation in operations.filter(|operation| operation.get("security").is_some()) {
+        let responses = operation["responses"].as_object_mut().expect("an operation has responses");
+        for (_, response) in responses.iter_mut().filter(|(status, _)| *status != "401") {
+            response["headers"][limit] = reference(limit);
+            response["headers"][remaining] = reference(remaining);
+        }
+    }
+    for (name, description) in LEVELS {
+        document["components"]["headers"][name] =
+            json!({ "description": description, "schema": { "type": "integer" } });
+    }
 }
 
 /// Keys in order, whatever the build's features make of maps.

@@ -1,6 +1,9 @@
 //! The outermost layer: whatever goes wrong, and whoever noticed it, leaves as a problem document.
 
-use crate::problem::{Code, Problem};
+use crate::{
+    limits::Tally,
+    problem::{Code, Problem},
+};
 use poem::{
     Endpoint, IntoResponse, Middleware, Request, Response,
     error::{MethodNotAllowedError, NotFoundError, ParsePathError, ReadBodyError},
@@ -94,12 +97,16 @@ pub struct Enveloped<E> {
 impl<E: Endpoint> Endpoint for Enveloped<E> {
     type Output = Response;
 
-    async fn call(&self, request: Request) -> poem::Result<Response> {
+    async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let path = request.uri().path().to_owned();
-        Ok(match self.inner.call(request).await {
+        let tally = Tally::default();
+        request.set_data(tally.clone());
+        let mut response = match self.inner.call(request).await {
             Ok(response) => response.into_response(),
             Err(error) => self.problem(error, &path).into_response(),
-        })
+        };
+        tally.write(response.headers_mut());
+        Ok(response)
     }
 }
 

@@ -15,9 +15,12 @@ pub mod edit;
 pub mod email;
 pub mod envelope;
 pub mod landing;
+pub mod limits;
 pub mod link;
+pub mod mcp;
 pub mod networks;
 pub mod page;
+pub mod plans;
 pub mod posts;
 pub mod preview;
 pub mod problem;
@@ -31,6 +34,7 @@ pub mod team;
 pub mod text;
 pub mod timeline;
 pub mod timestamp;
+pub mod usage;
 pub mod validate;
 pub mod webhooks;
 pub mod word;
@@ -40,6 +44,8 @@ pub use document::document;
 use crate::{
     document::{Operations, PREFIX},
     envelope::{Envelope, Routes},
+    limits::Limits,
+    plans::Plans,
     problem::Problem,
 };
 use bytes::Bytes;
@@ -86,6 +92,12 @@ pub struct Config {
     pub shared_clients: BTreeMap<String, String>,
     /// The sandbox, as a browser reaches it; without it test mode connects no accounts.
     pub sandbox: Option<Url>,
+    /// How much may be called.
+    pub limits: Limits,
+    /// What organizations pay for.
+    pub plans: Plans,
+    /// How many proxies a request comes through, each of which appends to `X-Forwarded-For`.
+    pub trusted_hops: usize,
 }
 
 /// The opened ranges of each mode.
@@ -119,6 +131,7 @@ pub fn endpoint(app: App) -> impl Endpoint<Output = Response> + 'static {
     Route::new()
         .at(&specification_path, get(fixed("application/json", None, specification)))
         .nest(PREFIX, document::service())
+        .at(mcp::PATH, mcp::door)
         .at("/docs", get(fixed("text/html; charset=utf-8", Some(PAGE_POLICY), page)))
         .at("/healthz", get(health))
         .data(app)

@@ -13,7 +13,7 @@ use poem::{
 use poem_openapi::{
     ApiResponse, Object, Union,
     registry::{MetaHeader, MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry},
-    types::{ToJSON, Type},
+    types::{MaybeUndefined, ToJSON, Type},
 };
 use serde_json::Value;
 use std::{collections::BTreeMap, fmt};
@@ -108,19 +108,40 @@ pub struct Problem {
     pub detail: String,
     /// What is wrong with which field; empty where no field is to blame.
     pub issues: Vec<Issue>,
+    quota: Option<Quota>,
     headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// What a quota is, and where a larger one can be had.
+#[derive(Debug)]
+struct Quota {
+    limit: u64,
+    used: u64,
+    upgrade_url: Option<String>,
 }
 
 impl Problem {
     /// A problem of this kind.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), issues: Vec::new(), headers: Vec::new() }
+        Self { code, detail: detail.into(), issues: Vec::new(), quota: None, headers: Vec::new() }
     }
 
     /// Says which fields are to blame.
     #[must_use]
     pub fn with_issues(self, issues: Vec<Issue>) -> Self {
         Self { issues, ..self }
+    }
+
+    /// Says which quota is used up.
+    #[must_use]
+    pub fn with_quota(self, limit: u64, used: u64, upgrade_url: Option<String>) -> Self {
+        Self { quota: Some(Quota { limit, used, upgrade_url }), ..self }
+    }
+
+    /// Says when to come back.
+    #[must_use]
+    pub fn retry_after(self, seconds: u32) -> Self {
+        self.with_header(header::RETRY_AFTER, seconds.into())
     }
 
     fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
@@ -183,7 +204,7 @@ impl Problem {
     /// Something we need is away; the call may be repeated.
     pub fn unavailable() -> Self {
         Self::new(Code::Unavailable, "the service is temporarily unavailable; try again later")
-            .with_header(header::RETRY_AFTER, AWAY_SECONDS.into())
+            .retry_after(AWAY_SECONDS)
     }
 }
 
@@ -332,17 +353,34 @@ struct Document {
     /// What is wrong with which field.
     #[oai(skip_serializing_if_is_none)]
     errors: Option<Vec<Issue>>,
+    /// With `quota_exceeded`: the same as `code`.
+    #[oai(skip_serializing_if_is_none)]
+    reason: Option<Word<Code>>,
+    /// With `quota_exceeded`: how much the plan allows.
+    #[oai(skip_serializing_if_is_none)]
+    limit: Option<u64>,
+    /// With `quota_exceeded`: how much is used.
+    #[oai(skip_serializing_if_is_none)]
+    used: Option<u64>,
+    /// With `quota_exceeded`: where more can be had; null where the operator named no place.
+    #[oai(nullable, rename = "upgradeUrl", skip_serializing_if = "MaybeUndefined::is_undefined")]
+    upgrade_url: MaybeUndefined<String>,
 }
 
 impl From<Problem> for Document {
     fn from(problem: Problem) -> Self {
-        let status = problem.code.status();
+        let (code, status) = (Word::of(problem.code.as_str()), problem.code.status());
+        let quota = problem.quota.as_ref();
         Self {
             kind: "about:blank".to_owned(),
             title: title(status).to_owned(),
             status: status.as_u16(),
             detail: problem.detail,
-            code: Word::of(problem.code.as_str()),
+            reason: quota.map(|_| code.clone()),
+            limit: quota.map(|quota| quota.limit),
+            used: quota.map(|quota| quota.used),
+            upgrade_url: quota.map(|quota| quota.upgrade_url.clone()).into(),
+            code,
             errors: Some(problem.issues).filter(|issues| !issues.is_empty()),
         }
     }
@@ -415,6 +453,20 @@ mod tests {
                 }],
             }))
         );
+    }
+
+    #[test]
+    fn a_used_up_quota_says_how_much_and_where_there_is_more() {
+        let problem = |url: Option<&str>| {
+            let problem = Problem::new(Code::QuotaExceeded, "none left");
+            Document::from(problem.with_quota(5, 7, url.map(str::to_owned))).to_json().unwrap()
+        };
+        let told = problem(Some("https://e.test/up"));
+        assert_eq!((&told["status"], &told["title"]), (&json!(402), &json!("Payment Required")));
+        assert_eq!((&told["code"], &told["reason"]), (&json!("quota_exceeded"), &json!("quota_exceeded")));
+        assert_eq!((&told["limit"], &told["used"]), (&json!(5), &json!(7)));
+        assert_eq!(told["upgradeUrl"], "https://e.test/up");
+        assert_eq!(problem(None).get("upgradeUrl"), Some(&Value::Null));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What an operator can set: flags and environment variables, with one description for both.
 
 use anyhow::Context;
+use api::{limits::Limits, plans::Plans};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use clap::Args;
 use domain::{Pace, address::Opened};
@@ -55,6 +56,8 @@ pub(crate) struct Http {
     /// asks for authorizations in their names and never sees their secrets
     #[arg(long, env = "FANFARE_SHARED_CLIENTS", default_value = "")]
     pub(crate) shared_clients: SharedClients,
+    #[command(flatten)]
+    pub(crate) bounds: Bounds,
 }
 
 /// The public identifiers of shared apps.
@@ -71,6 +74,27 @@ impl FromStr for SharedClients {
         let clients = serde_json::from_str(text).context("not of the form {\"x\": \"client id\", …}")?;
         Ok(Self(clients))
     }
+}
+
+/// How much may be called, and by whom.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Bounds {
+    /// Rate limits that differ from the contract's, as JSON by bucket: {"posts": {"limit": 240, "window": 60}}
+    #[arg(long, env = "FANFARE_RATE_LIMITS", default_value = "", hide_default_value = true)]
+    pub(crate) rate_limits: Limits,
+    #[command(flatten)]
+    pub(crate) pricing: Pricing,
+    /// Proxies in front, each of which appends to X-Forwarded-For: so far from its end the caller stands
+    #[arg(long, env = "FANFARE_TRUSTED_HOPS", default_value_t = 0)]
+    pub(crate) trusted_hops: usize,
+}
+
+/// What organizations pay for.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Pricing {
+    /// The plans, as JSON: [{"key", "name", "api_requests", "posts", "social_accounts", "upgrade_url"}]
+    #[arg(long, env = "FANFARE_PLANS", default_value = "", hide_default_value = true)]
+    pub(crate) plans: Plans,
 }
 
 /// What opens sealed secrets. Only workers have it.

@@ -6,7 +6,7 @@
 
 use crate::{
     clock,
-    config::{self, Database, Http, Keys, SharedApps, Temporal},
+    config::{self, Bounds, Database, Http, Keys, SharedApps, Temporal},
     dev::{self, Lock, Postgres, TemporalOptions},
     parts::{self, Api, Ranges},
     tools::{self, Founded},
@@ -82,7 +82,7 @@ struct Pids {
 }
 
 /// Runs until Ctrl-C.
-pub(crate) async fn run(data_dir: &Path, port: u16) -> anyhow::Result<()> {
+pub(crate) async fn run(data_dir: &Path, port: u16, bounds: Bounds) -> anyhow::Result<()> {
     let stop = parts::on_signal()?;
     let lock = Lock::take(data_dir)?;
     let dir = lock.dir.as_path();
@@ -105,7 +105,7 @@ pub(crate) async fn run(data_dir: &Path, port: u16) -> anyhow::Result<()> {
     ports.temporal_ui = temporal.ui_port.unwrap_or_default();
     write(&dir.join("ports.json"), &ports)?;
 
-    let ran = serve(dir, &secrets, &postgres, &temporal, api, sandbox_listener, stop).await;
+    let ran = serve(dir, &secrets, bounds, (&postgres, &temporal), api, sandbox_listener, stop).await;
     // Also when that failed: nothing is left running.
     let ended = temporal.child.end().await.and(postgres.child.end().await);
     ran.and(ended)
@@ -138,8 +138,8 @@ async fn children(
 async fn serve(
     dir: &Path,
     secrets: &Secrets,
-    postgres: &Postgres,
-    temporal: &dev::Temporal,
+    bounds: Bounds,
+    (postgres, temporal): (&Postgres, &dev::Temporal),
     api: TcpListener,
     sandbox_listener: TcpListener,
     stop: CancellationToken,
@@ -168,6 +168,7 @@ async fn serve(
         secret: config::secret(&secrets.secret)?,
         seal_key: secrets.seal_key.parse()?,
         shared_clients: keys.shared_apps.clients(),
+        bounds,
     };
     // A receiver on one's own machine can be tried in test mode; live mode stays closed.
     let opened = Ranges { live: Opened::default(), test: Opened::loopback() };

@@ -8,8 +8,8 @@ mod parts;
 mod tools;
 
 use clap::{Parser, Subcommand};
-use config::{Database, Http, Keys, Reach, Temporal};
-use domain::Email;
+use config::{Bounds, Database, Http, Keys, Pricing, Reach, Temporal};
+use domain::{Email, OrgId};
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
 
@@ -34,6 +34,8 @@ enum Command {
         /// Where the API listens; 0 for any free port
         #[arg(long, default_value_t = 8080)]
         port: u16,
+        #[command(flatten)]
+        bounds: Bounds,
     },
     /// The HTTP API, and the relay to Temporal
     Api {
@@ -109,6 +111,17 @@ enum Org {
         #[command(flatten)]
         database: Database,
     },
+    /// Puts an organization on a plan, which counts from its next call on
+    Plan {
+        /// Its id
+        org: OrgId,
+        /// The plan's key
+        plan: String,
+        #[command(flatten)]
+        pricing: Pricing,
+        #[command(flatten)]
+        database: Database,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -141,7 +154,7 @@ pub fn main() -> ExitCode {
 
 async fn run(command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Dev { data_dir, port } => develop::run(&data_dir, port).await,
+        Command::Dev { data_dir, port, bounds } => develop::run(&data_dir, port, bounds).await,
         Command::Api { database, temporal, http, reach } => {
             parts::run(&database, &temporal, &reach, Some(&http), None).await
         }
@@ -155,6 +168,9 @@ async fn run(command: Command) -> anyhow::Result<()> {
         Command::Sandbox { listen, data_dir } => tools::sandbox(listen, data_dir).await,
         Command::Org(Org::Create { name, owner, database }) => {
             tools::create_org(&database, &name, owner.as_ref()).await
+        }
+        Command::Org(Org::Plan { org, plan, pricing, database }) => {
+            tools::set_plan(&database, &pricing, org, &plan).await
         }
         Command::Key(Key::Generate { id }) => {
             tools::generate_key(id);

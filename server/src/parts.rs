@@ -198,6 +198,9 @@ impl Api {
             states: api::state::Key::derive(&http.secret.0),
             shared_clients: http.shared_clients.0.clone(),
             sandbox,
+            limits: http.bounds.rate_limits.clone(),
+            plans: http.bounds.pricing.plans.clone(),
+            trusted_hops: http.bounds.trusted_hops,
         };
         let app = api::App { db, config: config.into(), now: clock::now };
         Ok(Self { acceptor: TcpAcceptor::from_std(listener)?, address, app, temporal })

@@ -2,7 +2,7 @@
 
 use crate::{
     clock,
-    config::{self, Database},
+    config::{self, Database, Pricing},
     parts,
 };
 use anyhow::Context;
@@ -59,6 +59,20 @@ pub(crate) async fn create_org(database: &Database, name: &str, owner: Option<&E
     let db = store::connect(&database.database_url, 2).await?;
     let Founded { org, live_key, test_key } = found(&db, name, owner).await?;
     println!("organization {org}\nlive key     {live_key}\ntest key     {test_key}");
+    Ok(())
+}
+
+/// Puts an organization on a plan.
+pub(crate) async fn set_plan(
+    database: &Database,
+    pricing: &Pricing,
+    org: OrgId,
+    plan: &str,
+) -> anyhow::Result<()> {
+    anyhow::ensure!(pricing.plans.has(plan), "FANFARE_PLANS has no plan {plan}");
+    let db = store::connect(&database.database_url, 2).await?;
+    anyhow::ensure!(organizations::set_plan(&db, org, plan).await?, "there is no organization {org}");
+    println!("organization {org} is on the plan {plan}");
     Ok(())
 }
 

@@ -87,7 +87,7 @@ pub async fn create(db: &PgPool, new: NewKey, now: DateTime<Utc>) -> sqlx::Resul
         owner: new.owner,
         name: new.name,
         scopes: new.scopes,
-        last_four: text[text.len() - 4..].to_owned(),
+        last_four: last_four(&text).to_owned(),
         expires_at: new.expires_at.map(|at| at.trunc_subsecs(6)),
         revoked_at: None,
         last_used_at: None,
@@ -112,42 +112,18 @@ pub async fn create(db: &PgPool, new: NewKey, now: DateTime<Utc>) -> sqlx::Resul
     Ok((key, text))
 }
 
-/// The key with this text, unless it is unknown, revoked or expired.
-///
-/// Its last use is noted at most once a minute: a busy key must not write at every request.
-pub async fn authenticate(db: &PgPool, presented: &str, now: DateTime<Utc>) -> sqlx::Result<Option<Key>> {
-    let row = sqlx::query_as!(
-        Row,
-        r#"with key as (
-             select id, org_id, mode, name, scopes, last_four, expires_at, revoked_at, last_used_at, created_at
-             from api_keys
-             where digest = $1 and (revoked_at is null or revoked_at > $2)
-               and (expires_at is null or expires_at > $2)
-           ), used as (
-             update api_keys set last_used_at = $2 from key
-             where api_keys.id = key.id
-               and (api_keys.last_used_at is null or api_keys.last_used_at < $2 - interval '1 minute')
-           )
-           select id, org_id, mode as "mode: Word<Mode>", name, scopes as "scopes: Vec<Word<Scope>>", last_four,
-                  expires_at, revoked_at, last_used_at, created_at
-           from key"#,
-        digest(presented),
-        now
-    )
-    .fetch_optional(db)
-    .await?;
-    Ok(row.map(Key::from))
-}
-
-/// The owner's keys, newest first, the revoked and expired ones included.
-pub async fn list(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Key>> {
+/// The owner's keys that are not revoked, newest first; expired ones are among them.
+pub async fn list(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result<Vec<Key>> {
     let rows = sqlx::query_as!(
         Row,
         r#"select id, org_id, mode as "mode: Word<Mode>", name, scopes as "scopes: Vec<Word<Scope>>", last_four,
                   expires_at, revoked_at, last_used_at, created_at
-           from api_keys where org_id = $1 and mode = $2 order by created_at desc, id desc"#,
+           from api_keys
+           where org_id = $1 and mode = $2 and (revoked_at is null or revoked_at > $3)
+           order by created_at desc, id desc"#,
         owner.org.0,
-        owner.mode.as_str()
+        owner.mode.as_str(),
+        now
     )
     .fetch_all(db)
     .await?;
@@ -178,6 +154,11 @@ fn generate(mode: Mode) -> String {
     prefix.to_owned() + &Alphanumeric.sample_string(&mut rand::rng(), LENGTH)
 }
 
-fn digest(text: &str) -> Vec<u8> {
+fn last_four(text: &str) -> &str {
+    &text[text.len() - 4..]
+}
+
+/// What is kept of a key's text.
+pub(crate) fn digest(text: &str) -> Vec<u8> {
     Sha256::digest(text).to_vec()
 }

@@ -9,6 +9,7 @@ mod change;
 pub mod deliveries;
 pub mod events;
 pub mod keys;
+pub mod meters;
 pub mod networks;
 pub mod organizations;
 pub mod outbox;

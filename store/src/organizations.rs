@@ -40,3 +40,10 @@ pub async fn list(db: &PgPool) -> sqlx::Result<Vec<Organization>> {
         .fetch_all(db)
         .await
 }
+
+/// Puts an organization on another plan, which counts from its next call on; false when there is none.
+pub async fn set_plan(db: &PgPool, id: OrgId, plan: &str) -> sqlx::Result<bool> {
+    let done =
+        sqlx::query!("update organizations set plan = $2 where id = $1", id.0, plan).execute(db).await?;
+    Ok(done.rows_affected() > 0)
+}

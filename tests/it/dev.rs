@@ -37,6 +37,7 @@ impl Drop for Dir {
 fn command(data: &Path) -> Command {
     let mut command = Command::new(*PROGRAM);
     command.arg("dev").arg("--data-dir").arg(data);
+    command.env("FANFARE_RATE_LIMITS", tests::unlimited());
     command.env("RUST_LOG", "error").env("RUST_BACKTRACE", "0").stdin(Stdio::null()).kill_on_drop(true);
     command
 }

@@ -12,6 +12,7 @@ mod batch;
 mod creation;
 mod dev;
 mod editing;
+mod limits;
 mod lists;
 mod networks;
 mod preview;

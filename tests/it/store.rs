@@ -14,6 +14,7 @@ use store::{
     Pool,
     accounts::{self, Account, AccountStatus, Connect, Resolution},
     keys::{self, NewKey},
+    meters::{self, Bucket, Quotas},
     organizations, outbox,
     page::Request,
     posts::{self, Attachment, Created, NewContainer, NewPost, Post},
@@ -435,7 +436,9 @@ async fn a_key_opens_until_it_expires_or_is_revoked() {
     let random = text.strip_prefix("sk_test_").unwrap();
     assert!(random.len() == 40 && random.chars().all(|c| c.is_ascii_alphanumeric()));
     assert!(text.ends_with(&key.last_four));
-    let open = async |text: &str, now| keys::authenticate(&db, text, now).await.unwrap();
+    let open = async |text: &str, now| {
+        meters::admit(&db, text, &[], None, now).await.unwrap().map(|admission| admission.key)
+    };
     assert_eq!(open(&text, at(1)).await, Some(key.clone()));
     // The use is noted, and within the same minute not again.
     let first = open(&text, at(60)).await.unwrap().last_used_at;
@@ -450,7 +453,121 @@ async fn a_key_opens_until_it_expires_or_is_revoked() {
     assert!(keys::revoke(&db, owner, other.id, at(50)).await.unwrap());
     assert!(open(&text, at(49)).await.is_some());
     assert_eq!(open(&text, at(50)).await, None);
-    assert_eq!(keys::list(&db, owner).await.unwrap().len(), 2);
+    assert_eq!(keys::list(&db, owner, at(49)).await.unwrap().len(), 2);
+    assert_eq!(keys::list(&db, owner, at(50)).await.unwrap().len(), 1);
+}
+
+const GLOBAL: Bucket = Bucket { name: "global", ceiling: 5, seconds: 60 };
+const POSTS: Bucket = Bucket { name: "posts", ceiling: 3, seconds: 60 };
+
+/// A key's text.
+async fn key(db: &Pool, owner: Owner) -> String {
+    let new = NewKey { owner, name: "CI".to_owned(), scopes: vec![Scope::All], expires_at: None };
+    keys::create(db, new, at(0)).await.unwrap().1
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_counts_in_all_its_buckets_or_in_none() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let text = key(&db, owner).await;
+    let live = key(&db, Owner { mode: Mode::Live, ..owner }).await;
+    let quotas: Quotas = [("default".to_owned(), 6), ("other".to_owned(), 1)].into_iter().collect();
+    let call = async |text: &str, buckets: &[Bucket], second: i64| {
+        let admission = meters::admit(&db, text, buckets, Some(&quotas), at(second)).await.unwrap().unwrap();
+        let calls: Vec<_> = admission.levels.iter().map(|level| level.calls).collect();
+        let refused = admission.levels.iter().any(meters::Level::is_exceeded);
+        (calls, refused, admission.requests, admission.is_over_quota)
+    };
+    for (text, buckets, second, expected) in [
+        (&text, &[GLOBAL, POSTS][..], 0, (vec![1, 1], false, 1, false)),
+        (&text, &[POSTS, GLOBAL], 1, (vec![2, 2], false, 2, false)),
+        (&text, &[GLOBAL, POSTS], 59, (vec![3, 3], false, 3, false)),
+        // No room for a fourth post: the other bucket and the month stay as they are.
+        (&text, &[GLOBAL, POSTS], 59, (vec![3, 4], true, 3, false)),
+        (&text, &[GLOBAL, POSTS], 59, (vec![3, 4], true, 3, false)),
+        // Another key of the organization, in its other mode, fills the same ones.
+        (&live, &[GLOBAL], 59, (vec![4], false, 4, false)),
+        (&text, &[GLOBAL], 59, (vec![5], false, 5, false)),
+        (&text, &[GLOBAL], 59, (vec![6], true, 5, false)),
+        // The next window; and a process whose clock is a moment behind goes on with it.
+        (&text, &[GLOBAL, POSTS], 60, (vec![1, 1], false, 6, false)),
+        (&text, &[GLOBAL, POSTS], 59, (vec![2, 2], false, 6, true)),
+        // The quota is used up, the buckets fill all the same.
+        (&text, &[GLOBAL, POSTS], 61, (vec![3, 3], false, 6, true)),
+        (&text, &[GLOBAL, POSTS], 61, (vec![3, 4], true, 6, false)),
+        // Next month.
+        (&text, &[GLOBAL], 40 * 86_400, (vec![1], false, 1, false)),
+    ] {
+        assert_eq!(call(text, buckets, second).await, expected, "at {second}");
+    }
+    // Another organization is another matter, and so is a call that no quota counts.
+    let other = key(&db, self::owner(&db).await).await;
+    assert_eq!(call(&other, &[GLOBAL], 61).await, (vec![1], false, 1, false));
+    let free = meters::admit(&db, &other, &[GLOBAL], None, at(61)).await.unwrap().unwrap();
+    assert_eq!((free.levels[0].calls, free.requests), (2, 1));
+    // On a plan that is not limited, nothing ends.
+    assert!(organizations::set_plan(&db, owner.org, "gone").await.unwrap());
+    let (_, _, requests, is_over) = call(&text, &[], 40 * 86_400).await;
+    assert_eq!((requests, is_over), (2, false));
+    assert!(!organizations::set_plan(&db, OrgId(uuid::Uuid::now_v7()), "gone").await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_ceiling_is_passed_however_many_call_at_once() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let keys = [key(&db, owner).await, key(&db, Owner { mode: Mode::Live, ..owner }).await];
+    let buckets = [Bucket { ceiling: 100, ..GLOBAL }, Bucket { ceiling: 30, ..POSTS }];
+    let quotas: Quotas = [("default".to_owned(), 80)].into_iter().collect();
+    // Every other call is a write, with the buckets in another order.
+    let calls =
+        (0..240).map(|number: usize| {
+            let buckets = match number % 4 {
+                0 => vec![buckets[0], buckets[1]],
+                2 => vec![buckets[1], buckets[0]],
+                _ => vec![buckets[0]],
+            };
+            let (db, quotas, key) = (&db, &quotas, &keys[number / 4 % 2]);
+            async move {
+                (number % 2, meters::admit(db, key, &buckets, Some(quotas), at(0)).await.unwrap().unwrap())
+            }
+        });
+    let (mut passed, mut writes, mut over) = (0, 0, 0);
+    for (odd, admission) in join_all(calls).await {
+        if !admission.levels.iter().any(meters::Level::is_exceeded) {
+            passed += 1;
+            writes += usize::from(odd == 0);
+            over += usize::from(admission.is_over_quota);
+        }
+    }
+    assert_eq!((passed, over), (100, 20));
+    assert!(writes <= 30, "{writes}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn addresses_are_counted_and_forgotten() {
+    let db = database().await;
+    let count = async |address: &str, second| {
+        meters::count(&db, GLOBAL, address.parse().unwrap(), at(second)).await.unwrap().calls
+    };
+    for (address, second, calls) in [
+        ("192.0.2.1", 0, 1),
+        ("192.0.2.1", 1, 2),
+        ("::ffff:192.0.2.1", 2, 3),
+        ("192.0.2.2", 3, 1),
+        ("2001:db8::1", 4, 1),
+        ("2001:db8::2:3:4:5", 5, 2),
+        ("2001:db8:0:1::1", 5, 1),
+        ("192.0.2.1", 60, 1),
+    ] {
+        assert_eq!(count(address, second).await, calls, "{address} at {second}");
+    }
+    let addresses: Vec<_> = (0..50).map(|number| format!("192.0.3.{}", number % 5)).collect();
+    let counted = join_all(addresses.iter().map(|address| count(address, 120))).await;
+    assert_eq!(counted.iter().sum::<u64>(), 5 * (1..=10).sum::<u64>());
+    // Nothing of windows that have ended is left behind.
+    assert_eq!(meters::addresses(&db).await.unwrap(), 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]

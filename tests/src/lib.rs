@@ -17,7 +17,7 @@ mod world;
 
 pub use receiver::{Delivery, Receiver};
 pub use shared::{Shared, database, directory, shared};
-pub use world::{World, WorldBuilder};
+pub use world::{World, WorldBuilder, unlimited};
 
 use std::time::Duration;
 

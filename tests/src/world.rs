@@ -14,7 +14,7 @@ use std::{
     fs::File,
     net::TcpListener,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{Output, Stdio},
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
@@ -35,12 +35,19 @@ static WORLDS: AtomicU32 = AtomicU32::new(0);
 pub struct WorldBuilder {
     pace: f64,
     program: &'static str,
+    set: Vec<(String, String)>,
 }
 
 impl WorldBuilder {
     /// A factor on every wait; one in a hundred by default.
     pub fn pace(mut self, pace: f64) -> Self {
         self.pace = pace;
+        self
+    }
+
+    /// Sets a variable, instead of what a world has by itself.
+    pub fn set(mut self, name: &str, value: &str) -> Self {
+        self.set.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -76,6 +83,7 @@ impl WorldBuilder {
             ("FANFARE_OPEN_KEYS", format!("1:{}", private.reveal())),
             ("FANFARE_SANDBOX_URL", format!("http://{address}")),
             ("FANFARE_EGRESS_ALLOW", "127.0.0.0/8".to_owned()),
+            ("FANFARE_RATE_LIMITS", unlimited()),
             ("RUST_LOG", std::env::var("RUST_LOG").unwrap_or_else(|_| "warn".to_owned())),
         ]
         .map(|(name, value)| (name.to_owned(), value))
@@ -95,6 +103,9 @@ impl WorldBuilder {
             children: Vec::new(),
             serving: Some((quit, serving)),
         };
+        for (name, value) in self.set {
+            world.set(&name, &value);
+        }
         world.run("all").await;
         world
     }
@@ -128,7 +139,7 @@ pub struct World {
 impl World {
     /// A world whose program is at `program`: `env!("CARGO_BIN_EXE_fanfare-under-test")`.
     pub fn of(program: &'static str) -> WorldBuilder {
-        WorldBuilder { pace: 0.01, program }
+        WorldBuilder { pace: 0.01, program, set: Vec::new() }
     }
 
     /// Starts `fanfare api`, `worker` or `all` beside what runs, and waits until it is up.
@@ -160,6 +171,12 @@ impl World {
         // Keep the pipe open, so that the program can write to it.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         self.children.push((command, child));
+    }
+
+    /// Runs another command of the program to its end.
+    pub async fn command(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(self.program);
+        command.args(args).envs(self.env.iter().cloned()).output().await.expect("the program runs")
     }
 
     /// Kills every process of a command with SIGKILL.
@@ -321,6 +338,12 @@ impl Drop for World {
             serving.abort();
         }
     }
+}
+
+/// Rate limits that no test reaches which is not about them: a test asks more often than a client may.
+pub fn unlimited() -> String {
+    let lifted = |name: &str| (name.to_owned(), json!({ "limit": u32::MAX }));
+    Value::Object(api::limits::Limits::names().map(lifted).collect()).to_string()
 }
 
 /// A port that is free now. Bound again at once by the program, and by nobody else on purpose.

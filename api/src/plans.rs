@@ -1,0 +1,135 @@
+//! What organizations pay for. Plans are the operator's configuration; an organization has the key of one.
+
+use crate::problem::{Code, Problem};
+use anyhow::{Context, ensure};
+use serde::Deserialize;
+use std::{collections::BTreeMap, str::FromStr, sync::LazyLock};
+use store::meters::Quotas;
+use url::Url;
+
+/// The key of the plan of whoever was put on no other.
+pub const DEFAULT: &str = "default";
+
+/// What an organization may use in a calendar month. What is not set has no limit.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What organizations name it by.
+    pub key: String,
+    /// Its name, for people.
+    pub name: String,
+    /// Calls; what is beyond them is refused.
+    pub api_requests: Option<u64>,
+    /// Published targets that are included; what is beyond them is counted as overage.
+    pub posts: Option<u64>,
+    /// Connected accounts.
+    pub social_accounts: Option<u64>,
+    /// Where more can be had.
+    pub upgrade_url: Option<String>,
+}
+
+impl Plan {
+    /// The answer to a call that the quota has no room for.
+    pub(crate) fn refuse(&self, used: u64) -> Problem {
+        let limit = self.api_requests.unwrap_or(used);
+        let detail = format!("the {limit} API requests per month of the plan {} are used up", self.name);
+        Problem::new(Code::QuotaExceeded, detail).with_quota(limit, used, self.upgrade_url.clone())
+    }
+}
+
+/// The plan without limits.
+static BUILT_IN: LazyLock<Plan> = LazyLock::new(|| Plan {
+    key: DEFAULT.to_owned(),
+    name: "Unlimited".to_owned(),
+    api_requests: None,
+    posts: None,
+    social_accounts: None,
+    upgrade_url: None,
+});
+
+/// All plans.
+#[derive(Clone, Debug, Default)]
+pub struct Plans {
+    plans: BTreeMap<String, Plan>,
+    quotas: Quotas,
+}
+
+impl FromStr for Plans {
+    type Err = anyhow::Error;
+
+    /// Reads `[{"key": "free", "name": "Free", "api_requests": 1000}]`. A plan with the key `default`
+    /// takes the built-in one's place.
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        if text.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        let all: Vec<Plan> = serde_json::from_str(text)
+            .context("not of the form [{\"key\": \"free\", \"name\": \"Free\", \"api_requests\": 1000}]")?;
+        let quotas = all.iter().filter_map(|plan| Some((plan.key.clone(), plan.api_requests?))).collect();
+        let mut plans = BTreeMap::new();
+        for plan in all {
+            ensure!(!plan.key.is_empty(), "a plan needs a key");
+            ensure!(
+                plan.api_requests != Some(0),
+                "the plan {} must allow at least one API request",
+                plan.key
+            );
+            let is_url = plan.upgrade_url.as_deref().is_none_or(|url| Url::parse(url).is_ok());
+            ensure!(is_url, "the upgrade_url of the plan {} is no URL", plan.key);
+            let key = plan.key.clone();
+            ensure!(plans.insert(key.clone(), plan).is_none(), "there are two plans {key}");
+        }
+        Ok(Self { plans, quotas })
+    }
+}
+
+impl Plans {
+    /// The plan with this key. One that the configuration no longer has is the built-in one: a slip of
+    /// the operator's is not to shut customers out.
+    pub fn of(&self, key: &str) -> &Plan {
+        self.plans.get(key).unwrap_or(&BUILT_IN)
+    }
+
+    /// Whether there is a plan with this key.
+    pub fn has(&self, key: &str) -> bool {
+        key == DEFAULT || self.plans.contains_key(key)
+    }
+
+    /// The monthly calls of each.
+    pub(crate) fn quotas(&self) -> &Quotas {
+        &self.quotas
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_are_what_the_operator_says() {
+        let plans: Plans = r#"[
+            {"key": "free", "name": "Free", "api_requests": 1000, "posts": 30, "upgrade_url": "https://e.test/up"},
+            {"key": "default", "name": "Basic", "social_accounts": 3}
+        ]"#
+        .parse()
+        .unwrap();
+        assert_eq!(plans.of("free").api_requests, Some(1000));
+        assert_eq!(plans.of(DEFAULT).name, "Basic");
+        assert_eq!(plans.of("gone").name, "Unlimited");
+        assert!(plans.has("free") && plans.has(DEFAULT) && !plans.has("gone"));
+        assert!(Plans::default().has(DEFAULT));
+        for wrong in [
+            "free",
+            "{}",
+            r#"[{"key": "free"}]"#,
+            r#"[{"key": "", "name": "Free"}]"#,
+            r#"[{"key": "free", "name": "Free", "api_requests": 0}]"#,
+            r#"[{"key": "free", "name": "Free", "api_requests": -1}]"#,
+            r#"[{"key": "free", "name": "Free", "upgrade_url": "up"}]"#,
+            r#"[{"key": "free", "name": "Free", "posts_included": 1}]"#,
+            r#"[{"key": "free", "name": "Free"}, {"key": "free", "name": "Free"}]"#,
+        ] {
+            assert!(wrong.parse::<Plans>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! How much may be called: ceilings that all processes share, headers that tell what is left, quotas.
+
+use crate::world;
+use domain::{Mode, Owner, scope::Scope};
+use futures::{StreamExt, stream};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, header::HeaderMap};
+use serde_json::{Value, json};
+use std::{collections::HashMap, net::TcpListener};
+use store::{keys, organizations};
+use tests::{World, now};
+
+/// A day: no window ends while a test counts, but at midnight.
+const DAY: u32 = 86_400;
+
+fn limits(of: Value) -> String {
+    let windowed =
+        |(name, limit): (&String, &Value)| (name.clone(), json!({ "limit": limit, "window": DAY }));
+    Value::Object(of.as_object().unwrap().iter().map(windowed).collect()).to_string()
+}
+
+async fn limited(of: Value) -> World {
+    world().set("FANFARE_RATE_LIMITS", &limits(of)).start().await
+}
+
+async fn key(world: &World, owner: Owner, scopes: &[Scope]) -> String {
+    let new = keys::NewKey { owner, name: "another".into(), scopes: scopes.to_vec(), expires_at: None };
+    keys::create(&world.db, new, now()).await.unwrap().1
+}
+
+fn request(world: &World, method: Method, path: &str) -> RequestBuilder {
+    world.http.request(method, format!("{}{path}", world.base)).bearer_auth(&world.key)
+}
+
+/// Ceiling and rest, as the headers tell them.
+fn levels(headers: &HeaderMap) -> Option<(u64, u64)> {
+    let number = |name| headers.get(name).map(|value| value.to_str().unwrap().parse().unwrap());
+    Some((number("x-ratelimit-limit")?, number("x-ratelimit-remaining")?))
+}
+
+async fn send(request: RequestBuilder) -> (u16, Option<(u64, u64)>, Value) {
+    let response = request.send().await.unwrap();
+    let (status, levels) = (response.status().as_u16(), levels(response.headers()));
+    (status, levels, response.json().await.unwrap())
+}
+
+fn refused(response: &Response) {
+    assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    let wait: i64 = response.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=i64::from(DAY)).contains(&wait), "{wait}");
+}
+
+#[tokio::test]
+async fn every_recognized_call_tells_what_is_left_of_its_tightest_bucket() {
+    let world = limited(json!({ "global": 100, "posts": 50, "webhooks": 60 })).await;
+    let reader = key(&world, world.owner, &[Scope::AccountsRead]).await;
+    let live = key(&world, Owner { mode: Mode::Live, ..world.owner }, &[Scope::All]).await;
+    let elsewhere = organizations::create(&world.db, "Elsewhere").await.unwrap();
+    let elsewhere = key(&world, Owner { org: elsewhere, ..world.owner }, &[Scope::All]).await;
+    let draft = json!({ "content": "a", "accounts": ["nobody"] });
+    let own = |method, path: &str| request(&world, method, path);
+    let with = |key: &str, path: &str| world.http.get(format!("{}{path}", world.base)).bearer_auth(key);
+    for (request, status, expected) in [
+        (own(Method::GET, "/posts"), 200, Some((100, 99))),
+        (own(Method::GET, "/posts/7"), 404, Some((100, 98))),
+        (own(Method::GET, "/posts?cursor=7"), 400, Some((100, 97))),
+        (own(Method::POST, "/posts").body("{"), 400, Some((50, 49))),
+        (own(Method::POST, "/posts").json(&draft), 422, Some((50, 48))),
+        (own(Method::DELETE, "/posts/7"), 404, Some((50, 47))),
+        (own(Method::DELETE, "/webhooks/7"), 404, Some((60, 59))),
+        (with(&reader, "/posts"), 403, Some((100, 92))),
+        // Both modes of an organization fill the same buckets; another organization has its own.
+        (with(&live, "/posts"), 200, Some((100, 91))),
+        (with(&elsewhere, "/posts"), 200, Some((100, 99))),
+        // Who is not recognized passes no limiter.
+        (with("sk_test_unknown", "/posts"), 401, None),
+        (world.http.get(format!("{}/posts", world.base)), 401, None),
+        (own(Method::GET, "/nowhere"), 404, None),
+        (own(Method::PUT, "/posts"), 405, None),
+        // Another spelling of a path is no way around its bucket.
+        (own(Method::POST, "/%70osts").json(&draft), 404, None),
+        (own(Method::POST, "//posts").json(&draft), 404, None),
+        (own(Method::GET, "/posts"), 200, Some((100, 90))),
+    ] {
+        let asked = format!("{request:?}");
+        let (found, levels, body) = send(request).await;
+        assert_eq!((found, levels), (status, expected), "{asked}: {body}");
+    }
+}
+
+#[tokio::test]
+async fn of_700_calls_at_once_to_two_processes_600_pass() {
+    let mut world = limited(json!({ "global": 600 })).await;
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    world.set("FANFARE_LISTEN", &format!("127.0.0.1:{port}"));
+    world.run("api").await;
+    let bases = [world.base.clone(), format!("http://127.0.0.1:{port}/api/v1")];
+    let call = |number: usize| {
+        let url = format!("{}/social-accounts/{number}", bases[number % 2]);
+        world.http.get(url).bearer_auth(&world.key).send()
+    };
+    // More at once than both have connections, and fewer than would wait for one too long.
+    let answers: Vec<_> = stream::iter((0..700).map(call)).buffer_unordered(100).collect().await;
+    let mut statuses = HashMap::<u16, usize>::new();
+    for answer in answers {
+        let answer = answer.unwrap();
+        *statuses.entry(answer.status().as_u16()).or_default() += 1;
+        if answer.status() != StatusCode::NOT_FOUND {
+            refused(&answer);
+            assert_eq!(levels(answer.headers()), Some((600, 0)));
+        }
+    }
+    assert_eq!(statuses, HashMap::from([(404, 600), (429, 100)]));
+}
+
+#[tokio::test]
+async fn a_refused_call_fills_no_bucket_and_passes_in_the_next_window() {
+    let limits = json!({ "global": { "limit": 50, "window": DAY }, "posts": { "limit": 2, "window": 3 } });
+    let world = world().set("FANFARE_RATE_LIMITS", &limits.to_string()).start().await;
+    let post = || request(&world, Method::POST, "/posts").body("{");
+    // Two windows at most: at the third call of one, the bucket is full.
+    let mut passed = 0;
+    let refusal = loop {
+        let response = post().send().await.unwrap();
+        if response.status() == StatusCode::TOO_MANY_REQUESTS {
+            break response;
+        }
+        passed += 1;
+        assert!(passed <= 4, "nothing was refused");
+    };
+    let wait: u64 = refusal.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=3).contains(&wait), "{wait}");
+    assert_eq!(levels(refusal.headers()), Some((2, 0)));
+    let problem: Value = refusal.json().await.unwrap();
+    assert_eq!((&problem["code"], &problem["title"]), (&json!("rate_limited"), &json!("Too Many Requests")));
+    assert!(problem["detail"].as_str().unwrap().contains("rate limit exceeded"), "{problem}");
+    assert_eq!(problem.get("retry_after"), None);
+    let (_, level, _) = send(request(&world, Method::GET, "/posts")).await;
+    assert_eq!(level, Some((50, 50 - passed - 1)));
+    // What was promised: after so many seconds, it passes.
+    tokio::time::sleep(std::time::Duration::from_secs(wait)).await;
+    assert_eq!(send(post()).await.0, 400);
+}
+
+#[tokio::test]
+async fn a_used_up_quota_refuses_until_there_is_a_larger_plan() {
+    let plans = json!([
+        { "key": "free", "name": "Free", "api_requests": 3, "upgrade_url": "https://example.com/plans" },
+        { "key": "pro", "name": "Pro", "api_requests": 1000 },
+    ]);
+    let world = world().set("FANFARE_PLANS", &plans.to_string()).start().await;
+    let live = key(&world, Owner { mode: Mode::Live, ..world.owner }, &[Scope::All]).await;
+    let list = || request(&world, Method::GET, "/posts");
+    // The built-in plan has no limit.
+    assert_eq!(send(list()).await.0, 200);
+    let usage = world.get("/account/usage").await["usage"].clone();
+    assert_eq!(usage["plan"], json!({ "key": "default", "name": "Unlimited" }));
+    assert_eq!(usage["api_requests"], json!({ "current": 1, "limit": null }));
+
+    let org = world.owner.org.to_string();
+    let on = async |plan: &str| world.command(&["org", "plan", &org, plan]).await;
+    assert!(on("free").await.status.success());
+    assert_eq!(send(list()).await.0, 200);
+    let with = |key: &str| world.http.get(format!("{}/posts", world.base)).bearer_auth(key);
+    assert_eq!(send(with("sk_test_unknown")).await.0, 401);
+    assert_eq!(send(with(&live)).await.0, 200);
+    for _ in 0..3 {
+        let (status, levels, problem) = send(list()).await;
+        assert_eq!(status, 402, "{problem}");
+        // It passed the limiter.
+        assert!(levels.is_some());
+        let detail = problem["detail"].clone();
+        assert!(detail.is_string());
+        assert_eq!(
+            problem,
+            json!({
+                "type": "about:blank", "title": "Payment Required", "status": 402, "detail": detail,
+                "code": "quota_exceeded", "reason": "quota_exceeded", "limit": 3, "used": 3,
+                "upgradeUrl": "https://example.com/plans",
+            })
+        );
+    }
+    let usage = world.get("/account/usage").await["usage"].clone();
+    assert_eq!(usage["api_requests"], json!({ "current": 3, "limit": 3 }));
+    // Only reading what is used.
+    assert_eq!(send(request(&world, Method::POST, "/posts").body("{")).await.0, 402);
+
+    assert!(!on("gold").await.status.success());
+    let stranger = uuid::Uuid::now_v7().to_string();
+    assert!(!world.command(&["org", "plan", &stranger, "pro"]).await.status.success());
+    assert!(on("pro").await.status.success());
+    assert_eq!(send(list()).await.0, 200);
+    let usage = world.get("/account/usage").await["usage"].clone();
+    assert_eq!(usage["api_requests"], json!({ "current": 4, "limit": 1000 }));
+}
+
+#[tokio::test]
+async fn usage_tells_what_the_month_holds() {
+    let plans = json!([{ "key": "default", "name": "Small", "posts": 1, "social_accounts": 5 }]);
+    let world = world().set("FANFARE_PLANS", &plans.to_string()).start().await;
+    world.connect("x", "ada").await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let accounts = ["ada", "ada.bsky.social"];
+    world.post(json!({ "content": "Later", "accounts": accounts, "is_draft": true })).await;
+    let post = world.post(json!({ "content": "Now", "accounts": accounts })).await;
+    world.ended(&post).await;
+    let usage = world.get("/account/usage").await["usage"].clone();
+    assert_eq!(usage["plan"], json!({ "key": "default", "name": "Small" }));
+    assert_eq!(usage["posts"], json!({ "current": 2, "included": 1, "overage": 1 }));
+    assert_eq!(usage["social_accounts"], json!({ "current": 2, "limit": 5 }));
+    let month = store::meters::Month::of(now());
+    let period = [month.start, month.end].map(domain::event::timestamp);
+    assert_eq!(usage["billing_period"], json!({ "start": period[0], "end": period[1] }));
+
+    // What went to the sandbox is none of the live data.
+    let live = key(&world, Owner { mode: Mode::Live, ..world.owner }, &[Scope::UsageRead]).await;
+    let url = format!("{}/account/usage", world.base);
+    let (_, _, body) = send(world.http.get(&url).bearer_auth(live)).await;
+    assert_eq!(body["usage"]["posts"], json!({ "current": 0, "included": 1, "overage": 0 }));
+    assert_eq!(body["usage"]["social_accounts"]["current"], 0);
+    let narrow = key(&world, world.owner, &[Scope::PostsRead]).await;
+    let (status, _, problem) = send(world.http.get(&url).bearer_auth(narrow)).await;
+    assert_eq!((status, &problem["code"]), (403, &json!("insufficient_scope")));
+}
+
+#[tokio::test]
+async fn the_mcp_endpoint_counts_addresses_before_it_asks_for_a_key() {
+    let mut world = limited(json!({ "global": 100, "mcp": 3 })).await;
+    let url = world.base.replace("/api/v1", "/api/mcp");
+    let (http, key) = (world.http.clone(), world.key.clone());
+    let knock = |method: Method, from: &str| http.request(method, &url).header("X-Forwarded-For", from);
+    assert_eq!(send(knock(Method::POST, "9.9.9.1")).await.0, 401);
+    let (status, levels, problem) = send(knock(Method::GET, "9.9.9.2").bearer_auth(&key)).await;
+    assert_eq!((status, levels, &problem["code"]), (404, Some((3, 1)), &json!("not_found")));
+    assert_eq!(send(knock(Method::POST, "9.9.9.3").bearer_auth("sk_test_wrong")).await.0, 401);
+    // What a caller writes himself makes no other address of his; and a valid key does not help.
+    let refusal = knock(Method::POST, "9.9.9.4").bearer_auth(&key).send().await.unwrap();
+    refused(&refusal);
+    assert_eq!(self::levels(refusal.headers()), Some((3, 0)));
+    // The API itself has no such door.
+    assert_eq!(send(request(&world, Method::GET, "/posts")).await.0, 200);
+
+    // Behind a proxy, the address is the one that the proxy saw.
+    world.kill("all").await;
+    world.set("FANFARE_TRUSTED_HOPS", "1");
+    world.run("all").await;
+    for _ in 0..3 {
+        assert_eq!(send(knock(Method::POST, "1.1.1.1, 9.9.9.9")).await.0, 401);
+    }
+    refused(&knock(Method::POST, "2.2.2.2, 9.9.9.9").send().await.unwrap());
+    assert_eq!(send(knock(Method::POST, "9.9.9.9, 9.9.9.8")).await.0, 401);
+}
