@@ -100,6 +100,11 @@ impl<P: Permission> Caller<P> {
     pub fn call(&self) -> Call<'_> {
         Call { app: &self.0.app, owner: self.0.key.owner }
     }
+
+    /// All that the caller's key may do.
+    pub fn scopes(&self) -> &[Scope] {
+        &self.0.key.scopes
+    }
 }
 
 impl Identity {

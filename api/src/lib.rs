@@ -14,6 +14,7 @@ pub mod document;
 pub mod edit;
 pub mod email;
 pub mod envelope;
+pub mod keys;
 pub mod landing;
 pub mod limits;
 pub mod link;

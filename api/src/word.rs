@@ -43,6 +43,8 @@ macro_rules! vocabulary {
 vocabulary!(domain::PostStatus, "PostStatus");
 vocabulary!(domain::TargetStatus, "TargetStatus");
 vocabulary!(domain::Role, "Role");
+vocabulary!(domain::Mode, "Mode");
+vocabulary!(domain::scope::Scope, "Scope");
 vocabulary!(domain::ErrorSource, "ErrorSource");
 vocabulary!(store::accounts::AccountStatus, "AccountStatus");
 vocabulary!(store::team::Role, "TeamRole");

@@ -145,6 +145,61 @@ pub async fn revoke(db: &PgPool, owner: Owner, id: KeyId, at: DateTime<Utc>) -> 
     Ok(done.rows_affected() > 0)
 }
 
+/// One of the owner's keys, unless it is revoked.
+pub async fn get(db: &PgPool, owner: Owner, id: KeyId, now: DateTime<Utc>) -> sqlx::Result<Option<Key>> {
+    let row = sqlx::query_as!(
+        Row,
+        r#"select id, org_id, mode as "mode: Word<Mode>", name, scopes as "scopes: Vec<Word<Scope>>", last_four,
+                  expires_at, revoked_at, last_used_at, created_at
+           from api_keys
+           where id = $1 and org_id = $2 and mode = $3 and (revoked_at is null or revoked_at > $4)"#,
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        now
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(row.map(Key::from))
+}
+
+/// Makes a key that takes the place of another, which ends at `until`: the same name, scopes and
+/// expiry, another text. `None` when the other one is not there, or has ended or been given an end
+/// already; of several callers at once, one succeeds.
+pub async fn rotate(
+    db: &PgPool,
+    owner: Owner,
+    id: KeyId,
+    until: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<(Key, String)>> {
+    let text = generate(owner.mode);
+    let row = sqlx::query_as!(
+        Row,
+        r#"with old as (
+             update api_keys set revoked_at = $4
+             where id = $1 and org_id = $2 and mode = $3 and revoked_at is null
+               and (expires_at is null or expires_at > $5)
+             returning name, scopes, expires_at
+           )
+           insert into api_keys (id, org_id, mode, name, digest, last_four, scopes, expires_at, created_at)
+           select $6, $2, $3, name, $7, $8, scopes, expires_at, $5 from old
+           returning id, org_id, mode as "mode: Word<Mode>", name, scopes as "scopes: Vec<Word<Scope>>", last_four,
+                     expires_at, revoked_at, last_used_at, created_at"#,
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        until,
+        now,
+        Uuid::now_v7(),
+        digest(&text),
+        last_four(&text)
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(row.map(|row| (row.into(), text)))
+}
+
 fn generate(mode: Mode) -> String {
     let prefix = match mode {
         Mode::Live => "sk_live_",

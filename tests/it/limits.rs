@@ -182,7 +182,7 @@ async fn a_used_up_quota_refuses_until_there_is_a_larger_plan() {
     let usage = world.get("/account/usage").await["usage"].clone();
     assert_eq!(usage["api_requests"], json!({ "current": 3, "limit": 3 }));
     // Only reading what is used.
-    assert_eq!(send(request(&world, Method::POST, "/posts").body("{")).await.0, 402);
+    assert_eq!(send(request(&world, Method::POST, "/api-keys").body("{")).await.0, 402);
 
     assert!(!on("gold").await.status.success());
     let stranger = uuid::Uuid::now_v7().to_string();

@@ -12,6 +12,7 @@ mod batch;
 mod creation;
 mod dev;
 mod editing;
+mod keys;
 mod limits;
 mod lists;
 mod networks;

@@ -454,7 +454,27 @@ async fn a_key_opens_until_it_expires_or_is_revoked() {
     assert!(open(&text, at(49)).await.is_some());
     assert_eq!(open(&text, at(50)).await, None);
     assert_eq!(keys::list(&db, owner, at(49)).await.unwrap().len(), 2);
-    assert_eq!(keys::list(&db, owner, at(50)).await.unwrap().len(), 1);
+    assert_eq!(
+        keys::list(&db, owner, at(50)).await.unwrap(),
+        [keys::get(&db, owner, key.id, at(50)).await.unwrap().unwrap()]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_many_rotations_makes_a_key() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let new = NewKey { owner, name: "CI".to_owned(), scopes: vec![Scope::All], expires_at: Some(at(500)) };
+    let (old, _) = keys::create(&db, new, at(0)).await.unwrap();
+    let stranger = Owner { mode: Mode::Live, ..owner };
+    assert!(keys::rotate(&db, stranger, old.id, at(10), at(10)).await.unwrap().is_none());
+    assert!(keys::rotate(&db, owner, old.id, at(500), at(500)).await.unwrap().is_none());
+    let rotated = join_all((0..16).map(|_| keys::rotate(&db, owner, old.id, at(100), at(10)))).await;
+    let mut made = rotated.into_iter().filter_map(Result::unwrap);
+    let ((new, _), None) = (made.next().unwrap(), made.next()) else { panic!("rotated twice") };
+    assert_eq!((new.name, new.scopes, new.expires_at), (old.name, old.scopes, old.expires_at));
+    assert_eq!(keys::list(&db, owner, at(99)).await.unwrap().len(), 2);
+    assert_eq!(keys::list(&db, owner, at(100)).await.unwrap().len(), 1);
 }
 
 const GLOBAL: Bucket = Bucket { name: "global", ceiling: 5, seconds: 60 };
