@@ -101,6 +101,15 @@ fn amend(value: &mut Value) {
             if object.get("additionalProperties").is_some_and(|schema| schema["type"] == NEVER) {
                 object.insert("additionalProperties".to_owned(), false.into());
             }
+            // What is said of a reference stands beside it: generators make nothing of it within.
+            if let Some([_, Value::Object(said)]) =
+                object.get_mut("allOf").and_then(Value::as_array_mut).map(|all| &mut all[..])
+                && !said.contains_key("$ref")
+            {
+                let said = std::mem::take(said);
+                object["allOf"].as_array_mut().expect("it was just read").truncate(1);
+                object.extend(said);
+            }
             object.values_mut().for_each(amend);
         }
         Value::Array(items) => items.iter_mut().for_each(amend),
