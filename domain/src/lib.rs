@@ -5,11 +5,13 @@
 //! deterministic workflows, and why they are tested without any of these.
 
 pub mod address;
+pub mod choice;
 pub mod email;
 pub mod errand;
 pub mod event;
 pub mod failure;
 pub mod id;
+pub mod metrics;
 pub mod owner;
 pub mod pace;
 pub mod post;
@@ -18,12 +20,14 @@ pub mod scope;
 pub mod signature;
 pub mod word;
 
+pub use choice::Choice;
 pub use email::Email;
 pub use failure::{ErrorCode, ErrorSource, Failure};
 pub use id::{
     AccountId, ContainerId, DeliveryId, EventId, KeyId, MemberId, NetworkId, OrgId, PostId, ProfileId,
     StateId, TargetId, WebhookId,
 };
+pub use metrics::Metrics;
 pub use owner::{Mode, Owner};
 pub use pace::Pace;
 pub use post::{PostStatus, Role, TargetStatus};

@@ -8,6 +8,7 @@
 use crate::session::{Reply, Session};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+pub use domain::{Choice, Metrics};
 use domain::{Failure, TargetId};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -131,15 +132,6 @@ pub trait Options: Send + Sync {
     ///
     /// `rejected_422` when a parent is needed and missing or unknown; else what the platform said.
     async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<Choice>>;
-}
-
-/// One of the things that a setting can be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Choice {
-    /// What the setting wants.
-    pub id: String,
-    /// Its name, for people.
-    pub name: String,
 }
 
 /// How far preparing has come.
@@ -462,27 +454,6 @@ impl std::fmt::Debug for Grant {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Grant").field("expires_at", &self.expires_at).finish_non_exhaustive()
     }
-}
-
-/// Engagement of one post. A figure that the platform does not tell is 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Metrics {
-    /// Times shown.
-    pub impressions: u64,
-    /// People who saw it.
-    pub reach: u64,
-    /// Likes and other reactions.
-    pub likes: u64,
-    /// Comments and replies.
-    pub comments: u64,
-    /// Shares, reposts and quotes.
-    pub shares: u64,
-    /// Saves and bookmarks.
-    pub saves: u64,
-    /// Clicks on links.
-    pub clicks: u64,
-    /// Plays of its video.
-    pub video_views: u64,
 }
 
 /// One page of an account's history.
