@@ -5,15 +5,14 @@
 
 use crate::{Deps, media};
 use anyhow::Context;
-use domain::{ErrorCode, Failure, Owner};
+use domain::{AccountId, ErrorCode, Failure, Owner};
 use platforms::{App, Checkpoint, Checkpoints, Grant, Platform, Session, Wire};
 use std::{sync::Arc, time::Duration};
 use store::{
     accounts,
-    publishing::{self as facts, Account, Lease},
+    publishing::{self as facts, Account, Key, Lease},
     vault,
 };
-use workflows::activities::Refusal;
 
 /// How long a refresh may take before another process may try: longer than its one or two calls.
 const LEASE: Duration = Duration::from_secs(150);
@@ -84,6 +83,17 @@ impl<'a> Line<'a> {
     }
 }
 
+/// A grant that its platform refused.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refused {
+    pub(crate) owner: Owner,
+    pub(crate) account: AccountId,
+    /// Which grant it was: a later one need not be refreshed again.
+    pub(crate) version: i64,
+    /// The target that met the refusal, where it was one: its timeline tells what became of it.
+    pub(crate) target: Option<Key>,
+}
+
 /// How refreshing ended when it did not bring a grant.
 pub(crate) enum Unrefreshed {
     /// It never will: the account's state says so already.
@@ -93,14 +103,12 @@ pub(crate) enum Unrefreshed {
 }
 
 /// Brings a fresh grant, or waits for the one that somebody else is bringing.
-pub(crate) async fn refresh(deps: &Deps, refusal: &Refusal) -> anyhow::Result<Result<(), Unrefreshed>> {
-    let (owner, account) = (refusal.task.owner, refusal.task.account);
+pub(crate) async fn refresh(deps: &Deps, refused: Refused) -> anyhow::Result<Result<(), Unrefreshed>> {
+    let Refused { owner, account, version, .. } = refused;
     let patience = tokio::time::Instant::now() + PATIENCE;
     loop {
-        let lease =
-            facts::lease(&deps.db, owner, account, refusal.grant_version, LEASE, (deps.now)()).await?;
-        match lease {
-            Lease::Ours(account) => return exchange(deps, refusal, &account).await,
+        match facts::lease(&deps.db, owner, account, version, LEASE, (deps.now)()).await? {
+            Lease::Ours(account) => return exchange(deps, refused, &account).await,
             Lease::Fresh => return Ok(Ok(())),
             Lease::Gone => {
                 return Ok(Err(Unrefreshed::Lost(Failure::revoked("the account is not connected any more"))));
@@ -116,11 +124,10 @@ pub(crate) async fn refresh(deps: &Deps, refusal: &Refusal) -> anyhow::Result<Re
 
 async fn exchange(
     deps: &Deps,
-    refusal: &Refusal,
+    refused: Refused,
     account: &Account,
 ) -> anyhow::Result<Result<(), Unrefreshed>> {
-    let owner = refusal.task.owner;
-    let key = crate::publishing::key(&refusal.task);
+    let owner = refused.owner;
     let line = match Line::open(deps, owner, account)? {
         Ok(line) => line,
         Err(failure) => return Ok(Err(Unrefreshed::Lost(failure))),
@@ -147,28 +154,34 @@ async fn exchange(
                 now,
             )
             .await?;
-            facts::note(&deps.db, key, "refresh", "Got a fresh access token", now).await?;
+            note(deps, refused, "Got a fresh access token").await?;
             Ok(Ok(()))
         }
         // The platform was asked and said no: another try would say the same, or worse, burn the grant.
         Err(failure) if failure.code == ErrorCode::TokenExpired || failure.code.is_permanent() => {
             let now = (deps.now)();
             facts::lose_grant(&deps.db, owner, account.id, account.grant_version, &failure, now).await?;
-            facts::note(&deps.db, key, "refresh", &format!("Refresh refused: {}", failure.message), now)
-                .await?;
+            note(deps, refused, &format!("Refresh refused: {}", failure.message)).await?;
             Ok(Err(Unrefreshed::Lost(failure)))
         }
         Err(failure) => {
             facts::release(&deps.db, account.id, account.grant_version).await?;
-            let message = format!("Refresh failed, to be repeated: {failure}");
-            facts::note(&deps.db, key, "refresh", &message, (deps.now)()).await?;
+            note(deps, refused, &format!("Refresh failed, to be repeated: {failure}")).await?;
             Ok(Err(Unrefreshed::Later(failure)))
         }
     }
 }
 
-/// A refresh has no steps to keep.
-struct Unkept;
+/// Tells the target that met the refusal, where it was one.
+async fn note(deps: &Deps, refused: Refused, message: &str) -> store::Result<()> {
+    match refused.target {
+        Some(key) => facts::note(&deps.db, key, "refresh", message, (deps.now)()).await,
+        None => Ok(()),
+    }
+}
+
+/// What has no steps to keep: everything but publishing.
+pub(crate) struct Unkept;
 
 #[async_trait::async_trait]
 impl Checkpoints for Unkept {

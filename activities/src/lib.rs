@@ -1,13 +1,16 @@
 //! Every byte that leaves the service leaves from here.
 //!
 //! The bodies of the activities that `workflows` declares: publishing (the at-most-once protocol),
-//! refreshing grants, delivering webhooks. They may be repeated at any time; what must not be is
+//! refreshing grants, reading what platforms tell, delivering webhooks. They may be repeated at any time; what must not be is
 //! preceded by an intent and settled by a look-up.
 
+mod accounts;
 pub mod egress;
 mod grants;
 mod media;
+mod metrics;
 mod publishing;
+mod voice;
 mod webhooks;
 pub mod worker;
 

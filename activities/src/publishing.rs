@@ -16,7 +16,7 @@
 
 use crate::{
     Deps,
-    grants::{self, Line, Unrefreshed},
+    grants::{self, Line, Refused, Unrefreshed},
     media,
 };
 use async_trait::async_trait;
@@ -81,7 +81,13 @@ impl Publishing {
         _cx: ActivityContext,
         refusal: Refusal,
     ) -> Result<(), ActivityError> {
-        match grants::refresh(&self.deps, &refusal).await? {
+        let refused = Refused {
+            owner: refusal.task.owner,
+            account: refusal.task.account,
+            version: refusal.grant_version,
+            target: Some(key(&refusal.task)),
+        };
+        match grants::refresh(&self.deps, refused).await? {
             Ok(()) => Ok(()),
             Err(Unrefreshed::Lost(failure)) => Err(ActivityError::application(
                 ApplicationFailure::builder(anyhow::anyhow!(failure.message))
@@ -105,7 +111,7 @@ impl Publishing {
 }
 
 /// The row that a task is about.
-pub(crate) fn key(task: &Task) -> Key {
+fn key(task: &Task) -> Key {
     Key { owner: task.owner, post: task.post, target: task.target, version: task.version }
 }
 

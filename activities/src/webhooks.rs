@@ -10,19 +10,20 @@
 
 use crate::Deps;
 use anyhow::Context;
-use domain::{retry, signature};
+use domain::{EventId, Owner, event, retry, signature};
 use futures::StreamExt;
 use std::{sync::Arc, time::Duration};
 use store::{
     deliveries::{self as facts, Answer, Attempt},
-    vault,
+    vault, webhooks as endpoints,
 };
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tokio::time::Instant;
 use url::Url;
-use workflows::activities::{Parcel, definition};
+use uuid::Uuid;
+use workflows::activities::{Parcel, Sample, Sampled, definition};
 
 /// How much of an endpoint's answer the log keeps.
 const EXCERPT: usize = 512;
@@ -41,16 +42,17 @@ impl Webhooks {
         parcel: Parcel,
     ) -> Result<(), ActivityError> {
         let deps = &self.deps;
-        let Some(attempt) = facts::begin(&deps.db, parcel.owner, parcel.delivery).await? else {
+        let Some(attempt) = facts::begin(&deps.db, parcel.owner, parcel.delivery, parcel.round).await? else {
             return Ok(());
         };
-        let answer = deps.send(&parcel, &attempt).await?;
+        let answer = deps.send(parcel.owner, &attempt).await?;
         if answer.error.is_none() {
-            return Ok(facts::delivered(&deps.db, parcel.delivery, &answer, (deps.now)()).await?);
+            facts::delivered(&deps.db, parcel.delivery, parcel.round, &answer, (deps.now)()).await?;
+            return Ok(());
         }
         let wait = retry::redeliver(attempt.number.unsigned_abs()).map(|wait| deps.pace.of(wait));
         let next = wait.map(|wait| (deps.now)() + wait);
-        facts::failed(&deps.db, parcel.delivery, &answer, next).await?;
+        facts::failed(&deps.db, parcel.delivery, parcel.round, &answer, next).await?;
         let Some(wait) = wait else { return Ok(()) };
         let error = anyhow::anyhow!(answer.error.unwrap_or_default());
         Err(ActivityError::application(
@@ -61,16 +63,41 @@ impl Webhooks {
                 .build(),
         ))
     }
+
+    #[activity(definition = definition::Sample)]
+    pub(crate) async fn sample(
+        self: Arc<Self>,
+        _cx: ActivityContext,
+        sample: Sample,
+    ) -> Result<Option<Sampled>, ActivityError> {
+        let deps = &self.deps;
+        // Also for an endpoint that is paused: before it is resumed is when one wants to know.
+        let Some(endpoint) = endpoints::sealed(&deps.db, sample.owner, sample.webhook).await? else {
+            return Ok(None);
+        };
+        let data = event::sample(sample.owner.org, sample.webhook);
+        let attempt = Attempt {
+            event: EventId(Uuid::now_v7()),
+            webhook: sample.webhook,
+            url: endpoint.url,
+            secret_sealed: endpoint.secret_sealed,
+            body: event::body(event::SAMPLE, (deps.now)(), &data),
+            number: 1,
+        };
+        let answer = deps.send(sample.owner, &attempt).await?;
+        let status = answer.status.and_then(|status| u16::try_from(status).ok());
+        Ok(Some(Sampled { status, delivered: answer.error.is_none() }))
+    }
 }
 
 impl Deps {
     /// Sends one delivery. What the endpoint does wrong is in the answer, not an error.
-    async fn send(&self, parcel: &Parcel, attempt: &Attempt) -> anyhow::Result<Answer> {
-        let aad = vault::aad_webhook_secret(parcel.owner, attempt.webhook);
+    async fn send(&self, owner: Owner, attempt: &Attempt) -> anyhow::Result<Answer> {
+        let aad = vault::aad_webhook_secret(owner, attempt.webhook);
         let secret = String::from_utf8(self.opener.open(&attempt.secret_sealed, &aad)?)
             .context("a signing secret is text")?;
         let url = Url::parse(&attempt.url).context("an endpoint's address was checked when it was given")?;
-        let client = match self.egress.client(parcel.owner.mode, &url) {
+        let client = match self.egress.client(owner.mode, &url) {
             Ok(client) => client,
             Err(refusal) => return Ok(Answer { error: Some(refusal), ..Answer::default() }),
         };

@@ -1,9 +1,9 @@
 //! The workers: one per task queue, all in one process.
 //!
-//! The queue of posts has workflows only; a platform's queue has its targets' workflows and their
-//! activities; the webhooks' queue likewise. Idle queues cost a waiting poll and nothing else.
+//! The queue of posts has workflows only; a platform's queue has its targets' workflows and all that is
+//! asked of it; the webhooks' queue likewise. Idle queues cost a waiting poll and nothing else.
 
-use crate::{Deps, publishing::Publishing, webhooks::Webhooks};
+use crate::{Deps, accounts::Accounts, metrics::Metrics, publishing::Publishing, webhooks::Webhooks};
 use anyhow::Context;
 use std::{sync::Arc, time::Duration};
 use temporalio_sdk::{
@@ -13,7 +13,7 @@ use temporalio_sdk::{
         worker_tuner::{FixedSizeSlotSupplier, TunerHolder},
     },
 };
-use workflows::{DeliverEvent, PublishPost, PublishTarget, queue};
+use workflows::{Ask, DeliverEvent, PublishPost, PublishTarget, queue};
 
 /// Activities one queue runs at a time.
 const SLOTS: usize = 100;
@@ -45,15 +45,20 @@ impl Workers {
         let deps = Arc::new(deps);
         let mut posts = options(base);
         posts.register_workflow::<PublishPost>()?;
+        posts.register_workflow::<Ask>()?;
         let mut queues = vec![posts];
         for platform in platforms::all() {
             let mut targets = options(&queue::platform(base, platform.id()));
             targets.register_workflow::<PublishTarget>()?;
+            targets.register_workflow::<Ask>()?;
             targets.register_activities(Publishing { deps: deps.clone() });
+            targets.register_activities(Accounts { deps: deps.clone() });
+            targets.register_activities(Metrics { deps: deps.clone() });
             queues.push(targets);
         }
         let mut hooks = options(&queue::webhooks(base));
         hooks.register_workflow::<DeliverEvent>()?;
+        hooks.register_workflow::<Ask>()?;
         hooks.register_activities(Webhooks { deps });
         queues.push(hooks);
         let all = queues.into_iter().map(|queue| Worker::new(&runtime, client.clone(), queue));

@@ -153,13 +153,12 @@ impl Relay {
 
     async fn deliver(&self, dispatch: &Dispatch) -> anyhow::Result<()> {
         let order = deliver_event::Order { dispatch: dispatch.clone(), pace: self.pace };
-        let options =
-            WorkflowStartOptions::new(queue::webhooks(&self.queue), deliver_event::id(dispatch.event))
-                .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
-                .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-                .search_attributes(deliver_event::search_attributes(dispatch))
-                .static_summary(format!("Deliver {}", dispatch.name))
-                .build();
+        let options = WorkflowStartOptions::new(queue::webhooks(&self.queue), deliver_event::id(dispatch))
+            .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
+            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+            .search_attributes(deliver_event::search_attributes(dispatch))
+            .static_summary(format!("Deliver {}", dispatch.name))
+            .build();
         started(self.temporal.start_workflow(DeliverEvent::run, order, options).await)
     }
 

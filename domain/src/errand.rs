@@ -71,4 +71,11 @@ pub struct Dispatch {
     pub post: Option<PostId>,
     /// One per endpoint.
     pub deliveries: Vec<DeliveryId>,
+    /// 0 when the event happened; then counted up each time one of them is asked for again, alone.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub round: u32,
+}
+
+fn is_first(round: &u32) -> bool {
+    *round == 0
 }

@@ -37,6 +37,9 @@ crate::words! {
 /// The subscription to every event.
 pub const EVERY_EVENT: &str = "*";
 
+/// The name of the sample that a test call sends; nobody subscribes to it.
+pub const SAMPLE: &str = "webhook.test";
+
 /// An account, as events name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {

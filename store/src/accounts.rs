@@ -396,6 +396,31 @@ pub async fn store_grant(
     Ok(done.rows_affected() > 0)
 }
 
+/// The platform answered for an account: it is active, whatever was thought of the grant that was read as
+/// version `expected`.
+pub async fn answered(
+    db: &PgPool,
+    owner: Owner,
+    id: AccountId,
+    expected: i64,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update accounts
+         set status = 'active', last_error_code = null, last_synced_at = $5,
+             updated_at = case status when 'active' then updated_at else $5 end
+         where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and status <> 'disconnected'",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        expected,
+        now
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
 /// Moves an account to another status; true only when that changed something, so that whoever hears
 /// true tells the webhooks, and nobody else does.
 ///

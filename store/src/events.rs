@@ -104,6 +104,7 @@ pub async fn append(
         name: new.name.to_string(),
         post: new.post,
         deliveries: deliveries.into_iter().map(DeliveryId).collect(),
+        round: 0,
     });
     outbox::push(tx, &errand).await
 }

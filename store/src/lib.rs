@@ -10,6 +10,7 @@ pub mod deliveries;
 pub mod events;
 pub mod keys;
 pub mod meters;
+pub mod metrics;
 pub mod networks;
 pub mod organizations;
 pub mod outbox;

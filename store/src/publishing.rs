@@ -763,6 +763,20 @@ pub async fn note(db: &PgPool, key: Key, kind: &str, message: &str, now: DateTim
     Ok(())
 }
 
+/// An account as a session needs it, unless it was disconnected.
+pub async fn account(db: &PgPool, owner: Owner, id: AccountId) -> sqlx::Result<Option<Account>> {
+    sqlx::query_as!(
+        Account,
+        r#"select id, platform, network_unique_id, username, account_type, grant_sealed, grant_version
+           from accounts where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'"#,
+        id.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_optional(db)
+    .await
+}
+
 /// A grant to be refreshed, and who is to do it.
 #[derive(Debug)]
 pub enum Lease {

@@ -52,6 +52,7 @@ words!(
     PostStatus,
     TargetStatus,
     crate::accounts::AccountStatus,
+    crate::deliveries::DeliveryStatus,
     crate::team::Role,
     crate::team::Status,
 );

@@ -99,14 +99,67 @@ pub async fn get(db: &PgPool, owner: Owner, id: WebhookId) -> sqlx::Result<Optio
     .await
 }
 
-/// An endpoint's signing secret, sealed under [`crate::vault::aad_webhook_secret`].
-pub async fn secret(db: &PgPool, owner: Owner, id: WebhookId) -> sqlx::Result<Option<Vec<u8>>> {
-    sqlx::query_scalar!(
-        "select secret_sealed from webhooks
+/// Where an endpoint is, and what its deliveries are signed with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sealed {
+    /// Where events go.
+    pub url: String,
+    /// Its signing secret, sealed under [`crate::vault::aad_webhook_secret`].
+    pub secret_sealed: Vec<u8>,
+}
+
+/// What sending to an endpoint takes.
+pub async fn sealed(db: &PgPool, owner: Owner, id: WebhookId) -> sqlx::Result<Option<Sealed>> {
+    sqlx::query_as!(
+        Sealed,
+        "select url, secret_sealed from webhooks
          where id = $1 and org_id = $2 and mode = $3 and deleted_at is null",
         id.0,
         owner.org.0,
         owner.mode.as_str()
+    )
+    .fetch_optional(db)
+    .await
+}
+
+/// What is to change of an endpoint; `None` stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    /// Where events go from now on, also those that were tried elsewhere.
+    pub url: Option<String>,
+    /// The names of the events it subscribes to, or `*`.
+    pub events: Option<Vec<String>>,
+    /// A label, for people, or none.
+    pub description: Option<Option<String>>,
+    /// Whether events are delivered.
+    pub is_active: Option<bool>,
+}
+
+/// Changes an endpoint.
+pub async fn update(
+    db: &PgPool,
+    owner: Owner,
+    id: WebhookId,
+    change: &Change,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<Webhook>> {
+    sqlx::query_as!(
+        Webhook,
+        "update webhooks
+         set url = coalesce($4, url), events = coalesce($5, events),
+             description = case when $6 then $7 else description end,
+             is_active = coalesce($8, is_active), updated_at = $9
+         where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
+         returning id, url, events, description, is_active, created_at, updated_at",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        change.url,
+        change.events.as_deref(),
+        change.description.is_some(),
+        change.description.clone().flatten(),
+        change.is_active,
+        now
     )
     .fetch_optional(db)
     .await

@@ -4,7 +4,10 @@
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
-use domain::{AccountId, DeliveryId, ErrorCode, Owner, PostId, TargetId, TargetStatus};
+use chrono::{DateTime, Utc};
+use domain::{
+    AccountId, Choice, DeliveryId, ErrorCode, Failure, Owner, PostId, TargetId, TargetStatus, WebhookId,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use temporalio_common::ActivityError;
@@ -171,6 +174,27 @@ pub struct Parcel {
     pub delivery: DeliveryId,
     /// Whose it is.
     pub owner: Owner,
+    /// Which of its rounds: a delivery can be asked for again.
+    #[serde(default)]
+    pub round: u32,
+}
+
+/// A sample to be sent to an endpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// The endpoint.
+    pub webhook: WebhookId,
+    /// Whose it is.
+    pub owner: Owner,
+}
+
+/// What became of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sampled {
+    /// The endpoint's answer; `None` when none came.
+    pub status: Option<u16>,
+    /// Whether that counts as delivered.
+    pub delivered: bool,
 }
 
 /// Webhook deliveries.
@@ -183,10 +207,90 @@ impl Webhooks {
     pub fn deliver(_parcel: Parcel) -> Result<(), ActivityError> {
         unimplemented!()
     }
+
+    /// Sends a signed sample to one endpoint, once; `None` when the endpoint is gone.
+    #[activity(name = "sample")]
+    pub fn sample(_sample: Sample) -> Result<Option<Sampled>, ActivityError> {
+        unimplemented!()
+    }
+}
+
+/// An account that is to be spoken for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Voice {
+    /// The account.
+    pub account: AccountId,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Its platform.
+    pub platform: String,
+}
+
+/// How an account's platform answered for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Checkup {
+    /// What it said against it; `None` when the account can be spoken for.
+    pub failure: Option<Failure>,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+/// A list of what a setting can be for an account.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Menu {
+    /// The account.
+    pub voice: Voice,
+    /// Which list.
+    pub kind: String,
+    /// What it belongs to, where the account has several.
+    pub parent: Option<String>,
+}
+
+/// What is asked of platforms about accounts.
+pub struct Accounts;
+
+#[activity_definitions]
+impl Accounts {
+    /// One real call that tells whether an account can be spoken for; its status follows.
+    #[activity(name = "check_health")]
+    pub fn check_health(_voice: Voice) -> Result<Checkup, ActivityError> {
+        unimplemented!()
+    }
+
+    /// What a setting can be.
+    #[activity(name = "list_options")]
+    pub fn list_options(_menu: Menu) -> Result<Result<Vec<Choice>, Failure>, ActivityError> {
+        unimplemented!()
+    }
+}
+
+/// A published target whose engagement is asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reading {
+    /// The target.
+    pub target: TargetId,
+    /// Its account.
+    pub voice: Voice,
+    /// The platform's id of what was published.
+    pub platform_post_id: String,
+}
+
+/// Engagement.
+pub struct Metrics;
+
+#[activity_definitions]
+impl Metrics {
+    /// Reads a target's figures and keeps them; or why there are none.
+    #[activity(name = "read_metrics")]
+    pub fn read_metrics(_reading: Reading) -> Result<Result<(), Failure>, ActivityError> {
+        unimplemented!()
+    }
 }
 
 /// The declarations, as `#[activity(definition = …)]` names them.
 pub mod definition {
+    pub use super::accounts::{CheckHealth, ListOptions};
+    pub use super::metrics::ReadMetrics;
     pub use super::publishing::{Poll, Publish, RefreshToken, Settle};
-    pub use super::webhooks::Deliver;
+    pub use super::webhooks::{Deliver, Sample};
 }

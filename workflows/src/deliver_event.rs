@@ -9,7 +9,7 @@ use crate::{
     activities::{Parcel, Webhooks},
     attributes,
 };
-use domain::{EventId, Pace, errand::Dispatch, retry};
+use domain::{Pace, errand::Dispatch, retry};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use temporalio_common::search_attributes::SearchAttributes;
@@ -28,9 +28,13 @@ pub struct Order {
     pub pace: Pace,
 }
 
-/// The workflow's id: fixed, so that starting it twice does nothing.
-pub fn id(event: EventId) -> String {
-    format!("event-{event}")
+/// The workflow's id: fixed, so that starting it twice does nothing. One that was asked for again has an
+/// id of its own, each time.
+pub fn id(dispatch: &Dispatch) -> String {
+    match (dispatch.round, &dispatch.deliveries[..]) {
+        (round @ 1.., [delivery]) => format!("redeliver-{delivery}-{round}"),
+        _ => format!("event-{}", dispatch.event),
+    }
 }
 
 /// The search attributes it is started with.
@@ -62,7 +66,7 @@ impl DeliverEvent {
         let Order { dispatch, pace } = ctx.state(|event| event.order.clone());
         let ctx = &*ctx;
         let delivered = join_all(dispatch.deliveries.iter().map(|delivery| {
-            let parcel = Parcel { delivery: *delivery, owner: dispatch.owner };
+            let parcel = Parcel { delivery: *delivery, owner: dispatch.owner, round: dispatch.round };
             async move {
                 // The row says when it is over; a policy that ran out, for example because workers
                 // died, only means that nobody has written it there yet.

@@ -5,12 +5,14 @@
 //! are ids and small values, since histories are read by operators: no content, no token.
 
 pub mod activities;
+pub mod ask;
 pub mod attributes;
 pub mod deliver_event;
 pub mod publish_post;
 pub mod publish_target;
 pub mod queue;
 
+pub use ask::Ask;
 pub use deliver_event::DeliverEvent;
 pub use publish_post::PublishPost;
 pub use publish_target::PublishTarget;

@@ -1,0 +1,84 @@
+//! Asking a platform something in an account's name, outside of publishing.
+//!
+//! One call, and once more with a fresh token where the one it had was refused. The whole of it has a
+//! time limit, since somebody waits; a refresh goes on behind it all the same, for a rotating refresh
+//! token that is used and not kept is lost.
+
+use crate::{
+    Deps,
+    grants::{self, Line, Refused, Unkept, Unrefreshed},
+};
+use domain::{ErrorCode, Failure, Owner};
+use futures::future::BoxFuture;
+use platforms::Session;
+use std::sync::Arc;
+use store::publishing as facts;
+use workflows::{activities::Voice, ask};
+
+/// What a platform said to an account.
+pub(crate) struct Said<T> {
+    /// The answer, or the refusal.
+    pub(crate) answer: Result<T, Failure>,
+    /// Which grant it was said to; `None` when none could be shown.
+    pub(crate) version: Option<i64>,
+}
+
+/// Asks once, and again with a fresh token where that may help.
+pub(crate) async fn ask<T>(
+    deps: &Arc<Deps>,
+    voice: &Voice,
+    question: impl for<'a> Fn(&'a Session<'a>) -> BoxFuture<'a, Result<T, Failure>>,
+) -> anyhow::Result<Said<T>> {
+    let asking = async {
+        let first = once(deps, voice, &question).await?;
+        let refused = match (&first.answer, first.version) {
+            (Err(failure), Some(version)) if failure.code == ErrorCode::TokenExpired => {
+                let (owner, account) = (voice.owner, voice.account);
+                if failure.revoked {
+                    lose(deps, voice, version, failure).await?;
+                    return Ok(first);
+                }
+                Refused { owner, account, version, target: None }
+            }
+            _ => return Ok(first),
+        };
+        let behind = deps.clone();
+        let refreshed = tokio::spawn(async move { grants::refresh(&behind, refused).await }).await??;
+        match refreshed {
+            Ok(()) => once(deps, voice, &question).await,
+            Err(Unrefreshed::Lost(failure) | Unrefreshed::Later(failure)) => {
+                Ok(Said { answer: Err(failure), version: None })
+            }
+        }
+    };
+    tokio::time::timeout(ask::READING, asking).await.unwrap_or_else(|_| {
+        let message = format!("no answer within {} s", ask::READING.as_secs());
+        Ok(Said { answer: Err(Failure::network(message, false)), version: None })
+    })
+}
+
+/// The platform says that the grant it was shown is no good: the account's owner has to know.
+pub(crate) async fn lose(deps: &Deps, voice: &Voice, version: i64, failure: &Failure) -> store::Result<()> {
+    facts::lose_grant(&deps.db, voice.owner, voice.account, version, failure, (deps.now)()).await
+}
+
+async fn once<T>(
+    deps: &Deps,
+    voice: &Voice,
+    question: &impl for<'a> Fn(&'a Session<'a>) -> BoxFuture<'a, Result<T, Failure>>,
+) -> anyhow::Result<Said<T>> {
+    let Voice { owner, account, .. }: &Voice = voice;
+    let owner: Owner = *owner;
+    let Some(account) = facts::account(&deps.db, owner, *account).await? else {
+        let failure = Failure::revoked("the account is not connected any more");
+        return Ok(Said { answer: Err(failure), version: None });
+    };
+    let line = match Line::open(deps, owner, &account)? {
+        Ok(line) => line,
+        Err(failure) => return Ok(Said { answer: Err(failure), version: None }),
+    };
+    let session = line.session(&Unkept);
+    // Asking publishes nothing, however it ends.
+    let answer = question(&session).await.map_err(|failure| Failure { doubt: false, ..failure });
+    Ok(Said { answer, version: Some(account.grant_version) })
+}
