@@ -1,8 +1,10 @@
 //! Connected social accounts.
 
 use crate::{
+    ask,
     body::{self, Json},
     caller::{AccountsRead, AccountsWrite, Call, Caller},
+    capabilities::{self, Accepted},
     document::Tag,
     page::List,
     problem::{Code, Issue, Problem},
@@ -11,11 +13,18 @@ use crate::{
     validate::{Null, Rules},
     word::{Platform, Word},
 };
-use domain::{AccountId, ProfileId};
+use domain::{AccountId, Choice, ErrorCode, Failure, ProfileId};
 use poem_openapi::{Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::accounts::{self, AccountStatus};
 use uuid::Uuid;
+use workflows::{
+    activities::{Menu, Voice},
+    ask::{Answer, Question},
+};
+
+/// Seconds after which a platform that did not answer may be asked again, where it says nothing itself.
+const AWAY_SECONDS: u32 = 30;
 
 /// The operations on accounts.
 pub struct Accounts;
@@ -54,6 +63,51 @@ impl Accounts {
     ) -> Result<Json<Account>, Problem> {
         Ok(Json(edit(&caller.call(), &id, body.0).await?))
     }
+
+    /// Check an account
+    ///
+    /// Makes one real call in its name, with a fresh token where the old one has expired. The account's
+    /// status follows what the platform says. Scope `accounts:read`.
+    #[oai(path = "/social-accounts/:id/health", method = "get", operation_id = "getSocialAccountHealth")]
+    async fn health(&self, caller: Caller<AccountsRead>, id: Path<String>) -> Result<Json<Health>, Problem> {
+        Ok(Json(health(&caller.call(), &id).await?))
+    }
+
+    /// Get what an account accepts
+    ///
+    /// Texts, media, replies, and the JSON Schema of its platform's block in `config`. Scope
+    /// `accounts:read`.
+    #[oai(
+        path = "/social-accounts/:id/capabilities",
+        method = "get",
+        operation_id = "getSocialAccountCapabilities"
+    )]
+    async fn capabilities(
+        &self,
+        caller: Caller<AccountsRead>,
+        id: Path<String>,
+    ) -> Result<Json<Accepted>, Problem> {
+        Ok(Json(capabilities::of(platform(&find(&caller.call(), &id).await?)?)))
+    }
+
+    /// List what a setting can be
+    ///
+    /// For example `boards` or `flairs`, as the platform lists them now; `capabilities` names those that
+    /// an account has. Scope `accounts:read`.
+    #[oai(
+        path = "/social-accounts/:id/options/:kind",
+        method = "get",
+        operation_id = "listSocialAccountOptions"
+    )]
+    async fn options(
+        &self,
+        caller: Caller<AccountsRead>,
+        id: Path<String>,
+        kind: Path<String>,
+        query: Query<OptionFilter>,
+    ) -> Result<Json<OptionList>, Problem> {
+        Ok(Json(options(&caller.call(), &id, &kind, query.0.parent).await?))
+    }
 }
 
 /// One page of the accounts that fit.
@@ -66,8 +120,7 @@ pub async fn list(call: &Call<'_>, filter: Filter) -> Result<AccountPage, Proble
 
 /// One account.
 pub async fn get(call: &Call<'_>, id: &str) -> Result<Account, Problem> {
-    let account = accounts::get(call.db(), call.owner, read(id)?).await?;
-    account.map(Account::from).ok_or_else(missing)
+    Ok(find(call, id).await?.into())
 }
 
 /// Changes an account.
@@ -87,12 +140,98 @@ pub async fn edit(call: &Call<'_>, id: &str, body: AccountPatch) -> Result<Accou
     })
 }
 
+/// One real call in an account's name.
+pub async fn health(call: &Call<'_>, id: &str) -> Result<Health, Problem> {
+    let account = find(call, id).await?;
+    platform(&account)?;
+    let Answer::Health(checkup) = ask::ask(call, Question::Health(voice(call, &account))).await? else {
+        return Err(ask::mistaken());
+    };
+    // The call may have changed it, or brought the account back.
+    let status = find(call, id).await?.status;
+    let (error_code, detail) = match checkup.failure {
+        Some(failure) => (Some(failure.code.to_string()), Some(failure.message)),
+        None => (None, None),
+    };
+    Ok(Health {
+        healthy: error_code.is_none(),
+        status: Word::of(status.as_str()),
+        checked_at: checkup.at.into(),
+        error_code,
+        detail,
+    })
+}
+
+/// What a setting can be for an account.
+pub async fn options(
+    call: &Call<'_>,
+    id: &str,
+    kind: &str,
+    parent: Option<String>,
+) -> Result<OptionList, Problem> {
+    let account = find(call, id).await?;
+    let kinds = capabilities::kinds(platform(&account)?);
+    if !kinds.contains(&kind) {
+        let detail = match kinds {
+            [] => format!("accounts of {} have no options", account.platform),
+            kinds => format!("accounts of {} have the options {}", account.platform, kinds.join(", ")),
+        };
+        return Err(Problem::new(Code::NotFound, detail));
+    }
+    let menu = Menu { voice: voice(call, &account), kind: kind.to_owned(), parent };
+    match ask::ask(call, Question::Options(menu)).await? {
+        Answer::Options(Ok(choices)) => {
+            let choices = choices.into_iter().map(|Choice { id, name }| AccountOption { id, name });
+            Ok(OptionList { data: choices.collect() })
+        }
+        Answer::Options(Err(failure)) => Err(refused(&account.platform, failure)),
+        _ => Err(ask::mistaken()),
+    }
+}
+
+/// A platform's refusal, as whoever asked can act on it.
+fn refused(platform: &str, failure: Failure) -> Problem {
+    match failure.code {
+        ErrorCode::Rejected(_) => {
+            Problem::new(Code::Unprocessable, format!("{platform} refused: {}", failure.message))
+        }
+        ErrorCode::TokenExpired => {
+            let message =
+                format!("{platform} refused the account's token, connect it again: {}", failure.message);
+            Problem::new(Code::Unprocessable, message)
+        }
+        ErrorCode::RateLimited
+        | ErrorCode::Upstream(_)
+        | ErrorCode::PollTimeout
+        | ErrorCode::NetworkError => {
+            let asked = failure.retry_after.map(|wait| u32::try_from(wait.as_secs()).unwrap_or(u32::MAX));
+            let wait = asked.map_or(AWAY_SECONDS, |seconds| seconds.max(1));
+            Problem::away(format!("{platform} did not answer: {}", failure.message), wait)
+        }
+    }
+}
+
+async fn find(call: &Call<'_>, id: &str) -> Result<accounts::Account, Problem> {
+    accounts::get(call.db(), call.owner, read(id)?).await?.ok_or_else(missing)
+}
+
 fn read(id: &str) -> Result<AccountId, Problem> {
     id.parse().map_err(|_| missing())
 }
 
 fn missing() -> Problem {
     Problem::not_found("social account")
+}
+
+fn platform(account: &accounts::Account) -> Result<&'static dyn platforms::Platform, Problem> {
+    platforms::get(&account.platform).ok_or_else(|| {
+        let detail = format!("this version of the service does not speak to {}", account.platform);
+        Problem::new(Code::Unprocessable, detail)
+    })
+}
+
+fn voice(call: &Call<'_>, account: &accounts::Account) -> Voice {
+    Voice { account: account.id, owner: call.owner, platform: account.platform.clone() }
 }
 
 /// Which accounts to list. All conditions must hold.
@@ -174,6 +313,53 @@ pub struct AccountPage {
     /// Where the next page begins; null on the last.
     #[oai(nullable)]
     pub next_cursor: Option<String>,
+}
+
+/// How an account's platform answered for it.
+#[derive(Debug, Object)]
+#[oai(rename = "SocialAccountHealth")]
+pub struct Health {
+    /// Whether the account can be spoken for.
+    pub healthy: bool,
+    /// The account's state, after the call.
+    pub status: Word<AccountStatus>,
+    /// When the platform was asked.
+    pub checked_at: Timestamp,
+    /// What stands against it, for example `token_expired` or `upstream_503`.
+    #[oai(nullable)]
+    pub error_code: Option<String>,
+    /// What stands against it, for people.
+    #[oai(nullable)]
+    pub detail: Option<String>,
+}
+
+/// Which options to list.
+#[derive(Debug, Default, Object)]
+#[oai(rename = "SocialAccountOptionFilter")]
+pub struct OptionFilter {
+    /// What the options belong to where one account has several, for example a subreddit for its flairs.
+    #[oai(validator(min_length = 1, max_length = 255))]
+    pub parent: Option<String>,
+}
+
+impl Rules for OptionFilter {}
+
+/// What a setting can be.
+#[derive(Debug, Object)]
+#[oai(rename = "SocialAccountOptionList")]
+pub struct OptionList {
+    /// The options, in the platform's order.
+    pub data: Vec<AccountOption>,
+}
+
+/// One thing that a setting can be.
+#[derive(Debug, Object)]
+#[oai(rename = "SocialAccountOption")]
+pub struct AccountOption {
+    /// What the setting wants.
+    pub id: String,
+    /// Its name, for people.
+    pub name: String,
 }
 
 /// A connected account. Its tokens are in no response.

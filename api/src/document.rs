@@ -4,8 +4,8 @@
 //! review. <https://spec.openapis.org/oas/v3.0.3>
 
 use crate::{
-    accounts::Accounts, batch::Batches, keys::Keys, networks::Networks, posts::Posts, preview::Previews,
-    profiles::Profiles, team::Team, usage::Account, validate::NEVER, webhooks::Webhooks,
+    accounts::Accounts, analytics::Analytics, batch::Batches, keys::Keys, networks::Networks, posts::Posts,
+    preview::Previews, profiles::Profiles, team::Team, usage::Account, validate::NEVER, webhooks::Webhooks,
 };
 use poem_openapi::{LicenseObject, OpenApiService, Tags};
 use serde_json::{Map, Value, json};
@@ -14,7 +14,8 @@ use serde_json::{Map, Value, json};
 pub const PREFIX: &str = "/api/v1";
 
 /// All operations.
-pub type Operations = (Posts, Batches, Previews, Accounts, Networks, Webhooks, Profiles, Team, Keys, Account);
+pub type Operations =
+    (Posts, Batches, Previews, Analytics, Accounts, Networks, Webhooks, Profiles, Team, Keys, Account);
 
 const DESCRIPTION: &str = "Publishes one piece of content to many social accounts through one call, and \
     tells by signed webhook what became of it.\n\nKeys that begin with `sk_test_` act on test data and \
@@ -54,7 +55,8 @@ pub enum Tag {
 
 /// The operations, ready to be routed.
 pub(crate) fn service() -> OpenApiService<Operations, ()> {
-    let operations = (Posts, Batches, Previews, Accounts, Networks, Webhooks, Profiles, Team, Keys, Account);
+    let operations =
+        (Posts, Batches, Previews, Analytics, Accounts, Networks, Webhooks, Profiles, Team, Keys, Account);
     OpenApiService::new(operations, "Fanfare API", "1.0.0")
         .description(DESCRIPTION)
         .license(LicenseObject::new("Apache-2.0").url("https://www.apache.org/licenses/LICENSE-2.0"))

@@ -5,9 +5,12 @@
 //! makes no outgoing request and opens no sealed secret. The relay carries what was written to Temporal.
 
 pub mod accounts;
+pub mod analytics;
+pub mod ask;
 pub mod batch;
 pub mod body;
 pub mod caller;
+pub mod capabilities;
 pub mod compose;
 pub mod content;
 pub mod document;
@@ -43,6 +46,7 @@ pub mod word;
 pub use document::document;
 
 use crate::{
+    ask::Workers,
     document::{Operations, PREFIX},
     envelope::{Envelope, Routes},
     limits::Limits,
@@ -71,6 +75,8 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'unsaf
 pub struct App {
     /// The database; it may be away for a while.
     pub db: Pool,
+    /// The way to the workers, for what only they can answer.
+    pub workers: Workers,
     /// What the operator set.
     pub config: Arc<Config>,
     /// The time.

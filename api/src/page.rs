@@ -9,7 +9,7 @@ use crate::{
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::DateTime;
-use domain::Owner;
+use domain::{Owner, WebhookId};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use store::page::{Cursor, Request};
@@ -29,6 +29,8 @@ pub enum List {
     Posts,
     /// Accounts.
     Accounts,
+    /// The deliveries to one webhook endpoint.
+    Deliveries(WebhookId),
 }
 
 impl List {
@@ -76,8 +78,9 @@ impl List {
     fn sign(self, key: &[u8; 32], owner: Owner, row: &[u8]) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
         let list = match self {
-            Self::Posts => "posts",
-            Self::Accounts => "accounts",
+            Self::Posts => "posts".to_owned(),
+            Self::Accounts => "accounts".to_owned(),
+            Self::Deliveries(webhook) => format!("deliveries-{webhook}"),
         };
         mac.update(format!("cursor:{list}:{}:{}:", owner.org, owner.mode).as_bytes());
         mac.update(row);
@@ -100,6 +103,8 @@ mod tests {
         assert_eq!(List::Posts.read(&key, owner, &text).unwrap(), cursor);
 
         assert!(List::Accounts.read(&key, owner, &text).is_err());
+        let [one, other] = [1, 2].map(|n| List::Deliveries(WebhookId(Uuid::from_u128(n))));
+        assert!(other.read(&key, owner, &one.write(&key, owner, cursor)).is_err());
         assert!(List::Posts.read(&[8; 32], owner, &text).is_err());
         assert!(List::Posts.read(&key, Owner { mode: Mode::Test, ..owner }, &text).is_err());
         assert!(List::Posts.read(&key, Owner { org: OrgId(Uuid::nil()), ..owner }, &text).is_err());

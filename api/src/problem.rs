@@ -203,8 +203,12 @@ impl Problem {
 
     /// Something we need is away; the call may be repeated.
     pub fn unavailable() -> Self {
-        Self::new(Code::Unavailable, "the service is temporarily unavailable; try again later")
-            .retry_after(AWAY_SECONDS)
+        Self::away("the service is temporarily unavailable; try again later", AWAY_SECONDS)
+    }
+
+    /// Something that this call needs is away; it may be repeated after so many seconds.
+    pub fn away(detail: impl Into<String>, seconds: u32) -> Self {
+        Self::new(Code::Unavailable, detail).retry_after(seconds)
     }
 }
 

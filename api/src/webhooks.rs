@@ -1,27 +1,39 @@
-//! Webhook endpoints: where events are sent to.
+//! Webhook endpoints: where events are sent to, and what was sent there.
 //!
 //! The signing secret is sealed before it is stored and shown once. This process can't open it again.
 
 use crate::{
-    body::Json,
+    ask,
+    body::{self, Json},
     caller::{Call, Caller, WebhooksRead, WebhooksWrite},
     document::Tag,
     link::Link,
-    problem::Problem,
+    page::List,
+    problem::{Code, Issue, Problem},
+    query::Query,
     receiver,
     timestamp::Timestamp,
-    validate::Rules,
+    validate::{Null, Rules},
     word::{Vocabulary, Word},
 };
 use domain::{
-    WebhookId,
-    event::{EVERY_EVENT, EventName},
+    DeliveryId, WebhookId,
+    event::{self, EVERY_EVENT, EventName},
     signature::SECRET_PREFIX,
 };
-use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
+use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
 use rand::distr::{Alphanumeric, SampleString};
-use store::{vault, webhooks};
+use serde_json::{Map, Value};
+use store::{
+    deliveries::{self, DeliveryStatus, Redelivered},
+    vault, webhooks,
+};
+use url::Url;
 use uuid::Uuid;
+use workflows::{
+    activities::Sample,
+    ask::{Answer, Question},
+};
 
 /// Random characters of a generated secret: 256 bits.
 const SECRET_LENGTH: usize = 43;
@@ -60,6 +72,21 @@ impl Webhooks {
         Ok(Json(get(&caller.call(), &id).await?))
     }
 
+    /// Change an endpoint
+    ///
+    /// Only the fields that are sent change. While `is_active` is false nothing is delivered, and what
+    /// happens meanwhile is not made up for. The signing secret is changed on the dashboard. Scope
+    /// `webhooks:write`.
+    #[oai(path = "/webhooks/:id", method = "patch", operation_id = "updateWebhook")]
+    async fn edit(
+        &self,
+        caller: Caller<WebhooksWrite>,
+        id: Path<String>,
+        body: Json<WebhookPatch>,
+    ) -> Result<Json<Webhook>, Problem> {
+        Ok(Json(edit(&caller.call(), &id, body.0).await?))
+    }
+
     /// Remove an endpoint
     ///
     /// What was still to be delivered to it is dropped. Scope `webhooks:write`.
@@ -71,14 +98,55 @@ impl Webhooks {
     ) -> Result<Json<Removed>, Problem> {
         Ok(Json(delete(&caller.call(), &id).await?))
     }
+
+    /// Test an endpoint
+    ///
+    /// Sends it a signed sample, the event `webhook.test`, once, with the headers of a real delivery, and
+    /// waits for what it says; also while it is paused. Scope `webhooks:write`.
+    #[oai(path = "/webhooks/:id/test", method = "post", operation_id = "testWebhook")]
+    async fn test(
+        &self,
+        caller: Caller<WebhooksWrite>,
+        id: Path<String>,
+    ) -> Result<Json<TestResult>, Problem> {
+        Ok(Json(test(&caller.call(), &id).await?))
+    }
+
+    /// List deliveries
+    ///
+    /// What was or is to be delivered to an endpoint, newest first. Scope `webhooks:read`.
+    #[oai(path = "/webhooks/:id/deliveries", method = "get", operation_id = "listWebhookDeliveries")]
+    async fn deliveries(
+        &self,
+        caller: Caller<WebhooksRead>,
+        id: Path<String>,
+        query: Query<Filter>,
+    ) -> Result<Json<DeliveryPage>, Problem> {
+        Ok(Json(deliveries(&caller.call(), &id, query.0).await?))
+    }
+
+    /// Deliver once more
+    ///
+    /// What was delivered or given up is sent again: the same body under the same event id, with a fresh
+    /// budget of attempts. Scope `webhooks:write`.
+    #[oai(
+        path = "/webhooks/:id/deliveries/:delivery_id/redeliver",
+        method = "post",
+        operation_id = "redeliverWebhookDelivery"
+    )]
+    async fn redeliver(
+        &self,
+        caller: Caller<WebhooksWrite>,
+        id: Path<String>,
+        delivery_id: Path<String>,
+    ) -> Result<Queued, Problem> {
+        Ok(Queued::Again(Json(redeliver(&caller.call(), &id, &delivery_id).await?)))
+    }
 }
 
 /// Registers an endpoint.
 pub async fn create(call: &Call<'_>, body: NewWebhook) -> Result<Webhook, Problem> {
-    if let Some(issue) = receiver::objection(&body.url.url, call.app.config.opened.of(call.owner.mode)).await
-    {
-        return Err(Problem::invalid_body(vec![issue]));
-    }
+    judge(call, &body.url.url).await?;
     let secret = body.signing_secret.unwrap_or_else(generate);
     let events = body.events.iter().map(|event| event.as_str().to_owned()).collect();
     let new = webhooks::NewWebhook { url: body.url.text, events, description: body.description };
@@ -100,6 +168,61 @@ pub async fn get(call: &Call<'_>, id: &str) -> Result<Webhook, Problem> {
     webhook.map(Webhook::from).ok_or_else(missing)
 }
 
+/// Changes an endpoint.
+pub async fn edit(call: &Call<'_>, id: &str, body: WebhookPatch) -> Result<Webhook, Problem> {
+    // What is not there needs no judging.
+    let known = get(call, id).await?;
+    if let Some(link) = &body.url {
+        judge(call, &link.url).await?;
+    }
+    let events = |events: Vec<Word<_>>| events.iter().map(|event| event.as_str().to_owned()).collect();
+    let edit = webhooks::Edit {
+        url: body.url.map(|link| link.text),
+        events: body.events.map(events),
+        description: body::change(body.description),
+        is_active: body.is_active,
+    };
+    let edited = webhooks::edit(call.db(), call.owner, known.id.into(), edit, call.now()).await?;
+    edited.map(Webhook::from).ok_or_else(missing)
+}
+
+/// Sends an endpoint a sample.
+pub async fn test(call: &Call<'_>, id: &str) -> Result<TestResult, Problem> {
+    let webhook = get(call, id).await?.id.into();
+    let question = Question::Sample(Sample { webhook, owner: call.owner });
+    let Answer::Sample(sampled) = ask::ask(call, question).await? else { return Err(ask::mistaken()) };
+    let sampled = sampled.ok_or_else(missing)?;
+    Ok(TestResult {
+        event: event::SAMPLE.to_owned(),
+        delivered: sampled.delivered,
+        response_status: sampled.status.unwrap_or(0),
+        signed: true,
+    })
+}
+
+/// One page of the deliveries that fit.
+pub async fn deliveries(call: &Call<'_>, id: &str, filter: Filter) -> Result<DeliveryPage, Problem> {
+    let webhook = WebhookId(get(call, id).await?.id);
+    let list = List::Deliveries(webhook);
+    let page = list.request(call, filter.limit, filter.cursor.as_deref())?;
+    let found = deliveries::list(call.db(), call.owner, webhook, &filter.into(), page).await?;
+    let next_cursor = list.next(call, found.next);
+    Ok(DeliveryPage { data: found.items.into_iter().map(Delivery::from).collect(), next_cursor })
+}
+
+/// Delivers once more.
+pub async fn redeliver(call: &Call<'_>, id: &str, delivery_id: &str) -> Result<Delivery, Problem> {
+    let webhook = WebhookId(get(call, id).await?.id);
+    let missing = || Problem::not_found("delivery");
+    let delivery: DeliveryId = delivery_id.parse().map_err(|_| missing())?;
+    match deliveries::redeliver(call.db(), call.owner, webhook, delivery).await? {
+        Redelivered::Queued(delivery) => Ok(delivery.into()),
+        Redelivered::Open => Err(Problem::new(Code::Conflict, "the delivery is still under way")),
+        Redelivered::Paused => Err(Problem::new(Code::Conflict, "the endpoint is paused: resume it first")),
+        Redelivered::Unknown => Err(missing()),
+    }
+}
+
 /// Removes an endpoint.
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
     let id = read(id)?;
@@ -107,6 +230,14 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
         return Err(missing());
     }
     Ok(Removed { id: id.0, deleted: true })
+}
+
+/// Refuses a URL that events must not be sent to.
+async fn judge(call: &Call<'_>, url: &Url) -> Result<(), Problem> {
+    match receiver::objection(url, call.app.config.opened.of(call.owner.mode)).await {
+        Some(issue) => Err(Problem::invalid_body(vec![issue])),
+        None => Ok(()),
+    }
 }
 
 fn read(id: &str) -> Result<WebhookId, Problem> {
@@ -151,6 +282,33 @@ pub struct NewWebhook {
 }
 
 impl Rules for NewWebhook {}
+
+/// What is to change of an endpoint. What is not sent stays as it is.
+#[derive(Debug, Object)]
+pub struct WebhookPatch {
+    /// Where events are sent to.
+    #[oai(validator(max_length = 2048))]
+    pub url: Option<Link>,
+    /// Which events; `*` stands for all.
+    #[oai(validator(min_items = 1, unique_items))]
+    pub events: Option<Vec<Word<Subscription>>>,
+    /// A label, for people; null removes it.
+    #[oai(nullable)]
+    pub description: MaybeUndefined<String>,
+    /// Whether events are delivered.
+    pub is_active: Option<bool>,
+}
+
+impl Rules for WebhookPatch {
+    const NULL: Null = Null::Clears;
+
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        if body.contains_key("signing_secret") {
+            issues
+                .push(Issue::custom(["signing_secret"], "Can't be changed here: rotate it on the dashboard"));
+        }
+    }
+}
 
 /// A webhook endpoint.
 #[derive(Debug, Object)]
@@ -197,6 +355,100 @@ pub struct WebhookList {
     pub data: Vec<Webhook>,
 }
 
+/// What an endpoint said to a sample.
+#[derive(Debug, Object)]
+#[oai(rename = "WebhookTest")]
+pub struct TestResult {
+    /// Always `webhook.test`.
+    pub event: String,
+    /// Whether it answered with a 2xx in time.
+    pub delivered: bool,
+    /// The status that it answered with; 0 when nothing answered.
+    pub response_status: u16,
+    /// Whether the sample was signed.
+    pub signed: bool,
+}
+
+/// Which deliveries to list. All conditions must hold.
+#[derive(Debug, Default, Object)]
+#[oai(rename = "WebhookDeliveryFilter")]
+pub struct Filter {
+    /// How many to list, 1 to 100; values beyond are clamped. 25 by default.
+    pub limit: Option<i64>,
+    /// `next_cursor` of the page before.
+    pub cursor: Option<String>,
+    /// Deliveries in this state.
+    pub status: Option<Word<DeliveryStatus>>,
+    /// Deliveries of this event.
+    pub event: Option<Word<EventName>>,
+}
+
+impl Rules for Filter {}
+
+impl From<Filter> for deliveries::Filter {
+    fn from(filter: Filter) -> Self {
+        Self {
+            status: filter.status.map(|status| status.value()),
+            event: filter.event.map(|event| event.as_str().to_owned()),
+        }
+    }
+}
+
+/// A page of deliveries.
+#[derive(Debug, Object)]
+#[oai(rename = "WebhookDeliveryPage")]
+pub struct DeliveryPage {
+    /// The deliveries, newest first.
+    pub data: Vec<Delivery>,
+    /// Where the next page begins; null on the last.
+    #[oai(nullable)]
+    pub next_cursor: Option<String>,
+}
+
+/// The delivery of one event to one endpoint.
+#[derive(Debug, Object)]
+#[oai(rename = "WebhookDelivery")]
+pub struct Delivery {
+    /// Its identifier.
+    pub id: Uuid,
+    /// The event.
+    pub event: Word<EventName>,
+    /// How far it has come. `failed` was given up.
+    pub status: Word<DeliveryStatus>,
+    /// Attempts begun since it was last asked for.
+    pub attempts: i32,
+    /// The status that the endpoint answered with last; null when nothing answered.
+    #[oai(nullable)]
+    pub response_status: Option<i32>,
+    /// What went wrong last.
+    #[oai(nullable)]
+    pub error: Option<String>,
+    /// When the next attempt comes; null at once, or when none does.
+    #[oai(nullable)]
+    pub next_attempt_at: Option<Timestamp>,
+    /// When the event happened.
+    pub created_at: Timestamp,
+    /// When the endpoint had it.
+    #[oai(nullable)]
+    pub delivered_at: Option<Timestamp>,
+}
+
+impl From<deliveries::Delivery> for Delivery {
+    fn from(delivery: deliveries::Delivery) -> Self {
+        Self {
+            id: delivery.id.0,
+            event: Word::of(&delivery.event),
+            status: Word::of(delivery.status.as_str()),
+            attempts: delivery.attempts,
+            response_status: delivery.response_status,
+            error: delivery.error,
+            next_attempt_at: delivery.next_attempt_at.map(Timestamp),
+            created_at: delivery.created_at.into(),
+            delivered_at: delivery.delivered_at.map(Timestamp),
+        }
+    }
+}
+
 /// Something that was removed.
 #[derive(Debug, Object)]
 pub struct Removed {
@@ -212,4 +464,12 @@ enum Registered {
     /// The endpoint was registered.
     #[oai(status = 201)]
     New(Json<Webhook>),
+}
+
+/// The answer to asking for a delivery once more.
+#[derive(ApiResponse)]
+enum Queued {
+    /// It is on its way.
+    #[oai(status = 202)]
+    Again(Json<Delivery>),
 }

@@ -46,7 +46,10 @@ vocabulary!(domain::Role, "Role");
 vocabulary!(domain::Mode, "Mode");
 vocabulary!(domain::scope::Scope, "Scope");
 vocabulary!(domain::ErrorSource, "ErrorSource");
+vocabulary!(domain::event::EventName, "DeliveredEvent");
+vocabulary!(platforms::MediaKind, "MediaKind");
 vocabulary!(store::accounts::AccountStatus, "AccountStatus");
+vocabulary!(store::deliveries::DeliveryStatus, "DeliveryStatus");
 vocabulary!(store::team::Role, "TeamRole");
 vocabulary!(store::team::Status, "TeamStatus");
 

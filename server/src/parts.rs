@@ -17,7 +17,10 @@ use std::{
 };
 use store::Pool;
 use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, GrpcCompression};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use url::Url;
@@ -161,6 +164,7 @@ pub(crate) struct Api {
     pub(crate) address: SocketAddr,
     app: api::App,
     temporal: Temporal,
+    connected: watch::Sender<Option<Client>>,
 }
 
 impl Api {
@@ -202,14 +206,16 @@ impl Api {
             plans: http.bounds.pricing.plans.clone(),
             trusted_hops: http.bounds.trusted_hops,
         };
-        let app = api::App { db, config: config.into(), now: clock::now };
-        Ok(Self { acceptor: TcpAcceptor::from_std(listener)?, address, app, temporal })
+        let (connected, client) = watch::channel(None);
+        let workers = api::ask::Workers::new(client, &temporal.task_queue);
+        let app = api::App { db, workers, config: config.into(), now: clock::now };
+        Ok(Self { acceptor: TcpAcceptor::from_std(listener)?, address, app, temporal, connected })
     }
 
     /// Serves until `stop`. Temporal need not be there: errands wait for it.
     pub(crate) async fn serve(self, stop: CancellationToken) -> anyhow::Result<()> {
         let db = self.app.db.clone();
-        let relay = tokio::spawn(relay(db, self.temporal));
+        let relay = tokio::spawn(relay(db, self.temporal, self.connected));
         info!(address = %self.address, "The API listens on {}", self.address);
         let server = poem::Server::new_with_acceptor(self.acceptor);
         server
@@ -221,7 +227,8 @@ impl Api {
     }
 }
 
-async fn relay(db: Pool, temporal: Temporal) {
+/// Connects to Temporal, whenever it comes up, for whoever needs it, and carries errands there.
+async fn relay(db: Pool, temporal: Temporal, connected: watch::Sender<Option<Client>>) {
     let client = loop {
         match connect(&temporal).await {
             Ok(client) => break client,
@@ -229,5 +236,6 @@ async fn relay(db: Pool, temporal: Temporal) {
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
     };
+    connected.send_replace(Some(client.clone()));
     Relay { db, temporal: client, queue: temporal.task_queue, pace: temporal.pace }.run().await;
 }

@@ -1,5 +1,6 @@
 //! Webhook endpoints: who wants to be told what.
 
+use crate::Change;
 use chrono::{DateTime, SubsecRound, Utc};
 use domain::{Owner, WebhookId};
 use sqlx::PgPool;
@@ -124,23 +125,23 @@ pub async fn sealed(db: &PgPool, owner: Owner, id: WebhookId) -> sqlx::Result<Op
 
 /// What is to change of an endpoint; `None` stays as it is.
 #[derive(Clone, Debug, Default)]
-pub struct Change {
+pub struct Edit {
     /// Where events go from now on, also those that were tried elsewhere.
     pub url: Option<String>,
     /// The names of the events it subscribes to, or `*`.
     pub events: Option<Vec<String>>,
-    /// A label, for people, or none.
-    pub description: Option<Option<String>>,
+    /// A label, for people.
+    pub description: Change<String>,
     /// Whether events are delivered.
     pub is_active: Option<bool>,
 }
 
 /// Changes an endpoint.
-pub async fn update(
+pub async fn edit(
     db: &PgPool,
     owner: Owner,
     id: WebhookId,
-    change: &Change,
+    edit: Edit,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Webhook>> {
     sqlx::query_as!(
@@ -154,11 +155,11 @@ pub async fn update(
         id.0,
         owner.org.0,
         owner.mode.as_str(),
-        change.url,
-        change.events.as_deref(),
-        change.description.is_some(),
-        change.description.clone().flatten(),
-        change.is_active,
+        edit.url,
+        edit.events.as_deref(),
+        edit.description.is_made(),
+        edit.description.value(),
+        edit.is_active,
         now
     )
     .fetch_optional(db)

@@ -6,6 +6,8 @@
     reason = "a test has a clock of its own and stops where something is not as it should be"
 )]
 
+mod accounts;
+mod analytics;
 mod api;
 mod at_most_once;
 mod batch;

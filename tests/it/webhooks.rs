@@ -1,8 +1,13 @@
 //! Webhooks are signed, repeated, and told the truth.
 
-use crate::world;
+use crate::{
+    api::{fail, key, request},
+    world,
+};
+use domain::{Mode, Owner, scope::Scope};
+use reqwest::Method;
 use serde_json::{Value, json};
-use tests::Receiver;
+use tests::{Receiver, World};
 
 #[tokio::test]
 async fn a_delivery_verifies_against_the_raw_body() {
@@ -38,7 +43,7 @@ async fn a_failed_delivery_is_repeated_with_the_same_body_and_event_id() {
     world.connect("x", "ada").await;
     let receiver = Receiver::start().await;
     let body = json!({ "url": receiver.url, "events": ["post.published"] });
-    world.call(reqwest::Method::POST, "/webhooks", Some(&body)).await;
+    world.call(Method::POST, "/webhooks", Some(&body)).await;
     receiver.answer([500, 404]);
     world.post(json!({ "content": "Again", "accounts": ["ada"] })).await;
     let deliveries = receiver.events(&["post.published", "post.published", "post.published"]).await;
@@ -71,9 +76,287 @@ async fn a_deleted_endpoint_gets_nothing_more() {
     let webhook = world.subscribe(&gone.url).await;
     world.subscribe(&kept.url).await;
     let path = format!("/webhooks/{}", webhook["id"].as_str().unwrap());
-    let (status, body) = world.call(reqwest::Method::DELETE, &path, None).await;
+    let (status, body) = world.call(Method::DELETE, &path, None).await;
     assert_eq!((status.as_u16(), &body["deleted"]), (200, &Value::Bool(true)));
     world.post(json!({ "content": "To one only", "accounts": ["ada"] })).await;
     kept.events(&["post.target.published", "post.published"]).await;
     assert!(gone.all().is_empty());
+}
+
+/// The path of an endpoint.
+fn at(webhook: &Value) -> String {
+    format!("/webhooks/{}", webhook["id"].as_str().unwrap())
+}
+
+/// Waits until the deliveries to an endpoint are as they should be.
+async fn deliveries(world: &World, webhook: &Value, right: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+    loop {
+        let found =
+            world.get(&format!("{}/deliveries", at(webhook))).await["data"].as_array().unwrap().clone();
+        if right(&found) {
+            return found;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "waited in vain: {found:#?}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn only_what_is_sent_of_an_endpoint_changes() {
+    let world = world().start().await;
+    let receiver = Receiver::start().await;
+    let body = json!({ "url": receiver.url, "events": ["post.error"], "description": "Mine" });
+    let (_, mut known) = world.call(Method::POST, "/webhooks", Some(&body)).await;
+    let known = known.as_object_mut().unwrap();
+    known.remove("signing_secret");
+    let webhook = Value::Object(known.clone());
+    for (change, field, expected) in [
+        (json!({ "description": null }), "description", Value::Null),
+        (json!({ "description": "Ours" }), "description", json!("Ours")),
+        (json!({ "is_active": false }), "is_active", json!(false)),
+        (json!({ "events": ["*"] }), "events", json!(["*"])),
+        (json!({ "url": "https://8.8.8.8/hook" }), "url", json!("https://8.8.8.8/hook")),
+        (json!({ "unknown": 1 }), "is_active", json!(false)),
+    ] {
+        let (status, changed) = world.call(Method::PATCH, &at(&webhook), Some(&change)).await;
+        assert_eq!((status.as_u16(), &changed[field]), (200, &expected), "{change}: {changed}");
+        assert!(changed["updated_at"].as_str() >= known["updated_at"].as_str());
+        known.insert(field.to_owned(), expected);
+        known.insert("updated_at".to_owned(), changed["updated_at"].clone());
+        assert_eq!(changed, Value::Object(known.clone()), "{change}");
+        assert_eq!(world.get(&at(&webhook)).await, changed);
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_change_of_an_endpoint_is_told_and_changes_nothing() {
+    let world = world().start().await;
+    let receiver = Receiver::start().await;
+    let webhook = world.subscribe(&receiver.url).await;
+    let known = world.get(&at(&webhook)).await;
+    for (change, issues) in [
+        (json!({ "signing_secret": "whsec_mine" }), json!([[["signing_secret"], "custom"]])),
+        (json!({ "signing_secret": null }), json!([[["signing_secret"], "custom"]])),
+        (
+            json!({ "url": null, "events": null, "is_active": null }),
+            json!([[["events"], "invalid_type"], [["is_active"], "invalid_type"], [["url"], "invalid_type"]]),
+        ),
+        (
+            json!({ "url": 7, "events": "*", "is_active": "yes", "description": [] }),
+            json!([
+                [["description"], "invalid_type"],
+                [["events"], "invalid_type"],
+                [["is_active"], "invalid_type"],
+                [["url"], "invalid_type"],
+            ]),
+        ),
+        (json!({ "events": [] }), json!([[["events"], "too_small"]])),
+        (json!({ "events": ["post.gone"] }), json!([[["events", 0], "invalid_enum_value"]])),
+        (json!({ "events": ["*", "*"] }), json!([[["events", 1], "custom"]])),
+        (json!({ "url": "nowhere" }), json!([[["url"], "invalid_string"]])),
+        (json!({ "url": "https://10.0.0.1/" }), json!([[["url"], "invalid_string"]])),
+        (json!({ "url": "http://8.8.8.8/" }), json!([[["url"], "invalid_string"]])),
+        (json!({ "description": "a\u{0}" }), json!([[["description"], "custom"]])),
+    ] {
+        let patch = request(&world, Method::PATCH, &at(&webhook)).json(&change);
+        let (_, problem) = fail(patch, 400, "invalid_request").await;
+        let told = problem["errors"].as_array().unwrap().iter();
+        let mut told: Vec<_> = told.map(|issue| json!([issue["path"], issue["code"]])).collect();
+        told.sort_by_key(Value::to_string);
+        assert_eq!(Value::Array(told), issues, "{change}");
+    }
+    assert_eq!(world.get(&at(&webhook)).await, known);
+
+    let other = key(&world, Owner { mode: Mode::Live, ..world.owner }, &[Scope::All]).await;
+    let reader = key(&world, world.owner, &[Scope::WebhooksRead]).await;
+    let missing = format!("/webhooks/{}", uuid::Uuid::now_v7());
+    let body = json!({ "is_active": false });
+    for (method, suffix) in [(Method::PATCH, ""), (Method::POST, "/test")] {
+        let url = format!("{}{}{suffix}", world.base, at(&webhook));
+        let call = |key: &str| world.http.request(method.clone(), &url).bearer_auth(key).json(&body);
+        fail(call(&other), 404, "not_found").await;
+        fail(call(&reader), 403, "insufficient_scope").await;
+        fail(request(&world, method, &format!("{missing}{suffix}")).json(&body), 404, "not_found").await;
+    }
+    assert_eq!(world.get(&at(&webhook)).await, known);
+    assert!(receiver.all().is_empty());
+}
+
+#[tokio::test]
+async fn a_test_sends_a_signed_sample_once_and_tells_what_was_answered() {
+    let world = world().start().await;
+    let receiver = Receiver::start().await;
+    let webhook = world.subscribe(&receiver.url).await;
+    let test = format!("{}/test", at(&webhook));
+    let secret = webhook["signing_secret"].as_str().unwrap();
+    receiver.answer([204, 302, 500]);
+    for (number, (status, delivered)) in [(204, true), (302, false), (500, false)].into_iter().enumerate() {
+        let (called, told) = world.call(Method::POST, &test, None).await;
+        let expected = json!({
+            "event": "webhook.test", "delivered": delivered, "response_status": status, "signed": true,
+        });
+        assert_eq!((called.as_u16(), &told), (200, &expected));
+        let sent = receiver.all();
+        assert_eq!(sent.len(), number + 1, "sent once, whatever was answered");
+        let sample = &sent[number];
+        assert_eq!(sample.header("content-type"), "application/json");
+        assert_eq!(sample.header("user-agent"), "Fanfare-Webhooks/1.0");
+        assert!(sample.header("x-fanfare-event-id").parse::<uuid::Uuid>().is_ok());
+        let signature = sample.header("x-fanfare-signature");
+        let at: i64 = signature.split(',').next().unwrap().trim_start_matches("t=").parse().unwrap();
+        assert_eq!(signature, domain::signature::sign(secret, at, &sample.body));
+        let body = sample.json();
+        assert_eq!(body["event"], "webhook.test");
+        assert!(body["timestamp"].as_str().unwrap().ends_with('Z'));
+        assert_eq!(body["data"], json!({ "orgId": world.owner.org, "webhookId": webhook["id"] }));
+    }
+    // Before resuming a paused endpoint is when one wants to know.
+    world.call(Method::PATCH, &at(&webhook), Some(&json!({ "is_active": false }))).await;
+    let (_, told) = world.call(Method::POST, &test, None).await;
+    assert_eq!(told["delivered"], true);
+
+    let nobody =
+        world.call(Method::PATCH, &at(&webhook), Some(&json!({ "url": "http://127.0.0.1:1/" }))).await;
+    assert_eq!(nobody.0, 200);
+    let (called, told) = world.call(Method::POST, &test, None).await;
+    assert_eq!(
+        (called.as_u16(), &told["delivered"], &told["response_status"]),
+        (200, &json!(false), &json!(0))
+    );
+}
+
+#[tokio::test]
+async fn deliveries_are_listed_filtered_and_paged() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let (receiver, silent) = (Receiver::start().await, Receiver::start().await);
+    let webhook = world.subscribe(&receiver.url).await;
+    let body = json!({ "url": silent.url, "events": ["post.error"] });
+    let (_, other) = world.call(Method::POST, "/webhooks", Some(&body)).await;
+    world.post(json!({ "content": "One", "accounts": ["ada"] })).await;
+    let all = deliveries(&world, &webhook, |all| {
+        all.len() == 2 && all.iter().all(|delivery| delivery["status"] == "delivered")
+    })
+    .await;
+    for delivery in &all {
+        assert_eq!((&delivery["attempts"], &delivery["response_status"]), (&json!(1), &json!(200)));
+        assert_eq!((&delivery["error"], &delivery["next_attempt_at"]), (&Value::Null, &Value::Null));
+        assert!(delivery["delivered_at"].as_str() >= delivery["created_at"].as_str());
+    }
+    assert_eq!(world.get(&format!("{}/deliveries", at(&other))).await["data"], json!([]));
+
+    let path = format!("{}/deliveries", at(&webhook));
+    let page = world.get(&format!("{path}?limit=1")).await;
+    assert_eq!(page["data"], json!([all[0]]));
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let last = world.get(&format!("{path}?limit=1&cursor={cursor}")).await;
+    assert_eq!((&last["data"], &last["next_cursor"]), (&json!([all[1]]), &Value::Null));
+    let found = world.get(&format!("{path}?event=post.published&status=delivered")).await;
+    assert_eq!(found["data"].as_array().unwrap().len(), 1);
+    assert_eq!(world.get(&format!("{path}?status=failed")).await["data"], json!([]));
+
+    let elsewhere = format!("{}/deliveries?cursor={cursor}", at(&other));
+    fail(request(&world, Method::GET, &elsewhere), 400, "invalid_cursor").await;
+    fail(request(&world, Method::GET, &format!("/posts?cursor={cursor}")), 400, "invalid_cursor").await;
+    for query in ["status=gone", "event=*", "event=webhook.test", "limit=ten", "status=failed&status=failed"]
+    {
+        fail(request(&world, Method::GET, &format!("{path}?{query}")), 400, "invalid_request").await;
+    }
+    let live = key(&world, Owner { mode: Mode::Live, ..world.owner }, &[Scope::All]).await;
+    fail(world.http.get(format!("{}{path}", world.base)).bearer_auth(live), 404, "not_found").await;
+}
+
+#[tokio::test]
+async fn a_delivery_is_sent_again_as_often_as_it_is_asked_for() {
+    let world = world().pace(0.001).start().await;
+    world.connect("x", "ada").await;
+    let receiver = Receiver::start().await;
+    let body = json!({ "url": receiver.url, "events": ["post.published"] });
+    let (_, webhook) = world.call(Method::POST, "/webhooks", Some(&body)).await;
+    receiver.answer([500; 8]);
+    world.post(json!({ "content": "Again and again", "accounts": ["ada"] })).await;
+    let given_up = deliveries(&world, &webhook, |all| all.iter().any(|one| one["status"] == "failed")).await;
+    assert_eq!((&given_up[0]["attempts"], &given_up[0]["response_status"]), (&json!(8), &json!(500)));
+    let id = given_up[0]["id"].as_str().unwrap();
+    let again = format!("{}/deliveries/{id}/redeliver", at(&webhook));
+
+    // A fresh budget: it fails twice more before the endpoint takes it.
+    receiver.answer([503, 429]);
+    for round in 0..3_usize {
+        let (status, queued) = world.call(Method::POST, &again, None).await;
+        assert_eq!(
+            (status.as_u16(), &queued["id"], &queued["attempts"]),
+            (202, &json!(id), &json!(0)),
+            "{queued}"
+        );
+        assert_eq!((&queued["status"], &queued["response_status"]), (&json!("pending"), &Value::Null));
+        let done = deliveries(&world, &webhook, |all| all[0]["status"] == "delivered").await;
+        assert_eq!(done[0]["attempts"], json!(if round == 0 { 3 } else { 1 }));
+    }
+    let sent = receiver.all();
+    assert_eq!(sent.len(), 8 + 3 + 1 + 1);
+    for delivery in &sent {
+        assert_eq!(delivery.body, sent[0].body);
+        assert_eq!(delivery.header("x-fanfare-event-id"), sent[0].header("x-fanfare-event-id"));
+    }
+
+    let other = world.subscribe("https://8.8.8.8/").await;
+    let (known, nobody) = (at(&webhook), uuid::Uuid::now_v7());
+    for path in [
+        format!("{}/deliveries/{id}/redeliver", at(&other)),
+        format!("{known}/deliveries/{nobody}/redeliver"),
+        format!("{known}/deliveries/7/redeliver"),
+        format!("/webhooks/{nobody}/deliveries/{id}/redeliver"),
+    ] {
+        fail(request(&world, Method::POST, &path), 404, "not_found").await;
+    }
+    let reader = key(&world, world.owner, &[Scope::WebhooksRead]).await;
+    fail(world.http.post(format!("{}{again}", world.base)).bearer_auth(reader), 403, "insufficient_scope")
+        .await;
+    world.call(Method::PATCH, &known, Some(&json!({ "is_active": false }))).await;
+    fail(request(&world, Method::POST, &again), 409, "conflict").await;
+    world.call(Method::DELETE, &known, None).await;
+    fail(request(&world, Method::POST, &again), 404, "not_found").await;
+    assert_eq!(receiver.all().len(), 13);
+}
+
+#[tokio::test]
+async fn what_waits_can_not_be_asked_for_again_and_ends_with_its_endpoint() {
+    // At the contract's own pace the second attempt is a minute away.
+    let world = world().pace(1.0).start().await;
+    world.connect("x", "ada").await;
+    let receiver = Receiver::start().await;
+    let body = json!({ "url": receiver.url, "events": ["post.published"] });
+    let (_, webhook) = world.call(Method::POST, "/webhooks", Some(&body)).await;
+    receiver.answer([500]);
+    world.post(json!({ "content": "Wait", "accounts": ["ada"] })).await;
+    let waiting = deliveries(&world, &webhook, |all| {
+        all.iter().any(|one| one["status"] == "pending" && one["attempts"] == 1)
+    })
+    .await;
+    assert!(waiting[0]["next_attempt_at"].is_string());
+    let again = format!("{}/deliveries/{}/redeliver", at(&webhook), waiting[0]["id"].as_str().unwrap());
+    fail(request(&world, Method::POST, &again), 409, "conflict").await;
+    world.call(Method::DELETE, &at(&webhook), None).await;
+    fail(request(&world, Method::GET, &format!("{}/deliveries", at(&webhook))), 404, "not_found").await;
+    assert_eq!(receiver.all().len(), 1);
+}
+
+#[tokio::test]
+async fn what_happens_while_an_endpoint_is_paused_is_not_made_up_for() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let (receiver, witness) = (Receiver::start().await, Receiver::start().await);
+    let body = json!({ "url": receiver.url, "events": ["post.published"] });
+    let (_, webhook) = world.call(Method::POST, "/webhooks", Some(&body)).await;
+    world.subscribe(&witness.url).await;
+    world.call(Method::PATCH, &at(&webhook), Some(&json!({ "is_active": false }))).await;
+    world.post(json!({ "content": "Unheard", "accounts": ["ada"] })).await;
+    witness.events(&["post.published"]).await;
+    world.call(Method::PATCH, &at(&webhook), Some(&json!({ "is_active": true }))).await;
+    world.post(json!({ "content": "Heard", "accounts": ["ada"] })).await;
+    receiver.events(&["post.published"]).await;
+    assert_eq!(receiver.all().len(), 1);
+    assert_eq!(deliveries(&world, &webhook, |all| !all.is_empty()).await.len(), 1);
 }

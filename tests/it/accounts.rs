@@ -1,0 +1,164 @@
+//! What an account's platform says of it, and what it accepts.
+
+use crate::{
+    api::{fail, key, request},
+    world,
+};
+use domain::{Mode, Owner, scope::Scope};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tests::{Receiver, World};
+
+/// Tells the sandbox to do something to an account's grant.
+async fn end(world: &World, account: &str, what: &str) {
+    let url = format!("{}/_accounts/{account}/{what}", world.sandbox_url);
+    assert!(world.http.post(url).send().await.unwrap().status().is_success());
+}
+
+async fn health(world: &World, id: &str) -> Value {
+    world.get(&format!("/social-accounts/{id}/health")).await
+}
+
+#[tokio::test]
+async fn a_healthy_account_has_been_asked_about() {
+    let world = world().start().await;
+    for (platform, username) in [("x", "ada"), ("bluesky", "ada.bsky.social")] {
+        let id = world.connect(platform, username).await;
+        let before = world.get(&format!("/social-accounts/{id}")).await;
+        // An expired token is no illness.
+        for _ in 0..2 {
+            let found = health(&world, &id).await;
+            assert_eq!(
+                (&found["healthy"], &found["status"], &found["error_code"], &found["detail"]),
+                (&json!(true), &json!("active"), &Value::Null, &Value::Null),
+                "{platform}: {found}"
+            );
+            let account = world.get(&format!("/social-accounts/{id}")).await;
+            assert!(account["last_synced_at"].as_str() > before["last_synced_at"].as_str(), "{platform}");
+            assert_eq!(found["checked_at"], account["last_synced_at"]);
+            end(&world, &format!("{platform}/{username}"), "tokens/expire").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_revoked_grant_shows_in_the_health_the_status_and_one_event() {
+    let world = world().start().await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    let id = world.connect("x", "ada").await;
+    end(&world, "x/ada", "revoke").await;
+    for _ in 0..2 {
+        let found = health(&world, &id).await;
+        assert_eq!(
+            (&found["healthy"], &found["status"]),
+            (&json!(false), &json!("reauth_required")),
+            "{found}"
+        );
+        assert_eq!(found["error_code"], "token_expired");
+        assert!(found["detail"].is_string());
+    }
+    let told = receiver.events(&["account.reauth_required"]).await;
+    assert_eq!(told.len(), 1, "told once");
+    assert_eq!(told[0].json()["data"]["accountId"], json!(id));
+
+    // Connected again, it is well again.
+    assert_eq!(world.connect("x", "ada").await, id);
+    let found = health(&world, &id).await;
+    assert_eq!((&found["healthy"], &found["status"]), (&json!(true), &json!("active")));
+}
+
+#[tokio::test]
+async fn a_platforms_bad_moment_is_no_fault_of_the_account() {
+    let world = world().start().await;
+    let id = world.connect("x", "ada").await;
+    let limits = json!({ "limits": { "x.me": 0 } });
+    let url = format!("{}/_settings", world.sandbox_url);
+    assert!(world.http.post(url).json(&limits).send().await.unwrap().status().is_success());
+    let found = health(&world, &id).await;
+    assert_eq!((&found["healthy"], &found["status"]), (&json!(false), &json!("active")), "{found}");
+    assert_eq!(found["error_code"], "rate_limited");
+}
+
+#[tokio::test]
+async fn capabilities_are_those_that_posts_are_held_against() {
+    let world = world().start().await;
+    for platform in platforms::all() {
+        let id = world.connect(platform.id(), "ada").await;
+        let told = world.get(&format!("/social-accounts/{id}/capabilities")).await;
+        let can = platform.capabilities();
+        assert_eq!(told["platform"], platform.id());
+        assert_eq!(told["text"]["max_length"], can.text.max);
+        assert_eq!(told["text"]["unit"], can.text.unit);
+        assert_eq!(told["config_schema"], (can.settings)());
+        assert_eq!(told["analytics"], platform.analytics().is_some());
+        let kinds: Vec<_> = told["media"].as_array().unwrap().iter().map(|medium| &medium["kind"]).collect();
+        assert_eq!(kinds, can.media.iter().map(|limit| limit.kind.as_str()).collect::<Vec<_>>());
+        let options = platform.options().map_or(&[][..], |options| options.kinds());
+        assert_eq!(told["options"], json!(options));
+    }
+    let ada = world.get("/social-accounts?platform=x").await["data"][0]["id"].as_str().unwrap().to_owned();
+    let told = world.get(&format!("/social-accounts/{ada}/capabilities")).await;
+    assert_eq!((&told["text"]["max_length"], &told["replies"]), (&json!(280), &json!("thread")));
+    assert_eq!(told["content"], "text_or_media");
+    assert_eq!(told["publishing"], json!({ "is_asynchronous": true, "window_seconds": 600 }));
+}
+
+#[tokio::test]
+async fn a_list_that_a_platform_has_not_is_not_found() {
+    let world = world().start().await;
+    for platform in platforms::all() {
+        let id = world.connect(platform.id(), "ada").await;
+        let kinds = platform.options().map_or(&[][..], |options| options.kinds());
+        for kind in ["nonsense", "%00", "boards "] {
+            let path = format!("/social-accounts/{id}/options/{kind}");
+            let (_, problem) = fail(request(&world, Method::GET, &path), 404, "not_found").await;
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(
+                detail.contains(platform.id()) && kinds.iter().all(|kind| detail.contains(kind)),
+                "{detail}"
+            );
+        }
+        for kind in kinds {
+            let path = format!("/social-accounts/{id}/options/{kind}");
+            let (status, body) = world.call(Method::GET, &path, None).await;
+            // A list that belongs to something else needs to be told to what.
+            assert!(status == 200 || (status == 422 && body["code"] == "unprocessable"), "{path}: {body}");
+            for query in
+                ["parent=", "parent=a&parent=b", "parent=%00", &format!("parent={}", "p".repeat(256))]
+            {
+                fail(request(&world, Method::GET, &format!("{path}?{query}")), 400, "invalid_request").await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_account_is_its_owners_to_ask_about() {
+    let world = world().start().await;
+    let id = world.connect("x", "ada").await;
+    let unscoped = key(&world, world.owner, &[Scope::PostsRead]).await;
+    let other = key(&world, Owner { mode: Mode::Live, ..world.owner }, &[Scope::All]).await;
+    for what in ["health", "capabilities", "options/boards"] {
+        let url = format!("{}/social-accounts/{id}/{what}", world.base);
+        fail(world.http.get(&url).bearer_auth(&unscoped), 403, "insufficient_scope").await;
+        fail(world.http.get(&url).bearer_auth(&other), 404, "not_found").await;
+        for nobody in ["7", &uuid::Uuid::now_v7().to_string()] {
+            let path = format!("/social-accounts/{nobody}/{what}");
+            fail(request(&world, Method::GET, &path), 404, "not_found").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_temporal_or_workers_the_api_serves_and_says_what_it_can_not_answer() {
+    let mut world = world().start().await;
+    let id = world.connect("x", "ada").await;
+    world.kill("all").await;
+    world.set("TEMPORAL_ADDRESS", "http://127.0.0.1:1");
+    world.run("api").await;
+    world.get(&format!("/social-accounts/{id}/capabilities")).await;
+    let path = format!("/social-accounts/{id}/health");
+    let (headers, _) = fail(request(&world, Method::GET, &path), 503, "unavailable").await;
+    assert!(headers["retry-after"].to_str().unwrap().parse::<u32>().unwrap() > 0);
+}
