@@ -1,17 +1,26 @@
-//! What a platform says about an account: whether it can be spoken for, what its settings can be.
+//! What a platform says about an account: whether it can be spoken for, what its settings can be; and
+//! what it is told when the account leaves.
 
 #![expect(
     dead_code,
     reason = "the macro makes a marker per activity; workflows use those of the declarations"
 )]
 
-use crate::{Deps, voice};
-use domain::{Choice, ErrorCode, Failure};
+use crate::{
+    Deps,
+    grants::{Line, Unkept},
+    voice,
+};
+use domain::{Choice, ErrorCode, Failure, errand::Parting};
 use std::sync::Arc;
-use store::accounts as facts;
+use store::{accounts as facts, disconnect};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
-use workflows::activities::{Checkup, Menu, Voice, definition};
+use tracing::info;
+use workflows::{
+    activities::{Checkup, Menu, Voice, definition},
+    part_account::TRIES,
+};
 
 /// The activities about accounts.
 pub(crate) struct Accounts {
@@ -40,6 +49,43 @@ impl Accounts {
             _ => {}
         }
         Ok(Checkup { failure: said.answer.err(), at })
+    }
+
+    #[activity(definition = definition::RevokeGrant)]
+    pub(crate) async fn revoke_grant(
+        self: Arc<Self>,
+        cx: ActivityContext,
+        parting: Parting,
+    ) -> Result<(), ActivityError> {
+        let deps = &self.deps;
+        let Some(leaving) = disconnect::leaving(&deps.db, &parting).await? else { return Ok(()) };
+        if leaving.in_doubt && cx.info().attempt < TRIES {
+            return Err(anyhow::anyhow!("a post of the account is still being looked for").into());
+        }
+        let line = match Line::open(deps, parting.owner, &leaving.account)? {
+            Ok(line) => line,
+            // There is nobody to tell.
+            Err(_) => return Ok(()),
+        };
+        let session = line.session(&Unkept);
+        match session.platform.revoke(&session).await {
+            Ok(()) => Ok(()),
+            // It knows nothing of the grant, or wants to hear nothing: asking again changes neither.
+            Err(failure) if failure.code.is_permanent() || failure.code == ErrorCode::TokenExpired => {
+                info!(account.id = %parting.account, platform = parting.platform, "Not revoked: {failure}");
+                Ok(())
+            }
+            Err(failure) => Err(anyhow::Error::new(failure).into()),
+        }
+    }
+
+    #[activity(definition = definition::EraseGrant)]
+    pub(crate) async fn erase_grant(
+        self: Arc<Self>,
+        _cx: ActivityContext,
+        parting: Parting,
+    ) -> Result<(), ActivityError> {
+        Ok(disconnect::erase(&self.deps.db, &parting).await?)
     }
 
     #[activity(definition = definition::ListOptions)]

@@ -153,7 +153,10 @@ impl Deps {
         };
         let line = match Line::open(self, task.owner, &attempt.account)? {
             Ok(line) => line,
-            Err(failure) => return self.give_up(&attempt, failure).await,
+            Err(failure) => {
+                let failure = Failure { doubt: attempt.is_in_doubt(), ..failure };
+                return self.give_up(&attempt, failure).await;
+            }
         };
         match self.advance(&line, &attempt).await {
             Ok(status) => {
@@ -232,6 +235,9 @@ impl Deps {
                 Some(id) => return Ok(self.captured(attempt, position, &id).await?),
                 None => facts::withdraw(&self.db, target, position, fence).await?,
             }
+        }
+        if attempt.is_leaving {
+            return Err(Halt::Failure(Failure::revoked("the account is not connected any more")));
         }
         if attempt.attempts > retry::ATTEMPTS {
             let code = entry.doubt_code.unwrap_or(ErrorCode::NetworkError);
@@ -419,7 +425,10 @@ impl Deps {
         };
         let line = match Line::open(self, task.owner, &attempt.account)? {
             Ok(line) => line,
-            Err(failure) => return polled(self.give_up(&attempt, failure).await?),
+            Err(failure) => {
+                let failure = Failure { doubt: attempt.is_in_doubt(), ..failure };
+                return polled(self.give_up(&attempt, failure).await?);
+            }
         };
         let Some(entry) = attempt.entries.iter().find(|entry| entry.platform_id.is_none()) else {
             return Ok(Polled::Ready);
@@ -444,6 +453,8 @@ impl Deps {
                 Ok(Located::Absent | Located::Unknown) => Ok(None),
                 Err(failure) => Err(failure),
             },
+            // An attempt knows what that comes to.
+            None if attempt.is_leaving => Ok(None),
             None => match line.platform.prepare(&cx, &post, at).await {
                 Ok(Prepared::Ready(at)) => keeper.save(&at).await.map(|()| None),
                 Ok(Prepared::Processing { at, poll_after }) => {

@@ -13,7 +13,7 @@ use temporalio_sdk::{
         worker_tuner::{FixedSizeSlotSupplier, TunerHolder},
     },
 };
-use workflows::{Ask, DeliverEvent, PublishPost, PublishTarget, queue};
+use workflows::{Ask, DeliverEvent, PartAccount, PublishPost, PublishTarget, queue};
 
 /// Activities one queue runs at a time.
 const SLOTS: usize = 100;
@@ -51,6 +51,7 @@ impl Workers {
             let mut targets = options(&queue::platform(base, platform.id()));
             targets.register_workflow::<PublishTarget>()?;
             targets.register_workflow::<Ask>()?;
+            targets.register_workflow::<PartAccount>()?;
             targets.register_activities(Publishing { deps: deps.clone() });
             targets.register_activities(Accounts { deps: deps.clone() });
             targets.register_activities(Metrics { deps: deps.clone() });

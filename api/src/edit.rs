@@ -76,6 +76,11 @@ pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Pro
             Edited::Post(post) => return Ok(*post),
             Edited::Begun => return Err(begun()),
             Edited::Unknown => return Err(missing()),
+            Edited::Homeless => {
+                let detail = "none of the post's accounts is connected any more; name others";
+                let issue = Issue::custom(["accounts"], "Are not connected any more");
+                return Err(Problem::new(Code::AccountNotFound, detail).with_issues(vec![issue]));
+            }
             Edited::Outdated => {}
         }
     }

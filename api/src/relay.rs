@@ -6,7 +6,7 @@
 
 use domain::{
     Pace, PostId, TargetId,
-    errand::{Dispatch, Errand, Job},
+    errand::{Dispatch, Errand, Job, Parting},
 };
 use futures::{StreamExt, stream};
 use std::time::Duration;
@@ -21,7 +21,8 @@ use temporalio_client::{
 use temporalio_common::search_attributes::SearchAttributes;
 use tracing::{info, warn};
 use workflows::{
-    DeliverEvent, PublishPost, PublishTarget, attributes, deliver_event, publish_post, publish_target, queue,
+    DeliverEvent, PartAccount, PublishPost, PublishTarget, attributes, deliver_event, part_account,
+    publish_post, publish_target, queue,
 };
 
 /// Errands taken on at once.
@@ -123,6 +124,7 @@ impl Relay {
             Errand::PostCanceled { post } => self.cancel(*post).await,
             Errand::HurryTarget { target } => self.hurry(*target).await,
             Errand::DeliverEvent(dispatch) => self.deliver(dispatch).await,
+            Errand::PartAccount(parting) => self.part(parting).await,
         }
     }
 
@@ -162,6 +164,18 @@ impl Relay {
         started(self.temporal.start_workflow(DeliverEvent::run, order, options).await)
     }
 
+    async fn part(&self, parting: &Parting) -> anyhow::Result<()> {
+        let order = part_account::Order { parting: parting.clone(), pace: self.pace };
+        let queue = queue::platform(&self.queue, &parting.platform);
+        let options = WorkflowStartOptions::new(queue, part_account::id(parting))
+            .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
+            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+            .search_attributes(part_account::search_attributes(parting))
+            .static_summary(format!("Part with an account of {}", parting.platform))
+            .build();
+        started(self.temporal.start_workflow(PartAccount::run, order, options).await)
+    }
+
     fn post_options(&self, job: &Job) -> WorkflowStartOptions {
         WorkflowStartOptions::new(&self.queue, publish_post::id(job.post))
             .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
@@ -179,7 +193,10 @@ impl Relay {
 fn post(errand: &Errand) -> Option<PostId> {
     match errand {
         Errand::PublishPost(job) | Errand::PostChanged(job) => Some(job.post),
-        Errand::PostCanceled { .. } | Errand::HurryTarget { .. } | Errand::DeliverEvent(_) => None,
+        Errand::PostCanceled { .. }
+        | Errand::HurryTarget { .. }
+        | Errand::DeliverEvent(_)
+        | Errand::PartAccount(_) => None,
     }
 }
 

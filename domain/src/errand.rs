@@ -28,6 +28,8 @@ pub enum Errand {
     },
     /// Tell the endpoints that subscribed.
     DeliverEvent(Dispatch),
+    /// Revoke and erase the grant of an account that was disconnected.
+    PartAccount(Parting),
 }
 
 /// A post to be published, as one version of its row says.
@@ -55,6 +57,19 @@ pub struct Assignment {
     pub account: AccountId,
     /// The account's platform.
     pub platform: String,
+}
+
+/// An account that was disconnected, and the grant it had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parting {
+    /// The account.
+    pub account: AccountId,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Its platform.
+    pub platform: String,
+    /// Which grant: one that a later connection brought is not meant.
+    pub grant_version: i64,
 }
 
 /// An event and the deliveries it owes, one per subscribed endpoint.

@@ -7,6 +7,7 @@
 pub mod accounts;
 mod change;
 pub mod deliveries;
+pub mod disconnect;
 pub mod events;
 pub mod keys;
 pub mod meters;

@@ -467,7 +467,7 @@ async fn withdraw(tx: &mut PgConnection, id: PostId, now: DateTime<Utc>) -> sqlx
 
 /// The state of a post whose last open targets have just been withdrawn, or `None` while one is under
 /// way. `post.published` was told when the first target went live; that none did is told here.
-async fn close(
+pub(crate) async fn close(
     tx: &mut PgConnection,
     owner: Owner,
     id: PostId,

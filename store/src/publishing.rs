@@ -68,8 +68,17 @@ pub struct Attempt {
     pub settings: Value,
     /// The account.
     pub account: Account,
+    /// Whether the account was disconnected meanwhile: nothing new may be published.
+    pub is_leaving: bool,
     /// The containers, in order, each with what became of it here.
     pub entries: Vec<Entry>,
+}
+
+impl Attempt {
+    /// Whether a call that publishes may have gone through unheard.
+    pub fn is_in_doubt(&self) -> bool {
+        self.entries.iter().any(|entry| entry.commit_begun_at.is_some() && entry.platform_id.is_none())
+    }
 }
 
 /// The account of a target.
@@ -178,6 +187,9 @@ pub async fn begin(db: &PgPool, key: Key, now: DateTime<Utc>) -> sqlx::Result<Be
     if status == TargetStatus::Published && entries.iter().all(|entry| entry.platform_id.is_some()) {
         return Ok(Begun::Ended(status));
     }
+    // Of a disconnected account only what was begun is looked up, and nothing new is published.
+    let is_leaving = row.account_status == "disconnected";
+    let has_begun = entries.iter().any(|entry| entry.commit_begun_at.is_some());
     let begins = post_status.is_editable();
     let resumes = row.processing_since.is_some();
     let taken = sqlx::query!(
@@ -218,9 +230,10 @@ pub async fn begin(db: &PgPool, key: Key, now: DateTime<Utc>) -> sqlx::Result<Be
             network_unique_id: row.network_unique_id,
             username: row.username,
             account_type: row.account_type,
-            grant_sealed: row.grant_sealed.filter(|_| row.account_status != "disconnected"),
+            grant_sealed: row.grant_sealed.filter(|_| !is_leaving || has_begun),
             grant_version: row.grant_version,
         },
+        is_leaving,
         entries,
     })))
 }
@@ -786,7 +799,7 @@ pub enum Lease {
     Fresh,
     /// Somebody is at it.
     Taken,
-    /// The account has no grant.
+    /// The account has no grant, or is about to lose it.
     Gone,
 }
 
@@ -803,10 +816,10 @@ pub async fn lease(
         r#"with leased as (
              update accounts set refresh_leased_until = $5
              where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and grant_sealed is not null
-               and (refresh_leased_until is null or refresh_leased_until <= $6)
+               and status <> 'disconnected' and (refresh_leased_until is null or refresh_leased_until <= $6)
              returning id)
            select a.platform, a.network_unique_id, a.username, a.account_type, a.grant_sealed, a.grant_version,
-             exists (select from leased) as "ours!"
+             a.status = 'disconnected' as "is_leaving!", exists (select from leased) as "ours!"
            from accounts a where a.id = $1 and a.org_id = $2 and a.mode = $3"#,
         account.0,
         owner.org.0,
@@ -819,7 +832,7 @@ pub async fn lease(
     .await?;
     Ok(match row {
         None => Lease::Gone,
-        Some(row) if row.grant_sealed.is_none() => Lease::Gone,
+        Some(row) if row.grant_sealed.is_none() || row.is_leaving => Lease::Gone,
         Some(row) if row.ours => Lease::Ours(Box::new(Account {
             id: account,
             platform: row.platform,

@@ -13,6 +13,8 @@ use std::{collections::HashSet, time::Duration};
 use store::{
     Pool,
     accounts::{self, Account, AccountStatus, Connect, Resolution},
+    deliveries::{self, Answer, DeliveryStatus, Redelivered},
+    disconnect,
     keys::{self, NewKey},
     meters::{self, Bucket, Quotas},
     organizations, outbox,
@@ -611,4 +613,140 @@ async fn targets_that_settle_at_the_same_moment_end_their_post() {
         }
         assert_eq!(now_of(&db, owner, &post).await.status, PostStatus::Published, "round {round}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_that_leaves_takes_along_what_was_not_begun_and_nothing_else() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let bob = account(&db, owner, "x", "2", "bob").await;
+    let keyed = |key: &str, of: NewPost| NewPost { external_ref: Some(key.to_owned()), ..of };
+    let waiting = create(&db, owner, keyed("waiting", draft_of(&[&ada]))).await;
+    let shared = create(&db, owner, keyed("shared", draft_of(&[&ada, &bob]))).await;
+    let draft = create(&db, owner, keyed("draft", NewPost { is_draft: true, ..draft_of(&[&ada]) })).await;
+    let preparing = create(&db, owner, keyed("preparing", draft_of(&[&ada]))).await;
+    let begun = create(&db, owner, keyed("begun", draft_of(&[&ada]))).await;
+    let live = create(&db, owner, keyed("live", draft_of(&[&ada]))).await;
+    let (_, Begun::Attempt(attempt)) = begin(&db, owner, &preparing, 0).await else { panic!("taken up") };
+    let (begun_key, Begun::Attempt(other)) = begin(&db, owner, &begun, 0).await else { panic!("taken up") };
+    let step = json!({ "step": 1 });
+    assert!(publishing::intend(&db, begun.targets[0].id, 0, other.fence, &step, at(21)).await.unwrap());
+    let (live_key, Begun::Attempt(third)) = begin(&db, owner, &live, 0).await else { panic!("taken up") };
+    assert!(publishing::intend(&db, live.targets[0].id, 0, third.fence, &step, at(21)).await.unwrap());
+    publishing::capture(&db, live.targets[0].id, 0, "77", at(22)).await.unwrap();
+    errands(&db).await;
+
+    let stranger = Owner { mode: Mode::Live, ..owner };
+    assert!(!disconnect::disconnect(&db, stranger, ada.id, at(30)).await.unwrap());
+    assert!(disconnect::disconnect(&db, owner, ada.id, at(30)).await.unwrap());
+    assert!(!disconnect::disconnect(&db, owner, ada.id, at(31)).await.unwrap(), "once");
+
+    for (post, status, targets) in [
+        (&waiting, PostStatus::Failed, vec![TargetStatus::Canceled]),
+        (&shared, PostStatus::Queued, vec![TargetStatus::Canceled, TargetStatus::Pending]),
+        (&draft, PostStatus::Draft, vec![TargetStatus::Canceled]),
+        (&preparing, PostStatus::Failed, vec![TargetStatus::Canceled]),
+        (&begun, PostStatus::Publishing, vec![TargetStatus::Queued]),
+        (&live, PostStatus::Publishing, vec![TargetStatus::Queued]),
+    ] {
+        let now = now_of(&db, owner, post).await;
+        assert_eq!((now.status, statuses(&now)), (status, targets), "{:?}", post.external_ref);
+    }
+    // The attempt that was preparing can't publish any more; the one that may have can be looked up.
+    assert!(
+        !publishing::intend(&db, preparing.targets[0].id, 0, attempt.fence, &step, at(32)).await.unwrap()
+    );
+    let Begun::Attempt(look) = publishing::begin(&db, begun_key, at(33)).await.unwrap() else {
+        panic!("open")
+    };
+    assert!(look.is_leaving && look.is_in_doubt() && look.account.grant_sealed.is_some());
+    let end = End::Live { id: "77".to_owned(), url: None };
+    assert_eq!(publishing::settle(&db, live_key, &end, at(34)).await.unwrap(), TargetStatus::Published);
+
+    let left = errands(&db).await;
+    let partings: Vec<_> = left
+        .iter()
+        .filter_map(|left| if let Errand::PartAccount(it) = left { Some(it) } else { None })
+        .collect();
+    let [parting] = partings[..] else { panic!("{left:?}") };
+    for (post, told) in [(&waiting, 1), (&shared, 0), (&draft, 0), (&preparing, 0), (&begun, 0)] {
+        let canceled = Errand::PostCanceled { post: post.id };
+        assert_eq!(left.iter().filter(|left| **left == canceled).count(), told, "{:?}", post.external_ref);
+    }
+    assert!(left.contains(&Errand::HurryTarget { target: begun.targets[0].id }));
+
+    assert!(disconnect::leaving(&db, parting).await.unwrap().unwrap().in_doubt);
+    let failure = Failure::rejected(400, "no");
+    let end = End::Dead { source: failure.code.source(), failure };
+    publishing::settle(&db, begun_key, &end, at(35)).await.unwrap();
+    assert!(!disconnect::leaving(&db, parting).await.unwrap().unwrap().in_doubt);
+    let outdated = domain::errand::Parting { grant_version: parting.grant_version - 1, ..parting.clone() };
+    disconnect::erase(&db, &outdated).await.unwrap();
+    assert!(disconnect::leaving(&db, parting).await.unwrap().is_some(), "another grant's parting");
+    disconnect::erase(&db, parting).await.unwrap();
+    assert!(disconnect::leaving(&db, parting).await.unwrap().is_none());
+
+    // Connected again it is the same account, and the old parting means nothing to the new grant.
+    assert_eq!(account(&db, owner, "x", "1", "ada").await.id, ada.id);
+    disconnect::erase(&db, parting).await.unwrap();
+    assert!(accounts::grant(&db, owner, ada.id).await.unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_intent_and_a_parting_never_miss_each_other() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    for round in 0..20 {
+        let (id, name) = (format!("{round}"), format!("ada{round}"));
+        let ada = account(&db, owner, "x", &id, &name).await;
+        let new = NewPost { external_ref: Some(name), ..draft_of(&[&ada]) };
+        let post = create(&db, owner, new).await;
+        let (_, Begun::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+        let step = json!({ "step": 1 });
+        let (intended, gone) = tokio::join!(
+            publishing::intend(&db, post.targets[0].id, 0, attempt.fence, &step, at(21)),
+            disconnect::disconnect(&db, owner, ada.id, at(21))
+        );
+        assert!(gone.unwrap());
+        let status = statuses(&now_of(&db, owner, &post).await)[0];
+        let expected = if intended.unwrap() { TargetStatus::Queued } else { TargetStatus::Canceled };
+        assert_eq!(status, expected, "round {round}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_of_an_earlier_round_leaves_a_delivery_alone() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let new =
+        NewWebhook { url: "https://8.8.8.8/".to_owned(), events: vec!["*".to_owned()], description: None };
+    let webhook = webhooks::create(&db, owner, new, |_| vec![1], at(0)).await.unwrap();
+    assert!(disconnect::disconnect(&db, owner, ada.id, at(1)).await.unwrap());
+    let dispatched = |left: Vec<Errand>| {
+        left.into_iter().find_map(|left| if let Errand::DeliverEvent(it) = left { Some(it) } else { None })
+    };
+    let first = dispatched(errands(&db).await).unwrap();
+    let (id, answer) = (first.deliveries[0], Answer { status: Some(500), ..Answer::default() });
+    let again = || deliveries::redeliver(&db, owner, webhook.id, id);
+    assert_eq!(again().await.unwrap(), Redelivered::Open);
+    assert!(deliveries::begin(&db, owner, id, 0).await.unwrap().is_some());
+    assert_eq!(again().await.unwrap(), Redelivered::Open);
+    deliveries::failed(&db, id, 0, &answer, None).await.unwrap();
+
+    let Redelivered::Queued(queued) = again().await.unwrap() else { panic!("it was given up") };
+    assert_eq!((queued.status, queued.attempts), (DeliveryStatus::Pending, 0));
+    let second = dispatched(errands(&db).await).unwrap();
+    assert_eq!((second.round, second.event, &second.deliveries), (1, first.event, &first.deliveries));
+    assert!(deliveries::begin(&db, owner, id, 0).await.unwrap().is_none(), "the first round is over");
+    assert_eq!(deliveries::begin(&db, owner, id, 1).await.unwrap().unwrap().number, 1);
+    deliveries::delivered(&db, id, 0, &answer, at(2)).await.unwrap();
+    assert_eq!(again().await.unwrap(), Redelivered::Open);
+    deliveries::delivered(&db, id, 1, &answer, at(2)).await.unwrap();
+    let stranger = Owner { mode: Mode::Live, ..owner };
+    assert_eq!(deliveries::redeliver(&db, stranger, webhook.id, id).await.unwrap(), Redelivered::Unknown);
+    let both = join_all([again(), again()]).await;
+    let queued = both.iter().filter(|one| matches!(one, Ok(Redelivered::Queued(_)))).count();
+    assert_eq!(queued, 1, "of two at once one is asked for: {both:?}");
 }

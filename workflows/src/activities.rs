@@ -7,6 +7,7 @@
 use chrono::{DateTime, Utc};
 use domain::{
     AccountId, Choice, DeliveryId, ErrorCode, Failure, Owner, PostId, TargetId, TargetStatus, WebhookId,
+    errand::Parting,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -257,6 +258,18 @@ impl Accounts {
         unimplemented!()
     }
 
+    /// Tells the platform that a grant is no longer wanted.
+    #[activity(name = "revoke_grant")]
+    pub fn revoke_grant(_parting: Parting) -> Result<(), ActivityError> {
+        unimplemented!()
+    }
+
+    /// Erases the grant of a disconnected account.
+    #[activity(name = "erase_grant")]
+    pub fn erase_grant(_parting: Parting) -> Result<(), ActivityError> {
+        unimplemented!()
+    }
+
     /// What a setting can be.
     #[activity(name = "list_options")]
     pub fn list_options(_menu: Menu) -> Result<Result<Vec<Choice>, Failure>, ActivityError> {
@@ -289,7 +302,7 @@ impl Metrics {
 
 /// The declarations, as `#[activity(definition = …)]` names them.
 pub mod definition {
-    pub use super::accounts::{CheckHealth, ListOptions};
+    pub use super::accounts::{CheckHealth, EraseGrant, ListOptions, RevokeGrant};
     pub use super::metrics::ReadMetrics;
     pub use super::publishing::{Poll, Publish, RefreshToken, Settle};
     pub use super::webhooks::{Deliver, Sample};

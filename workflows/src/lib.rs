@@ -8,11 +8,13 @@ pub mod activities;
 pub mod ask;
 pub mod attributes;
 pub mod deliver_event;
+pub mod part_account;
 pub mod publish_post;
 pub mod publish_target;
 pub mod queue;
 
 pub use ask::Ask;
 pub use deliver_event::DeliverEvent;
+pub use part_account::PartAccount;
 pub use publish_post::PublishPost;
 pub use publish_target::PublishTarget;

@@ -41,6 +41,8 @@ pub enum Edited {
     Outdated,
     /// Publishing has begun, or the post has ended.
     Begun,
+    /// None of its accounts is connected any more.
+    Homeless,
     /// There is no such post.
     Unknown,
 }
@@ -80,6 +82,10 @@ pub async fn edit(
     }
     if let Some(accounts) = &edit.accounts {
         replace_targets(&mut tx, owner, id, accounts, now).await?;
+    }
+    let open = revive(&mut tx, id, now).await?;
+    if after != PostStatus::Draft && open == 0 {
+        return Ok(Edited::Homeless);
     }
     if after == PostStatus::Draft {
         // The workflow that had taken them up finds, when their time comes, that they are stale.
@@ -130,6 +136,26 @@ async fn replace_containers(
     .execute(tx)
     .await?;
     Ok(())
+}
+
+/// A target that was canceled with its account is open again when the account is connected again. Gives
+/// how many targets are open.
+async fn revive(tx: &mut PgConnection, id: PostId, now: DateTime<Utc>) -> sqlx::Result<i64> {
+    sqlx::query!(
+        "update targets t set status = 'pending', updated_at = $2
+         from accounts a
+         where t.post_id = $1 and t.status = 'canceled' and a.id = t.account_id and a.status <> 'disconnected'",
+        id.0,
+        now
+    )
+    .execute(&mut *tx)
+    .await?;
+    sqlx::query_scalar!(
+        r#"select count(*) as "open!" from targets where post_id = $1 and status <> 'canceled'"#,
+        id.0
+    )
+    .fetch_one(tx)
+    .await
 }
 
 /// The targets of accounts that stay keep their ids.

@@ -1,0 +1,196 @@
+//! Removing an account: what waited for it is canceled, what may be live already is not.
+//!
+//! The row stays, so that connecting the account again brings its id back. A target whose publishing
+//! call was begun may be on the platform, whatever anybody wishes: it finishes, with a look-up and
+//! nothing new, and the grant is kept for that until the workflow of the parting revokes and erases it.
+
+use crate::{
+    events::{self, NewEvent},
+    outbox, posts,
+    publishing::Account,
+    rows::Word,
+    timeline::{self, Entry},
+};
+use chrono::{DateTime, Utc};
+use domain::{
+    AccountId, Owner, PostId, PostStatus,
+    errand::{Errand, Parting},
+    event::{self, EventName, Subject},
+};
+use serde_json::json;
+use sqlx::{PgConnection, PgPool};
+
+/// Disconnects an account; false when it is not connected.
+pub async fn disconnect(db: &PgPool, owner: Owner, id: AccountId, now: DateTime<Utc>) -> sqlx::Result<bool> {
+    let mut tx = db.begin().await?;
+    let gone = sqlx::query!(
+        "update accounts set status = 'disconnected', last_error_code = null, updated_at = $4
+         where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'
+         returning platform, username, tenant_id, grant_version",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        now
+    )
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(gone) = gone else { return Ok(false) };
+    for (post, before) in cancel(&mut tx, owner, id, now).await? {
+        roll_up(&mut tx, owner, post, before, now).await?;
+    }
+    let subject = Subject { account: id, network: gone.platform.clone(), username: gone.username };
+    let data = event::account(owner.org, &subject, gone.tenant_id.as_deref(), None);
+    let event =
+        NewEvent { name: EventName::AccountDisconnected, post: None, target: None, account: Some(id), data };
+    let subscribers = events::subscribers(&mut tx, owner).await?;
+    events::append(&mut tx, owner, now, &event, &subscribers).await?;
+    let parting = Parting { account: id, owner, platform: gone.platform, grant_version: gone.grant_version };
+    outbox::push(&mut tx, &Errand::PartAccount(parting)).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// Cancels the account's open targets that nothing was begun for, and gives their posts.
+async fn cancel(
+    tx: &mut PgConnection,
+    owner: Owner,
+    id: AccountId,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Vec<(PostId, PostStatus)>> {
+    let posts = sqlx::query!(
+        r#"select id, status as "status: Word<PostStatus>" from posts p
+           where org_id = $2 and mode = $3 and exists (
+             select from targets t
+             where t.post_id = p.id and t.account_id = $1 and t.status in ('pending', 'queued', 'failed'))
+           order by id for no key update"#,
+        id.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    let ids: Vec<_> = posts.iter().map(|post| post.id).collect();
+    // In a statement of its own: an intent is written under this lock, and one that was written while we
+    // waited for it has to be seen by the next statement.
+    let targets = sqlx::query_scalar!(
+        "select id from targets
+         where account_id = $1 and post_id = any($2) and status in ('pending', 'queued', 'failed')
+         order by id for no key update",
+        id.0,
+        &ids
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    let canceled = sqlx::query!(
+        r#"with canceled as (
+             update targets t
+             set status = 'canceled', fence = fence + 1, next_attempt_at = null, processing_since = null,
+                 updated_at = $2
+             where t.id = any($1) and not exists (
+               select from publications p where p.target_id = t.id and p.commit_begun_at is not null)
+             returning t.id, t.post_id),
+           told as (
+             insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
+             select $3, $4, post_id, id, $2, 'canceled', 'Canceled: the account was disconnected' from canceled)
+           select id as "id!", post_id as "post_id!" from canceled"#,
+        &targets,
+        now,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    for target in targets.into_iter().filter(|target| canceled.iter().all(|gone| gone.id != *target)) {
+        // What may be live is looked up now, as long as there is a grant to ask with.
+        outbox::push(tx, &Errand::HurryTarget { target: target.into() }).await?;
+    }
+    let touched = posts.into_iter().filter(|post| canceled.iter().any(|gone| gone.post_id == post.id));
+    Ok(touched.map(|post| (post.id.into(), post.status.into())).collect())
+}
+
+/// What becomes of a post that lost a target. A draft stays one, for other accounts.
+async fn roll_up(
+    tx: &mut PgConnection,
+    owner: Owner,
+    post: PostId,
+    before: PostStatus,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
+    if before == PostStatus::Draft {
+        return Ok(());
+    }
+    let Some(after) = posts::close(tx, owner, post, now).await? else { return Ok(()) };
+    sqlx::query!("update posts set status = $2, updated_at = $3 where id = $1", post.0, after.as_str(), now)
+        .execute(&mut *tx)
+        .await?;
+    let entry = Entry {
+        at: now,
+        kind: after.to_string(),
+        message: "No account is left to publish to".into(),
+        target_id: None,
+        detail: json!({ "from": before, "to": after }),
+    };
+    timeline::append(tx, owner, post, entry).await?;
+    if before.is_editable() {
+        // Its workflow may wait for a time that is far away.
+        outbox::push(tx, &Errand::PostCanceled { post }).await?;
+    }
+    Ok(())
+}
+
+/// A disconnected account whose grant is still there.
+#[derive(Debug)]
+pub struct Leaving {
+    /// The account, with its grant.
+    pub account: Account,
+    /// Whether a call of its that publishes may have gone through unheard, which only the grant can tell.
+    pub in_doubt: bool,
+}
+
+/// An account that is to be parted with, unless it was connected again or its grant is gone.
+pub async fn leaving(db: &PgPool, parting: &Parting) -> sqlx::Result<Option<Leaving>> {
+    let row = sqlx::query!(
+        r#"select a.id, a.platform, a.network_unique_id, a.username, a.account_type, a.grant_sealed,
+             a.grant_version,
+             exists (select from targets t join publications p on p.target_id = t.id
+                     where t.account_id = a.id and t.status in ('pending', 'queued', 'failed')
+                       and p.commit_begun_at is not null) as "in_doubt!"
+           from accounts a
+           where a.id = $1 and a.org_id = $2 and a.mode = $3 and a.grant_version = $4
+             and a.status = 'disconnected' and a.grant_sealed is not null"#,
+        parting.account.0,
+        parting.owner.org.0,
+        parting.owner.mode.as_str(),
+        parting.grant_version
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(row.map(|row| Leaving {
+        account: Account {
+            id: row.id.into(),
+            platform: row.platform,
+            network_unique_id: row.network_unique_id,
+            username: row.username,
+            account_type: row.account_type,
+            grant_sealed: row.grant_sealed,
+            grant_version: row.grant_version,
+        },
+        in_doubt: row.in_doubt,
+    }))
+}
+
+/// Erases the grant of a disconnected account, unless it was connected again.
+pub async fn erase(db: &PgPool, parting: &Parting) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update accounts
+         set grant_sealed = null, token_expires_at = null, refresh_leased_until = null, scopes = '{}'
+         where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and status = 'disconnected'",
+        parting.account.0,
+        parting.owner.org.0,
+        parting.owner.mode.as_str(),
+        parting.grant_version
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
