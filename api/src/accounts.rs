@@ -11,12 +11,16 @@ use crate::{
     query::Query,
     timestamp::Timestamp,
     validate::{Null, Rules},
+    webhooks::Removed,
     word::{Platform, Word},
 };
 use domain::{AccountId, Choice, ErrorCode, Failure, ProfileId};
 use poem_openapi::{Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde_json::{Map, Value};
-use store::accounts::{self, AccountStatus};
+use store::{
+    accounts::{self, AccountStatus},
+    disconnect,
+};
 use uuid::Uuid;
 use workflows::{
     activities::{Menu, Voice},
@@ -62,6 +66,20 @@ impl Accounts {
         body: Json<AccountPatch>,
     ) -> Result<Json<Account>, Problem> {
         Ok(Json(edit(&caller.call(), &id, body.0).await?))
+    }
+
+    /// Disconnect an account
+    ///
+    /// What was to be published on it is canceled; what is live stays live. The platform is told where it
+    /// wants to know, and the tokens are erased. Connecting the account again brings its id back. Scope
+    /// `accounts:write`.
+    #[oai(path = "/social-accounts/:id", method = "delete", operation_id = "deleteSocialAccount")]
+    async fn delete(
+        &self,
+        caller: Caller<AccountsWrite>,
+        id: Path<String>,
+    ) -> Result<Json<Removed>, Problem> {
+        Ok(Json(delete(&caller.call(), &id).await?))
     }
 
     /// Check an account
@@ -138,6 +156,15 @@ pub async fn edit(call: &Call<'_>, id: &str, body: AccountPatch) -> Result<Accou
         let issue = Issue::custom(["profile_id"], "There is no such profile");
         Problem::new(Code::Unprocessable, "the profile was not found").with_issues(vec![issue])
     })
+}
+
+/// Disconnects an account.
+pub async fn delete(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
+    let id = read(id)?;
+    if !disconnect::disconnect(call.db(), call.owner, id, call.now()).await? {
+        return Err(missing());
+    }
+    Ok(Removed { id: id.0, deleted: true })
 }
 
 /// One real call in an account's name.

@@ -4,9 +4,11 @@ use crate::{
     api::{fail, key, request},
     world,
 };
-use domain::{Mode, Owner, scope::Scope};
+use domain::{Mode, Owner, errand::Parting, scope::Scope};
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::time::Duration;
+use store::disconnect;
 use tests::{Receiver, World};
 
 /// Tells the sandbox to do something to an account's grant.
@@ -139,6 +141,13 @@ async fn an_account_is_its_owners_to_ask_about() {
     let id = world.connect("x", "ada").await;
     let unscoped = key(&world, world.owner, &[Scope::PostsRead]).await;
     let other = key(&world, Owner { mode: Mode::Live, ..world.owner }, &[Scope::All]).await;
+    let path = format!("/social-accounts/{id}");
+    let reader = key(&world, world.owner, &[Scope::AccountsRead]).await;
+    let url = format!("{}{path}", world.base);
+    fail(world.http.delete(&url).bearer_auth(&reader), 403, "insufficient_scope").await;
+    fail(world.http.delete(&url).bearer_auth(&other), 404, "not_found").await;
+    fail(request(&world, Method::DELETE, "/social-accounts/7"), 404, "not_found").await;
+    world.get(&path).await;
     for what in ["health", "capabilities", "options/boards"] {
         let url = format!("{}/social-accounts/{id}/{what}", world.base);
         fail(world.http.get(&url).bearer_auth(&unscoped), 403, "insufficient_scope").await;
@@ -161,4 +170,141 @@ async fn without_temporal_or_workers_the_api_serves_and_says_what_it_can_not_ans
     let path = format!("/social-accounts/{id}/health");
     let (headers, _) = fail(request(&world, Method::GET, &path), 503, "unavailable").await;
     assert!(headers["retry-after"].to_str().unwrap().parse::<u32>().unwrap() > 0);
+}
+
+/// Waits until the grant of an account that left is erased.
+async fn erased(world: &World, id: &str) {
+    let parting = Parting {
+        account: id.parse().unwrap(),
+        owner: world.owner,
+        platform: "x".to_owned(),
+        grant_version: 1,
+    };
+    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+    while disconnect::leaving(&world.db, &parting).await.unwrap().is_some() {
+        assert!(tokio::time::Instant::now() < deadline, "the grant is still there");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn target<'a>(post: &'a Value, platform: &str) -> &'a Value {
+    post["targets"].as_array().unwrap().iter().find(|target| target["platform"] == platform).unwrap()
+}
+
+#[tokio::test]
+async fn an_account_that_is_removed_is_told_off_erased_and_can_come_back() {
+    let world = world().start().await;
+    let ada = world.connect("x", "ada").await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let both = json!(["ada", "ada.bsky.social"]);
+    let live = world.post(json!({ "content": "Live", "accounts": both })).await;
+    assert_eq!(world.ended(&live).await["status"], "published");
+    let later = tests::now() + chrono::TimeDelta::days(1);
+    let alone = world.post(json!({ "content": "Alone", "accounts": [ada], "scheduled_at": later })).await;
+    let shared = world.post(json!({ "content": "Shared", "accounts": both, "scheduled_at": later })).await;
+    let draft = world.post(json!({ "content": "Draft", "accounts": [ada], "is_draft": true })).await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+
+    let path = format!("/social-accounts/{ada}");
+    let (status, body) = world.call(Method::DELETE, &path, None).await;
+    assert_eq!((status.as_u16(), body), (200, json!({ "id": ada, "deleted": true })));
+    fail(request(&world, Method::DELETE, &path), 404, "not_found").await;
+    for gone in [path.clone(), format!("{path}/health"), format!("{path}/capabilities")] {
+        fail(request(&world, Method::GET, &gone), 404, "not_found").await;
+    }
+    assert_eq!(world.get("/social-accounts?platform=x").await["data"], json!([]));
+    let (_, problem) = fail(
+        request(&world, Method::POST, "/posts").json(&json!({ "content": "No", "accounts": [ada] })),
+        422,
+        "account_not_found",
+    )
+    .await;
+    assert_eq!(problem["errors"][0]["path"], json!(["accounts", 0]));
+
+    let of = async |post: &Value| world.get(&format!("/posts/{}", post["id"].as_str().unwrap())).await;
+    for (post, status, target_status) in [
+        (&live, "published", "published"),
+        (&alone, "failed", "canceled"),
+        (&shared, "scheduled", "canceled"),
+        (&draft, "draft", "canceled"),
+    ] {
+        let now = of(post).await;
+        assert_eq!(
+            (&now["status"], &target(&now, "x")["status"]),
+            (&json!(status), &json!(target_status)),
+            "{now:#}"
+        );
+    }
+    assert_eq!(target(&of(&shared).await, "bluesky")["status"], "queued");
+    let told = receiver.events(&["account.disconnected", "post.error"]).await;
+    assert_eq!(told.len(), 2, "{told:?}");
+    for delivery in &told {
+        let data = delivery.json()["data"].clone();
+        if delivery.event() == "post.error" {
+            assert_eq!(data["postId"], alone["id"]);
+            assert!(data["socialAccounts"][0]["error"].is_string());
+        } else {
+            let expected = json!({
+                "orgId": world.owner.org, "accountId": ada, "network": "x", "username": "ada", "tenantId": null,
+            });
+            assert_eq!(data, expected);
+        }
+    }
+    erased(&world, &ada).await;
+    let revoked = |entry: &Value| entry.to_string().contains("oauth2/revoke");
+    assert!(world.journal("x", "ada").await.iter().any(revoked), "{:#?}", world.journal("x", "ada").await);
+
+    // A draft that has nowhere to go is not let go.
+    let release = json!({ "is_draft": false });
+    let draft_path = format!("/posts/{}", draft["id"].as_str().unwrap());
+    fail(request(&world, Method::PATCH, &draft_path).json(&release), 422, "account_not_found").await;
+    assert_eq!(world.connect("x", "ada").await, ada, "it comes back under its id");
+    let (status, released) = world.call(Method::PATCH, &draft_path, Some(&release)).await;
+    assert_eq!(status, 200, "{released}");
+    assert_eq!(world.ended(&released).await["status"], "published");
+}
+
+/// Removes an account while a worker that was publishing for it is dead.
+async fn removed_while_publishing(when: &str) -> (World, Value) {
+    let mut world = world().start().await;
+    let id = world.connect("x", "ada").await;
+    world.kill("all").await;
+    world.run("api").await;
+    world.run("worker").await;
+    let holds = format!("{}/_holds", world.sandbox_url);
+    let hold = json!({ "platform": "x", "account": "ada", "method": "POST", "path_prefix": "/2/tweets", "when": when });
+    let hold: Value = world.http.post(&holds).json(&hold).send().await.unwrap().json().await.unwrap();
+    let hold = format!("{holds}/{}", hold["id"]);
+    let post = world.post(json!({ "content": "Under way", "accounts": ["ada"] })).await;
+    assert!(world.http.get(format!("{hold}/wait")).send().await.unwrap().status().is_success());
+    world.kill("worker").await;
+    let (status, _) = world.call(Method::DELETE, &format!("/social-accounts/{id}"), None).await;
+    assert_eq!(status, 200);
+    let open = world.get(&format!("/posts/{}", post["id"].as_str().unwrap())).await;
+    assert_eq!(open["status"], "publishing", "what may be live is not called canceled: {open:#}");
+    world.http.delete(&hold).send().await.unwrap();
+    world.run("worker").await;
+    let ended = world.ended(&post).await;
+    erased(&world, &id).await;
+    (world, ended)
+}
+
+#[tokio::test]
+async fn what_went_live_while_its_account_was_removed_is_found() {
+    let (world, ended) = removed_while_publishing("after").await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    assert!(ended["targets"][0]["platform_post_url"].is_string());
+    assert_eq!(world.accepted("x", "ada").await, 1);
+}
+
+#[tokio::test]
+async fn what_did_not_go_live_before_its_account_was_removed_never_does() {
+    let (world, ended) = removed_while_publishing("before").await;
+    assert_eq!(
+        (&ended["status"], &ended["targets"][0]["status"]),
+        (&json!("failed"), &json!("dead")),
+        "{ended:#}"
+    );
+    assert_eq!(world.accepted("x", "ada").await, 0);
 }

@@ -19,7 +19,7 @@ use temporalio_client::{
 use temporalio_common::UntypedWorkflow;
 use temporalio_sdk::workflow_replayer::{WorkflowReplayer, WorkflowReplayerOptions};
 use tests::Receiver;
-use workflows::{Ask, DeliverEvent, PublishPost, PublishTarget, publish_post, publish_target};
+use workflows::{Ask, DeliverEvent, PartAccount, PublishPost, PublishTarget, publish_post, publish_target};
 
 fn kept() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../workflows/histories")
@@ -31,6 +31,7 @@ fn replayer() -> WorkflowReplayer {
         .and_then(|options| options.register_workflow::<PublishTarget>())
         .and_then(|options| options.register_workflow::<DeliverEvent>())
         .and_then(|options| options.register_workflow::<Ask>())
+        .and_then(|options| options.register_workflow::<PartAccount>())
         .unwrap()
         .build();
     WorkflowReplayer::new(options).unwrap()
@@ -121,6 +122,11 @@ async fn what_runs_now_replays() {
     let delivery = deliveries["data"][0]["id"].as_str().unwrap();
     world.call(Method::POST, &format!("{webhook}/deliveries/{delivery}/redeliver"), None).await;
     replay(&client, "deliver_event-again", &format!("redeliver-{delivery}-1")).await;
+
+    let account = account.as_str().unwrap();
+    let (status, _) = world.call(Method::DELETE, &format!("/social-accounts/{account}"), None).await;
+    assert_eq!(status, 200);
+    replay(&client, "part_account", &format!("part-{account}-1")).await;
 }
 
 /// The id of an organization's question that is not among those known. Temporal's list lags behind.
