@@ -23,6 +23,7 @@ mod profiles;
 mod publishing;
 mod replay;
 mod retry;
+mod rules;
 mod scheduling;
 mod store;
 mod team;

@@ -1,0 +1,56 @@
+//! The table of the contract's rules names tests that exist.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::Path,
+};
+
+/// All tests of the workspace: the file each stands in, and its name.
+fn tests(dir: &Path, found: &mut HashSet<(String, String)>) {
+    for entry in std::fs::read_dir(dir).unwrap().flatten() {
+        let path = entry.path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            tests(&path, found);
+        }
+        let Some(file) = name.strip_suffix(".rs") else { continue };
+        let source = std::fs::read_to_string(&path).unwrap();
+        let mut is_test = false;
+        for line in source.lines().map(str::trim) {
+            is_test |=
+                line == "#[test]" || line.starts_with("#[tokio::test") || line.starts_with("#[sqlx::test");
+            let named = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ");
+            if let Some((test, _)) = named.and_then(|rest| rest.split_once('(')) {
+                if is_test {
+                    found.insert((file.to_owned(), test.to_owned()));
+                }
+                is_test = false;
+            }
+        }
+    }
+}
+
+#[test]
+fn every_rule_names_tests_that_exist() {
+    let mut found = HashSet::new();
+    tests(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut found);
+    let mut rules = BTreeMap::new();
+    let rows =
+        include_str!("rules.md").lines().filter(|line| line.starts_with("| ") && !line.starts_with("| rule"));
+    for row in rows {
+        let cells: Vec<_> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [rule, says, held] = &cells[..] else { panic!("no row of three: {row}") };
+        assert!(!says.is_empty(), "{rule} says nothing");
+        let names: Vec<_> = held.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty() || *held == "*not yet*", "nothing holds {rule}");
+        for name in names {
+            let (file, test) = name.split_once("::").unwrap();
+            assert!(
+                found.contains(&(file.to_owned(), test.to_owned())),
+                "{rule} names {name}, which is not there"
+            );
+        }
+        assert!(rules.insert(rule.to_owned(), held.to_owned()).is_none(), "{rule} stands there twice");
+    }
+    assert!(rules.len() > 100, "only {} rules were read", rules.len());
+}
