@@ -60,7 +60,7 @@ async fn a_redirect_is_an_answer_and_is_not_followed() {
     world.connect("x", "ada").await;
     let receiver = Receiver::start().await;
     let body = json!({ "url": receiver.url, "events": ["post.published"] });
-    world.call(reqwest::Method::POST, "/webhooks", Some(&body)).await;
+    world.call(Method::POST, "/webhooks", Some(&body)).await;
     receiver.answer([302, 307]);
     world.post(json!({ "content": "Not elsewhere", "accounts": ["ada"] })).await;
     let deliveries = receiver.events(&["post.published", "post.published", "post.published"]).await;
