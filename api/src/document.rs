@@ -4,11 +4,13 @@
 //! review. <https://spec.openapis.org/oas/v3.0.3>
 
 use crate::{
-    accounts::Accounts, analytics::Analytics, batch::Batches, keys::Keys, networks::Networks, posts::Posts,
-    preview::Previews, profiles::Profiles, team::Team, usage::Account, validate::NEVER, webhooks::Webhooks,
+    accounts::Accounts, analytics::Analytics, batch::Batches, examples, keys::Keys, networks::Networks,
+    outcomes, posts::Posts, preview::Previews, profiles::Profiles, team::Team, usage::Account,
+    validate::NEVER, webhooks::Webhooks,
 };
 use poem_openapi::{LicenseObject, OpenApiService, Tags};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// The path that all operations are under.
 pub const PREFIX: &str = "/api/v1";
@@ -67,7 +69,12 @@ pub(crate) fn at(base_url: &str) -> String {
     let mut document = serde_json::from_str(&service().spec()).expect("the document is JSON");
     amend(&mut document);
     expand_queries(&mut document);
+    accept_nulls(&mut document);
+    part_nulls(&mut document);
+    outcomes::narrow(&mut document);
     tell_levels(&mut document);
+    examples::show(&mut document);
+    link(&mut document);
     document["openapi"] = json!("3.0.3");
     document["servers"] = json!([{ "url": base_url }]);
     serde_json::to_string_pretty(&sorted(document)).expect("the document is plain data")
@@ -172,6 +179,105 @@ fn tell_levels(document: &mut Value) {
         document["components"]["headers"][name] =
             json!({ "description": description, "schema": { "type": "integer" } });
     }
+}
+
+/// Null is the same as absent wherever something is created, and below the root of what is changed.
+fn accept_nulls(document: &mut Value) {
+    let mut names = BTreeSet::new();
+    for (method, operation) in operations(document) {
+        let Some(body) = operation.get("requestBody") else { continue };
+        let root = &body["content"]["application/json"]["schema"];
+        match method {
+            "patch" => {
+                let root = root["$ref"].as_str().and_then(|name| document.pointer(&name[1..]));
+                gather(document, root.unwrap_or(&Value::Null), &mut names);
+            }
+            _ => gather(document, root, &mut names),
+        }
+    }
+    for name in names {
+        let schema = document.pointer_mut(&name[1..]).expect("a reference leads to a schema");
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        let properties = schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten();
+        for (_, property) in properties.filter(|(name, _)| !required.contains(&json!(name))) {
+            if let Some(reference) = property.get("$ref").cloned() {
+                *property = json!({ "allOf": [{ "$ref": reference }] });
+            }
+            property["nullable"] = json!(true);
+        }
+    }
+}
+
+/// `nullable` counts only beside a type of its own: where there is a reference, null is the other choice.
+fn part_nulls(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            if object.get("nullable") == Some(&json!(true))
+                && let Some([reference]) = object.get("allOf").and_then(Value::as_array).map(Vec::as_slice)
+            {
+                let nothing = json!({ "type": "object", "nullable": true, "enum": [null] });
+                let choice = json!([reference, nothing]);
+                object.insert("anyOf".to_owned(), choice);
+                object.remove("allOf");
+                object.remove("nullable");
+            }
+            object.values_mut().for_each(part_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(part_nulls),
+        _ => {}
+    }
+}
+
+/// The names of the schemas that a schema refers to, and those that these refer to.
+fn gather(document: &Value, schema: &Value, names: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(object) => {
+            let reference = object.get("$ref").and_then(Value::as_str);
+            if let Some(name) = reference
+                && names.insert(name.to_owned())
+            {
+                gather(document, document.pointer(&name[1..]).unwrap_or(&Value::Null), names);
+            }
+            object.values().for_each(|value| gather(document, value, names));
+        }
+        Value::Array(items) => items.iter().for_each(|item| gather(document, item, names)),
+        _ => {}
+    }
+}
+
+/// Says where an id that was answered leads: to the operations on one of its kind.
+fn link(document: &mut Value) {
+    let paths: Vec<_> = document["paths"].as_object().into_iter().flatten().collect();
+    let mut links = Vec::new();
+    for (path, operations) in &paths {
+        for (method, status, id) in [("post", "201", "/id"), ("get", "200", "/data/0/id")] {
+            if operations[method]["responses"].get(status).is_none() || path.contains('{') {
+                continue;
+            }
+            let below = format!("{path}/{{id}}");
+            let ones = paths
+                .iter()
+                .filter(|(other, _)| other.strip_prefix(&below).is_some_and(|rest| !rest.contains('{')));
+            for one in
+                ones.flat_map(|(_, operations)| operations.as_object().into_iter().flat_map(Map::values))
+            {
+                let name = one["operationId"].clone();
+                let link =
+                    json!({ "operationId": name, "parameters": { "id": format!("$response.body#{id}") } });
+                links.push(((*path).clone(), method, status, name, link));
+            }
+        }
+    }
+    for (path, method, status, name, link) in links {
+        let response = &mut document["paths"][path.as_str()][method]["responses"][status];
+        response["links"][name.as_str().unwrap_or_default()] = link;
+    }
+}
+
+/// All operations, each with its method.
+fn operations(document: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    let paths = document["paths"].as_object().into_iter().flat_map(Map::values);
+    paths.filter_map(Value::as_object).flatten().map(|(method, operation)| (method.as_str(), operation))
 }
 
 /// Keys in order, whatever the build's features make of maps.

@@ -138,6 +138,11 @@ impl Problem {
         Self { quota: Some(Quota { limit, used, upgrade_url }), ..self }
     }
 
+    /// The document that a caller is sent.
+    pub(crate) fn document(self) -> Value {
+        Document::from(self).to_json().unwrap_or_default()
+    }
+
     /// Says when to come back.
     #[must_use]
     pub fn retry_after(self, seconds: u32) -> Self {
@@ -241,10 +246,8 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.code.status();
         let headers = self.headers.clone();
-        let mut response = Response::builder()
-            .status(status)
-            .content_type(CONTENT_TYPE)
-            .body(Document::from(self).to_json_string());
+        let mut response =
+            Response::builder().status(status).content_type(CONTENT_TYPE).body(self.document().to_string());
         response.headers_mut().extend(headers);
         response
     }

@@ -185,6 +185,26 @@ async fn settings_reach_their_own_platform_only() {
 }
 
 #[tokio::test]
+async fn settings_come_back_as_they_were_sent_whatever_they_hold() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let odd = json!({
+        "largest": [f64::MAX, f64::MIN, u64::MAX, i64::MIN],
+        "smallest": [5e-324, f64::MIN_POSITIVE, 0.1, 1e22],
+        "": { "\u{1}\u{fffd}\u{10ffff}": null, "nested": [[[[{}]]]] },
+    });
+    let body = json!({ "content": "a", "accounts": ["ada"], "is_draft": true, "config": { "reddit": odd } });
+    let post = world.post(body).await;
+    assert_eq!(post["default_config"], json!({ "reddit": odd }));
+    assert_eq!(world.get(&path(&post)).await["default_config"], json!({ "reddit": odd }));
+    // Beyond what a number can be, it is no number.
+    let body = r#"{"content":"a","accounts":["ada"],"is_draft":true,"config":{"reddit":{"n":1e400}}}"#;
+    let request = world.http.post(format!("{}/posts", world.base)).bearer_auth(&world.key);
+    let response = request.header(header::CONTENT_TYPE, "application/json").body(body).send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
 async fn deleting_what_is_live_leaves_it_live() {
     let world = world().start().await;
     world.connect("x", "ada").await;
