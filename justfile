@@ -45,6 +45,11 @@ openapi:
 openapi-check:
     cargo test -p api the_committed_document_is_current
 
+# The document's validity, the service against it, and the clients generated from it
+contract:
+    cargo build -p server
+    .ci/contract
+
 # Describes the queries anew in .sqlx, in a Postgres of its own that has today's migrations
 sqlx:
     rm -rf target/sqlx && mkdir -p target/sqlx && touch store/src/lib.rs

@@ -1,0 +1,23 @@
+"""Holds every example of a document against its schema. Usage: examples.py DOCUMENT"""
+
+import json
+import sys
+
+from openapi_schema_validator import OAS30Validator
+
+document = json.load(open(sys.argv[1]))
+checked, wrong = 0, []
+for operations in document["paths"].values():
+    for operation in operations.values():
+        bodies = list(operation["responses"].values()) + [operation.get("requestBody", {})]
+        for content in (content for body in bodies for content in body.get("content", {}).values()):
+            # References lead to the root of what is checked: the components come along.
+            schema = {"allOf": [content["schema"]], "components": document["components"]}
+            examples = [example["value"] for example in content.get("examples", {}).values()]
+            examples += [content["example"]] if "example" in content else []
+            for example in examples:
+                checked += 1
+                faults = OAS30Validator(schema).iter_errors(example)
+                wrong += [f"{operation['operationId']}: {fault.json_path} {fault.message}" for fault in faults]
+print("\n".join(wrong) if wrong else f"{checked} examples fit their schemas")
+sys.exit(bool(wrong))
