@@ -10,6 +10,7 @@ mod accounts;
 mod analytics;
 mod api;
 mod at_most_once;
+mod attacks;
 mod batch;
 mod creation;
 mod dev;

@@ -41,8 +41,10 @@ fn every_rule_names_tests_that_exist() {
         let cells: Vec<_> = row.trim_matches('|').split(" | ").map(str::trim).collect();
         let [rule, says, held] = &cells[..] else { panic!("no row of three: {row}") };
         assert!(!says.is_empty(), "{rule} says nothing");
-        let names: Vec<_> = held.split('`').skip(1).step_by(2).collect();
-        assert!(!names.is_empty() || *held == "*not yet*", "nothing holds {rule}");
+        let names: Vec<_> =
+            held.split('`').skip(1).step_by(2).filter(|name| *name != ".ci/contract").collect();
+        let is_elsewhere = *held == "*not yet*" || held.contains(".ci/contract");
+        assert!(!names.is_empty() || is_elsewhere, "nothing holds {rule}");
         for name in names {
             let (file, test) = name.split_once("::").unwrap();
             assert!(

@@ -1,0 +1,275 @@
+//! What an attacker sends: every field and parameter of every operation, wrong in every way.
+//!
+//! The document is the list of what can be sent, so that an operation is attacked by being in it. What is
+//! surely wrong is a 400 that names the field; nothing is ever a fault of ours, and every refusal is a
+//! problem document.
+
+use crate::world;
+use ::store::{keys, keys::NewKey, organizations};
+use domain::{Mode, Owner, scope::Scope};
+use reqwest::{Method, header};
+use serde_json::{Map, Value, json};
+use tests::World;
+
+/// The operations of the service: method, path, and what the document says.
+async fn operations(world: &World) -> (Value, Vec<(Method, String, Value)>) {
+    let url = format!("{}/openapi.json", world.base);
+    let document: Value = world.http.get(url).send().await.unwrap().json().await.unwrap();
+    let mut operations = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let method: Method = method.to_uppercase().parse().unwrap();
+            operations.push((method, path.clone(), operation.clone()));
+        }
+    }
+    assert!(operations.len() > 40, "only {} operations were found", operations.len());
+    (document, operations)
+}
+
+/// Follows references, and of choices takes the first.
+fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    if let Some(name) = schema["$ref"].as_str() {
+        return resolve(document, document.pointer(&name[1..]).unwrap());
+    }
+    match ["allOf", "anyOf"].into_iter().find_map(|key| schema[key].get(0)) {
+        Some(first) => resolve(document, first),
+        None => schema,
+    }
+}
+
+/// Sends it, and holds the answer to what every answer has to be.
+async fn send(world: &World, key: &str, method: &Method, path: &str, body: Option<&[u8]>) -> (u16, Value) {
+    let mut request = world.http.request(method.clone(), format!("{}{path}", world.base)).bearer_auth(key);
+    if let Some(body) = body {
+        request = request.header(header::CONTENT_TYPE, "application/json").body(body.to_vec());
+    }
+    let response = request.send().await.unwrap();
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let what = || format!("{method} {path} {:?}", body.map(String::from_utf8_lossy));
+    let answer: Value = response.json().await.unwrap_or_else(|error| panic!("{}: {status}, {error}", what()));
+    assert!(status < 500, "{}: {answer}", what());
+    if status >= 400 {
+        assert_eq!(headers[header::CONTENT_TYPE], "application/problem+json", "{}", what());
+        assert_eq!(
+            (&answer["type"], &answer["status"]),
+            (&json!("about:blank"), &json!(status)),
+            "{}",
+            what()
+        );
+        assert!(answer["title"].is_string() && answer["detail"].is_string(), "{}: {answer}", what());
+        assert!(answer["code"].is_string(), "{}: {answer}", what());
+    }
+    (status, answer)
+}
+
+fn answer_has_failures(batch: &Value) -> bool {
+    batch["errors"].as_array().is_some_and(|errors| !errors.is_empty())
+}
+
+/// An address of the operation with something in place of its parameters.
+fn filled(path: &str, with: &str) -> String {
+    let fill = |segment: &str| if segment.starts_with('{') { with.to_owned() } else { segment.to_owned() };
+    path.split('/').map(fill).collect::<Vec<_>>().join("/")
+}
+
+#[tokio::test]
+async fn every_field_that_is_wrong_is_named() {
+    let world = world().start().await;
+    world.connect("x", "fanfare").await;
+    world.connect("bluesky", "fanfare.bsky.social").await;
+    let (document, operations) = operations(&world).await;
+    let mut sent = 0;
+    for (method, path, operation) in &operations {
+        let Some(content) = operation["requestBody"]["content"].get("application/json") else { continue };
+        let schema = resolve(&document, &content["schema"]);
+        let example = content["example"].as_object().unwrap();
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        let path = filled(path, "x");
+        for (name, property) in schema["properties"].as_object().unwrap() {
+            let property = resolve(&document, property);
+            let kind = property["type"].as_str().unwrap_or_default();
+            let mut wrong: Vec<Value> =
+                [json!(7.5), json!("\u{1f4a3}"), json!(true), json!([[]]), json!({ "a": [] })]
+                    .into_iter()
+                    .filter(|value| match value {
+                        Value::Number(_) => !matches!(kind, "number" | ""),
+                        Value::String(_) => !matches!(kind, "string" | ""),
+                        Value::Bool(_) => kind != "boolean",
+                        Value::Array(_) => kind != "array",
+                        _ => kind != "object",
+                    })
+                    .collect();
+            match kind {
+                "string" => {
+                    wrong.push(json!("a\u{0}b"));
+                    wrong.extend(
+                        property["maxLength"].as_u64().map(|most| json!("a".repeat(most as usize + 1))),
+                    );
+                    wrong.extend(property.get("format").map(|_| json!("none of that kind")));
+                    wrong.extend(property.get("enum").map(|_| json!("none of these")));
+                }
+                "array" => wrong.extend([json!([null]), json!([{ "a": { "b": "\u{0}" } }])]),
+                "integer" => wrong.extend([json!(u64::MAX), json!(-1), json!(1e300)]),
+                "object" => wrong.push(json!({ "a\u{0}": 1 })),
+                _ => {}
+            }
+            if required.contains(&json!(name)) {
+                wrong.push(Value::Null);
+            }
+            for value in wrong {
+                let mut body = example.clone();
+                body.insert(name.clone(), value);
+                let text = serde_json::to_vec(&body).unwrap();
+                let (status, problem) = send(&world, &world.key, method, &path, Some(&text)).await;
+                // A resource that is not there may be told of first; items of a batch fail by themselves.
+                if status == 404 || status == 207 && answer_has_failures(&problem) {
+                    continue;
+                }
+                let issues = problem["errors"].as_array().cloned().unwrap_or_default();
+                let is_named = issues.iter().any(|issue| issue["path"][0] == json!(name));
+                assert!(status == 400 && is_named, "{method} {path} {}: {status} {problem}", json!(body));
+                sent += 1;
+            }
+            if required.contains(&json!(name)) {
+                let mut body = example.clone();
+                body.remove(name);
+                let text = serde_json::to_vec(&body).unwrap();
+                let (status, problem) = send(&world, &world.key, method, &path, Some(&text)).await;
+                let is_told = problem["errors"][0]["received"] == "undefined";
+                assert!(
+                    status == 404 || status == 400 && is_told,
+                    "{method} {path} without {name}: {problem}"
+                );
+            }
+        }
+    }
+    assert!(sent > 200, "only {sent} wrong bodies were sent");
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_object_of_its_kind_is_refused() {
+    let world = world().start().await;
+    let (_, operations) = operations(&world).await;
+    let bomb = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let twins = format!("{{{}}}", vec![r#""content":"a""#; 1000].join(","));
+    for (method, path, operation) in &operations {
+        let path = filled(path, "x");
+        let takes_body = operation.get("requestBody").is_some();
+        for body in [
+            &b"{"[..],
+            b"nul",
+            b"[]",
+            b"\"a\"",
+            b"7",
+            b"{\"a\":\"\xff\"}",
+            b"\xef\xbb\xbf{}",
+            b"{}{}",
+            b"{\"a\":1e999}",
+            b"{\"a\":\"\\ud800\"}",
+            bomb.as_bytes(),
+            twins.as_bytes(),
+        ] {
+            // Nobody reads a body where none belongs, and the connection closes below a large one.
+            if !takes_body && body.len() > 10_000 {
+                continue;
+            }
+            let (status, answer) = send(&world, &world.key, method, &path, Some(body)).await;
+            let is_odd = body != twins.as_bytes();
+            assert!(
+                !takes_body || !is_odd || matches!(status, 400 | 404),
+                "{method} {path}: {status} {answer}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn parameters_lead_nowhere_they_should_not() {
+    let world = world().start().await;
+    let (_, operations) = operations(&world).await;
+    let long = "a".repeat(4000);
+    for (method, path, operation) in &operations {
+        if path.contains('{') {
+            for id in [
+                "7",
+                "%00",
+                "%ff",
+                "%2e%2e",
+                "%2f",
+                "a%20b",
+                "'%20or%201=1--",
+                "%F0%9F%92%A3",
+                "-1",
+                "null",
+                "undefined",
+                "00000000-0000-0000-0000-000000000000",
+                "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
+                long.as_str(),
+            ] {
+                let body = operation.get("requestBody").map(|_| &b"{}"[..]);
+                let (status, answer) = send(&world, &world.key, method, &filled(path, id), body).await;
+                assert!(matches!(status, 400 | 404), "{method} {path} with {id}: {status} {answer}");
+            }
+        }
+        let queries = operation["parameters"].as_array().into_iter().flatten();
+        for name in queries.filter(|parameter| parameter["in"] == "query").map(|parameter| &parameter["name"])
+        {
+            let name = name.as_str().unwrap();
+            for value in ["", "%00", "%ff", "-1", "99999999999999999999999", "null", "[]", "'", long.as_str()]
+            {
+                let query = format!("{}?{name}={value}", filled(path, "7"));
+                send(&world, &world.key, method, &query, None).await;
+                let twice = format!("{query}&{name}={value}");
+                let (status, answer) = send(&world, &world.key, method, &twice, None).await;
+                assert!(matches!(status, 400 | 404), "{twice}: {status} {answer}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_belongs_to_others_is_not_there() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let create = async |path: &str, body: Value| {
+        let (status, made) = world.call(Method::POST, path, Some(&body)).await;
+        assert_eq!(status.as_u16(), 201, "{path}: {made}");
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let mut theirs = Map::new();
+    theirs.insert("social-accounts".to_owned(), json!(account));
+    for (resource, body) in [
+        ("posts", json!({ "content": "Mine", "accounts": [account], "is_draft": true })),
+        ("profiles", json!({ "name": "Mine" })),
+        ("social-networks", json!({ "platform": "x", "client_id": "mine" })),
+        ("webhooks", json!({ "url": "http://127.0.0.1:9/hook", "events": ["*"] })),
+        ("api-keys", json!({ "name": "Mine", "scopes": ["posts:read"] })),
+        ("team", json!({ "email": "me@example.com", "role": "owner" })),
+    ] {
+        theirs.insert(resource.to_owned(), json!(create(&format!("/{resource}"), body).await));
+    }
+    let (_, operations) = operations(&world).await;
+    let stranger = organizations::create(&world.db, "Stranger").await.unwrap();
+    let mut attacked = 0;
+    for owner in [Owner { mode: Mode::Live, ..world.owner }, Owner { org: stranger, mode: Mode::Test }] {
+        let new = NewKey { owner, name: "theirs".to_owned(), scopes: vec![Scope::All], expires_at: None };
+        let key = keys::create(&world.db, new, tests::now()).await.unwrap().1;
+        for (method, path, operation) in &operations {
+            let resource = path.split('/').nth(1).unwrap();
+            let Some(id) = theirs.get(resource).and_then(Value::as_str) else { continue };
+            // A team is its organization's in both modes.
+            let is_shared = resource == "team" && owner.org == world.owner.org;
+            if !path.contains("{id}") || is_shared {
+                continue;
+            }
+            let example = &operation["requestBody"]["content"]["application/json"]["example"];
+            let body = operation.get("requestBody").map(|_| serde_json::to_vec(example).unwrap());
+            let (status, answer) = send(&world, &key, method, &filled(path, id), body.as_deref()).await;
+            assert_eq!((status, &answer["code"]), (404, &json!("not_found")), "{method} {path}: {answer}");
+            attacked += 1;
+        }
+    }
+    assert!(attacked > 30, "only {attacked} operations were attacked");
+    assert_eq!(world.get("/posts").await["data"].as_array().unwrap().len(), 1);
+    assert_eq!(world.get("/webhooks").await["data"].as_array().unwrap().len(), 1);
+}
