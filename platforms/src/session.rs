@@ -48,7 +48,7 @@ impl Wire {
     ///
     /// When no TLS provider is installed in this process.
     pub fn real() -> reqwest::Result<Self> {
-        Ok(Self { client: client().dns_resolver(Public).build()?, sandbox: None })
+        Ok(Self { client: public_client().build()?, sandbox: None })
     }
 
     /// To the sandbox at this address.
@@ -75,8 +75,14 @@ pub fn in_sandbox(sandbox: &Url, address: &str) -> String {
     format!("{}/{rest}", sandbox.as_str().trim_end_matches('/'))
 }
 
+/// A client that reaches names with public addresses only.
+pub(crate) fn public_client() -> ClientBuilder {
+    client().dns_resolver(Public)
+}
+
+/// A client for any address.
 #[expect(clippy::disallowed_methods, reason = "this is the client that the lint points to")]
-fn client() -> ClientBuilder {
+pub(crate) fn client() -> ClientBuilder {
     reqwest::Client::builder()
         .connect_timeout(Duration::from_secs(10))
         .redirect(reqwest::redirect::Policy::none())
@@ -133,7 +139,7 @@ pub trait MediaStore: Send + Sync {
     /// The bytes of a range; never more than a few MiB are asked for at once.
     async fn read(&self, media: &Media, range: Range<u64>) -> Result<Bytes>;
 
-    /// A signed, expiring address for platforms that fetch media themselves.
+    /// A signed, expiring address for platforms that fetch media themselves, ending with the file's name.
     async fn address(&self, media: &Media) -> Result<Url>;
 }
 

@@ -22,6 +22,15 @@ pub(crate) enum Intake {
     Form(&'static str),
 }
 
+/// A medium that a request named by its address.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    /// The address.
+    pub(crate) address: String,
+    /// What stood there, or why nothing could be had.
+    pub(crate) upload: Result<Upload, String>,
+}
+
 /// One request.
 #[derive(Debug)]
 pub(crate) struct Call {
@@ -41,6 +50,8 @@ pub(crate) struct Call {
     pub(crate) fields: Vec<(String, String)>,
     /// The bytes that came with it.
     pub(crate) upload: Option<Upload>,
+    /// What the platform fetched for it.
+    pub(crate) fetched: Vec<Fetched>,
     /// Whether the body was larger than the intake allows; it was read to its end and forgotten.
     pub(crate) is_too_large: bool,
     /// Where it came from.
@@ -64,6 +75,12 @@ impl Call {
     /// A form field.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         first(&self.fields, name)
+    }
+
+    /// What stood at an address that the request named.
+    pub(crate) fn at(&self, address: &str) -> Option<&Upload> {
+        let fetched = self.fetched.iter().find(|fetched| fetched.address == address)?;
+        fetched.upload.as_ref().ok()
     }
 
     /// A header, as text.

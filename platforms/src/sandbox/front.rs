@@ -5,6 +5,7 @@ use super::{
     Sandbox, account,
     call::{Answer, Call, Intake},
     fault::{self, Kind},
+    fetch,
     hold::{Passing, When},
     host::Host,
     journal::{self, Entry},
@@ -30,7 +31,10 @@ pub(crate) async fn answer(
     request: Request,
 ) -> Response {
     match take(sandbox, host, name, path, request).await {
-        Ok(call) => process(sandbox, host, call).await,
+        Ok(mut call) => {
+            fetch::all(sandbox, host, &mut call).await;
+            process(sandbox, host, call).await
+        }
         // Half a body, or a form that is none.
         Err(error) => Response::builder().status(StatusCode::BAD_REQUEST).body(error.to_string()),
     }
@@ -211,6 +215,7 @@ async fn take(
         body: Bytes::new(),
         fields: Vec::new(),
         upload: None,
+        fetched: Vec::new(),
         is_too_large: false,
         peer: request
             .remote_addr()

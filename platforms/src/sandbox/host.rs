@@ -25,6 +25,11 @@ pub(crate) trait Host: Send + Sync {
     /// How the body of a request is taken in.
     fn intake(&self, call: &Call) -> Intake;
 
+    /// The addresses in a request from which the platform fetches media.
+    fn fetches(&self, _call: &Call) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whose request it is, whether it will be refused or not.
     fn account(&self, turn: &Turn<'_>, call: &Call) -> Option<String>;
 

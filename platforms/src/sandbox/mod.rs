@@ -38,6 +38,7 @@ mod account;
 mod call;
 mod control;
 mod fault;
+mod fetch;
 mod figures;
 mod files;
 mod front;
