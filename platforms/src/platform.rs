@@ -56,6 +56,11 @@ pub trait Platform: Send + Sync {
         self.identities(cx).await.map(drop)
     }
 
+    /// When [`Platform::refresh`] can bring a fresh grant.
+    fn renewal(&self) -> Renewal {
+        Renewal::Anytime
+    }
+
     /// Exchanges the grant for a fresh one. [`Failure::revoked`] tells a dead grant from a bad moment.
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant>;
 
@@ -399,6 +404,17 @@ pub enum Connection {
         /// Where a session is made when the account names no other service.
         service: &'static str,
     },
+}
+
+/// When a grant can be exchanged for a fresh one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// At any time: a refresh token outlives the access token.
+    Anytime,
+    /// As long as the access token lives, so well before it ends; what died needs its owner again.
+    WhileAlive,
+    /// Never: it has no end of its own. A refresh only tells whether it still serves.
+    Never,
 }
 
 /// What an authorization brought back, and what it was asked with.
