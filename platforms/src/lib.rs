@@ -7,6 +7,7 @@ pub mod authorization;
 pub mod check;
 pub mod classify;
 mod facets;
+mod graph;
 pub mod oauth;
 pub mod platform;
 pub mod sandbox;
@@ -25,6 +26,7 @@ macro_rules! platforms {
 
 platforms! {
     bluesky::Bluesky,
+    threads::Threads,
     x::X,
 }
 

@@ -36,12 +36,14 @@
 
 mod account;
 mod call;
+mod container;
 mod control;
 mod fault;
 mod fetch;
 mod figures;
 mod files;
 mod front;
+mod graph;
 mod hold;
 mod host;
 mod journal;
@@ -80,6 +82,7 @@ macro_rules! hosts {
 }
 
 hosts! {
+    threads::Threads,
     x::X,
     bluesky::Bluesky,
 }

@@ -17,6 +17,8 @@ pub struct Settings {
     pub slow_ms: u64,
     /// How long a text counts as a duplicate, in milliseconds.
     pub duplicate_ms: u64,
+    /// How old a long-lived token of Meta's has to be to be renewed, in milliseconds.
+    pub renew_after_ms: u64,
     /// Ceilings of rate windows by name, for example `x.posts`, instead of the documented ones.
     pub limits: BTreeMap<String, u64>,
 }
@@ -28,6 +30,7 @@ impl Default for Settings {
             lag_ms: 1_000,
             slow_ms: 5_000,
             duplicate_ms: 24 * 60 * 60 * 1_000,
+            renew_after_ms: 24 * 60 * 60 * 1_000,
             limits: BTreeMap::new(),
         }
     }

@@ -2,8 +2,10 @@
 //!
 //! The descriptions are theirs and not part of this repository: `FANFARE_SPECS` names a folder with X's
 //! OpenAPI document (`x-api-v2-openapi*.json`, <https://api.x.com/2/openapi.json>) and Bluesky's lexicons
-//! (`atproto-lexicons/`, <https://github.com/bluesky-social/atproto/tree/main/lexicons>).
+//! (`atproto-lexicons/`, <https://github.com/bluesky-social/atproto/tree/main/lexicons>) and Meta's collection
+//! of requests to Threads (`meta-threads-api.postman_collection.json`, <https://github.com/fbsamples/threads_api>).
 
+mod collection;
 mod lexicon;
 mod openapi;
 
@@ -68,6 +70,90 @@ async fn what_is_sent_to_bluesky_is_what_its_lexicons_describe() {
     {
         assert!(heard.iter().any(|call| call.path.ends_with(nsid)), "{nsid} was never called");
     }
+}
+
+#[tokio::test]
+async fn what_is_sent_to_threads_is_what_metas_collection_sends() {
+    let Some(folder) = folder() else { return };
+    let collection = collection::Collection::open(&folder.join("meta-threads-api.postman_collection.json"));
+    let settings = json!({ "reply_control": "mentioned_only", "topic_tag": "Rust" });
+    let poll = json!({ "poll_attachment": { "option_a": "a", "option_b": "b" }, "link_attachment": "https://a.example" });
+    let heard = walk("threads", &[json!({}), settings, poll]).await;
+    let faults: Vec<_> = heard
+        .iter()
+        .filter(|call| call.path.starts_with("/graph.threads.com/"))
+        .flat_map(|call| collection.faults(call))
+        .collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+    for edge in ["/threads", "/threads_publish", "/insights", "/refresh_access_token"] {
+        assert!(heard.iter().any(|call| call.path.ends_with(edge)), "{edge} was never called");
+    }
+}
+
+#[tokio::test]
+async fn metas_collection_of_requests_to_threads_is_served() {
+    let Some(folder) = folder() else { return };
+    let collection = collection::Collection::open(&folder.join("meta-threads-api.postman_collection.json"));
+    let world = World::start().await;
+    let mut actor: Actor =
+        world.actors().into_iter().find(|actor| actor.name() == "threads").expect("it is there");
+    let code = actor.consent("allow").await.expect("it has codes");
+    let app = actor.app.clone().expect("it has an app");
+    let mut variables = collection.variables();
+    for (name, value) in [
+        ("api_host", actor.sandbox("graph.threads.net")),
+        ("app_id", app.client_id),
+        ("app_secret", app.client_secret.expect("it has a secret")),
+        ("code", code["code"].clone()),
+        ("redirect_uri", crate::fixtures::RETURN.to_owned()),
+        ("image_url", actor.offer(platforms::MediaKind::Image)),
+        ("video_url", actor.offer(platforms::MediaKind::Video)),
+        ("reply_control", "everyone".to_owned()),
+        ("input_token", actor.grant.access_token.clone()),
+    ] {
+        variables.insert(name.to_owned(), value);
+    }
+    // Other people's profiles, places and embeds are none of what a sandbox for publishing has.
+    let beyond = [
+        "Public",
+        "Retrieve Threads Location",
+        "Embed a Threads Post",
+        "Hide Replies",
+        "Delete Threads Post",
+    ];
+    let mut items = Vec::new();
+    for request in collection.requests() {
+        if beyond.iter().any(|part| request.name.contains(part)) {
+            continue;
+        }
+        let answer = actor.ask(&request.method, &request.filled(&variables)).await;
+        assert_eq!(answer["error"], Value::Null, "{}: {answer}", request.name);
+        assert_eq!(answer["error_message"], Value::Null, "{}: {answer}", request.name);
+        let id = answer["id"].as_str().unwrap_or_default().to_owned();
+        if ["Exchange the Code", "Long-Lived", "Refresh"].iter().any(|part| request.name.contains(part)) {
+            actor.grant.access_token = answer["access_token"].as_str().expect("a token").to_owned();
+            continue;
+        }
+        if request.method != "POST" || id.is_empty() {
+            continue;
+        }
+        if request.name.contains("Item Container") {
+            items.push(id.clone());
+            variables.insert("carousel_children_ids".into(), items.join(","));
+        }
+        if !request.name.contains("Publish") && !request.name.contains("Repost") {
+            let status = format!("{}/{id}?fields=status", variables["api_host"]);
+            while actor.ask("GET", &status).await["status"] == "IN_PROGRESS" {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+            variables.insert("container_id".into(), id);
+        } else {
+            for name in ["thread_id", "reply_thread_id", "quote_post_id"] {
+                variables.insert(name.into(), id.clone());
+            }
+        }
+    }
+    assert_eq!(items.len(), 2);
 }
 
 fn folder() -> Option<PathBuf> {

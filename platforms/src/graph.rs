@@ -1,0 +1,639 @@
+//! What Meta's three platforms have in common: errors, tokens, and publishing in two steps.
+//!
+//! An error of the Graph API is told by its code and subcode and not by its HTTP status, which is 400
+//! for nearly all of them: <https://developers.facebook.com/docs/graph-api/guides/error-handling>.
+//! Threads and Instagram publish by containers. One is filled, watched until it is finished, and then
+//! published once and never again, so its status settles whether a lost call went through.
+
+use crate::*;
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::{ErrorCode, Failure};
+use reqwest::multipart::Form;
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Where a limit is reached and no header says for how long.
+const BREATH: Duration = Duration::from_secs(60);
+/// A publishing cap counts the last 24 hours, so room comes back bit by bit.
+const CAP: Duration = Duration::from_secs(3600);
+/// Until a container that was refused as not ready is tried again.
+const SOON: Duration = Duration::from_secs(30);
+/// What a long-lived token lives where its answer does not say.
+const LONG: TimeDelta = TimeDelta::days(60);
+/// Containers die after 24 hours; one as old as this is not begun to be used.
+const STALE: TimeDelta = TimeDelta::hours(23);
+/// How much earlier than our clock's commit a post of ours may seem to Meta.
+pub(crate) const SKEW: TimeDelta = TimeDelta::seconds(60);
+/// How long a published container's post may stay out of the lists.
+const HIDDEN: TimeDelta = TimeDelta::minutes(10);
+/// Pages of an author's posts that are searched for a lost one.
+pub(crate) const PAGES: usize = 5;
+
+/// What a reply of the Graph API means.
+pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
+    if let Some(debug) = reply.body.get("debug_info") {
+        let message = debug["message"].as_str().unwrap_or("the upload was refused").to_owned();
+        return Some(match debug["retriable"] == true {
+            true => Failure { doubt: false, ..Failure::upstream(503, message) },
+            false => Failure::rejected(400, message),
+        });
+    }
+    if reply.body.get("error_type").is_some() {
+        let message = reply.body["error_message"].as_str().unwrap_or("the code was refused");
+        // The token endpoints' own form.
+        return Some(match reply.status.as_u16() {
+            429 | 500.. => classify::by_status(reply),
+            _ => Failure::token_expired(message),
+        });
+    }
+    let error = reply.body.get("error").filter(|error| error.is_object())?;
+    let message = words(error);
+    let refused = match reply.status.as_u16() {
+        status @ 400..=499 => status,
+        _ => 400,
+    };
+    let broken = |status: u16| Failure::upstream(reply.status.as_u16().max(status), &*message);
+    let unready = || Failure { retry_after: Some(SOON), doubt: false, ..Failure::upstream(503, &*message) };
+    let subcode = error["error_subcode"].as_u64().unwrap_or(0);
+    let Some(code) = error["code"].as_i64().or_else(|| error["code"].as_str()?.parse().ok()) else {
+        // A feature's own word, such as THREADS_API__LINK_LIMIT_EXCEEDED.
+        return Some(Failure::rejected(refused, message));
+    };
+    Some(match (code, subcode) {
+        (102 | 190, 458 | 460 | 467 | 490 | 492) => Failure::revoked(message),
+        (102 | 190, _) => Failure::token_expired(message),
+        // Held for spam, by the code of a rate limit; waiting does not help.
+        (_, 2_207_051) => Failure::rejected(403, message),
+        (_, 2_207_042) => Failure::rate_limited(message, Some(CAP)),
+        (_, 2_207_006 | 2_207_008 | 2_207_020 | 2_207_027 | 4_279_009) => unready(),
+        // What it should have fetched may be there the next time.
+        (_, 2_207_003 | 2_207_052) => Failure { doubt: false, ..Failure::upstream(502, message) },
+        (506, _) | (_, 1_366_051 | 1_455_006) => {
+            Failure { doubt: true, ..Failure::rejected(refused, message) }
+        }
+        (4 | 17 | 32 | 341 | 613 | 80_000..=80_014, _) | (_, 1_390_008) => {
+            Failure::rate_limited(message, Some(regained(reply).unwrap_or(BREATH)))
+        }
+        (100, 33) | (803, _) => Failure::rejected(404, message),
+        (3 | 10 | 200..=299, _) => Failure::rejected(403, message),
+        (1, 2_207_057) => Failure::rejected(refused, message),
+        (-2 | -1 | 1, _) => broken(500),
+        (2, _) => broken(503),
+        _ if error["is_transient"] == true => broken(503),
+        _ => match reply.status.as_u16() {
+            401 => Failure::token_expired(message),
+            429 => Failure::rate_limited(message, Some(regained(reply).unwrap_or(BREATH))),
+            500.. => broken(500),
+            status => Failure::rejected(if status < 400 { 400 } else { status }, message),
+        },
+    })
+}
+
+/// Meta's own words, for the developer and for the user, and what their support asks for.
+fn words(error: &Value) -> String {
+    let mut words = error["message"].as_str().unwrap_or("refused without a reason").to_owned();
+    for more in ["error_user_title", "error_user_msg"] {
+        if let Some(more) = error[more].as_str().filter(|more| !more.is_empty() && !words.contains(*more)) {
+            words = format!("{words} {more}");
+        }
+    }
+    let numbers = ["code", "error_subcode", "fbtrace_id"].iter().filter_map(|name| match &error[*name] {
+        Value::Null => None,
+        Value::String(text) => Some(format!("{name} {text}")),
+        number => Some(format!("{name} {number}")),
+    });
+    let numbers: Vec<_> = numbers.collect();
+    if numbers.is_empty() { words } else { format!("{words} ({})", numbers.join(", ")) }
+}
+
+/// The wait that the header on business use cases asks for: minutes, by the object that is throttled.
+fn regained(reply: &Reply) -> Option<Duration> {
+    let usage: Value = serde_json::from_str(reply.header("x-business-use-case-usage")?).ok()?;
+    let minutes = usage
+        .as_object()?
+        .values()
+        .flat_map(|uses| uses.as_array().into_iter().flatten())
+        .filter_map(|usage| usage["estimated_time_to_regain_access"].as_u64())
+        .max()?;
+    (minutes > 0).then(|| Duration::from_secs(minutes * 60)).or_else(|| classify::retry_after(reply))
+}
+
+/// The app, which is the operator's to set up.
+pub(crate) fn app<'a>(cx: &'a Session<'_>) -> Result<(&'a str, &'a str)> {
+    let app = cx
+        .app
+        .ok_or_else(|| Failure::network(format!("no OAuth app is set up for {}", cx.platform.id()), false))?;
+    Ok((&app.client_id, app.client_secret.as_deref().unwrap_or_default()))
+}
+
+/// A token endpoint's answer; where it holds a list, the first of it.
+#[derive(Deserialize)]
+struct Tokens {
+    access_token: String,
+    expires_in: Option<i64>,
+    #[serde(default)]
+    permissions: Value,
+}
+
+/// Exchanges a code for a short-lived token at `address`, by a multipart form as in Meta's examples,
+/// and that for a long-lived one.
+pub(crate) async fn exchange(
+    cx: &Session<'_>,
+    code: &Code,
+    address: &str,
+    long: (&str, &str),
+) -> Result<Grant> {
+    let (id, secret) = app(cx)?;
+    let form = Form::new()
+        .text("client_id", id.to_owned())
+        .text("client_secret", secret.to_owned())
+        .text("grant_type", "authorization_code")
+        .text("redirect_uri", code.redirect_uri.clone())
+        .text("code", code.code.trim_end_matches("#_").to_owned());
+    let reply = cx.post(address).anonymous().multipart(form).any().await?;
+    let short = tokens(cx, &reply)?;
+    let (address, kind) = long;
+    let reply = cx
+        .get(address)
+        .anonymous()
+        .query(&[("grant_type", kind), ("client_secret", secret), ("access_token", &short.access_token)])
+        .any()
+        .await?;
+    Ok(grant(cx, tokens(cx, &reply)?, &short.permissions))
+}
+
+/// Renews a long-lived token at `address`. It has to be a day old for that; one that is too young is
+/// refused in words that Meta does not document, and serves on as it is.
+pub(crate) async fn renew(cx: &Session<'_>, address: &str, kind: &str) -> Result<Grant> {
+    let reply = cx
+        .get(address)
+        .anonymous()
+        .query(&[("grant_type", kind), ("access_token", &cx.grant.access_token)])
+        .any()
+        .await?;
+    match tokens(cx, &reply) {
+        Ok(fresh) => Ok(grant(cx, fresh, &Value::Null)),
+        Err(failure) if failure.code.is_permanent() => Ok(cx.grant.clone()),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn tokens(cx: &Session<'_>, reply: &Reply) -> Result<Tokens> {
+    let reply = reply.clone().judge(cx.platform)?;
+    let body = reply.body.pointer("/data/0").unwrap_or(&reply.body);
+    serde_json::from_value(body.clone())
+        .map_err(|_| Failure::upstream(502, "the token endpoint's answer holds no token"))
+}
+
+fn grant(cx: &Session<'_>, tokens: Tokens, permissions: &Value) -> Grant {
+    let permissions = if tokens.permissions.is_null() { permissions } else { &tokens.permissions };
+    let scopes: Vec<String> = match permissions {
+        Value::String(list) => list.split([',', ' ']).map(str::to_owned).collect(),
+        Value::Array(list) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => cx.grant.scopes.clone(),
+    };
+    let life = tokens.expires_in.and_then(TimeDelta::try_seconds).unwrap_or(LONG);
+    Grant {
+        access_token: tokens.access_token,
+        refresh_token: None,
+        expires_at: Some((cx.now)() + life),
+        scopes,
+        extra: cx.grant.extra.clone(),
+    }
+}
+
+/// An answer that names what was made.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Made {
+    pub(crate) id: String,
+}
+
+/// One page of a list.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Listed<T> {
+    #[serde(default = "Vec::new")]
+    pub(crate) data: Vec<T>,
+    #[serde(default)]
+    paging: Paging,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Paging {
+    #[serde(default)]
+    cursors: Cursors,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Cursors {
+    after: Option<String>,
+}
+
+impl<T> Listed<T> {
+    /// Where the next page begins. Only an empty page is the last: what an account may not see is left
+    /// out of a page after it was cut.
+    pub(crate) fn next(&self) -> Option<String> {
+        self.paging.cursors.after.clone().filter(|after| !after.is_empty() && !self.data.is_empty())
+    }
+}
+
+/// A time as the Graph API writes it: `2026-09-28T17:05:11+0000`.
+pub(crate) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Utc>>, D::Error> {
+    let text: Option<String> = Option::deserialize(deserializer)?;
+    Ok(text.as_deref().and_then(moment))
+}
+
+fn moment(text: &str) -> Option<DateTime<Utc>> {
+    let parsed = DateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%z");
+    parsed.or_else(|_| DateTime::parse_from_rfc3339(text)).ok().map(|at| at.to_utc())
+}
+
+/// The figures of an insights answer by name; a figure that is told in parts is their sum.
+#[derive(Deserialize)]
+pub(crate) struct Insights {
+    #[serde(default)]
+    data: Vec<Insight>,
+}
+
+#[derive(Deserialize)]
+struct Insight {
+    name: String,
+    #[serde(default)]
+    values: Vec<Reading>,
+    total_value: Option<Reading>,
+}
+
+#[derive(Deserialize)]
+struct Reading {
+    #[serde(default)]
+    value: Value,
+}
+
+impl Insights {
+    /// A figure, 0 where it is not told.
+    pub(crate) fn get(&self, name: &str) -> u64 {
+        self.part(name, None)
+    }
+
+    /// One part of a figure that is told in parts.
+    pub(crate) fn part(&self, name: &str, part: Option<&str>) -> u64 {
+        let Some(insight) = self.data.iter().find(|insight| insight.name == name) else { return 0 };
+        match insight.total_value.as_ref().or(insight.values.last()).map(|reading| &reading.value) {
+            Some(Value::Object(parts)) => {
+                let wanted = parts.iter().filter(|(name, _)| part.is_none_or(|part| part == *name));
+                wanted.filter_map(|(_, value)| value.as_u64()).sum()
+            }
+            Some(value) => value.as_u64().unwrap_or(0),
+            None => 0,
+        }
+    }
+}
+
+/// The pause before the next look at something that Meta has been processing since `since`: longer,
+/// the longer it takes.
+pub(crate) fn pause(since: DateTime<Utc>, now: DateTime<Utc>, is_moving: bool) -> Duration {
+    let least = Duration::from_secs(if is_moving { 5 } else { 2 });
+    let half = (now - since).to_std().unwrap_or_default() / 2;
+    half.clamp(least, Duration::from_secs(60))
+}
+
+/// What a container is filled with.
+pub(crate) type Fields = Vec<(&'static str, String)>;
+
+/// What is known of a container.
+#[derive(Debug)]
+pub(crate) enum Status {
+    Processing,
+    Finished,
+    Published,
+    /// It will never be finished.
+    Failed(Failure),
+    /// It was not used in time, or nobody knows it any more.
+    Gone,
+}
+
+/// A platform that publishes by containers.
+#[async_trait]
+pub(crate) trait Containers: Platform {
+    /// Where the API is, version included.
+    const API: &'static str;
+    /// The edge of an account that makes containers.
+    const MAKE: &'static str;
+    /// The edge that publishes one.
+    const PUBLISH: &'static str;
+    /// The fields that tell how one stands.
+    const STATUS: &'static str;
+
+    /// What one item of a carousel is filled with.
+    async fn item(&self, cx: &Session<'_>, media: &Media) -> Result<Fields>;
+
+    /// What the container that is published is filled with; `items` is empty where it is no carousel.
+    async fn whole(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields>;
+
+    /// How a container stands, by the answer about it.
+    fn status(&self, body: &Value) -> Status;
+
+    /// The post that a published container became, among the account's latest.
+    async fn find(
+        &self,
+        cx: &Session<'_>,
+        post: &Publication,
+        since: DateTime<Utc>,
+    ) -> Result<Option<String>>;
+
+    /// Makes a container.
+    async fn make(&self, cx: &Session<'_>, fields: Fields) -> Result<String> {
+        make::<Self>(cx, &fields).await
+    }
+}
+
+/// Makes a container of these fields.
+pub(crate) async fn make<P: Containers + ?Sized>(cx: &Session<'_>, fields: &Fields) -> Result<String> {
+    let address = format!("{}/{}/{}", P::API, cx.account.network_unique_id, P::MAKE);
+    Ok(cx.post(address).form(fields).send::<Made>().await?.id)
+}
+
+/// How far preparing has come: the containers of a carousel's items, and the one that is published.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Step {
+    #[serde(default)]
+    media: Vec<Uuid>,
+    #[serde(default)]
+    items: Vec<Container>,
+    #[serde(default)]
+    whole: Option<Container>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Container {
+    id: String,
+    since: DateTime<Utc>,
+    #[serde(default)]
+    is_ready: bool,
+}
+
+impl Step {
+    fn is_stale(&self, media: &[Uuid], now: DateTime<Utc>) -> bool {
+        let mut all = self.items.iter().chain(&self.whole);
+        self.media != media || all.any(|container| container.since + STALE < now)
+    }
+}
+
+/// Fills the containers and watches them until all are finished.
+pub(crate) async fn prepare<P: Containers>(
+    platform: &P,
+    cx: &Session<'_>,
+    post: &Publication,
+    at: Checkpoint,
+) -> Result<Prepared> {
+    let mut step: Step = at.read()?;
+    let media: Vec<Uuid> = post.media.iter().map(|media| media.id).collect();
+    if step.is_stale(&media, (cx.now)()) {
+        step = Step { media, ..Step::default() };
+    }
+    let container = |id: String| Container { id, since: (cx.now)(), is_ready: false };
+    let is_moving = post.media.iter().any(|media| media.kind == MediaKind::Video);
+    if post.media.len() > 1 && step.whole.is_none() {
+        for media in &post.media[step.items.len()..] {
+            let made = platform.make(cx, platform.item(cx, media).await?).await?;
+            step.items.push(container(made));
+            cx.save(&step).await?;
+        }
+        if let Some(busy) = watch(platform, cx, &mut step, is_moving).await? {
+            return Ok(busy);
+        }
+    }
+    if step.whole.is_none() {
+        let items: Vec<String> = step.items.iter().map(|item| item.id.clone()).collect();
+        let made = platform.make(cx, platform.whole(cx, post, &items).await?).await?;
+        step.whole = Some(container(made));
+        cx.save(&step).await?;
+    }
+    match watch(platform, cx, &mut step, is_moving).await? {
+        Some(busy) => Ok(busy),
+        None => Ok(Prepared::Ready(Checkpoint::of(&step))),
+    }
+}
+
+/// Looks at every container that is not ready; `None` when all are.
+async fn watch<P: Containers>(
+    platform: &P,
+    cx: &Session<'_>,
+    step: &mut Step,
+    is_moving: bool,
+) -> Result<Option<Prepared>> {
+    let now = (cx.now)();
+    let mut wait: Option<Duration> = None;
+    let mut lost: Option<Option<Failure>> = None;
+    for container in step.items.iter_mut().chain(&mut step.whole).filter(|container| !container.is_ready) {
+        match status(platform, cx, &container.id).await? {
+            Status::Finished | Status::Published => container.is_ready = true,
+            Status::Processing => wait = wait.max(Some(pause(container.since, now, is_moving))),
+            Status::Failed(failure) => lost = Some(Some(failure)),
+            Status::Gone => lost = Some(None),
+        }
+    }
+    match lost {
+        // Another attempt fills new ones.
+        Some(failure) => {
+            *step = Step::default();
+            cx.save(step).await?;
+            match failure {
+                Some(failure) => Err(failure),
+                None => Ok(Some(Prepared::Processing { at: Checkpoint::of(step), poll_after: SOON })),
+            }
+        }
+        None => Ok(wait.map(|poll_after| Prepared::Processing { at: Checkpoint::of(step), poll_after })),
+    }
+}
+
+async fn status<P: Containers>(platform: &P, cx: &Session<'_>, id: &str) -> Result<Status> {
+    let asked: Result<Value> =
+        cx.get(format!("{}/{id}", P::API)).query(&[("fields", P::STATUS)]).send().await;
+    match asked {
+        Ok(body) => Ok(platform.status(&body)),
+        Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(Status::Gone),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Publishes the container. What is refused although it is published was published by a call whose
+/// answer was lost, or is refused in spite of what happened, as Meta is known to do.
+pub(crate) async fn commit<P: Containers>(
+    platform: &P,
+    cx: &Session<'_>,
+    _post: &Publication,
+    at: &Checkpoint,
+) -> Result<Committed> {
+    let step: Step = at.read()?;
+    let Some(whole) = step.whole else {
+        return Err(Failure::rejected(409, "nothing was prepared that could be published"));
+    };
+    let address = format!("{}/{}/{}", P::API, cx.account.network_unique_id, P::PUBLISH);
+    let made: Result<Made> = cx.post(address).form(&[("creation_id", whole.id.as_str())]).send().await;
+    match made {
+        Ok(made) => Ok(Committed::Live(made.id)),
+        Err(failure) if !failure.doubt && failure.code != ErrorCode::TokenExpired => {
+            match status(platform, cx, &whole.id).await {
+                Ok(Status::Published) => {
+                    Ok(Committed::Accepted { at: at.clone(), poll_after: Duration::from_secs(2) })
+                }
+                _ => Err(failure),
+            }
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// What became of the container that was to be published.
+pub(crate) async fn locate<P: Containers>(
+    platform: &P,
+    cx: &Session<'_>,
+    post: &Publication,
+    at: &Checkpoint,
+) -> Result<Located> {
+    let step: Step = at.read()?;
+    let Some(whole) = step.whole else { return Ok(Located::Absent) };
+    let now = (cx.now)();
+    let begun = post.commit_begun_at.unwrap_or(post.created_at);
+    match status(platform, cx, &whole.id).await? {
+        Status::Finished | Status::Failed(_) => Ok(Located::Absent),
+        Status::Processing => {
+            Ok(Located::Processing { poll_after: pause(whole.since, now, !post.media.is_empty()) })
+        }
+        // No call leads from a container to what it became.
+        Status::Published | Status::Gone => match platform.find(cx, post, begun - SKEW).await? {
+            Some(id) => Ok(Located::Live(id)),
+            None if now < begun + HIDDEN => Ok(Located::Processing { poll_after: pause(begun, now, true) }),
+            None => Ok(Located::Unknown),
+        },
+    }
+}
+
+/// The nearest in time to `at` of what has the words that are looked for.
+pub(crate) fn nearest<T>(
+    all: impl Iterator<Item = T>,
+    at: DateTime<Utc>,
+    time: impl Fn(&T) -> Option<DateTime<Utc>>,
+) -> Option<T> {
+    all.min_by_key(|one| time(one).map_or(TimeDelta::MAX, |posted| (posted - at).abs()))
+}
+
+/// The settings of these names as fields: texts as they are, all else as JSON.
+pub(crate) fn settings(post: &Publication, names: &[&'static str]) -> Fields {
+    let given = names.iter().filter_map(|name| Some((*name, post.settings.get(*name)?)));
+    given
+        .filter(|(_, value)| !value.is_null() && **value != json!("") && **value != json!([]))
+        .map(|(name, value)| (name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+        .collect()
+}
+
+/// A success whose only member is that it is one; what is gone already counts.
+pub(crate) fn gone(answer: Result<Value>) -> Result<()> {
+    match answer {
+        Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(()),
+        answer => answer.map(drop),
+    }
+}
+
+/// A node's fields.
+pub(crate) async fn read<T: DeserializeOwned>(cx: &Session<'_>, address: &str, fields: &str) -> Result<T> {
+    cx.get(address).query(&[("fields", fields)]).send().await
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use reqwest::{StatusCode, header::HeaderMap};
+
+    /// A reply with this body.
+    pub(crate) fn reply(status: u16, usage: Option<&'static str>, text: &str) -> Reply {
+        let mut headers = HeaderMap::new();
+        if let Some(usage) = usage {
+            headers.insert("x-business-use-case-usage", usage.parse().unwrap());
+        }
+        Reply {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers,
+            body: serde_json::from_str(text).unwrap_or(Value::Null),
+            text: text.to_owned(),
+            at: DateTime::UNIX_EPOCH,
+        }
+    }
+
+    #[test]
+    fn each_documented_error_leads_to_what_is_to_be_done() {
+        for (status, code, subcode, expected, doubt, revoked) in [
+            (400, json!(190), 463, "token_expired", false, false),
+            (401, json!(190), 0, "token_expired", false, false),
+            (400, json!(190), 458, "token_expired", false, true),
+            (400, json!(190), 460, "token_expired", false, true),
+            (400, json!(102), 467, "token_expired", false, true),
+            (400, json!(190), 459, "token_expired", false, false),
+            (400, json!(4), 0, "rate_limited", false, false),
+            (403, json!(32), 0, "rate_limited", false, false),
+            (400, json!(80_002), 0, "rate_limited", false, false),
+            (400, json!(613), 1996, "rate_limited", false, false),
+            (400, json!(4), 2_207_051, "rejected_403", false, false),
+            (400, json!(9), 2_207_042, "rate_limited", false, false),
+            (400, json!(24), 4_279_009, "upstream_503", false, false),
+            (400, json!(9007), 2_207_027, "upstream_503", false, false),
+            (400, json!(9004), 2_207_052, "upstream_502", false, false),
+            (400, json!(506), 1_455_006, "rejected_400", true, false),
+            (400, json!(100), 33, "rejected_404", false, false),
+            (400, json!(100), 4_279_071, "rejected_400", false, false),
+            (400, json!(36_003), 2_207_009, "rejected_400", false, false),
+            (400, json!(10), 0, "rejected_403", false, false),
+            (403, json!(200), 0, "rejected_403", false, false),
+            (400, json!(368), 0, "rejected_400", false, false),
+            (400, json!(1), 0, "upstream_500", true, false),
+            (500, json!(1), 0, "upstream_500", true, false),
+            (503, json!(2), 0, "upstream_503", true, false),
+            (400, json!("THREADS_API__LINK_LIMIT_EXCEEDED"), 0, "rejected_400", false, false),
+        ] {
+            let body = json!({ "error": { "message": "m", "code": code, "error_subcode": subcode } });
+            let failure = classify(&reply(status, None, &body.to_string())).unwrap();
+            assert_eq!(
+                (failure.code.to_string().as_str(), failure.doubt, failure.revoked),
+                (expected, doubt, revoked),
+                "{status} {body}"
+            );
+        }
+        assert!(classify(&reply(500, None, "<html>")).is_none());
+        assert!(classify(&reply(200, None, r#"{"id":"1"}"#)).is_none());
+        let transient = json!({ "error": { "message": "m", "code": 7, "is_transient": true } });
+        let failure = classify(&reply(400, None, &transient.to_string())).unwrap();
+        assert_eq!(failure.code, ErrorCode::Upstream(503));
+    }
+
+    #[test]
+    fn a_limit_is_waited_for_as_long_as_its_header_says() {
+        let body = r#"{"error":{"message":"m","code":80001}}"#;
+        let usage = r#"{"1":[{"type":"pages","call_count":97,"estimated_time_to_regain_access":19}]}"#;
+        let failure = classify(&reply(400, Some(usage), body)).unwrap();
+        assert_eq!(failure.retry_after, Some(Duration::from_secs(19 * 60)));
+        assert_eq!(classify(&reply(400, None, body)).unwrap().retry_after, Some(BREATH));
+    }
+
+    #[test]
+    fn times_are_read_in_both_spellings() {
+        let expected = moment("2026-09-28T17:05:11+0000");
+        assert!(expected.is_some());
+        assert_eq!(moment("2026-09-28T17:05:11Z"), expected);
+        assert_eq!(moment("yesterday"), None);
+    }
+
+    #[test]
+    fn figures_are_read_in_all_their_shapes() {
+        let insights: Insights = serde_json::from_value(json!({ "data": [
+            { "name": "views", "values": [{ "value": 1 }, { "value": 7 }] },
+            { "name": "likes", "total_value": { "value": 3 } },
+            { "name": "actions", "values": [{ "value": { "like": 2, "share": 5 } }] },
+        ] }))
+        .unwrap();
+        assert_eq!((insights.get("views"), insights.get("likes"), insights.get("none")), (7, 3, 0));
+        assert_eq!((insights.get("actions"), insights.part("actions", Some("share"))), (7, 5));
+    }
+}

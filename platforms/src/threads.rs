@@ -1,0 +1,549 @@
+//! Threads, over its own API: <https://developers.facebook.com/docs/threads>.
+//!
+//! Posts go out in two steps by containers (see [`crate::graph`]), and Meta fetches media from an
+//! address of ours: there is no upload. The first hashtag of a text becomes its topic and loses its
+//! mark, so a look for a lost post compares texts without marks. A grant lives for 60 days and is
+//! renewed only while it lives; there is no call that gives it back.
+
+use crate::{graph::Containers, *};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use domain::Failure;
+use graph::{Fields, Insights, Listed, Status};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::time::Duration;
+use unicode_properties::UnicodeEmoji;
+
+/// Threads. <https://developers.facebook.com/docs/threads>
+pub(crate) struct Threads;
+
+const API: &str = "https://graph.threads.com/v1.0";
+const TOKEN: &str = "https://graph.threads.com/oauth/access_token";
+const LONG: &str = "https://graph.threads.com/access_token";
+const RENEW: &str = "https://graph.threads.com/refresh_access_token";
+
+/// A carousel's most items, of whatever kinds.
+const ITEMS: usize = 20;
+
+const FIELDS: &str = "id,media_type,media_url,permalink,username,text,timestamp,children{media_url},\
+                      replied_to,topic_tag";
+
+static CAPABILITIES: Capabilities = Capabilities {
+    text: TextLimit {
+        max: 500,
+        unit: "characters (an emoji counts as its UTF-8 bytes)",
+        count: length,
+        max_bytes: None,
+    },
+    content: Content::TextOrMedia,
+    media: &[
+        MediaLimit {
+            kind: MediaKind::Image,
+            count: 0..=ITEMS,
+            mimes: &["image/jpeg", "image/png"],
+            max_bytes: 8_000_000,
+            duration: None,
+            pixels: None,
+            aspect_ratio: Some(0.1..=10.0),
+        },
+        MediaLimit {
+            kind: MediaKind::Video,
+            count: 0..=ITEMS,
+            mimes: &["video/mp4", "video/quicktime"],
+            max_bytes: 1_000_000_000,
+            duration: Some(Duration::from_millis(1)..=Duration::from_secs(300)),
+            pixels: Some((1..=1920, 1..=192_000)),
+            aspect_ratio: Some(0.01..=10.0),
+        },
+    ],
+    mixed_media: true,
+    alt_text: Some(1000),
+    replies: Replies::Thread,
+    publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
+    // A container is published once and never again.
+    repeat: Repeat::Harmless,
+    settings,
+};
+
+static CONNECTION: Connection = Connection::OAuth2 {
+    authorize: "https://threads.com/oauth/authorize",
+    token: TOKEN,
+    scopes: &[
+        "threads_basic",
+        "threads_content_publish",
+        "threads_manage_replies",
+        "threads_read_replies",
+        "threads_manage_insights",
+        "threads_delete",
+    ],
+    separator: ",",
+    client_id: "client_id",
+    parameters: &[],
+    pkce: false,
+};
+
+fn settings() -> Value {
+    let choice = json!({ "type": "string", "minLength": 1, "maxLength": 25 });
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "additionalProperties": true,
+        "properties": {
+            "reply_control": {
+                "type": "string",
+                "enum": [
+                    "everyone", "accounts_you_follow", "mentioned_only", "parent_post_author_only",
+                    "followers_only",
+                ],
+                "description": "Who can reply.",
+            },
+            "topic_tag": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 50,
+                "pattern": "^[^.&]*$",
+                "description": "The post's topic, without #. Without one, the text's first hashtag is it.",
+            },
+            "link_attachment": {
+                "type": "string",
+                "pattern": "^https?://",
+                "excludes": ["media", "poll_attachment", "gif_attachment"],
+                "description": "The link that is shown as a preview.",
+            },
+            "quote_post_id": {
+                "type": "string",
+                "pattern": "^[0-9]+$",
+                "description": "The post to quote.",
+            },
+            "poll_attachment": {
+                "type": "object",
+                "excludes": ["media", "gif_attachment"],
+                "required": ["option_a", "option_b"],
+                "properties": {
+                    "option_a": choice, "option_b": choice, "option_c": choice, "option_d": choice,
+                },
+                "description": "A poll of two to four options.",
+            },
+            "gif_attachment": {
+                "type": "object",
+                "excludes": ["media"],
+                "required": ["gif_id"],
+                "properties": {
+                    "gif_id": { "type": "string", "minLength": 1 },
+                    "provider": { "type": "string", "enum": ["GIPHY"] },
+                },
+                "description": "A GIF of a provider's collection.",
+            },
+            "text_attachment": {
+                "type": "object",
+                "excludes": ["media", "poll_attachment"],
+                "required": ["plaintext"],
+                "properties": {
+                    "plaintext": { "type": "string", "minLength": 1, "maxLength": 10000 },
+                    "link_attachment_url": { "type": "string" },
+                    "text_with_styling_info": { "type": "array", "items": { "type": "object" } },
+                },
+                "description": "A longer text below the post.",
+            },
+            "text_entities": {
+                "type": "array",
+                "maxItems": 10,
+                "items": { "type": "object", "required": ["entity_type", "offset", "length"] },
+                "description": "Parts of the text that are spoilers.",
+            },
+            "is_spoiler_media": { "type": "boolean", "description": "Whether its media are hidden at first." },
+            "is_ghost_post": {
+                "type": "boolean",
+                "excludes": ["media"],
+                "description": "Whether the post goes away after 24 hours.",
+            },
+            "enable_reply_approvals": {
+                "type": "boolean",
+                "description": "Whether replies are shown only after approval.",
+            },
+            "location_id": { "type": "string", "description": "The place that the post is tagged with." },
+            "allowlisted_country_codes": {
+                "type": "array",
+                "items": { "type": "string", "pattern": "^[A-Z]{2}$" },
+                "description": "The only countries in which the post is shown.",
+            },
+            "crossreshare_to_ig": {
+                "type": "boolean",
+                "description": "Whether it is shared to the Instagram story as well.",
+            },
+        },
+    })
+}
+
+/// The length of a text as Threads counts it.
+fn length(text: &str) -> usize {
+    text.chars().map(|c| if c.is_emoji_char_or_emoji_component() && !c.is_ascii() { c.len_utf8() } else { 1 }).sum()
+}
+
+#[async_trait]
+impl Platform for Threads {
+    fn id(&self) -> &'static str {
+        "threads"
+    }
+
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+
+    fn connection(&self) -> &'static Connection {
+        &CONNECTION
+    }
+
+    fn classify(&self, reply: &Reply) -> Option<Failure> {
+        graph::classify(reply)
+    }
+
+    async fn exchange(&self, cx: &Session<'_>, code: &Code) -> Result<Grant> {
+        graph::exchange(cx, code, TOKEN, (LONG, "th_exchange_token")).await
+    }
+
+    async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
+        let me: User =
+            graph::read(cx, &format!("{API}/me"), "id,username,name,threads_profile_picture_url").await?;
+        Ok(vec![Identity {
+            display_name: me.name.filter(|name| !name.is_empty()).unwrap_or_else(|| me.username.clone()),
+            profile_url: Some(format!("https://www.threads.com/@{}", me.username)),
+            network_unique_id: me.id,
+            username: me.username,
+            account_type: "profile".to_owned(),
+            profile_image_url: me.threads_profile_picture_url,
+            grant: None,
+        }])
+    }
+
+    async fn health(&self, cx: &Session<'_>) -> Result<()> {
+        graph::read::<Value>(cx, &format!("{API}/me"), "id").await.map(drop)
+    }
+
+    fn renewal(&self) -> Renewal {
+        Renewal::WhileAlive
+    }
+
+    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
+        graph::renew(cx, RENEW, "th_refresh_token").await
+    }
+
+    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
+        if post.media.len() > ITEMS {
+            let count = post.media.len();
+            return Err(Failure::rejected(400, format!("Threads takes {ITEMS} media, and there are {count}")));
+        }
+        graph::prepare(self, cx, post, at).await
+    }
+
+    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+        graph::commit(self, cx, post, at).await
+    }
+
+    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
+        graph::locate(self, cx, post, at).await
+    }
+
+    async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
+        let post: Post = graph::read(cx, &format!("{API}/{id}"), "id,permalink,shortcode,username").await?;
+        Ok(post.address(cx))
+    }
+
+    fn analytics(&self) -> Option<&dyn Analytics> {
+        Some(self)
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        Some(self)
+    }
+
+    fn deletion(&self) -> Option<&dyn Deletion> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Containers for Threads {
+    const API: &'static str = API;
+    const MAKE: &'static str = "threads";
+    const PUBLISH: &'static str = "threads_publish";
+    const STATUS: &'static str = "id,status,error_message";
+
+    async fn item(&self, cx: &Session<'_>, media: &Media) -> Result<Fields> {
+        let mut fields = medium(cx, media).await?;
+        fields.push(("is_carousel_item", "true".to_owned()));
+        Ok(fields)
+    }
+
+    async fn whole(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields> {
+        let mut fields = match post.media.as_slice() {
+            [] => vec![("media_type", "TEXT".to_owned())],
+            [one] => medium(cx, one).await?,
+            _ => vec![("media_type", "CAROUSEL".to_owned()), ("children", items.join(","))],
+        };
+        if !post.text.is_empty() {
+            fields.push(("text", post.text.clone()));
+        }
+        match &post.reply_to {
+            Some(reply) => fields.push(("reply_to_id", reply.parent.clone())),
+            // These are about the post that begins a thread.
+            None => fields.extend(graph::settings(
+                post,
+                &[
+                    "topic_tag", "link_attachment", "quote_post_id", "poll_attachment", "gif_attachment",
+                    "text_attachment", "text_entities", "is_spoiler_media", "is_ghost_post",
+                    "enable_reply_approvals", "location_id", "crossreshare_to_ig",
+                ],
+            )),
+        }
+        fields.extend(graph::settings(post, &["reply_control"]));
+        let countries = post.settings["allowlisted_country_codes"].as_array();
+        let countries: Vec<_> = countries.into_iter().flatten().filter_map(Value::as_str).collect();
+        if !countries.is_empty() {
+            fields.push(("allowlisted_country_codes", countries.join(",")));
+        }
+        if let Some((_, gif)) = fields.iter_mut().find(|(name, _)| *name == "gif_attachment") {
+            let id = &post.settings["gif_attachment"]["gif_id"];
+            *gif = json!({ "gif_id": id, "provider": "GIPHY" }).to_string();
+        }
+        Ok(fields)
+    }
+
+    fn status(&self, body: &Value) -> Status {
+        match body["status"].as_str() {
+            Some("FINISHED") => Status::Finished,
+            Some("PUBLISHED") => Status::Published,
+            Some("EXPIRED") => Status::Gone,
+            Some("ERROR") => {
+                let reason = body["error_message"].as_str().unwrap_or("UNKNOWN");
+                let message = format!("Threads could not process the media: {reason}");
+                Status::Failed(match reason {
+                    // What it should have fetched may be there the next time.
+                    "FAILED_DOWNLOADING_VIDEO" => {
+                        Failure { doubt: false, ..Failure::upstream(502, message) }
+                    }
+                    _ => Failure::rejected(400, message),
+                })
+            }
+            _ => Status::Processing,
+        }
+    }
+
+    async fn find(&self, cx: &Session<'_>, post: &Publication, since: DateTime<Utc>) -> Result<Option<String>> {
+        let edge = if post.reply_to.is_some() { "replies" } else { "threads" };
+        let mut cursor = None;
+        for _ in 0..graph::PAGES {
+            let page = list(cx, edge, Some(since), cursor.as_deref()).await?;
+            cursor = page.next();
+            let ours = page.data.into_iter().filter(|other| other.is(post, since));
+            if let Some(found) = graph::nearest(ours, since + graph::SKEW, |other| other.timestamp) {
+                return Ok(Some(found.id));
+            }
+            if cursor.is_none() {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// A topic that is not permitted is left out: the post matters more than its topic.
+    async fn make(&self, cx: &Session<'_>, mut fields: Fields) -> Result<String> {
+        match graph::make::<Self>(cx, &fields).await {
+            Err(failure)
+                if failure.message.contains("4279071")
+                    && fields.iter().any(|(name, _)| *name == "topic_tag") =>
+            {
+                fields.retain(|(name, _)| *name != "topic_tag");
+                graph::make::<Self>(cx, &fields).await
+            }
+            made => made,
+        }
+    }
+}
+
+#[async_trait]
+impl Analytics for Threads {
+    async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
+        let post: Post = graph::read(cx, &format!("{API}/{id}"), "id,media_type").await?;
+        let insights: Insights = cx
+            .get(format!("{API}/{id}/insights"))
+            .query(&[("metric", "views,likes,replies,reposts,quotes,shares")])
+            .send()
+            .await?;
+        let views = insights.get("views");
+        Ok(Metrics {
+            impressions: views,
+            likes: insights.get("likes"),
+            comments: insights.get("replies"),
+            shares: insights.get("shares") + insights.get("reposts") + insights.get("quotes"),
+            video_views: if post.media_type.as_deref() == Some("VIDEO") { views } else { 0 },
+            ..Metrics::default()
+        })
+    }
+}
+
+#[async_trait]
+impl History for Threads {
+    async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
+        let page = list(cx, "threads", None, cursor).await?;
+        let next = page.next();
+        // What others wrote and the account passed on is no post of its own.
+        let own = page.data.into_iter().filter(|post| post.media_type.as_deref() != Some("REPOST_FACADE"));
+        let posts = own.map(|post| RemotePost {
+            url: post.address(cx),
+            media: post.media(),
+            text: post.text.unwrap_or_default(),
+            published_at: post.timestamp.unwrap_or_default(),
+            metrics: Metrics::default(),
+            id: post.id,
+        });
+        Ok(Page { posts: posts.collect(), next })
+    }
+}
+
+#[async_trait]
+impl Deletion for Threads {
+    async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
+        graph::gone(cx.delete(format!("{API}/{id}")).send().await)
+    }
+}
+
+/// What a container of one medium is filled with.
+async fn medium(cx: &Session<'_>, media: &Media) -> Result<Fields> {
+    let (kind, place) = match media.kind {
+        MediaKind::Image => ("IMAGE", "image_url"),
+        MediaKind::Video => ("VIDEO", "video_url"),
+        other => return Err(Failure::rejected(415, format!("Threads takes no media of kind {other}"))),
+    };
+    let address = cx.media.address(media).await?;
+    let mut fields = vec![("media_type", kind.to_owned()), (place, address.into())];
+    if let Some(alt) = media.alt_text.as_ref().filter(|alt| !alt.is_empty()) {
+        fields.push(("alt_text", alt.clone()));
+    }
+    Ok(fields)
+}
+
+/// One page of the account's posts or replies, newest first.
+async fn list(
+    cx: &Session<'_>,
+    edge: &str,
+    since: Option<DateTime<Utc>>,
+    cursor: Option<&str>,
+) -> Result<Listed<Post>> {
+    let mut call = cx
+        .get(format!("{API}/{}/{edge}", cx.account.network_unique_id))
+        .query(&[("fields", FIELDS), ("limit", "50")]);
+    if let Some(since) = since {
+        call = call.query(&[("since", since.timestamp())]);
+    }
+    if let Some(cursor) = cursor {
+        call = call.query(&[("after", cursor)]);
+    }
+    call.send().await
+}
+
+/// What stays of a text whatever Threads makes of its hashtags and space.
+fn essence(text: &str) -> String {
+    text.replace('#', "").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[derive(Deserialize)]
+struct User {
+    id: String,
+    username: String,
+    name: Option<String>,
+    threads_profile_picture_url: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Post {
+    id: String,
+    media_type: Option<String>,
+    media_url: Option<String>,
+    permalink: Option<String>,
+    shortcode: Option<String>,
+    username: Option<String>,
+    text: Option<String>,
+    #[serde(default, deserialize_with = "graph::time")]
+    timestamp: Option<DateTime<Utc>>,
+    children: Option<Listed<Child>>,
+    replied_to: Option<graph::Made>,
+}
+
+#[derive(Deserialize)]
+struct Child {
+    media_url: Option<String>,
+}
+
+impl Post {
+    /// Its public address; left out of the answer for some media, and then put together.
+    fn address(&self, cx: &Session<'_>) -> String {
+        let name = self.username.as_deref().unwrap_or(&cx.account.username);
+        let code = self.shortcode.as_deref().unwrap_or(&self.id);
+        let built = || format!("https://www.threads.com/@{name}/post/{code}");
+        cx.wire.route(&self.permalink.clone().unwrap_or_else(built))
+    }
+
+    fn media(&self) -> Vec<String> {
+        let children = self.children.iter().flat_map(|children| &children.data);
+        let items: Vec<String> = children.filter_map(|child| child.media_url.clone()).collect();
+        if items.is_empty() { self.media_url.iter().cloned().collect() } else { items }
+    }
+
+    /// Whether this is what `post` was to become.
+    fn is(&self, post: &Publication, since: DateTime<Utc>) -> bool {
+        let kind = match post.media.as_slice() {
+            [] => "TEXT_POST",
+            [one] if one.kind == MediaKind::Video => "VIDEO",
+            [_] => "IMAGE",
+            _ => "CAROUSEL_ALBUM",
+        };
+        let hangs_right = match (&post.reply_to, &self.replied_to) {
+            (Some(reply), Some(parent)) => parent.id == reply.parent,
+            // The list of replies may not say to what.
+            (Some(_), None) => true,
+            (None, parent) => parent.is_none(),
+        };
+        hangs_right
+            && self.timestamp.is_none_or(|at| at >= since)
+            && self.media_type.as_deref().is_none_or(|is| is == kind)
+            && essence(self.text.as_deref().unwrap_or_default()) == essence(&post.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::ErrorCode;
+
+    #[test]
+    fn an_emoji_counts_as_its_bytes() {
+        assert_eq!(length("aé1#ß漢"), 6);
+        assert_eq!(length("🎉"), 4);
+        assert_eq!(length("a🎉b"), 6);
+    }
+
+    #[test]
+    fn a_post_is_recognized_without_the_mark_of_its_topic() {
+        assert_eq!(essence("a #topic and  #more"), essence("a topic and #more"));
+        assert_ne!(essence("a topic"), essence("another topic"));
+    }
+
+    #[test]
+    fn a_container_is_read_by_its_words() {
+        let status = |word: &str, error: &str| {
+            Threads.status(&json!({ "id": "1", "status": word, "error_message": error }))
+        };
+        assert!(matches!(status("FINISHED", ""), Status::Finished));
+        assert!(matches!(status("PUBLISHED", ""), Status::Published));
+        assert!(matches!(status("EXPIRED", ""), Status::Gone));
+        assert!(matches!(status("IN_PROGRESS", ""), Status::Processing));
+        let failed = |error: &str| match status("ERROR", error) {
+            Status::Failed(failure) => failure.code,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(failed("INVALID_DURATION"), ErrorCode::Rejected(400));
+        assert_eq!(failed("FAILED_DOWNLOADING_VIDEO"), ErrorCode::Upstream(502));
+    }
+}

@@ -1,0 +1,204 @@
+//! Meta's platforms in the sandbox, from outside: what they refuse and in which words.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on says so by panicking")]
+
+use chrono::{DateTime, Utc};
+use platforms::sandbox::{Connected, Options, Sandbox, serve};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use std::net::TcpListener;
+
+#[expect(clippy::disallowed_methods, reason = "a test is a composition root of its own")]
+fn clock() -> DateTime<Utc> {
+    std::time::SystemTime::now().into()
+}
+
+struct World {
+    sandbox: Sandbox,
+    root: String,
+    http: Client,
+}
+
+impl World {
+    async fn new() -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let sandbox = Sandbox::open(Options { data: None, clock }).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let root = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(serve(sandbox.clone(), listener, std::future::pending()));
+        #[expect(clippy::disallowed_methods, reason = "the test stands outside, as a client library does")]
+        let http = Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+        let world = Self { sandbox, root, http };
+        world.settings(json!({ "processing_ms": 0, "lag_ms": 0 })).await;
+        world
+    }
+
+    async fn settings(&self, settings: Value) {
+        let reply = self.http.post(format!("{}/_settings", self.root)).json(&settings).send().await.unwrap();
+        assert_eq!(reply.status(), 200);
+    }
+
+    fn user(&self, platform: &str, host: &'static str) -> User<'_> {
+        let connected = self.sandbox.connect(platform, "ada").unwrap();
+        User { world: self, host, token: connected.grant.access_token.clone(), connected }
+    }
+}
+
+struct User<'a> {
+    world: &'a World,
+    host: &'static str,
+    token: String,
+    connected: Connected,
+}
+
+impl User<'_> {
+    async fn ask(&self, method: Method, path: &str, form: &[(&str, &str)]) -> (u16, Value) {
+        let call = self.world.http.request(method, format!("{}/{}{path}", self.world.root, self.host));
+        let call = call.query(&[("access_token", &self.token)]);
+        let reply = if form.is_empty() { call } else { call.form(form) }.send().await.unwrap();
+        (reply.status().as_u16(), reply.json().await.unwrap())
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.ask(Method::GET, path, &[]).await.1
+    }
+
+    async fn post(&self, path: &str, form: &[(&str, &str)]) -> Value {
+        self.ask(Method::POST, path, form).await.1
+    }
+
+    fn app(&self) -> (String, String) {
+        let app = self.connected.app.clone().unwrap();
+        (app.client_id, app.client_secret.unwrap())
+    }
+}
+
+/// Code and subcode of an error.
+fn code(answer: &Value) -> (Value, u64) {
+    (answer["error"]["code"].clone(), answer["error"]["error_subcode"].as_u64().unwrap_or(0))
+}
+
+fn id(answer: &Value) -> String {
+    answer["id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+#[tokio::test]
+async fn threads_publishes_a_container_once() {
+    let world = World::new().await;
+    let ada = world.user("threads", "graph.threads.net/v1.0");
+    let made = id(&ada.post("/me/threads", &[("media_type", "TEXT"), ("text", "a #topic here")]).await);
+    assert_eq!(ada.get(&format!("/{made}/?fields=status,error_message")).await["status"], "FINISHED");
+    let live = id(&ada.post("/me/threads_publish", &[("creation_id", &made)]).await);
+    assert_eq!(ada.get(&format!("/{made}?fields=status")).await["status"], "PUBLISHED");
+    assert_eq!(code(&ada.post("/me/threads_publish", &[("creation_id", &made)]).await), (json!(100), 0));
+    let post = ada.get(&format!("/{live}?fields=text,topic_tag,permalink,shortcode")).await;
+    assert_eq!((&post["text"], &post["topic_tag"]), (&json!("a topic here"), &json!("topic")));
+    let page = post["permalink"].as_str().unwrap().replace("https:/", &world.root);
+    assert_eq!(world.http.get(page).send().await.unwrap().status(), 200);
+
+    let reply = [("media_type", "TEXT"), ("text", "and on"), ("reply_to_id", live.as_str())];
+    let reply = id(&ada.post("/me/threads", &reply).await);
+    let reply = id(&ada.post("/me/threads_publish", &[("creation_id", &reply)]).await);
+    assert_eq!(ada.get(&format!("/{live}/replies?fields=text")).await["data"][0]["id"], reply);
+    let own = ada.get("/me/replies?fields=replied_to,root_post").await;
+    assert_eq!(own["data"][0]["replied_to"]["id"], live);
+    let list = ada.get("/me/threads?fields=id&limit=1").await;
+    assert_eq!(list["data"].as_array().unwrap().len(), 1);
+    let after = list["paging"]["cursors"]["after"].as_str().unwrap();
+    assert_eq!(ada.get(&format!("/me/threads?after={after}")).await, json!({ "data": [] }));
+    let gone = ada.ask(Method::DELETE, &format!("/{live}"), &[]).await;
+    assert_eq!(gone, (200, json!({ "success": true, "deleted_id": live })));
+    assert_eq!(code(&ada.get(&format!("/{live}")).await), (json!(100), 33));
+}
+
+#[tokio::test]
+async fn threads_refuses_what_it_documents() {
+    let world = World::new().await;
+    let ada = world.user("threads", "graph.threads.net");
+    let long = "a".repeat(501);
+    let links: Vec<String> = (0..6).map(|n| format!("https://example.com/{n}")).collect();
+    let text = ("media_type", "TEXT");
+    let image = ("media_type", "IMAGE");
+    for (form, expected) in [
+        (vec![("text", "a")], (json!(100), 0)),
+        (vec![text], (json!(100), 0)),
+        (vec![text, ("text", long.as_str())], (json!(100), 0)),
+        (vec![text, ("text", &links.join(" "))], (json!("THREADS_API__LINK_LIMIT_EXCEEDED"), 0)),
+        (vec![text, ("text", "a"), ("topic_tag", "a.b")], (json!(100), 0)),
+        (vec![text, ("text", "a"), ("topic_tag", "sandbox-forbidden")], (json!(100), 4_279_071)),
+        (vec![text, ("text", "a"), ("reply_control", "nobody")], (json!(100), 0)),
+        (vec![text, ("text", "a"), ("reply_to_id", "17")], (json!(100), 33)),
+        (vec![image, ("text", "a")], (json!(100), 0)),
+        (vec![image, ("image_url", "http://127.0.0.1:1/a.png")], (json!(9004), 2_207_052)),
+        (vec![image, ("image_url", "ftp://example.com/a.png")], (json!(9004), 2_207_052)),
+        (vec![("media_type", "CAROUSEL"), ("children", "1")], (json!(100), 0)),
+        (vec![("media_type", "CAROUSEL"), ("children", "1,2")], (json!(100), 33)),
+    ] {
+        let (status, answer) = ada.ask(Method::POST, "/me/threads", &form).await;
+        assert_eq!((status, code(&answer)), (400, expected), "{form:?}: {answer}");
+    }
+    assert_eq!(
+        code(&ada.post("/me/threads_publish", &[("creation_id", "17")]).await),
+        (json!(24), 4_279_009)
+    );
+    assert_eq!(code(&ada.get("/me?fields=nonsense").await), (json!(100), 0));
+
+    // A video that nobody can fetch fails while it is processed.
+    let video = [("media_type", "VIDEO"), ("video_url", "http://127.0.0.1:1/a.mp4")];
+    let video = id(&ada.post("/me/threads", &video).await);
+    let stands = ada.get(&format!("/{video}?fields=status,error_message")).await;
+    assert_eq!(
+        (&stands["status"], &stands["error_message"]),
+        (&json!("ERROR"), &json!("FAILED_DOWNLOADING_VIDEO"))
+    );
+    world.settings(json!({ "processing_ms": 60_000 })).await;
+    assert_eq!(ada.get(&format!("/{video}?fields=status")).await["status"], "IN_PROGRESS");
+    assert_eq!(
+        code(&ada.post("/me/threads_publish", &[("creation_id", &video)]).await),
+        (json!(24), 4_279_009)
+    );
+
+    world.settings(json!({ "limits": { "threads.posts": 1 } })).await;
+    for expected in [Value::Null, json!(9)] {
+        let made = id(&ada.post("/me/threads", &[text, ("text", "a")]).await);
+        let answer = ada.post("/me/threads_publish", &[("creation_id", &made)]).await;
+        assert_eq!(answer["error"]["code"], expected, "{answer}");
+    }
+    let limits = ada.get("/me/threads_publishing_limit?fields=quota_usage,config,reply_quota_usage").await;
+    let quota = json!({ "quota_total": 1, "quota_duration": 86_400 });
+    assert_eq!(limits["data"][0], json!({ "quota_usage": 1, "config": quota, "reply_quota_usage": 0 }));
+}
+
+#[tokio::test]
+async fn a_token_of_metas_is_told_dead_by_its_subcode() {
+    let world = World::new().await;
+    let ada = world.user("threads", "graph.threads.net");
+    let renew = "/refresh_access_token?grant_type=th_refresh_token";
+    let fresh = ada.get(renew).await;
+    assert_eq!(fresh["token_type"], "bearer");
+    let young =
+        User { token: fresh["access_token"].as_str().unwrap().to_owned(), ..world.user("threads", ada.host) };
+    assert_eq!(code(&young.get(renew).await), (json!(10), 0), "it is not a day old");
+    let (client, secret) = ada.app();
+    let form = [
+        ("client_id", client.as_str()),
+        ("client_secret", secret.as_str()),
+        ("grant_type", "authorization_code"),
+        ("redirect_uri", "https://example.com"),
+        ("code", "made-up"),
+    ];
+    let refused = ada.post("/oauth/access_token", &form).await;
+    assert_eq!((&refused["error_type"], &refused["code"]), (&json!("OAuthException"), &json!(400)));
+
+    for (what, subcode) in [("expire", 463), ("revoke", 458)] {
+        let path = format!("{}/_accounts/threads/ada/tokens/{what}", world.root);
+        assert_eq!(world.http.post(path).send().await.unwrap().status(), 204);
+        let url = format!("{}/graph.threads.net/me", world.root);
+        let reply = world.http.get(url).bearer_auth(&ada.token).send().await.unwrap();
+        assert!(reply.headers()["www-authenticate"].to_str().unwrap().contains("invalid_token"));
+        assert_eq!(code(&reply.json().await.unwrap()), (json!(190), subcode));
+        assert_eq!(code(&ada.get(renew).await), (json!(190), subcode));
+    }
+    let stranger = User { token: "made-up".into(), ..world.user("threads", ada.host) };
+    assert_eq!(code(&stranger.get("/me").await), (json!(190), 0));
+}
