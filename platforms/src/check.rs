@@ -4,7 +4,7 @@
 //! known yet is not held against it. Creating a post and validating one ask here, so that they can't
 //! disagree.
 
-use crate::{Capabilities, Content, Media, MediaLimit, Platform, Replies};
+use crate::{Content, Media, MediaKind, MediaLimit, Platform, Replies, TextLimit};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -57,10 +57,31 @@ pub fn check(platform: &dyn Platform, containers: &[Draft<'_>], settings: &Value
         };
         found.error("replies_not_supported", vec![json!("containers"), json!(extra)], message);
     }
+    let rules = platform.rules();
     for (index, container) in containers.iter().enumerate() {
         let at = |rest: &[Value]| [&[json!("containers"), json!(index)], rest].concat();
-        text(&mut found, can, container, at(&[json!("content")]));
-        media(&mut found, can, container, &at);
+        let main = Part {
+            text: &can.text,
+            forbidden: rules.forbidden,
+            content: can.content,
+            needs: rules.needs,
+            media: can.media,
+            mixed_media: can.mixed_media,
+            alt_text: can.alt_text,
+        };
+        let part = match (index, &rules.comment) {
+            (0, _) | (_, None) => main,
+            (_, Some(comment)) => Part {
+                text: &comment.text,
+                content: if comment.media.is_empty() { Content::Text } else { Content::TextOrMedia },
+                needs: None,
+                media: comment.media,
+                mixed_media: false,
+                ..main
+            },
+        };
+        text(&mut found, &part, container, at(&[json!("content")]));
+        media(&mut found, &part, container, &at);
     }
     let schema = (can.settings)();
     let at = [json!("config"), json!(platform.id())];
@@ -89,7 +110,18 @@ impl Found {
     }
 }
 
-fn text(found: &mut Found, can: &Capabilities, container: &Draft<'_>, path: Vec<Value>) {
+/// What one container is held to.
+struct Part<'a> {
+    text: &'a TextLimit,
+    forbidden: &'a [char],
+    content: Content,
+    needs: Option<MediaKind>,
+    media: &'a [MediaLimit],
+    mixed_media: bool,
+    alt_text: Option<usize>,
+}
+
+fn text(found: &mut Found, can: &Part<'_>, container: &Draft<'_>, path: Vec<Value>) {
     let is_blank = container.text.trim().is_empty();
     match can.content {
         Content::Text if is_blank => {
@@ -100,7 +132,11 @@ fn text(found: &mut Found, can: &Capabilities, container: &Draft<'_>, path: Vec<
         }
         _ => {}
     }
-    let limit = &can.text;
+    if let Some(wrong) = container.text.chars().find(|c| can.forbidden.contains(c)) {
+        let message = format!("takes no `{wrong}` in a text");
+        found.error("text_character_not_supported", path.clone(), message);
+    }
+    let limit = can.text;
     let length = (limit.count)(container.text);
     if length > limit.max {
         let message = format!("takes {} {}, and the text has {length}", limit.max, limit.unit);
@@ -112,10 +148,16 @@ fn text(found: &mut Found, can: &Capabilities, container: &Draft<'_>, path: Vec<
     }
 }
 
-fn media(found: &mut Found, can: &Capabilities, container: &Draft<'_>, at: &dyn Fn(&[Value]) -> Vec<Value>) {
+fn media(found: &mut Found, can: &Part<'_>, container: &Draft<'_>, at: &dyn Fn(&[Value]) -> Vec<Value>) {
     let media = container.media;
     if can.content == Content::Media && media.is_empty() {
         found.error("media_required", at(&[json!("media")]), "needs media, and there are none");
+    }
+    if let Some(needed) =
+        can.needs.filter(|needed| !media.is_empty() && !media.iter().any(|medium| medium.kind == *needed))
+    {
+        let message = format!("needs a medium of kind {needed}, and there is none");
+        found.error("media_required", at(&[json!("media")]), message);
     }
     let is_mixed = media.first().is_some_and(|first| media.iter().any(|other| other.kind != first.kind));
     if is_mixed && !can.mixed_media {

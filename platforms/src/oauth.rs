@@ -3,7 +3,7 @@
 //! What differs between them is only how the app names itself and how a dead grant is told from a bad
 //! moment; the adapter says both. RFC 6749 sections 4.1.3 and 6, RFC 7636, RFC 7009. <https://www.rfc-editor.org/rfc/rfc6749>
 
-use crate::{Call, Code, Connection, Grant, Reply, Result, Session, classify};
+use crate::{Call, Code, Connection, Credentials, Grant, Reply, Result, Session, classify};
 use chrono::TimeDelta;
 use domain::Failure;
 use serde::Deserialize;
@@ -25,7 +25,7 @@ pub async fn exchange(cx: &Session<'_>, code: &Code) -> Result<Grant> {
     ];
     form.extend(code.verifier.as_deref().map(|verifier| ("code_verifier", verifier)));
     let reply = request(cx, token, &form)?.any().await?;
-    if !reply.status.is_success() {
+    if is_refused(&reply) {
         return Err(refused(&reply, |_| false));
     }
     Ok(reply.read::<Tokens>()?.grant(cx))
@@ -45,7 +45,7 @@ pub async fn refresh(cx: &Session<'_>, address: &str, is_dead: fn(&str) -> bool)
     };
     let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
     let reply = request(cx, address, &form)?.any().await?;
-    if !reply.status.is_success() {
+    if is_refused(&reply) {
         return Err(refused(&reply, is_dead));
     }
     Ok(reply.read::<Tokens>()?.grant(cx))
@@ -68,25 +68,39 @@ pub async fn revoke(cx: &Session<'_>, address: &str) -> Result<()> {
     }
 }
 
-/// A form in the app's name: a secret goes into the header, a public client names itself in the body.
-fn request(cx: &Session<'_>, address: &str, form: &[(&str, &str)]) -> Result<Call> {
+/// A form in the app's name: a secret goes where the platform wants it, a public client names itself
+/// in the body.
+pub(crate) fn request(cx: &Session<'_>, address: &str, form: &[(&str, &str)]) -> Result<Call> {
     let Some(app) = cx.app else {
         // The operator's to mend, and nothing is lost meanwhile.
         return Err(Failure::network(format!("no OAuth app is set up for {}", cx.platform.id()), false));
     };
-    Ok(match app.client_secret.as_deref().filter(|secret| !secret.is_empty()) {
-        Some(secret) => cx.post(address).basic(&app.client_id, secret).form(form),
-        None => {
-            let form: Vec<_> = form.iter().copied().chain([("client_id", app.client_id.as_str())]).collect();
+    let name = match cx.platform.connection() {
+        Connection::OAuth2 { client_id, .. } => client_id,
+        Connection::AppPassword { .. } => &"client_id",
+    };
+    let secret = app.client_secret.as_deref().filter(|secret| !secret.is_empty());
+    Ok(match (secret, cx.platform.credentials()) {
+        (Some(secret), Credentials::Header) => cx.post(address).basic(&app.client_id, secret).form(form),
+        (secret, _) => {
+            let secret = secret.map(|secret| ("client_secret", secret));
+            let form: Vec<_> =
+                form.iter().copied().chain([(*name, app.client_id.as_str())]).chain(secret).collect();
             cx.post(address).anonymous().form(&form)
         }
     })
 }
 
+/// Whether a token endpoint refused. Some say so with a status of success.
+fn is_refused(reply: &Reply) -> bool {
+    let word = reply.body.get("error").and_then(Value::as_str);
+    !reply.status.is_success() || word.is_some_and(|word| !word.is_empty())
+}
+
 fn refused(reply: &Reply, is_dead: fn(&str) -> bool) -> Failure {
     let word = reply.body.get("error").and_then(Value::as_str).unwrap_or_default();
     match reply.status.as_u16() {
-        400 | 401 | 403 if is_dead(word) => Failure::revoked(classify::message(reply)),
+        200..=299 | 400 | 401 | 403 if is_dead(word) => Failure::revoked(classify::message(reply)),
         408 | 425 | 429 | 500.. => classify::by_status(reply),
         _ => Failure::token_expired(classify::message(reply)),
     }

@@ -30,6 +30,16 @@ pub trait Platform: Send + Sync {
     /// How an account is connected.
     fn connection(&self) -> &'static Connection;
 
+    /// Rules that few platforms have; none unless the adapter says so.
+    fn rules(&self) -> &'static Rules {
+        &Rules::NONE
+    }
+
+    /// How an app names itself at the token endpoint.
+    fn credentials(&self) -> Credentials {
+        Credentials::Header
+    }
+
     /// What a reply that is no success means, or `None` where the status alone tells
     /// ([`crate::classify::by_status`]). Also asked about a 2xx, for platforms that put errors there.
     fn classify(&self, _reply: &Reply) -> Option<Failure> {
@@ -75,7 +85,8 @@ pub trait Platform: Send + Sync {
     /// The one call that publishes. A failure with doubt leads to `locate` before anything else.
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed>;
 
-    /// Whether a commit that was begun has happened. Reads only.
+    /// Whether a commit that was begun has happened. Publishes nothing; what is live may get here what
+    /// it could not have any earlier, such as a thumbnail, as long as that may be repeated.
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located>;
 
     /// The public address of a published post, as [`crate::Wire::route`] gives it: in test mode it is the
@@ -344,6 +355,31 @@ pub struct MediaLimit {
     pub aspect_ratio: Option<RangeInclusive<f64>>,
 }
 
+/// What few platforms demand of a post beside their limits.
+#[derive(Debug)]
+pub struct Rules {
+    /// Characters that no text may hold.
+    pub forbidden: &'static [char],
+    /// The kind that has to be among a post's media, whatever else there is.
+    pub needs: Option<MediaKind>,
+    /// What a first comment may be, where it is held to other limits than the post.
+    pub comment: Option<Comment>,
+}
+
+impl Rules {
+    /// No rules.
+    pub const NONE: Self = Self { forbidden: &[], needs: None, comment: None };
+}
+
+/// What a first comment may be.
+#[derive(Debug)]
+pub struct Comment {
+    /// How long its text may be; without media it needs one.
+    pub text: TextLimit,
+    /// What media it may hold.
+    pub media: &'static [MediaLimit],
+}
+
 /// What may follow the main container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replies {
@@ -415,6 +451,15 @@ pub enum Renewal {
     WhileAlive,
     /// Never: it has no end of its own. A refresh only tells whether it still serves.
     Never,
+}
+
+/// How an app names itself at the token endpoint (RFC 6749, section 2.3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credentials {
+    /// In the header, where it has a secret.
+    Header,
+    /// In the body: its name under the connection's own word, and `client_secret`.
+    Body,
 }
 
 /// What an authorization brought back, and what it was asked with.

@@ -61,7 +61,9 @@ async fn what_the_platform_would_refuse_is_told_before_anything_is_sent() {
             let of = |change: &dyn Fn(&mut platforms::Media), count: usize| {
                 let mut medium = fits.clone();
                 change(&mut medium);
-                let media = vec![medium; count];
+                let needed = actor.platform.rules().needs.filter(|needed| *needed != limit.kind);
+                let mut media = vec![medium; count];
+                media.extend(needed.map(|needed| actor.medium(needed).0));
                 errors(&actor, &text_for(can), &media, &json!({}))
             };
             let least = (*limit.count.start()).max(1);
@@ -104,6 +106,19 @@ async fn what_the_platform_would_refuse_is_told_before_anything_is_sent() {
             Content::Media => "media_required",
         };
         assert!(nothing.contains(&expected.to_owned()), "{name}: {nothing:?}");
+        if let Some(forbidden) = actor.platform.rules().forbidden.first() {
+            let text = format!("a {forbidden} b");
+            let found = errors(&actor, &text, &actor.post("a").media, &json!({}));
+            assert_eq!(found, ["text_character_not_supported"], "{name}");
+        }
+        if can.replies != Replies::None {
+            let main = actor.post(&text_for(can));
+            let drafts = [
+                Draft { text: &main.text, media: &main.media },
+                Draft { text: &actor.reply("a comment", &["of something".to_owned()]).text, media: &[] },
+            ];
+            assert_eq!(check(actor.platform, &drafts, &json!({})), [], "{name}");
+        }
         let drafts = [Draft { text: "a", media: &[] }; 3];
         let too_many = check(actor.platform, &drafts, &json!({}))
             .iter()
@@ -378,7 +393,7 @@ async fn an_accepted_post_whose_answer_is_lost_is_found_and_not_doubled() {
             let depth = if actor.capabilities().replies == Replies::None { 1 } else { 2 };
             for position in 0..depth {
                 let text = format!("{position}: https://Example.com/{word} <b> & \"c\" #sandbox-{word}");
-                let post = actor.reply(&text, &ids);
+                let post = actor.reply(&actor.fit(&text), &ids);
                 let at = actor.prepare(&post).await.on(&name);
                 let failure = actor.commit(&post, &at).await.expect_err(&name);
                 assert!(failure.doubt && !failure.code.is_permanent(), "{name}: {failure:?}");
@@ -590,9 +605,8 @@ async fn history_lists_every_post_newest_first() {
         let began = fixtures::clock() - chrono::TimeDelta::minutes(5);
         let mut ids = Vec::new();
         for n in 0..3 {
-            ids.push(
-                actor.publish(&actor.post(&format!("number {n} <&> https://example.com/{n}"))).await.on(name),
-            );
+            let text = actor.fit(&format!("number {n} <&> https://example.com/{n}"));
+            ids.push(actor.publish(&actor.post(&text)).await.on(name));
         }
         let keep = fixtures::Kept::default();
         let (mut found, mut cursor) = (Vec::new(), None);
@@ -611,7 +625,8 @@ async fn history_lists_every_post_newest_first() {
             "{name}"
         );
         for (n, post) in (0..3).rev().zip(&found) {
-            assert_eq!(post.text, format!("number {n} <&> https://example.com/{n}"), "{name}");
+            let text = actor.fit(&format!("number {n} <&> https://example.com/{n}"));
+            assert_eq!(post.text, text, "{name}");
             assert!(post.published_at > began, "{name}: {}", post.published_at);
             assert_eq!(post.url, actor.permalink(&post.id).await, "{name}");
         }
