@@ -61,6 +61,7 @@ pub fn check(platform: &dyn Platform, containers: &[Draft<'_>], settings: &Value
     for (index, container) in containers.iter().enumerate() {
         let at = |rest: &[Value]| [&[json!("containers"), json!(index)], rest].concat();
         let main = Part {
+            platform,
             text: &can.text,
             forbidden: rules.forbidden,
             content: can.content,
@@ -112,6 +113,7 @@ impl Found {
 
 /// What one container is held to.
 struct Part<'a> {
+    platform: &'a dyn Platform,
     text: &'a TextLimit,
     forbidden: &'a [char],
     content: Content,
@@ -191,6 +193,10 @@ fn media(found: &mut Found, can: &Part<'_>, container: &Draft<'_>, at: &dyn Fn(&
                 Some(max) if length > max => {
                     let message = format!("takes {max} characters of alt text, and there are {length}");
                     found.error("alt_text_too_long", path, message);
+                }
+                Some(_) if !can.platform.describes(medium.kind) => {
+                    let message = format!("shows no alt text of kind {}", medium.kind);
+                    found.warning("alt_text_not_supported", path, message);
                 }
                 Some(_) => {}
             }

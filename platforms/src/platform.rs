@@ -35,6 +35,11 @@ pub trait Platform: Send + Sync {
         &Rules::NONE
     }
 
+    /// Whether a medium of this kind is shown with its alt text.
+    fn describes(&self, _kind: MediaKind) -> bool {
+        self.capabilities().alt_text.is_some()
+    }
+
     /// How an app names itself at the token endpoint.
     fn credentials(&self) -> Credentials {
         Credentials::Header

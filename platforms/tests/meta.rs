@@ -7,6 +7,7 @@ use platforms::sandbox::{Connected, Options, Sandbox, serve};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use std::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[expect(clippy::disallowed_methods, reason = "a test is a composition root of its own")]
 fn clock() -> DateTime<Utc> {
@@ -71,6 +72,29 @@ impl User<'_> {
         let app = self.connected.app.clone().unwrap();
         (app.client_id, app.client_secret.unwrap())
     }
+}
+
+/// An address where these bytes stand.
+async fn offer(bytes: &'static [u8]) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}/file", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut line, _)) = listener.accept().await {
+            let mut request = vec![0; 8 * 1024];
+            let _ = line.read(&mut request).await;
+            let head =
+                format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", bytes.len());
+            let _ = line.write_all(&[head.as_bytes(), bytes].concat()).await;
+        }
+    });
+    address
+}
+
+/// The beginning of a JPEG of so many pixels, which is all that is looked at.
+fn jpeg(width: u16, height: u16) -> &'static [u8] {
+    let (w, h) = (width.to_be_bytes(), height.to_be_bytes());
+    let frame = [0xff, 0xd8, 0xff, 0xc0, 0, 11, 8, h[0], h[1], w[0], w[1], 1, 1, 0x11, 0, 0xff, 0xd9];
+    Box::leak(Box::new(frame))
 }
 
 /// Code and subcode of an error.
@@ -201,4 +225,87 @@ async fn a_token_of_metas_is_told_dead_by_its_subcode() {
     }
     let stranger = User { token: "made-up".into(), ..world.user("threads", ada.host) };
     assert_eq!(code(&stranger.get("/me").await), (json!(190), 0));
+}
+
+#[tokio::test]
+async fn instagram_publishes_a_container_once() {
+    let world = World::new().await;
+    let ada = world.user("instagram", "graph.instagram.com/v25.0");
+    let picture = offer(jpeg(1080, 1080)).await;
+    let me = ada.get("/me?fields=user_id,username,account_type").await;
+    assert_eq!(me["user_id"], ada.connected.identity.network_unique_id);
+    let item = [("image_url", picture.as_str()), ("is_carousel_item", "true"), ("alt_text", "gray")];
+    let items = [id(&ada.post("/me/media", &item).await), id(&ada.post("/me/media", &item).await)];
+    let whole = [("media_type", "CAROUSEL"), ("children", &items.join(",")), ("caption", "two of them")];
+    let whole = id(&ada.post("/me/media", &whole).await);
+    assert_eq!(ada.get(&format!("/{whole}?fields=status_code")).await["status_code"], "FINISHED");
+    let live = id(&ada.post("/me/media_publish", &[("creation_id", &whole)]).await);
+    assert_eq!(ada.get(&format!("/{whole}?fields=status_code")).await["status_code"], "PUBLISHED");
+    assert_eq!(code(&ada.post("/me/media_publish", &[("creation_id", &whole)]).await), (json!(100), 0));
+    let post =
+        ada.get(&format!("/{live}?fields=caption,media_type,permalink,children{{media_url,alt_text}}")).await;
+    assert_eq!((&post["caption"], &post["media_type"]), (&json!("two of them"), &json!("CAROUSEL_ALBUM")));
+    assert_eq!(post["children"]["data"][1]["alt_text"], "gray");
+    let file = post["children"]["data"][0]["media_url"].as_str().unwrap().replace("https:/", &world.root);
+    assert_eq!(world.http.get(file).send().await.unwrap().bytes().await.unwrap().len(), 17);
+    let page = post["permalink"].as_str().unwrap().replace("https:/", &world.root);
+    assert_eq!(world.http.get(page).send().await.unwrap().status(), 200);
+
+    let comment = id(&ada.post(&format!("/{live}/comments"), &[("message", "first")]).await);
+    let told = ada.get(&format!("/{comment}?fields=text,from,media{{permalink}}")).await;
+    assert_eq!((&told["text"], &told["media"]["permalink"]), (&json!("first"), &post["permalink"]));
+    assert_eq!(ada.get(&format!("/{live}/comments")).await["data"][0]["id"], comment);
+    let insights = ada.get(&format!("/{live}/insights?metric=[\"comments\",\"reach\"]")).await;
+    assert_eq!(insights["data"][0]["values"][0]["value"], 1);
+    assert_eq!(code(&ada.get(&format!("/{live}/insights?metric=views,impressions")).await), (json!(100), 0));
+    let (_, kept) = ada.ask(Method::DELETE, &format!("/{live}"), &[]).await;
+    assert_eq!(code(&kept), (json!(100), 33), "this login can't remove posts");
+}
+
+#[tokio::test]
+async fn instagram_refuses_what_it_documents() {
+    let world = World::new().await;
+    let ada = world.user("instagram", "graph.instagram.com");
+    let (square, wide) = (offer(jpeg(1080, 1080)).await, offer(jpeg(2000, 500)).await);
+    let png = offer(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x02\x08\x06\0\0\0").await;
+    let long = "a".repeat(2_201);
+    let image = ("image_url", square.as_str());
+    for (form, expected) in [
+        (vec![("caption", "a")], (100, 0)),
+        (vec![("image_url", png.as_str())], (36_001, 2_207_005)),
+        (vec![("image_url", wide.as_str())], (36_003, 2_207_009)),
+        (vec![("image_url", "http://127.0.0.1:1/a.jpg")], (9004, 2_207_052)),
+        (vec![image, ("caption", long.as_str())], (36_004, 2_207_010)),
+        (vec![image, ("collaborators", r#"["a","b","c","d"]"#)], (100, 0)),
+        (vec![image, ("is_carousel_item", "true"), ("caption", "a")], (100, 0)),
+        (vec![image, ("user_tags", r#"[{"username":"bob","x":2}]"#)], (100, 2_207_035)),
+        (vec![("media_type", "VIDEO"), ("video_url", "http://127.0.0.1:1/a.mp4")], (100, 0)),
+        (vec![("media_type", "CAROUSEL"), ("children", "1")], (100, 2_207_028)),
+        (vec![("media_type", "CAROUSEL"), ("children", r#"["1","2"]"#)], (24, 2_207_008)),
+        (vec![("media_type", "FILM")], (100, 2_207_023)),
+    ] {
+        let (status, answer) = ada.ask(Method::POST, "/me/media", &form).await;
+        let (code, subcode) = expected;
+        assert_eq!((status, self::code(&answer)), (400, (json!(code), subcode)), "{form:?}: {answer}");
+    }
+    let reel = [("media_type", "REELS"), ("video_url", "http://127.0.0.1:1/a.mp4")];
+    let reel = id(&ada.post("/me/media", &reel).await);
+    let stands = ada.get(&format!("/{reel}?fields=status_code,status")).await;
+    assert_eq!(stands["status_code"], "ERROR");
+    assert!(stands["status"].as_str().unwrap().contains("2207077"), "{stands}");
+    world.settings(json!({ "processing_ms": 60_000 })).await;
+    assert_eq!(
+        code(&ada.post("/me/media_publish", &[("creation_id", &reel)]).await),
+        (json!(9007), 2_207_027)
+    );
+    assert_eq!(code(&ada.post("/me/media_publish", &[("creation_id", "17")]).await), (json!(24), 2_207_008));
+
+    world.settings(json!({ "limits": { "instagram.posts": 1 } })).await;
+    for expected in [Value::Null, json!(9)] {
+        let made = id(&ada.post("/me/media", &[image]).await);
+        let answer = ada.post("/me/media_publish", &[("creation_id", &made)]).await;
+        assert_eq!(answer["error"]["code"], expected, "{answer}");
+    }
+    let limits = ada.get("/me/content_publishing_limit?fields=quota_usage,config").await;
+    assert_eq!(limits["data"][0]["quota_usage"], 1);
 }

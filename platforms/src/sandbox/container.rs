@@ -6,14 +6,18 @@
 
 use super::{
     Turn,
+    call::{Answer, Call},
     files::{KEPT_BYTES, Upload},
-    graph::DAY,
+    graph::{DAY, error},
     host::Picture,
     shelf::Record,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+/// The largest picture.
+const IMAGE_BYTES: u64 = 8 << 20;
 
 /// A container.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -131,4 +135,35 @@ impl Container {
         };
         all.into_iter().filter_map(one).collect()
     }
+}
+
+/// The picture that stood at an address, judged at once: its size, its format, its form.
+///
+/// # Errors
+///
+/// Why it is refused.
+pub(crate) fn picture(
+    call: &Call,
+    address: &str,
+    formats: &[&str],
+    ratio: std::ops::RangeInclusive<f64>,
+) -> Result<Upload, Answer> {
+    let Some(file) = call.at(address) else {
+        let message = format!(
+            "The media could not be fetched from this URI: {address}. Only photo or video can be accepted as media type."
+        );
+        return Err(error(400, 9004, 2_207_052, &message));
+    };
+    if file.size_bytes > IMAGE_BYTES {
+        return Err(error(400, 36_000, 2_207_004, "The image size is too large."));
+    }
+    if !file.mime.as_deref().is_some_and(|mime| formats.contains(&mime)) {
+        let message =
+            format!("The image format is not supported. Supported formats: {}.", formats.join(", "));
+        return Err(error(400, 36_001, 2_207_005, &message));
+    }
+    if file.pixels.is_some_and(|(width, height)| !ratio.contains(&(f64::from(width) / f64::from(height)))) {
+        return Err(error(400, 36_003, 2_207_009, "The aspect ratio is not supported."));
+    }
+    Ok(file.clone())
 }

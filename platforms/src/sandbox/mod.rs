@@ -82,6 +82,7 @@ macro_rules! hosts {
 }
 
 hosts! {
+    instagram::Instagram,
     threads::Threads,
     x::X,
     bluesky::Bluesky,

@@ -3,11 +3,14 @@
 //! The descriptions are theirs and not part of this repository: `FANFARE_SPECS` names a folder with X's
 //! OpenAPI document (`x-api-v2-openapi*.json`, <https://api.x.com/2/openapi.json>) and Bluesky's lexicons
 //! (`atproto-lexicons/`, <https://github.com/bluesky-social/atproto/tree/main/lexicons>) and Meta's collection
-//! of requests to Threads (`meta-threads-api.postman_collection.json`, <https://github.com/fbsamples/threads_api>).
+//! of requests to Threads (`meta-threads-api.postman_collection.json`, <https://github.com/fbsamples/threads_api>)
+//! and what the code of its SDK knows (`meta-graph-v26-sdk-extract.json`, from
+//! <https://github.com/facebook/facebook-python-business-sdk>).
 
 mod collection;
 mod lexicon;
 mod openapi;
+mod sdk;
 
 use crate::fixtures::{Actor, Kept, Named, World};
 use serde_json::{Value, json};
@@ -154,6 +157,26 @@ async fn metas_collection_of_requests_to_threads_is_served() {
         }
     }
     assert_eq!(items.len(), 2);
+}
+
+#[tokio::test]
+async fn what_is_sent_to_instagram_is_what_metas_sdk_knows() {
+    let Some(folder) = folder() else { return };
+    let sdk = sdk::Sdk::open(
+        &folder,
+        &["IGUserForIGOnlyAPI", "IGMediaForIGOnlyAPI", "IGComment", "ShadowIGMediaBuilder"],
+    );
+    let settings = json!({
+        "collaborators": ["bob"], "user_tags": [{ "username": "bob", "x": 0.5, "y": 0.5 }],
+        "location_id": "123", "is_ai_generated": true,
+    });
+    let heard = walk("instagram", &[json!({}), settings, json!({ "media_type": "STORIES" })]).await;
+    let calls = heard.iter().filter(|call| call.path.starts_with("/graph.instagram.com/v"));
+    let faults: Vec<_> = calls.flat_map(|call| sdk.faults(call)).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+    for edge in ["/media", "/media_publish", "/comments", "/insights", "/refresh_access_token"] {
+        assert!(heard.iter().any(|call| call.path.ends_with(edge)), "{edge} was never called");
+    }
 }
 
 fn folder() -> Option<PathBuf> {

@@ -7,7 +7,7 @@
 use super::{Account, Answer, Call, DAY, ID, Rule, Turn, avatar, graph};
 use crate::{
     sandbox::{
-        container::{Container, Stands},
+        container::{Container, Stands, picture},
         fault,
         figures::figure,
         graph::{error, invalid, missing, param},
@@ -35,7 +35,6 @@ const TEXT: usize = 500;
 const ALT: usize = 1_000;
 const LINKS: usize = 5;
 const ITEMS: usize = 20;
-const IMAGE_BYTES: u64 = 8 << 20;
 const VIDEO_BYTES: u64 = 1 << 30;
 
 /// A post or a reply.
@@ -314,29 +313,14 @@ fn fetched(call: &Call, kind: &str) -> Result<Option<crate::sandbox::files::Uplo
     let Some(address) = param(call, place).filter(|text| !text.is_empty()) else {
         return Err(invalid(&format!("The parameter {place} is required")));
     };
-    let file = call.at(&address).cloned();
-    if kind == "VIDEO" {
-        if file.as_ref().is_some_and(|file| file.size_bytes > VIDEO_BYTES) {
-            return Err(invalid("The video file is larger than 1 GB"));
-        }
-        return Ok(file);
+    if kind == "IMAGE" {
+        return picture(call, &address, &["image/jpeg", "image/png"], 0.1..=10.0).map(Some);
     }
-    let Some(file) = file else {
-        let message = format!(
-            "The media could not be fetched from this URI: {address}. Only photo or video can be accepted as media type."
-        );
-        return Err(error(400, 9004, 2_207_052, &message));
-    };
-    if file.size_bytes > IMAGE_BYTES {
-        return Err(error(400, 36_000, 2_207_004, "The image size is too large."));
+    let file = call.at(&address);
+    if file.is_some_and(|file| file.size_bytes > VIDEO_BYTES) {
+        return Err(invalid("The video file is larger than 1 GB"));
     }
-    if !matches!(file.mime.as_deref(), Some("image/jpeg" | "image/png")) {
-        return Err(error(400, 36_001, 2_207_005, "The image format is not supported."));
-    }
-    if file.pixels.is_some_and(|(width, height)| width > height * 10 || height > width * 10) {
-        return Err(error(400, 36_003, 2_207_009, "The aspect ratio is not supported."));
-    }
-    Ok(Some(file))
+    Ok(file.cloned())
 }
 
 /// The items of a carousel: finished, the account's own, and each of them an item.

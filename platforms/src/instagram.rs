@@ -1,0 +1,720 @@
+//! Instagram, over its API with Instagram Login: <https://developers.facebook.com/docs/instagram-platform>.
+//!
+//! This login, and not the one through Facebook, since it needs no Page and its tokens can be renewed;
+//! what it lacks is removal and upload. Posts go out in two steps by containers (see [`crate::graph`]),
+//! and Meta fetches media from an address of ours. A first comment is a call of its own that could
+//! double, and is looked for among the post's comments when its answer is lost.
+
+use crate::{graph::Containers, *};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use domain::Failure;
+use graph::{Fields, Insights, Listed, Made, Status};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Instagram. <https://developers.facebook.com/docs/instagram-platform>
+pub(crate) struct Instagram;
+
+const API: &str = "https://graph.instagram.com/v25.0";
+const TOKEN: &str = "https://api.instagram.com/oauth/access_token";
+const LONG: &str = "https://graph.instagram.com/access_token";
+const RENEW: &str = "https://graph.instagram.com/refresh_access_token";
+
+/// A carousel's most items, of whatever kinds.
+const ITEMS: usize = 10;
+/// A story's longest video.
+const STORY: Duration = Duration::from_secs(60);
+
+const FIELDS: &str = "id,caption,media_type,media_product_type,media_url,permalink,timestamp,like_count,\
+                      comments_count,children{media_url}";
+
+static CAPABILITIES: Capabilities = Capabilities {
+    text: TextLimit {
+        max: 2_200,
+        unit: "characters",
+        count: |text| text.chars().count(),
+        max_bytes: None,
+    },
+    content: Content::Media,
+    media: &[
+        MediaLimit {
+            kind: MediaKind::Image,
+            count: 0..=ITEMS,
+            mimes: &["image/jpeg"],
+            max_bytes: 8_000_000,
+            duration: None,
+            pixels: None,
+            // A story may be taller, so 4:5 is asked of feed posts only, by Meta.
+            aspect_ratio: Some(0.1..=1.91),
+        },
+        MediaLimit {
+            kind: MediaKind::Video,
+            count: 0..=ITEMS,
+            mimes: &["video/mp4", "video/quicktime"],
+            max_bytes: 300_000_000,
+            duration: Some(Duration::from_secs(3)..=Duration::from_secs(900)),
+            pixels: Some((1..=1920, 1..=192_000)),
+            aspect_ratio: Some(0.01..=10.0),
+        },
+    ],
+    mixed_media: true,
+    alt_text: Some(1000),
+    replies: Replies::FirstComment,
+    publishing: Publishing::Asynchronous { window: Duration::from_secs(3600) },
+    // A container is published once; a comment is not so lucky.
+    repeat: Repeat::Doubles { settling: Duration::from_secs(15) },
+    settings,
+};
+
+static RULES: Rules = Rules {
+    comment: Some(platform::Comment {
+        text: TextLimit {
+            max: 2_200,
+            unit: "characters",
+            count: |text| text.chars().count(),
+            max_bytes: None,
+        },
+        media: &[],
+    }),
+    ..Rules::NONE
+};
+
+static CONNECTION: Connection = Connection::OAuth2 {
+    authorize: "https://www.instagram.com/oauth/authorize",
+    token: TOKEN,
+    scopes: &[
+        "instagram_business_basic",
+        "instagram_business_content_publish",
+        "instagram_business_manage_comments",
+        "instagram_business_manage_insights",
+    ],
+    separator: ",",
+    client_id: "client_id",
+    parameters: &[],
+    pkce: false,
+};
+
+fn settings() -> Value {
+    let share = json!({ "type": "number", "minimum": 0, "maximum": 1 });
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "additionalProperties": true,
+        "properties": {
+            "media_type": {
+                "type": "string",
+                "enum": ["FEED", "REELS", "STORIES"],
+                "description": "Where it goes. Without it a single video is a reel and all else goes to the feed.",
+            },
+            "collaborators": {
+                "type": "array",
+                "maxItems": 3,
+                "items": { "type": "string", "minLength": 1 },
+                "description": "Names of accounts that are invited as its authors.",
+            },
+            "share_to_feed": {
+                "type": "boolean",
+                "description": "Whether a reel is shown in the feed as well; true when left out.",
+            },
+            "cover_url": {
+                "type": "string",
+                "pattern": "^https?://",
+                "description": "The address of a reel's cover, a JPEG.",
+            },
+            "thumb_offset": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "The moment of a reel that is its cover, in milliseconds; a cover_url wins.",
+            },
+            "audio_name": { "type": "string", "description": "The name of a reel's own sound." },
+            "location_id": {
+                "type": "string",
+                "pattern": "^[0-9]+$",
+                "description": "The Facebook Page of the place that it is tagged with.",
+            },
+            "user_tags": {
+                "type": "array",
+                "maxItems": 20,
+                "items": {
+                    "type": "object",
+                    "required": ["username"],
+                    "properties": {
+                        "username": { "type": "string", "minLength": 1 }, "x": share, "y": share,
+                    },
+                },
+                "description": "Accounts that are tagged, with their place in the picture.",
+            },
+            "trial_params": {
+                "type": "object",
+                "required": ["graduation_strategy"],
+                "properties": {
+                    "graduation_strategy": { "type": "string", "enum": ["MANUAL", "SS_PERFORMANCE"] },
+                },
+                "description": "Shows a reel to those first who don't follow the account.",
+            },
+            "is_ai_generated": { "type": "boolean", "description": "Whether it was made with AI." },
+        },
+    })
+}
+
+#[async_trait]
+impl Platform for Instagram {
+    fn id(&self) -> &'static str {
+        "instagram"
+    }
+
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+
+    fn connection(&self) -> &'static Connection {
+        &CONNECTION
+    }
+
+    fn rules(&self) -> &'static Rules {
+        &RULES
+    }
+
+    fn describes(&self, kind: MediaKind) -> bool {
+        kind == MediaKind::Image
+    }
+
+    fn classify(&self, reply: &Reply) -> Option<Failure> {
+        graph::classify(reply)
+    }
+
+    async fn exchange(&self, cx: &Session<'_>, code: &Code) -> Result<Grant> {
+        graph::exchange(cx, code, TOKEN, (LONG, "ig_exchange_token")).await
+    }
+
+    async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
+        let fields = "user_id,username,account_type,name,profile_picture_url";
+        let answer: Value = graph::read(cx, &format!("{API}/me"), fields).await?;
+        // The documentation wraps it in a list, the service does not.
+        let me = answer.pointer("/data/0").unwrap_or(&answer);
+        let me: User = serde_json::from_value(me.clone())
+            .map_err(|error| Failure::upstream(502, format!("the profile can't be read: {error}")))?;
+        Ok(vec![Identity {
+            display_name: me.name.filter(|name| !name.is_empty()).unwrap_or_else(|| me.username.clone()),
+            profile_url: Some(format!("https://www.instagram.com/{}/", me.username)),
+            network_unique_id: me.user_id,
+            username: me.username,
+            account_type: match me.account_type.as_deref() {
+                Some("MEDIA_CREATOR") => "creator".to_owned(),
+                _ => "business".to_owned(),
+            },
+            profile_image_url: me.profile_picture_url,
+            grant: None,
+        }])
+    }
+
+    async fn health(&self, cx: &Session<'_>) -> Result<()> {
+        graph::read::<Value>(cx, &format!("{API}/me"), "user_id").await.map(drop)
+    }
+
+    fn renewal(&self) -> Renewal {
+        Renewal::WhileAlive
+    }
+
+    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
+        graph::renew(cx, RENEW, "ig_refresh_token").await
+    }
+
+    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
+        if post.reply_to.is_some() {
+            return match post.media.is_empty() {
+                true => Ok(Prepared::Ready(at)),
+                false => Err(Failure::rejected(400, "Instagram takes no media in a comment")),
+            };
+        }
+        Place::of(post)?;
+        graph::prepare(self, cx, post, at).await
+    }
+
+    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+        match &post.reply_to {
+            None => graph::commit(self, cx, post, at).await,
+            Some(reply) => {
+                let made: Made = cx
+                    .post(format!("{API}/{}/comments", reply.parent))
+                    .form(&[("message", &post.text)])
+                    .send()
+                    .await?;
+                Ok(Committed::Live(made.id))
+            }
+        }
+    }
+
+    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
+        match &post.reply_to {
+            None => graph::locate(self, cx, post, at).await,
+            Some(reply) => comment(cx, post, &reply.parent).await,
+        }
+    }
+
+    async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
+        let asked: Result<Post> = graph::read(cx, &format!("{API}/{id}"), "id,permalink").await;
+        match asked {
+            Ok(Post { permalink: Some(address), .. }) => Ok(cx.wire.route(&address)),
+            Ok(_) => Err(Failure::upstream(502, format!("post {id} has no address"))),
+            // A comment has none of its own, but it can be shown below its post.
+            Err(failure) if failure.code == domain::ErrorCode::Rejected(400) => {
+                let comment: Comment = graph::read(cx, &format!("{API}/{id}"), "id,media{permalink}").await?;
+                let address = comment.media.and_then(|media| media.permalink).ok_or(failure)?;
+                Ok(cx.wire.route(&format!("{}/c/{id}/", address.trim_end_matches('/'))))
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn analytics(&self) -> Option<&dyn Analytics> {
+        Some(self)
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        Some(self)
+    }
+}
+
+/// Where a post goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Feed,
+    Reel,
+    Story,
+}
+
+impl Place {
+    /// Where a post goes by its setting, else by its media.
+    fn of(post: &Publication) -> Result<Self> {
+        let refused = |message: String| Err(Failure::rejected(400, message));
+        let is_video = post.media.first().is_some_and(|media| media.kind == MediaKind::Video);
+        let count = post.media.len();
+        let place = match post.settings["media_type"].as_str() {
+            Some("STORIES") => Self::Story,
+            Some("REELS") => Self::Reel,
+            // A single video has been nothing else since November 2023.
+            _ if count == 1 && is_video => Self::Reel,
+            _ => Self::Feed,
+        };
+        // Rounded pixels are forgiven.
+        let is_odd = |media: &&Media| match (media.width, media.height) {
+            (Some(width), Some(height)) if media.kind == MediaKind::Image && height > 0 => {
+                !(0.79..=1.92).contains(&(f64::from(width) / f64::from(height)))
+            }
+            _ => false,
+        };
+        if place == Self::Feed
+            && let Some(odd) = post.media.iter().find(is_odd)
+        {
+            return refused(format!(
+                "Instagram takes an image with a width over height of 0.80 to 1.91 in the feed, and {} is {}x{}",
+                odd.filename,
+                odd.width.unwrap_or(0),
+                odd.height.unwrap_or(0)
+            ));
+        }
+        match place {
+            _ if count == 0 => refused("Instagram needs media, and there are none".to_owned()),
+            Self::Feed if count > ITEMS => {
+                refused(format!("Instagram takes {ITEMS} media in a carousel, and there are {count}"))
+            }
+            Self::Reel if count != 1 || !is_video => {
+                refused(format!("Instagram takes one video as a reel, and there are {count} media"))
+            }
+            Self::Story if count != 1 => {
+                refused(format!("Instagram takes one medium as a story, and there are {count}"))
+            }
+            Self::Story => match post.media[0].duration.filter(|duration| is_video && *duration > STORY) {
+                Some(duration) => refused(format!(
+                    "Instagram takes a story of {} seconds, and this has {}",
+                    STORY.as_secs(),
+                    duration.as_secs_f64()
+                )),
+                None => Ok(place),
+            },
+            _ => Ok(place),
+        }
+    }
+
+    /// The word that lists tell it by.
+    fn product(self) -> &'static str {
+        match self {
+            Self::Feed => "FEED",
+            Self::Reel => "REELS",
+            Self::Story => "STORY",
+        }
+    }
+}
+
+#[async_trait]
+impl Containers for Instagram {
+    const API: &'static str = API;
+    const MAKE: &'static str = "media";
+    const PUBLISH: &'static str = "media_publish";
+    const STATUS: &'static str = "id,status_code,status";
+
+    async fn item(&self, cx: &Session<'_>, media: &Media) -> Result<Fields> {
+        let mut fields = medium(cx, media).await?;
+        if media.kind == MediaKind::Video {
+            fields.push(("media_type", "VIDEO".to_owned()));
+        }
+        fields.push(("is_carousel_item", "true".to_owned()));
+        Ok(fields)
+    }
+
+    async fn whole(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields> {
+        let place = Place::of(post)?;
+        let mut fields = match (place, post.media.as_slice()) {
+            (_, [one]) => medium(cx, one).await?,
+            _ => vec![("media_type", "CAROUSEL".to_owned()), ("children", items.join(","))],
+        };
+        if place != Place::Story && !post.text.is_empty() {
+            fields.push(("caption", post.text.clone()));
+        }
+        match place {
+            Place::Feed => {}
+            Place::Reel => {
+                // Left out it would not be shown in the feed.
+                let is_shared = post.settings["share_to_feed"] != json!(false);
+                fields.push(("media_type", "REELS".to_owned()));
+                fields.push(("share_to_feed", is_shared.to_string()));
+                fields.extend(graph::settings(
+                    post,
+                    &["cover_url", "thumb_offset", "audio_name", "trial_params"],
+                ));
+            }
+            Place::Story => fields.push(("media_type", "STORIES".to_owned())),
+        }
+        match (place, post.media.len()) {
+            (Place::Story, _) => fields.extend(graph::settings(post, &["user_tags"])),
+            // People are tagged in an item of a carousel and not in the whole.
+            (Place::Feed, 2..) => fields.extend(graph::settings(post, &["collaborators", "location_id"])),
+            _ => fields.extend(graph::settings(post, &["collaborators", "location_id", "user_tags"])),
+        }
+        if post.settings["is_ai_generated"] == json!(true) {
+            fields.push(("is_ai_generated", "true".to_owned()));
+        }
+        Ok(fields)
+    }
+
+    fn status(&self, body: &Value) -> Status {
+        match body["status_code"].as_str() {
+            Some("FINISHED") => Status::Finished,
+            Some("PUBLISHED") => Status::Published,
+            Some("EXPIRED") => Status::Gone,
+            Some("ERROR") => {
+                let reason = body["status"].as_str().unwrap_or("it does not say why");
+                let message = format!("Instagram could not process the media: {reason}");
+                let says = |code: &str| reason.contains(code);
+                // A fault of Meta's own, or bytes that could not be fetched this time.
+                Status::Failed(if ["2207001", "2207003", "2207032", "2207053", "2207077", "2207082"].iter().any(|code| says(code)) {
+                    Failure { doubt: false, ..Failure::upstream(502, message) }
+                } else {
+                    Failure::rejected(400, message)
+                })
+            }
+            _ => Status::Processing,
+        }
+    }
+
+    async fn find(&self, cx: &Session<'_>, post: &Publication, since: DateTime<Utc>) -> Result<Option<String>> {
+        let place = Place::of(post)?;
+        let edge = if place == Place::Story { "stories" } else { "media" };
+        let mut cursor = None;
+        for _ in 0..graph::PAGES {
+            let page = list(cx, edge, Some(since), cursor.as_deref()).await?;
+            cursor = page.next();
+            let ours = page.data.into_iter().filter(|other| other.is(post, place, since));
+            if let Some(found) = graph::nearest(ours, since + graph::SKEW, |other| other.timestamp) {
+                return Ok(Some(found.id));
+            }
+            if cursor.is_none() {
+                break;
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The account's own comment with these words below a post.
+async fn comment(cx: &Session<'_>, post: &Publication, parent: &str) -> Result<Located> {
+    let begun = post.commit_begun_at.unwrap_or(post.created_at);
+    let mut cursor: Option<String> = None;
+    for _ in 0..graph::PAGES {
+        let mut call = cx
+            .get(format!("{API}/{parent}/comments"))
+            .query(&[("fields", "id,text,timestamp,username,from"), ("limit", "50")]);
+        if let Some(cursor) = &cursor {
+            call = call.query(&[("after", cursor)]);
+        }
+        let page: Listed<Comment> = call.send().await?;
+        cursor = page.next();
+        let own = page.data.into_iter().filter(|comment| {
+            comment.is_by(cx.account)
+                && comment.timestamp.is_none_or(|at| at >= begun - graph::SKEW)
+                && essence(comment.text.as_deref().unwrap_or_default()) == essence(&post.text)
+        });
+        if let Some(found) = graph::nearest(own, begun, |comment| comment.timestamp) {
+            return Ok(Located::Live(found.id));
+        }
+        if cursor.is_none() {
+            break;
+        }
+    }
+    Ok(Located::Absent)
+}
+
+#[async_trait]
+impl Analytics for Instagram {
+    async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
+        let fields = "id,media_type,media_product_type,like_count,comments_count";
+        let post: Post = graph::read(cx, &format!("{API}/{id}"), fields).await?;
+        let is_story = post.media_product_type.as_deref() == Some("STORY");
+        // A name that a kind of post does not have fails the whole call.
+        let names =
+            if is_story { "views,reach,shares,replies" } else { "views,reach,likes,comments,saved,shares" };
+        let asked: Result<Insights> =
+            cx.get(format!("{API}/{id}/insights")).query(&[("metric", names)]).send().await;
+        let insights = match asked {
+            Ok(insights) => insights,
+            // Too few people have seen it, or it is too old: what the post itself tells is left.
+            Err(failure) if failure.code.is_permanent() => {
+                return Ok(Metrics {
+                    likes: post.like_count.unwrap_or(0),
+                    comments: post.comments_count.unwrap_or(0),
+                    ..Metrics::default()
+                });
+            }
+            Err(failure) => return Err(failure),
+        };
+        let views = insights.get("views");
+        Ok(Metrics {
+            impressions: views,
+            reach: insights.get("reach"),
+            likes: insights.get("likes"),
+            comments: insights.get(if is_story { "replies" } else { "comments" }),
+            shares: insights.get("shares"),
+            saves: insights.get("saved"),
+            clicks: 0,
+            video_views: if post.media_type.as_deref() == Some("VIDEO") { views } else { 0 },
+        })
+    }
+}
+
+#[async_trait]
+impl History for Instagram {
+    async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
+        let page = list(cx, "media", None, cursor).await?;
+        let next = page.next();
+        let posts = page.data.into_iter().map(|post| RemotePost {
+            url: post.permalink.as_deref().map(|address| cx.wire.route(address)).unwrap_or_default(),
+            media: post.media(),
+            metrics: Metrics {
+                likes: post.like_count.unwrap_or(0),
+                comments: post.comments_count.unwrap_or(0),
+                ..Metrics::default()
+            },
+            text: post.caption.unwrap_or_default(),
+            published_at: post.timestamp.unwrap_or_default(),
+            id: post.id,
+        });
+        Ok(Page { posts: posts.collect(), next })
+    }
+}
+
+/// What a container of one medium is filled with, its kind apart.
+async fn medium(cx: &Session<'_>, media: &Media) -> Result<Fields> {
+    let place = match media.kind {
+        MediaKind::Image => "image_url",
+        MediaKind::Video => "video_url",
+        other => return Err(Failure::rejected(415, format!("Instagram takes no media of kind {other}"))),
+    };
+    let mut fields = vec![(place, cx.media.address(media).await?.into())];
+    // Only pictures have one.
+    let alt = media.alt_text.as_ref().filter(|alt| media.kind == MediaKind::Image && !alt.is_empty());
+    fields.extend(alt.map(|alt| ("alt_text", alt.clone())));
+    Ok(fields)
+}
+
+/// One page of the account's posts or stories, newest first.
+async fn list(
+    cx: &Session<'_>,
+    edge: &str,
+    since: Option<DateTime<Utc>>,
+    cursor: Option<&str>,
+) -> Result<Listed<Post>> {
+    let mut call = cx
+        .get(format!("{API}/{}/{edge}", cx.account.network_unique_id))
+        .query(&[("fields", FIELDS), ("limit", "50")]);
+    if let Some(since) = since.filter(|_| edge == "media") {
+        call = call.query(&[("since", since.timestamp())]);
+    }
+    if let Some(cursor) = cursor {
+        call = call.query(&[("after", cursor)]);
+    }
+    call.send().await
+}
+
+/// A text with its space evened out.
+fn essence(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[derive(Deserialize)]
+struct User {
+    user_id: String,
+    username: String,
+    name: Option<String>,
+    account_type: Option<String>,
+    profile_picture_url: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Post {
+    id: String,
+    caption: Option<String>,
+    media_type: Option<String>,
+    media_product_type: Option<String>,
+    media_url: Option<String>,
+    permalink: Option<String>,
+    #[serde(default, deserialize_with = "graph::time")]
+    timestamp: Option<DateTime<Utc>>,
+    like_count: Option<u64>,
+    comments_count: Option<u64>,
+    children: Option<Listed<Child>>,
+}
+
+#[derive(Deserialize)]
+struct Child {
+    media_url: Option<String>,
+}
+
+impl Post {
+    fn media(&self) -> Vec<String> {
+        let children = self.children.iter().flat_map(|children| &children.data);
+        let items: Vec<String> = children.filter_map(|child| child.media_url.clone()).collect();
+        if items.is_empty() { self.media_url.iter().cloned().collect() } else { items }
+    }
+
+    /// Whether this is what `post` was to become. A story has no caption to know it by.
+    fn is(&self, post: &Publication, place: Place, since: DateTime<Utc>) -> bool {
+        let caption = self.caption.as_deref().unwrap_or_default();
+        self.timestamp.is_none_or(|at| at >= since)
+            && self.media_product_type.as_deref().is_none_or(|is| is == place.product())
+            && (place == Place::Story || essence(caption) == essence(&post.text))
+    }
+}
+
+#[derive(Deserialize)]
+struct Comment {
+    id: String,
+    text: Option<String>,
+    #[serde(default, deserialize_with = "graph::time")]
+    timestamp: Option<DateTime<Utc>>,
+    username: Option<String>,
+    from: Option<Author>,
+    media: Option<Post>,
+}
+
+#[derive(Deserialize)]
+struct Author {
+    id: Option<String>,
+    username: Option<String>,
+}
+
+impl Comment {
+    /// Whether the account wrote it; where nothing tells, its words have to do.
+    fn is_by(&self, account: &Account) -> bool {
+        let from = self.from.as_ref();
+        let name = self.username.as_deref().or(from.and_then(|from| from.username.as_deref()));
+        match (from.and_then(|from| from.id.as_deref()), name) {
+            (Some(id), _) if id == account.network_unique_id => true,
+            (_, Some(name)) => name.eq_ignore_ascii_case(&account.username),
+            (Some(_), None) => false,
+            (None, None) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::ErrorCode;
+
+    fn post(kinds: &[MediaKind], settings: Value) -> Publication {
+        let media = |kind: &MediaKind| Media {
+            id: uuid::Uuid::nil(),
+            kind: *kind,
+            mime: String::new(),
+            filename: String::new(),
+            size_bytes: 1,
+            width: None,
+            height: None,
+            duration: Some(Duration::from_secs(61)),
+            alt_text: None,
+        };
+        Publication {
+            target: domain::TargetId(uuid::Uuid::nil()),
+            position: 0,
+            text: "a".into(),
+            media: kinds.iter().map(media).collect(),
+            settings,
+            reply_to: None,
+            created_at: DateTime::UNIX_EPOCH,
+            commit_begun_at: None,
+        }
+    }
+
+    #[test]
+    fn a_post_goes_where_its_media_can_go() {
+        use MediaKind::{Image, Video};
+        let place = |kinds: &[MediaKind], word: &str| {
+            Place::of(&post(kinds, json!({ "media_type": word }))).map_err(|failure| failure.code)
+        };
+        assert_eq!(place(&[Image], ""), Ok(Place::Feed));
+        assert_eq!(place(&[Video], ""), Ok(Place::Reel));
+        assert_eq!(place(&[Video], "FEED"), Ok(Place::Reel));
+        assert_eq!(place(&[Image, Video], ""), Ok(Place::Feed));
+        assert_eq!(place(&[Image], "STORIES"), Ok(Place::Story));
+        for (kinds, word) in
+            [(&[Image][..], "REELS"), (&[Image, Image], "STORIES"), (&[Video], "STORIES"), (&[], "")]
+        {
+            assert_eq!(place(kinds, word), Err(ErrorCode::Rejected(400)), "{word}");
+        }
+        assert_eq!(place(&[Image; 11], ""), Err(ErrorCode::Rejected(400)));
+    }
+
+    #[test]
+    fn every_official_error_is_told_apart() {
+        // <https://developers.facebook.com/docs/instagram-platform/instagram-graph-api/reference/error-codes>
+        for (code, subcode, expected) in [
+            (-2, 2_207_003, "upstream_502"),
+            (-2, 2_207_020, "upstream_503"),
+            (-1, 2_207_001, "upstream_500"),
+            (1, 2_207_057, "rejected_400"),
+            (4, 2_207_051, "rejected_403"),
+            (9, 2_207_042, "rate_limited"),
+            (24, 2_207_006, "upstream_503"),
+            (24, 2_207_008, "upstream_503"),
+            (25, 2_207_050, "rejected_400"),
+            (100, 2_207_023, "rejected_400"),
+            (100, 2_207_028, "rejected_400"),
+            (100, 2_207_040, "rejected_400"),
+            (352, 2_207_026, "rejected_400"),
+            (9004, 2_207_052, "upstream_502"),
+            (9007, 2_207_027, "upstream_503"),
+            (36_000, 2_207_004, "rejected_400"),
+            (36_001, 2_207_005, "rejected_400"),
+            (36_003, 2_207_009, "rejected_400"),
+            (36_004, 2_207_010, "rejected_400"),
+        ] {
+            let body = json!({ "error": { "message": "m", "code": code, "error_subcode": subcode } });
+            let reply = graph::tests::reply(400, None, &body.to_string());
+            let failure = reply.judge(&Instagram).unwrap_err();
+            assert_eq!(failure.code.to_string(), expected, "{code} {subcode}");
+        }
+    }
+}
