@@ -251,7 +251,7 @@ fn moment(text: &str) -> Option<DateTime<Utc>> {
 }
 
 /// The figures of an insights answer by name; a figure that is told in parts is their sum.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 pub(crate) struct Insights {
     #[serde(default)]
     data: Vec<Insight>,
@@ -275,6 +275,11 @@ impl Insights {
     /// A figure, 0 where it is not told.
     pub(crate) fn get(&self, name: &str) -> u64 {
         self.part(name, None)
+    }
+
+    /// Adds the figures of another answer.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.data.extend(other.data);
     }
 
     /// One part of a figure that is told in parts.

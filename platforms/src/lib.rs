@@ -26,6 +26,7 @@ macro_rules! platforms {
 
 platforms! {
     bluesky::Bluesky,
+    facebook::Facebook,
     instagram::Instagram,
     threads::Threads,
     x::X,

@@ -207,8 +207,17 @@ impl Session<'_> {
 
     /// All bytes of a medium, piece by piece, so that memory does not grow with a file.
     pub fn stream(&self, media: &Media) -> impl Stream<Item = Result<Bytes>> + Send + 'static {
+        self.stream_from(media, 0)
+    }
+
+    /// The bytes of a medium from an offset on, for an upload that goes on where it was interrupted.
+    pub fn stream_from(
+        &self,
+        media: &Media,
+        offset: u64,
+    ) -> impl Stream<Item = Result<Bytes>> + Send + 'static {
         let (store, media) = (self.media.clone(), media.clone());
-        stream::iter((0..media.size_bytes).step_by(PIECE as usize)).then(move |start| {
+        stream::iter((offset..media.size_bytes).step_by(PIECE as usize)).then(move |start| {
             let (store, media) = (store.clone(), media.clone());
             async move { store.read(&media, start..(start + PIECE).min(media.size_bytes)).await }
         })

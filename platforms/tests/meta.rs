@@ -309,3 +309,168 @@ async fn instagram_refuses_what_it_documents() {
     let limits = ada.get("/me/content_publishing_limit?fields=quota_usage,config").await;
     assert_eq!(limits["data"][0]["quota_usage"], 1);
 }
+
+/// A login at Facebook's dialog that ticks these Pages, as far as the code.
+async fn login(world: &World, pages: &str, scope: &str) -> String {
+    let dialog = format!("{}/www.facebook.com/v26.0/dialog/oauth", world.root);
+    let form = [
+        ("client_id", "1000000000000001"),
+        ("redirect_uri", "https://example.com/back"),
+        ("scope", scope),
+        ("state", "s"),
+        ("username", pages),
+        ("decision", "allow"),
+    ];
+    let reply = world.http.post(dialog).form(&form).send().await.unwrap();
+    assert_eq!(reply.status(), 302, "{:?}", reply.text().await);
+    let location = reply.headers()["location"].to_str().unwrap().to_owned();
+    let url = reqwest::Url::parse(&location).unwrap();
+    assert!(location.ends_with("#_=_"));
+    url.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned()
+}
+
+#[tokio::test]
+async fn facebook_gives_a_token_for_each_page_that_was_ticked() {
+    let world = World::new().await;
+    let scopes = "pages_show_list,pages_manage_posts,pages_read_engagement";
+    let code = login(&world, "ada, bob", scopes).await;
+    let nobody = User { token: String::new(), ..world.user("facebook", "graph.facebook.com/v26.0") };
+    let (client, secret) = nobody.app();
+    let ask = |redirect: &str, code: &str| {
+        format!(
+            "/oauth/access_token?client_id={client}&client_secret={secret}&redirect_uri={redirect}&code={code}"
+        )
+    };
+    let other = nobody.get(&ask("https://example.com/other", &code)).await;
+    assert_eq!(self::code(&other), (json!(100), 36_008));
+    let short = nobody.get(&ask("https://example.com/back", &code)).await;
+    let used = nobody.get(&ask("https://example.com/back", &code)).await;
+    assert_eq!(self::code(&used), (json!(100), 36_009));
+    let exchange = format!(
+        "/oauth/access_token?grant_type=fb_exchange_token&client_id={client}&client_secret={secret}&fb_exchange_token={}",
+        short["access_token"].as_str().unwrap()
+    );
+    let long = nobody.get(&exchange).await;
+    assert!(long["expires_in"].as_i64().unwrap() > 5_000_000, "{long}");
+    let person =
+        User { token: long["access_token"].as_str().unwrap().into(), ..world.user("facebook", nobody.host) };
+    let allowed = person.get("/me/permissions").await;
+    assert_eq!(allowed["data"][0], json!({ "permission": "pages_show_list", "status": "granted" }));
+    let pages = person.get("/me/accounts?fields=id,name,access_token,tasks&limit=1").await;
+    assert_eq!(pages["data"][0]["name"], "ada");
+    assert!(pages["data"][0]["tasks"].as_array().unwrap().contains(&json!("CREATE_CONTENT")));
+    // The address of the next page is complete, as Meta's SDK expects it.
+    let next = pages["paging"]["next"].as_str().unwrap();
+    let next: Value = world.http.get(next).send().await.unwrap().json().await.unwrap();
+    assert_eq!(next["data"][0]["name"], "bob");
+    let id = next["data"][0]["id"].as_str().unwrap();
+    let refused = person.post(&format!("/{id}/feed"), &[("message", "a")]).await;
+    assert_eq!(self::code(&refused), (json!(200), 0), "a person is no Page");
+    let bob = User {
+        token: next["data"][0]["access_token"].as_str().unwrap().into(),
+        ..world.user("facebook", nobody.host)
+    };
+    let made = bob.post("/me/feed?fields=permalink_url", &[("message", "from bob")]).await;
+    assert!(made["permalink_url"].as_str().unwrap().contains("/posts/"), "{made}");
+    let comment = bob.post(&format!("/{}/comments", self::id(&made)), &[("message", "a")]).await;
+    assert_eq!(self::code(&comment), (json!(10), 0), "not what was allowed");
+    assert_eq!(self::code(&bob.get("/me/accounts").await), (json!(100), 0));
+    let wrong = bob.get("/me?appsecret_proof=00").await;
+    assert_eq!(self::code(&wrong), (json!(100), 0));
+}
+
+#[tokio::test]
+async fn facebook_publishes_posts_and_comments() {
+    let world = World::new().await;
+    let ada = world.user("facebook", "graph.facebook.com/v26.0");
+    let picture = offer(jpeg(720, 720)).await;
+    let photo = [("url", picture.as_str()), ("published", "false"), ("alt_text_custom", "gray")];
+    let photos = [id(&ada.post("/me/photos", &photo).await), id(&ada.post("/me/photos", &photo).await)];
+    let attached = [
+        ("message", "two"),
+        ("attached_media[0]", &format!(r#"{{"media_fbid":"{}"}}"#, photos[0])),
+        ("attached_media[1]", &format!(r#"{{"media_fbid":"{}"}}"#, photos[1])),
+    ];
+    let album = id(&ada.post("/me/feed", &attached).await);
+    let told =
+        ada.get(&format!("/{album}?fields=attachments{{media_type,subattachments}},status_type")).await;
+    assert_eq!(told["attachments"]["data"][0]["subattachments"]["data"][1]["target"]["id"], photos[1]);
+    assert_eq!(code(&ada.post("/me/feed", &attached).await), (json!(100), 1_366_051));
+    let single = ada.post("/me/photos", &[("url", picture.as_str()), ("message", "one")]).await;
+    assert!(single["post_id"].is_string(), "{single}");
+
+    for (form, expected) in [
+        (vec![("message", " ")], (100, 0)),
+        (vec![("link", "nonsense")], (100, 1_609_005)),
+        (vec![("link", "https://www.facebook.com/ada")], (100, 1_609_008)),
+        (vec![("attached_media", r#"[{"media_fbid":"17"}]"#)], (100, 33)),
+    ] {
+        let answer = ada.post("/me/feed", &form).await;
+        assert_eq!(code(&answer), (json!(expected.0), expected.1), "{form:?}: {answer}");
+    }
+    let text = id(&ada.post("/me/feed", &[("message", "twice")]).await);
+    assert_eq!(code(&ada.post("/me/feed", &[("message", "twice")]).await), (json!(506), 1_455_006));
+    let comment = id(&ada.post(&format!("/{text}/comments"), &[("message", "first")]).await);
+    let told = ada.get(&format!("/{text}?fields=comments.summary(true).limit(0),shares")).await;
+    assert_eq!(told["comments"]["summary"]["total_count"], 1);
+    let permalink = ada.get(&format!("/{comment}?fields=permalink_url")).await["permalink_url"].clone();
+    let page = permalink.as_str().unwrap().replace("https:/", &world.root);
+    assert!(world.http.get(page).send().await.unwrap().text().await.unwrap().contains("first"));
+    let dead = ada.get(&format!("/{text}/insights?metric=post_media_view,post_impressions")).await;
+    assert_eq!(code(&dead), (json!(100), 0));
+    let figures = ada.get(&format!("/{text}/insights?metric=post_media_view,post_clicks")).await;
+    assert_eq!(figures["data"].as_array().unwrap().len(), 2);
+    assert_eq!(ada.ask(Method::DELETE, &format!("/{text}/"), &[]).await.1["success"], true);
+    assert_eq!(code(&ada.get(&format!("/{text}")).await), (json!(100), 33));
+    let list = ada.get("/me/published_posts?fields=message&limit=100").await;
+    assert_eq!(list["data"].as_array().unwrap().len(), 2, "{list}");
+}
+
+#[tokio::test]
+async fn facebook_takes_a_reel_from_where_it_broke_off() {
+    let world = World::new().await;
+    let ada = world.user("facebook", "graph.facebook.com/v26.0");
+    let begun = ada.post("/me/video_reels", &[("upload_phase", "start")]).await;
+    let video = begun["video_id"].as_str().unwrap().to_owned();
+    let url = begun["upload_url"].as_str().unwrap().replace("https:/", &world.root);
+    let film = b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom\0\0\0\x08free";
+    let upload = async |offset: usize, bytes: &'static [u8], token: &str| -> Value {
+        let call = world.http.post(&url).header("authorization", format!("OAuth {token}"));
+        let call = call.header("offset", offset).header("file_size", film.len());
+        call.body(bytes).send().await.unwrap().json().await.unwrap()
+    };
+    let finish = [
+        ("upload_phase", "finish"),
+        ("video_id", video.as_str()),
+        ("video_state", "PUBLISHED"),
+        ("description", "a reel"),
+    ];
+    assert_eq!(upload(0, &film[..20], "made-up").await["debug_info"]["retriable"], false);
+    assert_eq!(upload(0, &film[..20], &ada.token).await, json!({ "success": true }));
+    assert_eq!(
+        ada.get(&format!("/{video}?fields=status")).await["status"]["uploading_phase"]["bytes_transfered"],
+        20
+    );
+    assert_eq!(code(&ada.post("/me/video_reels", &finish).await), (json!(6000), 1_363_030));
+    assert_eq!(upload(0, &film[..20], &ada.token).await["debug_info"]["type"], "OffsetInvalidError");
+    assert_eq!(upload(20, &film[20..], &ada.token).await, json!({ "success": true }));
+    world.settings(json!({ "processing_ms": 60_000 })).await;
+    assert_eq!(ada.post("/me/video_reels", &finish).await, json!({ "success": true }));
+    assert_eq!(code(&ada.post("/me/video_reels", &finish).await), (json!(100), 0));
+    let status = async || ada.get(&format!("/{video}?fields=status,permalink_url")).await;
+    assert_eq!(status().await["status"]["video_status"], "processing");
+    assert_eq!(ada.get("/me/published_posts").await["data"], json!([]));
+    world.settings(json!({ "processing_ms": 0 })).await;
+    let done = status().await;
+    assert_eq!(done["status"]["publishing_phase"]["publish_status"], "published");
+    assert_eq!(done["permalink_url"], format!("/reel/{video}/"));
+    let page = format!("{}/www.facebook.com/reel/{video}/", world.root);
+    assert!(world.http.get(page).send().await.unwrap().text().await.unwrap().contains("a reel"));
+
+    let start = [("upload_phase", "start"), ("file_size", "40")];
+    let begun = ada.post("/me/videos", &start).await;
+    assert_eq!((&begun["start_offset"], &begun["end_offset"]), (&json!("0"), &json!("40")));
+    let session = begun["upload_session_id"].as_str().unwrap();
+    let early = [("upload_phase", "finish"), ("upload_session_id", session)];
+    assert_eq!(code(&ada.post("/me/videos", &early).await), (json!(6000), 1_363_030));
+}

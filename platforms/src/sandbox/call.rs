@@ -18,7 +18,7 @@ pub(crate) enum Intake {
     Members(usize),
     /// As an upload of raw bytes.
     Bytes,
-    /// As a multipart form, whose part of this name is an upload.
+    /// As a multipart form, whose part of this name, or of one of several between bars, is an upload.
     Form(&'static str),
 }
 

@@ -262,7 +262,8 @@ async fn take(
             let mut form = Multipart::from_request(&request, &mut RequestBody::new(body)).await?;
             while let Some(field) = form.next_field().await? {
                 let name = field.name().unwrap_or_default().to_owned();
-                if name == part {
+                // Some forms may carry their file under one of several names.
+                if part.split('|').any(|one| one == name) {
                     let (file, declared) =
                         (field.file_name().map(str::to_owned), field.content_type().map(str::to_owned));
                     let mut upload = files

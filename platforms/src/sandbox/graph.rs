@@ -122,19 +122,24 @@ pub(crate) fn refuse(status: u16, kind: &str, id: &str, now: DateTime<Utc>) -> A
         400 => invalid("The content was refused on purpose."),
         401 => expired(now, now),
         403 => error(403, 10, 0, "(#10) Application does not have permission for this action"),
-        429 => throttled("(#4) Application request limit reached", kind, id),
+        429 => throttled("There have been too many calls. Wait a bit and try again.", kind, id),
         503 => error(503, 2, 0, "Service temporarily unavailable"),
         _ => error(500, 1, 0, "An unknown error has occurred."),
     }
 }
 
-/// Too many calls, with the header that tells when there may be more.
+/// Too many calls, by the code of the platform and with the header that tells when there may be more.
 pub(crate) fn throttled(message: &str, kind: &str, id: &str) -> Answer {
     let usage = json!({ id: [{
         "type": kind, "call_count": 100, "total_cputime": 25, "total_time": 25,
         "estimated_time_to_regain_access": 1,
     }] });
-    error(400, 4, 0, message)
+    let code = match kind {
+        "pages" => 80_001,
+        "instagram" => 80_002,
+        _ => 4,
+    };
+    error(400, code, 0, message)
         .with("x-app-usage", json!({ "call_count": 100, "total_time": 25, "total_cputime": 25 }))
         .with("x-business-use-case-usage", usage)
 }
@@ -158,6 +163,9 @@ struct Code {
     client: String,
     redirect_uri: String,
     scopes: Vec<String>,
+    /// All that the owner ticked, by id; the first is `user`.
+    #[serde(default)]
+    pages: Vec<String>,
     expires_at: DateTime<Utc>,
     is_used: bool,
 }
@@ -180,6 +188,9 @@ pub(crate) struct Token {
     pub(crate) user: String,
     /// The page that it speaks for, where it is a page's.
     pub(crate) page: Option<String>,
+    /// The pages that its owner ticked.
+    #[serde(default)]
+    pub(crate) pages: Vec<String>,
     /// What it may do.
     pub(crate) scopes: Vec<String>,
     is_long: bool,
@@ -235,11 +246,7 @@ pub(crate) fn admit(turn: &Turn<'_>, platform: &str, call: &Call, scopes: &[&str
         let message = "An active access token must be used to query information about the current user.";
         return Err(error(400, 2500, 0, message));
     };
-    let found: Option<Token> = turn.shelf.get(&presented).filter(|token: &Token| token.platform == platform);
-    let Some(token) = found else {
-        return Err(error(400, 190, 0, "Invalid OAuth access token - Cannot parse access token"));
-    };
-    token.live(turn.now)?;
+    let token = alive(turn, platform, &presented)?;
     match scopes.iter().find(|scope| !token.scopes.iter().any(|granted| granted == *scope)) {
         None => Ok(token),
         Some(scope) => {
@@ -248,6 +255,19 @@ pub(crate) fn admit(turn: &Turn<'_>, platform: &str, call: &Call, scopes: &[&str
             Err(error(403, 10, 0, &message))
         }
     }
+}
+
+/// A token that lives.
+///
+/// # Errors
+///
+/// Why it does not.
+pub(crate) fn alive(turn: &Turn<'_>, platform: &str, token: &str) -> Result<Token, Answer> {
+    let found: Option<Token> = turn.shelf.get(token).filter(|token: &Token| token.platform == platform);
+    let token =
+        found.ok_or_else(|| error(400, 190, 0, "Invalid OAuth access token - Cannot parse access token"))?;
+    token.live(turn.now)?;
+    Ok(token)
 }
 
 impl Token {
@@ -281,12 +301,14 @@ pub(crate) fn issue(
     let life = match kind {
         Kind::Short => Some(SHORT_SECONDS),
         Kind::Long => Some(LONG_SECONDS),
+        Kind::Page => None,
     };
     let token = Token {
         token: format!("{prefix}{}", random()),
         platform: platform.into(),
         user: user.into(),
         page,
+        pages: Vec::new(),
         scopes,
         is_long: kind != Kind::Short,
         issued_at: turn.now,
@@ -304,6 +326,8 @@ pub(crate) enum Kind {
     Short,
     /// Sixty days.
     Long,
+    /// A page's: as long as its owner's grant.
+    Page,
 }
 
 /// A grant as after a login a day ago, old enough to be renewed.
@@ -386,13 +410,18 @@ impl Login {
         }
         let state = field("state");
         if field("decision") == "allow" {
-            let username = field("username").trim().trim_start_matches('@');
-            let account = account::open(turn, self.host, username)
-                .map_err(|error| Answer::page(400, page::notice("No such account", &error)))?;
+            // Several names, with commas between them, are the pages that were ticked.
+            let mut pages = Vec::new();
+            for name in field("username").split(',') {
+                let account = account::open(turn, self.host, name.trim().trim_start_matches('@'))
+                    .map_err(|error| Answer::page(400, page::notice("No such account", &error)))?;
+                pages.push(account.id);
+            }
             let code = Code {
                 code: format!("AQB{}", random()),
                 platform: self.host.id().into(),
-                user: account.id,
+                user: pages[0].clone(),
+                pages,
                 client: self.client.into(),
                 redirect_uri: field("redirect_uri").into(),
                 scopes,
@@ -419,11 +448,7 @@ impl Login {
     /// # Errors
     ///
     /// Why it is refused.
-    pub(crate) fn redeem(
-        &self,
-        turn: &mut Turn<'_>,
-        call: &Call,
-    ) -> Result<(String, Vec<String>), Unredeemed> {
+    pub(crate) fn redeem(&self, turn: &mut Turn<'_>, call: &Call) -> Result<Redeemed, Unredeemed> {
         let get = |name: &str| param(call, name).unwrap_or_default();
         if get("client_id") != self.client {
             return Err(Unredeemed::App);
@@ -446,7 +471,7 @@ impl Login {
             return Err(Unredeemed::Expired);
         }
         turn.shelf.put(&Code { is_used: true, ..code.clone() });
-        Ok((code.user, code.scopes))
+        Ok(Redeemed { user: code.user, pages: code.pages, scopes: code.scopes })
     }
 
     /// `GET /access_token`: a short-lived token for a long-lived one.
@@ -519,6 +544,16 @@ impl Login {
     }
 }
 
+/// What a code stands for.
+pub(crate) struct Redeemed {
+    /// Whose login it was.
+    pub(crate) user: String,
+    /// The pages that were ticked.
+    pub(crate) pages: Vec<String>,
+    /// What was allowed.
+    pub(crate) scopes: Vec<String>,
+}
+
 /// Why a code is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unredeemed {
@@ -549,6 +584,28 @@ impl Unredeemed {
             Self::Expired => "This authorization code has expired.",
         };
         Answer::json(400, &json!({ "error_type": "OAuthException", "code": 400, "error_message": message }))
+    }
+
+    /// In the form of the Graph API.
+    pub(crate) fn graph(self) -> Answer {
+        match self {
+            Self::App => error(
+                400,
+                101,
+                0,
+                "Error validating application. Cannot get application info due to a system error.",
+            ),
+            Self::Secret => error(400, 1, 0, "Error validating client secret."),
+            Self::Redirect => error(
+                400,
+                100,
+                36_008,
+                "Error validating verification code. Please make sure your redirect_uri is identical to the one you used in the OAuth dialog request",
+            ),
+            Self::Unknown => error(400, 100, 0, "Invalid verification code format."),
+            Self::Used => error(400, 100, 36_009, "This authorization code has been used."),
+            Self::Expired => error(400, 100, 36_007, "This authorization code has expired."),
+        }
     }
 }
 
@@ -695,9 +752,16 @@ pub(crate) fn select(node: &Value, fields: &[Field], kind: &str, names: &[&str])
                 Some(Value::Array(items)) => {
                     let items = items
                         .iter()
-                        .map(|item| select(item, &field.inner, kind, &["id"]))
+                        .map(|item| match field.inner.is_empty() && item.get("id").is_none() {
+                            true => Ok(item.clone()),
+                            false => select(item, &field.inner, kind, &["id"]),
+                        })
                         .collect::<Result<Vec<_>, _>>()?;
-                    json!({ "data": items })
+                    let mut list = json!({ "data": items });
+                    if let Some(summary) = members.get("summary") {
+                        list["summary"] = summary.clone();
+                    }
+                    list
                 }
                 _ if !field.inner.is_empty() || members.contains_key("id") => {
                     select(value, &field.inner, kind, &["id"])?
@@ -748,6 +812,19 @@ pub(crate) fn paged<T>(
     if let (Some(first), Some(last)) = (shown.first(), shown.last()) {
         let token = |item: &T| BASE64_URL_SAFE_NO_PAD.encode(key(item));
         body["paging"] = json!({ "cursors": { "before": token(first), "after": token(last) } });
+        let is_last = items.last().is_none_or(|end| key(end) == key(last));
+        // Threads tells no address of the next page, the others do.
+        if !is_last
+            && !call.host.contains("threads")
+            && let Some(host) = call.header("host")
+        {
+            let rest = call.query.iter().filter(|(name, _)| name != "after" && name != "before");
+            let query = url::form_urlencoded::Serializer::new(String::new())
+                .extend_pairs(rest)
+                .append_pair("after", &token(last))
+                .finish();
+            body["paging"]["next"] = json!(format!("http://{host}/{}{}?{query}", call.host, call.path));
+        }
     }
     Ok(Answer::json(200, &body))
 }

@@ -156,7 +156,7 @@ fn api(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
             if graph::param(call, "grant_type").as_deref() != Some("authorization_code") {
                 return Err(graph::Unredeemed::App.flat());
             }
-            let (user, scopes) = LOGIN.redeem(turn, call).map_err(graph::Unredeemed::flat)?;
+            let graph::Redeemed { user, scopes, .. } = LOGIN.redeem(turn, call).map_err(graph::Unredeemed::flat)?;
             let permissions = scopes.join(",");
             let token = graph::issue(turn, ID, &user, scopes, graph::Kind::Short, None);
             let data = json!({ "access_token": token.token, "user_id": user, "permissions": permissions });

@@ -82,6 +82,7 @@ macro_rules! hosts {
 }
 
 hosts! {
+    facebook::Facebook,
     instagram::Instagram,
     threads::Threads,
     x::X,

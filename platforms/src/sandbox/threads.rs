@@ -161,7 +161,7 @@ fn api(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
     let method = call.method.as_str();
     match (method, path.as_slice()) {
         ("POST", ["oauth", "access_token"]) => {
-            let (user, scopes) = LOGIN.redeem(turn, call).map_err(graph::Unredeemed::flat)?;
+            let graph::Redeemed { user, scopes, .. } = LOGIN.redeem(turn, call).map_err(graph::Unredeemed::flat)?;
             let token = graph::issue(turn, ID, &user, scopes, graph::Kind::Short, None);
             let number: u64 = user.parse().unwrap_or(0);
             return Ok(Answer::json(200, &json!({ "access_token": token.token, "user_id": number })));

@@ -179,6 +179,32 @@ async fn what_is_sent_to_instagram_is_what_metas_sdk_knows() {
     }
 }
 
+#[tokio::test]
+async fn what_is_sent_to_facebook_is_what_metas_sdk_knows() {
+    let Some(folder) = folder() else { return };
+    let sdk = sdk::Sdk::open(
+        &folder,
+        &["Page", "PagePost", "Photo", "AdVideo", "Comment", "Stories", "VideoStatus", "User"],
+    );
+    let settings = [
+        json!({}),
+        json!({ "link": "https://example.com", "place": "123" }),
+        json!({ "media_type": "REELS", "title": "A", "is_ai_generated": true }),
+        json!({ "media_type": "STORIES" }),
+    ];
+    let mut heard = walk("facebook", &settings).await;
+    heard.extend(walk_media("facebook", &settings[2..]).await);
+    let calls = heard.iter().filter(|call| call.path.starts_with("/graph.facebook.com/v"));
+    let faults: Vec<_> = calls.flat_map(|call| sdk.faults(call)).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+    for edge in
+        ["/feed", "/photos", "/videos", "/video_reels", "/video_stories", "/photo_stories", "/comments"]
+    {
+        assert!(heard.iter().any(|call| call.path.ends_with(edge)), "{edge} was never called");
+    }
+    assert!(heard.iter().any(|call| call.path.starts_with("/rupload.facebook.com/video-upload/v26.0/")));
+}
+
 fn folder() -> Option<PathBuf> {
     let folder = std::env::var_os("FANFARE_SPECS").map(PathBuf::from);
     if folder.is_none() {
@@ -228,5 +254,22 @@ async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
         deletion.delete(&actor.session(&keep), &ids[0]).await.on(platform);
     }
     actor.platform.revoke(&actor.session(&keep)).await.on(platform);
+    world.heard()
+}
+
+/// Publishes one medium of each kind with each of these settings, and tells what the platform received.
+async fn walk_media(platform: &str, settings: &[Value]) -> Vec<Heard> {
+    let world = World::tapped().await;
+    let actor = world.actors().into_iter().find(|actor| actor.name() == platform).expect("it is there");
+    for settings in settings {
+        for limit in actor.capabilities().media {
+            let mut post = actor.post_with("", limit.kind, 1);
+            post.settings = settings.clone();
+            match actor.publish(&post).await {
+                Ok(id) => drop(actor.permalink(&id).await),
+                Err(failure) => assert!(failure.code.is_permanent(), "{platform}: {failure}"),
+            }
+        }
+    }
     world.heard()
 }

@@ -19,12 +19,17 @@ pub(crate) struct Sdk {
 const COMMON: [&str; 8] =
     ["fields", "limit", "after", "since", "until", "metric", "access_token", "appsecret_proof"];
 
+/// Documented and not in the extract: a Page as `/me/accounts` lists it, and the members of an attachment
+/// (<https://developers.facebook.com/docs/graph-api/reference/story-attachment>).
+const DOCUMENTED: [&str; 3] = ["tasks", "media", "subattachments"];
+
 impl Sdk {
     pub(crate) fn open(folder: &Path, objects: &[&str]) -> Self {
         let path = folder.join("meta-graph-v26-sdk-extract.json");
         let text = fs::read_to_string(path).expect("the extract can be read");
         let all: Value = serde_json::from_str(&text).expect("it is JSON");
-        let mut sdk = Self { fields: HashSet::new(), edges: HashMap::new() };
+        let fields = DOCUMENTED.iter().map(|field| (*field).to_owned()).collect();
+        let mut sdk = Self { fields, edges: HashMap::new() };
         for name in objects {
             let object = &all["objects"][*name];
             let fields = object["fields"].as_object().expect("an object has fields");
