@@ -262,7 +262,7 @@ async fn connect(db: &Pool, sandbox: &Sandbox, keys: &Keys, org: OrgId) -> anyho
         if !known.items.is_empty() {
             continue;
         }
-        let connected = sandbox.connect(platform.id(), HANDLE)?;
+        let connected = sandbox.connect(platform.id(), &name(platform.id()))?;
         let grant = serde_json::to_vec(&connected.grant).context("a grant is plain data")?;
         let connect = accounts::Connect {
             platform: platform.id().to_owned(),
@@ -288,7 +288,8 @@ async fn connect(db: &Pool, sandbox: &Sandbox, keys: &Keys, org: OrgId) -> anyho
 
 fn banner(manifest: &Manifest, dir: &Path) {
     let Manifest { base_url, docs_url, temporal_ui_url, sandbox_url, test_key, .. } = manifest;
-    let accounts: Vec<_> = platforms::all().iter().map(|platform| handle(platform.id())).collect();
+    // Those that take a text alone, by the handles that they have.
+    let accounts = [HANDLE.to_owned(), format!("{HANDLE}.bsky.social")];
     let body = serde_json::json!({ "content": "Hello from Fanfare", "accounts": accounts });
     println!(
         "
@@ -311,11 +312,14 @@ fn banner(manifest: &Manifest, dir: &Path) {
     );
 }
 
-/// The network-wide unique handle of the first account of a platform.
-fn handle(platform: &str) -> String {
+/// The name of the first account of a platform. No two platforms have the same, since a post that
+/// names an account by its handle has to mean one.
+fn name(platform: &str) -> String {
     match platform {
-        "bluesky" => format!("{HANDLE}.bsky.social"),
-        _ => HANDLE.to_owned(),
+        // Bluesky's handle goes on with its server's name.
+        "x" | "bluesky" => HANDLE.to_owned(),
+        // Letters alone are a name everywhere.
+        _ => format!("{HANDLE}{}", platform.replace('_', "")),
     }
 }
 

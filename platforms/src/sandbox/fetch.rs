@@ -26,8 +26,11 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Fetches what the platform would fetch for this request.
 pub(crate) async fn all(sandbox: &Sandbox, host: &dyn Host, call: &mut Call) {
+    // Whom a proxy lets in may be anybody.
+    let is_proxied = call.header("x-forwarded-for").is_some() || call.header("forwarded").is_some();
+    let is_stranger = is_proxied || call.peer.parse().is_ok_and(is_public);
     for address in host.fetches(call) {
-        let upload = one(&sandbox.0.files, &address, &call.peer).await;
+        let upload = one(&sandbox.0.files, &address, is_stranger).await;
         if let Err(error) = &upload {
             tracing::info!(address, error, "The sandbox could not fetch {address}: {error}");
         }
@@ -35,12 +38,11 @@ pub(crate) async fn all(sandbox: &Sandbox, host: &dyn Host, call: &mut Call) {
     }
 }
 
-async fn one(files: &Files, address: &str, peer: &str) -> Result<Upload, String> {
+async fn one(files: &Files, address: &str, is_stranger: bool) -> Result<Upload, String> {
     let url = Url::parse(address).map_err(|error| error.to_string())?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("{} is no scheme to fetch by", url.scheme()));
     }
-    let is_stranger = peer.parse().is_ok_and(is_public);
     let literal: Option<IpAddr> = match url.host() {
         Some(url::Host::Ipv4(address)) => Some(address.into()),
         Some(url::Host::Ipv6(address)) => Some(address.into()),
