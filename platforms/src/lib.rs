@@ -7,6 +7,7 @@ pub mod authorization;
 pub mod check;
 pub mod classify;
 mod facets;
+mod google;
 mod graph;
 pub mod oauth;
 pub mod platform;
@@ -30,6 +31,7 @@ platforms! {
     instagram::Instagram,
     threads::Threads,
     x::X,
+    youtube::YouTube,
 }
 
 /// The identifiers of the contract. Those without an adapter can be named in a request, but no

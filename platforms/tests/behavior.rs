@@ -6,6 +6,7 @@
 //! a look-up after any doubt) belongs to the engine and is tested there; here it is a plain loop.
 
 mod fixtures;
+mod own;
 mod specs;
 
 use domain::ErrorCode;

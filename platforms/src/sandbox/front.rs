@@ -41,13 +41,16 @@ pub(crate) async fn answer(
 }
 
 async fn process(sandbox: &Sandbox, host: &'static dyn Host, call: Call) -> Response {
-    let owner = sandbox.turn(|turn| {
-        let username = host.account(turn, &call)?;
-        let id = account::named(turn.shelf, host.id(), &username)?.id;
-        Some((username, id))
+    let known = sandbox.turn(|turn| {
+        let host = host.meant(turn, &call).unwrap_or(host);
+        let owner = host.account(turn, &call).and_then(|username| {
+            let id = account::named(turn.shelf, host.id(), &username)?.id;
+            Some((username, id))
+        });
+        (host, owner)
     });
-    let owner = match owner {
-        Ok(owner) => owner,
+    let (host, owner) = match known {
+        Ok(known) => known,
         Err(error) => return broken(&error),
     };
     let passing = Passing {

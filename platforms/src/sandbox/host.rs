@@ -22,6 +22,11 @@ pub(crate) trait Host: Send + Sync {
     /// took the sandbox itself for the platform.
     fn claims(&self, host: &str, path: &str) -> bool;
 
+    /// The platform that a request is for, where several share a host.
+    fn meant(&self, _turn: &Turn<'_>, _call: &Call) -> Option<&'static dyn Host> {
+        None
+    }
+
     /// How the body of a request is taken in.
     fn intake(&self, call: &Call) -> Intake;
 

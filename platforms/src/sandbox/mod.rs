@@ -43,6 +43,7 @@ mod fetch;
 mod figures;
 mod files;
 mod front;
+mod google;
 mod graph;
 mod hold;
 mod host;
@@ -87,6 +88,7 @@ hosts! {
     threads::Threads,
     x::X,
     bluesky::Bluesky,
+    youtube::YouTube,
 }
 
 /// How a sandbox is opened.

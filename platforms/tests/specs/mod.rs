@@ -5,14 +5,17 @@
 //! (`atproto-lexicons/`, <https://github.com/bluesky-social/atproto/tree/main/lexicons>) and Meta's collection
 //! of requests to Threads (`meta-threads-api.postman_collection.json`, <https://github.com/fbsamples/threads_api>)
 //! and what the code of its SDK knows (`meta-graph-v26-sdk-extract.json`, from
-//! <https://github.com/facebook/facebook-python-business-sdk>).
+//! <https://github.com/facebook/facebook-python-business-sdk>)
+//! and Google's discovery documents (`google-*.discovery.json`, <https://developers.google.com/discovery>).
 
 mod collection;
+mod discovery;
 mod lexicon;
 mod openapi;
 mod sdk;
 
 use crate::fixtures::{Actor, Kept, Named, World};
+use platforms::Replies;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -28,6 +31,10 @@ pub(crate) struct Heard {
     pub(crate) body: Value,
     /// The body as it came, as far as it is text.
     pub(crate) text: String,
+    /// The status of the answer.
+    pub(crate) status: u16,
+    /// The answer as JSON, `null` where it is none.
+    pub(crate) answer: Value,
 }
 
 #[tokio::test]
@@ -205,6 +212,36 @@ async fn what_is_sent_to_facebook_is_what_metas_sdk_knows() {
     assert!(heard.iter().any(|call| call.path.starts_with("/rupload.facebook.com/video-upload/v26.0/")));
 }
 
+#[tokio::test]
+async fn what_is_sent_to_youtube_and_answered_is_what_its_discovery_documents_describe() {
+    let Some(folder) = folder() else { return };
+    let data = discovery::Document::open(&folder, "google-youtube.v3");
+    let reports = discovery::Document::open(&folder, "google-youtubeAnalytics.v2");
+    let login = discovery::Document::open(&folder, "google-oauth2.v2");
+    let settings = json!({
+        "title": "A title", "privacyStatus": "unlisted", "tags": ["one", "two"], "category": "10",
+        "madeForKids": false, "containsSyntheticMedia": true, "license": "creativeCommon", "embeddable": true,
+        "publicStatsViewable": false, "notifySubscribers": false, "defaultLanguage": "en",
+        "defaultAudioLanguage": "de",
+    });
+    let heard = walk("youtube", &[json!({}), settings, json!({ "publishAt": "2100-01-02T03:04:05Z" })]).await;
+    let mut faults = Vec::new();
+    for call in &heard {
+        let Some((host, path)) = call.path.trim_start_matches('/').split_once('/') else { continue };
+        match host {
+            "youtubeanalytics.googleapis.com" => faults.extend(reports.faults(call, path)),
+            "www.googleapis.com" if path.starts_with("oauth2/") => faults.extend(login.faults(call, path)),
+            "www.googleapis.com" => faults.extend(data.faults(call, path)),
+            _ => {}
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+    for path in ["upload/youtube/v3/videos", "upload/youtube/v3/thumbnails/set", "youtube/v3/commentThreads"]
+    {
+        assert!(heard.iter().any(|call| call.path.ends_with(path)), "{path} was never called");
+    }
+}
+
 fn folder() -> Option<PathBuf> {
     let folder = std::env::var_os("FANFARE_SPECS").map(PathBuf::from);
     if folder.is_none() {
@@ -231,9 +268,11 @@ async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
             Err(failure) => assert!(failure.code.is_permanent(), "{platform}: {failure}"),
         }
     }
-    let mut reply = actor.reply("a reply", &ids[..1]);
-    reply.settings = settings.last().cloned().unwrap_or_default();
-    actor.publish(&reply).await.on(platform);
+    if actor.capabilities().replies != Replies::None {
+        let mut reply = actor.reply("a reply", &ids[..1]);
+        reply.settings = settings.last().cloned().unwrap_or_default();
+        actor.publish(&reply).await.on(platform);
+    }
     for limit in actor.capabilities().media {
         for count in [1, *limit.count.end()] {
             let mut post = actor.post_with(&format!("{count} of {}", limit.kind), limit.kind, count);
@@ -249,6 +288,15 @@ async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
     }
     if let Some(history) = actor.platform.history() {
         history.page(&actor.session(&keep), None).await.on(platform);
+    }
+    if let Some(options) = actor.platform.options() {
+        for kind in options.kinds() {
+            // Some lists belong to something that would have to be named.
+            match options.options(&actor.session(&keep), kind, None).await {
+                Ok(_) => {}
+                Err(failure) => assert!(failure.code.is_permanent(), "{platform}: {kind} {failure}"),
+            }
+        }
     }
     if let Some(deletion) = actor.platform.deletion() {
         deletion.delete(&actor.session(&keep), &ids[0]).await.on(platform);

@@ -1,0 +1,171 @@
+//! What Google's platforms share: OAuth 2.0, and the shape of an error.
+//!
+//! A refresh token does not rotate, and an answer names its reason in words that are more exact than
+//! its status; the list of them is open, so that the status still decides what no reason tells.
+//! <https://developers.google.com/identity/protocols/oauth2/web-server>, <https://cloud.google.com/apis/design/errors>
+
+use crate::*;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::Failure;
+use serde_json::Value;
+use std::time::Duration;
+
+/// Where a user is asked.
+pub(crate) const AUTHORIZE: &str = "https://accounts.google.com/o/oauth2/v2/auth";
+/// Where tokens are given.
+pub(crate) const TOKEN: &str = "https://oauth2.googleapis.com/token";
+/// A refresh token comes with an offline grant, and with each of them only when the user is asked anew.
+pub(crate) const PARAMETERS: &[(&str, &str)] = &[("access_type", "offline"), ("prompt", "consent")];
+/// Lets the user choose another of his Google accounts.
+pub(crate) const RELOGIN: &[(&str, &str)] = &[("prompt", "select_account consent")];
+
+/// Rates are counted by the minute where nothing else is said.
+const MINUTE: Duration = Duration::from_secs(60);
+/// How many videos a channel may upload a day is told nowhere, nor when it may go on.
+const UPLOADS: Duration = Duration::from_secs(6 * 3600);
+
+/// A fresh grant; the refresh token stays as it was.
+pub(crate) async fn refresh(cx: &Session<'_>) -> Result<Grant> {
+    oauth::refresh(cx, TOKEN, |word| word == "invalid_grant").await
+}
+
+/// Ends the whole grant. One that has ended already is refused, which is as good.
+pub(crate) async fn revoke(cx: &Session<'_>) -> Result<()> {
+    let refresh = cx.grant.refresh_token.as_deref().filter(|token| !token.is_empty());
+    let token = refresh.unwrap_or(&cx.grant.access_token);
+    let reply =
+        cx.post("https://oauth2.googleapis.com/revoke").anonymous().form(&[("token", token)]).any().await?;
+    match reply.status.as_u16() {
+        200..=299 | 400 => Ok(()),
+        _ => Err(classify::by_status(&reply)),
+    }
+}
+
+/// What a refusal of any of Google's APIs means, or `None` where its status tells.
+pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
+    let status = reply.status.as_u16();
+    if status < 400 {
+        return None;
+    }
+    let (reason, message) = (reason(reply), words(reply));
+    Some(match (status, reason) {
+        (_, "quotaExceeded" | "dailyLimitExceeded") => {
+            Failure::rate_limited(message, Some(until_midnight(reply.at)))
+        }
+        (_, "uploadLimitExceeded") => Failure::rate_limited(message, Some(UPLOADS)),
+        (429, _)
+        | (
+            403,
+            "rateLimitExceeded"
+            | "userRateLimitExceeded"
+            | "servingLimitExceeded"
+            | "uploadRateLimitExceeded",
+        ) => Failure::rate_limited(message, classify::retry_after(reply).or(Some(MINUTE))),
+        // The login has no channel: a fresh token would hear the same.
+        (401, "youtubeSignupRequired") => Failure::rejected(401, message),
+        (401, _) => Failure::token_expired(message),
+        // Seen with this status, and yet it passes.
+        (403, "SERVICE_UNAVAILABLE" | "backendError" | "internalError") => {
+            Failure { retry_after: classify::retry_after(reply), ..Failure::upstream(503, message) }
+        }
+        // A scope, a role or a permission that a fresh token lacks as well.
+        (403, _) => Failure::rejected(403, message),
+        // Two writes met; the one that lost may be tried again.
+        (409, _) if reply.body.pointer("/error/status").and_then(Value::as_str) == Some("ABORTED") => {
+            Failure { doubt: false, ..Failure::upstream(503, message) }
+        }
+        _ => return None,
+    })
+}
+
+/// The reason that an answer names: of the first error, or of the details that newer APIs give.
+pub(crate) fn reason(reply: &Reply) -> &str {
+    let error = &reply.body["error"];
+    let first = error.pointer("/errors/0/reason").and_then(Value::as_str);
+    let detail = || error["details"].as_array()?.iter().find_map(|detail| detail["reason"].as_str());
+    first.or_else(detail).unwrap_or_default()
+}
+
+/// Google's own words, and what its details add to them.
+fn words(reply: &Reply) -> String {
+    let message = classify::message(reply);
+    let mut more: Vec<&str> = Vec::new();
+    for detail in reply.body.pointer("/error/details").and_then(Value::as_array).into_iter().flatten() {
+        let errors = detail["errorDetails"].as_array().into_iter().flatten();
+        let fields = detail["fieldViolations"].as_array().into_iter().flatten();
+        more.extend(errors.filter_map(|error| error["message"].as_str()));
+        more.extend(fields.filter_map(|field| field["description"].as_str()));
+    }
+    more.retain(|words| !message.contains(words));
+    more.dedup();
+    match reason(reply) {
+        _ if !more.is_empty() => format!("{message} {}", more.join(" ")),
+        "" => message,
+        reason => format!("{message} ({reason})"),
+    }
+}
+
+/// The wait until a day's quota is there again: midnight in California, in its winter time so that it
+/// is never too early.
+fn until_midnight(now: DateTime<Utc>) -> Duration {
+    const WINTER: TimeDelta = TimeDelta::hours(8);
+    let there = now - WINTER;
+    let next = (there.date_naive() + chrono::Days::new(1)).and_time(chrono::NaiveTime::MIN).and_utc();
+    (next - there).to_std().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::ErrorCode;
+    use reqwest::{StatusCode, header::HeaderMap};
+    use serde_json::json;
+
+    fn reply(status: u16, body: Value) -> Reply {
+        let at = DateTime::parse_from_rfc3339("2026-11-21T07:30:00Z").unwrap().to_utc();
+        let status = StatusCode::from_u16(status).unwrap();
+        Reply { status, headers: HeaderMap::new(), text: body.to_string(), body, at }
+    }
+
+    fn of(status: u16, reason: &str) -> Option<Failure> {
+        let error = json!({ "code": status, "message": "No.", "errors": [{ "reason": reason }] });
+        classify(&reply(status, json!({ "error": error })))
+    }
+
+    #[test]
+    fn a_reason_decides_before_the_status() {
+        for (status, reason, code) in [
+            (401, "authError", ErrorCode::TokenExpired),
+            (401, "youtubeSignupRequired", ErrorCode::Rejected(401)),
+            (403, "quotaExceeded", ErrorCode::RateLimited),
+            (403, "rateLimitExceeded", ErrorCode::RateLimited),
+            (400, "uploadLimitExceeded", ErrorCode::RateLimited),
+            (429, "", ErrorCode::RateLimited),
+            (403, "commentsDisabled", ErrorCode::Rejected(403)),
+            (403, "insufficientPermissions", ErrorCode::Rejected(403)),
+            (403, "SERVICE_UNAVAILABLE", ErrorCode::Upstream(503)),
+        ] {
+            assert_eq!(of(status, reason).map(|failure| failure.code), Some(code), "{status} {reason}");
+        }
+        assert_eq!(of(400, "invalidTitle"), None);
+        assert_eq!(of(500, "backendError"), None);
+        assert_eq!(of(308, ""), None);
+    }
+
+    #[test]
+    fn a_days_quota_is_back_at_midnight_in_california() {
+        let failure = of(403, "quotaExceeded").unwrap();
+        assert_eq!(failure.retry_after, Some(Duration::from_secs(30 * 60)));
+        assert_eq!(failure.message, "No. (quotaExceeded)");
+    }
+
+    #[test]
+    fn details_are_told() {
+        let error = json!({ "error": {
+            "code": 400, "message": "Request contains an invalid argument.", "status": "INVALID_ARGUMENT",
+            "details": [{ "errorDetails": [{ "code": 1000, "message": "Fetching image failed." }] }],
+        } });
+        let said = words(&reply(400, error));
+        assert_eq!(said, "Request contains an invalid argument. Fetching image failed.");
+    }
+}

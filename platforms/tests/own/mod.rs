@@ -1,0 +1,16 @@
+//! What one platform alone does, and the suite for all can't ask.
+
+mod youtube;
+
+use crate::fixtures::{Actor, World};
+use domain::ErrorCode;
+
+/// The account on a platform.
+fn actor(world: &World, platform: &str) -> Actor {
+    world.actors().into_iter().find(|actor| actor.name() == platform).expect("it has an adapter")
+}
+
+/// A refusal of the content, with this status.
+const fn rejected(status: u16) -> ErrorCode {
+    ErrorCode::Rejected(status)
+}
