@@ -565,7 +565,7 @@ async fn upload_at_once(cx: &Session<'_>, media: &Media, edge: &str, step: &mut 
         video.offset = told.status.uploading_phase.received().min(media.size_bytes);
     }
     if video.offset < media.size_bytes {
-        let body = cx.stream_from(media, video.offset);
+        let body = cx.slice(media, video.offset..media.size_bytes);
         cx.post(format!("{UPLOADS}/{}", video.id))
             .anonymous()
             .header("authorization", format!("OAuth {}", cx.grant.access_token))

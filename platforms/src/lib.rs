@@ -30,6 +30,7 @@ platforms! {
     facebook::Facebook,
     instagram::Instagram,
     threads::Threads,
+    tiktok::TikTok,
     x::X,
     youtube::YouTube,
 }

@@ -207,19 +207,20 @@ impl Session<'_> {
 
     /// All bytes of a medium, piece by piece, so that memory does not grow with a file.
     pub fn stream(&self, media: &Media) -> impl Stream<Item = Result<Bytes>> + Send + 'static {
-        self.stream_from(media, 0)
+        self.slice(media, 0..media.size_bytes)
     }
 
-    /// The bytes of a medium from an offset on, for an upload that goes on where it was interrupted.
-    pub fn stream_from(
+    /// A range of a medium's bytes, piece by piece.
+    pub fn slice(
         &self,
         media: &Media,
-        offset: u64,
+        range: Range<u64>,
     ) -> impl Stream<Item = Result<Bytes>> + Send + 'static {
         let (store, media) = (self.media.clone(), media.clone());
-        stream::iter((offset..media.size_bytes).step_by(PIECE as usize)).then(move |start| {
+        let end = range.end;
+        stream::iter(range.step_by(PIECE as usize)).then(move |start| {
             let (store, media) = (store.clone(), media.clone());
-            async move { store.read(&media, start..(start + PIECE).min(media.size_bytes)).await }
+            async move { store.read(&media, start..(start + PIECE).min(end)).await }
         })
     }
 

@@ -84,7 +84,22 @@ pub(crate) fn draw(
     username: &str,
     text: &str,
 ) -> Result<Option<Fault>, Fault> {
-    for (word, kind, tries) in asked(text) {
+    draw_only(turn, platform, username, text, |_| true)
+}
+
+/// The same of some kinds only, where several calls publish together and each can refuse in its own way.
+///
+/// # Errors
+///
+/// The fault, in place of accepting anything.
+pub(crate) fn draw_only(
+    turn: &mut Turn<'_>,
+    platform: &str,
+    username: &str,
+    text: &str,
+    is_meant: impl Fn(Kind) -> bool,
+) -> Result<Option<Fault>, Fault> {
+    for (word, kind, tries) in asked(text).filter(|(_, kind, _)| is_meant(*kind)) {
         let mut fault = Fault { word, kind, tally: None };
         if let Some(tries) = tries {
             let id = hex::encode(Sha256::digest(format!("{platform}\n{username}\n{word}\n{text}")));

@@ -41,6 +41,12 @@ pub(crate) struct Upload {
     pub(crate) name: Option<String>,
     /// The content type the client declared.
     pub(crate) declared: Option<String>,
+    /// Whether its beginning says that it is processed for ever.
+    #[serde(default)]
+    pub(crate) is_stuck: bool,
+    /// Whether its beginning says that it can't be processed.
+    #[serde(default)]
+    pub(crate) is_failing: bool,
 }
 
 /// The place where bytes are kept.
@@ -182,7 +188,14 @@ fn describe(id: String, hash: Sha256, size_bytes: u64, head: &[u8]) -> Upload {
         pixels,
         name: None,
         declared: None,
+        is_stuck: says(head, b"sandbox-stuck"),
+        is_failing: says(head, b"sandbox-failed"),
     }
+}
+
+/// Whether the first of the bytes hold a word, for platforms that are told no name of a file.
+fn says(head: &[u8], word: &[u8]) -> bool {
+    head[..head.len().min(4 << 10)].windows(word.len()).any(|window| window == word)
 }
 
 #[cfg(test)]

@@ -32,7 +32,8 @@
 //! `#sandbox-lost-reply` (accepted, the connection drops), `#sandbox-500-after` (accepted, then 500),
 //! `#sandbox-garbage` (accepted, a body that can't be read). `x2` after the word limits it to the first
 //! two tries. A media file whose name or description contains `sandbox-stuck` is processed for ever,
-//! and one with `sandbox-failed` fails to be.
+//! and one with `sandbox-failed` fails to be; a platform that is told neither looks for the word in the
+//! file's first bytes.
 
 mod account;
 mod call;
@@ -89,6 +90,7 @@ hosts! {
     x::X,
     bluesky::Bluesky,
     youtube::YouTube,
+    tiktok::TikTok,
 }
 
 /// How a sandbox is opened.

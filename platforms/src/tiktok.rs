@@ -1,0 +1,731 @@
+//! TikTok, over its Content Posting API v2: <https://developers.tiktok.com/doc/content-posting-api-reference-direct-post>.
+//!
+//! A video is posted once its last piece is uploaded, so that piece is the publishing call, and the
+//! publish id of the upload tells ever after what became of it. Photos TikTok fetches itself: there the
+//! call that names them publishes, and when its answer is lost nothing but the public list of videos
+//! can tell. What a creator may choose is asked before each post, as TikTok demands.
+
+use crate::*;
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::Failure;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// TikTok. <https://developers.tiktok.com/doc/content-posting-api-get-started>
+pub(crate) struct TikTok;
+
+const API: &str = "https://open.tiktokapis.com/v2";
+const TOKEN: &str = "https://open.tiktokapis.com/v2/oauth/token/";
+
+/// One piece of an upload, of which the last holds what is left over: so up to twice as much.
+const CHUNK: u64 = 5 << 20;
+/// An upload can be gone on with for an hour; it is not begun to be used when it dies within this time.
+const LIFE: TimeDelta = TimeDelta::minutes(60);
+const MARGIN: TimeDelta = TimeDelta::minutes(5);
+/// Rates are counted by the minute.
+const MINUTE: Duration = Duration::from_secs(60);
+/// What a creator may post is counted by the day, in a window that moves.
+const DAY: Duration = Duration::from_secs(6 * 3600);
+/// How long a public post is waited for to get its id once it is complete; its moderation may take hours.
+const MODERATION: TimeDelta = TimeDelta::minutes(5);
+/// How much earlier than our clock's commit a post of ours may seem to TikTok.
+const SKEW: TimeDelta = TimeDelta::seconds(60);
+
+const FIELDS: &str = "id,create_time,title,video_description,cover_image_url,like_count,comment_count,share_count,view_count";
+
+/// From the widest to the narrowest.
+const PRIVACY: [(&str, &str); 4] = [
+    ("PUBLIC_TO_EVERYONE", "Everyone"),
+    ("FOLLOWER_OF_CREATOR", "Followers"),
+    ("MUTUAL_FOLLOW_FRIENDS", "Friends"),
+    ("SELF_ONLY", "Only me"),
+];
+
+static CAPABILITIES: Capabilities = Capabilities {
+    text: TextLimit { max: 2200, unit: "UTF-16 code units", count: units, max_bytes: None },
+    content: Content::Media,
+    media: &[
+        MediaLimit {
+            kind: MediaKind::Video,
+            count: 1..=1,
+            mimes: &["video/mp4", "video/quicktime", "video/webm"],
+            max_bytes: 4_000_000_000,
+            // Each creator has a limit of his own below this.
+            duration: Some(Duration::ZERO..=Duration::from_secs(600)),
+            pixels: Some((360..=4096, 360..=4096)),
+            aspect_ratio: None,
+        },
+        MediaLimit {
+            kind: MediaKind::Image,
+            count: 1..=35,
+            mimes: &["image/jpeg", "image/webp"],
+            max_bytes: 20_000_000,
+            duration: None,
+            pixels: Some((1..=1920, 1..=1920)),
+            aspect_ratio: None,
+        },
+    ],
+    mixed_media: false,
+    alt_text: None,
+    replies: Replies::None,
+    publishing: Publishing::Asynchronous { window: Duration::from_secs(30 * 60) },
+    // Of an upload; a doubt about photos that nothing settles is never tried again.
+    repeat: Repeat::Harmless,
+    settings,
+};
+
+static CONNECTION: Connection = Connection::OAuth2 {
+    authorize: "https://www.tiktok.com/v2/auth/authorize/",
+    token: TOKEN,
+    scopes: &["user.info.basic", "user.info.profile", "video.list", "video.publish"],
+    separator: ",",
+    client_id: "client_key",
+    parameters: &[],
+    // Of a web server's app it is not asked, and its challenge is no standard one.
+    pkce: false,
+};
+
+fn settings() -> Value {
+    let levels = PRIVACY.map(|(level, _)| level);
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "additionalProperties": true,
+        "properties": {
+            "privacy_level": {
+                "type": "string",
+                "enum": levels,
+                "description": "Who can see it, of what the creator may choose; options/privacy_levels lists that. Without it the widest.",
+            },
+            "disable_comment": { "type": "boolean", "description": "Whether nobody may comment." },
+            "disable_duet": { "type": "boolean", "description": "Whether nobody may make a duet of the video." },
+            "disable_stitch": { "type": "boolean", "description": "Whether nobody may stitch the video." },
+            "video_cover_timestamp_ms": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": i32::MAX,
+                "description": "Which moment of the video is its cover, in milliseconds.",
+            },
+            "brand_content_toggle": { "type": "boolean", "description": "Whether it is a paid partnership." },
+            "brand_organic_toggle": { "type": "boolean", "description": "Whether it promotes the creator's own business." },
+            "is_aigc": { "type": "boolean", "description": "Whether it was made with AI." },
+            "title": {
+                "type": "string",
+                "maxLength": 90,
+                "description": "The title of photos; the text is their description.",
+            },
+            "auto_add_music": { "type": "boolean", "description": "Whether TikTok adds music to photos." },
+            "photo_cover_index": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": 34,
+                "description": "Which of the photos is the cover, from 0.",
+            },
+        },
+    })
+}
+
+/// TikTok counts what JavaScript counts.
+fn units(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
+#[async_trait]
+impl Platform for TikTok {
+    fn id(&self) -> &'static str {
+        "tiktok"
+    }
+
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+
+    fn connection(&self) -> &'static Connection {
+        &CONNECTION
+    }
+
+    fn credentials(&self) -> Credentials {
+        Credentials::Body
+    }
+
+    fn classify(&self, reply: &Reply) -> Option<Failure> {
+        let code = reply.body.pointer("/error/code").and_then(Value::as_str).unwrap_or("ok");
+        if code == "ok" {
+            return None;
+        }
+        let said = reply.body.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
+        let message = if said.is_empty() { code.to_owned() } else { format!("{said} ({code})") };
+        let status = reply.status.as_u16();
+        // Some refusals come with a status of success.
+        let refused = if (400..500).contains(&status) { status } else { 400 };
+        let wait = |usual: Duration| classify::retry_after(reply).or(Some(usual));
+        Some(match code {
+            "access_token_invalid" => Failure::token_expired(message),
+            "rate_limit_exceeded" => Failure::rate_limited(message, wait(MINUTE)),
+            "spam_risk_too_many_posts" | "spam_risk_too_many_pending_share" | "reached_active_user_cap" => {
+                Failure::rate_limited(message, wait(DAY))
+            }
+            "internal_error" => Failure::upstream(status.max(500), message),
+            _ if status >= 500 => return None,
+            _ => Failure::rejected(refused, message),
+        })
+    }
+
+    fn relogin(&self) -> &'static [(&'static str, &'static str)] {
+        &[("disable_auto_auth", "1")]
+    }
+
+    async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
+        // A field whose scope was not granted makes the whole request fail.
+        let is_profiled = cx.grant.scopes.is_empty()
+            || cx.grant.scopes.iter().any(|scope| scope == "user.info.profile");
+        let fields = match is_profiled {
+            true => "open_id,avatar_url,display_name,username,profile_deep_link",
+            false => "open_id,avatar_url,display_name",
+        };
+        let me: Data<Me> =
+            cx.get(format!("{API}/user/info/")).query(&[("fields", fields)]).send().await?;
+        let me = me.data.user;
+        let named = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let display = named(me.display_name);
+        let username = named(me.username).or_else(|| display.clone()).unwrap_or_else(|| me.open_id.clone());
+        Ok(vec![Identity {
+            profile_url: named(me.profile_deep_link).or_else(|| {
+                is_profiled.then(|| format!("https://www.tiktok.com/@{username}"))
+            }),
+            display_name: display.unwrap_or_else(|| username.clone()),
+            username,
+            account_type: "profile".to_owned(),
+            profile_image_url: named(me.avatar_url),
+            network_unique_id: me.open_id,
+            grant: None,
+        }])
+    }
+
+    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
+        oauth::refresh(cx, TOKEN, |word| word == "invalid_grant").await
+    }
+
+    async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
+        let form = [("token", cx.grant.access_token.as_str())];
+        let reply = oauth::request(cx, &format!("{API}/oauth/revoke/"), &form)?.any().await?;
+        match reply.status.as_u16() {
+            // A token that is dead already is refused, which is as good.
+            200..=299 | 400 | 401 => Ok(()),
+            _ => Err(classify::by_status(&reply)),
+        }
+    }
+
+    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
+        let mut step: Step = at.read()?;
+        let first = post.media.first().ok_or_else(|| Failure::rejected(422, "TikTok needs media"))?;
+        if step.media != Some(first.id) || step.expires_at.is_some_and(|at| at < (cx.now)() + MARGIN) {
+            step = Step { media: Some(first.id), ..Step::default() };
+        }
+        if step.info.is_null() {
+            step.info = info(cx, post, first).await?;
+            cx.save(&step).await?;
+        }
+        if first.kind == MediaKind::Image {
+            return Ok(Prepared::Ready(Checkpoint::of(&step)));
+        }
+        let pieces = Pieces::of(first.size_bytes);
+        if step.upload.is_none() {
+            let begun: Data<Begun> = cx
+                .post(format!("{API}/post/publish/video/init/"))
+                .json(&json!({
+                    "post_info": step.info,
+                    "source_info": {
+                        "source": "FILE_UPLOAD",
+                        "video_size": first.size_bytes,
+                        "chunk_size": pieces.size,
+                        "total_chunk_count": pieces.count,
+                    },
+                }))
+                .send()
+                .await?;
+            step.publish = Some(begun.data.publish_id);
+            step.upload = begun.data.upload_url;
+            step.expires_at = Some((cx.now)() + LIFE);
+            cx.save(&step).await?;
+        }
+        while step.sent + 1 < pieces.count {
+            match send(cx, first, &step).await? {
+                Sent::Pieces(count) => step.sent = count,
+                Sent::All => step.sent = pieces.count,
+                Sent::Gone => return Err(ended(cx).await),
+            }
+            cx.save(&step).await?;
+        }
+        Ok(Prepared::Ready(Checkpoint::of(&step)))
+    }
+
+    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+        let mut step: Step = at.read()?;
+        let first = post.media.first().ok_or_else(|| Failure::rejected(422, "TikTok needs media"))?;
+        if first.kind == MediaKind::Image {
+            step.publish = Some(post_photos(cx, post, &step.info).await?);
+        } else {
+            let count = Pieces::of(first.size_bytes).count;
+            // More than one is left where an earlier attempt was told to go back.
+            while step.sent < count {
+                match send(cx, first, &step).await? {
+                    Sent::Pieces(count) => step.sent = count,
+                    Sent::All => break,
+                    Sent::Gone => return Err(ended(cx).await),
+                }
+            }
+        }
+        Ok(Committed::Accepted { at: Checkpoint::of(&step), poll_after: Duration::from_secs(3) })
+    }
+
+    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
+        let step: Step = at.read()?;
+        let begun = post.commit_begun_at.unwrap_or(post.created_at);
+        let total = post.media.first().filter(|first| first.kind == MediaKind::Video).map(|v| v.size_bytes);
+        let Some(publish) = step.publish else {
+            return match total {
+                // Not even an upload was begun.
+                Some(_) => Ok(Located::Absent),
+                None => found(cx, post, begun).await,
+            };
+        };
+        let status = status(cx, &publish).await?;
+        let age = (cx.now)() - begun;
+        let poll_after = Duration::from_secs(age.num_seconds().clamp(12, 120) as u64 / 4);
+        match status.status.as_str() {
+            "PUBLISH_COMPLETE" => match status.post_id() {
+                Some(id) => Ok(Located::Live(id)),
+                // Who may see it is not everybody, or its moderation takes long: it has no id of its own.
+                None if step.info["privacy_level"] != "PUBLIC_TO_EVERYONE" || age > MODERATION => {
+                    Ok(Located::Live(publish))
+                }
+                None => Ok(Located::Processing { poll_after }),
+            },
+            "SEND_TO_USER_INBOX" => Ok(Located::Live(publish)),
+            "FAILED" => Err(failed(status.fail_reason.as_deref().unwrap_or("internal"))),
+            "PROCESSING_UPLOAD" if status.uploaded_bytes.zip(total).is_some_and(|(has, of)| has < of) => {
+                Ok(Located::Absent)
+            }
+            _ => Ok(Located::Processing { poll_after }),
+        }
+    }
+
+    async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
+        Ok(address(cx, id))
+    }
+
+    fn analytics(&self) -> Option<&dyn Analytics> {
+        Some(self)
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        Some(self)
+    }
+
+    fn options(&self) -> Option<&dyn Options> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Analytics for TikTok {
+    async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
+        // By now a post may have the id that it had not when it was published.
+        let id = match is_publish(id) {
+            true => status(cx, id).await?.post_id().ok_or_else(|| {
+                Failure::rejected(404, format!("TikTok tells no figures of {id}, which is not public"))
+            })?,
+            false => id.to_owned(),
+        };
+        let found: Data<Videos> = cx
+            .post(format!("{API}/video/query/"))
+            .query(&[("fields", FIELDS)])
+            .json(&json!({ "filters": { "video_ids": [id] } }))
+            .send()
+            .await?;
+        let video = found.data.videos.into_iter().find(|video| video.id == id);
+        video.map(|video| video.metrics()).ok_or_else(|| Failure::rejected(404, format!("video {id} is not there")))
+    }
+}
+
+#[async_trait]
+impl History for TikTok {
+    async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
+        let cursor = cursor.and_then(|cursor| cursor.parse().ok());
+        let list = list(cx, cursor).await?;
+        let next = list.has_more.then_some(list.cursor).flatten().map(|cursor| cursor.to_string());
+        let posts = list.videos.into_iter().map(|video| RemotePost {
+            url: address(cx, &video.id),
+            text: video.words().to_owned(),
+            media: video.cover_image_url.clone().into_iter().collect(),
+            published_at: video.at(),
+            metrics: video.metrics(),
+            id: video.id,
+        });
+        Ok(Page { posts: posts.collect(), next })
+    }
+}
+
+#[async_trait]
+impl Options for TikTok {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["privacy_levels"]
+    }
+
+    async fn options(&self, cx: &Session<'_>, kind: &str, _parent: Option<&str>) -> Result<Vec<Choice>> {
+        if kind != "privacy_levels" {
+            return Err(Failure::rejected(404, format!("TikTok has no list of {kind}")));
+        }
+        let levels = creator(cx).await?.privacy_level_options;
+        let name = |level: &str| PRIVACY.iter().find(|(known, _)| *known == level).map(|(_, name)| *name);
+        Ok(levels
+            .into_iter()
+            .map(|level| Choice { name: name(&level).unwrap_or(&level).to_owned(), id: level })
+            .collect())
+    }
+}
+
+/// Asks what the creator may choose today.
+async fn creator(cx: &Session<'_>) -> Result<Creator> {
+    ask(cx, "post/publish/creator_info/query/", &json!({})).await
+}
+
+/// A post's description as TikTok wants it, within what its creator may choose.
+async fn info(cx: &Session<'_>, post: &Publication, first: &Media) -> Result<Value> {
+    let creator = creator(cx).await?;
+    let set = |name: &str| post.settings.get(name).filter(|value| !value.is_null());
+    let is_on = |name: &str| set(name) == Some(&json!(true));
+    let allowed = &creator.privacy_level_options;
+    let privacy = match set("privacy_level").and_then(Value::as_str) {
+        Some(wanted) if allowed.iter().any(|level| level == wanted) => wanted,
+        Some(wanted) => {
+            let message = format!(
+                "the creator may choose a privacy_level of {}, and it is {wanted}",
+                allowed.join(", ")
+            );
+            return Err(Failure::rejected(422, message));
+        }
+        None => {
+            let widest = PRIVACY.iter().find(|(level, _)| allowed.iter().any(|other| other == level));
+            widest.map_or("SELF_ONLY", |(level, _)| level)
+        }
+    };
+    let mut info = Map::new();
+    info.insert("privacy_level".into(), json!(privacy));
+    info.insert("disable_comment".into(), json!(is_on("disable_comment") || creator.comment_disabled));
+    for name in ["brand_content_toggle", "brand_organic_toggle"] {
+        info.insert(name.into(), json!(is_on(name)));
+    }
+    if first.kind == MediaKind::Image {
+        let title = set("title").and_then(Value::as_str).filter(|title| !title.is_empty());
+        info.extend(title.map(|title| ("title".to_owned(), json!(title))));
+        info.insert("description".into(), json!(post.text));
+        info.insert("auto_add_music".into(), json!(is_on("auto_add_music")));
+        return Ok(Value::Object(info));
+    }
+    let longest = creator.max_video_post_duration_sec.map(Duration::from_secs);
+    if let Some((length, most)) = first.duration.zip(longest).filter(|(length, most)| length > most) {
+        let message = format!(
+            "the creator may post videos of {} seconds, and this has {}",
+            most.as_secs(),
+            length.as_secs_f64()
+        );
+        return Err(Failure::rejected(422, message));
+    }
+    info.insert("title".into(), json!(post.text));
+    info.insert("disable_duet".into(), json!(is_on("disable_duet") || creator.duet_disabled));
+    info.insert("disable_stitch".into(), json!(is_on("disable_stitch") || creator.stitch_disabled));
+    info.insert("is_aigc".into(), json!(is_on("is_aigc")));
+    let cover = set("video_cover_timestamp_ms").cloned();
+    info.extend(cover.map(|cover| ("video_cover_timestamp_ms".to_owned(), cover)));
+    Ok(Value::Object(info))
+}
+
+/// Posts photos by their addresses and gives the publish id.
+async fn post_photos(cx: &Session<'_>, post: &Publication, info: &Value) -> Result<String> {
+    let mut photos = Vec::with_capacity(post.media.len());
+    for medium in &post.media {
+        let address = cx.media.address(medium).await;
+        photos.push(address.map_err(|failure| Failure { doubt: false, ..failure })?.to_string());
+    }
+    let cover = post.settings["photo_cover_index"].as_u64().filter(|index| *index < photos.len() as u64);
+    let begun: Data<Begun> = cx
+        .post(format!("{API}/post/publish/content/init/"))
+        .json(&json!({
+            "media_type": "PHOTO",
+            "post_mode": "DIRECT_POST",
+            "post_info": info,
+            "source_info": {
+                "source": "PULL_FROM_URL",
+                "photo_images": photos,
+                "photo_cover_index": cover.unwrap_or(0),
+            },
+            "is_aigc": post.settings["is_aigc"] == json!(true),
+        }))
+        .send()
+        .await?;
+    Ok(begun.data.publish_id)
+}
+
+/// How a file is cut: pieces of one size, the last with what is left over.
+struct Pieces {
+    size: u64,
+    count: u64,
+}
+
+impl Pieces {
+    fn of(total: u64) -> Self {
+        let size = CHUNK.min(total).max(1);
+        Self { size, count: (total / size).max(1) }
+    }
+}
+
+/// What became of a piece.
+enum Sent {
+    /// So many are there.
+    Pieces(u64),
+    /// All are.
+    All,
+    /// There is no such upload any more.
+    Gone,
+}
+
+/// Sends the next piece of an upload.
+async fn send(cx: &Session<'_>, video: &Media, step: &Step) -> Result<Sent> {
+    let (Some(upload), Some(publish)) = (&step.upload, &step.publish) else { return Ok(Sent::Gone) };
+    let (total, pieces) = (video.size_bytes, Pieces::of(video.size_bytes));
+    let start = step.sent * pieces.size;
+    let end = if step.sent + 1 == pieces.count { total } else { start + pieces.size };
+    let reply = cx
+        .put(upload)
+        // The address itself is the credential.
+        .anonymous()
+        .header("content-range", format!("bytes {start}-{}/{total}", end - 1))
+        .upload(&video.mime, end - start, cx.slice(video, start..end))
+        .any()
+        .await?;
+    match reply.status.as_u16() {
+        201 => Ok(Sent::All),
+        200..=299 => Ok(Sent::Pieces(step.sent + 1)),
+        403 | 404 => Ok(Sent::Gone),
+        // TikTok is elsewhere, as after an answer that was lost.
+        416 => match status(cx, publish).await?.uploaded_bytes {
+            Some(has) if has >= total => Ok(Sent::All),
+            Some(has) if has / pieces.size != step.sent => Ok(Sent::Pieces(has / pieces.size)),
+            _ => Err(classify::by_status(&reply)),
+        },
+        _ => Err(classify::by_status(&reply)),
+    }
+}
+
+/// Forgets an upload that can't be gone on with. Nothing is posted before its last byte, so that the
+/// video is simply uploaded anew.
+async fn ended(cx: &Session<'_>) -> Failure {
+    let message = "the upload ended before its last byte; it is begun anew";
+    match cx.save(&Step::default()).await {
+        Ok(()) => Failure { doubt: false, ..Failure::upstream(503, message) },
+        Err(unsaved) => unsaved,
+    }
+}
+
+async fn status(cx: &Session<'_>, publish: &str) -> Result<Status> {
+    ask(cx, "post/publish/status/fetch/", &json!({ "publish_id": publish })).await
+}
+
+async fn ask<T: DeserializeOwned>(cx: &Session<'_>, path: &str, body: &Value) -> Result<T> {
+    let answer: Data<T> = cx.post(format!("{API}/{path}")).json(body).send().await?;
+    Ok(answer.data)
+}
+
+/// Looks for photos of ours among the public posts. That they are not there tells nothing: they may be
+/// in moderation, or for few to see.
+async fn found(cx: &Session<'_>, post: &Publication, begun: DateTime<Utc>) -> Result<Located> {
+    let list = list(cx, None).await?;
+    let mut recent = list.videos.into_iter().filter(|video| video.at() > begun - SKEW);
+    let ours = recent.find(|video| {
+        !post.text.trim().is_empty()
+            && (video.title.trim() == post.text.trim() || video.video_description.trim() == post.text.trim())
+    });
+    Ok(ours.map_or(Located::Unknown, |video| Located::Live(video.id)))
+}
+
+async fn list(cx: &Session<'_>, cursor: Option<i64>) -> Result<Videos> {
+    let mut body = json!({ "max_count": 20 });
+    if let Some(cursor) = cursor {
+        body["cursor"] = json!(cursor);
+    }
+    let list: Data<Videos> =
+        cx.post(format!("{API}/video/list/")).query(&[("fields", FIELDS)]).json(&body).send().await?;
+    Ok(list.data)
+}
+
+/// Why a post came to nothing. TikTok begins no post again by itself.
+fn failed(reason: &str) -> Failure {
+    let message = format!("TikTok could not post it: {reason}");
+    match reason {
+        "auth_removed" => Failure::revoked(message),
+        spam if spam.starts_with("spam_risk") => Failure::rejected(403, message),
+        _ => Failure::rejected(422, message),
+    }
+}
+
+fn address(cx: &Session<'_>, id: &str) -> String {
+    let username = &cx.account.username;
+    cx.wire.route(&match is_publish(id) {
+        // What has no id of its own is seen on its creator's page only.
+        true => format!("https://www.tiktok.com/@{username}"),
+        false => format!("https://www.tiktok.com/@{username}/video/{id}"),
+    })
+}
+
+/// Whether an id is that of a publish and not of a post, which is a number.
+fn is_publish(id: &str) -> bool {
+    !id.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// How far preparing has come. The upload's address lives for an hour and is good for this video only.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Step {
+    /// The medium that it is about.
+    media: Option<Uuid>,
+    /// The post as its creator may have it.
+    #[serde(default)]
+    info: Value,
+    publish: Option<String>,
+    upload: Option<String>,
+    /// How many pieces are there.
+    #[serde(default)]
+    sent: u64,
+    expires_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Deserialize)]
+struct Data<T> {
+    data: T,
+}
+
+#[derive(Deserialize)]
+struct Me {
+    user: User,
+}
+
+#[derive(Deserialize)]
+struct User {
+    open_id: String,
+    avatar_url: Option<String>,
+    display_name: Option<String>,
+    username: Option<String>,
+    profile_deep_link: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Creator {
+    #[serde(default)]
+    privacy_level_options: Vec<String>,
+    #[serde(default)]
+    comment_disabled: bool,
+    #[serde(default)]
+    duet_disabled: bool,
+    #[serde(default)]
+    stitch_disabled: bool,
+    max_video_post_duration_sec: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Begun {
+    publish_id: String,
+    upload_url: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    status: String,
+    fail_reason: Option<String>,
+    uploaded_bytes: Option<u64>,
+    // Spelled like this.
+    #[serde(default)]
+    publicaly_available_post_id: Vec<Value>,
+}
+
+impl Status {
+    /// The id of the public post. It is larger than what a float holds, and some write it as text.
+    fn post_id(&self) -> Option<String> {
+        let id = self.publicaly_available_post_id.first()?;
+        id.as_u64().map(|id| id.to_string()).or_else(|| id.as_str().map(str::to_owned))
+    }
+}
+
+#[derive(Deserialize)]
+struct Videos {
+    #[serde(default)]
+    videos: Vec<Video>,
+    cursor: Option<i64>,
+    #[serde(default)]
+    has_more: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+struct Video {
+    id: String,
+    create_time: i64,
+    title: String,
+    video_description: String,
+    cover_image_url: Option<String>,
+    like_count: u64,
+    comment_count: u64,
+    share_count: u64,
+    view_count: u64,
+}
+
+impl Video {
+    fn at(&self) -> DateTime<Utc> {
+        DateTime::from_timestamp(self.create_time, 0).unwrap_or_default()
+    }
+
+    fn words(&self) -> &str {
+        if self.video_description.is_empty() { &self.title } else { &self.video_description }
+    }
+
+    /// TikTok counts plays, and nothing else that would be an impression.
+    fn metrics(&self) -> Metrics {
+        Metrics {
+            impressions: self.view_count,
+            video_views: self.view_count,
+            likes: self.like_count,
+            comments: self.comment_count,
+            shares: self.share_count,
+            ..Metrics::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_cut_as_tiktok_counts() {
+        for (total, size, count) in
+            [(1, 1, 1), (CHUNK - 1, CHUNK - 1, 1), (CHUNK, CHUNK, 1), (2 * CHUNK - 1, CHUNK, 1), (50_000_123, CHUNK, 9)]
+        {
+            let pieces = Pieces::of(total);
+            assert_eq!((pieces.size, pieces.count), (size, count), "{total}");
+            assert_eq!(pieces.count, total / pieces.size, "{total}");
+        }
+    }
+
+    #[test]
+    fn an_id_beyond_what_a_float_holds_is_read_whole() {
+        let text = r#"{ "status": "PUBLISH_COMPLETE", "publicaly_available_post_id": [7512345678901234567] }"#;
+        let status: Status = serde_json::from_str(text).unwrap();
+        assert_eq!(status.post_id().as_deref(), Some("7512345678901234567"));
+        let none: Status = serde_json::from_str(r#"{ "status": "PUBLISH_COMPLETE" }"#).unwrap();
+        assert_eq!(none.post_id(), None);
+    }
+}

@@ -1,0 +1,216 @@
+//! TikTok: what a creator may choose, uploads in pieces, and photos that it fetches itself.
+
+use super::{actor, rejected};
+use crate::fixtures::{Kept, Named, World};
+use chrono::TimeDelta;
+use domain::ErrorCode;
+use platforms::{Committed, Located, MediaKind};
+use serde_json::json;
+use std::time::Duration;
+
+#[tokio::test]
+async fn a_creators_choices_are_kept_to() {
+    let world = World::start().await;
+    let platform = platforms::get("tiktok").expect("it has an adapter");
+    let private = world.named(platform, "private.ada");
+    let keep = Kept::default();
+    let options = platform.options().expect("it has lists");
+    let levels = options.options(&private.session(&keep), "privacy_levels", None).await.on("levels");
+    assert_eq!(levels.first().map(|level| level.id.as_str()), Some("FOLLOWER_OF_CREATOR"));
+
+    let mut post = private.post("to everybody");
+    post.settings = json!({ "privacy_level": "PUBLIC_TO_EVERYONE" });
+    let failure = private.prepare(&post).await.expect_err("not his to choose");
+    assert_eq!(failure.code, rejected(422), "{failure}");
+    assert!(failure.message.contains("FOLLOWER_OF_CREATOR"), "{failure}");
+
+    // The widest that there is; what only few may see has no id of its own.
+    post.settings = json!({});
+    let id = private.publish(&post).await.on("publish");
+    assert!(id.contains('~'), "{id}");
+    let page = private.shown(&id).await;
+    assert!(page.contains("Visible: FOLLOWER_OF_CREATOR") && page.contains("to everybody"), "{page}");
+    let analytics = platform.analytics().expect("it has figures");
+    let failure = analytics.metrics(&private.session(&keep), &id).await.expect_err("not public");
+    assert_eq!(failure.code, rejected(404));
+
+    let strict = world.named(platform, "strict.ada");
+    let page = strict.shown(&strict.publish(&strict.post("a video")).await.on("publish")).await;
+    for note in ["No comments", "No duets", "No stitches"] {
+        assert!(page.contains(note), "{note}: {page}");
+    }
+    let mut long = strict.post("a long video");
+    long.media[0].duration = Some(Duration::from_secs(61));
+    let failure = strict.prepare(&long).await.expect_err("too long for him");
+    assert!(failure.code == rejected(422) && failure.message.contains("60 seconds"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_large_video_goes_in_pieces_and_goes_on_after_any_of_them() {
+    let world = World::start().await;
+    let actor = actor(&world, "tiktok");
+    for broken in [2, 3] {
+        let mut post = actor.post("a large video");
+        post.media[0] = actor.sized(&post.media[0], (17 << 20) + 11);
+        let (mut at, was_interrupted) = actor.prepare_interrupted(&post, broken).await.on("prepare");
+        assert!(was_interrupted);
+        assert_eq!(at.0["sent"], 2, "all but the last of three: {at:?}");
+        if broken == 3 {
+            // As after an answer that was lost: TikTok tells where it is.
+            at.0["sent"] = json!(1);
+        }
+        assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Absent);
+        let committed = actor.commit(&post, &at).await.on("commit");
+        let id = actor.landed(&post, committed).await.on("landed");
+        assert!(actor.shown(&id).await.contains("a large video"));
+    }
+    assert_eq!(actor.accepted().await, 2);
+}
+
+#[tokio::test]
+async fn an_upload_that_ended_is_begun_anew() {
+    let world = World::start().await;
+    let actor = actor(&world, "tiktok");
+    let post = actor.post("a video");
+    let mut at = actor.prepare(&post).await.on("prepare");
+    let upload = at.0["upload"].as_str().expect("an address").to_owned();
+    at.0["upload"] = json!(upload.replace("upload_token=", "upload_token=wrong"));
+    let failure = actor.commit(&post, &at).await.expect_err("it is gone");
+    assert!(!failure.doubt && !failure.code.is_permanent(), "{failure:?}");
+    // An address that is about to end is not begun to be used.
+    at.0["expires_at"] = json!(crate::fixtures::clock() + TimeDelta::minutes(1));
+    let fresh = actor.prepare_from(&post, at.clone()).await.on("anew");
+    assert_ne!(fresh.0["publish"], at.0["publish"]);
+    let committed = actor.commit(&post, &fresh).await.on("commit");
+    actor.landed(&post, committed).await.on("landed");
+    assert_eq!(actor.accepted().await, 1);
+}
+
+#[tokio::test]
+async fn photos_carry_what_their_settings_say() {
+    let world = World::start().await;
+    let actor = actor(&world, "tiktok");
+    let mut post = actor.post_with("the description", MediaKind::Image, 3);
+    post.settings = json!({
+        "title": "A title", "disable_comment": true, "brand_organic_toggle": true, "is_aigc": true,
+        "photo_cover_index": 2, "auto_add_music": true,
+    });
+    let page = actor.shown(&actor.publish(&post).await.on("publish")).await;
+    for words in ["the description", "Title: A title", "No comments", "own business", "Made with AI"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert_eq!(page.matches("<img").count(), 3, "{page}");
+
+    let mut gone = actor.post_with("of nothing", MediaKind::Image, 1);
+    gone.media[0].id = uuid::Uuid::now_v7();
+    let failure = actor.publish(&gone).await.expect_err("nothing stands there");
+    assert!(failure.code == rejected(422) && failure.message.contains("photo_pull_failed"), "{failure}");
+}
+
+#[tokio::test]
+async fn photos_whose_answer_is_lost_are_found_or_left_alone() {
+    let world = World::start().await;
+    let actor = actor(&world, "tiktok");
+    for (level, text) in
+        [("PUBLIC_TO_EVERYONE", "public #sandbox-lost-reply"), ("SELF_ONLY", "mine #sandbox-lost-reply")]
+    {
+        let mut post = actor.post_with(text, MediaKind::Image, 2);
+        post.settings = json!({ "privacy_level": level });
+        let at = actor.prepare(&post).await.on("prepare");
+        let failure = actor.commit(&post, &at).await.expect_err("lost");
+        assert!(failure.doubt, "{failure:?}");
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        let located = actor.settle(&post, &at).await.on("settle");
+        match level {
+            "SELF_ONLY" => assert_eq!(located, Located::Unknown),
+            _ => assert!(matches!(located, Located::Live(_)), "{located:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_creators_day_is_waited_for() {
+    let world = World::start().await;
+    let actor = actor(&world, "tiktok");
+    for (limit, least) in [("tiktok.posts", 3600), ("tiktok.inits", 60)] {
+        actor.set(&json!({ "limits": { limit: 0 } })).await;
+        let failure = actor.publish(&actor.post("a video")).await.expect_err(limit);
+        assert_eq!(failure.code, ErrorCode::RateLimited, "{failure}");
+        assert!(failure.retry_after.is_some_and(|wait| wait >= Duration::from_secs(least)), "{failure:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_piece_that_does_not_fit_is_refused_as_documented() {
+    let world = World::start().await;
+    let actor = actor(&world, "tiktok");
+    let call = |path: &str, body: serde_json::Value| {
+        let call = actor.http.post(actor.url.join(&format!("open.tiktokapis.com/v2/{path}")).expect("a URL"));
+        call.bearer_auth(&actor.grant.access_token).json(&body).send()
+    };
+    let init = |size: u64, chunk: u64, count: u64| {
+        call(
+            "post/publish/video/init/",
+            json!({
+                "post_info": { "privacy_level": "SELF_ONLY", "title": "raw" },
+                "source_info": {
+                    "source": "FILE_UPLOAD", "video_size": size, "chunk_size": chunk, "total_chunk_count": count,
+                },
+            }),
+        )
+    };
+    // The vector of the guide, and what is beside it.
+    for (size, chunk, count, status) in [
+        (50_000_123, 10_000_000, 5, 200),
+        (50_000_123, 10_000_000, 6, 400),
+        (50_000_123, 4_000_000, 12, 400),
+        (4_000_000, 4_000_000, 1, 200),
+        (4_000_000, 2_000_000, 2, 400),
+        (0, 0, 0, 400),
+    ] {
+        let answer = init(size, chunk, count).await.expect("an answer");
+        assert_eq!(answer.status(), status, "{size} {chunk} {count}");
+    }
+    let begun: serde_json::Value =
+        init(11_000_000, 5_000_000, 2).await.expect("an answer").json().await.expect("JSON");
+    let address = begun["data"]["upload_url"].as_str().expect("an address").to_owned();
+    assert!(address.len() <= 256);
+    let put = |range: &str, length: usize| {
+        let call =
+            actor.http.put(&address).header("content-type", "video/mp4").header("content-range", range);
+        call.body(vec![7; length]).send()
+    };
+    for (range, length, status) in [
+        ("bytes 0-4999999/11000000", 10, 400),
+        ("bytes 0-9/11000000", 10, 400),
+        ("bytes 5000000-10999999/11000000", 6_000_000, 416),
+        ("bytes 0-4999999/11000000", 5_000_000, 206),
+        ("bytes 0-4999999/11000000", 5_000_000, 416),
+        ("bytes 5000000-10999999/11000000", 6_000_000, 201),
+    ] {
+        let answer = put(range, length).await.expect("an answer");
+        assert_eq!(answer.status(), status, "{range} {length}");
+        if status == 206 {
+            assert_eq!(answer.headers()["content-range"], "bytes 0-4999999/11000000");
+        }
+    }
+    let ended = call("post/publish/status/fetch/", json!({ "publish_id": "v_pub_file~nothing" })).await;
+    assert_eq!(ended.expect("an answer").status(), 400);
+    let level = call(
+        "post/publish/video/init/",
+        json!({ "post_info": { "privacy_level": "FOLLOWER_OF_CREATOR" }, "source_info": { "source": "FILE_UPLOAD" } }),
+    );
+    assert_eq!(level.await.expect("an answer").status(), 403);
+}
+
+#[tokio::test]
+async fn a_commit_of_photos_gives_its_id_later() {
+    let world = World::start().await;
+    let actor = actor(&world, "tiktok");
+    let post = actor.post_with("photos", MediaKind::Image, 1);
+    let at = actor.prepare(&post).await.on("prepare");
+    let committed = actor.commit(&post, &at).await.on("commit");
+    assert!(matches!(committed, Committed::Accepted { .. }), "{committed:?}");
+    let id = actor.landed(&post, committed).await.on("landed");
+    assert!(id.bytes().all(|byte| byte.is_ascii_digit()), "{id}");
+}
