@@ -18,6 +18,7 @@ mod editing;
 mod keys;
 mod limits;
 mod lists;
+mod meta;
 mod networks;
 mod preview;
 mod profiles;
