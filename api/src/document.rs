@@ -69,6 +69,7 @@ pub(crate) fn at(base_url: &str) -> String {
     let mut document = serde_json::from_str(&service().spec()).expect("the document is JSON");
     amend(&mut document);
     expand_queries(&mut document);
+    spell_headers(&mut document);
     accept_nulls(&mut document);
     part_nulls(&mut document);
     outcomes::narrow(&mut document);
@@ -162,6 +163,34 @@ fn expand(parameter: Value, objects: &Map<String, Value>) -> Vec<Value> {
     properties.iter().map(single).collect()
 }
 
+/// The names of headers as they are written, which the derives put in capitals.
+fn spell_headers(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            if let Some(Value::Object(headers)) = object.get_mut("headers") {
+                let named =
+                    std::mem::take(headers).into_iter().map(|(name, header)| (spelled(&name), header));
+                *headers = named.collect();
+            }
+            object.values_mut().for_each(spell_headers);
+        }
+        Value::Array(items) => items.iter_mut().for_each(spell_headers),
+        _ => {}
+    }
+}
+
+/// `RETRY-AFTER` as `Retry-After`; what has small letters is as it was written.
+fn spelled(name: &str) -> String {
+    if name.chars().any(|letter| letter.is_ascii_lowercase()) {
+        return name.to_owned();
+    }
+    let word = |word: &str| {
+        let (first, rest) = word.split_at(1.min(word.len()));
+        first.to_owned() + &rest.to_ascii_lowercase()
+    };
+    name.split('-').map(word).collect::<Vec<_>>().join("-")
+}
+
 /// Whatever a recognized caller is answered tells what is left.
 fn tell_levels(document: &mut Value) {
     let (limit, remaining) = (LEVELS[0].0, LEVELS[1].0);
@@ -170,7 +199,11 @@ fn tell_levels(document: &mut Value) {
     let operations = operations.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut);
     for operation in operations.filter(|operation| operation.get("security").is_some()) {
         let responses = operation["responses"].as_object_mut().expect("an operation has responses");
-        for (_, response) in responses.iter_mut().filter(|(status, _)| *status != "401") {
+        for (status, response) in responses.iter_mut() {
+            if status == "401" {
+                response["headers"]["WWW-Authenticate"] = json!({ "description": "Always `Bearer`", "required": true, "schema": { "type": "string" } });
+                continue;
+            }
             response["headers"][limit] = reference(limit);
             response["headers"][remaining] = reference(remaining);
         }
