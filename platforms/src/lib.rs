@@ -29,6 +29,7 @@ platforms! {
     bluesky::Bluesky,
     facebook::Facebook,
     instagram::Instagram,
+    pinterest::Pinterest,
     threads::Threads,
     tiktok::TikTok,
     x::X,

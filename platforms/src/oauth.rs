@@ -15,6 +15,15 @@ use serde_json::Value;
 ///
 /// What stood in the way. A code that was refused is refused for good: it is good once.
 pub async fn exchange(cx: &Session<'_>, code: &Code) -> Result<Grant> {
+    exchange_with(cx, code, &[]).await
+}
+
+/// The same, with what else the platform wants to be told.
+///
+/// # Errors
+///
+/// As [`exchange`].
+pub async fn exchange_with(cx: &Session<'_>, code: &Code, more: &[(&str, &str)]) -> Result<Grant> {
     let Connection::OAuth2 { token, .. } = cx.platform.connection() else {
         return Err(Failure::rejected(400, format!("{} has no codes to exchange", cx.platform.id())));
     };
@@ -24,6 +33,7 @@ pub async fn exchange(cx: &Session<'_>, code: &Code) -> Result<Grant> {
         ("redirect_uri", code.redirect_uri.as_str()),
     ];
     form.extend(code.verifier.as_deref().map(|verifier| ("code_verifier", verifier)));
+    form.extend(more);
     let reply = request(cx, token, &form)?.any().await?;
     if is_refused(&reply) {
         return Err(refused(&reply, |_| false));

@@ -297,6 +297,12 @@ impl Call {
         self
     }
 
+    /// Waits as long as a slow line takes for a body of this length.
+    pub fn patient(mut self, length: u64) -> Self {
+        self.http = self.http.timeout(TIMEOUT + Duration::from_secs(length / SLOWEST_UPLOAD));
+        self
+    }
+
     /// Authorizes with another bearer token than the grant's access token.
     pub fn bearer(mut self, token: &str) -> Self {
         self.authorization = Some(bearer(token));

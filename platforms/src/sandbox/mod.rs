@@ -49,6 +49,7 @@ mod graph;
 mod hold;
 mod host;
 mod journal;
+mod login;
 mod page;
 mod schema;
 mod server;
@@ -91,6 +92,7 @@ hosts! {
     bluesky::Bluesky,
     youtube::YouTube,
     tiktok::TikTok,
+    pinterest::Pinterest,
 }
 
 /// How a sandbox is opened.

@@ -1,7 +1,8 @@
 //! What the adapters send, held against the platforms' own machine-readable descriptions.
 //!
 //! The descriptions are theirs and not part of this repository: `FANFARE_SPECS` names a folder with X's
-//! OpenAPI document (`x-api-v2-openapi*.json`, <https://api.x.com/2/openapi.json>) and Bluesky's lexicons
+//! OpenAPI document (`x-api-v2-openapi*.json`, <https://api.x.com/2/openapi.json>), Pinterest's
+//! (`pinterest-v5-openapi.yaml`, <https://github.com/pinterest/api-description>) and Bluesky's lexicons
 //! (`atproto-lexicons/`, <https://github.com/bluesky-social/atproto/tree/main/lexicons>) and Meta's collection
 //! of requests to Threads (`meta-threads-api.postman_collection.json`, <https://github.com/fbsamples/threads_api>)
 //! and what the code of its SDK knows (`meta-graph-v26-sdk-extract.json`, from
@@ -40,7 +41,7 @@ pub(crate) struct Heard {
 #[tokio::test]
 async fn what_is_sent_to_x_is_what_its_openapi_document_describes() {
     let Some(folder) = folder() else { return };
-    let document = openapi::Document::open(&folder);
+    let document = openapi::Document::open(&folder, "x-api-v2-openapi", "/api.x.com");
     let settings = json!({
         "reply_settings": "following", "made_with_ai": true, "paid_partnership": true, "community_id": "1",
         "share_with_followers": true,
@@ -50,13 +51,27 @@ async fn what_is_sent_to_x_is_what_its_openapi_document_describes() {
         &[json!({}), settings, json!({ "poll": { "options": ["a", "b"], "duration_minutes": 60 } })],
     )
     .await;
-    let calls =
-        heard.iter().filter(|call| call.path.starts_with("/api.x.com/") && !call.path.contains("/oauth2/"));
+    let calls = heard.iter().filter(|call| document.covers(call) && !call.path.contains("/oauth2/"));
     let faults: Vec<_> = calls.flat_map(|call| document.faults(call)).collect();
     assert!(faults.is_empty(), "{faults:#?}");
     for path in ["/api.x.com/2/tweets", "/api.x.com/2/media/upload/initialize", "/api.x.com/2/media/metadata"]
     {
         assert!(heard.iter().any(|call| call.path == path), "{path} was never called");
+    }
+}
+
+#[tokio::test]
+async fn what_is_sent_to_pinterest_and_answered_is_what_its_openapi_document_describes() {
+    let Some(folder) = folder() else { return };
+    let document = openapi::Document::open(&folder, "pinterest-v5-openapi", "/api.pinterest.com/v5");
+    let settings =
+        json!({ "title": "A title", "link": "https://example.com/a?b=c", "dominant_color": "#6E7874" });
+    let heard = walk("pinterest", &[json!({}), settings, json!({ "board_id": "1" })]).await;
+    let calls = heard.iter().filter(|call| document.covers(call));
+    let faults: Vec<_> = calls.flat_map(|call| document.faults(call)).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+    for path in ["/pins", "/boards", "/media", "/user_account", "/oauth/token"] {
+        assert!(heard.iter().any(|call| call.path.ends_with(path)), "{path} was never called");
     }
 }
 

@@ -5,26 +5,38 @@ use serde_json::Value;
 use std::{fs, path::Path};
 
 /// An OpenAPI document.
-pub(crate) struct Document(Value);
+pub(crate) struct Document {
+    root: Value,
+    /// What stands before its paths: the host, and what is common to all of them.
+    base: &'static str,
+}
 
 /// Names that the service takes and the document of today has renamed.
-const RENAMED: [(&str, &str); 1] = [("tweet.fields", "post.fields")];
+const RENAMED: [(&str, &str); 2] = [("tweet.fields", "post.fields"), ("retweet_count", "repost_count")];
 
 impl Document {
-    pub(crate) fn open(folder: &Path) -> Self {
+    /// The document whose file's name begins so, in JSON or YAML.
+    pub(crate) fn open(folder: &Path, name: &str, base: &'static str) -> Self {
         let files = fs::read_dir(folder).expect("the folder can be read").filter_map(Result::ok);
-        let file = files.map(|file| file.path()).find(|path| {
-            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("x-api-v2-openapi"))
-        });
+        let file = files
+            .map(|file| file.path())
+            .find(|path| path.file_name().is_some_and(|own| own.to_string_lossy().starts_with(name)));
         let text = fs::read_to_string(file.expect("the document is there")).expect("it can be read");
-        Self(serde_json::from_str(&text).expect("it is JSON"))
+        // All JSON is YAML, but is read faster as what it is.
+        let root = serde_json::from_str(&text).or_else(|_| serde_yaml::from_str(&text));
+        Self { root: root.expect("it is JSON or YAML"), base }
     }
 
-    /// What is wrong with a request.
+    /// Whether it describes a request at all.
+    pub(crate) fn covers(&self, call: &Heard) -> bool {
+        call.path.starts_with(self.base)
+    }
+
+    /// What is wrong with a request, or with the answer that it got.
     pub(crate) fn faults(&self, call: &Heard) -> Vec<String> {
-        let path = call.path.strip_prefix("/api.x.com").unwrap_or(&call.path);
+        let path = call.path.strip_prefix(self.base).unwrap_or(&call.path);
         let at = format!("{} {path}", call.method);
-        let paths = self.0["paths"].as_object().expect("a document has paths");
+        let paths = self.root["paths"].as_object().expect("a document has paths");
         // A literal path is meant before one with a variable.
         let exact = paths.get(path).filter(|item| item.get(call.method.to_lowercase()).is_some());
         let item = exact.or_else(|| {
@@ -56,6 +68,7 @@ impl Document {
                     let value = match schema["type"].as_str() {
                         Some("array") => value.split(',').map(Value::from).collect(),
                         Some("integer") => value.parse::<i64>().map_or(Value::Null, Value::from),
+                        Some("boolean") => value.parse::<bool>().map_or(Value::Null, Value::from),
                         _ => Value::from(value.as_str()),
                     };
                     self.judge(schema, &value, &format!("{at}?{name}"), &mut faults);
@@ -95,7 +108,21 @@ impl Document {
                         .map(|name| format!("{at}: lacks part {name}")),
                 );
             }
+            "application/x-www-form-urlencoded" => {
+                let form: Vec<(String, Value)> = url::form_urlencoded::parse(call.text.as_bytes())
+                    .map(|(name, value)| (name.into_owned(), Value::from(value.into_owned())))
+                    .collect();
+                let schema = &content["application/x-www-form-urlencoded"]["schema"];
+                self.judge(schema, &Value::from_iter(form), &at, &mut faults);
+            }
             mime => self.judge(&content[mime]["schema"], &call.body, &at, &mut faults),
+        }
+        let responses = &operation["responses"];
+        let status = call.status.to_string();
+        let response = if responses[&status].is_null() { &responses["default"] } else { &responses[&status] };
+        let schema = &self.resolve(response)["content"]["application/json"]["schema"];
+        if (200..300).contains(&call.status) && call.status != 204 && schema.is_object() {
+            self.judge(schema, &call.answer, &format!("{at} answered {status}"), &mut faults);
         }
         faults
     }
@@ -103,7 +130,7 @@ impl Document {
     fn resolve<'a>(&'a self, value: &'a Value) -> &'a Value {
         match value["$ref"].as_str() {
             Some(reference) => {
-                self.0.pointer(reference.trim_start_matches('#')).expect("references lead somewhere")
+                self.root.pointer(reference.trim_start_matches('#')).expect("references lead somewhere")
             }
             None => value,
         }
@@ -111,6 +138,27 @@ impl Document {
 
     fn judge(&self, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
         let schema = self.resolve(schema);
+        if value.is_null() && schema["nullable"] == true {
+            return;
+        }
+        for part in schema["allOf"].as_array().into_iter().flatten() {
+            self.judge(part, value, at, faults);
+        }
+        let discriminator = &schema["discriminator"];
+        let word = discriminator["propertyName"].as_str().and_then(|name| value[name].as_str());
+        if let Some(reference) = word.and_then(|word| discriminator["mapping"][word].as_str()) {
+            let meant = self.root.pointer(reference.trim_start_matches('#'));
+            self.judge(meant.expect("references lead somewhere"), value, at, faults);
+        } else if let Some(options) = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array()) {
+            let fits = options.iter().any(|option| {
+                let mut faults = Vec::new();
+                self.judge(option, value, at, &mut faults);
+                faults.is_empty()
+            });
+            if !fits {
+                faults.push(format!("{at}: {value} is nothing of what it can be"));
+            }
+        }
         let is_typed = match schema["type"].as_str() {
             Some("object") => value.is_object(),
             Some("array") => value.is_array(),
@@ -147,9 +195,7 @@ impl Document {
             self.judge(&schema["items"], item, &format!("{at}[{index}]"), faults);
         }
         let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        faults.extend(
-            required.filter(|name| value.get(name).is_none()).map(|name| format!("{at}: lacks {name}")),
-        );
+        faults.extend(required.filter(|name| lacks(value, name)).map(|name| format!("{at}: lacks {name}")));
         for (name, inner) in value.as_object().into_iter().flatten() {
             match schema["properties"].get(name) {
                 Some(property) => self.judge(property, inner, &format!("{at}.{name}"), faults),
@@ -160,6 +206,12 @@ impl Document {
             }
         }
     }
+}
+
+/// Whether a value has no such member, under its old name either.
+fn lacks(value: &Value, name: &str) -> bool {
+    let old = RENAMED.iter().find(|(_, new)| *new == name).map(|(old, _)| *old);
+    value.get(name).is_none() && old.is_none_or(|old| value.get(old).is_none())
 }
 
 fn fits(template: &str, path: &str) -> bool {

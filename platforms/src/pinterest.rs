@@ -1,0 +1,797 @@
+//! Pinterest, over its API v5: <https://developers.pinterest.com/docs/api/v5>.
+//!
+//! A pin is a picture, up to five of them, or a video, and always hangs on a board. Pictures travel
+//! inside the publishing call, so that no address of ours has to be public; they are encoded as they
+//! are read. There is no key that makes the call repeatable: a lost answer is settled by looking
+//! through the account's latest pins. Comments can't be written over the API.
+
+use crate::*;
+use async_trait::async_trait;
+use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
+use domain::{Failure, Metrics};
+use futures::{Stream, StreamExt, stream};
+use reqwest::{
+    Body,
+    multipart::{Form, Part},
+};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeMap, time::Duration};
+
+/// Pinterest. <https://developers.pinterest.com/docs/api/v5>
+pub(crate) struct Pinterest;
+
+const API: &str = "https://api.pinterest.com/v5";
+const TOKEN: &str = "https://api.pinterest.com/v5/oauth/token";
+
+/// Bytes that are encoded at once; a multiple of three, so that no padding stands in between.
+const BLOCK: u64 = 3 << 18;
+/// Between two looks at a video that is being processed.
+const POLL: Duration = Duration::from_secs(5);
+/// How much earlier than our clock's commit a pin of ours may seem to Pinterest.
+const SKEW: TimeDelta = TimeDelta::seconds(60);
+/// Pages of the account's pins that are searched for a lost one.
+const PAGES: usize = 4;
+/// Longest alt text.
+const ALT: usize = 500;
+
+static CAPABILITIES: Capabilities = Capabilities {
+    text: TextLimit { max: 800, unit: "characters", count: characters, max_bytes: None },
+    content: Content::Media,
+    media: &[
+        MediaLimit {
+            kind: MediaKind::Image,
+            count: 0..=5,
+            mimes: &["image/jpeg", "image/png"],
+            max_bytes: 20 << 20,
+            duration: None,
+            pixels: None,
+            aspect_ratio: None,
+        },
+        MediaLimit {
+            kind: MediaKind::Video,
+            count: 0..=1,
+            mimes: &["video/mp4", "video/quicktime", "video/x-m4v"],
+            max_bytes: 2 << 30,
+            duration: Some(Duration::from_secs(4)..=Duration::from_secs(15 * 60)),
+            pixels: None,
+            aspect_ratio: None,
+        },
+    ],
+    mixed_media: false,
+    alt_text: Some(ALT),
+    replies: Replies::None,
+    publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
+    repeat: Repeat::Doubles { settling: Duration::from_secs(20) },
+    settings,
+};
+
+static CONNECTION: Connection = Connection::OAuth2 {
+    authorize: "https://www.pinterest.com/oauth/",
+    token: TOKEN,
+    scopes: &["user_accounts:read", "boards:read", "boards:write", "pins:read", "pins:write"],
+    separator: ",",
+    client_id: "client_id",
+    parameters: &[],
+    pkce: false,
+};
+
+fn settings() -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "additionalProperties": true,
+        "properties": {
+            "board_id": {
+                "type": "string",
+                "pattern": "^[0-9]+$",
+                "description": "The board that the pin hangs on. Without it, the account's only board.",
+            },
+            "board_section_id": {
+                "type": "string",
+                "pattern": "^[0-9]+$",
+                "description": "The board's section that the pin hangs in.",
+            },
+            "title": { "type": "string", "maxLength": 100, "description": "The pin's title." },
+            "link": {
+                "type": "string",
+                "maxLength": 2048,
+                "pattern": "^https?://",
+                "description": "Where the pin leads.",
+            },
+            "dominant_color": {
+                "type": "string",
+                "pattern": "^#[0-9A-Fa-f]{6}$",
+                "description": "The color that is shown until the picture is there.",
+            },
+            "cover_image_url": {
+                "type": "string",
+                "pattern": "^https?://",
+                "excludes": ["cover_image_key_frame_time"],
+                "description": "The address of a video's cover.",
+            },
+            "cover_image_key_frame_time": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "The second of a video that is its cover; the first one unless told.",
+            },
+        },
+    })
+}
+
+fn characters(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[async_trait]
+impl Platform for Pinterest {
+    fn id(&self) -> &'static str {
+        "pinterest"
+    }
+
+    fn capabilities(&self) -> &'static Capabilities {
+        &CAPABILITIES
+    }
+
+    fn connection(&self) -> &'static Connection {
+        &CONNECTION
+    }
+
+    fn classify(&self, reply: &Reply) -> Option<Failure> {
+        if reply.status.is_success() {
+            return None;
+        }
+        let code = reply.body["code"].as_u64().unwrap_or_default();
+        let message = classify::message(reply);
+        match (reply.status.as_u16(), code) {
+            (400, 1104) => Some(Failure::token_expired(message)),
+            // It may be within reach the next time; nothing was published.
+            (400, _) if message.contains("Unable to reach") => {
+                Some(Failure { doubt: false, ..Failure::upstream(502, message) })
+            }
+            // A scope that is missing, or a board that is another's: a fresh token hears the same.
+            (401, 3 | 7 | 29) => Some(Failure::rejected(401, message)),
+            (403, _) => Some(Failure::rejected(403, message)),
+            (429, _) => Some(Failure::rate_limited(message, reset(reply))),
+            _ => None,
+        }
+    }
+
+    async fn exchange(&self, cx: &Session<'_>, code: &Code) -> Result<Grant> {
+        // Only apps from before September 2025 have to ask for it; the others don't mind.
+        oauth::exchange_with(cx, code, &[("continuous_refresh", "true")]).await
+    }
+
+    async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
+        let me: User = cx.get(format!("{API}/user_account")).send().await?;
+        Ok(vec![Identity {
+            display_name: me.business_name.filter(|name| !name.is_empty()).unwrap_or(me.username.clone()),
+            profile_url: Some(format!("https://www.pinterest.com/{}/", me.username)),
+            account_type: if me.account_type.as_deref() == Some("BUSINESS") { "business" } else { "profile" }
+                .to_owned(),
+            profile_image_url: me.profile_image.filter(|url| !url.is_empty()),
+            network_unique_id: me.id,
+            username: me.username,
+            grant: None,
+        }])
+    }
+
+    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
+        // Pinterest has no word for a dead refresh token: whatever it refuses will be refused again.
+        oauth::refresh(cx, TOKEN, |_| true).await
+    }
+
+    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
+        let mut step: Step = at.read()?;
+        if step.board.is_none() {
+            step.board = Some(board(cx, post).await?);
+            cx.save(&step).await?;
+        }
+        let Some(video) = post.media.iter().find(|media| media.kind == MediaKind::Video) else {
+            return Ok(Prepared::Ready(Checkpoint::of(&step)));
+        };
+        let id = match step.video.clone().filter(|known| known.media == video.id) {
+            Some(known) => known.id,
+            None => {
+                let id = upload(cx, video).await?;
+                step.video = Some(Uploaded { media: video.id, id: id.clone() });
+                cx.save(&step).await?;
+                id
+            }
+        };
+        let upload: Upload = cx.get(format!("{API}/media/{id}")).send().await?;
+        match upload.status.as_deref() {
+            Some("succeeded") => Ok(Prepared::Ready(Checkpoint::of(&step))),
+            Some("failed") => {
+                // So that another attempt uploads it anew.
+                step.video = None;
+                cx.save(&step).await?;
+                Err(Failure::rejected(400, "Pinterest could not process the video and does not say why"))
+            }
+            _ => Ok(Prepared::Processing { at: Checkpoint::of(&step), poll_after: POLL }),
+        }
+    }
+
+    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
+        let step: Step = at.read()?;
+        let (length, body) = body(cx, post, &step)?;
+        let pin: Created =
+            cx.post(format!("{API}/pins")).upload("application/json", length, body).send().await?;
+        Ok(Committed::Live(pin.id))
+    }
+
+    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
+        let step: Step = at.read()?;
+        let begun = post.commit_begun_at.unwrap_or(post.created_at);
+        let mut bookmark = None;
+        for _ in 0..PAGES {
+            let page = pins(cx, bookmark.as_deref(), "100").await?;
+            let is_past = page.items.iter().any(|pin| pin.created_at.is_some_and(|at| at < begun - SKEW));
+            let ours = page.items.iter().filter(|pin| {
+                pin.created_at.is_some_and(|at| at >= begun - SKEW) && pin.is(post, step.board.as_deref())
+            });
+            let nearest =
+                ours.min_by_key(|pin| pin.created_at.map_or(TimeDelta::MAX, |at| (at - begun).abs()));
+            if let Some(pin) = nearest {
+                return Ok(Located::Live(pin.id.clone()));
+            }
+            bookmark = page.bookmark();
+            if is_past || bookmark.is_none() {
+                break;
+            }
+        }
+        Ok(Located::Absent)
+    }
+
+    async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
+        Ok(address(cx, id))
+    }
+
+    fn analytics(&self) -> Option<&dyn Analytics> {
+        Some(self)
+    }
+
+    fn history(&self) -> Option<&dyn History> {
+        Some(self)
+    }
+
+    fn deletion(&self) -> Option<&dyn Deletion> {
+        Some(self)
+    }
+
+    fn options(&self) -> Option<&dyn Options> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Analytics for Pinterest {
+    async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics> {
+        let pin: Pin = cx.get(format!("{API}/pins/{id}")).query(&[("pin_metrics", "true")]).send().await?;
+        let mut metrics = pin.metrics();
+        if pin.media.kind.as_deref() == Some("video") {
+            metrics.video_views = views(cx, id).await?;
+        }
+        Ok(metrics)
+    }
+}
+
+/// How often a video was watched, as far back as Pinterest tells; accounts without a business get none.
+async fn views(cx: &Session<'_>, id: &str) -> Result<u64> {
+    let today = (cx.now)().date_naive();
+    let start = today - TimeDelta::days(89);
+    let answer: Result<BTreeMap<String, Figures>> = cx
+        .get(format!("{API}/pins/{id}/analytics"))
+        .query(&[
+            ("start_date", start.to_string().as_str()),
+            ("end_date", today.to_string().as_str()),
+            ("metric_types", "VIDEO_MRC_VIEW"),
+        ])
+        .send()
+        .await;
+    match answer {
+        Ok(figures) => {
+            let views = figures.get("all").and_then(|all| all.summary_metrics.get("VIDEO_MRC_VIEW").copied());
+            Ok(views.flatten().unwrap_or_default().max(0.0) as u64)
+        }
+        Err(failure) if failure.code.is_permanent() => Ok(0),
+        Err(failure) => Err(failure),
+    }
+}
+
+#[async_trait]
+impl History for Pinterest {
+    async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
+        let page = pins(cx, cursor, "100").await?;
+        let next = page.bookmark();
+        let posts = page.items.into_iter().map(|pin| RemotePost {
+            url: address(cx, &pin.id),
+            media: pin.media.addresses(),
+            metrics: pin.metrics(),
+            text: pin.description.unwrap_or_default(),
+            published_at: pin.created_at.unwrap_or_default(),
+            id: pin.id,
+        });
+        Ok(Page { posts: posts.collect(), next })
+    }
+}
+
+#[async_trait]
+impl Deletion for Pinterest {
+    async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
+        match cx.delete(format!("{API}/pins/{id}")).done().await {
+            Err(failure) if failure.code == domain::ErrorCode::Rejected(404) => Ok(()),
+            answer => answer,
+        }
+    }
+}
+
+#[async_trait]
+impl Options for Pinterest {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["boards", "board_sections"]
+    }
+
+    async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<Choice>> {
+        match (kind, parent) {
+            ("boards", _) => boards(cx).await,
+            ("board_sections", Some(board)) if is_id(board) => {
+                names(cx, &format!("{API}/boards/{board}/sections")).await
+            }
+            ("board_sections", _) => {
+                Err(Failure::rejected(422, "sections belong to a board: name its id as parent"))
+            }
+            _ => Err(Failure::rejected(422, format!("Pinterest has no list of {kind}"))),
+        }
+    }
+}
+
+fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The boards that pins can hang on.
+async fn boards(cx: &Session<'_>) -> Result<Vec<Choice>> {
+    names(cx, &format!("{API}/boards")).await
+}
+
+/// All of a list of things with names, but for what is there for advertisements only.
+async fn names(cx: &Session<'_>, address: &str) -> Result<Vec<Choice>> {
+    let mut all = Vec::new();
+    let mut bookmark: Option<String> = None;
+    loop {
+        let mut call = cx.get(address).query(&[("page_size", "250")]);
+        if let Some(bookmark) = &bookmark {
+            call = call.query(&[("bookmark", bookmark)]);
+        }
+        let page: List<Named> = call.send().await?;
+        bookmark = page.bookmark();
+        let open = page.items.into_iter().filter(|one| !one.is_ads_only);
+        all.extend(open.map(|one| Choice { id: one.id, name: one.name }));
+        if bookmark.is_none() {
+            return Ok(all);
+        }
+    }
+}
+
+/// The board that was named, or the only one there is.
+async fn board(cx: &Session<'_>, post: &Publication) -> Result<String> {
+    if let Some(board) = setting(post, "board_id") {
+        return Ok(board.to_owned());
+    }
+    let mut all = boards(cx).await?;
+    match all.len() {
+        1 => Ok(all.remove(0).id),
+        0 => Err(Failure::rejected(422, "a pin hangs on a board, and the account has none")),
+        count => {
+            let message = format!("a pin hangs on a board: name one of the account's {count} as board_id");
+            Err(Failure::rejected(422, message))
+        }
+    }
+}
+
+/// Registers a video and sends its bytes; an upload that nothing is made of goes away by itself.
+async fn upload(cx: &Session<'_>, media: &Media) -> Result<String> {
+    let begun: Upload =
+        cx.post(format!("{API}/media")).json(&json!({ "media_type": "video" })).send().await?;
+    let Some(address) = begun.upload_url else {
+        let message = format!("Pinterest gave no address to upload medium {} to", begun.media_id);
+        return Err(Failure { doubt: false, ..Failure::upstream(502, message) });
+    };
+    let mut form = Form::new();
+    // The storage wants the parameters first and the file last.
+    for (name, value) in begun.upload_parameters {
+        form = form.text(name, value);
+    }
+    let part = Part::stream_with_length(Body::wrap_stream(cx.stream(media)), media.size_bytes)
+        .file_name(media.filename.clone())
+        .mime_str(&media.mime)
+        .map_err(|error| Failure::rejected(415, format!("{} is no content type: {error}", media.mime)))?;
+    let form = form.part("file", part);
+    let reply = cx.post(address).anonymous().multipart(form).patient(media.size_bytes).any().await?;
+    match reply.status.as_u16() {
+        200..=299 => Ok(begun.media_id),
+        // Answers in XML. What is too large stays so; a signature that ran out is made anew.
+        400 | 413 if reply.text.contains("EntityTooLarge") => {
+            Err(Failure::rejected(413, "the video is too large for Pinterest"))
+        }
+        status => {
+            let message = format!("the upload answered {}", classify::message(&reply));
+            let status = if status >= 500 { status } else { 502 };
+            Err(Failure { doubt: false, ..Failure::upstream(status, message) })
+        }
+    }
+}
+
+/// A setting that says something.
+fn setting<'a>(post: &'a Publication, key: &str) -> Option<&'a str> {
+    post.settings[key].as_str().filter(|text| !text.is_empty())
+}
+
+/// A piece of a body that is sent as it is read.
+enum Piece {
+    Text(String),
+    Picture(Media),
+}
+
+/// The body of the publishing call and its length. Pictures are read and encoded on the way.
+fn body(
+    cx: &Session<'_>,
+    post: &Publication,
+    step: &Step,
+) -> Result<(u64, impl Stream<Item = Result<Bytes>> + Send + use<>)> {
+    let mut pin = Map::new();
+    if let Some(board) = &step.board {
+        pin.insert("board_id".into(), json!(board));
+    }
+    for key in ["board_section_id", "title", "link", "dominant_color"] {
+        if let Some(value) = setting(post, key) {
+            pin.insert(key.into(), json!(value));
+        }
+    }
+    if !post.text.is_empty() {
+        pin.insert("description".into(), json!(post.text));
+    }
+    if let Some(alt) = alt(&post.media) {
+        pin.insert("alt_text".into(), json!(alt));
+    }
+    let mut head = Value::Object(pin).to_string();
+    head.pop();
+    let comma = if head.len() > 1 { "," } else { "" };
+    let mut pieces = vec![Piece::Text(format!("{head}{comma}\"media_source\":"))];
+    match (post.media.as_slice(), &step.video) {
+        ([media], Some(video)) if media.kind == MediaKind::Video => {
+            let mut source = json!({ "source_type": "video_id", "media_id": video.id });
+            match setting(post, "cover_image_url") {
+                Some(url) => source["cover_image_url"] = json!(url),
+                None => {
+                    let second = post.settings["cover_image_key_frame_time"].as_u64().unwrap_or(0);
+                    source["cover_image_key_frame_time"] = json!(second);
+                }
+            }
+            pieces.push(Piece::Text(source.to_string()));
+        }
+        ([media], _) if media.kind == MediaKind::Image => {
+            picture(&mut pieces, "{\"source_type\":\"image_base64\",", media)?;
+        }
+        (media @ [_, _, ..], _) => {
+            pieces.push(Piece::Text("{\"source_type\":\"multiple_image_base64\",\"items\":[".into()));
+            for (index, media) in media.iter().enumerate() {
+                picture(&mut pieces, if index == 0 { "{" } else { ",{" }, media)?;
+            }
+            pieces.push(Piece::Text("]}".into()));
+        }
+        _ => return Err(Failure::rejected(400, "a pin needs pictures or an uploaded video")),
+    }
+    pieces.push(Piece::Text("}".into()));
+    let length = pieces
+        .iter()
+        .map(|piece| match piece {
+            Piece::Text(text) => text.len() as u64,
+            Piece::Picture(media) => media.size_bytes.div_ceil(3) * 4,
+        })
+        .sum();
+    let store = cx.media.clone();
+    let body = stream::iter(pieces).flat_map(move |piece| match piece {
+        Piece::Text(text) => stream::once(async { Ok(Bytes::from(text)) }).boxed(),
+        Piece::Picture(media) => {
+            let store = store.clone();
+            let starts = stream::iter((0..media.size_bytes).step_by(BLOCK as usize));
+            starts
+                .then(move |start| {
+                    let (store, media) = (store.clone(), media.clone());
+                    async move {
+                        let bytes = store.read(&media, start..(start + BLOCK).min(media.size_bytes)).await?;
+                        Ok(Bytes::from(BASE64_STANDARD.encode(bytes)))
+                    }
+                })
+                .boxed()
+        }
+    });
+    Ok((length, body))
+}
+
+fn picture(pieces: &mut Vec<Piece>, open: &str, media: &Media) -> Result<()> {
+    if media.kind != MediaKind::Image {
+        return Err(Failure::rejected(415, format!("a pin of several media takes no {}", media.kind)));
+    }
+    pieces.push(Piece::Text(format!("{open}\"content_type\":{},\"data\":\"", json!(media.mime))));
+    pieces.push(Piece::Picture(media.clone()));
+    pieces.push(Piece::Text("\"}".into()));
+    Ok(())
+}
+
+/// A pin has one alt text: what its pictures show, in order, as far as it fits.
+fn alt(media: &[Media]) -> Option<String> {
+    let mut told: Vec<&str> = Vec::new();
+    for alt in media.iter().filter_map(|media| media.alt_text.as_deref()).filter(|alt| !alt.is_empty()) {
+        let length: usize = told.iter().map(|one| characters(one) + 1).sum();
+        if !told.contains(&alt) && length + characters(alt) <= ALT {
+            told.push(alt);
+        }
+    }
+    (!told.is_empty()).then(|| told.join("\n"))
+}
+
+/// One page of the account's pins, newest first.
+async fn pins(cx: &Session<'_>, bookmark: Option<&str>, size: &str) -> Result<List<Pin>> {
+    let call = cx.get(format!("{API}/pins")).query(&[
+        ("page_size", size),
+        ("pin_filter", "exclude_repins"),
+        ("pin_metrics", "true"),
+    ]);
+    match bookmark {
+        Some(bookmark) => call.query(&[("bookmark", bookmark)]).send().await,
+        None => call.send().await,
+    }
+}
+
+fn address(cx: &Session<'_>, id: &str) -> String {
+    cx.wire.route(&format!("https://www.pinterest.com/pin/{id}/"))
+}
+
+/// The wait that the headers ask for: seconds, some answers list several windows behind the first number.
+fn reset(reply: &Reply) -> Option<Duration> {
+    let seconds = reply.header("x-ratelimit-reset").and_then(|value| {
+        let digits = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
+        value[..digits].parse().ok()
+    });
+    seconds.map(Duration::from_secs).or_else(|| classify::retry_after(reply))
+}
+
+/// How far preparing has come.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Step {
+    board: Option<String>,
+    video: Option<Uploaded>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Uploaded {
+    media: uuid::Uuid,
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Created {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct User {
+    id: String,
+    username: String,
+    account_type: Option<String>,
+    business_name: Option<String>,
+    profile_image: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Upload {
+    media_id: String,
+    status: Option<String>,
+    upload_url: Option<String>,
+    #[serde(default)]
+    upload_parameters: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct List<T> {
+    items: Vec<T>,
+    bookmark: Option<String>,
+}
+
+impl<T> List<T> {
+    fn bookmark(&self) -> Option<String> {
+        self.bookmark.clone().filter(|bookmark| !bookmark.is_empty())
+    }
+}
+
+#[derive(Deserialize)]
+struct Named {
+    id: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    is_ads_only: bool,
+}
+
+#[derive(Deserialize)]
+struct Figures {
+    #[serde(default)]
+    summary_metrics: BTreeMap<String, Option<f64>>,
+}
+
+#[derive(Deserialize)]
+struct Pin {
+    id: String,
+    #[serde(default, deserialize_with = "time")]
+    created_at: Option<DateTime<Utc>>,
+    board_id: Option<String>,
+    title: Option<String>,
+    description: Option<String>,
+    #[serde(default)]
+    media: Shown,
+    pin_metrics: Option<BTreeMap<String, BTreeMap<String, Option<u64>>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Shown {
+    #[serde(rename = "media_type")]
+    kind: Option<String>,
+    images: Option<BTreeMap<String, Size>>,
+    items: Vec<Item>,
+    cover_image_url: Option<String>,
+    video_url: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    images: Option<BTreeMap<String, Size>>,
+}
+
+#[derive(Deserialize)]
+struct Size {
+    url: Option<String>,
+    #[serde(default)]
+    width: Option<u64>,
+}
+
+impl Shown {
+    fn addresses(&self) -> Vec<String> {
+        let largest = |images: &Option<BTreeMap<String, Size>>| {
+            let sizes = images.as_ref()?.values().filter(|size| size.url.is_some());
+            sizes.max_by_key(|size| size.width)?.url.clone()
+        };
+        let one = self.video_url.clone().or_else(|| largest(&self.images));
+        let one = one.or_else(|| self.cover_image_url.clone());
+        one.into_iter().chain(self.items.iter().filter_map(|item| largest(&item.images))).collect()
+    }
+}
+
+impl Pin {
+    /// Whether this is what `post` was to become.
+    fn is(&self, post: &Publication, board: Option<&str>) -> bool {
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let same = |kept: &Option<String>, sent: &str| words(kept.as_deref().unwrap_or_default()) == words(sent);
+        let kind = match post.media.as_slice() {
+            [media] if media.kind == MediaKind::Video => "video",
+            [_] => "image",
+            _ => "multiple_images",
+        };
+        board.is_none_or(|board| self.board_id.as_deref() == Some(board))
+            && self.media.kind.as_deref().is_none_or(|own| own == kind)
+            && same(&self.description, &post.text)
+            && setting(post, "title").is_none_or(|title| same(&self.title, title))
+    }
+
+    fn metrics(&self) -> Metrics {
+        let figure = |name: &str| {
+            let all = self.pin_metrics.as_ref();
+            let window = |key: &str| all.and_then(|all| all.get(key)?.get(name).copied().flatten());
+            window("lifetime_metrics").or_else(|| window("90d")).unwrap_or(0)
+        };
+        Metrics {
+            impressions: figure("impression"),
+            likes: figure("reaction"),
+            comments: figure("comment"),
+            saves: figure("save"),
+            clicks: figure("clickthrough"),
+            ..Metrics::default()
+        }
+    }
+}
+
+/// A time with or without its zone, which is UTC.
+fn time<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<DateTime<Utc>>, D::Error> {
+    let text: Option<String> = Deserialize::deserialize(from)?;
+    Ok(text.and_then(|text| {
+        let zoned = DateTime::parse_from_rfc3339(&text).map(|at| at.to_utc());
+        zoned.or_else(|_| NaiveDateTime::parse_from_str(&text, "%Y-%m-%dT%H:%M:%S%.f").map(|at| at.and_utc())).ok()
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reqwest::{StatusCode, header::HeaderMap};
+
+    fn failure(status: u16, headers: &[(&'static str, &'static str)], text: &str) -> Failure {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().unwrap());
+        }
+        let reply = Reply {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: map,
+            body: serde_json::from_str(text).unwrap_or(Value::Null),
+            text: text.to_owned(),
+            at: DateTime::UNIX_EPOCH,
+        };
+        reply.judge(&Pinterest).unwrap_err()
+    }
+
+    #[test]
+    fn each_documented_error_leads_to_what_is_to_be_done() {
+        for (status, body, code, doubt) in [
+            (400, r#"{"code":1,"message":"Invalid request: 'x' does not match '^\\d+$'"}"#, "rejected_400", false),
+            (400, r#"{"code":1,"message":"Unable to reach the URL."}"#, "upstream_502", false),
+            (400, r#"{"code":1104,"message":"The token is not valid or has expired."}"#, "token_expired", false),
+            (401, r#"{"code":2,"message":"Authentication failed."}"#, "token_expired", false),
+            (401, r#"{"code":3,"message":"Authorization failed."}"#, "rejected_401", false),
+            (401, r#"{"code":29,"message":"You are not permitted."}"#, "rejected_401", false),
+            (403, r#"{"code":7,"message":"Not authorized."}"#, "rejected_403", false),
+            (403, r#"{"code":2625,"message":"Disapproved."}"#, "rejected_403", false),
+            (404, r#"{"code":40,"message":"Board not found."}"#, "rejected_404", false),
+            (404, r#"{"code":50,"message":"Pin not found."}"#, "rejected_404", false),
+            (409, r#"{"code":409,"message":"Conflict"}"#, "rejected_409", false),
+            (429, r#"{"code":8,"message":"This request exceeded a rate limit."}"#, "rate_limited", false),
+            (500, "", "upstream_500", true),
+            (503, r#"{"code":4197,"message":"off"}"#, "upstream_503", true),
+        ] {
+            let failure = failure(status, &[], body);
+            assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {body}");
+            assert!(!failure.revoked);
+        }
+    }
+
+    #[test]
+    fn a_limit_is_waited_for_in_seconds_whatever_stands_behind_them() {
+        for value in ["17", "17, 3;w=1"] {
+            let failure = failure(429, &[("x-ratelimit-reset", value)], "{}");
+            assert_eq!(failure.retry_after, Some(Duration::from_secs(17)), "{value}");
+        }
+        let bare = failure(429, &[("retry-after", "3")], "{}");
+        assert_eq!(bare.retry_after, Some(Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn times_are_read_with_and_without_a_zone() {
+        for text in ["2022-02-14T20:15:12", "2022-02-14T20:15:12Z", "2022-02-14T20:15:12.000+00:00"] {
+            let pin: Pin = serde_json::from_value(json!({ "id": "1", "created_at": text })).unwrap();
+            assert_eq!(pin.created_at.unwrap().timestamp(), 1_644_869_712, "{text}");
+        }
+    }
+
+    #[test]
+    fn one_alt_text_stands_for_all_pictures_as_far_as_it_fits() {
+        let media = |alt: &str| Media {
+            id: uuid::Uuid::nil(),
+            kind: MediaKind::Image,
+            mime: "image/png".into(),
+            filename: "a.png".into(),
+            size_bytes: 1,
+            width: None,
+            height: None,
+            duration: None,
+            alt_text: Some(alt.into()),
+        };
+        let long = "l".repeat(ALT - 1);
+        assert_eq!(alt(&[media("a"), media("a"), media("b"), media("")]).unwrap(), "a\nb");
+        assert_eq!(alt(&[media("a"), media(&long), media("b")]).unwrap(), "a\nb");
+        assert_eq!(alt(&[]), None);
+    }
+}
