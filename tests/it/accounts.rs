@@ -112,7 +112,7 @@ async fn a_list_that_a_platform_has_not_is_not_found() {
     for platform in platforms::all() {
         let id = world.connect(platform.id(), "ada").await;
         let kinds = platform.options().map_or(&[][..], |options| options.kinds());
-        for kind in ["nonsense", "%00", "boards "] {
+        for kind in ["nonsense", "%00", "boards%20"] {
             let path = format!("/social-accounts/{id}/options/{kind}");
             let (_, problem) = fail(request(&world, Method::GET, &path), 404, "not_found").await;
             let detail = problem["detail"].as_str().unwrap();
