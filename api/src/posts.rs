@@ -142,15 +142,21 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<Canceled, Problem> {
 
 /// Brings the next attempt of a failed target forward.
 pub async fn retry(call: &Call<'_>, id: &str, target_id: &str) -> Result<Target, Problem> {
-    let post = find(call, id).await?;
-    let target = post.targets.into_iter().find(|target| target.id.to_string() == target_id.to_lowercase());
-    let target = target.ok_or_else(|| Problem::not_found("target"))?;
+    let target = target(call, id, target_id).await?;
     let now = call.now();
-    if !publishing::hurry(call.db(), call.owner, post.id, target.id, now).await? {
-        let detail = format!("the target is {}; only a failed one waits for a retry", target.status);
+    if !publishing::hurry(call.db(), call.owner, read(id)?, target.id, now).await? {
+        // Its attempt may have begun since the look above: what it is now tells why there is nothing to hurry.
+        let status = self::target(call, id, target_id).await?.status;
+        let detail = format!("the target is {status}; only a failed one waits for a retry");
         return Err(Problem::new(Code::Conflict, detail));
     }
     Ok(Target { next_attempt_at: Some(now.into()), ..target.into() })
+}
+
+async fn target(call: &Call<'_>, id: &str, target_id: &str) -> Result<posts::Target, Problem> {
+    let post = find(call, id).await?;
+    let target = post.targets.into_iter().find(|target| target.id.to_string() == target_id.to_lowercase());
+    target.ok_or_else(|| Problem::not_found("target"))
 }
 
 /// What is no UUID names no post.

@@ -40,11 +40,16 @@ async fn a_failed_target_is_tried_again_at_once() {
         assert_eq!(found["targets"][0]["error_code"], "upstream_503");
         seen = found["targets"][0]["attempts"].as_i64().unwrap();
         let (status, target) = world.call(Method::POST, &path(&post), None).await;
+        if status == StatusCode::CONFLICT {
+            // The next attempt has begun by itself between the look and the call.
+            continue;
+        }
         assert_eq!((status, &target["status"]), (StatusCode::ACCEPTED, &json!("failed")), "{target}");
         assert!(target["next_attempt_at"].is_string(), "{target}");
         hurried += 1;
     };
     assert_eq!(ended["targets"][0]["attempts"], 6, "{ended:#}");
+    assert!(hurried > 0, "no attempt was brought forward");
     assert_eq!(world.accepted("bluesky", "ada.bsky.social").await, 1);
     let timeline = world.get(&format!("/posts/{}/timeline", post["id"].as_str().unwrap())).await;
     let entries = timeline["data"].as_array().unwrap();
@@ -61,7 +66,8 @@ async fn a_look_that_comes_too_early_costs_no_attempt() {
     failed(&world, &post).await;
     for looks in 1..=3 {
         let (status, problem) = world.call(Method::POST, &path(&post), None).await;
-        assert_eq!(status, StatusCode::ACCEPTED, "{problem}");
+        // A conflict when the look has begun by itself in between.
+        assert!([StatusCode::ACCEPTED, StatusCode::CONFLICT].contains(&status), "{problem}");
         let timeline = format!("/posts/{}/timeline", post["id"].as_str().unwrap());
         loop {
             let timeline = world.get(&timeline).await;
