@@ -5,7 +5,10 @@
 //! latest, best by the ids of its photos. A Page's token has no end and can't be refreshed. It is not
 //! given back either: what could be taken back is the person's whole grant, with all their Pages.
 
-use crate::*;
+use crate::{
+    check::{Draft, Issue, Severity},
+    *,
+};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{ErrorCode, Failure};
@@ -160,6 +163,18 @@ impl Platform for Facebook {
 
     fn describes(&self, kind: MediaKind) -> bool {
         kind == MediaKind::Image
+    }
+
+    fn objections(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+        let Some(main) = containers.first() else { return Vec::new() };
+        match Way::choose(main.media, settings) {
+            Err((code, message)) => vec![Issue::of_main(Severity::Error, code, "media", message)],
+            Ok(Way::PhotoStory | Way::VideoStory) if !main.text.trim().is_empty() => {
+                let message = "facebook shows no text on a story".to_owned();
+                vec![Issue::of_main(Severity::Warning, "text_not_shown", "content", message)]
+            }
+            Ok(_) => Vec::new(),
+        }
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -371,44 +386,49 @@ enum Way {
 }
 
 impl Way {
-    /// The way by the setting, else by the media.
-    fn of(post: &Publication) -> Result<Self> {
-        let refused = |message: String| Err(Failure::rejected(400, message));
-        let count = post.media.len();
-        let video = post.media.first().filter(|media| media.kind == MediaKind::Video);
+    /// The way by the setting, else by the media; or a code and what is wrong.
+    fn choose(media: &[Media], settings: &Value) -> Result<Self, (&'static str, String)> {
+        let count = media.len();
+        let video = media.first().filter(|media| media.kind == MediaKind::Video);
         let seconds = video.and_then(|media| media.duration);
-        if post.reply_to.is_some() {
-            return match (count, video) {
-                (0 | 1, None) => Ok(Self::Comment),
-                _ => refused("Facebook takes one image in a comment, and nothing else".to_owned()),
-            };
-        }
-        match (post.settings["media_type"].as_str(), video) {
-            (Some("REELS"), Some(_)) if count == 1 => match seconds {
-                Some(time) if !(REEL.0..=REEL.1).contains(&time) => refused(format!(
-                    "Facebook takes a reel of {} to {} seconds, and this has {}",
-                    REEL.0.as_secs(),
-                    REEL.1.as_secs(),
-                    time.as_secs_f64()
-                )),
-                _ => Ok(Self::Reel),
-            },
-            (Some("REELS"), _) => refused(format!("Facebook takes one video as a reel, and there are {count} media")),
-            (Some("STORIES"), _) if count != 1 => {
-                refused(format!("Facebook takes one medium as a story, and there are {count}"))
+        let number = |what: &str| {
+            let message = format!("facebook takes one {what}, and there are {count} media");
+            Err((if count == 0 { "media_required" } else { "media_too_many" }, message))
+        };
+        let length = |what: &str, least: Duration, most: Duration| {
+            let odd = seconds.filter(|time| !(least..=most).contains(time));
+            odd.map(|time| {
+                let (least, most, has) = (least.as_secs(), most.as_secs(), time.as_secs_f64());
+                let message = format!("facebook takes a {what} of {least} to {most} seconds, and this has {has}");
+                ("media_duration", message)
+            })
+        };
+        match (settings["media_type"].as_str(), video) {
+            (Some("REELS"), _) if count != 1 => number("video as a reel"),
+            (Some("REELS"), None) => {
+                Err(("media_kind_not_supported", "facebook takes a video as a reel, and this is none".to_owned()))
             }
-            (Some("STORIES"), Some(_)) => match seconds.filter(|time| *time > STORY) {
-                Some(time) => refused(format!(
-                    "Facebook takes a story of {} seconds, and this has {}",
-                    STORY.as_secs(),
-                    time.as_secs_f64()
-                )),
-                None => Ok(Self::VideoStory),
-            },
+            (Some("REELS"), Some(_)) => length("reel", REEL.0, REEL.1).map_or(Ok(Self::Reel), Err),
+            (Some("STORIES"), _) if count != 1 => number("medium as a story"),
             (Some("STORIES"), None) => Ok(Self::PhotoStory),
+            (Some("STORIES"), Some(_)) => {
+                length("story", Duration::from_secs(1), STORY).map_or(Ok(Self::VideoStory), Err)
+            }
             (_, Some(_)) => Ok(Self::Video),
             (_, None) => Ok(Self::Feed),
         }
+    }
+
+    fn of(post: &Publication) -> Result<Self> {
+        let chosen = match (&post.reply_to, post.media.as_slice()) {
+            (None, media) => Self::choose(media, &post.settings),
+            (Some(_), []) => Ok(Self::Comment),
+            (Some(_), [one]) if one.kind == MediaKind::Image => Ok(Self::Comment),
+            (Some(_), _) => {
+                Err(("media_too_many", "facebook takes one image in a comment, and nothing else".to_owned()))
+            }
+        };
+        chosen.map_err(|(_, message)| Failure::rejected(400, message))
     }
 
     /// The edge of a Page that a video goes to.
@@ -1138,6 +1158,39 @@ mod tests {
         assert!(post.is(&ours, &step(&[]), since));
         assert!(!post.is(&Publication { media: vec![], ..ours.clone() }, &step(&[]), since));
         assert!(!post.is(&ours, &step(&["9"]), DateTime::from_timestamp(2_000_000_000, 0).unwrap()));
+    }
+
+    #[test]
+    fn what_goes_where_is_told_before_anything_is_sent() {
+        let medium = |kind, seconds| Media {
+            id: Uuid::nil(),
+            kind,
+            mime: if kind == MediaKind::Video { "video/mp4".into() } else { "image/jpeg".into() },
+            filename: String::new(),
+            size_bytes: 1,
+            width: None,
+            height: None,
+            duration: Some(Duration::from_secs(seconds)),
+            alt_text: None,
+        };
+        let (video, long) = (medium(MediaKind::Video, 10), medium(MediaKind::Video, 91));
+        let image = medium(MediaKind::Image, 0);
+        for (media, word, text, expected) in [
+            (vec![video.clone()], "REELS", "a", vec![]),
+            (vec![long.clone()], "FEED", "a", vec![]),
+            (vec![long.clone()], "REELS", "a", vec!["media_duration"]),
+            (vec![long], "STORIES", "", vec!["media_duration"]),
+            (vec![image.clone()], "REELS", "a", vec!["media_kind_not_supported"]),
+            (vec![], "REELS", "a", vec!["media_required"]),
+            (vec![image.clone(), image.clone()], "STORIES", "", vec!["media_too_many"]),
+            (vec![image.clone()], "STORIES", "a", vec!["text_not_shown"]),
+            (vec![image.clone(), image], "FEED", "a", vec![]),
+        ] {
+            let draft = Draft { text, media: &media };
+            let issues = check::check(&Facebook, &[draft], &json!({ "media_type": word }));
+            let codes: Vec<_> = issues.iter().map(|issue| issue.code.as_str()).collect();
+            assert_eq!(codes, expected, "{word} {}", media.len());
+        }
     }
 
     #[test]

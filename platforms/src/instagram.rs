@@ -5,7 +5,11 @@
 //! and Meta fetches media from an address of ours. A first comment is a call of its own that could
 //! double, and is looked for among the post's comments when its answer is lost.
 
-use crate::{graph::Containers, *};
+use crate::{
+    check::{Draft, Issue, Severity},
+    graph::Containers,
+    *,
+};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::Failure;
@@ -181,6 +185,18 @@ impl Platform for Instagram {
         kind == MediaKind::Image
     }
 
+    fn objections(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+        let Some(main) = containers.first() else { return Vec::new() };
+        match Place::choose(main.media, settings) {
+            Err((code, message)) => vec![Issue::of_main(Severity::Error, code, "media", message)],
+            Ok(Place::Story) if !main.text.trim().is_empty() => {
+                let message = "instagram shows no text on a story".to_owned();
+                vec![Issue::of_main(Severity::Warning, "text_not_shown", "content", message)]
+            }
+            Ok(_) => Vec::new(),
+        }
+    }
+
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         graph::classify(reply)
     }
@@ -287,12 +303,11 @@ enum Place {
 }
 
 impl Place {
-    /// Where a post goes by its setting, else by its media.
-    fn of(post: &Publication) -> Result<Self> {
-        let refused = |message: String| Err(Failure::rejected(400, message));
-        let is_video = post.media.first().is_some_and(|media| media.kind == MediaKind::Video);
-        let count = post.media.len();
-        let place = match post.settings["media_type"].as_str() {
+    /// Where a post goes by its setting, else by its media; or a code and what is wrong.
+    fn choose(media: &[Media], settings: &Value) -> Result<Self, (&'static str, String)> {
+        let is_video = media.first().is_some_and(|media| media.kind == MediaKind::Video);
+        let count = media.len();
+        let place = match settings["media_type"].as_str() {
             Some("STORIES") => Self::Story,
             Some("REELS") => Self::Reel,
             // A single video has been nothing else since November 2023.
@@ -306,37 +321,47 @@ impl Place {
             }
             _ => false,
         };
-        if place == Self::Feed
-            && let Some(odd) = post.media.iter().find(is_odd)
-        {
-            return refused(format!(
-                "Instagram takes an image with a width over height of 0.80 to 1.91 in the feed, and {} is {}x{}",
-                odd.filename,
-                odd.width.unwrap_or(0),
-                odd.height.unwrap_or(0)
-            ));
-        }
         match place {
-            _ if count == 0 => refused("Instagram needs media, and there are none".to_owned()),
-            Self::Feed if count > ITEMS => {
-                refused(format!("Instagram takes {ITEMS} media in a carousel, and there are {count}"))
+            _ if count == 0 => {
+                Err(("media_required", "instagram needs media, and there are none".to_owned()))
             }
-            Self::Reel if count != 1 || !is_video => {
-                refused(format!("Instagram takes one video as a reel, and there are {count} media"))
+            Self::Feed if count > ITEMS => {
+                let message = format!("instagram takes {ITEMS} media in a carousel, and there are {count}");
+                Err(("media_too_many", message))
+            }
+            Self::Feed => match media.iter().find(is_odd) {
+                None => Ok(place),
+                Some(odd) => {
+                    let (width, height) = (odd.width.unwrap_or(0), odd.height.unwrap_or(0));
+                    let message = format!(
+                        "instagram takes an image with a width over height of 0.80 to 1.91 in the feed, and {} is {width}x{height}",
+                        odd.filename
+                    );
+                    Err(("media_aspect_ratio", message))
+                }
+            },
+            Self::Reel if count != 1 => {
+                Err(("media_too_many", format!("instagram takes one video as a reel, and there are {count} media")))
+            }
+            Self::Reel if !is_video => {
+                Err(("media_kind_not_supported", "instagram takes a video as a reel, and this is an image".to_owned()))
             }
             Self::Story if count != 1 => {
-                refused(format!("Instagram takes one medium as a story, and there are {count}"))
+                Err(("media_too_many", format!("instagram takes one medium as a story, and there are {count}")))
             }
-            Self::Story => match post.media[0].duration.filter(|duration| is_video && *duration > STORY) {
-                Some(duration) => refused(format!(
-                    "Instagram takes a story of {} seconds, and this has {}",
-                    STORY.as_secs(),
-                    duration.as_secs_f64()
-                )),
+            Self::Story => match media[0].duration.filter(|duration| is_video && *duration > STORY) {
+                Some(duration) => {
+                    let (most, has) = (STORY.as_secs(), duration.as_secs_f64());
+                    Err(("media_duration", format!("instagram takes a story of {most} seconds, and this has {has}")))
+                }
                 None => Ok(place),
             },
-            _ => Ok(place),
+            Self::Reel => Ok(place),
         }
+    }
+
+    fn of(post: &Publication) -> Result<Self> {
+        Self::choose(&post.media, &post.settings).map_err(|(_, message)| Failure::rejected(400, message))
     }
 
     /// The word that lists tell it by.

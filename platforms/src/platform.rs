@@ -5,7 +5,10 @@
 //! answers whether it happened, and the engine in `activities` arranges them so that a post goes out
 //! at most once. What a platform lacks is not written down: the `Option` of its impl is `None`.
 
-use crate::session::{Reply, Session};
+use crate::{
+    check::{Draft, Issue},
+    session::{Reply, Session},
+};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 pub use domain::{Choice, Metrics};
@@ -33,6 +36,12 @@ pub trait Platform: Send + Sync {
     /// Rules that few platforms have; none unless the adapter says so.
     fn rules(&self) -> &'static Rules {
         &Rules::NONE
+    }
+
+    /// What is wrong with a post that no table can tell, since it takes its settings and media together:
+    /// asked when the tables have nothing against its media.
+    fn objections(&self, _containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
+        Vec::new()
     }
 
     /// Whether a medium of this kind is shown with its alt text.

@@ -5,7 +5,11 @@
 //! mark, so a look for a lost post compares texts without marks. A grant lives for 60 days and is
 //! renewed only while it lives; there is no call that gives it back.
 
-use crate::{graph::Containers, *};
+use crate::{
+    check::{Draft, Issue, Severity},
+    graph::Containers,
+    *,
+};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::Failure;
@@ -195,6 +199,12 @@ impl Platform for Threads {
         &CONNECTION
     }
 
+    fn objections(&self, containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
+        let message = containers.first().and_then(|main| too_many(main.media));
+        let issue = |message| Issue::of_main(Severity::Error, "media_too_many", "media", message);
+        message.map(issue).into_iter().collect()
+    }
+
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         graph::classify(reply)
     }
@@ -230,9 +240,8 @@ impl Platform for Threads {
     }
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
-        if post.media.len() > ITEMS {
-            let count = post.media.len();
-            return Err(Failure::rejected(400, format!("Threads takes {ITEMS} media, and there are {count}")));
+        if let Some(message) = too_many(&post.media) {
+            return Err(Failure::rejected(400, message));
         }
         graph::prepare(self, cx, post, at).await
     }
@@ -407,6 +416,12 @@ impl Deletion for Threads {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
         graph::gone(cx.delete(format!("{API}/{id}")).send().await)
     }
+}
+
+/// Kinds may be mixed in a carousel, so that no limit of one kind says how many there may be in all.
+fn too_many(media: &[Media]) -> Option<String> {
+    let count = media.len();
+    (count > ITEMS).then(|| format!("threads takes {ITEMS} media in all, and there are {count}"))
 }
 
 /// What a container of one medium is filled with.
