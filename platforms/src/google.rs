@@ -74,7 +74,8 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         (409, _) if reply.body.pointer("/error/status").and_then(Value::as_str) == Some("ABORTED") => {
             Failure { doubt: false, ..Failure::upstream(503, message) }
         }
-        _ => return None,
+        (408 | 425 | 500.., _) => return None,
+        _ => Failure::rejected(status, message),
     })
 }
 
@@ -143,11 +144,11 @@ mod tests {
             (429, "", ErrorCode::RateLimited),
             (403, "commentsDisabled", ErrorCode::Rejected(403)),
             (403, "insufficientPermissions", ErrorCode::Rejected(403)),
+            (400, "invalidTitle", ErrorCode::Rejected(400)),
             (403, "SERVICE_UNAVAILABLE", ErrorCode::Upstream(503)),
         ] {
             assert_eq!(of(status, reason).map(|failure| failure.code), Some(code), "{status} {reason}");
         }
-        assert_eq!(of(400, "invalidTitle"), None);
         assert_eq!(of(500, "backendError"), None);
         assert_eq!(of(308, ""), None);
     }

@@ -28,6 +28,7 @@ macro_rules! platforms {
 platforms! {
     bluesky::Bluesky,
     facebook::Facebook,
+    google_business::GoogleBusiness,
     instagram::Instagram,
     pinterest::Pinterest,
     threads::Threads,

@@ -93,6 +93,7 @@ hosts! {
     youtube::YouTube,
     tiktok::TikTok,
     pinterest::Pinterest,
+    google_business::GoogleBusiness,
 }
 
 /// How a sandbox is opened.

@@ -1,5 +1,6 @@
 //! What one platform alone does, and the suite for all can't ask.
 
+mod google_business;
 mod pinterest;
 mod tiktok;
 mod youtube;
