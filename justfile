@@ -41,6 +41,10 @@ bench:
 openapi:
     document=$(cargo run -q -- openapi) && printf '%s\n' "$document" > api/openapi.json
 
+# Draws the table in platforms/README.md anew
+platforms:
+    FANFARE_RECORD=1 cargo test -p platforms --lib the_table_of_platforms_is_current
+
 # Whether api/openapi.json is the generated one
 openapi-check:
     cargo test -p api the_committed_document_is_current

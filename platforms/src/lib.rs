@@ -13,6 +13,8 @@ pub mod oauth;
 pub mod platform;
 pub mod sandbox;
 pub mod session;
+#[cfg(test)]
+mod table;
 pub mod text;
 
 pub use platform::*;

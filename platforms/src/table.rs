@@ -1,0 +1,150 @@
+//! The table of what each platform can do, in `platforms/README.md`: drawn from the adapters, so that it
+//! can't say what they don't.
+
+use crate::{
+    Capabilities, Connection, Content, MediaKind, MediaLimit, Platform, Publishing, Renewal, Repeat, Replies,
+};
+use std::{fmt::Write, fs, path::Path, time::Duration};
+
+const BEGIN: &str = "<!-- The table is generated: `just platforms`. -->\n";
+const END: &str = "<!-- The end of the table. -->\n";
+
+const COLUMNS: [&str; 15] = [
+    "Platform",
+    "Text",
+    "Needs",
+    "Media in one post",
+    "Kinds mixed",
+    "Alt text",
+    "Below it",
+    "Publishing",
+    "The same call twice",
+    "Connected by",
+    "Grant renewed",
+    "Metrics",
+    "History",
+    "Deletion",
+    "Lists",
+];
+
+fn table() -> String {
+    let mut out = format!("| {} |\n|{}\n", COLUMNS.join(" | "), "---|".repeat(COLUMNS.len()));
+    for id in crate::IDS {
+        if let Some(platform) = crate::get(id) {
+            writeln!(out, "| {} |", cells(platform).join(" | ")).expect("a string takes everything");
+        }
+    }
+    out
+}
+
+fn cells(platform: &dyn Platform) -> [String; COLUMNS.len()] {
+    let can = platform.capabilities();
+    [
+        format!("[{}](src/{0}.rs)", platform.id()),
+        text(can),
+        match can.content {
+            Content::TextOrMedia => "text or media",
+            Content::Text => "text",
+            Content::Media => "media",
+        }
+        .to_owned(),
+        can.media.iter().map(medium).collect::<Vec<_>>().join(", "),
+        yes(can.mixed_media),
+        can.alt_text.map_or_else(String::new, |max| format!("{}: {max}", described(platform))),
+        match can.replies {
+            Replies::None => "",
+            Replies::FirstComment => "first comment",
+            Replies::Thread => "thread",
+        }
+        .to_owned(),
+        match can.publishing {
+            Publishing::Immediate => "at once".to_owned(),
+            Publishing::Asynchronous { window } => format!("within {}", time(window)),
+        },
+        match can.repeat {
+            Repeat::Harmless => "one post".to_owned(),
+            Repeat::Doubles { settling } => format!("two; a look is sure after {}", time(settling)),
+        },
+        match platform.connection() {
+            Connection::OAuth2 { pkce: true, .. } => "OAuth 2.0, PKCE",
+            Connection::OAuth2 { .. } => "OAuth 2.0",
+            Connection::AppPassword { .. } => "app password",
+        }
+        .to_owned(),
+        match platform.renewal() {
+            Renewal::Anytime => "at any time",
+            Renewal::WhileAlive => "while it lives",
+            Renewal::Never => "has no end",
+        }
+        .to_owned(),
+        yes(platform.analytics().is_some()),
+        yes(platform.history().is_some()),
+        yes(platform.deletion().is_some()),
+        platform.options().map_or_else(String::new, |options| options.kinds().join(", ")),
+    ]
+}
+
+fn text(can: &Capabilities) -> String {
+    match (can.text.max, can.text.max_bytes) {
+        (0, _) => String::new(),
+        (max, None) => format!("{max} {}", can.text.unit),
+        (max, Some(bytes)) => format!("{max} {}, {bytes} bytes", can.text.unit),
+    }
+}
+
+fn medium(limit: &MediaLimit) -> String {
+    let (least, most) = (limit.count.start(), limit.count.end());
+    let count = if least == most || *least <= 1 { most.to_string() } else { format!("{least} to {most}") };
+    let length =
+        limit.duration.as_ref().map_or_else(String::new, |range| format!(", {}", time(*range.end())));
+    format!("{count} {} ({}{length})", limit.kind, size(limit.max_bytes))
+}
+
+fn described(platform: &dyn Platform) -> String {
+    let kinds = platform.capabilities().media.iter().map(|limit| limit.kind);
+    let mut kinds: Vec<_> = kinds.filter(|kind| platform.describes(*kind)).map(MediaKind::as_str).collect();
+    kinds.dedup();
+    kinds.join(", ")
+}
+
+fn size(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 6] = [
+        (1 << 30, "GiB"),
+        (1_000_000_000, "GB"),
+        (1 << 20, "MiB"),
+        (1_000_000, "MB"),
+        (1 << 10, "KiB"),
+        (1000, "kB"),
+    ];
+    UNITS
+        .iter()
+        .find(|(unit, _)| bytes >= *unit && bytes.is_multiple_of(*unit))
+        .map_or_else(|| format!("{bytes} bytes"), |(unit, name)| format!("{} {name}", bytes / unit))
+}
+
+fn time(length: Duration) -> String {
+    match length.as_secs() {
+        0 => "0 s".to_owned(),
+        secs if secs.is_multiple_of(3600) => format!("{} h", secs / 3600),
+        secs if secs.is_multiple_of(60) => format!("{} min", secs / 60),
+        secs => format!("{secs} s"),
+    }
+}
+
+fn yes(holds: bool) -> String {
+    if holds { "yes".to_owned() } else { String::new() }
+}
+
+#[test]
+fn the_table_of_platforms_is_current() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let page = fs::read_to_string(&path).expect("the page is there");
+    let (before, rest) = page.split_once(BEGIN).expect("the page marks where the table begins");
+    let (_, after) = rest.split_once(END).expect("the page marks where the table ends");
+    let drawn = format!("{before}{BEGIN}\n{}\n{END}{after}", table());
+    if std::env::var_os("FANFARE_RECORD").is_some() {
+        fs::write(&path, drawn).expect("the page can be written");
+    } else {
+        assert!(page == drawn, "the adapters have changed: `just platforms` draws the table anew");
+    }
+}
