@@ -2,6 +2,9 @@
 //!
 //! The body was fixed when the event happened; the signature is made anew at each attempt, so that a
 //! receiver can refuse a stale one. Whatever is not a 2xx in time is repeated.
+//!
+//! An endpoint that is slow to answer would take all the room there is for deliveries, so each gets only
+//! some of it; what finds its endpoint's share taken waits in its workflow, where waiting costs nothing.
 
 #![expect(
     dead_code,
@@ -10,9 +13,13 @@
 
 use crate::Deps;
 use anyhow::Context;
-use domain::{EventId, Owner, event, retry, signature};
+use domain::{EventId, Owner, WebhookId, event, retry, signature};
 use futures::StreamExt;
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 use store::{
     deliveries::{self as facts, Answer, Attempt},
     vault, webhooks as endpoints,
@@ -28,9 +35,54 @@ use workflows::activities::{Parcel, Sample, Sampled, definition};
 /// How much of an endpoint's answer the log keeps.
 const EXCERPT: usize = 512;
 
+/// Deliveries that one endpoint gets at a time from one process. Far fewer than the queue runs, so that
+/// it takes many dead endpoints to keep a living one waiting.
+const SHARE: usize = 20;
+
 /// The activities of webhooks.
 pub(crate) struct Webhooks {
-    pub(crate) deps: Arc<Deps>,
+    deps: Arc<Deps>,
+    places: Places,
+}
+
+impl Webhooks {
+    pub(crate) fn new(deps: Arc<Deps>) -> Self {
+        Self { deps, places: Places::default() }
+    }
+}
+
+/// How many deliveries each endpoint is getting right now.
+#[derive(Default)]
+struct Places(Mutex<HashMap<WebhookId, usize>>);
+
+impl Places {
+    /// A place for one more delivery to the endpoint, unless its share is taken.
+    fn take(&self, webhook: WebhookId) -> Option<Place<'_>> {
+        let mut taken = self.0.lock().expect("nobody panics with it");
+        let count = taken.entry(webhook).or_default();
+        (*count < SHARE).then(|| {
+            *count += 1;
+            Place { places: self, webhook }
+        })
+    }
+}
+
+/// A delivery under way; its place is free again when this is dropped.
+struct Place<'a> {
+    places: &'a Places,
+    webhook: WebhookId,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut taken = self.places.0.lock().expect("nobody panics with it");
+        if let Some(count) = taken.get_mut(&self.webhook) {
+            *count -= 1;
+            if *count == 0 {
+                taken.remove(&self.webhook);
+            }
+        }
+    }
 }
 
 #[activities]
@@ -40,20 +92,25 @@ impl Webhooks {
         self: Arc<Self>,
         _cx: ActivityContext,
         parcel: Parcel,
-    ) -> Result<(), ActivityError> {
+    ) -> Result<Option<Duration>, ActivityError> {
         let deps = &self.deps;
         let Some(attempt) = facts::begin(&deps.db, parcel.owner, parcel.delivery, parcel.round).await? else {
-            return Ok(());
+            return Ok(None);
+        };
+        let Some(_place) = self.places.take(attempt.webhook) else {
+            let wait = deps.pace.of(retry::turn(parcel.waits, (deps.jitter)()));
+            facts::postponed(&deps.db, parcel.delivery, parcel.round, (deps.now)() + wait).await?;
+            return Ok(Some(wait));
         };
         let answer = deps.send(parcel.owner, &attempt).await?;
         if answer.error.is_none() {
             facts::delivered(&deps.db, parcel.delivery, parcel.round, &answer, (deps.now)()).await?;
-            return Ok(());
+            return Ok(None);
         }
         let wait = retry::redeliver(attempt.number.unsigned_abs()).map(|wait| deps.pace.of(wait));
         let next = wait.map(|wait| (deps.now)() + wait);
         facts::failed(&deps.db, parcel.delivery, parcel.round, &answer, next).await?;
-        let Some(wait) = wait else { return Ok(()) };
+        let Some(wait) = wait else { return Ok(None) };
         let error = anyhow::anyhow!(answer.error.unwrap_or_default());
         Err(ActivityError::application(
             ApplicationFailure::builder(error)
@@ -156,5 +213,25 @@ fn reason(error: &reqwest::Error) -> String {
         format!("could not connect: {inner}")
     } else {
         format!("the request failed: {inner}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_takes_no_more_than_its_share() {
+        let places = Places::default();
+        let [slow, other] = [1, 2].map(|number| WebhookId(Uuid::from_u128(number)));
+        let mut taken: Vec<_> = (0..SHARE).map_while(|_| places.take(slow)).collect();
+        assert_eq!(taken.len(), SHARE);
+        assert!(places.take(slow).is_none());
+        assert!(places.take(other).is_some(), "the other endpoint waits for nobody");
+        taken.pop();
+        taken.extend(places.take(slow));
+        assert_eq!(taken.len(), SHARE, "a place is free again when its delivery is over");
+        drop(taken);
+        assert!(places.0.lock().unwrap().is_empty(), "nothing is kept of endpoints that get nothing");
     }
 }

@@ -15,8 +15,10 @@ use temporalio_sdk::{
 };
 use workflows::{Ask, DeliverEvent, PartAccount, PublishPost, PublishTarget, queue};
 
-/// Activities one queue runs at a time.
+/// What one queue runs at a time.
 const SLOTS: usize = 100;
+/// Deliveries at a time: they do little but wait, and some endpoints never answer.
+const DELIVERIES: usize = 500;
 /// Workflows kept in memory per queue.
 const CACHE: usize = 1000;
 /// How long a task waits for a worker that may be gone before any worker may take it.
@@ -43,12 +45,12 @@ impl Workers {
         let runtime = Runtime::from_current_tokio(telemetry).context("start Temporal's runtime")?;
         let client = deps.temporal.clone();
         let deps = Arc::new(deps);
-        let mut posts = options(base);
+        let mut posts = options(base, SLOTS);
         posts.register_workflow::<PublishPost>()?;
         posts.register_workflow::<Ask>()?;
         let mut queues = vec![posts];
         for platform in platforms::all() {
-            let mut targets = options(&queue::platform(base, platform.id()));
+            let mut targets = options(&queue::platform(base, platform.id()), SLOTS);
             targets.register_workflow::<PublishTarget>()?;
             targets.register_workflow::<Ask>()?;
             targets.register_workflow::<PartAccount>()?;
@@ -57,10 +59,10 @@ impl Workers {
             targets.register_activities(Metrics { deps: deps.clone() });
             queues.push(targets);
         }
-        let mut hooks = options(&queue::webhooks(base));
+        let mut hooks = options(&queue::webhooks(base), DELIVERIES);
         hooks.register_workflow::<DeliverEvent>()?;
         hooks.register_workflow::<Ask>()?;
-        hooks.register_activities(Webhooks { deps });
+        hooks.register_activities(Webhooks::new(deps));
         queues.push(hooks);
         let all = queues.into_iter().map(|queue| Worker::new(&runtime, client.clone(), queue));
         let all = all.collect::<Result<_, _>>().map_err(|error| anyhow::anyhow!("{error}"))?;
@@ -84,15 +86,15 @@ impl Workers {
     }
 }
 
-fn options(queue: &str) -> WorkerOptions {
-    let slots = || FixedSizeSlotSupplier::new(SLOTS);
+fn options(queue: &str, activities: usize) -> WorkerOptions {
+    let slots = FixedSizeSlotSupplier::new;
     WorkerOptions::new(queue)
         .tuner(
             TunerHolder::builder()
-                .workflow_task_slot_supplier(slots())
-                .activity_task_slot_supplier(slots())
-                .local_activity_task_slot_supplier(FixedSizeSlotSupplier::new(1))
-                .nexus_task_slot_supplier(FixedSizeSlotSupplier::new(1))
+                .workflow_task_slot_supplier(slots(SLOTS))
+                .activity_task_slot_supplier(slots(activities))
+                .local_activity_task_slot_supplier(slots(1))
+                .nexus_task_slot_supplier(slots(1))
                 .build(),
         )
         .max_cached_workflows(CACHE)

@@ -51,6 +51,14 @@ pub fn redeliver(attempt: u32) -> Option<Duration> {
     (attempt < DELIVERIES).then(|| doubled(DELIVERY_BASE, attempt))
 }
 
+/// How long a delivery waits whose endpoint has as many as it gets at a time, after so many waits:
+/// seconds at first, then up to a minute, so that a thousand of them ask little of anyone. `jitter` is
+/// drawn from 0..1 by the caller.
+pub fn turn(waits: u32, jitter: f64) -> Duration {
+    let ceiling = doubled(Duration::from_secs(2), waits + 1).min(DELIVERY_BASE);
+    ceiling.mul_f64(0.5 + jitter / 2.0)
+}
+
 fn doubled(base: Duration, attempt: u32) -> Duration {
     base.saturating_mul(1 << attempt.saturating_sub(1).min(16)).min(CAP)
 }
@@ -92,6 +100,9 @@ mod tests {
 
     #[test]
     fn deliveries_double_from_a_minute_to_an_hour() {
+        let turns: Vec<_> = [0, 1, 4, 5, 60].map(|n| turn(n, 1.0).as_secs()).to_vec();
+        assert_eq!(turns, [2, 4, 32, 60, 60]);
+        assert_eq!(turn(0, 0.0), Duration::from_secs(1));
         let waits: Vec<_> = (1..=8).map(|n| redeliver(n).map(|wait| wait.as_secs() / 60)).collect();
         let expected = [1, 2, 4, 8, 16, 32, 60].map(Some);
         assert_eq!(waits[..7], expected);

@@ -140,6 +140,21 @@ pub async fn begin(db: &PgPool, owner: Owner, id: DeliveryId, round: u32) -> sql
     }))
 }
 
+/// No attempt was made after all: the endpoint has as many as it gets at a time. The next try comes at
+/// `next`.
+pub async fn postponed(db: &PgPool, id: DeliveryId, round: u32, next: DateTime<Utc>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update deliveries set status = 'pending', attempts = attempts - 1, next_attempt_at = $2
+         where id = $1 and status = 'delivering' and round = $3",
+        id.0,
+        next,
+        number(round)
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
 /// The endpoint has it.
 pub async fn delivered(
     db: &PgPool,

@@ -51,6 +51,14 @@ async fn kept_histories_replay() {
     assert!(replayed >= 4, "only {replayed} histories are kept");
 }
 
+/// A client of the Temporal server that the tests share.
+pub(crate) async fn client() -> Client {
+    let address: url::Url =
+        format!("http://{}", tests::shared(&crate::PROGRAM).await.temporal).parse().unwrap();
+    let connection = Connection::connect(ConnectionOptions::new(address).build()).await.unwrap();
+    Client::new(connection, ClientOptions::new("default").build()).unwrap()
+}
+
 #[tokio::test]
 async fn what_runs_now_replays() {
     let world = world().start().await;
@@ -58,11 +66,7 @@ async fn what_runs_now_replays() {
     world.connect("bluesky", "ada.bsky.social").await;
     let receiver = Receiver::start().await;
     let webhook = world.subscribe(&receiver.url).await;
-    let address: url::Url =
-        format!("http://{}", tests::shared(&crate::PROGRAM).await.temporal).parse().unwrap();
-    let connection = Connection::connect(ConnectionOptions::new(address).build()).await.unwrap();
-    let client = Client::new(connection, ClientOptions::new("default").build()).unwrap();
-
+    let client = client().await;
     let due = tests::now() + chrono::TimeDelta::seconds(1);
     let bodies = [
         ("immediate", json!({ "content": "Now", "accounts": ["ada", "ada.bsky.social"] })),
@@ -145,7 +149,7 @@ async fn fresh(client: &Client, org: &str, known: &HashSet<String>) -> String {
 }
 
 /// Waits for a workflow's end, replays its history, and keeps it where that is asked for.
-async fn replay(client: &Client, name: &str, id: &str) {
+pub(crate) async fn replay(client: &Client, name: &str, id: &str) {
     let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
     // A relay may be about to start it.
     let deadline = tokio::time::Instant::now() + tests::PATIENCE;

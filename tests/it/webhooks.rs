@@ -2,12 +2,14 @@
 
 use crate::{
     api::{fail, key, request},
-    world,
+    replay, world,
 };
-use domain::{Mode, Owner, scope::Scope};
+use domain::{Mode, Owner, event::EventName, scope::Scope};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tests::{Receiver, World};
+use std::{collections::HashSet, time::Instant};
+use store::events::{self, NewEvent};
+use tests::{Delivery, Receiver, World};
 
 #[tokio::test]
 async fn a_delivery_verifies_against_the_raw_body() {
@@ -359,4 +361,47 @@ async fn what_happens_while_an_endpoint_is_paused_is_not_made_up_for() {
     receiver.events(&["post.published"]).await;
     assert_eq!(receiver.all().len(), 1);
     assert_eq!(deliveries(&world, &webhook, |all| !all.is_empty()).await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_does_not_answer_keeps_nobody_waiting() {
+    const EVENTS: usize = 1000;
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let (healthy, dead) = (Receiver::start().await, Receiver::start().await);
+    dead.hold();
+    let began = Instant::now();
+    world.subscribe(&healthy.url).await;
+    let webhook = world.subscribe(&dead.url).await;
+    let mut tx = world.db.begin().await.unwrap();
+    let subscribers = events::subscribers(&mut tx, world.owner).await.unwrap();
+    for number in 0..EVENTS {
+        let data = json!({ "orgId": world.owner.org, "number": number });
+        let new =
+            NewEvent { name: EventName::AccountConnected, post: None, target: None, account: None, data };
+        events::append(&mut tx, world.owner, tests::now(), &new, &subscribers).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+
+    healthy.until("every event", |all| all.len() >= EVENTS).await;
+    let post = world.post(json!({ "content": "Meanwhile", "accounts": ["ada"] })).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    healthy.events(&["post.published"]).await;
+    // Each of its twenty places is taken for the thirty seconds that an answer may take.
+    let bound = (0..=began.elapsed().as_secs() / 30).count() * 20;
+    assert!(dead.most() <= bound, "{} deliveries waited for the dead endpoint, not {bound}", dead.most());
+    let open = deliveries(&world, &webhook, |all| !all.is_empty()).await;
+    assert!(open.iter().all(|one| one["delivered_at"].is_null()), "{open:#?}");
+
+    // What waited for its turn has cost no attempt, and nothing is lost.
+    dead.release();
+    let of = |all: &[Delivery]| all.iter().map(|one| one.header("x-fanfare-event-id").to_owned()).collect();
+    let all = dead
+        .until("every event after all", |all| {
+            let seen: HashSet<String> = of(all);
+            seen.len() >= EVENTS + 2
+        })
+        .await;
+    let latest = all.last().expect("there are many").header("x-fanfare-event-id").to_owned();
+    replay::replay(&replay::client().await, "deliver_event-waited", &format!("event-{latest}")).await;
 }

@@ -53,7 +53,16 @@ pub struct Receiver {
     pub url: String,
     inbox: Arc<Mutex<Inbox>>,
     arrived: watch::Receiver<usize>,
+    gate: watch::Sender<Gate>,
     server: JoinHandle<()>,
+}
+
+/// Who waits for an answer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Gate {
+    is_shut: bool,
+    waiting: usize,
+    most: usize,
 }
 
 impl Receiver {
@@ -64,11 +73,27 @@ impl Receiver {
         let url = format!("http://{address}/hook");
         let inbox = Arc::new(Mutex::new(Inbox::default()));
         let (notify, arrived) = watch::channel(0);
-        let endpoint = Hook { inbox: inbox.clone(), notify };
+        let gate = watch::Sender::new(Gate::default());
+        let endpoint = Hook { inbox: inbox.clone(), notify, gate: gate.clone() };
         let server = tokio::spawn(async move {
             Server::new_with_acceptor(acceptor).run(endpoint).await.expect("the receiver serves");
         });
-        Self { url, inbox, arrived, server }
+        Self { url, inbox, arrived, gate, server }
+    }
+
+    /// Answers nobody until [`Receiver::release`].
+    pub fn hold(&self) {
+        self.gate.send_modify(|gate| gate.is_shut = true);
+    }
+
+    /// Answers again, also those who wait.
+    pub fn release(&self) {
+        self.gate.send_modify(|gate| gate.is_shut = false);
+    }
+
+    /// How many waited for an answer at once, at the most.
+    pub fn most(&self) -> usize {
+        self.gate.borrow().most
     }
 
     /// Answers the next deliveries with these statuses, then 200 again.
@@ -123,6 +148,26 @@ impl Drop for Receiver {
 struct Hook {
     inbox: Arc<Mutex<Inbox>>,
     notify: watch::Sender<usize>,
+    gate: watch::Sender<Gate>,
+}
+
+/// Somebody who waits for an answer, or has gone when this is dropped.
+struct Waiting<'a>(&'a watch::Sender<Gate>);
+
+impl<'a> Waiting<'a> {
+    fn at(gate: &'a watch::Sender<Gate>) -> Self {
+        gate.send_modify(|gate| {
+            gate.waiting += 1;
+            gate.most = gate.most.max(gate.waiting);
+        });
+        Self(gate)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|gate| gate.waiting -= 1);
+    }
 }
 
 impl Endpoint for Hook {
@@ -142,6 +187,8 @@ impl Endpoint for Hook {
             inbox.answers.pop_front().unwrap_or(200)
         };
         self.notify.send_modify(|count| *count += 1);
+        let _waiting = Waiting::at(&self.gate);
+        self.gate.subscribe().wait_for(|gate| !gate.is_shut).await.expect("the gate is held here");
         let status = StatusCode::from_u16(status).expect("a status");
         let response = Response::builder().status(status);
         let response =

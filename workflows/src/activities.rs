@@ -178,6 +178,9 @@ pub struct Parcel {
     /// Which of its rounds: a delivery can be asked for again.
     #[serde(default)]
     pub round: u32,
+    /// How often it had to wait for its turn in this round.
+    #[serde(default)]
+    pub waits: u32,
 }
 
 /// A sample to be sent to an endpoint.
@@ -203,9 +206,10 @@ pub struct Webhooks;
 
 #[activity_definitions]
 impl Webhooks {
-    /// One attempt to deliver an event to one endpoint.
+    /// One attempt to deliver an event to one endpoint. `None` when the delivery is over; else none was
+    /// made, for the endpoint has all it may have at a time, and this is how long to wait.
     #[activity(name = "deliver")]
-    pub fn deliver(_parcel: Parcel) -> Result<(), ActivityError> {
+    pub fn deliver(_parcel: Parcel) -> Result<Option<Duration>, ActivityError> {
         unimplemented!()
     }
 

@@ -66,13 +66,18 @@ impl DeliverEvent {
         let Order { dispatch, pace } = ctx.state(|event| event.order.clone());
         let ctx = &*ctx;
         let delivered = join_all(dispatch.deliveries.iter().map(|delivery| {
-            let parcel = Parcel { delivery: *delivery, owner: dispatch.owner, round: dispatch.round };
+            let mut parcel =
+                Parcel { delivery: *delivery, owner: dispatch.owner, round: dispatch.round, waits: 0 };
             async move {
                 // The row says when it is over; a policy that ran out, for example because workers
                 // died, only means that nobody has written it there yet.
                 loop {
                     match ctx.execute_activity(Webhooks::deliver, parcel.clone(), attempts(pace)).await {
-                        Ok(()) => return Ok(()),
+                        Ok(None) => return Ok(()),
+                        Ok(Some(wait)) => {
+                            parcel.waits += 1;
+                            ctx.timer(wait).await;
+                        }
                         Err(ActivityExecutionError::Cancelled(_)) => {
                             return Err(WorkflowTermination::cancelled());
                         }
