@@ -5,11 +5,17 @@
 //! limits on time and size.
 
 use domain::{Mode, address::Opened};
+use futures::{FutureExt, future::BoxFuture};
 use reqwest::{
     Client,
     dns::{Addrs, Name, Resolve, Resolving},
 };
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 use url::{Host, Url};
 
 /// Clients for users' addresses, one per mode.
@@ -20,6 +26,8 @@ pub struct Egress {
 
 struct Gate {
     client: Client,
+    /// For what is not encrypted: it reaches opened ranges only.
+    plain: Client,
     opened: Arc<Opened>,
 }
 
@@ -33,7 +41,7 @@ impl Egress {
     ///
     /// When no TLS provider is installed in this process.
     pub fn new(live: Opened, test: Opened) -> reqwest::Result<Self> {
-        Ok(Self { live: Gate::new(live)?, test: Gate::new(test)? })
+        Ok(Self { live: Gate::new(live, Arc::new(look_up))?, test: Gate::new(test, Arc::new(look_up))? })
     }
 
     /// A client that may be used for `url`, or why not.
@@ -47,22 +55,28 @@ impl Egress {
             Mode::Test => &self.test,
         };
         gate.judge(url)?;
-        Ok(&gate.client)
+        Ok(gate.client(url))
     }
 }
 
 impl Gate {
     #[expect(clippy::disallowed_methods, reason = "this is the client that the lint points to")]
-    fn new(opened: Opened) -> reqwest::Result<Self> {
+    fn new(opened: Opened, names: Arc<Names>) -> reqwest::Result<Self> {
         let opened = Arc::new(opened);
-        let client = Client::builder()
-            .dns_resolver(Judge(opened.clone()))
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .connect_timeout(CONNECT)
-            .user_agent("Fanfare-Webhooks/1.0")
-            .build()?;
-        Ok(Self { client, opened })
+        let client = |allows: fn(&Opened, IpAddr) -> bool| {
+            Client::builder()
+                .dns_resolver(Judge { opened: opened.clone(), allows, names: names.clone() })
+                .redirect(reqwest::redirect::Policy::none())
+                .no_proxy()
+                .connect_timeout(CONNECT)
+                .user_agent("Fanfare-Webhooks/1.0")
+                .build()
+        };
+        Ok(Self { client: client(Opened::allows)?, plain: client(Opened::holds)?, opened })
+    }
+
+    fn client(&self, url: &Url) -> &Client {
+        if url.scheme() == "https" { &self.client } else { &self.plain }
     }
 
     /// What can be judged without resolving a name. An address written out never reaches the resolver.
@@ -87,17 +101,29 @@ impl Gate {
     }
 }
 
+/// What tells the addresses of a name.
+type Names = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync;
+
+/// Asks the operating system.
+fn look_up(name: String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
+    async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) }.boxed()
+}
+
 /// Resolves names, and forgets the addresses that may not be connected to.
-struct Judge(Arc<Opened>);
+struct Judge {
+    opened: Arc<Opened>,
+    allows: fn(&Opened, IpAddr) -> bool,
+    names: Arc<Names>,
+}
 
 impl Resolve for Judge {
     fn resolve(&self, name: Name) -> Resolving {
-        let opened = self.0.clone();
+        let (opened, allows, names) = (self.opened.clone(), self.allows, self.names.clone());
         Box::pin(async move {
-            let found: Vec<_> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            let allowed: Vec<_> = found.into_iter().filter(|address| opened.allows(address.ip())).collect();
+            let found = names(name.as_str().to_owned()).await?;
+            let allowed: Vec<_> = found.into_iter().filter(|address| allows(&opened, address.ip())).collect();
             if allowed.is_empty() {
-                return Err(format!("{} has no public address", name.as_str()).into());
+                return Err(format!("{} has no address that may be connected to", name.as_str()).into());
             }
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
@@ -107,11 +133,63 @@ impl Resolve for Judge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    fn gate(opened: &str, names: Arc<Names>) -> Gate {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Gate::new(Opened::parse(opened).unwrap(), names).unwrap()
+    }
+
+    /// Counts who connects, and tells each that all is well.
+    async fn listen(address: SocketAddr) -> (SocketAddr, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind(address).await.unwrap();
+        let (address, count) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+        let counted = count.clone();
+        tokio::spawn(async move {
+            while let Ok((mut socket, _)) = listener.accept().await {
+                counted.fetch_add(1, Ordering::SeqCst);
+                let mut asked = [0; 1024];
+                let _ = socket.read(&mut asked).await;
+                let answer = b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
+                socket.write_all(answer).await.unwrap();
+            }
+        });
+        (address, count)
+    }
+
+    #[tokio::test]
+    async fn a_name_that_changes_its_answer_reaches_nothing_more() {
+        let (open, reached) = listen("127.0.0.2:0".parse().unwrap()).await;
+        let inner = SocketAddr::new("127.0.0.1".parse().unwrap(), open.port());
+        let (_, spared) = listen(inner).await;
+        // First as when the endpoint was registered, then the inner network, then both, and at last a public
+        // address, which only what is encrypted may go to.
+        let public = SocketAddr::new("8.8.8.8".parse().unwrap(), 80);
+        let answers = [vec![open], vec![inner], vec![inner, open], vec![public]];
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let names: Arc<Names> = Arc::new(move |_| {
+            let answer = answers[count.fetch_add(1, Ordering::SeqCst)].clone();
+            async { Ok(answer) }.boxed()
+        });
+        let gate = gate("127.0.0.2/32", names);
+        let url = Url::parse(&format!("http://rebinding.example:{}/hook", open.port())).unwrap();
+        gate.judge(&url).unwrap();
+        for is_reached in [true, false, true, false] {
+            let answer = gate.client(&url).post(url.clone()).send().await;
+            assert_eq!(answer.is_ok(), is_reached, "{answer:?}");
+        }
+        let counts = [asked, reached, spared].map(|count| count.load(Ordering::SeqCst));
+        assert_eq!(counts, [4, 2, 0], "resolved, reached, and reached within the walls");
+    }
 
     #[test]
     fn addresses_written_out_are_judged_without_a_resolver() {
-        let gate = |opened: &str| Gate::new(Opened::parse(opened).unwrap()).unwrap();
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        let gate = |opened: &str| gate(opened, Arc::new(look_up));
         let url = |text: &str| Url::parse(text).unwrap();
         let closed = gate("");
         for refused in [
