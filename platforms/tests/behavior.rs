@@ -500,6 +500,34 @@ async fn preparing_goes_on_where_it_was_interrupted() {
 }
 
 #[tokio::test]
+async fn a_worker_that_dies_after_any_call_leaves_one_post() {
+    let world = World::tapped().await;
+    for actor in world.actors() {
+        let mut before = actor.accepted().await;
+        for call in 1.. {
+            let name = format!("{}, dead after call {call}", actor.name());
+            let post = actor.post(&format!("the {call}. life"));
+            let (located, has_died) = world.publish_mortally(&actor, &post, call).await.on(&name);
+            let accepted = actor.accepted().await - before;
+            match located {
+                Located::Live(id) => {
+                    assert!(actor.shown(&id).await.contains(&post.text), "{name}");
+                    assert_eq!(accepted, 1, "{name}");
+                }
+                // The platform gives no way to tell, so nothing is tried once more.
+                Located::Unknown => assert!(has_died && accepted <= 1, "{name}: {accepted} posts"),
+                other => panic!("{name}: {other:?}"),
+            }
+            before += accepted;
+            if !has_died {
+                assert!(call > 1, "{name}: it made no call");
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_platform_that_processes_is_polled_until_it_is_done() {
     let world = World::start().await;
     for actor in world.actors() {
