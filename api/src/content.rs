@@ -4,7 +4,10 @@ use crate::{
     problem::{Code, Issue, Problem, Segment},
     settings::{Config, TopLevel},
 };
-use platforms::check::{self, Draft, Severity};
+use platforms::{
+    Platform,
+    check::{self, Draft, Severity},
+};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use store::posts::NewContainer;
@@ -27,6 +30,16 @@ pub struct Finding {
     pub issue: Issue,
 }
 
+impl Finding {
+    fn of(platform: &dyn Platform, issue: check::Issue, at: impl Fn(&[Value]) -> Vec<Segment>) -> Self {
+        Self {
+            platform: platform.id(),
+            severity: issue.severity,
+            issue: Issue::new(at(&issue.path), &issue.code, issue.message),
+        }
+    }
+}
+
 /// Asks each platform, once, about the content.
 pub fn look<'a>(
     targeted: impl IntoIterator<Item = &'a str>,
@@ -41,13 +54,21 @@ pub fn look<'a>(
     let mut findings = Vec::new();
     for platform in targeted.into_iter().filter_map(platforms::get) {
         let settings = config.get(platform.id()).unwrap_or(&empty);
-        findings.extend(check::check(platform, &drafts, settings).into_iter().map(|issue| Finding {
-            platform: platform.id(),
-            severity: issue.severity,
-            issue: Issue::new(origin.path(&issue.path), &issue.code, issue.message),
-        }));
+        let issues = check::check(platform, &drafts, settings).into_iter();
+        findings.extend(issues.map(|issue| Finding::of(platform, issue, |path| origin.path(path))));
     }
     findings
+}
+
+/// Asks each platform about settings that no post has yet; they stood under `member`.
+pub fn look_at_settings(config: &Value, member: &str) -> Vec<Finding> {
+    let blocks = config.as_object().into_iter().flatten();
+    let blocks = blocks.filter_map(|(id, block)| Some((platforms::get(id)?, block)));
+    let at = |path: &[Value]| std::iter::once(member.into()).chain(path[1..].iter().map(segment)).collect();
+    let findings = blocks.flat_map(|(platform, block)| {
+        check::settings(platform, block).into_iter().map(move |issue| Finding::of(platform, issue, at))
+    });
+    findings.collect()
 }
 
 /// Refuses what a platform would refuse for certain.
@@ -78,15 +99,18 @@ impl Origin {
             [config, platform, ..] if config == "config" && self.is_top_level(platform) => &path[1..],
             path => path,
         };
-        let segment = |part: &Value| match part {
-            Value::Number(index) => Segment::Index(index.as_u64().unwrap_or_default()),
-            part => Segment::from(part.as_str().unwrap_or_default()),
-        };
         path.iter().map(segment).collect()
     }
 
     fn is_top_level(&self, platform: &Value) -> bool {
         platform.as_str().is_some_and(|platform| self.top_level.contains(platform))
+    }
+}
+
+fn segment(part: &Value) -> Segment {
+    match part {
+        Value::Number(index) => Segment::Index(index.as_u64().unwrap_or_default()),
+        part => Segment::from(part.as_str().unwrap_or_default()),
     }
 }
 

@@ -4,11 +4,23 @@
 //! review. <https://spec.openapis.org/oas/v3.0.3>
 
 use crate::{
-    accounts::Accounts, analytics::Analytics, batch::Batches, examples, keys::Keys, networks::Networks,
-    outcomes, posts::Posts, preview::Previews, profiles::Profiles, team::Team, usage::Account,
-    validate::NEVER, webhooks::Webhooks,
+    accounts::Accounts,
+    analytics::Analytics,
+    batch::Batches,
+    examples,
+    keys::Keys,
+    networks::Networks,
+    outcomes,
+    posts::Posts,
+    preview::Previews,
+    profiles::Profiles,
+    settings::{Config, TopLevel},
+    team::Team,
+    usage::Account,
+    validate::NEVER,
+    webhooks::Webhooks,
 };
-use poem_openapi::{LicenseObject, OpenApiService, Tags};
+use poem_openapi::{LicenseObject, OpenApiService, Tags, types::Type};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -68,6 +80,7 @@ pub(crate) fn service() -> OpenApiService<Operations, ()> {
 pub(crate) fn at(base_url: &str) -> String {
     let mut document = serde_json::from_str(&service().spec()).expect("the document is JSON");
     amend(&mut document);
+    describe_settings(&mut document);
     expand_queries(&mut document);
     spell_headers(&mut document);
     accept_nulls(&mut document);
@@ -124,6 +137,54 @@ fn amend(value: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(amend),
         _ => {}
+    }
+}
+
+/// Puts each platform's own schema of its settings where they are taken: the one that `validate` holds
+/// them against and `capabilities` shows.
+fn describe_settings(document: &mut Value) {
+    let schemas = document["components"]["schemas"].as_object_mut().expect("the document has schemas");
+    for platform in platforms::all() {
+        let words = platform.id().split('_').map(|word| word[..1].to_uppercase() + &word[1..]);
+        let name = words.collect::<String>() + "Settings";
+        for blocks in [Config::name(), TopLevel::name()] {
+            if let Some(blocks) = schemas.get_mut(&*blocks) {
+                blocks["properties"][platform.id()] =
+                    json!({ "$ref": format!("#/components/schemas/{name}") });
+            }
+        }
+        let mut schema = (platform.capabilities().settings)();
+        translate(&mut schema);
+        schema["description"] =
+            json!("Settings of this platform; what else a block holds is kept and ignored");
+        schemas.insert(name, schema);
+    }
+}
+
+/// A JSON Schema (2020-12) of ours in the dialect of OpenAPI 3.0. Null is the same as absent, and what
+/// excludes what can only be told in words.
+fn translate(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else { return };
+    object.remove("$schema");
+    if let Some(Value::Array(others)) = object.remove("excludes") {
+        let others: Vec<_> = others.iter().filter_map(Value::as_str).collect();
+        let said = object.get("description").and_then(Value::as_str).unwrap_or_default();
+        let said = format!("{said} Not together with {}.", others.join(", "));
+        object.insert("description".to_owned(), said.trim_start().into());
+    }
+    let required = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    for (name, part) in object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        translate(part);
+        if !required.contains(&json!(name)) {
+            part["nullable"] = json!(true);
+            // An enumeration holds what may be, so null as well.
+            if let Some(options) = part.get_mut("enum").and_then(Value::as_array_mut) {
+                options.push(Value::Null);
+            }
+        }
+    }
+    if let Some(items) = object.get_mut("items") {
+        translate(items);
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::{
     body::{self, Json},
     caller::{Call, Caller, ProfilesRead, ProfilesWrite},
+    content,
     document::Tag,
     posts::free,
     problem::{Code, Issue, Problem, Segment},
@@ -88,7 +89,7 @@ pub async fn create(call: &Call<'_>, body: NewProfile) -> Result<Profile, Proble
         tenant_id: body.tenant_id,
         description: body.description,
         timezone: body.timezone.unwrap_or_else(|| TIMEZONE.to_owned()),
-        default_config: config(body.default_config.unwrap_or_default()),
+        default_config: config(body.default_config.unwrap_or_default())?,
         accounts: asked.iter().copied().map(AccountId).collect(),
     };
     saved(profiles::create(call.db(), call.owner, new, call.now()).await?, &asked)
@@ -115,7 +116,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: ProfilePatch) -> Result<Profi
         tenant_id: body::change(body.tenant_id),
         description: body::change(body.description),
         timezone: body.timezone,
-        default_config: body.default_config.map(config),
+        default_config: body.default_config.map(config).transpose()?,
         accounts: asked.as_ref().map(|asked| asked.iter().copied().map(AccountId).collect()),
     };
     let edited = profiles::edit(call.db(), call.owner, id, edit, call.now()).await?;
@@ -144,8 +145,11 @@ fn saved(saved: Saved, asked: &[Uuid]) -> Result<Profile, Problem> {
     Err(problem.with_issues(issues.collect()))
 }
 
-fn config(config: Config) -> Value {
-    settings::resolve(TopLevel::default(), config)
+/// The settings, unless a platform would refuse them in every post.
+fn config(config: Config) -> Result<Value, Problem> {
+    let config = settings::resolve(TopLevel::default(), config);
+    content::refuse(content::look_at_settings(&config, "default_config"))?;
+    Ok(config)
 }
 
 fn read(id: &str) -> Result<ProfileId, Problem> {

@@ -92,14 +92,23 @@ pub fn check(platform: &dyn Platform, containers: &[Draft<'_>], settings: &Value
         text(&mut found, &part, container, at(&[json!("content")]));
         media(&mut found, &part, container, &at);
     }
-    let schema = (can.settings)();
+    found.issues.extend(self::settings(platform, settings));
     let at = [json!("config"), json!(platform.id())];
-    matches(&mut found, &schema, settings, &at);
-    excludes(&mut found, &schema, settings, containers, &at);
+    excludes(&mut found, &(can.settings)(), settings, containers, &at);
     // The adapter would only say the same in other words.
     let is_told = |issue: &Issue| issue.severity == Severity::Error && issue.code.starts_with("media_");
     if !found.issues.iter().any(is_told) {
         found.issues.extend(platform.objections(containers, settings));
+    }
+    found.issues
+}
+
+/// What is wrong with a platform's `config` block by itself.
+pub fn settings(platform: &dyn Platform, settings: &Value) -> Vec<Issue> {
+    let mut found = Found { platform: platform.id(), issues: Vec::new() };
+    let at = [json!("config"), json!(platform.id())];
+    if !settings.is_null() {
+        matches(&mut found, &(platform.capabilities().settings)(), settings, &at);
     }
     found.issues
 }
@@ -266,10 +275,6 @@ fn one(found: &mut Found, limit: &MediaLimit, medium: &Media, path: &[Value]) {
 
 /// A value against the part of JSON Schema that our tables use.
 fn matches(found: &mut Found, schema: &Value, value: &Value, path: &[Value]) {
-    // Absent, as everywhere on create.
-    if value.is_null() {
-        return;
-    }
     let name =
         path.last().map_or_else(String::new, |last| last.as_str().map_or(last.to_string(), str::to_owned));
     let mut wrong = |message: String| found.error("setting_invalid", path.to_vec(), message);
@@ -310,6 +315,12 @@ fn matches(found: &mut Found, schema: &Value, value: &Value, path: &[Value]) {
     {
         wrong(format!("takes {name} in the form {pattern}, and it is {text:?}"));
     }
+    if schema["format"] == "date-time"
+        && let Some(text) = value.as_str()
+        && chrono::DateTime::parse_from_rfc3339(text).is_err()
+    {
+        wrong(format!("takes {name} as a time like 2030-01-31T09:00:00Z, and it is {text:?}"));
+    }
     for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if value.get(required).is_none_or(Value::is_null) {
             wrong(format!("needs {name} to have {required}"));
@@ -317,7 +328,8 @@ fn matches(found: &mut Found, schema: &Value, value: &Value, path: &[Value]) {
     }
     let down = |step: Value| [path, &[step]].concat();
     for (key, part) in schema["properties"].as_object().into_iter().flatten() {
-        if let Some(inner) = value.get(key) {
+        // Null is absent, as everywhere on create.
+        if let Some(inner) = value.get(key).filter(|inner| !inner.is_null()) {
             matches(found, part, inner, &down(json!(key)));
         }
     }
@@ -451,12 +463,13 @@ mod tests {
             x(
                 "a",
                 &[],
-                json!({ "reply_settings": "nobody", "made_with_ai": "yes", "poll": { "options": ["a"] } })
+                json!({ "reply_settings": "nobody", "made_with_ai": "yes", "poll": { "options": [null] } })
             ),
             [
                 ("setting_invalid".into(), "config.x.made_with_ai".into()),
                 ("setting_invalid".into(), "config.x.poll".into()),
                 ("setting_invalid".into(), "config.x.poll.options".into()),
+                ("setting_invalid".into(), "config.x.poll.options.0".into()),
                 ("setting_invalid".into(), "config.x.reply_settings".into()),
             ]
         );

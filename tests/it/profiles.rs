@@ -151,11 +151,20 @@ async fn a_profiles_settings_are_those_of_its_accounts_posts() {
 
     // A platform's refusal counts also where the profile is to blame, and a post keeps what it took up.
     let post = world.post(json!({ "content": "a", "accounts": ["ada"], "is_draft": true })).await;
-    patch(&world, &one, json!({ "default_config": { "x": { "reply_settings": "nobody" } } })).await;
-    let body = json!({ "content": "a", "accounts": ["ada"] });
+    patch(&world, &one, json!({ "default_config": { "x": { "quote_tweet_id": "1" } } })).await;
+    let poll = json!({ "x": { "poll": { "options": ["a", "b"], "duration_minutes": 60 } } });
+    let body = json!({ "content": "a", "accounts": ["ada"], "config": poll });
     fail(request(&world, Method::POST, "/posts").json(&body), 422, "content_rejected").await;
     let kept = world.get(&format!("/posts/{}", post["id"].as_str().unwrap())).await;
     assert_eq!(kept["default_config"], ours);
+
+    // What no post could have is refused at once.
+    let wrong = json!({ "default_config": { "x": { "reply_settings": "nobody" }, "reddit": null } });
+    let again = request(&world, Method::PATCH, &path(&one)).json(&wrong);
+    let (_, problem) = fail(again, 422, "content_rejected").await;
+    assert_eq!(problem["errors"][0]["path"], json!(["default_config", "x", "reply_settings"]), "{problem}");
+    let named = json!({ "name": "Two", "default_config": wrong["default_config"] });
+    fail(request(&world, Method::POST, "/profiles").json(&named), 422, "content_rejected").await;
 }
 
 #[tokio::test]
