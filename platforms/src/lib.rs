@@ -13,6 +13,7 @@ pub mod oauth;
 pub mod platform;
 pub mod sandbox;
 pub mod session;
+mod socket;
 #[cfg(test)]
 mod table;
 pub mod text;
@@ -33,6 +34,7 @@ platforms! {
     google_business::GoogleBusiness,
     instagram::Instagram,
     pinterest::Pinterest,
+    reddit::Reddit,
     threads::Threads,
     tiktok::TikTok,
     x::X,

@@ -43,7 +43,8 @@ pub async fn exchange_with(cx: &Session<'_>, code: &Code, more: &[(&str, &str)])
 
 /// Exchanges the session's grant for a fresh one at the token endpoint `address`.
 ///
-/// `is_dead` reads the error word of a refusal: whether it says that the grant itself is gone.
+/// `is_dead` reads the error word of a refusal, or its number where it has no word: whether it says that
+/// the grant itself is gone.
 ///
 /// # Errors
 ///
@@ -108,9 +109,13 @@ fn is_refused(reply: &Reply) -> bool {
 }
 
 fn refused(reply: &Reply, is_dead: fn(&str) -> bool) -> Failure {
-    let word = reply.body.get("error").and_then(Value::as_str).unwrap_or_default();
+    let word = match &reply.body["error"] {
+        Value::String(word) => word.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => String::new(),
+    };
     match reply.status.as_u16() {
-        200..=299 | 400 | 401 | 403 if is_dead(word) => Failure::revoked(classify::message(reply)),
+        200..=299 | 400 | 401 | 403 if is_dead(&word) => Failure::revoked(classify::message(reply)),
         408 | 425 | 429 | 500.. => classify::by_status(reply),
         _ => Failure::token_expired(classify::message(reply)),
     }

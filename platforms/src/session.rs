@@ -60,6 +60,14 @@ impl Wire {
         Ok(Self { client: client().build()?, sandbox: Some(at) })
     }
 
+    /// A client for a connection that leaves HTTP: only version 1.1 can be left.
+    pub(crate) fn upgradable(&self) -> reqwest::Result<reqwest::Client> {
+        match &self.sandbox {
+            None => public_client().https_only(true).http1_only().build(),
+            Some(_) => client().http1_only().build(),
+        }
+    }
+
     /// Where a call to `address` really goes.
     pub fn route(&self, address: &str) -> String {
         match &self.sandbox {

@@ -8,6 +8,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use poem::http::{HeaderMap, Method, StatusCode};
 use serde_json::Value;
+use std::time::Duration;
 
 /// How a body is taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +126,15 @@ fn first<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
     pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
+/// The one message of a WebSocket.
+#[derive(Clone, Debug)]
+pub(crate) struct Message {
+    /// What is said; `None` where nothing ever is.
+    pub(crate) body: Option<Value>,
+    /// When, from now.
+    pub(crate) after: Duration,
+}
+
 /// What a platform answers, and what it did.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -140,6 +150,8 @@ pub(crate) struct Answer {
     pub(crate) published: Vec<String>,
     /// The fault that was asked for and takes place.
     pub(crate) fault: Option<Box<Fault>>,
+    /// What is said over the connection once it has become a WebSocket.
+    pub(crate) socket: Option<Box<Message>>,
     /// Whether it is a page for people and so none of the journal's business.
     pub(crate) is_page: bool,
 }
@@ -153,7 +165,16 @@ impl Answer {
     /// A body of any kind.
     pub(crate) fn bytes(status: u16, mime: &'static str, body: Bytes) -> Self {
         let status = StatusCode::from_u16(status).expect("a documented status");
-        Self { status, headers: Vec::new(), mime, body, published: Vec::new(), fault: None, is_page: false }
+        Self {
+            status,
+            headers: Vec::new(),
+            mime,
+            body,
+            published: Vec::new(),
+            fault: None,
+            socket: None,
+            is_page: false,
+        }
     }
 
     /// No body.
@@ -169,6 +190,18 @@ impl Answer {
     /// Sends a browser elsewhere.
     pub(crate) fn redirect(to: &str) -> Self {
         Self { is_page: true, ..Self::empty(302) }.with("location", to)
+    }
+
+    /// Turns the connection into a WebSocket (RFC 6455, section 4.2.2), or tells why not.
+    pub(crate) fn socket(call: &Call, message: Message) -> Self {
+        let is_asked = call.header("upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
+        match call.header("sec-websocket-key").filter(|_| is_asked) {
+            None => Self::empty(426).with("upgrade", "websocket"),
+            Some(key) => Self { socket: Some(Box::new(message)), is_page: true, ..Self::empty(101) }
+                .with("upgrade", "websocket")
+                .with("connection", "Upgrade")
+                .with("sec-websocket-accept", crate::socket::accept(key)),
+        }
     }
 
     /// No answer at all, because of a fault.

@@ -3,7 +3,7 @@
 
 use super::{
     Sandbox, account,
-    call::{Answer, Call, Intake},
+    call::{Answer, Call, Intake, Message},
     fault::{self, Kind},
     fetch,
     hold::{Passing, When},
@@ -11,15 +11,16 @@ use super::{
     journal::{self, Entry},
     server::Dropped,
 };
+use crate::socket;
 use bytes::Bytes;
 use poem::{
-    FromRequest, Request, RequestBody, Response,
+    FromRequest, OnUpgrade, Request, RequestBody, Response,
     http::{HeaderMap, StatusCode, header},
     web::Multipart,
 };
 use serde_json::{Map, Value};
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use url::form_urlencoded;
 
 /// Answers a request to a platform.
@@ -30,13 +31,33 @@ pub(crate) async fn answer(
     path: &str,
     request: Request,
 ) -> Response {
-    match take(sandbox, host, name, path, request).await {
+    let line = request.take_upgrade();
+    let mut response = match take(sandbox, host, name, path, request).await {
         Ok(mut call) => {
             fetch::all(sandbox, host, &mut call).await;
             process(sandbox, host, call).await
         }
         // Half a body, or a form that is none.
         Err(error) => Response::builder().status(StatusCode::BAD_REQUEST).body(error.to_string()),
+    };
+    if let (Ok(line), Some(message)) = (line, response.extensions_mut().remove()) {
+        tokio::spawn(say(line, message));
+    }
+    response
+}
+
+/// Says what there is to say over a connection that has become a WebSocket.
+async fn say(line: OnUpgrade, message: Message) {
+    let Ok(mut line) = line.await else { return };
+    match message.body {
+        Some(body) => {
+            tokio::time::sleep(message.after).await;
+            // Whoever hung up does not want to know.
+            let _ = line.write_all(&socket::frame(&body.to_string())).await;
+            let _ = line.shutdown().await;
+        }
+        // Until the client has enough of it.
+        None => drop(line.read(&mut [0; 64]).await),
     }
 }
 
@@ -296,6 +317,9 @@ fn reply(answer: Answer) -> Response {
     }
     let mut response = Response::builder().status(answer.status).body(answer.body);
     *response.headers_mut() = headers;
+    if let Some(message) = answer.socket {
+        response.extensions_mut().insert(*message);
+    }
     response
 }
 

@@ -34,6 +34,8 @@ pub(crate) struct Login {
     pub(crate) access: (&'static str, i64),
     /// What a refresh token begins with, and how long it lives; 0 for one without an end.
     pub(crate) refresh: (&'static str, i64),
+    /// Whether a refresh brings another refresh token, and the old one ends.
+    pub(crate) rotates: bool,
     /// Whether a login of these parameters brings a refresh token.
     pub(crate) lasts: fn(&[(String, String)]) -> bool,
     /// The word for an owner who says no.
@@ -282,7 +284,9 @@ impl Login {
 
     /// New tokens for a grant that is there.
     fn issue(&self, turn: &mut Turn<'_>, mut allowed: Allowed) -> Issued {
-        allowed.refresh = Some(self.refresh_token(&allowed.id));
+        if self.rotates {
+            allowed.refresh = Some(self.refresh_token(&allowed.id));
+        }
         allowed.refresh_expires_at = self.refresh_end(turn.now);
         self.give(turn, &allowed)
     }
@@ -326,6 +330,15 @@ pub(crate) fn expire(turn: &mut Turn<'_>, account: &Account) {
         .collect();
     for token in tokens {
         turn.shelf.put(&Token { expires_at: turn.now, ..token });
+    }
+}
+
+/// Ends what a token stands for: itself, or the whole grant where it is a refresh token.
+pub(crate) fn revoke(turn: &mut Turn<'_>, platform: &str, token: &str) {
+    if let Some(token) = find(turn, platform, token) {
+        turn.shelf.put(&Token { is_revoked: true, ..token });
+    } else if let Some(grant) = named(turn, platform, token) {
+        kill(turn, |allowed| allowed.id == grant.id);
     }
 }
 

@@ -94,6 +94,7 @@ hosts! {
     tiktok::TikTok,
     pinterest::Pinterest,
     google_business::GoogleBusiness,
+    reddit::Reddit,
 }
 
 /// How a sandbox is opened.

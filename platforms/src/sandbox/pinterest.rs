@@ -41,6 +41,7 @@ static LOGIN: Login = Login {
     code_seconds: 600,
     access: ("pina_", 2_592_000),
     refresh: ("pinr.", 5_184_000),
+    rotates: true,
     lasts: |_| true,
     denied: "access_denied",
     fragment: "",

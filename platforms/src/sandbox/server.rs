@@ -100,7 +100,8 @@ async fn connection(
             }
         }
     });
-    let mut connection = pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+    let mut connection =
+        pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades());
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         // The sender is dropped when the sandbox is told to stop.

@@ -2,6 +2,7 @@
 
 mod google_business;
 mod pinterest;
+mod reddit;
 mod tiktok;
 mod youtube;
 

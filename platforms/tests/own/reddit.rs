@@ -1,0 +1,277 @@
+//! Reddit: subreddits and flairs, what a post carries beside its text, and what is processed.
+
+use super::{actor, rejected};
+use crate::fixtures::{Actor, Kept, Named, World};
+use domain::ErrorCode;
+use platforms::{Checkpoint, Committed, Located, MediaKind, Prepared};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// What the sandbox answers a form in the account's name.
+async fn send(actor: &Actor, path: &str, form: &[(&str, &str)]) -> Value {
+    let url = actor.sandbox("oauth.reddit.com") + path;
+    let call = actor.http.post(url).bearer_auth(&actor.grant.access_token).form(form);
+    call.send().await.expect("an answer").json().await.expect("JSON")
+}
+
+#[tokio::test]
+async fn a_post_hangs_where_its_settings_say() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    let keep = Kept::default();
+    let options = actor.platform.options().expect("it has lists");
+    let subreddits = options.options(&actor.session(&keep), "subreddits", None).await.on("subreddits");
+    assert_eq!((subreddits[0].id.as_str(), subreddits[0].name.as_str()), ("u_ada", "u/ada"));
+    assert!(subreddits.iter().any(|choice| choice.id == "flaired" && choice.name == "r/flaired"));
+    let flairs = options.options(&actor.session(&keep), "flairs", Some("r/flaired")).await.on("flairs");
+    let editable = flairs.iter().find(|flair| flair.name == "In other words").expect("it is listed");
+    let none = options.options(&actor.session(&keep), "flairs", Some("u_ada")).await.on("a profile's");
+    assert!(none.is_empty());
+    for parent in [None, Some("a/b/../c")] {
+        let failure = options.options(&actor.session(&keep), "flairs", parent).await.expect_err("no parent");
+        assert_eq!(failure.code, rejected(422));
+    }
+
+    for (settings, words) in [
+        (json!({}), vec!["In r/u_ada: self", "first line"]),
+        (json!({ "subreddit": "r/test" }), vec!["In r/test: self"]),
+        (
+            json!({ "subreddit": "/u/ada", "nsfw": true, "spoiler": true }),
+            vec!["In r/u_ada", "NSFW", "Spoiler"],
+        ),
+        (json!({ "subreddit": "flaired", "flair": "discussion" }), vec!["Flair: Discussion"]),
+        (
+            json!({ "subreddit": "flaired", "flair": editable.id, "flair_text": "my words" }),
+            vec!["Flair: my words"],
+        ),
+        (
+            json!({ "subreddit": "linksonly", "url": "https://example.com/?a=1", "title": "A link" }),
+            vec!["In r/linksonly: link", "Leads to https://example.com/?a=1", "A link"],
+        ),
+    ] {
+        let mut post = actor.post("first line\n\nsecond https://example.com");
+        post.settings = settings.clone();
+        let page = actor.shown(&actor.publish(&post).await.on("publish")).await;
+        for word in words.iter().chain(&["second https://example.com"]) {
+            assert!(page.contains(word), "{settings}: {word} {page}");
+        }
+    }
+    let accepted = actor.accepted().await;
+    for (settings, status, word) in [
+        (json!({ "subreddit": "missing_one" }), 404, "SUBREDDIT_NOEXIST"),
+        (json!({ "subreddit": "announcements" }), 403, "SUBREDDIT_NOTALLOWED"),
+        (json!({ "subreddit": "linksonly" }), 400, "NO_SELFS"),
+        (json!({ "subreddit": "textonly", "kind": "link" }), 400, "NO_LINKS"),
+        (json!({ "subreddit": "flaired" }), 400, "SUBMIT_VALIDATION_FLAIR_REQUIRED"),
+        (json!({ "subreddit": "flaired", "flair": "nonsense" }), 422, "Discussion, News"),
+        (json!({ "kind": "image" }), 422, "image"),
+        (json!({ "kind": "self", "url": "https://example.com" }), 422, "url"),
+    ] {
+        let mut post = actor.post("see https://example.com");
+        post.settings = settings.clone();
+        let failure = actor.publish(&post).await.expect_err("refused");
+        assert!(failure.code == rejected(status) && failure.message.contains(word), "{settings}: {failure}");
+    }
+    assert_eq!(actor.accepted().await, accepted);
+}
+
+#[tokio::test]
+async fn a_place_without_media_is_told_before_anything_is_uploaded() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "reddit");
+    for (kind, count, word) in
+        [(MediaKind::Image, 1, "images"), (MediaKind::Image, 2, "galleries"), (MediaKind::Video, 1, "videos")]
+    {
+        let mut post = actor.post_with("not here", kind, count);
+        post.settings = json!({ "subreddit": "nomedia" });
+        let failure = actor.prepare(&post).await.expect_err("not here");
+        assert!(failure.code == rejected(403) && failure.message.contains(word), "{failure}");
+        post.settings = json!({ "subreddit": "private" });
+        let failure = actor.prepare(&post).await.expect_err("private");
+        assert!(failure.code == rejected(403) && failure.message.contains("private"), "{failure}");
+    }
+    assert!(!world.heard().iter().any(|call| call.path.contains("/media/")));
+}
+
+#[tokio::test]
+async fn a_gallery_keeps_its_captions_and_a_video_its_poster() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "reddit");
+    let mut post = actor.post_with("pictures", MediaKind::Image, 2);
+    post.settings = json!({ "subreddit": "pics", "captions": ["the first of them"] });
+    let id = actor.publish(&post).await.on("gallery");
+    let page = actor.shown(&id).await;
+    assert!(page.contains("the first of them") && page.matches("<img").count() == 2, "{page}");
+
+    let keep = Kept::default();
+    let history = actor.platform.history().expect("it has one");
+    let listed = history.page(&actor.session(&keep), None).await.on("history");
+    assert_eq!(listed.posts[0].media.len(), 2);
+    assert!(listed.posts[0].media.iter().all(|url| url.starts_with("https://i.redd.it/")));
+
+    for (own, kind) in [(true, "video"), (false, "videogif")] {
+        let mut film = actor.post_with("a film", MediaKind::Video, 1);
+        if own {
+            film.media.extend(actor.post_with("", MediaKind::Image, 1).media);
+        }
+        film.settings = json!({ "kind": kind });
+        let id = actor.publish(&film).await.on(kind);
+        assert!(actor.shown(&id).await.contains(&format!("In r/u_ada: {kind}")));
+        let listed = history.page(&actor.session(&keep), None).await.on("history");
+        assert!(listed.posts[0].media[0].starts_with("https://v.redd.it/"), "{:?}", listed.posts[0].media);
+    }
+    let stored = |host: &str| world.heard().iter().filter(|call| call.path.contains(host)).count();
+    assert_eq!((stored("uploaded-video"), stored("uploaded-media")), (2, 4));
+}
+
+#[tokio::test]
+async fn a_post_of_a_picture_gets_its_id_later_and_is_found_without_it_too() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    let post = actor.post_with("a picture", MediaKind::Image, 1);
+    let at = actor.prepare(&post).await.on("prepare");
+    assert!(!at.0.to_string().contains("ignature"), "{at:?}");
+    let committed = actor.commit(&post, &at).await.on("commit");
+    let Committed::Accepted { at: later, .. } = committed.clone() else { panic!("{committed:?}") };
+    let id = actor.landed(&post, committed).await.on("landed");
+    assert_eq!(actor.settle(&post, &later).await.on("again"), Located::Live(id));
+
+    // Lost: where the answer would have said nothing of the id either, the list tells.
+    let post = actor.post_with("lost #sandbox-lost-reply", MediaKind::Image, 1);
+    let at = actor.prepare(&post).await.on("prepare");
+    assert!(actor.commit(&post, &at).await.expect_err("lost").doubt);
+    assert!(matches!(actor.settle(&post, &at).await.on("settle"), Located::Live(_)));
+    assert_eq!(actor.accepted().await, 2);
+
+    // Never committed: it may still come, for a while.
+    let never = actor.post_with("never", MediaKind::Image, 1);
+    let mut begun = never.clone();
+    let keep = Kept::default();
+    begun.commit_begun_at = Some(crate::fixtures::clock() - chrono::TimeDelta::minutes(1));
+    let located = actor.platform.locate(&actor.session(&keep), &begun, &at).await.on("soon");
+    assert!(matches!(located, Located::Processing { .. }), "{located:?}");
+    begun.commit_begun_at = Some(crate::fixtures::clock() - chrono::TimeDelta::minutes(11));
+    let located = actor.platform.locate(&actor.session(&keep), &begun, &at).await.on("late");
+    assert_eq!(located, Located::Absent);
+}
+
+#[tokio::test]
+async fn what_is_uploaded_is_not_uploaded_again() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "reddit");
+    let post = actor.post_with("pictures", MediaKind::Image, 3);
+    let at = actor.prepare(&post).await.on("prepare");
+    let again = actor.prepare_once(&post, at.clone()).await.on("again");
+    assert_eq!(again, Prepared::Ready(at));
+    assert_eq!(world.heard().iter().filter(|call| call.path.contains("s3-accelerate")).count(), 3);
+}
+
+#[tokio::test]
+async fn a_link_that_is_there_already_is_looked_for() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    let mut post = actor.post("a link");
+    post.settings = json!({ "subreddit": "test", "url": "https://example.com/once", "resubmit": false });
+    let id = actor.publish(&post).await.on("first");
+    let at = actor.prepare(&post).await.on("prepare");
+    let failure = actor.commit(&post, &at).await.expect_err("twice");
+    assert!(failure.code == rejected(409) && failure.doubt, "{failure:?}");
+    assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Live(id));
+    post.settings["resubmit"] = json!(true);
+    actor.publish(&post).await.on("as often as one likes");
+}
+
+#[tokio::test]
+async fn posting_too_fast_is_waited_for() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    for limit in ["reddit.posts", "reddit.requests"] {
+        actor.set(&json!({ "limits": { limit: 0 } })).await;
+        let failure = actor.publish(&actor.post("too fast")).await.expect_err(limit);
+        assert_eq!(failure.code, ErrorCode::RateLimited, "{failure}");
+        let wait = failure.retry_after.expect("a time");
+        assert!(wait > Duration::from_secs(500) && wait <= Duration::from_secs(600), "{wait:?}");
+    }
+    assert_eq!(actor.accepted().await, 0);
+}
+
+#[tokio::test]
+async fn a_scope_that_is_missing_is_no_reason_for_a_fresh_token() {
+    let world = World::start().await;
+    let mut actor = actor(&world, "reddit");
+    let brought = actor.consent_to(&["identity", "read"], "allow").await.expect("it has codes");
+    actor.grant = actor.exchange(&brought["code"]).await.on("exchange");
+    assert_eq!(actor.grant.scopes, ["identity", "read"]);
+    let failure = actor.publish(&actor.post("not permitted")).await.expect_err("a scope is missing");
+    assert_eq!((failure.code, failure.revoked), (rejected(403), false));
+}
+
+#[tokio::test]
+async fn a_refresh_token_stays_and_an_unknown_app_is_no_dead_grant() {
+    let world = World::start().await;
+    let mut actor = actor(&world, "reddit");
+    let old = actor.grant.clone();
+    actor.grant = actor.refresh().await.on("refresh");
+    assert_eq!(actor.grant.refresh_token, old.refresh_token);
+    assert_ne!(actor.grant.access_token, old.access_token);
+    let mut stranger = actor.clone();
+    stranger.app.as_mut().expect("it has an app").client_secret = Some("wrong".into());
+    let failure = stranger.refresh().await.expect_err("a stranger");
+    assert_eq!((failure.code, failure.revoked), (ErrorCode::TokenExpired, false), "{failure}");
+
+    let keep = Kept::default();
+    actor.platform.revoke(&actor.session(&keep)).await.on("revoke");
+    assert!(actor.refresh().await.expect_err("given back").revoked);
+    assert_eq!(actor.healthy().await.expect_err("its tokens too").code, ErrorCode::TokenExpired);
+
+    let suspended = world.named(actor.platform, "suspended-one");
+    assert_eq!(suspended.healthy().await.expect_err("suspended").code, rejected(403));
+}
+
+#[tokio::test]
+async fn a_form_for_a_browser_and_a_nameless_client_publish_nothing() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    let form = [("kind", "self"), ("sr", "test"), ("title", "a title")];
+    assert_eq!(send(&actor, "/api/submit", &form).await["success"], false);
+    let form = [&form[..], &[("api_type", "json")]].concat();
+    let made = send(&actor, "/api/submit/", &form).await;
+    let id = made["json"]["data"]["name"].as_str().expect("an id").to_owned();
+    assert_eq!(made["json"]["errors"], json!([]));
+    for (thing, code) in
+        [("t3_nothing", "DELETED_LINK"), ("t1_nothing", "DELETED_COMMENT"), ("", "NO_THING_ID")]
+    {
+        let form = [("api_type", "json"), ("thing_id", thing), ("text", "words")];
+        assert_eq!(send(&actor, "/api/comment", &form).await["json"]["errors"][0][0], code);
+    }
+    let form = [("api_type", "json"), ("thing_id", id.as_str()), ("text", "edited & <so>")];
+    send(&actor, "/api/editusertext", &form).await;
+    // Without `raw_json` texts come as HTML has them.
+    for (query, text) in [("", "edited &amp; &lt;so&gt;"), ("&raw_json=1", "edited & <so>")] {
+        let url = format!("{}/api/info?id={id}{query}", actor.sandbox("oauth.reddit.com"));
+        let found = actor.ask("GET", &url).await;
+        assert_eq!(found["data"]["children"][0]["data"]["selftext"], text);
+    }
+    let url = actor.sandbox("oauth.reddit.com") + "/api/v1/me";
+    let call = actor.http.get(url).bearer_auth(&actor.grant.access_token);
+    let answer = call.header("user-agent", "python-requests/2.32").send().await.expect("an answer");
+    assert_eq!(answer.status(), 429);
+    assert_eq!(actor.accepted().await, 1);
+}
+
+#[tokio::test]
+async fn a_medium_that_is_stuck_is_waited_for() {
+    let world = World::start().await;
+    let actor = actor(&world, "reddit");
+    let mut post = actor.post_with("stuck", MediaKind::Image, 1);
+    post.media[0].filename = "sandbox-stuck.png".into();
+    let at = actor.prepare(&post).await.on("prepare");
+    let committed = actor.commit(&post, &at).await.on("commit");
+    let Committed::Accepted { mut at, .. } = committed else { panic!("{committed:?}") };
+    // Nor does a socket that is gone matter.
+    at.0["socket"] = json!("ws://127.0.0.1:1/gone");
+    let keep = Kept::default();
+    let located = actor.platform.locate(&actor.session(&keep), &post, &Checkpoint(at.0)).await.on("locate");
+    assert!(matches!(located, Located::Processing { .. }), "{located:?}");
+    assert_eq!(actor.accepted().await, 0);
+}
