@@ -62,7 +62,7 @@ impl Accounts {
         if leaving.in_doubt && cx.info().attempt < TRIES {
             return Err(anyhow::anyhow!("a post of the account is still being looked for").into());
         }
-        let line = match Line::open(deps, parting.owner, &leaving.account)? {
+        let line = match Line::open(deps, parting.owner, &leaving.account).await? {
             Ok(line) => line,
             // There is nobody to tell.
             Err(_) => return Ok(()),

@@ -5,11 +5,12 @@
 
 use crate::{Deps, media};
 use anyhow::Context;
-use domain::{AccountId, ErrorCode, Failure, Owner};
+use domain::{AccountId, ErrorCode, Failure, NetworkId, Owner};
 use platforms::{App, Checkpoint, Checkpoints, Grant, Platform, Session, Wire};
 use std::{sync::Arc, time::Duration};
 use store::{
     accounts,
+    networks::{self, Credentials},
     publishing::{self as facts, Account, Key, Lease},
     vault,
 };
@@ -38,7 +39,7 @@ impl<'a> Line<'a> {
     ///
     /// A failure when the account can't be spoken for: no grant, no adapter, no sandbox. A fault when
     /// the grant can't be opened with the keys of this worker.
-    pub(crate) fn open(
+    pub(crate) async fn open(
         deps: &'a Deps,
         owner: Owner,
         account: &Account,
@@ -62,7 +63,7 @@ impl<'a> Line<'a> {
                 account_type: account.account_type.clone(),
             },
             grant,
-            app: deps.apps.of(owner.mode, platform.id()),
+            app: app(deps, owner, platform.id(), account.network).await?,
             wire,
             now: deps.now,
         }))
@@ -81,6 +82,23 @@ impl<'a> Line<'a> {
             media: Arc::new(media::Empty),
         }
     }
+}
+
+/// The app that a grant was or will be given to: the organization's own where there is one, removed or
+/// not, else a shared one.
+pub(crate) async fn app(
+    deps: &Deps,
+    owner: Owner,
+    platform: &str,
+    network: Option<NetworkId>,
+) -> anyhow::Result<Option<App>> {
+    let Some(network) = network else { return Ok(deps.apps.of(owner.mode, platform)) };
+    let credentials = networks::credentials(&deps.db, owner, network).await?;
+    let Some(Credentials { client_id: Some(client_id), secret_sealed }) = credentials else { return Ok(None) };
+    let open = |sealed: Vec<u8>| deps.opener.open(&sealed, &vault::aad_client_secret(owner, network));
+    let secret = secret_sealed.map(open).transpose()?;
+    let client_secret = secret.map(String::from_utf8).transpose().context("a client secret is text")?;
+    Ok(Some(App { client_id, client_secret }))
 }
 
 /// A grant that its platform refused.
@@ -128,7 +146,7 @@ async fn exchange(
     account: &Account,
 ) -> anyhow::Result<Result<(), Unrefreshed>> {
     let owner = refused.owner;
-    let line = match Line::open(deps, owner, account)? {
+    let line = match Line::open(deps, owner, account).await? {
         Ok(line) => line,
         Err(failure) => return Ok(Err(Unrefreshed::Lost(failure))),
     };

@@ -151,7 +151,7 @@ impl Deps {
             Begun::Stale => return Ok(Published::Stale),
             Begun::Ended(status) => return Ok(Published::Ended { status }),
         };
-        let line = match Line::open(self, task.owner, &attempt.account)? {
+        let line = match Line::open(self, task.owner, &attempt.account).await? {
             Ok(line) => line,
             Err(failure) => {
                 let failure = Failure { doubt: attempt.is_in_doubt(), ..failure };
@@ -423,7 +423,7 @@ impl Deps {
             Begun::Stale => return Ok(Polled::Ready),
             Begun::Ended(status) => return Ok(Polled::Ended { status }),
         };
-        let line = match Line::open(self, task.owner, &attempt.account)? {
+        let line = match Line::open(self, task.owner, &attempt.account).await? {
             Ok(line) => line,
             Err(failure) => {
                 let failure = Failure { doubt: attempt.is_in_doubt(), ..failure };

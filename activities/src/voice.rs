@@ -73,7 +73,7 @@ async fn once<T>(
         let failure = Failure::revoked("the account is not connected any more");
         return Ok(Said { answer: Err(failure), version: None });
     };
-    let line = match Line::open(deps, owner, &account)? {
+    let line = match Line::open(deps, owner, &account).await? {
         Ok(line) => line,
         Err(failure) => return Ok(Said { answer: Err(failure), version: None }),
     };

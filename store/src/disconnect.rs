@@ -13,7 +13,7 @@ use crate::{
 };
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, Owner, PostId, PostStatus,
+    AccountId, NetworkId, Owner, PostId, PostStatus,
     errand::{Errand, Parting},
     event::{self, EventName, Subject},
 };
@@ -150,8 +150,8 @@ pub struct Leaving {
 /// An account that is to be parted with, unless it was connected again or its grant is gone.
 pub async fn leaving(db: &PgPool, parting: &Parting) -> sqlx::Result<Option<Leaving>> {
     let row = sqlx::query!(
-        r#"select a.id, a.platform, a.network_unique_id, a.username, a.account_type, a.grant_sealed,
-             a.grant_version,
+        r#"select a.id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
+             a.grant_sealed, a.grant_version,
              exists (select from targets t join publications p on p.target_id = t.id
                      where t.account_id = a.id and t.status in ('pending', 'queued', 'failed')
                        and p.commit_begun_at is not null) as "in_doubt!"
@@ -172,6 +172,7 @@ pub async fn leaving(db: &PgPool, parting: &Parting) -> sqlx::Result<Option<Leav
             network_unique_id: row.network_unique_id,
             username: row.username,
             account_type: row.account_type,
+            network: row.social_network_id.map(NetworkId),
             grant_sealed: row.grant_sealed,
             grant_version: row.grant_version,
         },

@@ -12,7 +12,7 @@ use crate::{
 };
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, ContainerId, ErrorCode, ErrorSource, Failure, Owner, PostId, PostStatus, TargetId,
+    AccountId, ContainerId, ErrorCode, ErrorSource, Failure, NetworkId, Owner, PostId, PostStatus, TargetId,
     TargetStatus,
     errand::Errand,
     event::{self, EventName, Outcome, Subject},
@@ -94,6 +94,8 @@ pub struct Account {
     pub username: String,
     /// What it is, for example `profile`.
     pub account_type: String,
+    /// The OAuth app it was connected through; `None` for a shared one.
+    pub network: Option<NetworkId>,
     /// Its grant, sealed; `None` when it has none.
     pub grant_sealed: Option<Vec<u8>>,
     /// Which grant that is.
@@ -134,7 +136,7 @@ pub async fn begin(db: &PgPool, key: Key, now: DateTime<Utc>) -> sqlx::Result<Be
     let row = sqlx::query!(
         r#"select p.status as post_status, p.version, p.created_at, p.default_config -> t.platform as settings,
              t.status, t.processing_since, t.attempts, t.token_attempts,
-             a.id as account_id, a.platform, a.network_unique_id, a.username, a.account_type,
+             a.id as account_id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
              a.grant_sealed, a.grant_version, a.status as account_status
            from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
            where p.id = $1 and t.id = $2 and p.org_id = $3 and p.mode = $4
@@ -230,6 +232,7 @@ pub async fn begin(db: &PgPool, key: Key, now: DateTime<Utc>) -> sqlx::Result<Be
             network_unique_id: row.network_unique_id,
             username: row.username,
             account_type: row.account_type,
+            network: row.social_network_id.map(NetworkId),
             grant_sealed: row.grant_sealed.filter(|_| !is_leaving || has_begun),
             grant_version: row.grant_version,
         },
@@ -778,16 +781,26 @@ pub async fn note(db: &PgPool, key: Key, kind: &str, message: &str, now: DateTim
 
 /// An account as a session needs it, unless it was disconnected.
 pub async fn account(db: &PgPool, owner: Owner, id: AccountId) -> sqlx::Result<Option<Account>> {
-    sqlx::query_as!(
-        Account,
-        r#"select id, platform, network_unique_id, username, account_type, grant_sealed, grant_version
-           from accounts where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'"#,
+    let row = sqlx::query!(
+        "select platform, network_unique_id, username, account_type, social_network_id, grant_sealed,
+           grant_version
+         from accounts where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'",
         id.0,
         owner.org.0,
         owner.mode.as_str()
     )
     .fetch_optional(db)
-    .await
+    .await?;
+    Ok(row.map(|row| Account {
+        id,
+        platform: row.platform,
+        network_unique_id: row.network_unique_id,
+        username: row.username,
+        account_type: row.account_type,
+        network: row.social_network_id.map(NetworkId),
+        grant_sealed: row.grant_sealed,
+        grant_version: row.grant_version,
+    }))
 }
 
 /// A grant to be refreshed, and who is to do it.
@@ -818,7 +831,8 @@ pub async fn lease(
              where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and grant_sealed is not null
                and status <> 'disconnected' and (refresh_leased_until is null or refresh_leased_until <= $6)
              returning id)
-           select a.platform, a.network_unique_id, a.username, a.account_type, a.grant_sealed, a.grant_version,
+           select a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
+             a.grant_sealed, a.grant_version,
              a.status = 'disconnected' as "is_leaving!", exists (select from leased) as "ours!"
            from accounts a where a.id = $1 and a.org_id = $2 and a.mode = $3"#,
         account.0,
@@ -839,6 +853,7 @@ pub async fn lease(
             network_unique_id: row.network_unique_id,
             username: row.username,
             account_type: row.account_type,
+            network: row.social_network_id.map(NetworkId),
             grant_sealed: row.grant_sealed,
             grant_version: row.grant_version,
         })),
