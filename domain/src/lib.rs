@@ -11,6 +11,7 @@ pub mod errand;
 pub mod event;
 pub mod failure;
 pub mod id;
+pub mod login;
 pub mod metrics;
 pub mod owner;
 pub mod pace;
@@ -27,6 +28,7 @@ pub use id::{
     AccountId, ContainerId, DeliveryId, EventId, KeyId, MemberId, NetworkId, OrgId, PostId, ProfileId,
     StateId, TargetId, WebhookId,
 };
+pub use login::LoginError;
 pub use metrics::Metrics;
 pub use owner::{Mode, Owner};
 pub use pace::Pace;

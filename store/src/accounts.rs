@@ -81,7 +81,7 @@ pub struct Connect {
     pub network_unique_id: String,
     /// Its handle there.
     pub username: String,
-    /// Its name, for people.
+    /// Its name there, for people; one that its owner gave it stays.
     pub display_name: String,
     /// What it is there, for example `profile` or `page`.
     pub account_type: String,
@@ -172,7 +172,8 @@ macro_rules! select {
     };
 }
 
-/// Connects an account, or connects it again: then it keeps its id and is active once more.
+/// Connects an account, or connects it again: then it keeps its id and what its owner set, and is active
+/// once more.
 ///
 /// `seal` seals the grant to the account's id, which is only certain once the row is locked; until
 /// the transaction ends nobody else can replace what it returns.
@@ -190,7 +191,8 @@ pub async fn upsert(
            token_expires_at, last_synced_at, created_at, updated_at)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $15)
          on conflict on constraint accounts_identity_key do update set
-           username = excluded.username, display_name = excluded.display_name,
+           username = excluded.username,
+           display_name = case when accounts.is_renamed then accounts.display_name else excluded.display_name end,
            account_type = excluded.account_type, profile_image_url = excluded.profile_image_url,
            profile_url = excluded.profile_url,
            tenant_id = coalesce(excluded.tenant_id, accounts.tenant_id),
@@ -276,6 +278,39 @@ pub async fn get(db: &PgPool, owner: Owner, id: AccountId) -> sqlx::Result<Optio
     .await
 }
 
+/// Those of some accounts that are connected, in no order.
+pub async fn some(db: &PgPool, owner: Owner, ids: &[AccountId]) -> sqlx::Result<Vec<Account>> {
+    let ids: Vec<_> = ids.iter().map(|id| id.0).collect();
+    select!(
+        "where id = any($1) and org_id = $2 and mode = $3 and status <> 'disconnected'",
+        &ids,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_all(db)
+    .await
+}
+
+/// Those of some ids of a platform that are connected.
+pub async fn connected(
+    db: &PgPool,
+    owner: Owner,
+    platform: &str,
+    network_unique_ids: &[String],
+) -> sqlx::Result<Vec<String>> {
+    sqlx::query_scalar!(
+        "select network_unique_id from accounts
+         where org_id = $1 and mode = $2 and platform = $3 and network_unique_id = any($4)
+           and status <> 'disconnected'",
+        owner.org.0,
+        owner.mode.as_str(),
+        platform,
+        network_unique_ids
+    )
+    .fetch_all(db)
+    .await
+}
+
 /// Changes an account; `None` when the account or the profile is not there.
 pub async fn edit(
     db: &PgPool,
@@ -289,7 +324,8 @@ pub async fn edit(
         r#"update accounts set
              tenant_id = case when $4 then $5 else tenant_id end,
              profile_id = case when $6 then $7::uuid else profile_id end,
-             display_name = coalesce($8, display_name), updated_at = $9
+             display_name = coalesce($8, display_name), is_renamed = is_renamed or $8::text is not null,
+             updated_at = $9
            where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'
              and ($7::uuid is null
                or exists (select from profiles where id = $7 and org_id = $2 and mode = $3))

@@ -143,6 +143,8 @@ async fn roll_up(
 pub struct Leaving {
     /// The account, with its grant.
     pub account: Account,
+    /// Whether other accounts speak through the same grant.
+    pub is_shared: bool,
     /// Whether a call of its that publishes may have gone through unheard, which only the grant can tell.
     pub in_doubt: bool,
 }
@@ -152,6 +154,9 @@ pub async fn leaving(db: &PgPool, parting: &Parting) -> sqlx::Result<Option<Leav
     let row = sqlx::query!(
         r#"select a.id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
              a.grant_sealed, a.grant_version,
+             exists (select from accounts o
+                     where o.shared_login = a.shared_login and o.org_id = a.org_id and o.mode = a.mode
+                       and o.id <> a.id and o.status <> 'disconnected') as "is_shared!",
              exists (select from targets t join publications p on p.target_id = t.id
                      where t.account_id = a.id and t.status in ('pending', 'queued', 'failed')
                        and p.commit_begun_at is not null) as "in_doubt!"
@@ -176,6 +181,7 @@ pub async fn leaving(db: &PgPool, parting: &Parting) -> sqlx::Result<Option<Leav
             grant_sealed: row.grant_sealed,
             grant_version: row.grant_version,
         },
+        is_shared: row.is_shared,
         in_doubt: row.in_doubt,
     }))
 }

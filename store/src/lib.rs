@@ -6,6 +6,7 @@
 
 pub mod accounts;
 mod change;
+pub mod connect;
 pub mod deliveries;
 pub mod disconnect;
 pub mod events;
@@ -16,6 +17,7 @@ pub mod networks;
 pub mod organizations;
 pub mod outbox;
 pub mod page;
+pub mod pending;
 pub mod posts;
 pub mod profiles;
 pub mod publishing;

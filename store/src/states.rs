@@ -86,28 +86,40 @@ pub async fn keep(
 ///
 /// Whether it has expired is not asked here: whoever read the id out of a state knows.
 pub async fn claim(db: &PgPool, owner: Owner, id: StateId) -> sqlx::Result<Option<Claim>> {
-    let row = sqlx::query!(
-        "update states set claims = claims + 1 where id = $1 and org_id = $2 and mode = $3
-         returning claims, platform, network_id, callback, redirect_uri, tenant_id, scopes, account_id,
-           network_unique_id, is_forced",
+    let claims = sqlx::query_scalar!(
+        "update states set claims = claims + 1 where id = $1 and org_id = $2 and mode = $3 returning claims",
         id.0,
         owner.org.0,
         owner.mode.as_str()
     )
     .fetch_optional(db)
     .await?;
-    Ok(row.map(|row| {
-        let intent = Intent {
-            platform: row.platform,
-            network: row.network_id.map(NetworkId),
-            callback: row.callback,
-            redirect_uri: row.redirect_uri,
-            tenant_id: row.tenant_id,
-            scopes: row.scopes,
-            account: row.account_id.map(AccountId),
-            network_unique_id: row.network_unique_id,
-            is_forced: row.is_forced,
-        };
-        if row.claims == 1 { Claim::First(intent) } else { Claim::Repeated(intent) }
+    let Some(claims) = claims else { return Ok(None) };
+    let intent = get(db, owner, id).await?;
+    Ok(intent.map(|intent| if claims == 1 { Claim::First(intent) } else { Claim::Repeated(intent) }))
+}
+
+/// What an authorization is for, claimed or not.
+pub async fn get(db: &PgPool, owner: Owner, id: StateId) -> sqlx::Result<Option<Intent>> {
+    let row = sqlx::query!(
+        "select platform, network_id, callback, redirect_uri, tenant_id, scopes, account_id,
+           network_unique_id, is_forced
+         from states where id = $1 and org_id = $2 and mode = $3",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(row.map(|row| Intent {
+        platform: row.platform,
+        network: row.network_id.map(NetworkId),
+        callback: row.callback,
+        redirect_uri: row.redirect_uri,
+        tenant_id: row.tenant_id,
+        scopes: row.scopes,
+        account: row.account_id.map(AccountId),
+        network_unique_id: row.network_unique_id,
+        is_forced: row.is_forced,
     }))
 }

@@ -6,6 +6,7 @@
 //! nothing that opens. The associated data names the row, so that a sealed value does not open in
 //! another one's place. <https://www.rfc-editor.org/rfc/rfc9180>
 
+use crate::pending::Digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use domain::{AccountId, NetworkId, Owner, WebhookId};
 use hpke::{
@@ -235,6 +236,16 @@ pub fn aad_grant(owner: Owner, account: AccountId) -> Vec<u8> {
 /// What the client secret of an OAuth app is sealed to.
 pub fn aad_client_secret(owner: Owner, network: NetworkId) -> Vec<u8> {
     format!("networks.secret:{}:{}:{network}", owner.org, owner.mode).into_bytes()
+}
+
+/// What a secret that somebody logs in with is sealed to, on its way to a worker.
+pub fn aad_login(owner: Owner, platform: &str) -> Vec<u8> {
+    format!("login:{}:{}:{platform}", owner.org, owner.mode).into_bytes()
+}
+
+/// What the grants of a login that waits for a choice are sealed to.
+pub fn aad_pending(owner: Owner, digest: Digest) -> Vec<u8> {
+    format!("pending_logins.grants:{}:{}:{digest}", owner.org, owner.mode).into_bytes()
 }
 
 /// What the signing secret of a webhook endpoint is sealed to.
