@@ -62,6 +62,11 @@ impl Accounts {
         if leaving.in_doubt && cx.info().attempt < TRIES {
             return Err(anyhow::anyhow!("a post of the account is still being looked for").into());
         }
+        if leaving.is_shared {
+            // A platform that is told ends it for all of them.
+            info!(account.id = %parting.account, platform = parting.platform, "Not revoked: others share the login");
+            return Ok(());
+        }
         let line = match Line::open(deps, parting.owner, &leaving.account).await? {
             Ok(line) => line,
             // There is nobody to tell.

@@ -94,7 +94,9 @@ pub(crate) async fn app(
 ) -> anyhow::Result<Option<App>> {
     let Some(network) = network else { return Ok(deps.apps.of(owner.mode, platform)) };
     let credentials = networks::credentials(&deps.db, owner, network).await?;
-    let Some(Credentials { client_id: Some(client_id), secret_sealed }) = credentials else { return Ok(None) };
+    let Some(Credentials { client_id: Some(client_id), secret_sealed }) = credentials else {
+        return Ok(None);
+    };
     let open = |sealed: Vec<u8>| deps.opener.open(&sealed, &vault::aad_client_secret(owner, network));
     let secret = secret_sealed.map(open).transpose()?;
     let client_secret = secret.map(String::from_utf8).transpose().context("a client secret is text")?;

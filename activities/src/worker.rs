@@ -3,7 +3,10 @@
 //! The queue of posts has workflows only; a platform's queue has its targets' workflows and all that is
 //! asked of it; the webhooks' queue likewise. Idle queues cost a waiting poll and nothing else.
 
-use crate::{Deps, accounts::Accounts, metrics::Metrics, publishing::Publishing, webhooks::Webhooks};
+use crate::{
+    Deps, accounts::Accounts, connecting::Connecting, metrics::Metrics, publishing::Publishing,
+    webhooks::Webhooks,
+};
 use anyhow::Context;
 use std::{sync::Arc, time::Duration};
 use temporalio_sdk::{
@@ -57,6 +60,7 @@ impl Workers {
             targets.register_activities(Publishing { deps: deps.clone() });
             targets.register_activities(Accounts { deps: deps.clone() });
             targets.register_activities(Metrics { deps: deps.clone() });
+            targets.register_activities(Connecting { deps: deps.clone() });
             queues.push(targets);
         }
         let mut hooks = options(&queue::webhooks(base), DELIVERIES);

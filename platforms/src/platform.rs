@@ -476,8 +476,8 @@ pub enum Credentials {
     Body,
 }
 
-/// What an authorization brought back, and what it was asked with.
-#[derive(Clone, PartialEq, Eq)]
+/// What an authorization brought back, and what it was asked with. It travels sealed.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Code {
     /// The code, good once and for a short time.
     pub code: String,
@@ -485,6 +485,31 @@ pub struct Code {
     pub redirect_uri: String,
     /// The PKCE verifier, where one was sent.
     pub verifier: Option<String>,
+}
+
+/// A password made for an app, with what it is used with. It travels sealed.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppPassword {
+    /// Who logs in: a handle, an address, an id.
+    pub identifier: String,
+    /// The password.
+    pub app_password: String,
+    /// Where, when it is not the usual service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+}
+
+impl AppPassword {
+    /// The grant that [`Platform::refresh`] makes the first session of: nothing but what was entrusted.
+    pub fn grant(&self) -> Grant {
+        Grant {
+            access_token: String::new(),
+            refresh_token: None,
+            expires_at: None,
+            scopes: Vec::new(),
+            extra: serde_json::to_value(self).expect("a password is plain data"),
+        }
+    }
 }
 
 /// An account, page, channel, board or location that a grant covers.

@@ -6,8 +6,8 @@
 
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, Choice, DeliveryId, ErrorCode, Failure, Owner, PostId, TargetId, TargetStatus, WebhookId,
-    errand::Parting,
+    AccountId, Choice, DeliveryId, ErrorCode, Failure, LoginError, Owner, PostId, StateId, TargetId,
+    TargetStatus, WebhookId, errand::Parting,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -281,6 +281,149 @@ impl Accounts {
     }
 }
 
+/// Somebody who came back from an authorization.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Return {
+    /// From which.
+    pub authorization: StateId,
+    /// Whose it is.
+    pub owner: Owner,
+    /// The platform that he comes from.
+    pub platform: String,
+    /// What he brings, sealed to the workers, in base64.
+    pub sealed: String,
+    /// The digest of the token that leads to the choice, should there be one.
+    pub token_digest: String,
+    /// How many accounts the owner may have; as many as he likes without it.
+    pub limit: Option<u64>,
+}
+
+/// What came of a return.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Arrival {
+    /// An account is connected.
+    Connected {
+        /// Which.
+        account: AccountId,
+    },
+    /// The login covers several: somebody has to choose.
+    Choice,
+    /// Nothing is connected.
+    Refused {
+        /// Why.
+        error: LoginError,
+        /// Why, for people.
+        detail: String,
+    },
+}
+
+/// Somebody who logs in with a password made for this purpose.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SignIn {
+    /// Whose the account will be.
+    pub owner: Owner,
+    /// Where he logs in.
+    pub platform: String,
+    /// The password and what belongs to it, sealed to the workers, in base64.
+    pub sealed: String,
+    /// The end tenant that the account is to belong to.
+    pub tenant_id: Option<String>,
+    /// How many accounts the owner may have; as many as he likes without it.
+    pub limit: Option<u64>,
+}
+
+/// What came of a login with a password.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum SignedIn {
+    /// Its account is connected.
+    Connected(Joined),
+    /// The platform would not.
+    Refused(Failure),
+    /// The owner has all the accounts that he may.
+    Full(Room),
+}
+
+/// How many accounts an owner has, where that leaves no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Room {
+    /// How many he may have.
+    pub limit: u64,
+    /// How many he has.
+    pub used: u64,
+}
+
+/// An account that was connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joined {
+    /// The account.
+    pub account: AccountId,
+    /// Whether its owner had never connected it before.
+    pub is_new: bool,
+}
+
+/// A choice among what a login covers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Selection {
+    /// The digest of the token that leads to it.
+    pub token_digest: String,
+    /// Whose the accounts will be.
+    pub owner: Owner,
+    /// The platform.
+    pub platform: String,
+    /// The platform's ids of what is chosen, each once.
+    pub ids: Vec<String>,
+    /// How many accounts the owner may have; as many as he likes without it.
+    pub limit: Option<u64>,
+}
+
+/// What came of a choice.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Finalized {
+    /// These accounts are connected, in the order of the choice.
+    Connected {
+        /// Which.
+        accounts: Vec<AccountId>,
+    },
+    /// The same choice was made before, and these are its accounts.
+    Repeated {
+        /// Which.
+        accounts: Vec<AccountId>,
+    },
+    /// Another choice was made before.
+    Other,
+    /// The owner may not have so many accounts.
+    Full(Room),
+    /// There is no such login any more, or it does not cover that.
+    Gone,
+}
+
+/// How accounts are connected.
+pub struct Connecting;
+
+#[activity_definitions]
+impl Connecting {
+    /// Exchanges what an authorization brought, once, and connects what the login covers.
+    #[activity(name = "authorize")]
+    pub fn authorize(_back: Return) -> Result<Arrival, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Logs in with a password, once, and connects its account.
+    #[activity(name = "sign_in")]
+    pub fn sign_in(_sign_in: SignIn) -> Result<SignedIn, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Connects what was chosen.
+    #[activity(name = "finalize")]
+    pub fn finalize(_selection: Selection) -> Result<Finalized, ActivityError> {
+        unimplemented!()
+    }
+}
+
 /// A published target whose engagement is asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
@@ -307,6 +450,7 @@ impl Metrics {
 /// The declarations, as `#[activity(definition = …)]` names them.
 pub mod definition {
     pub use super::accounts::{CheckHealth, EraseGrant, ListOptions, RevokeGrant};
+    pub use super::connecting::{Authorize, Finalize, SignIn};
     pub use super::metrics::ReadMetrics;
     pub use super::publishing::{Poll, Publish, RefreshToken, Settle};
     pub use super::webhooks::{Deliver, Sample};

@@ -7,7 +7,10 @@
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
 use crate::{
-    activities::{Accounts, Checkup, Menu, Metrics, Reading, Sample, Sampled, Voice, Webhooks},
+    activities::{
+        Accounts, Arrival, Checkup, Connecting, Finalized, Menu, Metrics, Reading, Return, Sample, Sampled,
+        Selection, SignIn, SignedIn, Voice, Webhooks,
+    },
     attributes, queue,
 };
 use domain::{Choice, Failure, Owner, PostId, retry};
@@ -21,8 +24,13 @@ use temporalio_workflow::{
 
 /// How long a platform may take to answer what is asked of it, a refresh of the token included.
 pub const READING: Duration = Duration::from_secs(22);
+/// How long a login may take: several calls, the slowest of which the platform's user is waiting for too.
+pub const LOGIN: Duration = Duration::from_secs(45);
 /// How much longer than its work a question may wait for a worker and for what is between.
 const MARGIN: Duration = Duration::from_secs(8);
+
+/// How much longer than its calls a login may take: what came of it is written down.
+const SETTLING: Duration = Duration::from_secs(4);
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +51,12 @@ pub enum Question {
     Options(Menu),
     /// What an endpoint says to a sample.
     Sample(Sample),
+    /// What comes of an authorization that somebody came back from.
+    Return(Return),
+    /// What comes of a login with a password.
+    SignIn(SignIn),
+    /// What comes of a choice among what a login covers.
+    Selection(Selection),
 }
 
 /// What came of it.
@@ -57,6 +71,12 @@ pub enum Answer {
     Options(Result<Vec<Choice>, Failure>),
     /// What the endpoint said; `None` when it is gone.
     Sample(Option<Sampled>),
+    /// An account, a choice, or a refusal.
+    Return(Arrival),
+    /// The account, or why there is none.
+    SignIn(SignedIn),
+    /// The accounts, or why there are none.
+    Selection(Finalized),
 }
 
 impl Question {
@@ -67,6 +87,9 @@ impl Question {
             Self::Metrics { .. } => base.to_owned(),
             Self::Health(voice) | Self::Options(Menu { voice, .. }) => queue::platform(base, &voice.platform),
             Self::Sample(_) => queue::webhooks(base),
+            Self::Return(Return { platform, .. })
+            | Self::SignIn(SignIn { platform, .. })
+            | Self::Selection(Selection { platform, .. }) => queue::platform(base, platform),
         }
     }
 
@@ -88,6 +111,11 @@ impl Question {
                 attributes::ACCOUNT.value_set(voice.account.to_string()),
             ],
             Self::Sample(sample) => vec![of(&sample.owner)],
+            Self::Return(Return { owner, platform, .. })
+            | Self::SignIn(SignIn { owner, platform, .. })
+            | Self::Selection(Selection { owner, platform, .. }) => {
+                vec![of(owner), attributes::PLATFORM.value_set(platform.clone())]
+            }
         })
     }
 
@@ -98,6 +126,11 @@ impl Question {
             Self::Health(voice) => format!("Check an account of {}", voice.platform),
             Self::Options(menu) => format!("List {} of an account of {}", menu.kind, menu.voice.platform),
             Self::Sample(_) => "Send a sample to an endpoint".to_owned(),
+            Self::Return(back) => format!("Connect what an authorization at {} covers", back.platform),
+            Self::SignIn(sign_in) => format!("Connect an account of {} by its password", sign_in.platform),
+            Self::Selection(chosen) => {
+                format!("Connect {} accounts of {}", chosen.ids.len(), chosen.platform)
+            }
         }
     }
 
@@ -105,7 +138,8 @@ impl Question {
     fn limit(&self) -> Duration {
         match self {
             Self::Sample(_) => retry::DELIVERY_TIMEOUT + Duration::from_secs(2),
-            _ => READING,
+            Self::Return(_) | Self::SignIn(_) => LOGIN,
+            Self::Metrics { .. } | Self::Health(_) | Self::Options(_) | Self::Selection(_) => READING,
         }
     }
 }
@@ -155,16 +189,36 @@ impl Ask {
                 Answer::Options(ctx.execute_activity(Accounts::list_options, menu, options).await?)
             }
             Question::Sample(sample) => {
-                // Once: the caller wants to know what this very request came to.
-                let once = RetryPolicy::builder().maximum_attempts(1).build();
-                let options = ActivityOptions::with_start_to_close_timeout(limit).retry_policy(once).build();
+                // The caller wants to know what this very request came to.
+                let options = once(limit);
                 Answer::Sample(ctx.execute_activity(Webhooks::sample, sample, options).await?)
+            }
+            Question::Return(back) => {
+                // A code is good once.
+                let options = once(limit + SETTLING);
+                Answer::Return(ctx.execute_activity(Connecting::authorize, back, options).await?)
+            }
+            Question::SignIn(sign_in) => {
+                // Platforms count wrong passwords.
+                let options = once(limit + SETTLING);
+                Answer::SignIn(ctx.execute_activity(Connecting::sign_in, sign_in, options).await?)
+            }
+            Question::Selection(selection) => {
+                let options = reads(limit);
+                Answer::Selection(ctx.execute_activity(Connecting::finalize, selection, options).await?)
             }
         })
     }
 }
 
-/// Reading changes nothing, so that a worker's fault may be made good by another try, if there is time.
+/// Whatever comes of it, it is not to be done again.
+fn once(limit: Duration) -> ActivityOptions {
+    let once = RetryPolicy::builder().maximum_attempts(1).build();
+    ActivityOptions::with_start_to_close_timeout(limit).retry_policy(once).build()
+}
+
+/// Reading changes nothing, and a choice is made once however often it is tried, so that a worker's fault
+/// may be made good by another try, if there is time.
 fn reads(limit: Duration) -> ActivityOptions {
     ActivityOptions::with_close_timeouts(ActivityCloseTimeouts::ScheduleAndStartToClose {
         schedule_to_close: limit + Duration::from_secs(4),
