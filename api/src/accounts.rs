@@ -217,7 +217,7 @@ pub async fn options(
 }
 
 /// A platform's refusal, as whoever asked can act on it.
-fn refused(platform: &str, failure: Failure) -> Problem {
+pub(crate) fn refused(platform: &str, failure: Failure) -> Problem {
     match failure.code {
         ErrorCode::Rejected(_) => {
             Problem::new(Code::Unprocessable, format!("{platform} refused: {}", failure.message))
@@ -322,7 +322,7 @@ pub struct AccountPatch {
     /// The profile it is grouped under.
     #[oai(nullable)]
     pub profile_id: MaybeUndefined<Uuid>,
-    /// Its name, for people; connecting it again brings back the platform's.
+    /// Its name, for people; connecting it again leaves it as it is.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub display_name: Option<String>,
 }

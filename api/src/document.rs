@@ -11,6 +11,8 @@ use crate::{
     keys::Keys,
     networks::Networks,
     outcomes,
+    password::Passwords,
+    pending::Pending,
     posts::Posts,
     preview::Previews,
     profiles::Profiles,
@@ -28,8 +30,21 @@ use std::collections::BTreeSet;
 pub const PREFIX: &str = "/api/v1";
 
 /// All operations.
-pub type Operations =
-    (Posts, Batches, Previews, Analytics, Accounts, Networks, Webhooks, Profiles, Team, Keys, Account);
+pub type Operations = (
+    Posts,
+    Batches,
+    Previews,
+    Analytics,
+    Accounts,
+    Networks,
+    Passwords,
+    Pending,
+    Webhooks,
+    Profiles,
+    Team,
+    Keys,
+    Account,
+);
 
 const DESCRIPTION: &str = "Publishes one piece of content to many social accounts through one call, and \
     tells by signed webhook what became of it.\n\nKeys that begin with `sk_test_` act on test data and \
@@ -69,8 +84,10 @@ pub enum Tag {
 
 /// The operations, ready to be routed.
 pub(crate) fn service() -> OpenApiService<Operations, ()> {
-    let operations =
-        (Posts, Batches, Previews, Analytics, Accounts, Networks, Webhooks, Profiles, Team, Keys, Account);
+    let operations = (
+        Posts, Batches, Previews, Analytics, Accounts, Networks, Passwords, Pending, Webhooks, Profiles,
+        Team, Keys, Account,
+    );
     OpenApiService::new(operations, "Fanfare API", "1.0.0")
         .description(DESCRIPTION)
         .license(LicenseObject::new("Apache-2.0").url("https://www.apache.org/licenses/LICENSE-2.0"))

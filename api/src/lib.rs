@@ -12,12 +12,14 @@ pub mod body;
 pub mod caller;
 pub mod capabilities;
 pub mod compose;
+pub mod connect;
 pub mod content;
 pub mod document;
 pub mod edit;
 pub mod email;
 pub mod envelope;
 mod examples;
+mod hosted;
 pub mod keys;
 pub mod landing;
 pub mod limits;
@@ -26,6 +28,8 @@ pub mod mcp;
 pub mod networks;
 mod outcomes;
 pub mod page;
+pub mod password;
+pub mod pending;
 pub mod plans;
 pub mod posts;
 pub mod preview;
@@ -49,6 +53,7 @@ pub use document::document;
 
 use crate::{
     ask::Workers,
+    connect::{CALLBACK, CHOICE},
     document::{Operations, PREFIX},
     envelope::{Envelope, Routes},
     limits::Limits,
@@ -135,11 +140,20 @@ pub fn endpoint(app: App) -> impl Endpoint<Output = Response> + 'static {
     let specification_path = format!("{PREFIX}/openapi.json");
     let routes = Routes::of::<Operations>(PREFIX)
         .with(&specification_path, Method::GET)
+        .with(&format!("{PREFIX}{CALLBACK}"), Method::GET)
+        .with(&format!("{PREFIX}{CHOICE}/{{token}}"), Method::GET)
+        .with(&format!("{PREFIX}{CHOICE}/{{token}}"), Method::POST)
         .with("/docs", Method::GET)
         .with("/healthz", Method::GET);
     Route::new()
         .at(&specification_path, get(fixed("application/json", None, specification)))
-        .nest(PREFIX, document::service())
+        .nest(
+            PREFIX,
+            Route::new()
+                .at(CALLBACK, get(connect::callback))
+                .at(format!("{CHOICE}/:token"), get(connect::offer).post(connect::choose))
+                .nest("/", document::service()),
+        )
         .at(mcp::PATH, mcp::door)
         .at("/docs", get(fixed("text/html; charset=utf-8", Some(PAGE_POLICY), page)))
         .at("/healthz", get(health))

@@ -6,6 +6,7 @@
 use crate::{
     body::{self, Json},
     caller::{AccountsWrite, Call, Caller, NetworksRead, NetworksWrite},
+    connect::CALLBACK,
     document::Tag,
     landing,
     link::Link,
@@ -35,8 +36,6 @@ use store::{
 };
 use uuid::Uuid;
 
-/// Where our own part of a connect flow begins, below the API's address.
-pub const CALLBACK: &str = "/connect/callback";
 /// The key of `extra_config` that lists where users may be sent after connecting.
 const ALLOWED: &str = "redirect_uris";
 

@@ -43,6 +43,8 @@ const FURTHER: &[(&str, &[Code])] = &[
     ("createAuthUrl", &[Code::NoAppAvailable, Code::AccountNotFound, Code::Unprocessable]),
     ("createProfile", &[Code::AccountNotFound, Code::ContentRejected]),
     ("updateProfile", &[Code::AccountNotFound, Code::ContentRejected]),
+    ("connectBlueskyAccount", &[Code::InvalidCredentials, Code::Unprocessable]),
+    ("finalizePendingLogin", &[Code::Unprocessable, Code::Conflict, Code::QuotaExceeded]),
     ("inviteTeamMember", &[Code::Conflict]),
     ("removeTeamMember", &[Code::Conflict]),
     ("createApiKey", &[Code::Forbidden]),
@@ -131,6 +133,7 @@ fn sample(code: Code) -> Problem {
         Code::Unprocessable => of("what it refers to is not as it must be"),
         Code::MediaNotReady => of("one or more media items are missing or not ready"),
         Code::AccountNotFound => of("one or more target accounts were not found"),
+        Code::InvalidCredentials => of("bluesky refused: Invalid identifier or password"),
         Code::AmbiguousAccount => of("one or more account handles stand for several accounts"),
         Code::NoOpenSlot => of("the account has no open posting slot"),
         Code::ContentRejected => of("one or more platforms would refuse the content").with_issues(vec![

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use std::{collections::BTreeMap, str::FromStr, sync::LazyLock};
 use store::meters::Quotas;
 use url::Url;
+use workflows::activities::Room;
 
 /// The key of the plan of whoever was put on no other.
 pub const DEFAULT: &str = "default";
@@ -33,6 +34,13 @@ impl Plan {
     pub(crate) fn refuse(&self, used: u64) -> Problem {
         let limit = self.api_requests.unwrap_or(used);
         let detail = format!("the {limit} API requests per month of the plan {} are used up", self.name);
+        Problem::new(Code::QuotaExceeded, detail).with_quota(limit, used, self.upgrade_url.clone())
+    }
+
+    /// The answer to whoever wants to connect more accounts than it has room for.
+    pub(crate) fn refuse_accounts(&self, Room { limit, used }: Room) -> Problem {
+        let detail =
+            format!("the plan {} has room for {limit} social accounts, and {used} are connected", self.name);
         Problem::new(Code::QuotaExceeded, detail).with_quota(limit, used, self.upgrade_url.clone())
     }
 }

@@ -57,6 +57,8 @@ domain::words! {
         MediaNotReady = "media_not_ready",
         /// An account is missing.
         AccountNotFound = "account_not_found",
+        /// The platform knows no such login.
+        InvalidCredentials = "invalid_credentials",
         /// A handle stands for several accounts.
         AmbiguousAccount = "ambiguous_account",
         /// No posting slot is open.
@@ -89,6 +91,7 @@ impl Code {
             Self::Unprocessable
             | Self::MediaNotReady
             | Self::AccountNotFound
+            | Self::InvalidCredentials
             | Self::AmbiguousAccount
             | Self::NoOpenSlot
             | Self::ContentRejected => StatusCode::UNPROCESSABLE_ENTITY,

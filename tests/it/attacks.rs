@@ -208,7 +208,12 @@ async fn parameters_lead_nowhere_they_should_not() {
             ] {
                 let body = operation.get("requestBody").map(|_| &b"{}"[..]);
                 let (status, answer) = send(&world, &world.key, method, &filled(path, id), body).await;
-                assert!(matches!(status, 400 | 404), "{method} {path} with {id}: {status} {answer}");
+                // Clients read two dots as the way up, to a path that may take other methods.
+                let is_elsewhere = id == "%2e%2e" && status == 405;
+                assert!(
+                    is_elsewhere || matches!(status, 400 | 404),
+                    "{method} {path} with {id}: {status} {answer}"
+                );
             }
         }
         let queries = operation["parameters"].as_array().into_iter().flatten();

@@ -12,6 +12,7 @@ mod api;
 mod at_most_once;
 mod attacks;
 mod batch;
+mod connect;
 mod creation;
 mod dev;
 mod editing;
