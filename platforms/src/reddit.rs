@@ -220,11 +220,6 @@ impl Platform for Reddit {
                 Some(Failure::rejected(403, message))
             }
             429 => Some(Failure::rate_limited(classify::message(reply), wait(reply))),
-            // These stand for a server that is overloaded behind its cache.
-            520..=599 => Some(Failure {
-                retry_after: classify::retry_after(reply),
-                ..Failure::upstream(status, classify::message(reply))
-            }),
             _ => None,
         }
     }
