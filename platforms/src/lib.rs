@@ -33,6 +33,7 @@ platforms! {
     facebook::Facebook,
     google_business::GoogleBusiness,
     instagram::Instagram,
+    linkedin::LinkedIn,
     pinterest::Pinterest,
     reddit::Reddit,
     threads::Threads,

@@ -34,7 +34,7 @@ pub(crate) struct Login {
     pub(crate) access: (&'static str, i64),
     /// What a refresh token begins with, and how long it lives; 0 for one without an end.
     pub(crate) refresh: (&'static str, i64),
-    /// Whether a refresh brings another refresh token, and the old one ends.
+    /// Whether a refresh brings another refresh token with a life of its own, and the old one ends.
     pub(crate) rotates: bool,
     /// Whether a login of these parameters brings a refresh token.
     pub(crate) lasts: fn(&[(String, String)]) -> bool,
@@ -286,8 +286,8 @@ impl Login {
     fn issue(&self, turn: &mut Turn<'_>, mut allowed: Allowed) -> Issued {
         if self.rotates {
             allowed.refresh = Some(self.refresh_token(&allowed.id));
+            allowed.refresh_expires_at = self.refresh_end(turn.now);
         }
-        allowed.refresh_expires_at = self.refresh_end(turn.now);
         self.give(turn, &allowed)
     }
 

@@ -92,6 +92,7 @@ hosts! {
     bluesky::Bluesky,
     youtube::YouTube,
     tiktok::TikTok,
+    linkedin::LinkedIn,
     pinterest::Pinterest,
     google_business::GoogleBusiness,
     reddit::Reddit,

@@ -1,6 +1,7 @@
 //! What one platform alone does, and the suite for all can't ask.
 
 mod google_business;
+mod linkedin;
 mod pinterest;
 mod reddit;
 mod tiktok;
@@ -11,7 +12,7 @@ use domain::ErrorCode;
 
 /// The account on a platform.
 fn actor(world: &World, platform: &str) -> Actor {
-    world.actors().into_iter().find(|actor| actor.name() == platform).expect("it has an adapter")
+    world.named(platforms::get(platform).expect("it has an adapter"), "ada")
 }
 
 /// A refusal of the content, with this status.

@@ -120,8 +120,7 @@ async fn metas_collection_of_requests_to_threads_is_served() {
     let Some(folder) = folder() else { return };
     let collection = collection::Collection::open(&folder.join("meta-threads-api.postman_collection.json"));
     let world = World::start().await;
-    let mut actor: Actor =
-        world.actors().into_iter().find(|actor| actor.name() == "threads").expect("it is there");
+    let mut actor: Actor = world.named(platforms::get("threads").expect("it is there"), "ada");
     let code = actor.consent("allow").await.expect("it has codes");
     let app = actor.app.clone().expect("it has an app");
     let mut variables = collection.variables();
@@ -303,8 +302,7 @@ fn folder() -> Option<PathBuf> {
 /// Does everything that an adapter can, and tells what the platform received.
 async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
     let world = World::tapped().await;
-    let mut actor: Actor =
-        world.actors().into_iter().find(|actor| actor.name() == platform).expect("it is there");
+    let mut actor: Actor = world.named(platforms::get(platform).expect("it is there"), "ada");
     let keep = Kept::default();
     actor.identities().await.on(platform);
     actor.grant = actor.refresh().await.on(platform);
@@ -358,7 +356,7 @@ async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
 /// Publishes one medium of each kind with each of these settings, and tells what the platform received.
 async fn walk_media(platform: &str, settings: &[Value]) -> Vec<Heard> {
     let world = World::tapped().await;
-    let actor = world.actors().into_iter().find(|actor| actor.name() == platform).expect("it is there");
+    let actor = world.named(platforms::get(platform).expect("it is there"), "ada");
     for settings in settings {
         for limit in actor.capabilities().media {
             let mut post = actor.post_with("", limit.kind, 1);

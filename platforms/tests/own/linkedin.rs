@@ -1,0 +1,243 @@
+//! LinkedIn: pages, cards, and how a lost answer is settled where nothing can be listed.
+
+use super::{actor, rejected};
+use crate::fixtures::{Actor, Kept, Named, World, clock};
+use chrono::TimeDelta;
+use domain::ErrorCode;
+use platforms::{Checkpoint, Committed, Located, MediaKind, Prepared, Publication, check::Draft};
+use serde_json::json;
+
+/// What an app may do that LinkedIn has not approved for more.
+const FEW: [&str; 3] = ["openid", "profile", "w_member_social"];
+
+/// An account that granted no more than these.
+async fn limited(world: &World, scopes: &[&str]) -> Actor {
+    let mut actor = actor(world, "linkedin");
+    let brought = actor.consent_to(scopes, "allow").await.expect("it has codes");
+    actor.grant = actor.exchange(&brought["code"]).await.on("exchange");
+    actor
+}
+
+#[tokio::test]
+async fn a_page_is_an_account_of_its_own() {
+    let world = World::tapped().await;
+    let mut actor = actor(&world, "linkedin");
+    let identities = actor.identities().await.on("identities");
+    let page = identities.iter().find(|one| one.account_type == "organization").expect("a page");
+    assert_eq!((page.username.as_str(), page.display_name.as_str()), ("ada-works", "ada Works"));
+
+    // The member's account posts for the page where a setting says so.
+    let mut post = actor.post("for the page");
+    post.settings = json!({ "organization_id": page.network_unique_id, "visibility": "CONNECTIONS" });
+    let keep = Kept::default();
+    let deletion = actor.platform.deletion().expect("it deletes");
+    let id = actor.publish(&post).await.on("for");
+    let shown = actor.shown(&id).await;
+    let urn = format!("urn:li:organization:{}", page.network_unique_id);
+    assert!(shown.contains(&format!("By {urn}, visible: PUBLIC")), "{shown}");
+    // So does a comment, and it is taken back in the page's name.
+    let mut comment = actor.reply("a comment for the page", &[id]);
+    comment.settings = post.settings.clone();
+    let id = actor.publish(&comment).await.on("comment for");
+    let address = actor.permalink(&id).await;
+    deletion.delete(&actor.session(&keep), &id).await.on("delete");
+    assert_eq!(actor.status(&address).await, 404);
+    deletion.delete(&actor.session(&keep), &id).await.on("again");
+
+    actor.account.network_unique_id = page.network_unique_id.clone();
+    actor.account.account_type = page.account_type.clone();
+    actor.healthy().await.on("health");
+    let mut ids =
+        vec![actor.publish(&actor.post_with("by the page", MediaKind::Video, 1)).await.on("publish")];
+    assert!(actor.shown(&ids[0]).await.contains(&format!("By {urn}")));
+    ids.push(actor.publish(&actor.reply("a comment", &ids)).await.on("comment"));
+    let history = actor.platform.history().expect("it has one");
+    let listed = history.page(&actor.session(&keep), None).await.on("history");
+    assert_eq!(listed.posts.len(), 2);
+    let analytics = actor.platform.analytics().expect("it has figures");
+    analytics.metrics(&actor.session(&keep), &ids[0]).await.on("metrics");
+    for path in ["/rest/organizationalEntityShareStatistics", "/rest/videoAnalytics"] {
+        assert!(world.heard().iter().any(|call| call.path.ends_with(path)), "{path} was never called");
+    }
+    let comment = actor.permalink(&ids[1]).await;
+    deletion.delete(&actor.session(&keep), &ids[1]).await.on("delete");
+    assert_eq!(actor.status(&comment).await, 404);
+    // What the page is done with, the member may still need.
+    actor.platform.revoke(&actor.session(&keep)).await.on("revoke");
+    actor.healthy().await.on("health");
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_settled_by_the_refusal_of_a_duplicate_where_nothing_can_be_listed() {
+    let world = World::start().await;
+    let actor = limited(&world, &FEW).await;
+    let post = actor.post("only once (really) #sandbox-lost-reply");
+    let at = actor.prepare(&post).await.on("prepare");
+    let begun = clock();
+    let failure = actor.commit(&post, &at).await.expect_err("it is lost");
+    assert!(failure.doubt, "{failure:?}");
+    assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Absent);
+    // The engine makes the call again and says since when it doubts.
+    let again = Publication { commit_begun_at: Some(begun), ..post.clone() };
+    let Committed::Live(id) = actor.commit(&again, &at).await.on("commit") else { panic!("not live") };
+    assert!(actor.shown(&id).await.contains("only once (really)"));
+    assert_eq!(actor.accepted().await, 1);
+
+    // Nobody was in doubt: then the original is another post.
+    let failure = actor.commit(&post, &at).await.expect_err("a duplicate");
+    assert_eq!(failure.code, rejected(422));
+    // Nor is what is older than the doubt.
+    let later = Publication { commit_begun_at: Some(clock() + TimeDelta::minutes(5)), ..post };
+    assert_eq!(actor.commit(&later, &at).await.expect_err("a duplicate").code, rejected(422));
+}
+
+#[tokio::test]
+async fn a_doubt_survives_in_the_checkpoint() {
+    let world = World::start().await;
+    let actor = limited(&world, &FEW).await;
+    let post = actor.post("in doubt #sandbox-lost-reply");
+    let at = actor.prepare(&post).await.on("prepare");
+    actor.commit(&post, &at).await.expect_err("it is lost");
+    let keep = Kept::default();
+    let asked = Publication { commit_begun_at: Some(clock() - TimeDelta::seconds(5)), ..post.clone() };
+    actor.platform.locate(&actor.session(&keep), &asked, &at).await.on("locate");
+    let kept = actor.prepare_from(&post, keep.last().expect("it was kept")).await.on("prepare");
+    assert!(matches!(actor.commit(&post, &kept).await, Ok(Committed::Live(_))));
+
+    // The second call's answer was lost as well, minutes later: the post is still the first call's.
+    let kept = actor.prepare_from(&asked, at).await.on("prepare");
+    let later = Publication { commit_begun_at: Some(clock() + TimeDelta::minutes(5)), ..post };
+    let kept = actor.prepare_from(&later, kept).await.on("prepare");
+    assert!(matches!(actor.commit(&later, &kept).await, Ok(Committed::Live(_))));
+    assert_eq!(actor.accepted().await, 1);
+}
+
+#[tokio::test]
+async fn an_app_with_few_scopes_publishes_and_is_told_what_it_may_not() {
+    let world = World::start().await;
+    let actor = limited(&world, &FEW).await;
+    let identities = actor.identities().await.on("identities");
+    assert_eq!(identities.len(), 1);
+    let mut post = actor.post_with("a picture", MediaKind::Image, 1);
+    post.media[0].alt_text = Some("gray".into());
+    let id = actor.publish(&post).await.on("publish");
+    assert!(actor.shown(&id).await.contains("alt=\"gray\""));
+    let keep = Kept::default();
+    let analytics = actor.platform.analytics().expect("it has figures");
+    let failure = analytics.metrics(&actor.session(&keep), &id).await.expect_err("closed");
+    assert_eq!(failure.code, rejected(403));
+    let history = actor.platform.history().expect("it has one");
+    let failure = history.page(&actor.session(&keep), None).await.expect_err("closed");
+    assert_eq!((failure.code, failure.revoked), (rejected(403), false));
+    let reply = actor.reply("a comment #sandbox-lost-reply", std::slice::from_ref(&id));
+    let failure = actor.publish(&reply).await.expect_err("it is lost");
+    assert!(failure.doubt);
+    assert_eq!(actor.settle(&reply, &Checkpoint::default()).await.on("settle"), Located::Unknown);
+    // A member's comment is the member's own to take back, seen or not.
+    let comment = actor.publish(&actor.reply("another", &[id])).await.on("comment");
+    let address = actor.permalink(&comment).await;
+    actor.platform.deletion().expect("it deletes").delete(&actor.session(&keep), &comment).await.on("delete");
+    assert_eq!(actor.status(&address).await, 404);
+}
+
+#[tokio::test]
+async fn figures_are_read_where_the_post_itself_is_closed() {
+    let world = World::tapped().await;
+    let actor = limited(&world, &[&FEW[..], &["r_member_postAnalytics"]].concat()).await;
+    let id = actor.publish(&actor.post("measured")).await.on("publish");
+    let keep = Kept::default();
+    let analytics = actor.platform.analytics().expect("it has figures");
+    analytics.metrics(&actor.session(&keep), &id).await.on("metrics");
+    let heard = world.heard();
+    let asked = heard.iter().filter(|call| call.path.ends_with("/rest/memberCreatorPostAnalytics"));
+    assert_eq!(asked.count(), 7, "one call for each figure");
+}
+
+#[tokio::test]
+async fn a_post_holds_a_card_a_poll_a_document_or_another_post() {
+    let world = World::start().await;
+    let actor = actor(&world, "linkedin");
+    let mut card = actor.post_with("read (this) #rust", MediaKind::Image, 1);
+    card.settings = json!({ "link": { "url": "https://example.com/a?b=c", "title": "A title" } });
+    let id = actor.publish(&card).await.on("card");
+    let page = actor.shown(&id).await;
+    for words in ["read (this) #rust", "Card: A title", "Leads to: https://example.com/a?b=c", "<img"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    card.media = actor.post_with("", MediaKind::Image, 2).media;
+    assert_eq!(actor.publish(&card).await.expect_err("two pictures").code, rejected(400));
+    let codes = |text: &str, media: &[platforms::Media], settings: &serde_json::Value| -> Vec<String> {
+        let issues = platforms::check::check(actor.platform, &[Draft { text, media }], settings);
+        issues.into_iter().map(|issue| issue.code).collect()
+    };
+    assert_eq!(codes("", &card.media, &card.settings), ["settings_conflict"]);
+    assert_eq!(codes("", &card.media[..1], &card.settings), [""; 0]);
+    card.media[0].width = Some(7_000);
+    card.media[0].height = Some(6_000);
+    assert_eq!(codes("", &card.media, &json!({})), ["media_dimensions"]);
+
+    let mut poll = actor.post("which?");
+    poll.settings =
+        json!({ "poll": { "question": "Which one?", "options": ["a", "b"], "duration": "ONE_DAY" } });
+    assert!(actor.shown(&actor.publish(&poll).await.on("poll")).await.contains("Poll: Which one?"));
+
+    let mut paper = actor.post_with("a paper", MediaKind::Document, 1);
+    assert!(actor.shown(&actor.publish(&paper).await.on("paper")).await.contains("Title: paper.pdf"));
+    paper = actor.post_with("another", MediaKind::Document, 1);
+    paper.settings = json!({ "title": "Its own title" });
+    assert!(actor.shown(&actor.publish(&paper).await.on("paper")).await.contains("Title: Its own title"));
+
+    let mut share = actor.post("look");
+    share.settings = json!({ "reshare": id });
+    assert!(actor.shown(&actor.publish(&share).await.on("share")).await.contains(&format!("Shares {id}")));
+    share.settings =
+        json!({ "reshare": "urn:li:share:1", "poll": { "question": "?", "options": ["a", "b"] } });
+    let drafts = [Draft { text: "a", media: &[] }];
+    let issues = platforms::check::check(actor.platform, &drafts, &share.settings);
+    assert!(issues.iter().all(|issue| issue.code == "settings_conflict") && !issues.is_empty(), "{issues:?}");
+}
+
+#[tokio::test]
+async fn a_comment_is_held_to_its_own_limits() {
+    let world = World::start().await;
+    let actor = actor(&world, "linkedin");
+    let long = "a".repeat(1251);
+    let drafts = [Draft { text: &long, media: &[] }, Draft { text: &long, media: &[] }];
+    let issues = platforms::check::check(actor.platform, &drafts, &json!({}));
+    assert_eq!(issues.len(), 1, "{issues:?}");
+    assert_eq!(issues[0].path[1], 1);
+    let ids = vec![actor.publish(&actor.post("a post")).await.on("publish")];
+    let mut comment = actor.reply("with a picture", &ids);
+    comment.media = actor.post_with("", MediaKind::Image, 1).media;
+    assert!(actor.shown(&actor.publish(&comment).await.on("comment")).await.contains("<img"));
+}
+
+#[tokio::test]
+async fn a_videos_pieces_are_sent_once_each() {
+    let world = World::tapped().await;
+    let actor = actor(&world, "linkedin");
+    let post = actor.post_with("a film", MediaKind::Video, 1);
+    let (_, was_interrupted) = actor.prepare_interrupted(&post, 2).await.on("prepare");
+    assert!(was_interrupted);
+    let heard = world.heard();
+    let pieces: Vec<_> = heard.iter().filter(|call| call.path.contains("dms-uploads")).collect();
+    // Nine MiB in pieces of four; the one whose save failed goes twice.
+    assert_eq!(pieces.len(), 4, "{:?}", pieces.iter().map(|call| &call.path).collect::<Vec<_>>());
+    let begun = heard.iter().filter(|call| call.method == "POST" && call.path.ends_with("/rest/videos"));
+    assert_eq!(begun.count(), 2, "begun and ended");
+    assert!(matches!(
+        actor.prepare_once(&post, Checkpoint::default()).await.on("anew"),
+        Prepared::Processing { .. }
+    ));
+}
+
+#[tokio::test]
+async fn a_refresh_keeps_the_refresh_token() {
+    let world = World::start().await;
+    let mut actor = actor(&world, "linkedin");
+    let fresh = actor.refresh().await.on("refresh");
+    assert_eq!(fresh.refresh_token, actor.grant.refresh_token);
+    actor.grant.refresh_token = None;
+    let failure = actor.refresh().await.expect_err("none was given");
+    assert_eq!((failure.code, failure.revoked), (ErrorCode::TokenExpired, false));
+}
