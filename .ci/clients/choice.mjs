@@ -1,0 +1,147 @@
+// Connects accounts in a real browser, on the pages that Fanfare brings itself: by keyboard, on a phone's
+// screen, without scripts, in light and dark, with nothing loaded from anywhere and nothing that axe objects to.
+// Usage: choice BASE_URL KEY CHROMIUM
+
+import { createServer } from "node:http";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import puppeteer from "puppeteer-core";
+
+const [baseUrl, key, chromium] = process.argv.slice(2);
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+function check(holds, what) {
+  if (!holds) throw new Error(typeof what === "string" ? what : JSON.stringify(what, null, 1));
+}
+
+async function call(method, path, body) {
+  const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json" };
+  const answer = await fetch(baseUrl + path, { method, headers, body: body && JSON.stringify(body) });
+  check(answer.ok, `${method} ${path}: ${answer.status}`);
+  return answer.json();
+}
+
+/** Goes to a platform and decides there; ends wherever that leads. */
+async function login(page, platform, username, decision, body = {}) {
+  const { auth_url } = await call("POST", `/social-networks/${platform}/auth-url`, body);
+  await page.goto(auth_url);
+  await page.$eval("input[name=username]", (input, name) => (input.value = name), username);
+  await page.focus(`button[value=${decision}]`);
+  await submit(page);
+}
+
+/** Holds one of our pages to what all of them promise. */
+async function inspect(page, name) {
+  const { wide, language } = await page.evaluate(() => ({
+    wide: document.documentElement.scrollWidth > document.documentElement.clientWidth,
+    language: document.documentElement.lang,
+  }));
+  check(!wide && language === "en", `${name} is too wide, or has no language`);
+  // For axe alone: the pages themselves are used with scripts switched off.
+  await page.setJavaScriptEnabled(true);
+  for (const scheme of ["light", "dark"]) {
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    await page.evaluate(axe);
+    const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+    const faults = found.violations.map((fault) => [fault.id, fault.nodes.map((node) => node.failureSummary)]);
+    check(faults.length === 0, { page: name, scheme, faults });
+    check(found.passes.some((rule) => rule.id === "color-contrast"), `${name}: contrast was not looked at`);
+  }
+  await page.setJavaScriptEnabled(false);
+}
+
+/** What has the focus: its element, its label, whether that can be seen, and how large it is to a finger. */
+const focus = (page) =>
+  page.evaluate(() => {
+    const it = document.activeElement;
+    const box = it.closest("label") ?? it;
+    const style = getComputedStyle(box);
+    return {
+      kind: it.type ?? it.localName,
+      label: box.textContent.trim(),
+      seen: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
+      height: box.getBoundingClientRect().height,
+    };
+  });
+
+async function submit(page) {
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+}
+
+/** Chooses the first and the third of three, by keyboard alone. */
+async function choose(page) {
+  await page.keyboard.press("Tab");
+  for (let line = 0; line < 3; line += 1) {
+    const at = await focus(page);
+    check(at.kind === "checkbox" && at.label && at.seen && at.height >= 44, at);
+    if (line !== 1) await page.keyboard.press("Space");
+    await page.keyboard.press("Tab");
+  }
+  const at = await focus(page);
+  check(at.kind === "submit" && at.seen && at.height >= 44, at);
+  await submit(page);
+}
+
+async function connected() {
+  const { data } = await call("GET", "/social-accounts?platform=facebook");
+  return data.map((account) => account.username).sort();
+}
+
+const client = createServer((_, response) => response.end("<title>Back</title>"));
+await new Promise((listening) => client.listen(0, "127.0.0.1", listening));
+const browser = await puppeteer.launch({ executablePath: chromium, args: ["--no-sandbox"], protocolTimeout: 60_000 });
+try {
+  const page = await browser.newPage();
+  await page.setViewport({ width: 360, height: 740, isMobile: true, hasTouch: true });
+  await page.setJavaScriptEnabled(false);
+  const { origin } = new URL(baseUrl);
+  const refused = [];
+  let ours = false;
+  page.on("request", (request) => {
+    if (request.isNavigationRequest()) ours = new URL(request.url()).origin === origin;
+    else if (ours) refused.push(request.url());
+  });
+  // What the policy forbids is told on the console; so is a page's own status, which is meant.
+  page.on("console", (message) => {
+    const isStatus = message.text().startsWith("Failed to load resource");
+    if (message.type() === "error" && ours && !isStatus) refused.push(message.text());
+  });
+
+  await login(page, "facebook", "adaspage,bobspage,evespage", "allow");
+  check(new URL(page.url()).pathname.includes("/connect/choose/"), page.url());
+  await inspect(page, "the choice");
+  // Nothing chosen: the same page says so, to the ear too.
+  for (let press = 0; press < 4; press += 1) await page.keyboard.press("Tab");
+  await submit(page);
+  check((await page.title()).startsWith("Error: "), await page.title());
+  check(await page.$eval("[role=alert]", (alert) => alert.textContent.includes("at least one")), "no alert");
+  await inspect(page, "the choice that was not made");
+  await choose(page);
+  check((await page.title()).startsWith("Connected"), await page.title());
+  await inspect(page, "the end");
+  const names = await connected();
+  check(names.includes("adaspage") && names.includes("evespage") && !names.includes("bobspage"), names);
+
+  // Who comes from an address of his own goes back to it from our page: the page's policy lets the form through.
+  const redirect_uri = `http://127.0.0.1:${client.address().port}/done`;
+  await login(page, "facebook", "adaspage,bobspage,evespage", "allow", { redirect_uri });
+  const token = new URL(page.url()).searchParams.get("token");
+  check(token, page.url());
+  await page.goto(`${baseUrl}/connect/choose/${token}`);
+  await inspect(page, "the choice with some connected already");
+  await choose(page);
+  const back = new URL(page.url());
+  check(back.href.startsWith(redirect_uri) && back.searchParams.get("status") === "connected", back.href);
+  check(back.searchParams.get("account_ids").split(",").length === 2, back.href);
+
+  await login(page, "x", "ada", "deny");
+  check((await page.content()).includes("access_denied"), await page.content());
+  await inspect(page, "the refusal");
+  await page.goto(`${baseUrl}/connect/callback?state=made-up`);
+  await inspect(page, "the invalid link");
+  check(refused.length === 0, refused);
+  console.log("the pages to connect on serve a keyboard, a phone and an ear");
+} finally {
+  await browser.close();
+  client.close();
+}
