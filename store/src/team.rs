@@ -130,6 +130,51 @@ pub async fn list(db: &PgPool, org: OrgId) -> sqlx::Result<Vec<Member>> {
     .await
 }
 
+/// What a person was invited to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invitation {
+    /// The organization's name.
+    pub organization: String,
+    /// Whom the invitation is for.
+    pub email: String,
+    /// What the person may do.
+    pub role: Role,
+}
+
+/// The invitation that a token stands for; `None` when it was accepted or withdrawn.
+pub async fn invitation(db: &PgPool, token: &str) -> sqlx::Result<Option<Invitation>> {
+    sqlx::query_as!(
+        Invitation,
+        r#"select o.name as organization, m.email, m.role as "role: Word<Role>"
+           from members m join organizations o on o.id = m.org_id
+           where m.invitation_digest = $1 and m.status = 'invited'"#,
+        Sha256::digest(token).to_vec()
+    )
+    .fetch_optional(db)
+    .await
+}
+
+/// Accepts an invitation, once; `None` when it was accepted or withdrawn before.
+pub async fn accept(
+    db: &PgPool,
+    token: &str,
+    name: &str,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<Member>> {
+    sqlx::query_as!(
+        Member,
+        r#"update members set status = 'active', name = $2, joined_at = $3, invitation_digest = null
+           where invitation_digest = $1 and status = 'invited'
+           returning id, email, name, role as "role: Word<Role>", status as "status: Word<Status>",
+             invited_at, joined_at"#,
+        Sha256::digest(token).to_vec(),
+        name,
+        now
+    )
+    .fetch_optional(db)
+    .await
+}
+
 /// Removes a person, unless nobody else owns the organization.
 pub async fn remove(db: &PgPool, org: OrgId, id: MemberId) -> sqlx::Result<Removal> {
     let mut tx = db.begin().await?;

@@ -166,6 +166,29 @@ pub async fn edit(
     .await
 }
 
+/// Gives an endpoint another secret, which signs from the next attempt on; `None` when it is not there.
+pub async fn rotate(
+    db: &PgPool,
+    owner: Owner,
+    id: WebhookId,
+    secret_sealed: &[u8],
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<Webhook>> {
+    sqlx::query_as!(
+        Webhook,
+        "update webhooks set secret_sealed = $4, updated_at = $5
+         where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
+         returning id, url, events, description, is_active, created_at, updated_at",
+        id.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        secret_sealed,
+        now
+    )
+    .fetch_optional(db)
+    .await
+}
+
 /// Removes an endpoint and ends what was still to be delivered to it; false when it is not there.
 pub async fn delete(db: &PgPool, owner: Owner, id: WebhookId, now: DateTime<Utc>) -> sqlx::Result<bool> {
     let gone = sqlx::query_scalar!(
