@@ -22,7 +22,8 @@ use std::{
 };
 use store::{
     deliveries::{self as facts, Answer, Attempt},
-    vault, webhooks as endpoints,
+    vault::{self, Sealer},
+    webhooks as endpoints,
 };
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
 use temporalio_macros::activities;
@@ -30,7 +31,7 @@ use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tokio::time::Instant;
 use url::Url;
 use uuid::Uuid;
-use workflows::activities::{Parcel, Sample, Sampled, definition};
+use workflows::activities::{Parcel, Reveal, Sample, Sampled, definition};
 
 /// How much of an endpoint's answer the log keeps.
 const EXCERPT: usize = 512;
@@ -144,6 +145,22 @@ impl Webhooks {
         let answer = deps.send(sample.owner, &attempt).await?;
         let status = answer.status.and_then(|status| u16::try_from(status).ok());
         Ok(Some(Sampled { status, delivered: answer.error.is_none() }))
+    }
+
+    #[activity(definition = definition::Reveal)]
+    pub(crate) async fn reveal(
+        self: Arc<Self>,
+        _cx: ActivityContext,
+        reveal: Reveal,
+    ) -> Result<Option<Vec<u8>>, ActivityError> {
+        let deps = &self.deps;
+        let Some(endpoint) = endpoints::sealed(&deps.db, reveal.owner, reveal.webhook).await? else {
+            return Ok(None);
+        };
+        let aad = vault::aad_webhook_secret(reveal.owner, reveal.webhook);
+        let secret = deps.opener.open(&endpoint.secret_sealed, &aad).context("open a signing secret")?;
+        let recipient = reveal.recipient.parse::<Sealer>().context("read the key of whoever asks")?;
+        Ok(Some(recipient.seal(&secret, &aad)))
     }
 }
 

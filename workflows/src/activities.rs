@@ -201,6 +201,18 @@ pub struct Sampled {
     pub delivered: bool,
 }
 
+/// A signing secret that somebody wants to read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reveal {
+    /// The endpoint.
+    pub webhook: WebhookId,
+    /// Whose it is.
+    pub owner: Owner,
+    /// The public key that the answer is sealed to, made for this one question: whoever reads a history
+    /// reads nothing.
+    pub recipient: String,
+}
+
 /// Webhook deliveries.
 pub struct Webhooks;
 
@@ -216,6 +228,12 @@ impl Webhooks {
     /// Sends a signed sample to one endpoint, once; `None` when the endpoint is gone.
     #[activity(name = "sample")]
     pub fn sample(_sample: Sample) -> Result<Option<Sampled>, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Seals the signing secret of one endpoint to whoever asks; `None` when the endpoint is gone.
+    #[activity(name = "reveal")]
+    pub fn reveal(_reveal: Reveal) -> Result<Option<Vec<u8>>, ActivityError> {
         unimplemented!()
     }
 }
@@ -453,5 +471,5 @@ pub mod definition {
     pub use super::connecting::{Authorize, Finalize, SignIn};
     pub use super::metrics::ReadMetrics;
     pub use super::publishing::{Poll, Publish, RefreshToken, Settle};
-    pub use super::webhooks::{Deliver, Sample};
+    pub use super::webhooks::{Deliver, Reveal, Sample};
 }

@@ -8,8 +8,8 @@
 
 use crate::{
     activities::{
-        Accounts, Arrival, Checkup, Connecting, Finalized, Menu, Metrics, Reading, Return, Sample, Sampled,
-        Selection, SignIn, SignedIn, Voice, Webhooks,
+        Accounts, Arrival, Checkup, Connecting, Finalized, Menu, Metrics, Reading, Return, Reveal, Sample,
+        Sampled, Selection, SignIn, SignedIn, Voice, Webhooks,
     },
     attributes, queue,
 };
@@ -57,6 +57,8 @@ pub enum Question {
     SignIn(SignIn),
     /// What comes of a choice among what a login covers.
     Selection(Selection),
+    /// What deliveries to an endpoint are signed with.
+    Reveal(Reveal),
 }
 
 /// What came of it.
@@ -77,6 +79,8 @@ pub enum Answer {
     SignIn(SignedIn),
     /// The accounts, or why there are none.
     Selection(Finalized),
+    /// The secret, sealed to the key that the question named; `None` when the endpoint is gone.
+    Reveal(Option<Vec<u8>>),
 }
 
 impl Question {
@@ -86,7 +90,7 @@ impl Question {
         match self {
             Self::Metrics { .. } => base.to_owned(),
             Self::Health(voice) | Self::Options(Menu { voice, .. }) => queue::platform(base, &voice.platform),
-            Self::Sample(_) => queue::webhooks(base),
+            Self::Sample(_) | Self::Reveal(_) => queue::webhooks(base),
             Self::Return(Return { platform, .. })
             | Self::SignIn(SignIn { platform, .. })
             | Self::Selection(Selection { platform, .. }) => queue::platform(base, platform),
@@ -116,6 +120,7 @@ impl Question {
             | Self::Selection(Selection { owner, platform, .. }) => {
                 vec![of(owner), attributes::PLATFORM.value_set(platform.clone())]
             }
+            Self::Reveal(reveal) => vec![of(&reveal.owner)],
         })
     }
 
@@ -131,6 +136,7 @@ impl Question {
             Self::Selection(chosen) => {
                 format!("Connect {} accounts of {}", chosen.ids.len(), chosen.platform)
             }
+            Self::Reveal(_) => "Show an endpoint's signing secret to its owner".to_owned(),
         }
     }
 
@@ -139,7 +145,11 @@ impl Question {
         match self {
             Self::Sample(_) => retry::DELIVERY_TIMEOUT + Duration::from_secs(2),
             Self::Return(_) | Self::SignIn(_) => LOGIN,
-            Self::Metrics { .. } | Self::Health(_) | Self::Options(_) | Self::Selection(_) => READING,
+            Self::Metrics { .. }
+            | Self::Health(_)
+            | Self::Options(_)
+            | Self::Selection(_)
+            | Self::Reveal(_) => READING,
         }
     }
 }
@@ -206,6 +216,10 @@ impl Ask {
             Question::Selection(selection) => {
                 let options = reads(limit);
                 Answer::Selection(ctx.execute_activity(Connecting::finalize, selection, options).await?)
+            }
+            Question::Reveal(reveal) => {
+                let options = reads(limit);
+                Answer::Reveal(ctx.execute_activity(Webhooks::reveal, reveal, options).await?)
             }
         })
     }
