@@ -14,6 +14,7 @@ pub mod capabilities;
 pub mod compose;
 pub mod connect;
 pub mod content;
+pub mod dashboard;
 pub mod document;
 pub mod edit;
 pub mod email;
@@ -110,8 +111,18 @@ pub struct Config {
     pub limits: Limits,
     /// What organizations pay for.
     pub plans: Plans,
+    /// Where Temporal's own pages are, for the dashboard to lead to.
+    pub temporal_ui: Option<dashboard::TemporalUi>,
     /// How many proxies a request comes through, each of which appends to `X-Forwarded-For`.
     pub trusted_hops: usize,
+}
+
+impl Config {
+    /// The address that the API's path and the dashboard's follow.
+    pub(crate) fn root(&self) -> &str {
+        let base = self.base_url.trim_end_matches('/');
+        base.strip_suffix(PREFIX).unwrap_or(base)
+    }
 }
 
 /// The opened ranges of each mode.
@@ -155,6 +166,8 @@ pub fn endpoint(app: App) -> impl Endpoint<Output = Response> + 'static {
                 .nest("/", document::service()),
         )
         .at(mcp::PATH, mcp::door)
+        .at(dashboard::PATH, dashboard::door)
+        .at(format!("{}/*", dashboard::PATH), dashboard::door)
         .at("/docs", get(fixed("text/html; charset=utf-8", Some(PAGE_POLICY), page)))
         .at("/healthz", get(health))
         .data(app)

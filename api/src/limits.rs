@@ -64,6 +64,8 @@ const TABLE: [Rule; 9] = [
 
 /// The bucket of each address at the MCP endpoint, counted before anything is known of the caller.
 const ADDRESS: Bucket = Bucket { name: "mcp", ceiling: 120, seconds: 60 };
+/// The bucket of each address at the dashboard's doors: whoever guesses keys or invitations is slow at it.
+const DOOR: Bucket = Bucket { name: "sign-in", ceiling: 20, seconds: 60 };
 
 impl Rule {
     fn covers(&self, method: &Method, path: &str) -> bool {
@@ -117,7 +119,7 @@ impl FromStr for Limits {
 impl Limits {
     /// The names of all buckets.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        TABLE.iter().map(|rule| rule.bucket.name).chain([ADDRESS.name])
+        TABLE.iter().map(|rule| rule.bucket.name).chain([ADDRESS.name, DOOR.name])
     }
 
     /// The buckets that a call fills. The path is what follows the API's prefix.
@@ -185,9 +187,22 @@ pub async fn admit(app: &App, request: &Request, token: &str) -> Result<Key, Pro
 ///
 /// `rate_limited`.
 pub async fn greet(app: &App, request: &Request) -> Result<(), Problem> {
+    count(app, request, ADDRESS).await
+}
+
+/// Counts an attempt to get into the dashboard by the address that it comes from.
+///
+/// # Errors
+///
+/// `rate_limited`.
+pub async fn knock(app: &App, request: &Request) -> Result<(), Problem> {
+    count(app, request, DOOR).await
+}
+
+async fn count(app: &App, request: &Request, bucket: Bucket) -> Result<(), Problem> {
     // Without an address, which only happens in a process of tests, all callers are one.
     let address = address(request, app.config.trusted_hops).unwrap_or(IpAddr::from([0; 4]));
-    let (bucket, now) = (app.config.limits.in_force(ADDRESS), (app.now)());
+    let (bucket, now) = (app.config.limits.in_force(bucket), (app.now)());
     let level = meters::count(&app.db, bucket, address, now).await?;
     check(request, &[level], now)
 }

@@ -22,7 +22,11 @@ use url::form_urlencoded;
 pub struct Query<T>(pub T);
 
 /// Reads a query string.
-fn read<T: ParseFromJSON + Rules + 'static>(query: &str) -> Result<T, Problem> {
+///
+/// # Errors
+///
+/// With every issue, when the parameters do not fit the schema or break a rule.
+pub(crate) fn read<T: ParseFromJSON + Rules + 'static>(query: &str) -> Result<T, Problem> {
     let schema = Schema::of::<T>();
     let (mut object, mut issues) = (Map::new(), Vec::new());
     for (name, text) in form_urlencoded::parse(query.as_bytes()) {

@@ -6,7 +6,8 @@
 use crate::{
     body::Json,
     caller::{Call, Caller, TeamRead, TeamWrite},
-    document::{PREFIX, Tag},
+    dashboard,
+    document::Tag,
     email::Address,
     problem::{Code, Issue, Problem},
     timestamp::Timestamp,
@@ -66,9 +67,8 @@ pub async fn invite(call: &Call<'_>, body: NewMember) -> Result<Member, Problem>
         let problem = Problem::new(Code::Conflict, "the person is in the team already");
         return Err(problem.with_issues(vec![issue]));
     };
-    let base = call.app.config.base_url.trim_end_matches('/');
-    let root = base.strip_suffix(PREFIX).unwrap_or(base);
-    Ok(Member { invite_url: Some(format!("{root}/dashboard/invite/{token}")), ..member.into() })
+    let root = call.app.config.root();
+    Ok(Member { invite_url: Some(format!("{root}{}/invite/{token}", dashboard::PATH)), ..member.into() })
 }
 
 /// Removes a person.

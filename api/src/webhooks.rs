@@ -1,6 +1,7 @@
 //! Webhook endpoints: where events are sent to, and what was sent there.
 //!
-//! The signing secret is sealed before it is stored and shown once. This process can't open it again.
+//! The signing secret is sealed before it is stored, and this process can't open it again: to show it once
+//! more, on the dashboard, takes a worker.
 
 use crate::{
     ask,
@@ -26,12 +27,13 @@ use rand::distr::{Alphanumeric, SampleString};
 use serde_json::{Map, Value};
 use store::{
     deliveries::{self, DeliveryStatus, Redelivered},
-    vault, webhooks,
+    vault::{self, Opener, PrivateKey},
+    webhooks,
 };
 use url::Url;
 use uuid::Uuid;
 use workflows::{
-    activities::Sample,
+    activities::{Reveal, Sample},
     ask::{Answer, Question},
 };
 
@@ -198,6 +200,29 @@ pub async fn test(call: &Call<'_>, id: &str) -> Result<TestResult, Problem> {
         response_status: sampled.status.unwrap_or(0),
         signed: true,
     })
+}
+
+/// What deliveries to an endpoint are signed with. A worker opens it and seals it to a key that is made
+/// here for this one question, so that nothing on the way can be read.
+pub async fn reveal(call: &Call<'_>, id: &str) -> Result<String, Problem> {
+    let webhook = WebhookId(get(call, id).await?.id);
+    let opener = Opener::new((vault::KeyId(0), PrivateKey::generate()), []);
+    let recipient = opener.sealer().to_string();
+    let question = Question::Reveal(Reveal { webhook, owner: call.owner, recipient });
+    let Answer::Reveal(sealed) = ask::ask(call, question).await? else { return Err(ask::mistaken()) };
+    let sealed = sealed.ok_or_else(missing)?;
+    let opened = opener.open(&sealed, &vault::aad_webhook_secret(call.owner, webhook)).ok();
+    opened.and_then(|secret| String::from_utf8(secret).ok()).ok_or_else(ask::mistaken)
+}
+
+/// Gives an endpoint another secret and tells it. Deliveries are signed as they are attempted, so the old
+/// one signs nothing from now on.
+pub async fn rotate(call: &Call<'_>, id: &str) -> Result<String, Problem> {
+    let (webhook, secret) = (read(id)?, generate());
+    let aad = vault::aad_webhook_secret(call.owner, webhook);
+    let sealed = call.app.config.sealer.seal(secret.as_bytes(), &aad);
+    let rotated = webhooks::rotate(call.db(), call.owner, webhook, &sealed, call.now()).await?;
+    rotated.map(|_| secret).ok_or_else(missing)
 }
 
 /// One page of the deliveries that fit.

@@ -29,6 +29,9 @@ pub(crate) struct Temporal {
     /// The namespace
     #[arg(long, env = "TEMPORAL_NAMESPACE", default_value = "default")]
     pub(crate) temporal_namespace: String,
+    /// The address of Temporal's own pages, for the dashboard to lead to
+    #[arg(long, env = "FANFARE_TEMPORAL_UI")]
+    pub(crate) temporal_ui: Option<Url>,
     /// The task queue of posts; those of platforms and webhooks are named after it
     #[arg(long, env = "FANFARE_TASK_QUEUE", default_value = workflows::queue::DEFAULT)]
     pub(crate) task_queue: String,

@@ -158,6 +158,7 @@ async fn serve(
     let settings = Temporal {
         temporal_address: format!("http://{}", temporal.address),
         temporal_namespace: "default".to_owned(),
+        temporal_ui: temporal.ui_url.as_deref().map(Url::parse).transpose()?,
         task_queue: workflows::queue::DEFAULT.to_owned(),
         pace: Pace::CONTRACT,
     };
@@ -287,7 +288,7 @@ async fn connect(db: &Pool, sandbox: &Sandbox, keys: &Keys, org: OrgId) -> anyho
 }
 
 fn banner(manifest: &Manifest, dir: &Path) {
-    let Manifest { base_url, docs_url, temporal_ui_url, sandbox_url, test_key, .. } = manifest;
+    let Manifest { base_url, docs_url, dashboard_url, temporal_ui_url, sandbox_url, test_key, .. } = manifest;
     // Those that take a text alone, by the handles that they have.
     let accounts = [HANDLE.to_owned(), format!("{HANDLE}.bsky.social")];
     let body = serde_json::json!({ "content": "Hello from Fanfare", "accounts": accounts });
@@ -296,6 +297,7 @@ fn banner(manifest: &Manifest, dir: &Path) {
   Fanfare is up.
 
   API          {base_url}
+  Dashboard    {dashboard_url}
   Documents    {docs_url}
   Temporal UI  {temporal_ui_url}
   Sandbox      {sandbox_url}

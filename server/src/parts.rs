@@ -6,7 +6,7 @@ use crate::{
 };
 use activities::{Apps, Deps, Wires, egress::Egress, worker::Workers};
 use anyhow::Context;
-use api::relay::Relay;
+use api::{dashboard::TemporalUi, relay::Relay};
 use domain::address::Opened;
 use platforms::Wire;
 use poem::listener::TcpAcceptor;
@@ -204,6 +204,10 @@ impl Api {
             sandbox,
             limits: http.bounds.rate_limits.clone(),
             plans: http.bounds.pricing.plans.clone(),
+            temporal_ui: temporal
+                .temporal_ui
+                .clone()
+                .map(|base| TemporalUi { base, namespace: temporal.temporal_namespace.clone() }),
             trusted_hops: http.bounds.trusted_hops,
         };
         let (connected, client) = watch::channel(None);

@@ -14,6 +14,7 @@ mod attacks;
 mod batch;
 mod connect;
 mod creation;
+mod dashboard;
 mod dev;
 mod editing;
 mod keys;

@@ -134,7 +134,7 @@ async fn what_runs_now_replays() {
 }
 
 /// The id of an organization's question that is not among those known. Temporal's list lags behind.
-async fn fresh(client: &Client, org: &str, known: &HashSet<String>) -> String {
+pub(crate) async fn fresh(client: &Client, org: &str, known: &HashSet<String>) -> String {
     let deadline = tokio::time::Instant::now() + tests::PATIENCE;
     loop {
         let query = format!("WorkflowType = 'Ask' and FanfareOrg = '{org}'");
@@ -148,8 +148,8 @@ async fn fresh(client: &Client, org: &str, known: &HashSet<String>) -> String {
     }
 }
 
-/// Waits for a workflow's end, replays its history, and keeps it where that is asked for.
-pub(crate) async fn replay(client: &Client, name: &str, id: &str) {
+/// Waits for a workflow's end, replays its history, keeps it where that is asked for, and gives it.
+pub(crate) async fn replay(client: &Client, name: &str, id: &str) -> String {
     let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
     // A relay may be about to start it.
     let deadline = tokio::time::Instant::now() + tests::PATIENCE;
@@ -163,8 +163,9 @@ pub(crate) async fn replay(client: &Client, name: &str, id: &str) {
         std::fs::create_dir_all(kept()).unwrap();
         std::fs::write(kept().join(format!("{name}.json")), &history).unwrap();
     }
-    let history = WorkflowHistory::from_json(&history).unwrap();
-    if let Err(error) = replayer().replay_workflow(history).await {
+    let replayed = WorkflowHistory::from_json(&history).unwrap();
+    if let Err(error) = replayer().replay_workflow(replayed).await {
         panic!("{name}: {error}");
     }
+    String::from_utf8(history).unwrap()
 }

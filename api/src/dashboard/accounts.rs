@@ -1,0 +1,184 @@
+//! Accounts: whether their platforms still let us in, and what to do where they don't.
+
+use super::{
+    PATH,
+    frame::{Fault, Frame, render_leading},
+    visit::{Visit, done},
+    words::{self, Clock, Done, Label},
+};
+use crate::{
+    accounts::{self, Filter},
+    body, landing, networks,
+    problem::{Code, Problem},
+};
+use askama::Template;
+use platforms::Connection;
+use poem::{
+    Response,
+    http::{StatusCode, header},
+};
+use serde_json::{Value, json};
+use url::Url;
+
+#[derive(Template)]
+#[template(path = "dashboard/accounts.html")]
+struct Accounts {
+    frame: Frame,
+    accounts: Vec<Account>,
+    connectable: Vec<(&'static str, String)>,
+    older: Option<String>,
+    arrival: Option<Result<String, String>>,
+}
+
+struct Account {
+    id: String,
+    who: String,
+    name: String,
+    platform: String,
+    label: Label,
+    tenant: Option<String>,
+    error: Option<String>,
+    expires: Option<Clock>,
+    synced: Option<Clock>,
+    connected: Clock,
+    profile: Option<String>,
+    is_oauth: bool,
+    checkup: Option<String>,
+}
+
+/// What a check of an account found.
+pub(crate) struct Checkup {
+    account: String,
+    words: String,
+}
+
+/// Shows the page.
+pub(crate) async fn show(visit: &Visit<'_>, fault: Option<Fault>) -> Result<Response, Problem> {
+    draw(visit, fault, None).await
+}
+
+async fn draw(
+    visit: &Visit<'_>,
+    fault: Option<Fault>,
+    checkup: Option<Checkup>,
+) -> Result<Response, Problem> {
+    let cursor = visit.query.given("cursor").map(str::to_owned);
+    let found = accounts::list(&visit.call(), Filter { cursor, ..Filter::default() }).await?;
+    let page = Accounts {
+        frame: visit.faulty("Accounts", "/accounts", fault),
+        accounts: found
+            .data
+            .into_iter()
+            .map(|account| {
+                let id = account.id.to_string();
+                let platform = account.platform.as_str();
+                let checkup = checkup.as_ref().filter(|checkup| checkup.account == id);
+                Account {
+                    who: format!("{} on {}", account.username, words::platform(platform)),
+                    name: account.display_name,
+                    platform: words::platform(platform).to_owned(),
+                    label: words::account(account.status.value()),
+                    tenant: account.tenant_id,
+                    error: account.last_error_code.map(|code| words::reason(&code, platform)),
+                    expires: account.token_expires_at.map(|at| Clock(at.0)),
+                    synced: account.last_synced_at.map(|at| Clock(at.0)),
+                    connected: Clock(account.created_at.0),
+                    profile: account.profile_url.filter(|link| link.starts_with("http")),
+                    is_oauth: is_oauth(platform),
+                    checkup: checkup.map(|checkup| checkup.words.clone()),
+                    id,
+                }
+            })
+            .collect(),
+        connectable: platforms::IDS
+            .into_iter()
+            .filter(|id| is_oauth(id))
+            .map(|id| (id, words::platform(id).to_owned()))
+            .collect(),
+        older: found.next_cursor,
+        arrival: arrival(visit),
+    };
+    // A platform's own page is where connecting leads to, or the sandbox that plays it.
+    let sandbox = visit.app.config.sandbox.as_ref().map(|sandbox| sandbox.origin().ascii_serialization());
+    let places = format!(" https: {}", sandbox.unwrap_or_default());
+    Ok(render_leading(page.frame.status(), &page, &places))
+}
+
+/// Makes one real call in the account's name.
+pub(crate) async fn check(visit: &Visit<'_>, id: &str) -> Result<Response, Problem> {
+    let health = match accounts::health(&visit.call(), id).await {
+        Ok(health) => health,
+        Err(problem) => return draw(visit, Some(Fault::of(id, problem)), None).await,
+    };
+    let words = match (health.healthy, health.detail) {
+        (true, _) => "It works: the platform answered just now.".to_owned(),
+        (false, Some(detail)) => format!("It does not work. The platform says: {detail}"),
+        (false, None) => "It does not work.".to_owned(),
+    };
+    draw(visit, None, Some(Checkup { account: id.to_owned(), words })).await
+}
+
+/// Leads to the platform, to let us in again.
+pub(crate) async fn reconnect(visit: &Visit<'_>, id: &str) -> Result<Response, Problem> {
+    let account = accounts::get(&visit.call(), id).await?;
+    let wish = json!({ "reconnect_account_id": account.id });
+    lead(visit, account.platform.as_str(), id, wish).await
+}
+
+/// Leads to a platform, to let us in.
+pub(crate) async fn connect(visit: &Visit<'_>) -> Result<Response, Problem> {
+    let Some(platform) = visit.form.given("platform") else {
+        let problem = Problem::new(Code::InvalidRequest, "choose a platform");
+        return draw(visit, Some(Fault::of("connect", problem)), None).await;
+    };
+    lead(visit, platform, "connect", json!({})).await
+}
+
+async fn lead(visit: &Visit<'_>, platform: &str, at: &str, mut wish: Value) -> Result<Response, Problem> {
+    let call = visit.call();
+    // Back to this page, where that is an address that may be come back to; else to the hosted pages.
+    let back = format!("{}{PATH}/accounts", visit.app.config.root());
+    let fits = |url: &Url| landing::objection("redirect_uri", url, call.owner.mode).is_none();
+    if Url::parse(&back).is_ok_and(|url| fits(&url)) {
+        wish["redirect_uri"] = back.into();
+    }
+    match networks::authorize(&call, platform, body::read(wish)?).await {
+        Ok(answer) => Ok(Response::builder()
+            .status(StatusCode::SEE_OTHER)
+            .header(header::LOCATION, answer.auth_url)
+            .header(header::CACHE_CONTROL, "no-store")
+            .finish()),
+        Err(problem) => draw(visit, Some(Fault::of(at, problem)), None).await,
+    }
+}
+
+/// Disconnects the account.
+pub(crate) async fn disconnect(visit: &Visit<'_>, id: &str) -> Result<Response, Problem> {
+    match accounts::delete(&visit.call(), id).await {
+        Ok(_) => Ok(done("/accounts", Done::Disconnected)),
+        Err(problem) => draw(visit, Some(Fault::of(id, problem)), None).await,
+    }
+}
+
+/// What came of connecting an account, where the platform has just sent its user back.
+fn arrival(visit: &Visit<'_>) -> Option<Result<String, String>> {
+    let platform = words::platform(visit.query.given("platform")?).to_owned();
+    match visit.query.given("status")? {
+        "connected" => Some(Ok(format!("The account of {platform} is connected."))),
+        "error" => Some(Err(match visit.query.get("error") {
+            "access_denied" => format!("{platform} was not allowed to let Fanfare in."),
+            "state_expired" => "It took more than 15 minutes. Begin again.".to_owned(),
+            "state_used" => "This authorization was used before. Begin again.".to_owned(),
+            "insufficient_scope" => format!("{platform} allowed less than publishing needs."),
+            "no_pages" => format!("There is nothing on {platform} that could be published to."),
+            "wrong_account" => "That is another account than the one to be reconnected.".to_owned(),
+            _ => format!("{platform} did not let Fanfare in."),
+        })),
+        _ => None,
+    }
+}
+
+fn is_oauth(platform: &str) -> bool {
+    platforms::get(platform)
+        .is_some_and(|adapter| !matches!(adapter.connection(), Connection::AppPassword { .. }))
+}

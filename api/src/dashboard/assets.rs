@@ -1,0 +1,52 @@
+//! The files that go with the pages. Each is named after its content, so that a browser may keep it for
+//! ever and still never has an old one.
+
+use crate::problem::Problem;
+use poem::{Response, http::header};
+use sha2::{Digest, Sha256};
+use std::sync::LazyLock;
+
+const STYLE: &str = include_str!("../../templates/dashboard/style.css");
+const SCRIPT: &str = include_str!("../../templates/dashboard/live.js");
+const ICON: &str = include_str!("../../templates/dashboard/icon.svg");
+
+/// What each file is named after.
+pub(crate) struct Versions {
+    /// The style sheet.
+    pub(crate) style: String,
+    /// The script.
+    pub(crate) script: String,
+    /// The icon.
+    pub(crate) icon: String,
+}
+
+static VERSIONS: LazyLock<Versions> = LazyLock::new(|| {
+    let version = |text: &str| {
+        Sha256::digest(text).iter().take(6).map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    Versions { style: version(STYLE), script: version(SCRIPT), icon: version(ICON) }
+});
+
+/// What each file is named after.
+pub(crate) fn versions() -> &'static Versions {
+    &VERSIONS
+}
+
+/// One of the files.
+pub(crate) fn serve(name: &str) -> Result<Response, Problem> {
+    let (version, kind) = name.split_once('.').unwrap_or_default();
+    let versions = versions();
+    let (known, content_type, text) = match kind {
+        "css" => (&versions.style, "text/css; charset=utf-8", STYLE),
+        "js" => (&versions.script, "text/javascript; charset=utf-8", SCRIPT),
+        "svg" => (&versions.icon, "image/svg+xml", ICON),
+        _ => return Err(Problem::not_found("file")),
+    };
+    // While versions change, a page of another process may ask for a file of its own.
+    let keep = if version == known { "public, max-age=31536000, immutable" } else { "no-cache" };
+    Ok(Response::builder()
+        .content_type(content_type)
+        .header(header::CACHE_CONTROL, keep)
+        .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
+        .body(text))
+}

@@ -1,0 +1,271 @@
+//! Writing a post: first what each platform would make of it, then publishing.
+//!
+//! The form becomes the very body that the API takes, so that the preview and the creation are checked
+//! like any other. It carries an idempotency key from its first page on: a second click publishes nothing.
+
+use super::{
+    fields::Fields,
+    frame::{Fault, Frame, render},
+    posts::Choice,
+    visit::{Visit, done},
+    words::{self, Done, Label},
+};
+use crate::{
+    accounts, body,
+    compose::{self, NewPost},
+    posts,
+    preview::{self, Verdict},
+    problem::{Code, Issue, Problem},
+};
+use askama::Template;
+use platforms::check::Severity;
+use poem::Response;
+use serde_json::{Map, Value, json};
+use store::posts::Created;
+use uuid::Uuid;
+
+/// Texts that a post has at most.
+const MOST: usize = 10;
+
+#[derive(Template)]
+#[template(path = "dashboard/compose.html")]
+struct Compose {
+    frame: Frame,
+    sketch: Sketch,
+    accounts: Vec<Account>,
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/preview.html")]
+struct Preview {
+    frame: Frame,
+    sketch: Sketch,
+    cards: Vec<Card>,
+    is_valid: bool,
+}
+
+/// What is filled in so far.
+struct Sketch {
+    accounts: Vec<String>,
+    texts: Vec<String>,
+    scheduled_at: String,
+    is_draft: bool,
+    settings: String,
+    key: String,
+}
+
+/// An account that can be chosen.
+struct Account {
+    choice: Choice,
+    label: Label,
+    is_active: bool,
+}
+
+/// What a post would look like on an account.
+struct Card {
+    who: String,
+    name: String,
+    username: String,
+    pieces: Vec<Piece>,
+    remarks: Vec<Remark>,
+}
+
+struct Piece {
+    text: String,
+    count: usize,
+    max: usize,
+    unit: &'static str,
+    is_reply: bool,
+}
+
+struct Remark {
+    is_error: bool,
+    words: String,
+}
+
+/// Shows the form; with a post in the address, filled in like it.
+pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
+    let mut sketch = Sketch::of(&visit.query);
+    if let Some(id) = visit.query.given("from") {
+        let post = posts::find(&visit.call(), id).await?;
+        sketch.texts = post.containers.into_iter().map(|container| container.content).collect();
+        if sketch.accounts.is_empty() {
+            sketch.accounts = post.targets.iter().map(|target| target.account_id.to_string()).collect();
+        }
+        if post.default_config.as_object().is_some_and(|settings| !settings.is_empty()) {
+            sketch.settings = format!("{:#}", post.default_config);
+        }
+    }
+    draw(visit, sketch, None).await
+}
+
+/// Goes on with what is filled in: another text, the preview, back from it, or publishing.
+pub(crate) async fn act(visit: &Visit<'_>) -> Result<Response, Problem> {
+    let mut sketch = Sketch::of(&visit.form);
+    match visit.form.get("action") {
+        "more" => {
+            if sketch.texts.len() < MOST {
+                sketch.texts.push(String::new());
+            }
+            draw(visit, sketch, None).await
+        }
+        "edit" => draw(visit, sketch, None).await,
+        "publish" => publish(visit, sketch).await,
+        _ => look(visit, sketch).await,
+    }
+}
+
+async fn draw(visit: &Visit<'_>, sketch: Sketch, fault: Option<Fault>) -> Result<Response, Problem> {
+    let all = accounts::Filter { limit: Some(100), ..accounts::Filter::default() };
+    let accounts = accounts::list(&visit.call(), all).await?.data;
+    let page = Compose {
+        frame: visit.faulty("New post", "/compose", fault),
+        accounts: accounts
+            .into_iter()
+            .map(|account| {
+                let (id, status) = (account.id.to_string(), account.status.value());
+                Account {
+                    choice: Choice {
+                        name: format!(
+                            "{} on {}",
+                            account.username,
+                            words::platform(account.platform.as_str())
+                        ),
+                        is_chosen: sketch.accounts.contains(&id),
+                        value: id,
+                    },
+                    label: words::account(status),
+                    is_active: status == store::accounts::AccountStatus::Active,
+                }
+            })
+            .collect(),
+        sketch,
+    };
+    Ok(render(page.frame.status(), &page))
+}
+
+async fn look(visit: &Visit<'_>, sketch: Sketch) -> Result<Response, Problem> {
+    let checked = match sketch.body() {
+        Ok(body) => preview::validate(&visit.call(), body).await,
+        Err(problem) => Err(problem),
+    };
+    match checked {
+        Ok(verdict) => shown(visit, sketch, verdict, None).await,
+        Err(problem) => draw(visit, sketch, Some(Fault::of("form", problem))).await,
+    }
+}
+
+async fn shown(
+    visit: &Visit<'_>,
+    sketch: Sketch,
+    verdict: Verdict,
+    fault: Option<Fault>,
+) -> Result<Response, Problem> {
+    let call = visit.call();
+    let mut cards = Vec::new();
+    for id in &sketch.accounts {
+        let account = accounts::get(&call, id).await?;
+        let platform = account.platform.as_str();
+        let remarks = verdict.issues.iter().filter(|remark| remark.account == account.id).map(|remark| {
+            let at = super::frame::path(&remark.path);
+            let is_error = remark.severity.value() == Severity::Error;
+            let at = if at.is_empty() { at } else { format!(" ({at})") };
+            Remark { is_error, words: format!("{}{at}", remark.message) }
+        });
+        let limit = platforms::get(platform).map(|adapter| &adapter.capabilities().text);
+        let pieces = sketch.filled().iter().enumerate().map(|(index, text)| Piece {
+            text: text.clone(),
+            count: limit.map_or(0, |limit| (limit.count)(text)),
+            max: limit.map_or(0, |limit| limit.max),
+            unit: limit.map_or("characters", |limit| limit.unit),
+            is_reply: index > 0,
+        });
+        cards.push(Card {
+            who: format!("{} on {}", account.username, words::platform(platform)),
+            name: account.display_name.clone(),
+            remarks: remarks.collect(),
+            pieces: pieces.collect(),
+            username: account.username,
+        });
+    }
+    let page =
+        Preview { frame: visit.faulty("Preview", "/compose", fault), sketch, cards, is_valid: verdict.valid };
+    Ok(render(page.frame.status(), &page))
+}
+
+async fn publish(visit: &Visit<'_>, sketch: Sketch) -> Result<Response, Problem> {
+    let created = match sketch.body() {
+        Ok(body) => compose::create(&visit.call(), body, None).await,
+        Err(problem) => Err(problem),
+    };
+    match created {
+        Ok(Created::New(post) | Created::Replay(post)) => {
+            Ok(done(&format!("/posts/{}", post.id), Done::Created))
+        }
+        Err(problem) => draw(visit, sketch, Some(Fault::of("form", problem))).await,
+    }
+}
+
+impl Sketch {
+    fn of(fields: &Fields) -> Self {
+        let owned = |name| fields.all(name).map(str::to_owned).collect::<Vec<_>>();
+        let mut texts = owned("text");
+        texts.truncate(MOST);
+        if texts.is_empty() {
+            texts.push(String::new());
+        }
+        let fresh = || format!("dashboard-{}", Uuid::new_v4());
+        Self {
+            accounts: owned("account"),
+            // Browsers end the lines of a text as the standard of forms says, not as people write.
+            texts: texts.into_iter().map(|text| text.replace("\r\n", "\n")).collect(),
+            scheduled_at: fields.given("scheduled_at").unwrap_or_default().to_owned(),
+            is_draft: fields.get("is_draft") == "true",
+            settings: fields.given("settings").unwrap_or_default().to_owned(),
+            key: fields.given("key").map_or_else(fresh, str::to_owned),
+        }
+    }
+
+    /// The texts, without those at the end that were left empty.
+    fn filled(&self) -> &[String] {
+        let end = self.texts.iter().rposition(|text| !text.trim().is_empty()).map_or(1, |last| last + 1);
+        &self.texts[..end]
+    }
+
+    /// The body that the API takes.
+    fn body(&self) -> Result<NewPost, Problem> {
+        let mut body = Map::new();
+        match self.filled() {
+            [text] => body.insert("content".to_owned(), json!(text)),
+            texts => {
+                let containers: Vec<_> = texts.iter().map(|text| json!({ "content": text })).collect();
+                body.insert("containers".to_owned(), json!(containers))
+            }
+        };
+        body.insert("accounts".to_owned(), json!(self.accounts));
+        body.insert("is_draft".to_owned(), json!(self.is_draft));
+        body.insert("external_ref".to_owned(), json!(self.key));
+        if !self.scheduled_at.is_empty() {
+            // The field has no offset, and no seconds where they are zero; its label says that it is UTC.
+            let seconds = if self.scheduled_at.len() == 16 { ":00" } else { "" };
+            body.insert("scheduled_at".to_owned(), json!(format!("{}{seconds}Z", self.scheduled_at)));
+        }
+        if !self.settings.is_empty() {
+            let settings: Value = serde_json::from_str(&self.settings).map_err(|error| {
+                let issue = Issue::custom(["settings"], format!("Is no valid JSON: {error}"));
+                Problem::new(Code::InvalidRequest, "the settings can't be read").with_issues(vec![issue])
+            })?;
+            body.insert("config".to_owned(), settings);
+        }
+        body::read(Value::Object(body))
+    }
+}
+
+/// What the text at a place of a post is.
+fn part(index: &usize) -> &'static str {
+    match index {
+        0 => "Text",
+        1 => "First comment",
+        _ => "Thread",
+    }
+}

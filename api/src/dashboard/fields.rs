@@ -1,0 +1,142 @@
+//! What a form or an address says: names with values, some of them several times.
+
+use crate::{
+    body,
+    problem::{Code, Problem},
+};
+use poem::{
+    Body, Request,
+    http::{HeaderName, header},
+};
+use url::{Url, form_urlencoded};
+
+/// Where a browser says whose page a request comes from.
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Names with values, in the order they were sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    /// Reads what stands after the question mark of an address.
+    pub(crate) fn of_query(request: &Request) -> Self {
+        Self::parse(request.uri().query().unwrap_or_default().as_bytes())
+    }
+
+    fn parse(bytes: &[u8]) -> Self {
+        Self(form_urlencoded::parse(bytes).into_owned().collect())
+    }
+
+    /// The value of a name; empty where there is none.
+    pub(crate) fn get(&self, name: &str) -> &str {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.map_or("", |(_, value)| value)
+    }
+
+    /// The value of a name without space around it; `None` where nothing was filled in.
+    pub(crate) fn given(&self, name: &str) -> Option<&str> {
+        Some(self.get(name).trim()).filter(|value| !value.is_empty())
+    }
+
+    /// The values of a name.
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The values of some names, where something was filled in.
+    pub(crate) fn only<'a>(&'a self, names: &'a [&'a str]) -> impl Iterator<Item = (&'a str, &'a str)> {
+        names.iter().filter_map(|name| Some((*name, self.given(name)?)))
+    }
+
+    /// All of them, without those that are named.
+    pub(crate) fn without(&self, names: &[&str]) -> impl Iterator<Item = (&str, &str)> {
+        let kept = self.0.iter().filter(move |(name, _)| !names.contains(&name.as_str()));
+        kept.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+/// Writes names with values as they stand after the question mark of an address.
+pub(crate) fn write<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+}
+
+/// Reads a form that one of our own pages sent.
+///
+/// # Errors
+///
+/// When it comes from anywhere else, or is none.
+pub(crate) async fn of_form(request: &Request, body: Body) -> Result<Fields, Problem> {
+    if !is_ours(request) {
+        return Err(Problem::new(Code::Forbidden, "this form was not sent by a page of the dashboard"));
+    }
+    let is_form = request.content_type().is_some_and(|found| {
+        found.split(';').next().unwrap_or_default().trim() == "application/x-www-form-urlencoded"
+    });
+    if !is_form {
+        return Err(Problem::new(Code::InvalidRequest, "this is not a form"));
+    }
+    let bytes = body.into_bytes_limit(body::LIMIT).await.map_err(|_| Problem::too_large())?;
+    Ok(Fields::parse(&bytes))
+}
+
+/// Whether a request was made by a page of this very origin. Every browser that is in use tells at least
+/// one of the two; who tells neither is no browser that somebody signed in with.
+fn is_ours(request: &Request) -> bool {
+    let text = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
+    if text(SITE).is_some_and(|site| site != "same-origin") {
+        return false;
+    }
+    let (Some(origin), Some(host)) = (text(header::ORIGIN), text(header::HOST)) else { return false };
+    // Whether it came by http or https, a proxy in front knows, not we; the host and its port are enough.
+    let Ok(origin) = Url::parse(origin) else { return false };
+    let same = |scheme: &str| {
+        Url::parse(&format!("{scheme}://{host}")).is_ok_and(|ours| ours.origin() == origin.origin())
+    };
+    same("http") || same("https")
+}
+
+/// Whether a page of another origin led here.
+pub(crate) fn is_led_from_elsewhere(request: &Request) -> bool {
+    let site = request.headers().get(SITE).and_then(|value| value.to_str().ok());
+    matches!(site, Some("cross-site" | "same-site"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pages_of_this_origin_send_forms() {
+        for (origin, site, is_fine) in [
+            (Some("http://localhost:8080"), Some("same-origin"), true),
+            (Some("http://localhost:8080"), None, true),
+            (Some("https://localhost:8080"), Some("same-origin"), true),
+            (Some("http://localhost:8090"), None, false),
+            (Some("http://localhost:8080"), Some("same-site"), false),
+            (Some("http://localhost:8080"), Some("cross-site"), false),
+            (Some("http://localhost:8080"), Some("none"), false),
+            (Some("null"), Some("same-origin"), false),
+            (Some("http://localhost.evil.example:8080"), None, false),
+            (None, Some("same-origin"), false),
+            (None, None, false),
+        ] {
+            let mut request = Request::builder().header("host", "localhost:8080");
+            if let Some(origin) = origin {
+                request = request.header("origin", origin);
+            }
+            if let Some(site) = site {
+                request = request.header("sec-fetch-site", site);
+            }
+            assert_eq!(is_ours(&request.finish()), is_fine, "{origin:?} {site:?}");
+        }
+    }
+
+    #[test]
+    fn fields_are_read_as_browsers_write_them() {
+        let fields = Fields::parse(b"text=a+b&text=%3Cscript%3E&empty=+&more");
+        assert_eq!(fields.get("text"), "a b");
+        assert_eq!(fields.all("text").collect::<Vec<_>>(), ["a b", "<script>"]);
+        assert_eq!((fields.given("empty"), fields.given("more"), fields.given("none")), (None, None, None));
+        assert_eq!(fields.without(&["text", "empty"]).collect::<Vec<_>>(), [("more", "")]);
+    }
+}

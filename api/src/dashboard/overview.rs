@@ -1,0 +1,153 @@
+//! The first page: what is stuck and why, and then what else there is.
+
+use super::{
+    frame::{Frame, render},
+    posts::{self, Line},
+    visit::Visit,
+    words::{self, Label, Moment},
+};
+use crate::{posts::Filter, problem::Problem};
+use askama::Template;
+use domain::TargetStatus;
+use poem::Response;
+use store::overview;
+
+/// Posts that are listed below.
+const LATEST: i64 = 10;
+
+#[derive(Template)]
+#[template(path = "dashboard/overview.html")]
+struct Overview {
+    frame: Frame,
+    stuck: Vec<Stuck>,
+    accounts: Vec<Refused>,
+    webhooks: Vec<Failing>,
+    posts: Vec<Line>,
+}
+
+/// A target that has not gone out as it should have.
+struct Stuck {
+    post: String,
+    target: String,
+    excerpt: String,
+    platform: String,
+    username: String,
+    label: Label,
+    reason: String,
+    message: Option<String>,
+    source: Option<&'static str>,
+    attempts: i32,
+    next: Option<Moment>,
+    due: Moment,
+    is_failed: bool,
+}
+
+/// An account that has to be connected again.
+struct Refused {
+    id: String,
+    platform: String,
+    username: String,
+    label: Label,
+    since: Moment,
+}
+
+/// An endpoint that does not get what it should.
+struct Failing {
+    id: String,
+    url: String,
+    given_up: i64,
+    waiting: i64,
+    error: String,
+    next: Option<Moment>,
+    label: Label,
+}
+
+/// Shows the page.
+pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
+    let (call, now) = (visit.call(), visit.now());
+    let stuck = overview::stuck(visit.db(), call.owner, now).await?;
+    let refused = overview::refused(visit.db(), call.owner).await?;
+    let failing = overview::failing(visit.db(), call.owner, now).await?;
+    let latest = Filter { limit: Some(LATEST), ..Filter::default() };
+    let page = Overview {
+        frame: visit.frame("Overview", "").live(""),
+        stuck: stuck
+            .into_iter()
+            .map(|stuck| Stuck {
+                post: stuck.post.to_string(),
+                target: stuck.target.to_string(),
+                reason: reason(&stuck),
+                platform: words::platform(&stuck.platform).to_owned(),
+                excerpt: posts::excerpt(&stuck.excerpt),
+                username: stuck.username,
+                label: words::target(stuck.status),
+                message: stuck.error_message,
+                source: stuck.error_source.map(words::source),
+                attempts: stuck.attempts,
+                next: stuck.next_attempt_at.map(|at| Moment::of(at, now)),
+                due: Moment::of(stuck.due_at, now),
+                is_failed: stuck.status == TargetStatus::Failed,
+            })
+            .collect(),
+        accounts: refused
+            .into_iter()
+            .map(|account| Refused {
+                id: account.id.to_string(),
+                platform: words::platform(&account.platform).to_owned(),
+                username: account.username,
+                label: words::account(account.status),
+                since: Moment::of(account.updated_at, now),
+            })
+            .collect(),
+        webhooks: failing
+            .into_iter()
+            .map(|failing| Failing {
+                id: failing.webhook.to_string(),
+                url: failing.url,
+                given_up: failing.given_up,
+                waiting: failing.waiting,
+                error: super::frame::sentence(&failing.error),
+                next: failing.next_attempt_at.map(|at| Moment::of(at, now)),
+                label: words::activity(failing.is_active),
+            })
+            .collect(),
+        posts: posts::lines(visit, latest).await?.0,
+    };
+    Ok(render(page.frame.status(), &page))
+}
+
+/// Why a target is stuck.
+fn reason(stuck: &overview::Stuck) -> String {
+    if let Some(code) = &stuck.error_code {
+        return words::reason(code, &stuck.platform);
+    }
+    let platform = words::platform(&stuck.platform);
+    match (stuck.processing_since, stuck.status) {
+        (Some(since), _) => format!("{platform} is processing it since {}.", since.format("%H:%M:%S UTC")),
+        (None, TargetStatus::Pending) => {
+            "It was not taken up yet: Temporal or the workers may be away.".to_owned()
+        }
+        (None, _) if stuck.attempts > 0 => format!("{platform} has not answered yet."),
+        (None, _) => "No worker has taken it up yet.".to_owned(),
+    }
+}
+
+impl Overview {
+    /// All of it in one sentence, for those who listen.
+    fn summary(&self) -> String {
+        let count = |number: usize, one: &str, many: &str| match number {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            number => Some(format!("{number} {many}")),
+        };
+        let parts: Vec<_> = [
+            count(self.stuck.len(), "post target is stuck", "post targets are stuck"),
+            count(self.accounts.len(), "account has to be reconnected", "accounts have to be reconnected"),
+            count(self.webhooks.len(), "webhook endpoint fails", "webhook endpoints fail"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if parts.is_empty() { "Nothing is stuck.".to_owned() } else { format!("{}.", parts.join(", ")) }
+    }
+}

@@ -1,0 +1,208 @@
+//! One post: what it says, where it goes, what happened and what comes next.
+
+use super::{
+    frame::{Fault, Frame, render},
+    posts::excerpt,
+    visit::{Visit, done},
+    words::{self, Clock, Done, Label, Moment},
+};
+use crate::{body, edit, posts, problem::Problem, timeline};
+use askama::Template;
+use domain::{PostStatus, TargetStatus};
+use poem::Response;
+use serde_json::json;
+use store::overview;
+use uuid::Uuid;
+use workflows::{publish_post, publish_target};
+
+#[derive(Template)]
+#[template(path = "dashboard/post.html")]
+struct Page {
+    frame: Frame,
+    id: String,
+    label: Label,
+    excerpt: String,
+    created: Clock,
+    scheduled: Option<Clock>,
+    published: Option<Clock>,
+    external_ref: Option<String>,
+    settings: Option<String>,
+    texts: Vec<Text>,
+    targets: Vec<Target>,
+    events: Vec<Event>,
+    steps: Vec<Step>,
+    workflow: Option<String>,
+    is_draft: bool,
+    can_cancel: bool,
+}
+
+struct Text {
+    name: &'static str,
+    content: String,
+}
+
+struct Target {
+    id: String,
+    account: String,
+    who: String,
+    platform: String,
+    label: Label,
+    is_account_gone: bool,
+    account_label: Label,
+    reason: Option<String>,
+    message: Option<String>,
+    source: Option<&'static str>,
+    attempts: i32,
+    next: Option<Moment>,
+    published: Option<Clock>,
+    link: Option<String>,
+    can_retry: bool,
+    is_dead: bool,
+    workflow: Option<String>,
+}
+
+struct Event {
+    at: Clock,
+    message: String,
+    who: Option<String>,
+    error: Option<String>,
+}
+
+struct Step {
+    words: String,
+    at: Option<Moment>,
+}
+
+/// Shows the page.
+pub(crate) async fn show(visit: &Visit<'_>, id: &str, fault: Option<Fault>) -> Result<Response, Problem> {
+    let (call, now) = (visit.call(), visit.now());
+    let post = posts::find(&call, id).await?;
+    let story = timeline::of(&call, &post).await?;
+    let ids: Vec<_> = post.targets.iter().map(|target| target.account_id).collect();
+    let names = overview::names(visit.db(), call.owner, &ids).await?;
+    let who = |target: &store::posts::Target| {
+        let name = names.get(&target.account_id).map_or("?", |named| named.username.as_str());
+        format!("{name} on {}", words::platform(&target.platform))
+    };
+    let of_target = |id: Option<Uuid>| {
+        let target = post.targets.iter().find(|target| Some(target.id.0) == id);
+        target.map(who)
+    };
+    let ui = visit.app.config.temporal_ui.as_ref();
+    let first = post.containers.first().map_or("", |container| container.content.as_str());
+    let page = Page {
+        frame: visit.faulty("Post", "/posts", fault).live(&format!("/posts/{}", post.id)),
+        label: words::post(post.status),
+        excerpt: excerpt(&first.chars().take(80).collect::<String>()),
+        created: Clock(post.created_at),
+        scheduled: post.scheduled_at.map(Clock),
+        published: post.published_at.map(Clock),
+        external_ref: post.external_ref.clone(),
+        settings: post
+            .default_config
+            .as_object()
+            .filter(|settings| !settings.is_empty())
+            .map(|_| format!("{:#}", post.default_config)),
+        texts: post
+            .containers
+            .iter()
+            .map(|container| Text {
+                name: match container.role {
+                    domain::Role::Main => "Post",
+                    domain::Role::FirstComment => "First comment",
+                    domain::Role::Thread => "Thread",
+                },
+                content: container.content.clone(),
+            })
+            .collect(),
+        targets: post
+            .targets
+            .iter()
+            .map(|target| {
+                let named = names.get(&target.account_id);
+                Target {
+                    id: target.id.to_string(),
+                    account: target.account_id.to_string(),
+                    who: who(target),
+                    platform: words::platform(&target.platform).to_owned(),
+                    label: words::target(target.status),
+                    is_account_gone: named
+                        .is_some_and(|named| named.status != store::accounts::AccountStatus::Active),
+                    account_label: words::account(
+                        named.map_or(store::accounts::AccountStatus::Disconnected, |named| named.status),
+                    ),
+                    reason: target.error_code.as_deref().map(|code| words::reason(code, &target.platform)),
+                    message: target.error_message.clone(),
+                    source: target.error_source.map(words::source),
+                    attempts: target.attempts,
+                    next: target.next_attempt_at.map(|at| Moment::of(at, now)),
+                    published: target.published_at.map(Clock),
+                    link: target.platform_post_url.clone().filter(|link| link.starts_with("http")),
+                    can_retry: target.status == TargetStatus::Failed,
+                    is_dead: target.status == TargetStatus::Dead,
+                    workflow: ui
+                        .filter(|_| target.attempts > 0)
+                        .map(|ui| ui.workflow(&publish_target::id(target.id))),
+                }
+            })
+            .collect(),
+        events: story
+            .data
+            .iter()
+            .map(|entry| Event {
+                at: Clock(entry.at.0),
+                message: entry.message.clone(),
+                who: of_target(entry.target_id),
+                error: entry.detail.get("error").and_then(|error| error.as_str()).map(str::to_owned),
+            })
+            .collect(),
+        steps: story
+            .next
+            .iter()
+            .map(|step| Step {
+                words: {
+                    let verb = match step.action.as_str() {
+                        "retry" => "Try again to publish as",
+                        "deliver" => "Tell a webhook endpoint of",
+                        _ => "Publish as",
+                    };
+                    format!("{verb} {}", of_target(step.target_id).unwrap_or_else(|| "the post".to_owned()))
+                },
+                at: step.at.map(|at| Moment::of(at.0, now)),
+            })
+            .collect(),
+        workflow: ui
+            .filter(|_| post.status != PostStatus::Draft)
+            .map(|ui| ui.workflow(&publish_post::id(post.id))),
+        is_draft: post.status == PostStatus::Draft,
+        can_cancel: post.status.is_editable() || post.status == PostStatus::Publishing,
+        id: post.id.to_string(),
+    };
+    Ok(render(page.frame.status(), &page))
+}
+
+/// Deletes the post; what has not begun is canceled.
+pub(crate) async fn cancel(visit: &Visit<'_>, id: &str) -> Result<Response, Problem> {
+    match posts::delete(&visit.call(), id).await {
+        Ok(_) => Ok(done("/posts", Done::Canceled)),
+        Err(problem) => show(visit, id, Some(Fault::of("post", problem))).await,
+    }
+}
+
+/// Releases a draft.
+pub(crate) async fn release(visit: &Visit<'_>, id: &str) -> Result<Response, Problem> {
+    let call = visit.call();
+    match edit::edit(&call, id, body::read(json!({ "is_draft": false }))?).await {
+        Ok(post) => Ok(done(&format!("/posts/{}", post.id), Done::Released)),
+        Err(problem) => show(visit, id, Some(Fault::of("post", problem))).await,
+    }
+}
+
+/// Brings the next attempt of a target forward to now.
+pub(crate) async fn retry(visit: &Visit<'_>, id: &str, target: &str) -> Result<Response, Problem> {
+    match posts::retry(&visit.call(), id, target).await {
+        Ok(_) if visit.form.get("back") == "overview" => Ok(done("", Done::Hurried)),
+        Ok(_) => Ok(done(&format!("/posts/{id}"), Done::Hurried)),
+        Err(problem) => show(visit, id, Some(Fault::of(target, problem))).await,
+    }
+}

@@ -1,0 +1,161 @@
+//! The list of posts.
+
+use super::{
+    fields::{self, Fields},
+    frame::{Fault, Frame, render},
+    visit::Visit,
+    words::{self, Clock, Label},
+};
+use crate::{
+    accounts,
+    posts::{self, Filter},
+    problem::Problem,
+    query,
+};
+use askama::Template;
+use chrono::{NaiveDate, TimeDelta};
+use domain::PostStatus;
+use poem::Response;
+use store::overview;
+
+#[derive(Template)]
+#[template(path = "dashboard/posts.html")]
+struct Posts {
+    frame: Frame,
+    posts: Vec<Line>,
+    statuses: Vec<Choice>,
+    platforms: Vec<Choice>,
+    accounts: Vec<Choice>,
+    dates: [Date; 4],
+    is_filtered: bool,
+    older: Option<String>,
+}
+
+/// Something that can be chosen.
+pub(crate) struct Choice {
+    pub(crate) value: String,
+    pub(crate) name: String,
+    pub(crate) is_chosen: bool,
+}
+
+/// A day that bounds the list.
+struct Date {
+    field: &'static str,
+    name: &'static str,
+    value: String,
+}
+
+/// A post of a list.
+pub(crate) struct Line {
+    pub(crate) id: String,
+    pub(crate) excerpt: String,
+    pub(crate) label: Label,
+    pub(crate) created: Clock,
+    pub(crate) scheduled: Option<Clock>,
+    pub(crate) spots: Vec<Spot>,
+}
+
+/// Where a post of a list goes.
+pub(crate) struct Spot {
+    pub(crate) platform: String,
+    pub(crate) label: Label,
+}
+
+/// The fields of the form, and the parameter that each becomes. A last day is included.
+const DATES: [(&str, &str, &str, bool); 4] = [
+    ("created_from", "created_after", "Created from", false),
+    ("created_to", "created_before", "Created to", true),
+    ("scheduled_from", "scheduled_after", "Scheduled from", false),
+    ("scheduled_to", "scheduled_before", "Scheduled to", true),
+];
+
+/// Shows the page.
+pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
+    let query = &visit.query;
+    let found = match filter(query) {
+        Ok(filter) => lines(visit, filter).await,
+        Err(problem) => Err(problem),
+    };
+    let (posts, next, fault) = match found {
+        Ok((posts, next)) => (posts, next, None),
+        Err(problem) if problem.code.status().is_server_error() => return Err(problem),
+        Err(problem) => (Vec::new(), None, Some(Fault::of("filter", problem))),
+    };
+    let chosen = |field: &str, value: &str, name: &str| Choice {
+        value: value.to_owned(),
+        name: name.to_owned(),
+        is_chosen: query.get(field) == value,
+    };
+    let all = accounts::Filter { limit: Some(100), ..accounts::Filter::default() };
+    let accounts = accounts::list(&visit.call(), all).await?.data;
+    let page = Posts {
+        frame: visit.faulty("Posts", "/posts", fault),
+        posts,
+        statuses: PostStatus::ALL
+            .iter()
+            .map(|status| chosen("status", status.as_str(), words::post(*status).name()))
+            .collect(),
+        platforms: platforms::IDS.iter().map(|id| chosen("platform", id, words::platform(id))).collect(),
+        accounts: accounts
+            .iter()
+            .map(|account| {
+                let name = format!("{} on {}", account.username, words::platform(account.platform.as_str()));
+                chosen("social_account_id", &account.id.to_string(), &name)
+            })
+            .collect(),
+        dates: DATES.map(|(field, _, name, _)| Date { field, name, value: query.get(field).to_owned() }),
+        is_filtered: query.without(&["cursor", "done"]).any(|(_, value)| !value.is_empty()),
+        older: next.map(|cursor| {
+            let kept = query.without(&["cursor", "done"]).filter(|(_, value)| !value.is_empty());
+            fields::write(kept.chain([("cursor", cursor.as_str())]))
+        }),
+    };
+    Ok(render(page.frame.status(), &page))
+}
+
+/// The filter that the form describes, read as the API reads its parameters.
+fn filter(query: &Fields) -> Result<Filter, Problem> {
+    let dates = DATES.iter().filter_map(|(field, parameter, _, is_last)| {
+        let value = query.given(field)?;
+        let day = value.parse::<NaiveDate>().ok();
+        let day = day.and_then(|day| day.checked_add_signed(TimeDelta::days((*is_last).into())));
+        // What is no day the API refuses in its own words.
+        Some((*parameter, day.map_or_else(|| value.to_owned(), |day| format!("{day}T00:00:00Z"))))
+    });
+    let dates: Vec<_> = dates.collect();
+    let same = query.only(&["status", "platform", "social_account_id", "cursor"]);
+    query::read(&fields::write(same.chain(dates.iter().map(|(name, value)| (*name, value.as_str())))))
+}
+
+/// The posts that fit, and where the next page begins.
+pub(crate) async fn lines(visit: &Visit<'_>, filter: Filter) -> Result<(Vec<Line>, Option<String>), Problem> {
+    let call = visit.call();
+    let page = posts::list(&call, filter).await?;
+    let ids: Vec<_> = page.data.iter().map(|post| post.id.into()).collect();
+    let mut glances = overview::glances(visit.db(), call.owner, &ids).await?;
+    let lines = page.data.into_iter().map(|post| {
+        let (text, targets) = match glances.remove(&post.id.into()) {
+            Some(glance) => (glance.excerpt, glance.targets),
+            None => Default::default(),
+        };
+        let spot = |spot: overview::Spot| Spot {
+            platform: words::platform(&spot.platform).to_owned(),
+            label: words::target(spot.status),
+        };
+        Line {
+            id: post.id.to_string(),
+            excerpt: excerpt(&text),
+            label: words::post(post.status.value()),
+            created: Clock(post.created_at.0),
+            scheduled: post.scheduled_at.map(|at| Clock(at.0)),
+            spots: targets.into_iter().map(spot).collect(),
+        }
+    });
+    Ok((lines.collect(), page.next_cursor))
+}
+
+/// The beginning of a text on one line; something to click where there is none.
+pub(crate) fn excerpt(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.is_empty() { "(no text)".to_owned() } else { line }
+}

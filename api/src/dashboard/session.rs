@@ -1,0 +1,168 @@
+//! Signing in, with a key that may do everything, and out again.
+//!
+//! The cookie holds nothing but a random text; what it stands for is in the database, together with the
+//! key, so that it ends when the key does. No script can read it, no other site's page can have it sent,
+//! and over a network it travels by https alone.
+
+use super::{
+    PATH,
+    fields::{self, Fields},
+    frame::{self, Fault, Frame, render},
+    visit::see,
+};
+use crate::{App, limits, problem::Problem};
+use askama::Template;
+use domain::scope::{self, Scope};
+use poem::{
+    Request, Response,
+    http::{StatusCode, header},
+};
+use store::sessions::{self, Session};
+use url::{Host, Url};
+
+/// The cookie's name where it travels by https: browsers hold such a one to this very host.
+const SEALED: &str = "__Host-fanfare";
+/// Its name on one's own machine, where there is no certificate.
+const PLAIN: &str = "fanfare";
+
+/// Who asks for a page.
+pub(crate) enum Arrival {
+    /// Somebody who is signed in.
+    Known(Box<Session>),
+    /// Somebody who is not.
+    Stranger,
+    /// Somebody whom a page of another site sent: its browser may be signed in and may not say so.
+    FromElsewhere,
+}
+
+/// Finds out who asks.
+pub(crate) async fn arrive(app: &App, request: &Request) -> Result<Arrival, Problem> {
+    let session = match cookie(app, request) {
+        Some(text) => sessions::find(&app.db, text, (app.now)()).await?,
+        None => None,
+    };
+    Ok(match session.filter(|session| scope::allows(&session.key.scopes, Scope::All)) {
+        Some(session) => Arrival::Known(session.into()),
+        None if fields::is_led_from_elsewhere(request) => Arrival::FromElsewhere,
+        None => Arrival::Stranger,
+    })
+}
+
+/// Signs in.
+pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result<Response, Problem> {
+    if let Err(problem) = limits::knock(app, request).await {
+        return Ok(asked(form.get("next"), Some(Fault::of("key", problem))));
+    }
+    let now = (app.now)();
+    let key = match form.given("key") {
+        Some(text) => sessions::recognize(&app.db, text, now).await?,
+        None => None,
+    };
+    let refusal = match key {
+        Some(key) if scope::allows(&key.scopes, Scope::All) => {
+            let text = sessions::begin(&app.db, &key, now).await?;
+            let next = form.given("next").filter(|next| leads_here(next)).unwrap_or(PATH);
+            let mut response = see(next.strip_prefix(PATH).unwrap_or_default());
+            set(&mut response, app, request, &text, sessions::LIFE.num_seconds());
+            return Ok(response);
+        }
+        Some(_) => "This key may not do everything: signing in takes a key with the scope *.",
+        None => "This key is unknown, was revoked, or has expired.",
+    };
+    Ok(asked(form.get("next"), Some(Fault::said("key", StatusCode::UNAUTHORIZED, refusal))))
+}
+
+/// Signs out.
+pub(crate) async fn end(app: &App, request: &Request) -> Result<Response, Problem> {
+    if let Some(text) = cookie(app, request) {
+        sessions::end(&app.db, text).await?;
+    }
+    let mut response = see("");
+    set(&mut response, app, request, "", 0);
+    Ok(response)
+}
+
+/// The page that asks for a key, in place of the one that was asked for.
+pub(crate) fn ask(request: &Request, fault: Option<Fault>) -> Response {
+    let uri = request.original_uri();
+    // After a form there is nothing to come back to but its page, and that is not known here.
+    let next = if fault.is_none() { uri.path_and_query().map_or(PATH, |path| path.as_str()) } else { PATH };
+    asked(next, fault)
+}
+
+/// What somebody is told whose session ended before the form was sent.
+pub(crate) fn over() -> Fault {
+    let words = "You are not signed in any more: nothing was done. Sign in and try again.";
+    Fault::said("key", StatusCode::UNAUTHORIZED, words)
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/sign_in.html")]
+struct SignIn<'a> {
+    frame: Frame,
+    next: &'a str,
+}
+
+fn asked(next: &str, fault: Option<Fault>) -> Response {
+    let status = fault.as_ref().map_or(StatusCode::UNAUTHORIZED, |fault| fault.status);
+    let frame = Frame { fault, ..Frame::of_stranger("Sign in") };
+    render(status, &SignIn { frame, next: if leads_here(next) { next } else { PATH } })
+}
+
+/// Whether an address is one of ours, so that signing in leads nowhere else.
+fn leads_here(next: &str) -> bool {
+    let rest = next.strip_prefix(PATH);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+        && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+}
+
+/// Whether the cookie may travel by plain http: on one's own machine only.
+fn is_plain(app: &App, request: &Request) -> bool {
+    let is_https = Url::parse(&app.config.base_url).is_ok_and(|base| base.scheme() == "https");
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = host.and_then(|host| Url::parse(&format!("http://{host}")).ok());
+    !is_https
+        && match host.as_ref().and_then(Url::host) {
+            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        }
+}
+
+fn cookie<'a>(app: &App, request: &'a Request) -> Option<&'a str> {
+    let name = if is_plain(app, request) { PLAIN } else { SEALED };
+    let lines = request.headers().get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(known, _)| *known == name).map(|(_, text)| text)
+}
+
+fn set(response: &mut Response, app: &App, request: &Request, text: &str, seconds: i64) {
+    let (name, path, secure) =
+        if is_plain(app, request) { (PLAIN, PATH, "") } else { (SEALED, "/", "; Secure") };
+    let cookie = format!("{name}={text}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
+    frame::put(response, header::SET_COOKIE, &cookie);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signing_in_leads_to_the_dashboard_only() {
+        for (next, is_fine) in [
+            ("/dashboard", true),
+            ("/dashboard/posts?status=dead", true),
+            ("/dashboard?a", true),
+            ("/dashboardish", false),
+            ("//example.com/dashboard", false),
+            ("https://example.com/dashboard", false),
+            ("/dashboard/\\example.com", false),
+            ("/dashboard/\r\nx: y", false),
+            ("/api/v1/posts", false),
+            ("", false),
+        ] {
+            assert_eq!(leads_here(next), is_fine, "{next}");
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! What states, codes and times are called when they are told to people.
+
+use askama::filters::HtmlSafe;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::{ErrorCode, ErrorSource, PostStatus, TargetStatus};
+use std::fmt;
+use store::{accounts::AccountStatus, deliveries::DeliveryStatus};
+
+domain::words! {
+    /// What was just done, as an address says it.
+    Done, "notice" {
+        /// A retry.
+        Hurried = "hurried",
+        /// A cancellation.
+        Canceled = "canceled",
+        /// A draft's release.
+        Released = "released",
+        /// A new post.
+        Created = "created",
+        /// An account's removal.
+        Disconnected = "disconnected",
+        /// A redelivery.
+        Redelivered = "redelivered",
+        /// An endpoint's pause.
+        Paused = "paused",
+        /// An endpoint's resumption.
+        Resumed = "resumed",
+        /// An endpoint's removal.
+        Deleted = "deleted",
+        /// A key's end.
+        Revoked = "revoked",
+        /// A person's removal.
+        Removed = "removed",
+    }
+}
+
+impl Done {
+    /// A sentence about it.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Hurried => "The next attempt comes now.",
+            Self::Canceled => {
+                "The post was deleted: what had not begun is canceled, what is live stays live."
+            }
+            Self::Released => "The draft was released.",
+            Self::Created => "The post was created.",
+            Self::Disconnected => "The account was disconnected.",
+            Self::Redelivered => "The delivery is on its way again.",
+            Self::Paused => "Nothing is delivered to this endpoint until it is resumed.",
+            Self::Resumed => "Events are delivered to this endpoint again.",
+            Self::Deleted => "The endpoint was removed.",
+            Self::Revoked => "The key was revoked.",
+            Self::Removed => "The person was removed from the team.",
+        }
+    }
+}
+
+/// How good or bad something is, as its colour says beside its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// As it should be.
+    Good,
+    /// On its way.
+    Calm,
+    /// Needs a look.
+    Warn,
+    /// Wrong.
+    Bad,
+}
+
+/// A state, shown as a label.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Label(Tone, &'static str);
+
+impl Label {
+    /// The words alone.
+    pub(crate) fn name(self) -> &'static str {
+        self.1
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let class = match self.0 {
+            Tone::Good => "good",
+            Tone::Calm => "calm",
+            Tone::Warn => "warn",
+            Tone::Bad => "bad",
+        };
+        write!(f, "<span class=\"label {class}\">{}</span>", self.1)
+    }
+}
+
+// Made of nothing but the words below.
+impl HtmlSafe for Label {}
+
+/// A post's state.
+pub(crate) fn post(status: PostStatus) -> Label {
+    match status {
+        PostStatus::Draft => Label(Tone::Calm, "Draft"),
+        PostStatus::Scheduled => Label(Tone::Calm, "Scheduled"),
+        PostStatus::Queued => Label(Tone::Calm, "Queued"),
+        PostStatus::Publishing => Label(Tone::Calm, "Publishing"),
+        PostStatus::Published => Label(Tone::Good, "Published"),
+        PostStatus::Partial => Label(Tone::Warn, "Partly published"),
+        PostStatus::Failed => Label(Tone::Bad, "Failed"),
+        PostStatus::Canceled => Label(Tone::Calm, "Canceled"),
+    }
+}
+
+/// A target's state.
+pub(crate) fn target(status: TargetStatus) -> Label {
+    match status {
+        TargetStatus::Pending => Label(Tone::Calm, "Waiting"),
+        TargetStatus::Queued => Label(Tone::Calm, "Queued"),
+        TargetStatus::Published => Label(Tone::Good, "Published"),
+        TargetStatus::Failed => Label(Tone::Warn, "Failed, tried again"),
+        TargetStatus::Dead => Label(Tone::Bad, "Given up"),
+        TargetStatus::Canceled => Label(Tone::Calm, "Canceled"),
+    }
+}
+
+/// An account's state.
+pub(crate) fn account(status: AccountStatus) -> Label {
+    match status {
+        AccountStatus::Active => Label(Tone::Good, "Active"),
+        AccountStatus::TokenExpired => Label(Tone::Bad, "Access expired"),
+        AccountStatus::ReauthRequired => Label(Tone::Bad, "Access revoked"),
+        AccountStatus::Disconnected => Label(Tone::Calm, "Disconnected"),
+    }
+}
+
+/// A delivery's state.
+pub(crate) fn delivery(status: DeliveryStatus, attempts: i32) -> Label {
+    match status {
+        DeliveryStatus::Pending if attempts > 0 => Label(Tone::Warn, "Failed, tried again"),
+        DeliveryStatus::Pending => Label(Tone::Calm, "Waiting"),
+        DeliveryStatus::Delivering => Label(Tone::Calm, "Delivering"),
+        DeliveryStatus::Delivered => Label(Tone::Good, "Delivered"),
+        DeliveryStatus::Failed => Label(Tone::Bad, "Given up"),
+    }
+}
+
+/// Whether something is on.
+pub(crate) fn activity(is_active: bool) -> Label {
+    if is_active { Label(Tone::Good, "Active") } else { Label(Tone::Warn, "Paused") }
+}
+
+/// A platform's name.
+pub(crate) fn platform(id: &str) -> &str {
+    match id {
+        "x" => "X",
+        "linkedin" => "LinkedIn",
+        "instagram" => "Instagram",
+        "tiktok" => "TikTok",
+        "youtube" => "YouTube",
+        "facebook" => "Facebook",
+        "threads" => "Threads",
+        "bluesky" => "Bluesky",
+        "pinterest" => "Pinterest",
+        "google_business" => "Google Business Profile",
+        "reddit" => "Reddit",
+        other => other,
+    }
+}
+
+/// Why something failed, and what can be done about it.
+pub(crate) fn reason(code: &str, platform: &str) -> String {
+    let name = self::platform(platform);
+    match code.parse() {
+        Ok(ErrorCode::RateLimited) => format!("{name} asks us to slow down."),
+        Ok(ErrorCode::TokenExpired) => {
+            format!("{name} refuses the account's access. If this goes on, reconnect the account.")
+        }
+        Ok(ErrorCode::Upstream(status)) => format!("{name} failed by itself, with status {status}."),
+        Ok(ErrorCode::Rejected(status)) => {
+            format!("{name} refused the content, with status {status}. It has to be changed and posted anew.")
+        }
+        Ok(ErrorCode::PollTimeout) => format!("{name} took too long to process it."),
+        Ok(ErrorCode::NetworkError) => format!("{name} could not be reached, or the connection broke."),
+        Err(_) => format!("{code}."),
+    }
+}
+
+/// Who can do something about a failure.
+pub(crate) fn source(source: ErrorSource) -> &'static str {
+    match source {
+        ErrorSource::User => "You can do something about it.",
+        ErrorSource::Platform => "It is the platform's fault.",
+        ErrorSource::Service => "It is Fanfare's fault, or the network's.",
+    }
+}
+
+/// A point in time: the clock's words, and how far it is from now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    at: DateTime<Utc>,
+    now: DateTime<Utc>,
+}
+
+impl Moment {
+    pub(crate) fn of(at: DateTime<Utc>, now: DateTime<Utc>) -> Self {
+        Self { at, now }
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (iso, text) = (self.at.format("%Y-%m-%dT%H:%M:%SZ"), self.at.format("%-d %b %Y, %H:%M:%S UTC"));
+        write!(f, "<time datetime=\"{iso}\" title=\"{text}\">{}</time>", distance(self.at - self.now))
+    }
+}
+
+// Made of nothing but digits and the words below.
+impl HtmlSafe for Moment {}
+
+/// How far away something is, as one says it.
+fn distance(delta: TimeDelta) -> String {
+    let seconds = delta.num_seconds();
+    let (count, unit) = match seconds.abs() {
+        seconds @ 0..60 => (seconds, "second"),
+        seconds @ 60..3_600 => (seconds / 60, "minute"),
+        seconds @ 3_600..86_400 => (seconds / 3_600, "hour"),
+        seconds => (seconds / 86_400, "day"),
+    };
+    let plural = if count == 1 { "" } else { "s" };
+    match seconds {
+        0 => "now".to_owned(),
+        1.. => format!("in {count} {unit}{plural}"),
+        _ => format!("{count} {unit}{plural} ago"),
+    }
+}
+
+/// A point in time by the clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock(pub(crate) DateTime<Utc>);
+
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (iso, text) = (self.0.format("%Y-%m-%dT%H:%M:%SZ"), self.0.format("%-d %b %Y, %H:%M:%S UTC"));
+        write!(f, "<time datetime=\"{iso}\">{text}</time>")
+    }
+}
+
+// Made of nothing but digits and names of months.
+impl HtmlSafe for Clock {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_as_one_says_them() {
+        for (seconds, said) in [
+            (0, "now"),
+            (1, "in 1 second"),
+            (59, "in 59 seconds"),
+            (-60, "1 minute ago"),
+            (7_199, "in 1 hour"),
+            (-172_800, "2 days ago"),
+        ] {
+            assert_eq!(distance(TimeDelta::seconds(seconds)), said);
+        }
+    }
+
+    #[test]
+    fn every_code_of_the_contract_has_words() {
+        for code in
+            ["rate_limited", "token_expired", "upstream_502", "rejected_400", "poll_timeout", "network_error"]
+        {
+            let words = reason(code, "google_business");
+            assert!(words.starts_with("Google Business Profile ") && words.ends_with('.'), "{words}");
+        }
+        assert_eq!(reason("account_gone", "x"), "account_gone.");
+        assert!(platforms::IDS.iter().all(|id| platform(id) != *id), "every platform has a name");
+    }
+}

@@ -1,0 +1,609 @@
+//! The dashboard by HTTP: who gets in, what the pages say, what the buttons do.
+
+use crate::{replay, world};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use domain::{Mode, Owner, scope::Scope, signature};
+use reqwest::{Client, StatusCode, header, redirect::Policy};
+use serde_json::json;
+use std::{collections::HashSet, time::Duration};
+use store::keys;
+use tests::{Delivery, PATIENCE, Receiver, World, now};
+
+/// A browser without scripts.
+struct Browser {
+    http: Client,
+    origin: String,
+    cookie: String,
+}
+
+/// A page, or where it leads.
+struct Page {
+    status: StatusCode,
+    headers: header::HeaderMap,
+    text: String,
+}
+
+impl Browser {
+    fn new(world: &World) -> Self {
+        let http = Client::builder().redirect(Policy::none()).build().unwrap();
+        let origin = world.base.trim_end_matches("/api/v1").to_owned();
+        Self { http, origin, cookie: String::new() }
+    }
+
+    /// One that is signed in with the world's key.
+    async fn signed_in(world: &World) -> Self {
+        let mut browser = Self::new(world);
+        let page = browser.sign_in(&world.key).await;
+        assert_eq!(page.status, StatusCode::SEE_OTHER, "{}", page.text);
+        browser
+    }
+
+    async fn sign_in(&mut self, key: &str) -> Page {
+        let page = self.post("/sign-in", &[("key", key)]).await;
+        if let Some(cookie) = page.headers.get(header::SET_COOKIE) {
+            self.cookie = cookie.to_str().unwrap().split(';').next().unwrap().to_owned();
+        }
+        page
+    }
+
+    async fn get(&self, path: &str) -> Page {
+        let request = self.http.get(format!("{}/dashboard{path}", self.origin));
+        Page::of(request.header(header::COOKIE, &self.cookie)).await
+    }
+
+    /// What is there and fine.
+    async fn open(&self, path: &str) -> String {
+        let page = self.get(path).await;
+        assert_eq!(page.status, StatusCode::OK, "{path}: {}", page.text);
+        page.text
+    }
+
+    async fn post(&self, path: &str, form: &[(&str, &str)]) -> Page {
+        let request = self.http.post(format!("{}/dashboard{path}", self.origin)).form(form);
+        let request = request.header(header::COOKIE, &self.cookie);
+        Page::of(request.header(header::ORIGIN, &self.origin).header("sec-fetch-site", "same-origin")).await
+    }
+
+    /// Waits until a page says something.
+    async fn until(&self, path: &str, words: &str) -> String {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let page = self.open(path).await;
+            if page.contains(words) {
+                return page;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{path} never says {words}: {page}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+impl Page {
+    async fn of(request: reqwest::RequestBuilder) -> Self {
+        let response = request.send().await.unwrap();
+        let (status, headers) = (response.status(), response.headers().clone());
+        Self { status, headers, text: response.text().await.unwrap() }
+    }
+
+    /// Where it leads.
+    fn leads(&self) -> &str {
+        assert_eq!(self.status, StatusCode::SEE_OTHER, "{}", self.text);
+        self.headers[header::LOCATION].to_str().unwrap()
+    }
+
+    /// The text of the element that holds a secret.
+    fn secret(&self) -> &str {
+        let (_, rest) = self.text.split_once("<code class=\"secret\"").expect("a secret is shown");
+        rest.split_once('>').unwrap().1.split_once('<').unwrap().0
+    }
+}
+
+async fn key(world: &World, scopes: Vec<Scope>) -> (keys::Key, String) {
+    let new = keys::NewKey { owner: world.owner, name: "other".into(), scopes, expires_at: None };
+    keys::create(&world.db, new, now()).await.unwrap()
+}
+
+#[tokio::test]
+async fn signing_in_takes_a_key_that_may_do_everything() {
+    let world = world().start().await;
+    let mut browser = Browser::new(&world);
+    let page = browser.get("/posts?status=failed").await;
+    assert_eq!(page.status, StatusCode::UNAUTHORIZED);
+    assert!(page.text.contains(r#"name="next" value="/dashboard/posts?status=failed""#), "{}", page.text);
+
+    let (_, lesser) = key(&world, vec![Scope::PostsRead, Scope::PostsWrite]).await;
+    for (text, words) in [
+        ("", "unknown, was revoked, or has expired"),
+        ("sk_test_nobody", "unknown, was revoked, or has expired"),
+        (lesser.as_str(), "may not do everything"),
+    ] {
+        let page = browser.sign_in(text).await;
+        assert_eq!(page.status, StatusCode::UNAUTHORIZED);
+        assert!(page.text.contains(words) && !page.headers.contains_key(header::SET_COOKIE), "{}", page.text);
+    }
+
+    let page =
+        browser.post("/sign-in", &[("key", &world.key), ("next", "/dashboard/posts?status=failed")]).await;
+    assert_eq!(page.leads(), "/dashboard/posts?status=failed");
+    let cookie = page.headers[header::SET_COOKIE].to_str().unwrap();
+    for part in ["HttpOnly", "SameSite=Strict", "Path=/dashboard", "Max-Age=43200"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    assert!(!cookie.contains("Secure") && !cookie.contains("Domain"), "{cookie}");
+    let elsewhere = [("key", world.key.as_str()), ("next", "https://example.com/dashboard")];
+    assert_eq!(browser.post("/sign-in", &elsewhere).await.leads(), "/dashboard");
+
+    browser.sign_in(&world.key).await;
+    let page = browser.open("").await;
+    assert!(page.contains("Test mode") && page.contains("World"), "{page}");
+    let before = browser.cookie.clone();
+    let page = browser.post("/sign-out", &[]).await;
+    assert!(page.headers[header::SET_COOKIE].to_str().unwrap().contains("Max-Age=0"));
+    browser.cookie = before;
+    assert_eq!(browser.get("").await.status, StatusCode::UNAUTHORIZED, "the session itself has ended");
+}
+
+#[tokio::test]
+async fn over_a_network_the_cookie_travels_by_https_alone() {
+    let world = world().set("FANFARE_BASE_URL", "https://fanfare.example/api/v1").start().await;
+    let mut browser = Browser::new(&world);
+    let page = browser.sign_in(&world.key).await;
+    let cookie = page.headers[header::SET_COOKIE].to_str().unwrap();
+    assert!(cookie.starts_with("__Host-fanfare=") && cookie.contains("; Path=/;"), "{cookie}");
+    assert!(cookie.ends_with("; Secure") && !cookie.contains("Domain"), "{cookie}");
+    browser.open("").await;
+}
+
+#[tokio::test]
+async fn a_session_ends_with_its_key() {
+    let world = world().start().await;
+    let (revoked, text) = key(&world, vec![Scope::All]).await;
+    let mut browser = Browser::new(&world);
+    browser.sign_in(&text).await;
+    browser.open("").await;
+    keys::revoke(&world.db, world.owner, revoked.id, now()).await.unwrap();
+    assert_eq!(browser.get("").await.status, StatusCode::UNAUTHORIZED);
+    let page = browser.post("/compose", &[("text", "Hello")]).await;
+    assert!(page.status == StatusCode::UNAUTHORIZED && page.text.contains("nothing was done"));
+
+    let (rotated, text) = key(&world, vec![Scope::All]).await;
+    browser.sign_in(&text).await;
+    let page = browser.post(&format!("/keys/{}/rotate", rotated.id), &[]).await;
+    assert_eq!(page.status, StatusCode::OK);
+    let fresh = page.secret().to_owned();
+    assert_eq!(browser.get("").await.status, StatusCode::UNAUTHORIZED);
+    browser.sign_in(&fresh).await;
+    browser.open("").await;
+
+    let soon = now() + Duration::from_millis(1500);
+    let new = keys::NewKey {
+        owner: world.owner,
+        name: "short".into(),
+        scopes: vec![Scope::All],
+        expires_at: Some(soon),
+    };
+    let (_, text) = keys::create(&world.db, new, now()).await.unwrap();
+    assert_eq!(browser.sign_in(&text).await.status, StatusCode::SEE_OTHER);
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while browser.get("").await.status != StatusCode::UNAUTHORIZED {
+        assert!(tokio::time::Instant::now() < deadline, "an expired key lets in");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn forms_that_other_sites_send_do_nothing() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let browser = Browser::signed_in(&world).await;
+    let address = format!("{}/dashboard/accounts/{account}/disconnect", browser.origin);
+    for headers in [
+        vec![],
+        vec![("origin", "https://example.com"), ("sec-fetch-site", "cross-site")],
+        vec![("origin", world.sandbox_url.as_str()), ("sec-fetch-site", "same-site")],
+        vec![("origin", "null")],
+        vec![("origin", browser.origin.as_str()), ("sec-fetch-site", "cross-site")],
+    ] {
+        let mut request = browser.http.post(&address).header(header::COOKIE, &browser.cookie);
+        for (name, value) in &headers {
+            request = request.header(*name, *value);
+        }
+        let page = Page::of(request.form(&[("a", "b")])).await;
+        assert_eq!(page.status, StatusCode::FORBIDDEN, "{headers:?}");
+    }
+    world.get(&format!("/social-accounts/{account}")).await;
+    let page = browser.get(&format!("/accounts/{account}/disconnect")).await;
+    assert_eq!(page.status, StatusCode::NOT_FOUND, "looking changes nothing");
+    // Who comes back from a platform is led through a page of ours, which the browser sends its cookie from.
+    let request = browser.http.get(format!("{}/dashboard/accounts?status=connected", browser.origin));
+    let page = Page::of(request.header("sec-fetch-site", "cross-site")).await;
+    assert!(page.status == StatusCode::OK && page.text.contains("http-equiv=\"refresh\""), "{}", page.text);
+
+    let page = browser.post(&format!("/accounts/{account}/disconnect"), &[]).await;
+    assert_eq!(page.leads(), "/dashboard/accounts?done=disconnected");
+    assert!(browser.open("/accounts").await.contains("No account is connected yet"));
+}
+
+#[tokio::test]
+async fn attempts_to_sign_in_are_limited_by_address() {
+    let limits = json!({ "sign-in": { "limit": 3 } }).to_string();
+    let world = world().set("FANFARE_RATE_LIMITS", &limits).start().await;
+    let mut browser = Browser::new(&world);
+    let mut refused = None;
+    for _ in 0..8 {
+        let page = browser.sign_in("sk_test_guess").await;
+        if page.status == StatusCode::TOO_MANY_REQUESTS {
+            refused = Some(page);
+            break;
+        }
+        assert_eq!(page.status, StatusCode::UNAUTHORIZED);
+    }
+    let refused = refused.expect("guessing is slowed down");
+    assert!(refused.text.contains("Rate limit exceeded, try again in"), "{}", refused.text);
+    assert_eq!(browser.sign_in(&world.key).await.status, StatusCode::TOO_MANY_REQUESTS);
+}
+
+#[tokio::test]
+async fn pages_show_what_was_written_as_text_and_run_nothing_of_it() {
+    let world = world().pace(1.0).start().await;
+    let account = world.connect("x", "ada").await;
+    let evil = "<script>alert(1)</script> \"><img src=x onerror=alert(2)>";
+    let post = world.post(json!({ "content": evil, "accounts": [account], "external_ref": evil })).await;
+    let stuck = format!("{evil} #sandbox-503");
+    let stuck = world.post(json!({ "content": stuck, "accounts": [account] })).await;
+    let receiver = Receiver::start().await;
+    let webhook = world.subscribe(&receiver.url).await;
+    let path = format!("/webhooks/{}", webhook["id"].as_str().unwrap());
+    world.call(reqwest::Method::PATCH, &path, Some(&json!({ "description": evil }))).await;
+    let patch = json!({ "display_name": evil, "tenant_id": evil });
+    world.call(reqwest::Method::PATCH, &format!("/social-accounts/{account}"), Some(&patch)).await;
+    let wish = json!({ "name": evil, "scopes": ["posts:read"] });
+    world.call(reqwest::Method::POST, "/api-keys", Some(&wish)).await;
+
+    let browser = Browser::signed_in(&world).await;
+    browser.until("", "failed by itself, with status 503").await;
+    let posts = [&post, &stuck].map(|post| format!("/posts/{}", post["id"].as_str().unwrap()));
+    let mut pages = vec![
+        String::new(),
+        "/posts".into(),
+        format!("/posts?status={}&created_from=%3Cscript%3Ealert(1)", "%22%3E%3Cscript%3Ealert(1)"),
+        "/compose".into(),
+        format!("/compose?from={}", post["id"].as_str().unwrap()),
+        "/accounts".into(),
+        "/webhooks".into(),
+        path,
+        "/keys".into(),
+        "/team".into(),
+        "/usage".into(),
+        "/accounts?platform=%3Cscript%3Ealert(1)&status=connected".into(),
+        "/posts/%3Cscript%3Ealert(1)".into(),
+        "/%3Cscript%3Ealert(1)".into(),
+    ];
+    pages.extend(posts);
+    let mut told = 0;
+    for path in pages {
+        let page = browser.get(&path).await;
+        assert!(!page.status.is_server_error(), "{path}");
+        assert!(
+            !page.text.contains("<script>") && !page.text.contains("<img src=x"),
+            "{path}: {}",
+            page.text
+        );
+        told += page.text.matches("&#60;script").count();
+        let policy = page.headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
+        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert!(!page.text.contains(" style=") && !page.text.contains(" onclick"), "{path}");
+        assert!(page.text.contains("<html lang=\"en\">") && page.text.contains("<main"), "{path}");
+        for (name, value) in [
+            ("x-content-type-options", "nosniff"),
+            ("cache-control", "no-store"),
+            ("content-type", "text/html; charset=utf-8"),
+        ] {
+            assert_eq!(page.headers[name], value, "{path}");
+        }
+    }
+    assert!(told > 10, "what was written is shown: {told}");
+}
+
+#[tokio::test]
+async fn what_is_stuck_is_told_in_words_and_tried_again_at_a_click() {
+    let world = world().pace(1.0).start().await;
+    let account = world.connect("x", "ada").await;
+    let post = world.post(json!({ "content": "Soon #sandbox-503x1", "accounts": [account] })).await;
+    let id = post["id"].as_str().unwrap();
+    let browser = Browser::signed_in(&world).await;
+    let page = browser.until("", "X failed by itself, with status 503").await;
+    for words in ["1 post target is stuck", "Soon #sandbox-503x1", "next try", "Retry now", "ada on X"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let target = post["targets"][0]["id"].as_str().unwrap();
+    let path = format!("/posts/{id}/targets/{target}/retry");
+    let page = browser.post(&path, &[("back", "overview")]).await;
+    assert_eq!(page.leads(), "/dashboard?done=hurried");
+    assert!(browser.open("?done=hurried").await.contains("The next attempt comes now."));
+    let page = browser.until(&format!("/posts/{id}"), "See it on X").await;
+    assert!(page.contains("Published"), "{page}");
+    assert!(browser.open("").await.contains("Nothing is stuck."));
+
+    let page = browser.post(&path, &[]).await;
+    assert_eq!(page.status, StatusCode::CONFLICT);
+    let (before, beside) = page.text.split_once(&format!("id=\"target-{target}\"")).unwrap();
+    assert!(beside.contains("The target is published; only a failed one waits for a retry."), "{beside}");
+    assert!(!before.contains("only a failed one waits"), "it is told beside the target");
+
+    let page = browser.post(&format!("/posts/{id}/cancel"), &[]).await;
+    assert_eq!(page.leads(), "/dashboard/posts?done=canceled");
+    assert_eq!(browser.get(&format!("/posts/{id}")).await.status, StatusCode::NOT_FOUND);
+    let page = browser.post(&format!("/posts/{id}/cancel"), &[]).await;
+    assert!(page.status == StatusCode::NOT_FOUND && page.text.contains("Post not found."), "{}", page.text);
+}
+
+#[tokio::test]
+async fn what_belongs_to_others_is_not_there() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let draft = json!({ "content": "Mine", "accounts": [account], "is_draft": true });
+    let post = world.post(draft).await;
+    let receiver = Receiver::start().await;
+    let webhook = world.subscribe(&receiver.url).await;
+    let org = store::organizations::create(&world.db, "Other").await.unwrap();
+    let owners = [Owner { org, mode: Mode::Test }, Owner { mode: Mode::Live, ..world.owner }];
+    for owner in owners {
+        let new = keys::NewKey { owner, name: "other".into(), scopes: vec![Scope::All], expires_at: None };
+        let (_, text) = keys::create(&world.db, new, now()).await.unwrap();
+        let mut browser = Browser::new(&world);
+        browser.sign_in(&text).await;
+        let post = format!("/posts/{}", post["id"].as_str().unwrap());
+        let webhook = format!("/webhooks/{}", webhook["id"].as_str().unwrap());
+        for path in [&post, &webhook] {
+            assert_eq!(browser.get(path).await.status, StatusCode::NOT_FOUND, "{path}");
+        }
+        for path in [
+            format!("{post}/cancel"),
+            format!("{post}/release"),
+            format!("{webhook}/reveal"),
+            format!("{webhook}/rotate"),
+            format!("{webhook}/delete"),
+            format!("/accounts/{account}/reconnect"),
+        ] {
+            assert_eq!(browser.post(&path, &[]).await.status, StatusCode::NOT_FOUND, "{path}");
+        }
+        assert!(!browser.open("").await.contains("Mine"));
+        assert!(!browser.open("/accounts").await.contains("ada"));
+    }
+    world.get(&format!("/posts/{}", post["id"].as_str().unwrap())).await;
+}
+
+#[tokio::test]
+async fn a_rotated_secret_signs_at_once_and_can_be_read_again() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let receiver = Receiver::start().await;
+    let webhook = world.subscribe(&receiver.url).await;
+    let path = format!("/webhooks/{}", webhook["id"].as_str().unwrap());
+    let old = webhook["signing_secret"].as_str().unwrap();
+    let browser = Browser::signed_in(&world).await;
+    assert!(!browser.open(&path).await.contains(old));
+    assert_eq!(browser.post(&format!("{path}/reveal"), &[]).await.secret(), old);
+
+    let post = world.post(json!({ "content": "Signed", "accounts": [account] })).await;
+    world.ended(&post).await;
+    browser.until(&path, "Redeliver").await;
+    let fresh = browser.post(&format!("{path}/rotate"), &[]).await.secret().to_owned();
+    assert!(fresh.starts_with("whsec_") && fresh != old);
+    assert_eq!(browser.post(&format!("{path}/reveal"), &[]).await.secret(), fresh);
+    let page = browser.post(&format!("{path}/test"), &[]).await;
+    assert!(page.text.contains("The endpoint took the sample: it answered 200."), "{}", page.text);
+    let signs = |secret: &str, delivery: &Delivery| {
+        let sent = delivery.header("x-fanfare-signature");
+        let at = sent.split(',').next().unwrap().trim_start_matches("t=").parse().unwrap();
+        signature::sign(secret, at, &delivery.body) == sent
+    };
+    let sent = receiver.events(&["webhook.test"]).await;
+    for delivery in sent {
+        let (by, other) = if delivery.event() == "webhook.test" { (&*fresh, old) } else { (old, &*fresh) };
+        assert!(signs(by, &delivery) && !signs(other, &delivery), "{}", delivery.event());
+    }
+
+    // What was delivered before goes out again, signed anew.
+    let page = browser.open(&path).await;
+    let (_, rest) = page.split_once("/deliveries/").unwrap();
+    let delivery = rest.split('/').next().unwrap();
+    let page = browser.post(&format!("{path}/deliveries/{delivery}/redeliver"), &[]).await;
+    assert_eq!(page.leads(), format!("/dashboard{path}?done=redelivered"));
+    let is_again = |delivery: &Delivery| delivery.event() != "webhook.test" && signs(&fresh, delivery);
+    receiver.until("the redelivery, signed with the new secret", |all| all.iter().any(is_again)).await;
+
+    let page = browser.post(&format!("{path}/pause"), &[]).await;
+    assert_eq!(page.leads(), format!("/dashboard{path}?done=paused"));
+    let page = browser.post(&format!("{path}/deliveries/{delivery}/redeliver"), &[]).await;
+    assert_eq!(page.status, StatusCode::CONFLICT);
+    assert!(browser.open(&path).await.contains("Resume"));
+    assert_eq!(
+        browser.post(&format!("{path}/delete"), &[]).await.leads(),
+        "/dashboard/webhooks?done=deleted"
+    );
+}
+
+#[tokio::test]
+async fn a_signing_secret_that_is_shown_stands_in_no_history() {
+    let world = world().start().await;
+    let receiver = Receiver::start().await;
+    let webhook = world.subscribe(&receiver.url).await;
+    let secret = webhook["signing_secret"].as_str().unwrap();
+    let browser = Browser::signed_in(&world).await;
+    let path = format!("/webhooks/{}/reveal", webhook["id"].as_str().unwrap());
+    assert_eq!(browser.post(&path, &[]).await.secret(), secret);
+
+    let client = replay::client().await;
+    let id = replay::fresh(&client, &world.owner.org.to_string(), &HashSet::new()).await;
+    let history = replay::replay(&client, "ask-reveal", &id).await;
+    // What went in and came out stands there in base64.
+    let told: String = history
+        .split('"')
+        .filter_map(|part| BASE64_STANDARD.decode(part).ok())
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .collect();
+    assert!(told.contains("\"question\":\"reveal\"") && told.contains("\"answer\":\"reveal\""), "{told}");
+    let numbers = format!("{:?}", secret.as_bytes()).replace(' ', "");
+    for shape in [secret, numbers.trim_matches(['[', ']'])] {
+        assert!(!history.contains(shape) && !told.contains(shape), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_post_is_previewed_on_each_account_before_it_is_published() {
+    let world = world().start().await;
+    let [x, bluesky] = [world.connect("x", "ada").await, world.connect("bluesky", "ada").await];
+    let browser = Browser::signed_in(&world).await;
+    let page = browser.open("/compose").await;
+    assert!(page.contains("ada on X") && page.contains("on Bluesky"), "{page}");
+
+    let page = browser.post("/compose", &[("text", ""), ("action", "preview")]).await;
+    assert_eq!(page.status, StatusCode::BAD_REQUEST);
+    for words in ["Invalid request body.", "content: ", "accounts: "] {
+        assert!(page.text.contains(words), "{words}: {}", page.text);
+    }
+    let long = "a".repeat(290);
+    let form = [("text", long.as_str()), ("account", &x), ("account", &bluesky), ("action", "preview")];
+    let page = browser.post("/compose", &form).await;
+    assert_eq!(page.status, StatusCode::OK);
+    for words in ["Not every platform would take it", "Refused:", "290 of 280", "290 of 300"] {
+        assert!(page.text.contains(words), "{words}: {}", page.text);
+    }
+    assert!(!page.text.contains("value=\"publish\""));
+
+    let form = [("text", "Hello"), ("text", "And more"), ("text", " "), ("account", &x), ("key", "once")];
+    let page = browser.post("/compose", &form).await;
+    assert!(page.text.contains("value=\"publish\"") && page.text.contains("And more"), "{}", page.text);
+    let publish = [&form[..], &[("action", "publish")]].concat();
+    let first = browser.post("/compose", &publish).await;
+    let second = browser.post("/compose", &publish).await;
+    assert_eq!(first.leads(), second.leads(), "two clicks make one post");
+    let id = first.leads().trim_start_matches("/dashboard/posts/").split('?').next().unwrap();
+    let post = world.get(&format!("/posts/{id}")).await;
+    assert_eq!(post["containers"].as_array().unwrap().len(), 2);
+    world.completed(&post, 1).await;
+    assert_eq!(world.accepted("x", "ada").await, 2);
+
+    let form = [("text", "Later"), ("account", &x), ("is_draft", "true"), ("action", "publish")];
+    let page = browser.post("/compose", &form).await;
+    let id = page.leads().trim_start_matches("/dashboard/posts/").split('?').next().unwrap().to_owned();
+    assert!(browser.open(&format!("/posts/{id}")).await.contains("Publish this draft"));
+    browser.post(&format!("/posts/{id}/release"), &[]).await.leads();
+    world.ended(&json!({ "id": id })).await;
+
+    let form = [("text", "x"), ("account", &x), ("settings", "{"), ("action", "preview")];
+    let page = browser.post("/compose", &form).await;
+    assert!(page.text.contains("settings: Is no valid JSON"), "{}", page.text);
+    let form = [("text", "At"), ("account", &x), ("scheduled_at", "2999-01-02T03:04"), ("action", "publish")];
+    let page = browser.post("/compose", &form).await;
+    let id = page.leads().trim_start_matches("/dashboard/posts/").split('?').next().unwrap();
+    assert_eq!(world.get(&format!("/posts/{id}")).await["scheduled_at"], "2999-01-02T03:04:00.000Z");
+    let page = browser.open("/posts?scheduled_from=2999-01-02&scheduled_to=2999-01-02").await;
+    assert!(page.contains(id), "{page}");
+    let page = browser.open("/posts?scheduled_from=2999-01-03").await;
+    assert!(page.contains("No posts."), "{page}");
+}
+
+#[tokio::test]
+async fn accounts_are_checked_and_led_to_their_platform() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let browser = Browser::signed_in(&world).await;
+    let page = browser.post(&format!("/accounts/{account}/check"), &[]).await;
+    assert!(page.text.contains("It works: the platform answered just now."), "{}", page.text);
+    let url = format!("{}/_accounts/x/ada/tokens/revoke", world.sandbox_url);
+    assert!(world.http.post(url).send().await.unwrap().status().is_success());
+    let page = browser.post(&format!("/accounts/{account}/check"), &[]).await;
+    assert!(page.text.contains("It does not work. The platform says:"), "{}", page.text);
+    let page = browser.open("").await;
+    assert!(page.contains("1 account has to be reconnected"), "{page}");
+
+    let network = json!({ "platform": "x", "client_id": "client", "client_secret": "secret" });
+    world.call(reqwest::Method::POST, "/social-networks", Some(&network)).await;
+    let page = browser.post(&format!("/accounts/{account}/reconnect"), &[]).await;
+    assert_eq!(page.status, StatusCode::SEE_OTHER, "{}", page.text);
+    let address = page.headers[header::LOCATION].to_str().unwrap();
+    assert!(address.starts_with(&world.sandbox_url) && address.contains("state="), "{address}");
+    let page = browser.post("/accounts/connect", &[("platform", "bluesky")]).await;
+    assert_eq!(page.status, StatusCode::BAD_REQUEST, "it has no apps");
+    assert!(page.text.contains("role=\"alert\""), "{}", page.text);
+}
+
+#[tokio::test]
+async fn an_invitation_is_accepted_once() {
+    let world = world().start().await;
+    let browser = Browser::signed_in(&world).await;
+    let form = [("email", "grace@example.com"), ("role", "publisher")];
+    let page = browser.post("/team", &form).await;
+    let address = page.secret().to_owned();
+    assert!(page.text.contains("grace@example.com is invited"), "{}", page.text);
+    let page = browser.post("/team", &form).await;
+    assert!(page.status == StatusCode::CONFLICT && page.text.contains("in the team already"));
+
+    let stranger = Browser::new(&world);
+    let path = address.split_once("/dashboard").unwrap().1;
+    let page = stranger.open(path).await;
+    assert!(page.contains("Join World") && page.contains("as publisher"), "{page}");
+    let long = "a".repeat(101);
+    for name in ["", " ", long.as_str()] {
+        let page = stranger.post(path, &[("name", name)]).await;
+        assert_eq!(page.status, StatusCode::BAD_REQUEST);
+    }
+    let page = stranger.post(path, &[("name", "Grace")]).await;
+    assert!(page.text.contains("Welcome to World"), "{}", page.text);
+    assert_eq!(stranger.post(path, &[("name", "Eve")]).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(stranger.get(path).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(stranger.get("/invite/nothing").await.status, StatusCode::NOT_FOUND);
+    let page = browser.open("/team").await;
+    assert!(page.contains("Grace · grace@example.com") && page.contains("Active"), "{page}");
+    let team = world.get("/team").await;
+    assert_eq!(team["data"][0]["status"], "active");
+    let id = team["data"][0]["id"].as_str().unwrap();
+    assert_eq!(
+        browser.post(&format!("/team/{id}/remove"), &[]).await.leads(),
+        "/dashboard/team?done=removed"
+    );
+}
+
+#[tokio::test]
+async fn keys_are_made_shown_once_and_revoked() {
+    let world = world().start().await;
+    let browser = Browser::signed_in(&world).await;
+    let page = browser.post("/keys", &[("name", "")]).await;
+    assert_eq!(page.status, StatusCode::BAD_REQUEST);
+    let form = [("name", "Robot"), ("scope", "posts:read"), ("expires", "2999-12-31")];
+    let page = browser.post("/keys", &form).await;
+    let text = page.secret().to_owned();
+    assert!(text.starts_with("sk_test_"), "{}", page.text);
+    let page = browser.open("/keys").await;
+    assert!(page.contains("Robot") && !page.contains(&text) && page.contains("1 Jan 3000"), "{page}");
+    let keys = world.get("/api-keys").await;
+    let id =
+        keys["data"].as_array().unwrap().iter().find(|key| key["name"] == "Robot").unwrap()["id"].clone();
+    let path = format!("/keys/{}/revoke", id.as_str().unwrap());
+    assert_eq!(browser.post(&path, &[]).await.leads(), "/dashboard/keys?done=revoked");
+    let page = browser.post(&path, &[]).await;
+    assert!(page.status == StatusCode::NOT_FOUND && page.text.contains("API key not found."));
+}
+
+#[tokio::test]
+async fn files_are_named_after_what_is_in_them() {
+    let world = world().start().await;
+    let browser = Browser::new(&world);
+    let page = browser.get("").await.text;
+    let style = page.split('"').find(|part| part.ends_with(".css")).unwrap();
+    let path = style.trim_start_matches("/dashboard");
+    let file = browser.get(path).await;
+    assert_eq!(file.headers[header::CONTENT_TYPE], "text/css; charset=utf-8");
+    assert!(file.headers[header::CACHE_CONTROL].to_str().unwrap().contains("immutable"));
+    let older = browser.get("/assets/0123.css").await;
+    assert_eq!(
+        (older.status, &older.headers[header::CACHE_CONTROL]),
+        (StatusCode::OK, &"no-cache".parse().unwrap())
+    );
+    assert_eq!(browser.get("/assets/passwd").await.status, StatusCode::NOT_FOUND);
+    let page = browser.http.put(format!("{}/dashboard/posts", browser.origin)).send().await.unwrap();
+    assert_eq!(page.status(), StatusCode::METHOD_NOT_ALLOWED);
+}
