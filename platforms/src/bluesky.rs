@@ -994,7 +994,6 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reqwest::{StatusCode, header::HeaderMap};
 
     fn post(text: &str) -> Publication {
         Publication {
@@ -1127,16 +1126,8 @@ mod tests {
             (500, "InternalServerError", "upstream_500", true),
             (502, "UpstreamFailure", "upstream_502", true),
         ] {
-            let mut headers = HeaderMap::new();
-            headers.insert("retry-after", "290".parse().unwrap());
             let body = json!({ "error": name, "message": "why" });
-            let reply = Reply {
-                status: StatusCode::from_u16(status).unwrap(),
-                headers,
-                text: body.to_string(),
-                body,
-                at: DateTime::UNIX_EPOCH,
-            };
+            let reply = Reply::of(status, &[("retry-after", "290")], &body.to_string());
             let failure = reply.judge(&Bluesky).unwrap_err();
             assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {name}");
             if status == 429 {

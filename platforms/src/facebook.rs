@@ -48,12 +48,7 @@ const FIELDS: &str = "id,message,created_time,permalink_url,shares,full_picture,
                       attachments{media_type,media,target,subattachments}";
 
 static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit {
-        max: 63_206,
-        unit: "characters",
-        count: |text| text.chars().count(),
-        max_bytes: None,
-    },
+    text: TextLimit::characters(63_206),
     content: Content::TextOrMedia,
     media: &[
         MediaLimit { count: 0..=PHOTOS, ..PHOTO },
@@ -87,12 +82,7 @@ const PHOTO: MediaLimit = MediaLimit {
 
 static RULES: Rules = Rules {
     comment: Some(platform::Comment {
-        text: TextLimit {
-            max: 8_000,
-            unit: "characters",
-            count: |text| text.chars().count(),
-            max_bytes: None,
-        },
+        text: TextLimit::characters(8_000),
         media: &[PHOTO],
     }),
     ..Rules::NONE

@@ -119,18 +119,13 @@ fn until_midnight(now: DateTime<Utc>) -> Duration {
 mod tests {
     use super::*;
     use domain::ErrorCode;
-    use reqwest::{StatusCode, header::HeaderMap};
     use serde_json::json;
-
-    fn reply(status: u16, body: Value) -> Reply {
-        let at = DateTime::parse_from_rfc3339("2026-11-21T07:30:00Z").unwrap().to_utc();
-        let status = StatusCode::from_u16(status).unwrap();
-        Reply { status, headers: HeaderMap::new(), text: body.to_string(), body, at }
-    }
 
     fn of(status: u16, reason: &str) -> Option<Failure> {
         let error = json!({ "code": status, "message": "No.", "errors": [{ "reason": reason }] });
-        classify(&reply(status, json!({ "error": error })))
+        // Half an hour before midnight in California.
+        let at = DateTime::parse_from_rfc3339("2026-11-21T07:30:00Z").unwrap().to_utc();
+        classify(&Reply { at, ..Reply::of(status, &[], &json!({ "error": error }).to_string()) })
     }
 
     #[test]
@@ -166,7 +161,7 @@ mod tests {
             "code": 400, "message": "Request contains an invalid argument.", "status": "INVALID_ARGUMENT",
             "details": [{ "errorDetails": [{ "code": 1000, "message": "Fetching image failed." }] }],
         } });
-        let said = words(&reply(400, error));
+        let said = words(&Reply::of(400, &[], &error.to_string()));
         assert_eq!(said, "Request contains an invalid argument. Fetching image failed.");
     }
 }

@@ -29,12 +29,7 @@ const MODERATION: TimeDelta = TimeDelta::minutes(10);
 const PAGES: usize = 5;
 
 static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit {
-        max: 1500,
-        unit: "characters",
-        count: |text| text.chars().count(),
-        max_bytes: None,
-    },
+    text: TextLimit::characters(1500),
     content: Content::TextOrMedia,
     media: &[MediaLimit {
         kind: MediaKind::Image,

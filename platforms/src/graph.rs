@@ -551,22 +551,6 @@ pub(crate) async fn read<T: DeserializeOwned>(cx: &Session<'_>, address: &str, f
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use reqwest::{StatusCode, header::HeaderMap};
-
-    /// A reply with this body.
-    pub(crate) fn reply(status: u16, usage: Option<&'static str>, text: &str) -> Reply {
-        let mut headers = HeaderMap::new();
-        if let Some(usage) = usage {
-            headers.insert("x-business-use-case-usage", usage.parse().unwrap());
-        }
-        Reply {
-            status: StatusCode::from_u16(status).unwrap(),
-            headers,
-            body: serde_json::from_str(text).unwrap_or(Value::Null),
-            text: text.to_owned(),
-            at: DateTime::UNIX_EPOCH,
-        }
-    }
 
     #[test]
     fn each_documented_error_leads_to_what_is_to_be_done() {
@@ -599,17 +583,17 @@ pub(crate) mod tests {
             (400, json!("THREADS_API__LINK_LIMIT_EXCEEDED"), 0, "rejected_400", false, false),
         ] {
             let body = json!({ "error": { "message": "m", "code": code, "error_subcode": subcode } });
-            let failure = classify(&reply(status, None, &body.to_string())).unwrap();
+            let failure = classify(&Reply::of(status, &[], &body.to_string())).unwrap();
             assert_eq!(
                 (failure.code.to_string().as_str(), failure.doubt, failure.revoked),
                 (expected, doubt, revoked),
                 "{status} {body}"
             );
         }
-        assert!(classify(&reply(500, None, "<html>")).is_none());
-        assert!(classify(&reply(200, None, r#"{"id":"1"}"#)).is_none());
+        assert!(classify(&Reply::of(500, &[], "<html>")).is_none());
+        assert!(classify(&Reply::of(200, &[], r#"{"id":"1"}"#)).is_none());
         let transient = json!({ "error": { "message": "m", "code": 7, "is_transient": true } });
-        let failure = classify(&reply(400, None, &transient.to_string())).unwrap();
+        let failure = classify(&Reply::of(400, &[], &transient.to_string())).unwrap();
         assert_eq!(failure.code, ErrorCode::Upstream(503));
     }
 
@@ -617,9 +601,9 @@ pub(crate) mod tests {
     fn a_limit_is_waited_for_as_long_as_its_header_says() {
         let body = r#"{"error":{"message":"m","code":80001}}"#;
         let usage = r#"{"1":[{"type":"pages","call_count":97,"estimated_time_to_regain_access":19}]}"#;
-        let failure = classify(&reply(400, Some(usage), body)).unwrap();
+        let failure = classify(&Reply::of(400, &[("x-business-use-case-usage", usage)], body)).unwrap();
         assert_eq!(failure.retry_after, Some(Duration::from_secs(19 * 60)));
-        assert_eq!(classify(&reply(400, None, body)).unwrap().retry_after, Some(BREATH));
+        assert_eq!(classify(&Reply::of(400, &[], body)).unwrap().retry_after, Some(BREATH));
     }
 
     #[test]

@@ -35,12 +35,7 @@ const FIELDS: &str = "id,caption,media_type,media_product_type,media_url,permali
                       comments_count,children{media_url}";
 
 static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit {
-        max: 2_200,
-        unit: "characters",
-        count: |text| text.chars().count(),
-        max_bytes: None,
-    },
+    text: TextLimit::characters(2_200),
     content: Content::Media,
     media: &[
         MediaLimit {
@@ -74,12 +69,7 @@ static CAPABILITIES: Capabilities = Capabilities {
 
 static RULES: Rules = Rules {
     comment: Some(platform::Comment {
-        text: TextLimit {
-            max: 2_200,
-            unit: "characters",
-            count: |text| text.chars().count(),
-            max_bytes: None,
-        },
+        text: TextLimit::characters(2_200),
         media: &[],
     }),
     ..Rules::NONE
@@ -737,7 +727,7 @@ mod tests {
             (36_004, 2_207_010, "rejected_400"),
         ] {
             let body = json!({ "error": { "message": "m", "code": code, "error_subcode": subcode } });
-            let reply = graph::tests::reply(400, None, &body.to_string());
+            let reply = Reply::of(400, &[], &body.to_string());
             let failure = reply.judge(&Instagram).unwrap_err();
             assert_eq!(failure.code.to_string(), expected, "{code} {subcode}");
         }

@@ -55,7 +55,7 @@ const IMAGES: MediaLimit = MediaLimit {
 };
 
 static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit { max: 3000, unit: "characters", count: characters, max_bytes: None },
+    text: TextLimit::characters(3000),
     content: Content::TextOrMedia,
     media: &[
         IMAGES,
@@ -93,7 +93,7 @@ static CAPABILITIES: Capabilities = Capabilities {
 /// What follows a post are comments below it.
 static RULES: Rules = Rules {
     comment: Some(Comment {
-        text: TextLimit { max: 1250, unit: "characters", count: characters, max_bytes: None },
+        text: TextLimit::characters(1250),
         media: &[MediaLimit { count: 0..=1, ..IMAGES }],
     }),
     ..Rules::NONE
@@ -182,10 +182,6 @@ fn settings() -> Value {
             },
         },
     })
-}
-
-fn characters(text: &str) -> usize {
-    text.chars().count()
 }
 
 #[async_trait]
@@ -1270,17 +1266,6 @@ impl Count {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reqwest::{StatusCode, header::HeaderMap};
-
-    fn reply(status: u16, text: &str) -> Reply {
-        Reply {
-            status: StatusCode::from_u16(status).unwrap(),
-            headers: HeaderMap::new(),
-            body: serde_json::from_str(text).unwrap_or(Value::Null),
-            text: text.to_owned(),
-            at: DateTime::from_timestamp(1_800_000_000, 0).unwrap(),
-        }
-    }
 
     const DUPLICATE: &str = r#"{"errorDetailType":"com.linkedin.common.error.BadRequest","message":"com.linkedin.content.common.exception.BadRequestResponseException: Content is a duplicate of urn:li:share:7141138937766391808","errorDetails":{"inputErrors":[{"description":"Duplicate post is detected","input":{},"code":"DUPLICATE_POST"}]},"status":422}"#;
 
@@ -1299,7 +1284,7 @@ mod tests {
             (500, "", "upstream_500", true),
             (504, "", "upstream_504", true),
         ] {
-            let failure = reply(status, body).judge(&LinkedIn).unwrap_err();
+            let failure = Reply::of(status, &[], body).judge(&LinkedIn).unwrap_err();
             assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {body}");
             assert!(!failure.revoked);
         }
@@ -1308,17 +1293,17 @@ mod tests {
     #[test]
     fn a_daily_limit_is_waited_for_until_midnight() {
         let text = r#"{"code":"TOO_MANY_REQUESTS","message":"Resource level throttle APPLICATION_AND_MEMBER DAY limit for calls to this resource is reached."}"#;
-        let failure = reply(429, text).judge(&LinkedIn).unwrap_err();
+        let failure = Reply::of(429, &[], text).judge(&LinkedIn).unwrap_err();
         // 2027-01-15, 08:00.
         assert_eq!(failure.retry_after, Some(Duration::from_secs(16 * 3600)));
     }
 
     #[test]
     fn a_duplicate_names_its_original_and_that_its_age() {
-        let urn = duplicate(&reply(422, DUPLICATE)).unwrap();
+        let urn = duplicate(&Reply::of(422, &[], DUPLICATE)).unwrap();
         assert_eq!(urn, "urn:li:share:7141138937766391808");
         assert_eq!(made_at(&urn).unwrap().date_naive().to_string(), "2023-12-14");
-        assert_eq!(duplicate(&reply(400, DUPLICATE)), None);
+        assert_eq!(duplicate(&Reply::of(400, &[], DUPLICATE)), None);
     }
 
     #[test]

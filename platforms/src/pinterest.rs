@@ -38,7 +38,7 @@ const PAGES: usize = 4;
 const ALT: usize = 500;
 
 static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit { max: 800, unit: "characters", count: characters, max_bytes: None },
+    text: TextLimit::characters(800),
     content: Content::Media,
     media: &[
         MediaLimit {
@@ -119,10 +119,6 @@ fn settings() -> Value {
             },
         },
     })
-}
-
-fn characters(text: &str) -> usize {
-    text.chars().count()
 }
 
 #[async_trait]
@@ -527,8 +523,8 @@ fn picture(pieces: &mut Vec<Piece>, open: &str, media: &Media) -> Result<()> {
 fn alt(media: &[Media]) -> Option<String> {
     let mut told: Vec<&str> = Vec::new();
     for alt in media.iter().filter_map(|media| media.alt_text.as_deref()).filter(|alt| !alt.is_empty()) {
-        let length: usize = told.iter().map(|one| characters(one) + 1).sum();
-        if !told.contains(&alt) && length + characters(alt) <= ALT {
+        let length: usize = told.iter().map(|one| one.chars().count() + 1).sum();
+        if !told.contains(&alt) && length + alt.chars().count() <= ALT {
             told.push(alt);
         }
     }
@@ -717,21 +713,9 @@ fn time<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<DateTi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reqwest::{StatusCode, header::HeaderMap};
 
-    fn failure(status: u16, headers: &[(&'static str, &'static str)], text: &str) -> Failure {
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            map.insert(*name, value.parse().unwrap());
-        }
-        let reply = Reply {
-            status: StatusCode::from_u16(status).unwrap(),
-            headers: map,
-            body: serde_json::from_str(text).unwrap_or(Value::Null),
-            text: text.to_owned(),
-            at: DateTime::UNIX_EPOCH,
-        };
-        reply.judge(&Pinterest).unwrap_err()
+    fn failure(status: u16, headers: &[(&'static str, &str)], text: &str) -> Failure {
+        Reply::of(status, headers, text).judge(&Pinterest).unwrap_err()
     }
 
     #[test]

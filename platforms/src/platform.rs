@@ -339,6 +339,13 @@ pub struct TextLimit {
     pub max_bytes: Option<usize>,
 }
 
+impl TextLimit {
+    /// So many characters, each Unicode scalar value being one.
+    pub(crate) const fn characters(max: usize) -> Self {
+        Self { max, unit: "characters", count: |text| text.chars().count(), max_bytes: None }
+    }
+}
+
 /// What a container must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {

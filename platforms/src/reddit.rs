@@ -53,7 +53,7 @@ const QUOTA: Duration = Duration::from_secs(3600);
 const POSTER: &[u8] = include_bytes!("poster.png");
 
 static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit { max: 40_000, unit: "characters", count: characters, max_bytes: None },
+    text: TextLimit::characters(40_000),
     content: Content::TextOrMedia,
     media: &[
         picture(MediaKind::Image, &["image/jpeg", "image/png"]),
@@ -93,7 +93,7 @@ static RULES: Rules = Rules {
     forbidden: &[],
     needs: None,
     comment: Some(Comment {
-        text: TextLimit { max: 10_000, unit: "characters", count: characters, max_bytes: None },
+        text: TextLimit::characters(10_000),
         media: &[],
     }),
 };
@@ -168,10 +168,6 @@ fn settings() -> Value {
             },
         },
     })
-}
-
-fn characters(text: &str) -> usize {
-    text.chars().count()
 }
 
 #[async_trait]
@@ -505,7 +501,7 @@ fn words(post: &Publication) -> (String, Cow<'_, str>) {
     let text = post.text.trim();
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     let first = first.trim();
-    match characters(first) {
+    match first.chars().count() {
         0 => {
             let name = post.media.first().map_or("", |media| media.filename.as_str());
             let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem).trim();
@@ -1040,21 +1036,9 @@ impl Thing {
 mod tests {
     use super::*;
     use domain::TargetId;
-    use reqwest::{StatusCode, header::HeaderMap};
 
-    fn failure(status: u16, headers: &[(&'static str, &'static str)], text: &str) -> Failure {
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            map.insert(*name, value.parse().unwrap());
-        }
-        let reply = Reply {
-            status: StatusCode::from_u16(status).unwrap(),
-            headers: map,
-            body: serde_json::from_str(text).unwrap_or(Value::Null),
-            text: text.to_owned(),
-            at: DateTime::UNIX_EPOCH,
-        };
-        reply.judge(&Reddit).unwrap_err()
+    fn failure(status: u16, headers: &[(&'static str, &str)], text: &str) -> Failure {
+        Reply::of(status, headers, text).judge(&Reddit).unwrap_err()
     }
 
     #[test]

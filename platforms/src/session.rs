@@ -394,6 +394,21 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// A reply that a test makes up, at one fixed moment.
+    #[cfg(test)]
+    pub(crate) fn of(status: u16, headers: &[(&'static str, &str)], text: &str) -> Self {
+        let headers = headers.iter().map(|(name, value)| {
+            (reqwest::header::HeaderName::from_static(name), value.parse().expect("a header of a test"))
+        });
+        Self {
+            status: StatusCode::from_u16(status).expect("a status of a test"),
+            headers: headers.collect(),
+            body: serde_json::from_str(text).unwrap_or(Value::Null),
+            text: text.to_owned(),
+            at: DateTime::from_timestamp(1_800_000_000, 0).expect("a moment of a test"),
+        }
+    }
+
     /// Itself when it is a success.
     ///
     /// # Errors

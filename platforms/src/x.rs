@@ -842,21 +842,6 @@ impl Tweet {
 mod tests {
     use super::*;
     use domain::ErrorCode;
-    use reqwest::{StatusCode, header::HeaderMap};
-
-    fn reply(status: u16, headers: &[(&'static str, &'static str)], text: &str) -> Reply {
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            map.insert(*name, value.parse().unwrap());
-        }
-        Reply {
-            status: StatusCode::from_u16(status).unwrap(),
-            headers: map,
-            body: serde_json::from_str(text).unwrap_or(Value::Null),
-            text: text.to_owned(),
-            at: DateTime::from_timestamp(1_800_000_000, 0).unwrap(),
-        }
-    }
 
     fn failure(reply: Reply) -> Failure {
         reply.judge(&X).unwrap_err()
@@ -900,28 +885,28 @@ mod tests {
                 false,
             ),
         ] {
-            let failure = failure(reply(status, &[], body));
+            let failure = failure(Reply::of(status, &[], body));
             assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {body}");
             assert!(!failure.revoked);
         }
-        assert!(reply(200, &[], r#"{"data":{},"errors":[{"title":"partial"}]}"#).judge(&X).is_ok());
-        assert!(reply(200, &[], r#"{"meta":{"result_count":0}}"#).judge(&X).is_ok());
+        assert!(Reply::of(200, &[], r#"{"data":{},"errors":[{"title":"partial"}]}"#).judge(&X).is_ok());
+        assert!(Reply::of(200, &[], r#"{"meta":{"result_count":0}}"#).judge(&X).is_ok());
     }
 
     #[test]
     fn a_limit_is_waited_for_until_its_window_opens() {
         let window = [("x-rate-limit-remaining", "0"), ("x-rate-limit-reset", "1800000090")];
-        assert_eq!(failure(reply(429, &window, "")).retry_after, Some(Duration::from_secs(90)));
+        assert_eq!(failure(Reply::of(429, &window, "")).retry_after, Some(Duration::from_secs(90)));
         let day = [
             ("x-rate-limit-remaining", "12"),
             ("x-rate-limit-reset", "1800000090"),
             ("x-user-limit-24hour-remaining", "0"),
             ("x-user-limit-24hour-reset", "1800050000"),
         ];
-        assert_eq!(failure(reply(429, &day, "")).retry_after, Some(Duration::from_secs(50_000)));
+        assert_eq!(failure(Reply::of(429, &day, "")).retry_after, Some(Duration::from_secs(50_000)));
         let bare = [("x-rate-limit-reset", "1800000007")];
-        assert_eq!(failure(reply(429, &bare, "")).retry_after, Some(Duration::from_secs(7)));
-        let capped = failure(reply(429, &[], r#"{"type":"https://api.x.com/2/problems/usage-capped"}"#));
+        assert_eq!(failure(Reply::of(429, &bare, "")).retry_after, Some(Duration::from_secs(7)));
+        let capped = failure(Reply::of(429, &[], r#"{"type":"https://api.x.com/2/problems/usage-capped"}"#));
         assert_eq!((capped.code, capped.retry_after), (ErrorCode::RateLimited, Some(CAP)));
     }
 

@@ -88,12 +88,7 @@ static RULES: Rules = Rules {
     forbidden: &['<', '>'],
     needs: Some(MediaKind::Video),
     comment: Some(Comment {
-        text: TextLimit {
-            max: 10_000,
-            unit: "characters",
-            count: |text| text.chars().count(),
-            max_bytes: None,
-        },
+        text: TextLimit::characters(10_000),
         media: &[],
     }),
 };

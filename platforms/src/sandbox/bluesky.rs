@@ -14,7 +14,7 @@ use super::{
     Turn,
     account::{self, Account},
     call::{Answer, Call, Intake},
-    host::{Card, Host, Picture},
+    host::{Card, Grants, Host, Picture},
     page,
     window::{Allowance, Rule},
 };
@@ -129,6 +129,16 @@ impl Host for Bluesky {
         }
     }
 
+    fn grants(&self) -> &dyn Grants {
+        self
+    }
+
+    fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
+        repo::posts(turn, &account.id).map(|post| card(turn, &post)).collect()
+    }
+}
+
+impl Grants for Bluesky {
     fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
         session::grant(turn, account)
     }
@@ -144,10 +154,6 @@ impl Host for Bluesky {
 
     fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
         session::revoke_all(turn, account);
-    }
-
-    fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
-        repo::posts(turn, &account.id).map(|post| card(turn, &post)).collect()
     }
 }
 

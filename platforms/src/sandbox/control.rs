@@ -114,12 +114,12 @@ async fn connect(Data(sandbox): Data<&Sandbox>, wish: Json<Wish>) -> Response {
 
 #[handler]
 async fn expire(Data(sandbox): Data<&Sandbox>, at: Path<(String, String)>) -> Result<Response> {
-    with_account(sandbox, &at.0, |host, turn, account| host.expire(turn, account))
+    with_account(sandbox, &at.0, |host, turn, account| host.grants().expire(turn, account))
 }
 
 #[handler]
 async fn revoke(Data(sandbox): Data<&Sandbox>, at: Path<(String, String)>) -> Result<Response> {
-    with_account(sandbox, &at.0, |host, turn, account| host.revoke(turn, account))
+    with_account(sandbox, &at.0, |host, turn, account| host.grants().revoke(turn, account))
 }
 
 fn with_account(

@@ -12,11 +12,12 @@ use super::{
     account::{self, Account},
     call::{Answer, Call, Intake},
     graph::{self, DAY, Login, Token},
-    host::{Card, Host},
+    host::{Card, Grants, Host},
     page,
     window::Rule,
+    tokens,
 };
-use crate::{App, Grant, Identity};
+use crate::Identity;
 use hmac::{Hmac, KeyInit, Mac};
 use poem::http::Method;
 use serde_json::{Value, json};
@@ -46,7 +47,14 @@ const SCOPES: &[&str] = &[
 /// Calls with a Page's token; the documented figure for a Page that nobody sees is not.
 const CALLS: Rule = Rule { name: "facebook.calls", limit: 48_000, seconds: DAY };
 
-static LOGIN: Login = Login { host: &Facebook, client: CLIENT_ID, scopes: SCOPES, fragment: "#_=_" };
+static LOGIN: Login = Login {
+    host: &Facebook,
+    client: CLIENT_ID,
+    scopes: SCOPES,
+    granted: SCOPES.split_at(6).0,
+    kind: graph::Kind::Page,
+    fragment: "#_=_",
+};
 
 /// Facebook.
 pub(super) struct Facebook;
@@ -134,29 +142,8 @@ impl Host for Facebook {
         }
     }
 
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
-        let scopes: Vec<String> = SCOPES[..6].iter().map(|scope| (*scope).to_owned()).collect();
-        let page = Some(account.id.clone());
-        let token = graph::issue(turn, ID, &account.id, scopes.clone(), graph::Kind::Page, page);
-        Grant {
-            access_token: token.token,
-            refresh_token: None,
-            expires_at: None,
-            scopes,
-            extra: Value::Null,
-        }
-    }
-
-    fn app(&self) -> Option<App> {
-        Some(App { client_id: CLIENT_ID.into(), client_secret: Some(graph::SECRET.into()) })
-    }
-
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        graph::expire(turn, &account.id);
-    }
-
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        graph::revoke(turn, &account.id);
+    fn grants(&self) -> &dyn Grants {
+        &LOGIN
     }
 
     fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
@@ -232,7 +219,7 @@ fn api(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
 /// A proof that the caller is the app is checked where one is sent.
 fn prove(call: &Call, token: &Token) -> Result<(), Answer> {
     let Some(proof) = graph::param(call, "appsecret_proof") else { return Ok(()) };
-    let mut mac = Hmac::<Sha256>::new_from_slice(graph::SECRET.as_bytes()).expect("any key will do");
+    let mut mac = Hmac::<Sha256>::new_from_slice(tokens::SECRET.as_bytes()).expect("any key will do");
     mac.update(token.token.as_bytes());
     match hex::encode(mac.finalize().into_bytes()) == proof {
         true => Ok(()),
@@ -252,9 +239,9 @@ fn tokens(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
             Ok(graph::told(&token, turn.now))
         }
         _ if get("client_id") != CLIENT_ID => Err(graph::Unredeemed::App.graph()),
-        _ if get("client_secret") != graph::SECRET => Err(graph::Unredeemed::Secret.graph()),
+        _ if get("client_secret") != tokens::SECRET => Err(graph::Unredeemed::Secret.graph()),
         "client_credentials" => {
-            let token = format!("{CLIENT_ID}|{}", graph::SECRET);
+            let token = format!("{CLIENT_ID}|{}", tokens::SECRET);
             Ok(Answer::json(200, &json!({ "access_token": token, "token_type": "bearer" })))
         }
         "fb_exchange_token" => {

@@ -9,7 +9,7 @@ use super::{
     Turn,
     account::{self, Account},
     call::{Answer, Call, Intake},
-    host::Host,
+    host::{Grants, Host},
     page,
     shelf::Record,
 };
@@ -390,39 +390,43 @@ fn profile(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
     ))
 }
 
-/// A fresh grant, as if the account's owner had consented.
-pub(super) fn grant(turn: &mut Turn<'_>, account: &Account, scopes: &[&str]) -> Grant {
-    let allowed = Allowed {
-        refresh: format!("1//0{}", random()),
-        platform: account.platform.clone(),
-        user: account.id.clone(),
-        scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
-        is_revoked: false,
-    };
-    let (access_token, _) = issue(turn, &allowed);
-    turn.shelf.put(&allowed);
-    Grant {
-        access_token,
-        refresh_token: Some(allowed.refresh),
-        expires_at: Some(turn.now + TimeDelta::seconds(ACCESS_SECONDS)),
-        scopes: allowed.scopes,
-        extra: Value::Null,
+/// The grants of one of Google's platforms.
+pub(super) struct Google {
+    /// What an account that the sandbox connects by itself granted.
+    pub(super) granted: &'static [&'static str],
+}
+
+impl Grants for Google {
+    fn app(&self) -> Option<App> {
+        Some(App { client_id: CLIENT_ID.into(), client_secret: Some(CLIENT_SECRET.into()) })
     }
-}
 
-/// The sandbox's own app.
-pub(super) fn app() -> App {
-    App { client_id: CLIENT_ID.into(), client_secret: Some(CLIENT_SECRET.into()) }
-}
+    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
+        let allowed = Allowed {
+            refresh: format!("1//0{}", random()),
+            platform: account.platform.clone(),
+            user: account.id.clone(),
+            scopes: self.granted.iter().map(|scope| (*scope).to_owned()).collect(),
+            is_revoked: false,
+        };
+        let (access_token, _) = issue(turn, &allowed);
+        turn.shelf.put(&allowed);
+        Grant {
+            access_token,
+            refresh_token: Some(allowed.refresh),
+            expires_at: Some(turn.now + TimeDelta::seconds(ACCESS_SECONDS)),
+            scopes: allowed.scopes,
+            extra: Value::Null,
+        }
+    }
 
-/// Lets the access tokens of an account run out.
-pub(super) fn expire(turn: &mut Turn<'_>, account: &Account) {
-    end(turn, |token| token.platform == account.platform && token.user == account.id);
-}
+    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
+        end(turn, |token| token.platform == account.platform && token.user == account.id);
+    }
 
-/// Ends all grants of an account.
-pub(super) fn revoke_all(turn: &mut Turn<'_>, account: &Account) {
-    kill(turn, |allowed| allowed.platform == account.platform && allowed.user == account.id);
+    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
+        kill(turn, |allowed| allowed.platform == account.platform && allowed.user == account.id);
+    }
 }
 
 fn kill(turn: &mut Turn<'_>, is_meant: impl Fn(&Allowed) -> bool) {

@@ -13,11 +13,11 @@ use super::{
     account::{self, Account},
     call::{Answer, Call, Intake},
     google,
-    host::{Card, Host, Picture},
+    host::{Card, Grants, Host, Picture},
     page,
     window::Rule,
 };
-use crate::{App, Grant, Identity};
+use crate::Identity;
 use serde_json::{Map, Value, json};
 
 /// The platform's identifier.
@@ -150,20 +150,8 @@ impl Host for GoogleBusiness {
         }
     }
 
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
-        google::grant(turn, account, &SCOPES)
-    }
-
-    fn app(&self) -> Option<App> {
-        Some(google::app())
-    }
-
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        google::expire(turn, account);
-    }
-
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        google::revoke_all(turn, account);
+    fn grants(&self) -> &dyn Grants {
+        &google::Google { granted: &SCOPES }
     }
 
     fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {

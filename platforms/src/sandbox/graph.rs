@@ -8,11 +8,13 @@ use super::{
     Turn,
     account::{self, Account},
     call::{Answer, Call},
-    host::Host,
+    host::{Grants, Host},
     page,
     shelf::{Record, Shelf},
+    tokens::SECRET,
     window::{Allowance, Rule},
 };
+use crate::{App, Grant};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -20,9 +22,6 @@ use serde_json::{Map, Value, json};
 
 /// A day, the window of all caps.
 pub(crate) const DAY: i64 = 86_400;
-
-/// The secret of the sandbox's apps.
-pub(crate) const SECRET: &str = "fanfare-sandbox-secret";
 
 const CODE_SECONDS: i64 = 3_600;
 const SHORT_SECONDS: i64 = 3_600;
@@ -330,35 +329,6 @@ pub(crate) enum Kind {
     Page,
 }
 
-/// A grant as after a login a day ago, old enough to be renewed.
-pub(crate) fn connect(turn: &mut Turn<'_>, platform: &str, user: &str, scopes: &[&str]) -> crate::Grant {
-    let scopes: Vec<String> = scopes.iter().map(|scope| (*scope).to_owned()).collect();
-    let mut token = issue(turn, platform, user, scopes.clone(), Kind::Long, None);
-    token.issued_at -= TimeDelta::days(1);
-    turn.shelf.put(&token);
-    crate::Grant {
-        access_token: token.token,
-        refresh_token: None,
-        expires_at: token.expires_at,
-        scopes,
-        extra: Value::Null,
-    }
-}
-
-/// Lets the tokens that speak for an account run out.
-pub(crate) fn expire(turn: &mut Turn<'_>, user: &str) {
-    for token in of(turn, user) {
-        turn.shelf.put(&Token { expires_at: Some(turn.now), ..token });
-    }
-}
-
-/// Takes back what an account granted.
-pub(crate) fn revoke(turn: &mut Turn<'_>, user: &str) {
-    for token in of(turn, user) {
-        turn.shelf.put(&Token { is_revoked: true, ..token });
-    }
-}
-
 fn of(turn: &Turn<'_>, user: &str) -> Vec<Token> {
     let is_theirs = |token: &Token| token.user == user || token.page.as_deref() == Some(user);
     turn.shelf.under("").filter(is_theirs).collect()
@@ -372,8 +342,51 @@ pub(crate) struct Login {
     pub(crate) client: &'static str,
     /// What can be asked for.
     pub(crate) scopes: &'static [&'static str],
+    /// What an account that the sandbox connects by itself granted.
+    pub(crate) granted: &'static [&'static str],
+    /// What kind of token such an account gets.
+    pub(crate) kind: Kind,
     /// What stands behind the parameters that a browser brings back.
     pub(crate) fragment: &'static str,
+}
+
+impl Grants for Login {
+    fn app(&self) -> Option<App> {
+        Some(App { client_id: self.client.into(), client_secret: Some(SECRET.into()) })
+    }
+
+    /// It is a day old, as the refresh of a long-lived token wants it.
+    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
+        let scopes: Vec<String> = self.granted.iter().map(|scope| (*scope).to_owned()).collect();
+        let page = (self.kind == Kind::Page).then(|| account.id.clone());
+        let mut token = issue(turn, self.host.id(), &account.id, scopes.clone(), self.kind, page);
+        token.issued_at -= TimeDelta::days(1);
+        turn.shelf.put(&token);
+        Grant {
+            access_token: token.token,
+            refresh_token: None,
+            expires_at: token.expires_at,
+            scopes,
+            extra: Value::Null,
+        }
+    }
+
+    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
+        for token in of(turn, &account.id) {
+            turn.shelf.put(&Token { expires_at: Some(turn.now), ..token });
+        }
+    }
+
+    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
+        revoke(turn, &account.id);
+    }
+}
+
+/// Takes back what a user or a page granted.
+pub(crate) fn revoke(turn: &mut Turn<'_>, user: &str) {
+    for token in of(turn, user) {
+        turn.shelf.put(&Token { is_revoked: true, ..token });
+    }
 }
 
 impl Login {

@@ -53,17 +53,8 @@ pub(crate) trait Host: Send + Sync {
     /// Who the account is to a client.
     fn identity(&self, account: &Account) -> Identity;
 
-    /// A fresh grant.
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant;
-
-    /// The sandbox's own app on this platform.
-    fn app(&self) -> Option<App>;
-
-    /// Lets the account's access tokens run out.
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account);
-
-    /// Takes back what the account granted.
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account);
+    /// How its accounts' grants come and go.
+    fn grants(&self) -> &dyn Grants;
 
     /// What the account published, newest first.
     fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card>;
@@ -75,6 +66,21 @@ pub(crate) trait Host: Send + Sync {
             _ => Answer::silence(fault),
         }
     }
+}
+
+/// The grants of one platform's accounts.
+pub(crate) trait Grants {
+    /// The sandbox's own app on this platform, if it has apps.
+    fn app(&self) -> Option<App>;
+
+    /// A fresh grant, as if the owner had consented.
+    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant;
+
+    /// Lets the account's access tokens run out.
+    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account);
+
+    /// Takes back what the account granted.
+    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account);
 }
 
 /// A post as a page shows it.

@@ -8,11 +8,11 @@ use super::{
     account::{self, Account},
     call::{Answer, Call, Intake},
     graph::{self, DAY, Login},
-    host::{Card, Host},
+    host::{Card, Grants, Host},
     page,
     window::Rule,
 };
-use crate::{App, Grant, Identity};
+use crate::Identity;
 use poem::http::Method;
 use serde_json::json;
 
@@ -32,7 +32,14 @@ const SCOPES: &[&str] = &[
 /// Calls of any kind; the documented figure for an account that nobody sees.
 const CALLS: Rule = Rule { name: "instagram.calls", limit: 48_000, seconds: DAY };
 
-static LOGIN: Login = Login { host: &Instagram, client: CLIENT_ID, scopes: SCOPES, fragment: "#_" };
+static LOGIN: Login = Login {
+    host: &Instagram,
+    client: CLIENT_ID,
+    scopes: SCOPES,
+    granted: SCOPES.split_at(4).0,
+    kind: graph::Kind::Long,
+    fragment: "#_",
+};
 
 /// Instagram.
 pub(super) struct Instagram;
@@ -108,20 +115,8 @@ impl Host for Instagram {
         }
     }
 
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
-        graph::connect(turn, ID, &account.id, &SCOPES[..4])
-    }
-
-    fn app(&self) -> Option<App> {
-        Some(App { client_id: CLIENT_ID.into(), client_secret: Some(graph::SECRET.into()) })
-    }
-
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        graph::expire(turn, &account.id);
-    }
-
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        graph::revoke(turn, &account.id);
+    fn grants(&self) -> &dyn Grants {
+        &LOGIN
     }
 
     fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {

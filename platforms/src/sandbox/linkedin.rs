@@ -13,13 +13,14 @@ use super::{
     Turn,
     account::{self, Account},
     call::{Answer, Call, Intake},
-    host::{Card, Host, Picture},
-    login::{self, Login, Refusal, SECRET},
+    host::{Card, Grants, Host, Picture},
+    login::{Login, Refusal},
+    tokens::{self, Rotation, SECRET, Terms},
     page,
     shelf::Record,
     window::Rule,
 };
-use crate::{App, Grant, Identity};
+use crate::Identity;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -33,26 +34,31 @@ const OLDEST: u32 = 202_511;
 const CALLS: Rule = Rule { name: "linkedin.calls", limit: 100_000, seconds: 86_400 };
 const CREATES: Rule = Rule { name: "linkedin.creates", limit: 150, seconds: 86_400 };
 
+const SCOPES: &[&str] = &[
+    "openid",
+    "profile",
+    "email",
+    "r_basicprofile",
+    "w_member_social",
+    "w_organization_social",
+    "r_organization_social",
+    "rw_organization_admin",
+    "r_organization_admin",
+    "r_member_social",
+    "r_member_postAnalytics",
+];
+
 static LOGIN: Login = Login {
-    host: &LinkedIn,
-    client: "fanfaresandbox",
-    scopes: &[
-        "openid",
-        "profile",
-        "email",
-        "r_basicprofile",
-        "w_member_social",
-        "w_organization_social",
-        "r_organization_social",
-        "rw_organization_admin",
-        "r_organization_admin",
-        "r_member_social",
-        "r_member_postAnalytics",
-    ],
-    code_seconds: 1_800,
-    access: ("", 5_184_000),
-    refresh: ("", 31_536_000),
-    rotates: false,
+    terms: Terms {
+        host: &LinkedIn,
+        client: "fanfaresandbox",
+        granted: SCOPES,
+        code_seconds: 1_800,
+        access: ("", 5_184_000),
+        refresh: ("", 31_536_000),
+        rotation: Rotation::Never,
+    },
+    scopes: SCOPES,
     lasts: |_| true,
     denied: "user_cancelled_authorize",
     fragment: "",
@@ -95,7 +101,7 @@ impl Host for LinkedIn {
                 let owner = media::get(turn, id)?.owner;
                 account::numbered(turn.shelf, ID, &owner).map(|account| account.username)
             }
-            _ => login::owner(turn, ID, call),
+            _ => tokens::owner(turn, ID, call),
         }
     }
 
@@ -153,20 +159,8 @@ impl Host for LinkedIn {
         }
     }
 
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
-        LOGIN.grant(turn, account)
-    }
-
-    fn app(&self) -> Option<App> {
-        Some(App { client_id: LOGIN.client.into(), client_secret: Some(SECRET.into()) })
-    }
-
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        login::expire(turn, account);
-    }
-
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        login::revoke_all(turn, account);
+    fn grants(&self) -> &dyn Grants {
+        &LOGIN.terms
     }
 
     fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
@@ -289,7 +283,7 @@ fn avatar(account: &Account) -> String {
 }
 
 fn is_app(call: &Call) -> bool {
-    call.field("client_id") == Some(LOGIN.client) && call.field("client_secret") == Some(SECRET)
+    call.field("client_id") == Some(LOGIN.terms.client) && call.field("client_secret") == Some(SECRET)
 }
 
 fn oauth_error(status: u16, word: &str, description: &str) -> Answer {
@@ -318,7 +312,7 @@ fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
         200,
         &json!({
             "access_token": issued.access,
-            "expires_in": LOGIN.access.1,
+            "expires_in": LOGIN.terms.access.1,
             "refresh_token": issued.refresh,
             "refresh_token_expires_in": issued.refresh_seconds,
             "scope": issued.scopes.join(","),
@@ -331,7 +325,7 @@ fn introspect(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
     if !is_app(call) {
         return Err(oauth_error(401, "invalid_client", "Client authentication failed"));
     }
-    let token = call.field("token").and_then(|token| login::find(turn, ID, token));
+    let token = call.field("token").and_then(|token| tokens::find(turn, ID, token));
     let token = token.ok_or_else(|| oauth_error(400, "invalid_request", "Invalid token"))?;
     let status = match (token.is_revoked, token.lives(turn.now)) {
         (true, _) => "revoked",
@@ -343,7 +337,7 @@ fn introspect(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
         &json!({
             "active": status == "active",
             "status": status,
-            "client_id": LOGIN.client,
+            "client_id": LOGIN.terms.client,
             "expires_at": token.expires_at.timestamp(),
             "scope": token.scopes.join(","),
             "auth_type": "3L",
@@ -357,10 +351,10 @@ fn revoke(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
         return Err(oauth_error(401, "invalid_client", "Client authentication failed"));
     }
     let token = call.field("token").unwrap_or_default();
-    if login::find(turn, ID, token).is_none() {
+    if tokens::find(turn, ID, token).is_none() {
         return Err(oauth_error(400, "invalid_request", "Invalid access token"));
     }
-    login::revoke(turn, ID, token);
+    tokens::revoke(turn, ID, token);
     Ok(Answer::json(200, &json!({})))
 }
 
@@ -460,7 +454,7 @@ fn organizations(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
 
 /// Lets a request in: a token that lives, the scopes it needs, and room in the day's window.
 fn admit(turn: &mut Turn<'_>, call: &Call, scopes: &[&str]) -> Result<Caller, Answer> {
-    let token = call.bearer().and_then(|token| login::find(turn, ID, token));
+    let token = call.bearer().and_then(|token| tokens::find(turn, ID, token));
     let token = token.ok_or_else(|| error(401, "INVALID_ACCESS_TOKEN", 65_600, "Invalid access token"))?;
     if token.is_revoked {
         return Err(error(

@@ -55,6 +55,7 @@ mod schema;
 mod server;
 mod settings;
 mod shelf;
+mod tokens;
 mod window;
 
 pub use server::serve;
@@ -186,8 +187,8 @@ impl Sandbox {
         let host = find(platform).ok_or_else(|| anyhow!("the sandbox does not speak {platform}"))?;
         self.turn(|turn| {
             let mut account = account::open(turn, host, username).map_err(anyhow::Error::msg)?;
-            let grant = host.grant(turn, &mut account);
-            Ok(Connected { identity: host.identity(&account), grant, app: host.app() })
+            let grant = host.grants().grant(turn, &mut account);
+            Ok(Connected { identity: host.identity(&account), grant, app: host.grants().app() })
         })?
     }
 
@@ -204,7 +205,7 @@ impl Sandbox {
 
 /// The app that the sandbox's grants are given to, where the platform has apps.
 pub fn app(platform: &str) -> Option<App> {
-    find(platform)?.app()
+    find(platform)?.grants().app()
 }
 
 /// The platform of this name.

@@ -12,13 +12,14 @@ use super::{
     Turn,
     account::{self, Account},
     call::{Answer, Call, Intake},
-    host::{Card, Host, Picture},
-    login::{self, Login, Refusal, SECRET},
+    host::{Card, Grants, Host, Picture},
+    login::{Login, Refusal},
+    tokens::{self, Rotation, Terms},
     page,
     shelf::Record,
     window::{Allowance, Rule},
 };
-use crate::{App, Grant, Identity};
+use crate::Identity;
 use chrono::{DateTime, Utc};
 use poem::http::Method;
 use serde::{Deserialize, Serialize};
@@ -34,14 +35,19 @@ const READ: Rule = Rule { name: "pinterest.org_read", limit: 1_000, seconds: 60 
 const WRITE: Rule = Rule { name: "pinterest.org_write", limit: 100, seconds: 60 };
 const ANALYTICS: Rule = Rule { name: "pinterest.org_analytics", limit: 60, seconds: 60 };
 
+const SCOPES: &[&str] = &["user_accounts:read", "boards:read", "boards:write", "pins:read", "pins:write"];
+
 static LOGIN: Login = Login {
-    host: &Pinterest,
-    client: "1480001",
-    scopes: &["user_accounts:read", "boards:read", "boards:write", "pins:read", "pins:write"],
-    code_seconds: 600,
-    access: ("pina_", 2_592_000),
-    refresh: ("pinr.", 5_184_000),
-    rotates: true,
+    terms: Terms {
+        host: &Pinterest,
+        client: "1480001",
+        granted: SCOPES,
+        code_seconds: 600,
+        access: ("pina_", 2_592_000),
+        refresh: ("pinr.", 5_184_000),
+        rotation: Rotation::Renewed,
+    },
+    scopes: SCOPES,
     lasts: |_| true,
     denied: "access_denied",
     fragment: "",
@@ -91,7 +97,7 @@ impl Host for Pinterest {
             let owner = media::keyed(turn, call)?.owner;
             return account::numbered(turn.shelf, ID, &owner).map(|account| account.username);
         }
-        login::owner(turn, ID, call)
+        tokens::owner(turn, ID, call)
     }
 
     fn answer(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
@@ -176,20 +182,8 @@ impl Host for Pinterest {
         }
     }
 
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
-        LOGIN.grant(turn, account)
-    }
-
-    fn app(&self) -> Option<App> {
-        Some(App { client_id: LOGIN.client.into(), client_secret: Some(SECRET.into()) })
-    }
-
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        login::expire(turn, account);
-    }
-
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        login::revoke_all(turn, account);
+    fn grants(&self) -> &dyn Grants {
+        &LOGIN.terms
     }
 
     fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
@@ -262,7 +256,7 @@ fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
             "response_type": kind,
             "access_token": issued.access,
             "token_type": "bearer",
-            "expires_in": LOGIN.access.1,
+            "expires_in": LOGIN.terms.access.1,
             "scope": issued.scopes.join(" "),
             "refresh_token": issued.refresh,
             "refresh_token_expires_in": issued.refresh_seconds,
@@ -302,7 +296,7 @@ fn me(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
 
 /// Lets a request in: a token that lives, the scopes it needs, and room in the rate window.
 fn admit(turn: &mut Turn<'_>, call: &Call, scopes: &[&str], rule: Rule) -> Result<Caller, Answer> {
-    let token = call.bearer().and_then(|token| login::find(turn, ID, token));
+    let token = call.bearer().and_then(|token| tokens::find(turn, ID, token));
     let token = token.filter(|token| token.lives(turn.now)).ok_or_else(unauthorized)?;
     let account = account::numbered(turn.shelf, ID, &token.user).ok_or_else(unauthorized)?;
     if let Some(scope) = token.lacks(scopes) {

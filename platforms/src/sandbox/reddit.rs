@@ -12,13 +12,14 @@ use super::{
     Turn,
     account::{self, Account},
     call::{Answer, Call, Intake},
-    host::{Card, Host},
-    login::{self, Login, Refusal, SECRET},
+    host::{Card, Grants, Host},
+    login::{Login, Refusal},
+    tokens::{self, Rotation, Terms},
     page,
     shelf::Record,
     window::{Allowance, Rule},
 };
-use crate::{App, Grant, Identity};
+use crate::Identity;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -39,25 +40,30 @@ const REQUESTS: Rule = Rule { name: "reddit.requests", limit: 1_000, seconds: 60
 /// How much one may post at a time is told nobody; an account in good standing meets no limit.
 const POSTS: Rule = Rule { name: "reddit.posts", limit: 300, seconds: 600 };
 
+const SCOPES: &[&str] = &[
+    "identity",
+    "submit",
+    "read",
+    "edit",
+    "flair",
+    "history",
+    "mysubreddits",
+    "vote",
+    "save",
+    "subscribe",
+];
+
 static LOGIN: Login = Login {
-    host: &Reddit,
-    client: "fanfare-sandbox-reddit",
-    scopes: &[
-        "identity",
-        "submit",
-        "read",
-        "edit",
-        "flair",
-        "history",
-        "mysubreddits",
-        "vote",
-        "save",
-        "subscribe",
-    ],
-    code_seconds: 600,
-    access: ("eyJ.sandbox.", 86_400),
-    refresh: ("sandbox.", 0),
-    rotates: false,
+    terms: Terms {
+        host: &Reddit,
+        client: "fanfare-sandbox-reddit",
+        granted: SCOPES,
+        code_seconds: 600,
+        access: ("eyJ.sandbox.", 86_400),
+        refresh: ("sandbox.", 0),
+        rotation: Rotation::Never,
+    },
+    scopes: SCOPES,
     lasts: |fields| fields.iter().any(|(name, value)| name == "duration" && value == "permanent"),
     denied: "access_denied",
     fragment: "#_",
@@ -98,7 +104,7 @@ impl Host for Reddit {
             let owner = media::keyed(turn, call)?.owner;
             return account::numbered(turn.shelf, ID, &owner).map(|account| account.username);
         }
-        login::owner(turn, ID, call)
+        tokens::owner(turn, ID, call)
     }
 
     fn answer(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
@@ -194,20 +200,8 @@ impl Host for Reddit {
         }
     }
 
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
-        LOGIN.grant(turn, account)
-    }
-
-    fn app(&self) -> Option<App> {
-        Some(App { client_id: LOGIN.client.into(), client_secret: Some(SECRET.into()) })
-    }
-
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        login::expire(turn, account);
-    }
-
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        login::revoke_all(turn, account);
+    fn grants(&self) -> &dyn Grants {
+        &LOGIN.terms
     }
 
     fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
@@ -251,7 +245,7 @@ fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
     let mut body = json!({
         "access_token": issued.access,
         "token_type": "bearer",
-        "expires_in": LOGIN.access.1,
+        "expires_in": LOGIN.terms.access.1,
         "scope": issued.scopes.join(" "),
     });
     if let Some(refresh) = issued.refresh {
@@ -266,7 +260,7 @@ fn revoke(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
         return Err(error(401, "Unauthorized"));
     }
     let token = call.field("token").ok_or_else(|| error(400, "Bad Request"))?;
-    login::revoke(turn, ID, token);
+    tokens::revoke(turn, ID, token);
     Ok(Answer::empty(200))
 }
 
@@ -303,7 +297,7 @@ fn is_nobody(call: &Call) -> bool {
 
 /// Lets a request in: a token that lives, the scope it needs, and room in the window.
 fn admit(turn: &mut Turn<'_>, call: &Call, scope: &str) -> Result<Caller, Answer> {
-    let token = call.bearer().and_then(|token| login::find(turn, ID, token));
+    let token = call.bearer().and_then(|token| tokens::find(turn, ID, token));
     let token = token.filter(|token| token.lives(turn.now)).ok_or_else(unauthorized)?;
     let account = account::numbered(turn.shelf, ID, &token.user).ok_or_else(unauthorized)?;
     if token.lacks(&[scope]).is_some() {

@@ -9,11 +9,12 @@ use super::{
     account::{self, Account},
     call::{Answer, Call, Intake},
     graph::{self, DAY, Login},
-    host::{Card, Host},
+    host::{Card, Grants, Host},
     page,
     window::Rule,
+    tokens,
 };
-use crate::{App, Grant, Identity};
+use crate::Identity;
 use poem::http::Method;
 use serde_json::json;
 
@@ -39,7 +40,14 @@ const SCOPES: &[&str] = &[
 /// Calls of any kind; the documented figure for an account that nobody sees.
 const CALLS: Rule = Rule { name: "threads.calls", limit: 48_000, seconds: DAY };
 
-static LOGIN: Login = Login { host: &Threads, client: CLIENT_ID, scopes: SCOPES, fragment: "#_" };
+static LOGIN: Login = Login {
+    host: &Threads,
+    client: CLIENT_ID,
+    scopes: SCOPES,
+    granted: SCOPES.split_at(6).0,
+    kind: graph::Kind::Long,
+    fragment: "#_",
+};
 
 /// Threads.
 pub(super) struct Threads;
@@ -114,20 +122,8 @@ impl Host for Threads {
         }
     }
 
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
-        graph::connect(turn, ID, &account.id, &SCOPES[..6])
-    }
-
-    fn app(&self) -> Option<App> {
-        Some(App { client_id: CLIENT_ID.into(), client_secret: Some(graph::SECRET.into()) })
-    }
-
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        graph::expire(turn, &account.id);
-    }
-
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        graph::revoke(turn, &account.id);
+    fn grants(&self) -> &dyn Grants {
+        &LOGIN
     }
 
     fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
@@ -207,7 +203,7 @@ fn app_token(call: &Call) -> Result<Answer, Answer> {
     if get("grant_type") != "client_credentials" {
         return Err(graph::invalid("Param grant_type must be one of {client_credentials}"));
     }
-    if get("client_id") != CLIENT_ID || get("client_secret") != graph::SECRET {
+    if get("client_id") != CLIENT_ID || get("client_secret") != tokens::SECRET {
         return Err(graph::error(400, 1, 0, "Error validating client secret."));
     }
     let token = format!("TH|{CLIENT_ID}|{}", graph::random());

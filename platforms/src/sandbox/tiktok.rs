@@ -13,11 +13,12 @@ use super::{
     Turn,
     account::{self, Account},
     call::{Answer, Call, Intake},
-    host::{Card, Host, Picture},
+    host::{Card, Grants, Host, Picture},
     page,
     window::Rule,
+    tokens,
 };
-use crate::{App, Grant, Identity};
+use crate::Identity;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
@@ -63,10 +64,10 @@ impl Host for TikTok {
     }
 
     fn account(&self, turn: &Turn<'_>, call: &Call) -> Option<String> {
-        let user = match call.host.as_str() {
-            "open-upload.tiktokapis.com" => publish::uploader(turn, call.query("upload_id")?)?,
-            _ => oauth::owner(turn, call)?,
-        };
+        if call.host != "open-upload.tiktokapis.com" {
+            return tokens::owner(turn, ID, call);
+        }
+        let user = publish::uploader(turn, call.query("upload_id")?)?;
         account::numbered(turn.shelf, ID, &user).map(|account| account.username)
     }
 
@@ -143,20 +144,8 @@ impl Host for TikTok {
         }
     }
 
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
-        oauth::grant(turn, account)
-    }
-
-    fn app(&self) -> Option<App> {
-        Some(App { client_id: oauth::CLIENT_KEY.into(), client_secret: Some(oauth::CLIENT_SECRET.into()) })
-    }
-
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        oauth::expire(turn, account);
-    }
-
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        oauth::revoke_all(turn, account);
+    fn grants(&self) -> &dyn Grants {
+        &oauth::TERMS
     }
 
     fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
@@ -229,7 +218,7 @@ fn profile(account: &Account) -> String {
 /// Lets a request in: a token that lives, one of the scopes, and room in the rate window.
 fn admit(turn: &mut Turn<'_>, call: &Call, scopes: &[&str], rule: Rule) -> Result<Account, Answer> {
     let token =
-        call.bearer().and_then(|token| oauth::find(turn, token)).filter(|token| token.expires_at > turn.now);
+        call.bearer().and_then(|token| tokens::find(turn, ID, token)).filter(|token| token.lives(turn.now));
     let account = token.as_ref().and_then(|token| account::numbered(turn.shelf, ID, &token.user));
     let (Some(token), Some(account)) = (token, account) else { return Err(unauthorized()) };
     if !scopes.iter().any(|scope| token.scopes.iter().any(|granted| granted == scope)) {
@@ -283,7 +272,7 @@ fn body(call: &Call, wrong: &str) -> Result<Value, Answer> {
 /// `GET /v2/user/info/`: the fields that are asked for, each with a scope of its own.
 fn me(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
     let account = admit(turn, call, &["user.info.basic"], DISPLAY)?;
-    let token = call.bearer().and_then(|token| oauth::find(turn, token)).ok_or_else(unauthorized)?;
+    let token = call.bearer().and_then(|token| tokens::find(turn, ID, token)).ok_or_else(unauthorized)?;
     let fields = call.query("fields").unwrap_or_default();
     if fields.is_empty() {
         return Err(refusal(400, "invalid_params", "The fields parameter is required."));

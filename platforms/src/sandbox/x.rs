@@ -12,13 +12,14 @@ use super::{
     Turn,
     account::{self, Account},
     call::{Answer, Call, Intake},
-    host::{Card, Host, Picture},
+    host::{Card, Grants, Host, Picture},
     page,
     schema::Issue,
     shelf::Record,
     window::{Allowance, Rule},
+    tokens,
 };
-use crate::{App, Grant, Identity};
+use crate::Identity;
 use chrono::{DateTime, Utc};
 use poem::http::Method;
 use serde::{Deserialize, Serialize};
@@ -66,11 +67,7 @@ impl Host for X {
     }
 
     fn account(&self, turn: &Turn<'_>, call: &Call) -> Option<String> {
-        let user = match call.bearer().and_then(|token| oauth::find(turn, token)) {
-            Some(token) => token.user,
-            None => oauth::owner(turn, call)?,
-        };
-        account::numbered(turn.shelf, ID, &user).map(|account| account.username)
+        tokens::owner(turn, ID, call)
     }
 
     fn answer(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
@@ -157,20 +154,8 @@ impl Host for X {
         }
     }
 
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
-        oauth::grant(turn, account)
-    }
-
-    fn app(&self) -> Option<App> {
-        Some(App { client_id: oauth::CLIENT_ID.into(), client_secret: Some(oauth::CLIENT_SECRET.into()) })
-    }
-
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        oauth::expire(turn, account);
-    }
-
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        oauth::revoke_all(turn, account);
+    fn grants(&self) -> &dyn Grants {
+        &oauth::TERMS
     }
 
     fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
@@ -250,7 +235,7 @@ fn admit(turn: &mut Turn<'_>, call: &Call, scopes: &[&str], rule: Rule) -> Resul
         ));
     }
     let token =
-        call.bearer().and_then(|token| oauth::find(turn, token)).filter(|token| token.expires_at > turn.now);
+        call.bearer().and_then(|token| tokens::find(turn, ID, token)).filter(|token| token.lives(turn.now));
     let account = token.as_ref().and_then(|token| account::numbered(turn.shelf, ID, &token.user));
     let (Some(token), Some(account)) = (token, account) else { return Err(unauthorized()) };
     if scopes.iter().any(|scope| !token.scopes.iter().any(|granted| granted == scope)) {

@@ -13,12 +13,12 @@ use super::{
     account::{self, Account},
     call::{Answer, Call, Intake},
     google,
-    host::{Card, Host, Picture},
+    host::{Card, Grants, Host, Picture},
     page,
     shelf::Record,
     window::Rule,
 };
-use crate::{App, Grant, Identity};
+use crate::Identity;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
 use poem::http::Method;
@@ -170,20 +170,8 @@ impl Host for YouTube {
         }
     }
 
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
-        google::grant(turn, account, &SCOPES)
-    }
-
-    fn app(&self) -> Option<App> {
-        Some(google::app())
-    }
-
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        google::expire(turn, account);
-    }
-
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        google::revoke_all(turn, account);
+    fn grants(&self) -> &dyn Grants {
+        &google::Google { granted: &SCOPES }
     }
 
     fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {

@@ -2,7 +2,7 @@
 //! <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/videos-api>
 
 use super::{Answer, Call, Record, Turn, admit, body, error, forbidden, invalid, missing, next};
-use crate::sandbox::{files::Upload, login::random};
+use crate::sandbox::{files::Upload, tokens::random};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Videos: registered, sent to a storage, processed: <https://developers.pinterest.com/docs/api/v5/media-create>.
 
 use super::{Answer, Call, READ, Record, STORAGE, Turn, WRITE, admit, body, error, invalid, next, paged};
-use crate::sandbox::{files::Upload, login::random};
+use crate::sandbox::{files::Upload, tokens::random};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 //! made of them. <https://github.com/praw-dev/praw> records these calls; Reddit describes none of them.
 
 use super::{Answer, Call, Record, SOCKETS, STORAGES, Turn, admit, origin};
-use crate::sandbox::{call::Message, files::Upload, login::random};
+use crate::sandbox::{call::Message, files::Upload, tokens::random};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

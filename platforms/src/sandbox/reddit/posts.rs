@@ -13,7 +13,7 @@ use crate::sandbox::{
     figures::figure,
     files::KEPT_BYTES,
     host::{Card, Host, Picture},
-    login::random,
+    tokens::random,
 };
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};

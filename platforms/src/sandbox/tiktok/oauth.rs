@@ -4,106 +4,28 @@
 //! for a day; a refresh token for a year from the first, and another comes with each use. What a
 //! refusal's status is, TikTok does not say: here it is 400, and 401 where the app is unknown.
 
-use super::{Account, Answer, Call, Turn, account};
-use crate::{
-    Grant,
-    sandbox::{page, shelf::Record},
+use super::{Answer, Call, Turn, account};
+use crate::sandbox::{
+    page,
+    tokens::{self, Consent, Issued, Rotation, SECRET, Terms},
 };
-use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
-/// The sandbox's app.
-pub(super) const CLIENT_KEY: &str = "awfanfaresandbox";
-/// Its secret.
-pub(super) const CLIENT_SECRET: &str = "fanfare-sandbox-secret";
-
-const CODE_SECONDS: i64 = 600;
-const ACCESS_SECONDS: i64 = 86_400;
-const REFRESH_SECONDS: i64 = 31_536_000;
+/// The tokens of TikTok.
+pub(super) const TERMS: Terms = Terms {
+    host: &super::TikTok,
+    client: "awfanfaresandbox",
+    granted: &["user.info.basic", "user.info.profile", "video.list", "video.publish"],
+    code_seconds: 600,
+    access: ("act.", 86_400),
+    // A year.
+    refresh: ("rft.", 31_536_000),
+    rotation: Rotation::Inherited,
+};
 
 const SCOPES: [&str; 6] =
     ["user.info.basic", "user.info.profile", "user.info.stats", "video.list", "video.publish", "video.upload"];
-/// What a connected account granted.
-const GRANTED: [&str; 4] = ["user.info.basic", "user.info.profile", "video.list", "video.publish"];
-
-/// A code on its way through a browser.
-#[derive(Clone, Serialize, Deserialize)]
-struct Code {
-    code: String,
-    user: String,
-    redirect_uri: String,
-    scopes: Vec<String>,
-    challenge: String,
-    expires_at: DateTime<Utc>,
-}
-
-impl Record for Code {
-    const SHELF: &'static str = "tiktok.code";
-
-    fn key(&self) -> String {
-        self.code.clone()
-    }
-}
-
-/// What a user allowed the app; its refresh token is the latest one only.
-#[derive(Clone, Serialize, Deserialize)]
-struct Allowed {
-    id: String,
-    user: String,
-    scopes: Vec<String>,
-    refresh: Option<String>,
-    ends_at: DateTime<Utc>,
-}
-
-impl Record for Allowed {
-    const SHELF: &'static str = "tiktok.grant";
-
-    fn key(&self) -> String {
-        self.id.clone()
-    }
-}
-
-/// An access token.
-#[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Token {
-    token: String,
-    grant: String,
-    /// Whose it is.
-    pub(super) user: String,
-    /// What it may do.
-    pub(super) scopes: Vec<String>,
-    /// When it dies.
-    pub(super) expires_at: DateTime<Utc>,
-}
-
-impl Record for Token {
-    const SHELF: &'static str = "tiktok.token";
-
-    fn key(&self) -> String {
-        self.token.clone()
-    }
-}
-
-/// The access token, dead or alive.
-pub(super) fn find(turn: &Turn<'_>, token: &str) -> Option<Token> {
-    turn.shelf.get(token)
-}
-
-/// Whose request it is, by its token or by what it wants to exchange.
-pub(super) fn owner(turn: &Turn<'_>, call: &Call) -> Option<String> {
-    if let Some(token) = call.bearer().and_then(|token| find(turn, token)) {
-        return Some(token.user);
-    }
-    if let Some(code) = call.field("code") {
-        return turn.shelf.get::<Code>(code).map(|code| code.user);
-    }
-    let presented = call.field("refresh_token").or_else(|| call.field("token"))?;
-    find(turn, presented).map(|token| token.user).or_else(|| named(turn, presented).map(|grant| grant.user))
-}
-
 /// `GET /v2/auth/authorize/`: asks the account's owner.
 pub(super) fn ask(call: &Call) -> Result<Answer, Answer> {
     let wish = Wish::read(&call.query)?;
@@ -120,15 +42,15 @@ pub(super) fn consent(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer
     let username = call.field("username").unwrap_or_default().trim().trim_start_matches('@');
     let account = account::open(turn, &super::TikTok, username)
         .map_err(|error| Answer::page(400, page::notice("No such account", &error)))?;
-    let code = random();
-    turn.shelf.put(&Code {
-        code: code.clone(),
+    let consent = Consent {
         user: account.id,
+        client: TERMS.client.into(),
         redirect_uri: wish.redirect_uri.clone(),
         scopes: wish.scopes.clone(),
-        challenge: wish.challenge.clone(),
-        expires_at: turn.now + TimeDelta::seconds(CODE_SECONDS),
-    });
+        lasts: true,
+        challenge: wish.challenge.clone().map(|challenge| (challenge, "S256".into())),
+    };
+    let code = TERMS.code(turn, consent);
     Ok(wish.back(&[("code", &code), ("scopes", &wish.scopes.join(","))]))
 }
 
@@ -137,7 +59,7 @@ struct Wish {
     redirect_uri: String,
     scopes: Vec<String>,
     state: String,
-    challenge: String,
+    challenge: Option<String>,
 }
 
 impl Wish {
@@ -148,7 +70,7 @@ impl Wish {
         let refuse = |what: &str| {
             Err(Answer::page(400, page::notice("Something went wrong", &format!("We couldn't log in with TikTok: {what}"))))
         };
-        if field("client_key") != CLIENT_KEY {
+        if field("client_key") != TERMS.client {
             return refuse("client_key.");
         }
         if field("response_type") != "code" {
@@ -174,7 +96,7 @@ impl Wish {
             redirect_uri: field("redirect_uri").into(),
             scopes,
             state: field("state").into(),
-            challenge: challenge.into(),
+            challenge: (!challenge.is_empty()).then(|| challenge.to_owned()),
         })
     }
 
@@ -197,13 +119,8 @@ pub(super) fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
         "authorization_code" => {
             let (presented, redirect_uri) = (field("code")?, field("redirect_uri")?);
             let invalid = || refusal(400, "invalid_grant", "Authorization code is invalid or expired.");
-            let code: Code = turn.shelf.get(presented).ok_or_else(invalid)?;
-            // Good for one use, whatever comes of it.
-            turn.shelf.remove::<Code>(presented);
-            if code.expires_at <= turn.now {
-                return Err(invalid());
-            }
-            if code.redirect_uri != redirect_uri {
+            let consent = TERMS.redeem(turn, presented).ok_or_else(invalid)?;
+            if consent.redirect_uri != redirect_uri {
                 return Err(refusal(
                     400,
                     "invalid_request",
@@ -211,27 +128,17 @@ pub(super) fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
                 ));
             }
             // The digest is written in hex, which no standard has.
-            if !code.challenge.is_empty()
-                && hex::encode(Sha256::digest(field("code_verifier")?)) != code.challenge.to_lowercase()
+            if let Some((challenge, _)) = &consent.challenge
+                && hex::encode(Sha256::digest(field("code_verifier")?)) != challenge.to_lowercase()
             {
                 return Err(refusal(400, "invalid_grant", "Code verifier or code challenge is invalid."));
             }
-            let allowed = Allowed {
-                id: random(),
-                user: code.user,
-                scopes: code.scopes,
-                refresh: None,
-                ends_at: turn.now + TimeDelta::seconds(REFRESH_SECONDS),
-            };
-            Ok(Answer::json(200, &issue(turn, allowed)))
+            Ok(given(&TERMS.allow(turn, consent)))
         }
-        "refresh_token" => {
-            let presented = field("refresh_token")?;
-            let allowed = named(turn, presented)
-                .filter(|grant| grant.refresh.as_deref() == Some(presented) && grant.ends_at > turn.now)
-                .ok_or_else(|| refusal(400, "invalid_grant", "Refresh token is invalid or expired."))?;
-            Ok(Answer::json(200, &issue(turn, allowed)))
-        }
+        "refresh_token" => TERMS
+            .renew(turn, field("refresh_token")?, TERMS.client)
+            .map(|issued| given(&issued))
+            .ok_or_else(|| refusal(400, "invalid_grant", "Refresh token is invalid or expired.")),
         _ => Err(refusal(400, "unsupported_grant_type", "The grant type is not supported.")),
     }
 }
@@ -239,91 +146,31 @@ pub(super) fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
 /// `POST /v2/oauth/revoke/`.
 pub(super) fn revoke(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
     client(call)?;
-    let Some(token) = call.field("token").and_then(|token| find(turn, token)) else {
+    let Some(token) = call.field("token").filter(|token| tokens::find(turn, super::ID, token).is_some()) else {
         return Err(refusal(400, "invalid_request", "The access token is invalid."));
     };
-    kill(turn, |allowed| allowed.id == token.grant);
+    tokens::end(turn, super::ID, token);
     Ok(Answer::empty(200))
 }
 
-/// A fresh grant, as if the owner had consented.
-pub(super) fn grant(turn: &mut Turn<'_>, account: &Account) -> Grant {
-    let allowed = Allowed {
-        id: random(),
-        user: account.id.clone(),
-        scopes: GRANTED.map(str::to_owned).to_vec(),
-        refresh: None,
-        ends_at: turn.now + TimeDelta::seconds(REFRESH_SECONDS),
-    };
-    let scopes = allowed.scopes.clone();
-    let issued = issue(turn, allowed);
-    let text = |name: &str| issued[name].as_str().unwrap_or_default().to_owned();
-    Grant {
-        access_token: text("access_token"),
-        refresh_token: Some(text("refresh_token")),
-        expires_at: Some(turn.now + TimeDelta::seconds(ACCESS_SECONDS)),
-        scopes,
-        extra: Value::Null,
-    }
-}
-
-/// Lets the access tokens of an account run out.
-pub(super) fn expire(turn: &mut Turn<'_>, account: &Account) {
-    end(turn, |token| token.user == account.id);
-}
-
-/// Ends all grants of an account.
-pub(super) fn revoke_all(turn: &mut Turn<'_>, account: &Account) {
-    kill(turn, |allowed| allowed.user == account.id);
-}
-
-fn kill(turn: &mut Turn<'_>, is_meant: impl Fn(&Allowed) -> bool) {
-    let grants: Vec<Allowed> = turn.shelf.under("").filter(is_meant).collect();
-    for grant in grants {
-        end(turn, |token| token.grant == grant.id);
-        turn.shelf.put(&Allowed { refresh: None, ..grant });
-    }
-}
-
-fn end(turn: &mut Turn<'_>, is_meant: impl Fn(&Token) -> bool) {
-    let tokens: Vec<Token> = turn.shelf.under("").filter(is_meant).collect();
-    for token in tokens {
-        turn.shelf.put(&Token { expires_at: turn.now, ..token });
-    }
-}
-
-/// New tokens for a grant, as the answer tells them. The refresh token that was there dies at once.
-fn issue(turn: &mut Turn<'_>, mut allowed: Allowed) -> Value {
-    let access = format!("act.{}", random());
-    let refresh = format!("rft.{}.{}", allowed.id, random());
-    turn.shelf.put(&Token {
-        token: access.clone(),
-        grant: allowed.id.clone(),
-        user: allowed.user.clone(),
-        scopes: allowed.scopes.clone(),
-        expires_at: turn.now + TimeDelta::seconds(ACCESS_SECONDS),
-    });
-    allowed.refresh = Some(refresh.clone());
-    turn.shelf.put(&allowed);
-    json!({
-        "open_id": allowed.user,
-        "scope": allowed.scopes.join(","),
-        "access_token": access,
-        "expires_in": ACCESS_SECONDS,
-        "refresh_token": refresh,
-        "refresh_expires_in": (allowed.ends_at - turn.now).num_seconds(),
-        "token_type": "Bearer",
-    })
-}
-
-/// The grant that a refresh token was made for.
-fn named(turn: &Turn<'_>, refresh: &str) -> Option<Allowed> {
-    turn.shelf.get(refresh.strip_prefix("rft.")?.split_once('.')?.0)
+fn given(issued: &Issued) -> Answer {
+    Answer::json(
+        200,
+        &json!({
+            "open_id": issued.user,
+            "scope": issued.scopes.join(","),
+            "access_token": issued.access,
+            "expires_in": TERMS.access.1,
+            "refresh_token": issued.refresh,
+            "refresh_expires_in": issued.refresh_seconds,
+            "token_type": "Bearer",
+        }),
+    )
 }
 
 fn client(call: &Call) -> Result<(), Answer> {
     match (call.field("client_key"), call.field("client_secret")) {
-        (Some(CLIENT_KEY), Some(CLIENT_SECRET)) => Ok(()),
+        (Some(key), Some(SECRET)) if key == TERMS.client => Ok(()),
         (Some(_), Some(_)) => Err(refusal(401, "invalid_client", "Client key or secret is incorrect.")),
         _ => Err(refusal(400, "invalid_request", "The request parameters are malformed: client_key.")),
     }
@@ -333,8 +180,3 @@ fn refusal(status: u16, word: &str, description: &str) -> Answer {
     let body = json!({ "error": word, "error_description": description, "log_id": super::log() });
     Answer::json(status, &body).with("cache-control", "no-store")
 }
-
-pub(super) fn random() -> String {
-    BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 24]>())
-}
-

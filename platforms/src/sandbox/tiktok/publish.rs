@@ -4,11 +4,12 @@
 //! A post is begun, gets its bytes, is processed for a while and then complete; a public one gets an id
 //! of its own after half as long again, when it has passed moderation. Only the clock decides.
 
-use super::{Account, Answer, Call, Host, ID, MINUTE, Rule, TikTok, Turn, account, admit, body, oauth, refusal, success};
+use super::{Account, Answer, Call, Host, ID, MINUTE, Rule, TikTok, Turn, account, admit, body, refusal, success};
 use crate::sandbox::{
     fault::{self, Kind},
     files::{KEPT_BYTES, Upload},
     shelf::Record,
+    tokens,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -365,8 +366,8 @@ fn begin(turn: &Turn<'_>, caller: &Account, kind: &str, source: &Value, info: Va
         chunk_size: 0,
         chunks: 0,
         pieces: Vec::new(),
-        upload: oauth::random(),
-        token: oauth::random(),
+        upload: tokens::random(),
+        token: tokens::random(),
         created_at: turn.now,
         finished_at: None,
         files: Vec::new(),

@@ -2,106 +2,31 @@
 //! <https://docs.x.com/resources/fundamentals/authentication/oauth-2-0/authorization-code>: a code lives
 //! for 30 seconds, an access token for two hours, and a refresh token for one use.
 
-use super::{Account, Answer, Call, Record, Turn, account};
-use crate::{Grant, sandbox::page};
+use super::{Answer, Call, Turn, account};
+use crate::sandbox::{
+    page,
+    tokens::{self, Consent, Issued, Rotation, SECRET, Terms},
+};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 /// The sandbox's confidential app.
-pub(super) const CLIENT_ID: &str = "fanfare-sandbox";
-/// Its secret.
-pub(super) const CLIENT_SECRET: &str = "fanfare-sandbox-secret";
+const CLIENT_ID: &str = "fanfare-sandbox";
 /// The sandbox's public app, which has no secret.
-pub(super) const PUBLIC_CLIENT_ID: &str = "fanfare-sandbox-public";
+const PUBLIC_CLIENT_ID: &str = "fanfare-sandbox-public";
 
-const CODE_SECONDS: i64 = 30;
-const ACCESS_SECONDS: i64 = 7_200;
-const REFRESH_DAYS: i64 = 180;
-
-/// What a connected account granted.
-const SCOPES: &str = "tweet.read tweet.write users.read media.write offline.access";
-
-/// A code on its way through a browser.
-#[derive(Clone, Serialize, Deserialize)]
-struct Code {
-    code: String,
-    user: String,
-    client: String,
-    redirect_uri: String,
-    scopes: Vec<String>,
-    challenge: String,
-    method: String,
-    expires_at: DateTime<Utc>,
-}
-
-impl Record for Code {
-    const SHELF: &'static str = "x.code";
-
-    fn key(&self) -> String {
-        self.code.clone()
-    }
-}
-
-/// What a user allowed an app; its refresh token is the latest one only.
-#[derive(Clone, Serialize, Deserialize)]
-struct Allowed {
-    id: String,
-    user: String,
-    client: String,
-    scopes: Vec<String>,
-    refresh: Option<String>,
-    refresh_expires_at: DateTime<Utc>,
-}
-
-impl Record for Allowed {
-    const SHELF: &'static str = "x.grant";
-
-    fn key(&self) -> String {
-        self.id.clone()
-    }
-}
-
-/// An access token.
-#[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Token {
-    token: String,
-    grant: String,
-    /// Whose it is.
-    pub(super) user: String,
-    /// What it may do.
-    pub(super) scopes: Vec<String>,
-    /// When it dies.
-    pub(super) expires_at: DateTime<Utc>,
-}
-
-impl Record for Token {
-    const SHELF: &'static str = "x.token";
-
-    fn key(&self) -> String {
-        self.token.clone()
-    }
-}
-
-/// The access token, dead or alive.
-pub(super) fn find(turn: &Turn<'_>, token: &str) -> Option<Token> {
-    turn.shelf.get(token)
-}
-
-/// Whose grant a call to the token endpoints is about.
-pub(super) fn owner(turn: &Turn<'_>, call: &Call) -> Option<String> {
-    let path = call.path.as_str();
-    if !path.ends_with("/oauth2/token") && !path.ends_with("/oauth2/revoke") {
-        return None;
-    }
-    if let Some(code) = call.field("code") {
-        return turn.shelf.get::<Code>(code).map(|code| code.user);
-    }
-    let token = call.field("refresh_token").or_else(|| call.field("token"))?;
-    find(turn, token).map(|token| token.user).or_else(|| named(turn, token).map(|grant| grant.user))
-}
+/// The tokens of X.
+pub(super) const TERMS: Terms = Terms {
+    host: &super::X,
+    client: CLIENT_ID,
+    granted: &["tweet.read", "tweet.write", "users.read", "media.write", "offline.access"],
+    code_seconds: 30,
+    access: ("", 7_200),
+    // 180 days.
+    refresh: ("", 15_552_000),
+    rotation: Rotation::Renewed,
+};
 
 /// `GET /i/oauth2/authorize`: asks the account's owner.
 pub(super) fn ask(call: &Call) -> Result<Answer, Answer> {
@@ -121,17 +46,15 @@ pub(super) fn consent(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer
     let username = call.field("username").unwrap_or_default().trim().trim_start_matches('@');
     let account = account::open(turn, &super::X, username)
         .map_err(|error| Answer::page(400, page::notice("No such account", &error)))?;
-    let code = random();
-    turn.shelf.put(&Code {
-        code: code.clone(),
+    let consent = Consent {
         user: account.id,
         client: wish.client.clone(),
         redirect_uri: wish.redirect_uri.clone(),
+        lasts: wish.scopes.iter().any(|scope| scope == "offline.access"),
         scopes: wish.scopes.clone(),
-        challenge: wish.challenge.clone(),
-        method: wish.method.clone(),
-        expires_at: turn.now + TimeDelta::seconds(CODE_SECONDS),
-    });
+        challenge: Some((wish.challenge.clone(), wish.method.clone())),
+    };
+    let code = TERMS.code(turn, consent);
     Ok(wish.back(&[("state", &wish.state), ("code", &code)]))
 }
 
@@ -201,36 +124,28 @@ pub(super) fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
             let redirect_uri = call.field("redirect_uri").ok_or_else(|| missing("redirect_uri"))?;
             let verifier = call.field("code_verifier").ok_or_else(|| missing("code_verifier"))?;
             let invalid = || refusal("Value passed for the authorization code was invalid.");
-            let code: Code = turn.shelf.get(presented).ok_or_else(invalid)?;
-            // Good for one use, whatever comes of it.
-            turn.shelf.remove::<Code>(presented);
-            if code.expires_at <= turn.now || code.client != client || code.redirect_uri != redirect_uri {
+            let consent = TERMS.redeem(turn, presented).ok_or_else(invalid)?;
+            if consent.client != client || consent.redirect_uri != redirect_uri {
                 return Err(invalid());
             }
-            let derived = match code.method.eq_ignore_ascii_case("plain") {
-                true => verifier.to_owned(),
-                false => BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(verifier)),
-            };
-            if derived != code.challenge {
+            let is_proven = consent.challenge.as_ref().is_some_and(|(challenge, method)| {
+                let derived = match method.eq_ignore_ascii_case("plain") {
+                    true => verifier.to_owned(),
+                    false => BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(verifier)),
+                };
+                derived == *challenge
+            });
+            if !is_proven {
                 return Err(refusal("Value passed for code verifier did not match code challenge."));
             }
-            let allowed = Allowed {
-                id: random(),
-                user: code.user,
-                client,
-                scopes: code.scopes,
-                refresh: None,
-                refresh_expires_at: turn.now,
-            };
-            Ok(Answer::json(200, &issue(turn, allowed).body))
+            Ok(given(TERMS.allow(turn, consent)))
         }
         Some("refresh_token") => {
             let presented = call.field("refresh_token").ok_or_else(|| missing("refresh_token"))?;
-            let allowed = named(turn, presented)
-                .filter(|grant| grant.refresh.as_deref() == Some(presented))
-                .filter(|grant| grant.refresh_expires_at > turn.now && grant.client == client)
+            let issued = TERMS
+                .renew(turn, presented, &client)
                 .ok_or_else(|| refusal("Value passed for the token was invalid."))?;
-            Ok(Answer::json(200, &issue(turn, allowed).body))
+            Ok(given(issued))
         }
         Some(_) => Err(Answer::json(
             400,
@@ -247,104 +162,21 @@ pub(super) fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
 pub(super) fn revoke(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
     client(call)?;
     let token = call.field("token").ok_or_else(|| refusal("Missing required parameter [token]."))?;
-    let grant = match find(turn, token) {
-        Some(token) => Some(token.grant),
-        None => named(turn, token).map(|grant| grant.id),
-    };
-    if let Some(grant) = grant {
-        kill(turn, |allowed| allowed.id == grant);
-    }
+    tokens::end(turn, super::ID, token);
     Ok(Answer::json(200, &json!({ "revoked": true })))
 }
 
-/// A fresh grant, as if the owner had consented.
-pub(super) fn grant(turn: &mut Turn<'_>, account: &Account) -> Grant {
-    let scopes: Vec<String> = SCOPES.split(' ').map(str::to_owned).collect();
-    let issued = issue(
-        turn,
-        Allowed {
-            id: random(),
-            user: account.id.clone(),
-            client: CLIENT_ID.into(),
-            scopes: scopes.clone(),
-            refresh: None,
-            refresh_expires_at: turn.now,
-        },
-    );
-    Grant {
-        access_token: issued.access,
-        refresh_token: issued.refresh,
-        expires_at: Some(turn.now + TimeDelta::seconds(ACCESS_SECONDS)),
-        scopes,
-        extra: Value::Null,
-    }
-}
-
-/// Lets the access tokens of an account run out.
-pub(super) fn expire(turn: &mut Turn<'_>, account: &Account) {
-    let tokens: Vec<Token> = turn.shelf.under("").filter(|token: &Token| token.user == account.id).collect();
-    for token in tokens {
-        turn.shelf.put(&Token { expires_at: turn.now, ..token });
-    }
-}
-
-/// Ends all grants of an account.
-pub(super) fn revoke_all(turn: &mut Turn<'_>, account: &Account) {
-    kill(turn, |allowed| allowed.user == account.id);
-}
-
-fn kill(turn: &mut Turn<'_>, is_meant: impl Fn(&Allowed) -> bool) {
-    let grants: Vec<Allowed> = turn.shelf.under("").filter(is_meant).collect();
-    for grant in grants {
-        let tokens: Vec<Token> =
-            turn.shelf.under("").filter(|token: &Token| token.grant == grant.id).collect();
-        for token in tokens {
-            turn.shelf.put(&Token { expires_at: turn.now, ..token });
-        }
-        turn.shelf.put(&Allowed { refresh: None, ..grant });
-    }
-}
-
-struct Issued {
-    access: String,
-    refresh: Option<String>,
-    body: Value,
-}
-
-/// New tokens for a grant. The refresh token that was there dies at once.
-fn issue(turn: &mut Turn<'_>, mut allowed: Allowed) -> Issued {
-    let access = random();
-    let refresh = allowed
-        .scopes
-        .iter()
-        .any(|scope| scope == "offline.access")
-        .then(|| BASE64_URL_SAFE_NO_PAD.encode(format!("{}:{}", allowed.id, random())));
-    turn.shelf.put(&Token {
-        token: access.clone(),
-        grant: allowed.id.clone(),
-        user: allowed.user.clone(),
-        scopes: allowed.scopes.clone(),
-        expires_at: turn.now + TimeDelta::seconds(ACCESS_SECONDS),
-    });
-    allowed.refresh.clone_from(&refresh);
-    allowed.refresh_expires_at = turn.now + TimeDelta::days(REFRESH_DAYS);
-    turn.shelf.put(&allowed);
+fn given(issued: Issued) -> Answer {
     let mut body = json!({
         "token_type": "bearer",
-        "expires_in": ACCESS_SECONDS,
-        "access_token": access,
-        "scope": allowed.scopes.join(" "),
+        "expires_in": TERMS.access.1,
+        "access_token": issued.access,
+        "scope": issued.scopes.join(" "),
     });
-    if let Some(refresh) = &refresh {
+    if let Some(refresh) = issued.refresh {
         body["refresh_token"] = json!(refresh);
     }
-    Issued { access, refresh, body }
-}
-
-/// The grant that a refresh token was made for.
-fn named(turn: &Turn<'_>, refresh: &str) -> Option<Allowed> {
-    let text = String::from_utf8(BASE64_URL_SAFE_NO_PAD.decode(refresh).ok()?).ok()?;
-    turn.shelf.get(text.split_once(':')?.0)
+    Answer::json(200, &body)
 }
 
 /// Who calls: the confidential app by its header, the public one by a field.
@@ -352,7 +184,7 @@ fn client(call: &Call) -> Result<String, Answer> {
     let unauthorized =
         |text: &str| Answer::json(401, &json!({ "error": "unauthorized_client", "error_description": text }));
     match (call.basic(), call.field("client_id")) {
-        (Some((id, secret)), _) if id == CLIENT_ID && secret == CLIENT_SECRET => Ok(id),
+        (Some((id, secret)), _) if id == CLIENT_ID && secret == SECRET => Ok(id),
         (Some(_), _) => Err(unauthorized("Missing valid authorization header")),
         (None, Some(PUBLIC_CLIENT_ID)) => Ok(PUBLIC_CLIENT_ID.into()),
         (None, Some(CLIENT_ID)) => Err(unauthorized("Missing valid authorization header")),
@@ -362,8 +194,4 @@ fn client(call: &Call) -> Result<String, Answer> {
 
 fn refusal(description: &str) -> Answer {
     Answer::json(400, &json!({ "error": "invalid_request", "error_description": description }))
-}
-
-fn random() -> String {
-    BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
 }
