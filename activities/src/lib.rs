@@ -1,13 +1,15 @@
 //! Every byte that leaves the service leaves from here.
 //!
 //! The bodies of the activities that `workflows` declares: publishing (the at-most-once protocol),
-//! connecting accounts, refreshing grants, reading what platforms tell, delivering webhooks. They may be
-//! repeated at any time; what must not be is preceded by an intent and settled by a look-up.
+//! connecting accounts, refreshing grants, reading what platforms tell, importing what is there, delivering
+//! webhooks. They may be repeated at any time; what must not be is preceded by an intent and settled by a
+//! look-up.
 
 mod accounts;
 mod connecting;
 pub mod egress;
 mod grants;
+mod imports;
 mod media;
 mod metrics;
 mod publishing;

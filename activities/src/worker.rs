@@ -4,8 +4,8 @@
 //! asked of it; the webhooks' queue likewise. Idle queues cost a waiting poll and nothing else.
 
 use crate::{
-    Deps, accounts::Accounts, connecting::Connecting, metrics::Metrics, publishing::Publishing,
-    webhooks::Webhooks,
+    Deps, accounts::Accounts, connecting::Connecting, imports::Imports, metrics::Metrics,
+    publishing::Publishing, webhooks::Webhooks,
 };
 use anyhow::Context;
 use std::{sync::Arc, time::Duration};
@@ -16,7 +16,7 @@ use temporalio_sdk::{
         worker_tuner::{FixedSizeSlotSupplier, TunerHolder},
     },
 };
-use workflows::{Ask, DeliverEvent, PartAccount, PublishPost, PublishTarget, queue};
+use workflows::{Ask, DeliverEvent, ImportPosts, PartAccount, PublishPost, PublishTarget, queue};
 
 /// What one queue runs at a time.
 const SLOTS: usize = 100;
@@ -57,8 +57,10 @@ impl Workers {
             targets.register_workflow::<PublishTarget>()?;
             targets.register_workflow::<Ask>()?;
             targets.register_workflow::<PartAccount>()?;
+            targets.register_workflow::<ImportPosts>()?;
             targets.register_activities(Publishing { deps: deps.clone() });
             targets.register_activities(Accounts { deps: deps.clone() });
+            targets.register_activities(Imports { deps: deps.clone() });
             targets.register_activities(Metrics { deps: deps.clone() });
             targets.register_activities(Connecting { deps: deps.clone() });
             queues.push(targets);

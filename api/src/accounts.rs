@@ -238,7 +238,7 @@ pub(crate) fn refused(platform: &str, failure: Failure) -> Problem {
     }
 }
 
-async fn find(call: &Call<'_>, id: &str) -> Result<accounts::Account, Problem> {
+pub(crate) async fn find(call: &Call<'_>, id: &str) -> Result<accounts::Account, Problem> {
     accounts::get(call.db(), call.owner, read(id)?).await?.ok_or_else(missing)
 }
 
@@ -250,7 +250,7 @@ fn missing() -> Problem {
     Problem::not_found("social account")
 }
 
-fn platform(account: &accounts::Account) -> Result<&'static dyn platforms::Platform, Problem> {
+pub(crate) fn platform(account: &accounts::Account) -> Result<&'static dyn platforms::Platform, Problem> {
     platforms::get(&account.platform).ok_or_else(|| {
         let detail = format!("this version of the service does not speak to {}", account.platform);
         Problem::new(Code::Unprocessable, detail)

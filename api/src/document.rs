@@ -8,6 +8,7 @@ use crate::{
     analytics::Analytics,
     batch::Batches,
     examples,
+    imports::Imports,
     keys::Keys,
     networks::Networks,
     outcomes,
@@ -36,6 +37,7 @@ pub type Operations = (
     Previews,
     Analytics,
     Accounts,
+    Imports,
     Networks,
     Passwords,
     Pending,
@@ -85,8 +87,8 @@ pub enum Tag {
 /// The operations, ready to be routed.
 pub(crate) fn service() -> OpenApiService<Operations, ()> {
     let operations = (
-        Posts, Batches, Previews, Analytics, Accounts, Networks, Passwords, Pending, Webhooks, Profiles,
-        Team, Keys, Account,
+        Posts, Batches, Previews, Analytics, Accounts, Imports, Networks, Passwords, Pending, Webhooks,
+        Profiles, Team, Keys, Account,
     );
     OpenApiService::new(operations, "Fanfare API", "1.0.0")
         .description(DESCRIPTION)

@@ -21,6 +21,7 @@ pub mod email;
 pub mod envelope;
 mod examples;
 mod hosted;
+pub mod imports;
 pub mod keys;
 pub mod landing;
 pub mod limits;

@@ -9,7 +9,7 @@ use crate::{
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::DateTime;
-use domain::{Owner, WebhookId};
+use domain::{AccountId, Owner, WebhookId};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use store::page::{Cursor, Request};
@@ -31,6 +31,10 @@ pub enum List {
     Accounts,
     /// The deliveries to one webhook endpoint.
     Deliveries(WebhookId),
+    /// The imports of one account.
+    Imports(AccountId),
+    /// The posts that were imported of one account.
+    ImportedPosts(AccountId),
 }
 
 impl List {
@@ -81,6 +85,8 @@ impl List {
             Self::Posts => "posts".to_owned(),
             Self::Accounts => "accounts".to_owned(),
             Self::Deliveries(webhook) => format!("deliveries-{webhook}"),
+            Self::Imports(account) => format!("imports-{account}"),
+            Self::ImportedPosts(account) => format!("imported-posts-{account}"),
         };
         mac.update(format!("cursor:{list}:{}:{}:", owner.org, owner.mode).as_bytes());
         mac.update(row);

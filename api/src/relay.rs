@@ -6,7 +6,7 @@
 
 use domain::{
     Pace, PostId, TargetId,
-    errand::{Dispatch, Errand, Job, Parting},
+    errand::{Dispatch, Errand, Ingest, Job, Parting},
 };
 use futures::{StreamExt, stream};
 use std::time::Duration;
@@ -21,8 +21,8 @@ use temporalio_client::{
 use temporalio_common::search_attributes::SearchAttributes;
 use tracing::{info, warn};
 use workflows::{
-    DeliverEvent, PartAccount, PublishPost, PublishTarget, attributes, deliver_event, part_account,
-    publish_post, publish_target, queue,
+    DeliverEvent, ImportPosts, PartAccount, PublishPost, PublishTarget, attributes, deliver_event,
+    import_posts, part_account, publish_post, publish_target, queue,
 };
 
 /// Errands taken on at once.
@@ -125,6 +125,7 @@ impl Relay {
             Errand::HurryTarget { target } => self.hurry(*target).await,
             Errand::DeliverEvent(dispatch) => self.deliver(dispatch).await,
             Errand::PartAccount(parting) => self.part(parting).await,
+            Errand::ImportPosts(ingest) => self.import(ingest).await,
         }
     }
 
@@ -176,6 +177,18 @@ impl Relay {
         started(self.temporal.start_workflow(PartAccount::run, order, options).await)
     }
 
+    async fn import(&self, ingest: &Ingest) -> anyhow::Result<()> {
+        let order = import_posts::Order { ingest: ingest.clone(), tries: 0 };
+        let queue = queue::platform(&self.queue, &ingest.platform);
+        let options = WorkflowStartOptions::new(queue, import_posts::id(ingest))
+            .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
+            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+            .search_attributes(import_posts::search_attributes(ingest))
+            .static_summary(format!("Import posts of an account of {}", ingest.platform))
+            .build();
+        started(self.temporal.start_workflow(ImportPosts::run, order, options).await)
+    }
+
     fn post_options(&self, job: &Job) -> WorkflowStartOptions {
         WorkflowStartOptions::new(&self.queue, publish_post::id(job.post))
             .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
@@ -196,7 +209,8 @@ fn post(errand: &Errand) -> Option<PostId> {
         Errand::PostCanceled { .. }
         | Errand::HurryTarget { .. }
         | Errand::DeliverEvent(_)
-        | Errand::PartAccount(_) => None,
+        | Errand::PartAccount(_)
+        | Errand::ImportPosts(_) => None,
     }
 }
 

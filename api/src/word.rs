@@ -50,6 +50,7 @@ vocabulary!(domain::event::EventName, "DeliveredEvent");
 vocabulary!(platforms::MediaKind, "MediaKind");
 vocabulary!(store::accounts::AccountStatus, "AccountStatus");
 vocabulary!(store::deliveries::DeliveryStatus, "DeliveryStatus");
+vocabulary!(store::imports::ImportStatus, "ImportStatus");
 vocabulary!(store::team::Role, "TeamRole");
 vocabulary!(store::team::Status, "TeamStatus");
 

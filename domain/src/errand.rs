@@ -4,7 +4,7 @@
 //! the relay carries the errand to Temporal when it can. An errand is ids and small values only: it
 //! becomes a workflow's input and so part of a history that operators read.
 
-use crate::{AccountId, DeliveryId, EventId, Owner, PostId, TargetId};
+use crate::{AccountId, DeliveryId, EventId, ImportId, Owner, PostId, TargetId};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,8 @@ pub enum Errand {
     DeliverEvent(Dispatch),
     /// Revoke and erase the grant of an account that was disconnected.
     PartAccount(Parting),
+    /// Bring here what an account published earlier.
+    ImportPosts(Ingest),
 }
 
 /// A post to be published, as one version of its row says.
@@ -70,6 +72,19 @@ pub struct Parting {
     pub platform: String,
     /// Which grant: one that a later connection brought is not meant.
     pub grant_version: i64,
+}
+
+/// An import of what an account published earlier.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ingest {
+    /// The import.
+    pub import: ImportId,
+    /// Whose it is.
+    pub owner: Owner,
+    /// The account.
+    pub account: AccountId,
+    /// Its platform.
+    pub platform: String,
 }
 
 /// An event and the deliveries it owes, one per subscribed endpoint.

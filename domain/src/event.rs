@@ -3,7 +3,7 @@
 //! Post and account events use camelCase fields, import events snake_case: the contract's own
 //! inconsistency, kept because receivers depend on it.
 
-use crate::{AccountId, OrgId, PostId, TargetId, WebhookId};
+use crate::{AccountId, ImportId, OrgId, PostId, TargetId, WebhookId};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -139,6 +139,22 @@ pub fn account(org: OrgId, subject: &Subject, tenant: Option<&str>, error: Optio
         "tenantId": tenant,
     });
     if let Some(error) = error {
+        data["error"] = json!(error);
+    }
+    data
+}
+
+/// The data of `import.completed`, or with an error that of `import.failed`.
+pub fn import(org: OrgId, import: ImportId, account: AccountId, imported: i32, error: Option<&str>) -> Value {
+    let mut data = json!({
+        "orgId": org,
+        "import_id": import,
+        "social_account_id": account,
+        "status": "completed",
+        "imported": imported,
+    });
+    if let Some(error) = error {
+        data["status"] = json!("failed");
         data["error"] = json!(error);
     }
     data

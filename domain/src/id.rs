@@ -62,4 +62,6 @@ ids! {
     ProfileId,
     /// A person of an organization.
     MemberId,
+    /// An import of an account's earlier posts.
+    ImportId,
 }

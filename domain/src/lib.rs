@@ -25,8 +25,8 @@ pub use choice::Choice;
 pub use email::Email;
 pub use failure::{ErrorCode, ErrorSource, Failure};
 pub use id::{
-    AccountId, ContainerId, DeliveryId, EventId, KeyId, MemberId, NetworkId, OrgId, PostId, ProfileId,
-    StateId, TargetId, WebhookId,
+    AccountId, ContainerId, DeliveryId, EventId, ImportId, KeyId, MemberId, NetworkId, OrgId, PostId,
+    ProfileId, StateId, TargetId, WebhookId,
 };
 pub use login::LoginError;
 pub use metrics::Metrics;

@@ -6,7 +6,7 @@
 
 use crate::{
     events::{self, NewEvent},
-    outbox, posts,
+    imports, outbox, posts,
     publishing::Account,
     rows::Word,
     timeline::{self, Entry},
@@ -44,6 +44,7 @@ pub async fn disconnect(db: &PgPool, owner: Owner, id: AccountId, now: DateTime<
         NewEvent { name: EventName::AccountDisconnected, post: None, target: None, account: Some(id), data };
     let subscribers = events::subscribers(&mut tx, owner).await?;
     events::append(&mut tx, owner, now, &event, &subscribers).await?;
+    imports::abandon(&mut tx, owner, id, now).await?;
     let parting = Parting { account: id, owner, platform: gone.platform, grant_version: gone.grant_version };
     outbox::push(&mut tx, &Errand::PartAccount(parting)).await?;
     tx.commit().await?;

@@ -10,6 +10,7 @@ pub mod connect;
 pub mod deliveries;
 pub mod disconnect;
 pub mod events;
+pub mod imports;
 pub mod keys;
 pub mod meters;
 pub mod metrics;

@@ -12,7 +12,7 @@ use uuid::Uuid;
 /// The last row of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cursor {
-    /// When it was made, to the microsecond.
+    /// When it was made, or what else its list is ordered by, to the microsecond.
     pub created_at: DateTime<Utc>,
     /// The row.
     pub id: Uuid,
@@ -41,11 +41,20 @@ impl Request {
     /// there is another page. A first page gets no condition at all: one with `or` could not use the
     /// index once the statement's plan is generic.
     pub(crate) fn close(&self, query: &mut QueryBuilder<Postgres>) {
+        self.close_by("created_at", query);
+    }
+
+    /// The same for a list that is ordered by another time.
+    pub(crate) fn close_by(&self, time: &'static str, query: &mut QueryBuilder<Postgres>) {
         if let Some(after) = self.after {
-            query.push(" and (created_at, id) < (").push_bind(after.created_at);
+            query.push(" and (").push(time).push(", id) < (").push_bind(after.created_at);
             query.push(", ").push_bind(after.id).push(")");
         }
-        query.push(" order by created_at desc, id desc limit ").push_bind(i64::from(self.limit) + 1);
+        query
+            .push(" order by ")
+            .push(time)
+            .push(" desc, id desc limit ")
+            .push_bind(i64::from(self.limit) + 1);
     }
 
     /// Makes a page of the rows that such a query found.

@@ -53,6 +53,7 @@ words!(
     TargetStatus,
     crate::accounts::AccountStatus,
     crate::deliveries::DeliveryStatus,
+    crate::imports::ImportStatus,
     crate::team::Role,
     crate::team::Status,
 );

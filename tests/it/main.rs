@@ -17,6 +17,7 @@ mod creation;
 mod dashboard;
 mod dev;
 mod editing;
+mod imports;
 mod keys;
 mod limits;
 mod lists;

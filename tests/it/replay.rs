@@ -19,7 +19,9 @@ use temporalio_client::{
 use temporalio_common::UntypedWorkflow;
 use temporalio_sdk::workflow_replayer::{WorkflowReplayer, WorkflowReplayerOptions};
 use tests::Receiver;
-use workflows::{Ask, DeliverEvent, PartAccount, PublishPost, PublishTarget, publish_post, publish_target};
+use workflows::{
+    Ask, DeliverEvent, ImportPosts, PartAccount, PublishPost, PublishTarget, publish_post, publish_target,
+};
 
 fn kept() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../workflows/histories")
@@ -32,6 +34,7 @@ fn replayer() -> WorkflowReplayer {
         .and_then(|options| options.register_workflow::<DeliverEvent>())
         .and_then(|options| options.register_workflow::<Ask>())
         .and_then(|options| options.register_workflow::<PartAccount>())
+        .and_then(|options| options.register_workflow::<ImportPosts>())
         .unwrap()
         .build();
     WorkflowReplayer::new(options).unwrap()
@@ -128,6 +131,13 @@ async fn what_runs_now_replays() {
     replay(&client, "deliver_event-again", &format!("redeliver-{delivery}-1")).await;
 
     let account = account.as_str().unwrap();
+    // The platform is silent at first.
+    let hold = json!({ "platform": "x", "method": "GET", "path_prefix": "/2/users/", "when": "before" });
+    world.http.post(format!("{}/_holds", world.sandbox_url)).json(&hold).send().await.unwrap();
+    let imports = format!("/social-accounts/{account}/imports");
+    let (_, import) = world.call(Method::POST, &imports, Some(&json!({}))).await;
+    replay(&client, "import_posts-waited", &format!("import-{}", import["id"].as_str().unwrap())).await;
+
     let (status, _) = world.call(Method::DELETE, &format!("/social-accounts/{account}"), None).await;
     assert_eq!(status, 200);
     replay(&client, "part_account", &format!("part-{account}-1")).await;

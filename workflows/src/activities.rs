@@ -7,7 +7,8 @@
 use chrono::{DateTime, Utc};
 use domain::{
     AccountId, Choice, DeliveryId, ErrorCode, Failure, LoginError, Owner, PostId, StateId, TargetId,
-    TargetStatus, WebhookId, errand::Parting,
+    TargetStatus, WebhookId,
+    errand::{Ingest, Parting},
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -465,10 +466,53 @@ impl Metrics {
     }
 }
 
+/// The next page of an import.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// The import.
+    pub ingest: Ingest,
+    /// How often the platform was asked for it in vain.
+    pub tries: u32,
+}
+
+/// What a page of an import came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Leafed {
+    /// It is kept, and another follows.
+    More,
+    /// The import is over.
+    Over,
+    /// The platform wants to be asked later.
+    Later {
+        /// How long to wait.
+        wait: Duration,
+    },
+}
+
+/// What accounts published earlier.
+pub struct Imports;
+
+#[activity_definitions]
+impl Imports {
+    /// Brings the next page of an import, and ends the import where nothing follows.
+    #[activity(name = "import_page")]
+    pub fn import_page(_turn: Turn) -> Result<Leafed, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Ends an import that got no further.
+    #[activity(name = "abandon_import")]
+    pub fn abandon_import(_ingest: Ingest) -> Result<(), ActivityError> {
+        unimplemented!()
+    }
+}
+
 /// The declarations, as `#[activity(definition = …)]` names them.
 pub mod definition {
     pub use super::accounts::{CheckHealth, EraseGrant, ListOptions, RevokeGrant};
     pub use super::connecting::{Authorize, Finalize, SignIn};
+    pub use super::imports::{AbandonImport, ImportPage};
     pub use super::metrics::ReadMetrics;
     pub use super::publishing::{Poll, Publish, RefreshToken, Settle};
     pub use super::webhooks::{Deliver, Reveal, Sample};

@@ -8,6 +8,7 @@ pub mod activities;
 pub mod ask;
 pub mod attributes;
 pub mod deliver_event;
+pub mod import_posts;
 pub mod part_account;
 pub mod publish_post;
 pub mod publish_target;
@@ -15,6 +16,7 @@ pub mod queue;
 
 pub use ask::Ask;
 pub use deliver_event::DeliverEvent;
+pub use import_posts::ImportPosts;
 pub use part_account::PartAccount;
 pub use publish_post::PublishPost;
 pub use publish_target::PublishTarget;

@@ -1,0 +1,167 @@
+//! Bringing the next page of an account's history.
+//!
+//! The row says where it begins; the page is kept together with where the next one does. What the
+//! platform refuses for a while is asked for again after the wait that it wants; what it refuses for
+//! good ends the import, and the posts that are here stay.
+
+#![expect(
+    dead_code,
+    reason = "the macro makes a marker per activity; workflows use those of the declarations"
+)]
+
+use crate::{Deps, voice};
+use chrono::{DateTime, Utc};
+use domain::{
+    ErrorCode, Failure,
+    errand::Ingest,
+    retry::{self, Spent},
+};
+use platforms::{Page, RemotePost};
+use std::sync::Arc;
+use store::imports::{self as facts, Found, Leaf, Progress};
+use temporalio_macros::activities;
+use temporalio_sdk::activities::{ActivityContext, ActivityError};
+use tracing::info;
+use workflows::activities::{Leafed, Turn, Voice, definition};
+
+/// The activities of imports.
+pub(crate) struct Imports {
+    pub(crate) deps: Arc<Deps>,
+}
+
+#[activities]
+impl Imports {
+    #[activity(definition = definition::ImportPage)]
+    pub(crate) async fn import_page(
+        self: Arc<Self>,
+        _cx: ActivityContext,
+        turn: Turn,
+    ) -> Result<Leafed, ActivityError> {
+        let deps = &self.deps;
+        let Ingest { import, owner, account, platform } = turn.ingest.clone();
+        let Some(progress) = facts::go_on(&deps.db, owner, import, (deps.now)()).await? else {
+            return Ok(Leafed::Over);
+        };
+        let voice = Voice { account, owner, platform };
+        let said = voice::ask(deps, &voice, |cx| {
+            let cursor = progress.cursor.clone();
+            Box::pin(async move {
+                match cx.platform.history() {
+                    Some(history) => history.page(cx, cursor.as_deref()).await,
+                    None => Err(Failure::rejected(501, format!("{} lists no posts", cx.platform.id()))),
+                }
+            })
+        })
+        .await?;
+        let failure = match said.answer {
+            Ok(page) => {
+                let leaf = leaf(page, &progress);
+                let more = facts::keep(&deps.db, owner, import, progress.pages, &leaf, (deps.now)()).await?;
+                return Ok(if more { Leafed::More } else { Leafed::Over });
+            }
+            Err(failure) => failure,
+        };
+        // A fresh token was refused, or there is none to be had: no wait will help.
+        let spent = Spent { attempts: turn.tries + 1, token_attempts: retry::TOKEN_ATTEMPTS };
+        match retry::next(&failure, spent, (deps.jitter)()) {
+            Some(wait) => {
+                info!(import.id = %import, error.code = %failure.code, "Import {import} waits: {failure}");
+                let wait = if failure.retry_after.is_some() { wait } else { deps.pace.of(wait) };
+                Ok(Leafed::Later { wait })
+            }
+            None => {
+                if let (ErrorCode::TokenExpired, Some(version)) = (failure.code, said.version) {
+                    voice::lose(deps, &voice, version, &failure).await?;
+                }
+                info!(import.id = %import, error.code = %failure.code, "Import {import} failed: {failure}");
+                facts::fail(&deps.db, owner, import, &failure.to_string(), (deps.now)()).await?;
+                Ok(Leafed::Over)
+            }
+        }
+    }
+
+    #[activity(definition = definition::AbandonImport)]
+    pub(crate) async fn abandon_import(
+        self: Arc<Self>,
+        _cx: ActivityContext,
+        ingest: Ingest,
+    ) -> Result<(), ActivityError> {
+        let (deps, reason) = (&self.deps, "the import was stopped before it was done");
+        Ok(facts::fail(&deps.db, ingest.owner, ingest.import, reason, (deps.now)()).await?)
+    }
+}
+
+/// What is asked for of a page.
+fn leaf(page: Page, progress: &Progress) -> Leaf {
+    let is_early = |at: DateTime<Utc>| progress.from_date.is_some_and(|from| at < from);
+    let is_late = |at: DateTime<Utc>| progress.to_date.is_some_and(|to| at >= to);
+    // Pages are newest first, but for a post that a platform shows out of turn: one that is too early
+    // does not end the list, a whole page of them does.
+    let is_past = !page.posts.is_empty() && page.posts.iter().all(|post| is_early(post.published_at));
+    // A list that begins again where it began has no end.
+    let next = page.next.filter(|next| !is_past && progress.cursor.as_ref() != Some(next));
+    let posts =
+        page.posts.into_iter().filter(|post| !is_early(post.published_at) && !is_late(post.published_at));
+    Leaf { posts: posts.take(progress.left).map(found).collect(), next }
+}
+
+fn found(post: RemotePost) -> Found {
+    Found {
+        platform_post_id: post.id,
+        platform_post_url: post.url,
+        content: post.text,
+        media: post.media,
+        metrics: post.metrics,
+        published_at: post.published_at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::Metrics;
+
+    fn page(days: &[i64], next: Option<&str>) -> Page {
+        let post = |day: &i64| RemotePost {
+            id: day.to_string(),
+            url: String::new(),
+            text: String::new(),
+            media: Vec::new(),
+            published_at: at(*day),
+            metrics: Metrics::default(),
+        };
+        Page { posts: days.iter().map(post).collect(), next: next.map(str::to_owned) }
+    }
+
+    fn at(day: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(day * 86_400, 0).unwrap()
+    }
+
+    #[test]
+    fn of_a_page_what_is_asked_for_is_kept_and_the_list_ends_with_the_range() {
+        let progress = Progress {
+            from_date: Some(at(10)),
+            to_date: Some(at(20)),
+            left: 3,
+            cursor: Some("here".to_owned()),
+            pages: 1,
+        };
+        for (days, next, kept, goes_on) in [
+            (&[22, 21, 20][..], Some("there"), &[][..], true),
+            (&[21, 20, 19, 10], Some("there"), &[19, 10], true),
+            // The pinned post stands first, whenever it was published.
+            (&[2, 19, 18], Some("there"), &[19, 18], true),
+            (&[19, 18, 17, 16], Some("there"), &[19, 18, 17], true),
+            (&[11, 10, 9], Some("there"), &[11, 10], true),
+            (&[9, 8], Some("there"), &[], false),
+            (&[], Some("there"), &[], true),
+            (&[19], None, &[19], false),
+            (&[19], Some("here"), &[19], false),
+        ] {
+            let leaf = leaf(page(days, next), &progress);
+            let ids: Vec<i64> =
+                leaf.posts.iter().map(|post| post.platform_post_id.parse().unwrap()).collect();
+            assert_eq!((&ids[..], leaf.next.is_some()), (kept, goes_on), "{days:?} {next:?}");
+        }
+    }
+}
