@@ -80,18 +80,8 @@ impl<T: ParseFromJSON + Rules + 'static> ParsePayload for Json<T> {
     const IS_REQUIRED: bool = !T::IS_OPTIONAL;
 
     async fn from_request(request: &Request, body: &mut RequestBody) -> poem::Result<Self> {
-        if let Some(found) = request.content_type().filter(|found| !is_json(found)) {
-            let detail = format!("the body must be application/json, not {found}");
-            return Err(Problem::new(Code::InvalidRequest, detail).into());
-        }
-        let header = |name| request.headers().get(name);
-        let announced = header(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-        if announced.is_some_and(|length| length > LIMIT as u64) && header(EXPECT).is_some() {
-            // The client waits to be asked for the body: it is not.
-            return Err(Problem::too_large().into());
-        }
         let body = <poem::Body as FromRequest>::from_request(request, body).await?;
-        let bytes = swallow(body.into_async_read()).await?;
+        let bytes = receive(request, body).await?;
         if bytes.is_empty() && T::IS_OPTIONAL {
             return Ok(Self(read(Value::Object(Map::new()))?));
         }
@@ -104,6 +94,21 @@ impl<T: ParseFromJSON + Rules + 'static> ParsePayload for Json<T> {
         })?;
         Ok(Self(read(value)?))
     }
+}
+
+/// The whole body of a request, if it is said to be JSON and is not too large.
+pub(crate) async fn receive(request: &Request, body: poem::Body) -> Result<Vec<u8>, Problem> {
+    if let Some(found) = request.content_type().filter(|found| !is_json(found)) {
+        let detail = format!("the body must be application/json, not {found}");
+        return Err(Problem::new(Code::InvalidRequest, detail));
+    }
+    let header = |name| request.headers().get(name);
+    let announced = header(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > LIMIT as u64) && header(EXPECT).is_some() {
+        // The client waits to be asked for the body: it is not.
+        return Err(Problem::too_large());
+    }
+    swallow(body.into_async_read()).await
 }
 
 fn is_json(content_type: &str) -> bool {

@@ -4,7 +4,9 @@
 //! that none can forget its scope, and a refused call is refused before its body is read.
 
 use crate::{
-    App, limits,
+    App,
+    document::PREFIX,
+    limits,
     problem::{Code, Problem},
 };
 use chrono::{DateTime, Utc};
@@ -12,11 +14,9 @@ use domain::{
     Owner,
     scope::{self, Scope},
 };
-use poem::{Request, RequestBody};
+use poem::{Request, RequestBody, http::Method};
 use poem_openapi::{
-    ApiExtractor, ApiExtractorType, ExtractParamOptions, SecurityScheme,
-    auth::{Bearer, BearerAuthorization},
-    registry::Registry,
+    ApiExtractor, ApiExtractorType, ExtractParamOptions, SecurityScheme, auth::Bearer, registry::Registry,
 };
 use std::marker::PhantomData;
 use store::{Pool, keys::Key};
@@ -135,18 +135,25 @@ impl Call<'_> {
 }
 
 async fn authenticate(request: &Request, bearer: Bearer) -> poem::Result<Identity> {
-    let app: &App = request.data().expect("the endpoint hands its parts to every request");
-    let key = limits::admit(app, request, &bearer.token).await?;
-    Ok(Identity { app: app.clone(), key })
+    // Below a nested route the path of the request itself begins after the prefix.
+    let path = request.original_uri().path().strip_prefix(PREFIX).unwrap_or_default();
+    identify(request, &bearer, request.method(), path).await
 }
 
-/// Who makes a request that is none of the API's operations, recognized and counted in the same way.
+/// Who makes a request, recognized and counted as a call of this method and path below the API's prefix.
 ///
 /// # Errors
 ///
 /// `unauthorized`, `rate_limited` or `quota_exceeded`.
-pub async fn identify(request: &Request) -> poem::Result<Identity> {
-    authenticate(request, Bearer::from_request(request)?).await
+pub async fn identify(
+    request: &Request,
+    bearer: &Bearer,
+    method: &Method,
+    path: &str,
+) -> poem::Result<Identity> {
+    let app: &App = request.data().expect("the endpoint hands its parts to every request");
+    let key = limits::admit(app, request, &bearer.token, method, path).await?;
+    Ok(Identity { app: app.clone(), key })
 }
 
 impl<'a, P: Permission> ApiExtractor<'a> for Caller<P> {

@@ -166,7 +166,7 @@ pub fn endpoint(app: App) -> impl Endpoint<Output = Response> + 'static {
                 .at(format!("{CHOICE}/:token"), get(connect::offer).post(connect::choose))
                 .nest("/", document::service()),
         )
-        .at(mcp::PATH, mcp::door)
+        .at(mcp::PATH, mcp::endpoint(&app.config.base_url))
         .at(dashboard::PATH, dashboard::door)
         .at(format!("{}/*", dashboard::PATH), dashboard::door)
         .at("/docs", get(fixed("text/html; charset=utf-8", Some(PAGE_POLICY), page)))

@@ -6,7 +6,6 @@
 
 use crate::{
     App,
-    document::PREFIX,
     problem::{Code, Problem},
 };
 use anyhow::{Context, ensure};
@@ -159,16 +158,20 @@ impl Tally {
     }
 }
 
-/// Recognizes the caller of a request and counts the call: the one round trip that all calls make.
+/// Recognizes the caller of a request and counts the call: the one round trip that all calls make. The
+/// path is what follows the API's prefix.
 ///
 /// # Errors
 ///
 /// `unauthorized`, `rate_limited` or `quota_exceeded`.
-pub async fn admit(app: &App, request: &Request, token: &str) -> Result<Key, Problem> {
-    let (method, now) = (request.method(), (app.now)());
-    // Below a nested route the path of the request itself begins after the prefix.
-    let path = request.original_uri().path();
-    let path = path.strip_prefix(PREFIX).unwrap_or_default();
+pub async fn admit(
+    app: &App,
+    request: &Request,
+    token: &str,
+    method: &Method,
+    path: &str,
+) -> Result<Key, Problem> {
+    let now = (app.now)();
     let buckets = app.config.limits.of(method, path);
     let is_usage = path == USAGE && [Method::GET, Method::HEAD].contains(method);
     let quotas = (!is_usage).then(|| app.config.plans.quotas());

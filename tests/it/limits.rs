@@ -230,7 +230,7 @@ async fn the_mcp_endpoint_counts_addresses_before_it_asks_for_a_key() {
     let knock = |method: Method, from: &str| http.request(method, &url).header("X-Forwarded-For", from);
     assert_eq!(send(knock(Method::POST, "9.9.9.1")).await.0, 401);
     let (status, levels, problem) = send(knock(Method::GET, "9.9.9.2").bearer_auth(&key)).await;
-    assert_eq!((status, levels, &problem["code"]), (404, Some((3, 1)), &json!("not_found")));
+    assert_eq!((status, levels, &problem["code"]), (405, Some((3, 1)), &json!("method_not_allowed")));
     assert_eq!(send(knock(Method::POST, "9.9.9.3").bearer_auth("sk_test_wrong")).await.0, 401);
     // What a caller writes himself makes no other address of his; and a valid key does not help.
     let refusal = knock(Method::POST, "9.9.9.4").bearer_auth(&key).send().await.unwrap();

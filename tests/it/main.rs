@@ -21,6 +21,7 @@ mod imports;
 mod keys;
 mod limits;
 mod lists;
+mod mcp;
 mod meta;
 mod networks;
 mod preview;

@@ -1,0 +1,183 @@
+//! Operations of the document as JSON Schema, for those who know no OpenAPI.
+//!
+//! Path, query and body become one object. OpenAPI 3.0 says in its own way what may be null; references
+//! are written out, since many hosts pass a schema on to models that follow none.
+//! <https://json-schema.org/draft/2020-12>
+
+use poem::http::Method;
+use serde_json::{Map, Value, json};
+
+/// An operation of the document.
+pub(super) struct Operation<'a> {
+    /// Its method.
+    pub(super) method: Method,
+    /// Its path.
+    pub(super) path: &'a str,
+    /// What the document says of it.
+    pub(super) says: &'a Value,
+}
+
+/// The operation of this id.
+pub(super) fn operation<'a>(document: &'a Value, id: &str) -> Operation<'a> {
+    let paths = document["paths"].as_object().into_iter().flatten();
+    paths
+        .flat_map(|(path, methods)| methods.as_object().into_iter().flatten().map(move |found| (path, found)))
+        .find(|(_, (_, says))| says["operationId"] == id)
+        .map(|(path, (method, says))| {
+            let method = method.to_uppercase().parse().expect("the document knows methods");
+            Operation { method, path, says }
+        })
+        .expect("a tool stands for an operation")
+}
+
+/// What an operation takes. Headers are left out: what they say stands in the body as well.
+pub(super) fn input(document: &Value, operation: &Value) -> Map<String, Value> {
+    let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+    let mut schema = match body {
+        Value::Null => Map::new(),
+        body => object(document, body),
+    };
+    schema.insert("type".to_owned(), json!("object"));
+    let mut required =
+        schema.remove("required").and_then(|names| names.as_array().cloned()).unwrap_or_default();
+    let properties = schema.entry("properties").or_insert_with(|| json!({}));
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    for parameter in parameters.filter(|parameter| parameter["in"] != "header") {
+        let name = parameter["name"].as_str().expect("a parameter has a name");
+        let mut taken = plain(document, &parameter["schema"]);
+        if !parameter["description"].is_null() {
+            taken["description"] = parameter["description"].clone();
+        }
+        properties[name] = taken;
+        if parameter["required"] == true {
+            required.insert(0, json!(name));
+        }
+    }
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), required.into());
+    }
+    schema
+}
+
+/// What an operation gives when all goes well.
+pub(super) fn output(document: &Value, operation: &Value) -> Map<String, Value> {
+    let responses = operation["responses"].as_object().into_iter().flatten();
+    let success =
+        responses.filter(|(status, _)| status.starts_with('2')).map(|(_, response)| response).next();
+    let schema = success.map(|response| &response["content"]["application/json"]["schema"]);
+    object(document, schema.expect("an operation answers with JSON"))
+}
+
+fn object(document: &Value, schema: &Value) -> Map<String, Value> {
+    match plain(document, schema) {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}
+
+/// A schema without what only OpenAPI knows.
+fn plain(document: &Value, schema: &Value) -> Value {
+    match schema {
+        Value::Array(all) => all.iter().map(|one| plain(document, one)).collect(),
+        Value::Object(says) => {
+            if let Some(reference) = says.get("$ref").and_then(Value::as_str) {
+                let found = document.pointer(reference.trim_start_matches('#'));
+                return plain(document, found.expect("a reference leads somewhere"));
+            }
+            if says.get("enum") == Some(&json!([null])) {
+                return json!({ "type": "null" });
+            }
+            let mut kept = Map::new();
+            // What is said of a reference stands beside it.
+            if let Some([reference]) = says.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
+                kept = object(document, reference);
+            }
+            for (key, value) in says {
+                match key.as_str() {
+                    "allOf" | "nullable" | "title" => {}
+                    "properties" => {
+                        let properties = value.as_object().into_iter().flatten();
+                        let properties =
+                            properties.map(|(name, schema)| (name.clone(), plain(document, schema)));
+                        kept.insert(key.clone(), Value::Object(properties.collect()));
+                    }
+                    "items" | "additionalProperties" | "anyOf" | "oneOf" => {
+                        kept.insert(key.clone(), plain(document, value));
+                    }
+                    "example" => {
+                        kept.insert("examples".to_owned(), json!([value]));
+                    }
+                    // Those of numbers are OpenAPI's.
+                    "format" if says["type"] != "string" => {}
+                    _ => {
+                        kept.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+            if says.get("nullable") == Some(&json!(true)) {
+                kept.insert("type".to_owned(), json!([says["type"], "null"]));
+            }
+            Value::Object(kept)
+        }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document() -> Value {
+        json!({ "components": { "schemas": {
+            "Word": { "type": "string", "enum": ["a", "b"], "description": "A word" },
+            "Thing": { "type": "object", "required": ["word"], "title": "Thing", "properties": {
+                "word": { "allOf": [{ "$ref": "#/components/schemas/Word" }], "description": "Its word" },
+                "other": { "anyOf": [
+                    { "$ref": "#/components/schemas/Word" },
+                    { "enum": [null], "nullable": true, "type": "object" },
+                ] },
+                "at": { "type": "string", "format": "date-time", "nullable": true, "example": "now" },
+                "count": { "type": "integer", "format": "uint64" },
+                "title": { "type": "string" },
+            } },
+        } } })
+    }
+
+    #[test]
+    fn a_schema_says_the_same_without_openapi() {
+        let document = document();
+        assert_eq!(
+            plain(&document, &json!({ "$ref": "#/components/schemas/Thing" })),
+            json!({ "type": "object", "required": ["word"], "properties": {
+                "word": { "type": "string", "enum": ["a", "b"], "description": "Its word" },
+                "other": { "anyOf": [
+                    { "type": "string", "enum": ["a", "b"], "description": "A word" }, { "type": "null" },
+                ] },
+                "at": { "type": ["string", "null"], "format": "date-time", "examples": ["now"] },
+                "count": { "type": "integer" },
+                "title": { "type": "string" },
+            } })
+        );
+    }
+
+    #[test]
+    fn path_query_and_body_are_one_object() {
+        let operation = json!({
+            "parameters": [
+                { "in": "path", "name": "id", "required": true, "schema": { "type": "string" } },
+                { "in": "query", "name": "limit", "description": "How many", "schema": { "type": "integer" } },
+                { "in": "header", "name": "Idempotency-Key", "schema": { "type": "string" } },
+            ],
+            "requestBody": { "content": { "application/json": {
+                "schema": { "$ref": "#/components/schemas/Thing" },
+            } } },
+        });
+        let found = Value::Object(input(&document(), &operation));
+        assert_eq!(found["required"], json!(["id", "word"]));
+        assert_eq!(found["properties"]["limit"], json!({ "type": "integer", "description": "How many" }));
+        let names: Vec<_> = found["properties"].as_object().unwrap().keys().collect();
+        assert_eq!(names, ["at", "count", "id", "limit", "other", "title", "word"]);
+        let nothing = Value::Object(input(&document(), &json!({})));
+        assert_eq!(nothing, json!({ "type": "object", "properties": {} }));
+    }
+}

@@ -1,0 +1,329 @@
+//! The tools: operations of the API, as a language model calls them.
+//!
+//! What a tool takes and gives, and what it says of itself, is drawn from the operation's description in the
+//! document, so that the two can't differ; what it does is the same function. Here stand its name, its
+//! scope and what it does to the world.
+
+use super::schema;
+use crate::{
+    accounts, analytics, body,
+    caller::Call,
+    compose, edit, networks, posts, preview,
+    problem::{Issue, Problem},
+    usage,
+    validate::{self, Rules},
+    webhooks,
+};
+use domain::scope::Scope;
+use futures::future::BoxFuture;
+use poem::http::Method;
+use poem_openapi::types::{ParseFromJSON, ToJSON};
+use rmcp::model::{self, ToolAnnotations};
+use serde_json::{Map, Value};
+use std::sync::{Arc, LazyLock};
+use store::posts::Created;
+
+/// What a tool does.
+type Run = for<'a> fn(&'a Call<'a>, Arguments) -> BoxFuture<'a, Result<Value, Problem>>;
+
+/// What calling a tool does to the world, for hosts that ask their user first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// It reads what is here.
+    Reads,
+    /// It asks the platforms, and changes nothing.
+    Asks,
+    /// It adds something here.
+    Adds,
+    /// It adds something, and the platforms hear of it.
+    Publishes,
+    /// It changes or removes what is there; doing it twice is doing it once.
+    Replaces,
+}
+
+/// A tool's line in the table.
+struct Line {
+    name: &'static str,
+    title: &'static str,
+    operation: &'static str,
+    scope: Scope,
+    effect: Effect,
+    run: Run,
+}
+
+const TABLE: &[Line] = &[
+    Line {
+        name: "list_accounts",
+        title: "List connected accounts",
+        operation: "listSocialAccounts",
+        scope: Scope::AccountsRead,
+        effect: Effect::Reads,
+        run: |call, arguments| {
+            Box::pin(async move { Ok(json(&accounts::list(call, arguments.read()?).await?)) })
+        },
+    },
+    Line {
+        name: "create_post",
+        title: "Publish or plan a post",
+        operation: "createPost",
+        scope: Scope::PostsWrite,
+        effect: Effect::Publishes,
+        run: |call, arguments| {
+            Box::pin(async move {
+                let post = compose::create(call, arguments.read()?, None).await?;
+                let (Created::New(post) | Created::Replay(post)) = post;
+                Ok(json(&posts::Post::from(post)))
+            })
+        },
+    },
+    Line {
+        name: "validate_post",
+        title: "Check a post without publishing it",
+        operation: "validatePost",
+        scope: Scope::PostsWrite,
+        effect: Effect::Reads,
+        run: |call, arguments| {
+            Box::pin(async move { Ok(json(&preview::validate(call, arguments.read()?).await?)) })
+        },
+    },
+    Line {
+        name: "get_post",
+        title: "Get a post",
+        operation: "getPost",
+        scope: Scope::PostsRead,
+        effect: Effect::Reads,
+        run: |call, arguments| {
+            Box::pin(async move {
+                let (id, Nothing {}) = arguments.about("id")?;
+                Ok(json(&posts::Post::from(posts::find(call, &id).await?)))
+            })
+        },
+    },
+    Line {
+        name: "list_posts",
+        title: "List posts",
+        operation: "listPosts",
+        scope: Scope::PostsRead,
+        effect: Effect::Reads,
+        run: |call, arguments| {
+            Box::pin(async move { Ok(json(&posts::list(call, arguments.read()?).await?)) })
+        },
+    },
+    Line {
+        name: "update_post",
+        title: "Change a post",
+        operation: "updatePost",
+        scope: Scope::PostsWrite,
+        effect: Effect::Replaces,
+        run: |call, arguments| {
+            Box::pin(async move {
+                let (id, body) = arguments.about("id")?;
+                Ok(json(&posts::Post::from(edit::edit(call, &id, body).await?)))
+            })
+        },
+    },
+    Line {
+        name: "delete_post",
+        title: "Delete a post",
+        operation: "deletePost",
+        scope: Scope::PostsWrite,
+        effect: Effect::Replaces,
+        run: |call, arguments| {
+            Box::pin(async move {
+                let (id, Nothing {}) = arguments.about("id")?;
+                Ok(json(&posts::delete(call, &id).await?))
+            })
+        },
+    },
+    Line {
+        name: "get_post_analytics",
+        title: "Get a post's engagement",
+        operation: "getPostAnalytics",
+        scope: Scope::AnalyticsRead,
+        effect: Effect::Asks,
+        run: |call, arguments| {
+            Box::pin(async move {
+                let (id, Nothing {}) = arguments.about("id")?;
+                Ok(json(&analytics::of(call, &id).await?))
+            })
+        },
+    },
+    Line {
+        name: "create_auth_url",
+        title: "Begin to connect an account",
+        operation: "createAuthUrl",
+        scope: Scope::AccountsWrite,
+        effect: Effect::Adds,
+        run: |call, arguments| {
+            Box::pin(async move {
+                let (platform, body) = arguments.about("platform")?;
+                Ok(json(&networks::authorize(call, &platform, body).await?))
+            })
+        },
+    },
+    Line {
+        name: "list_webhooks",
+        title: "List webhook endpoints",
+        operation: "listWebhooks",
+        scope: Scope::WebhooksRead,
+        effect: Effect::Reads,
+        run: |call, _| Box::pin(async move { Ok(json(&webhooks::list(call).await?)) }),
+    },
+    Line {
+        name: "create_webhook",
+        title: "Register a webhook endpoint",
+        operation: "createWebhook",
+        scope: Scope::WebhooksWrite,
+        effect: Effect::Adds,
+        run: |call, arguments| {
+            Box::pin(async move { Ok(json(&webhooks::create(call, arguments.read()?).await?)) })
+        },
+    },
+    Line {
+        name: "get_usage",
+        title: "Get what is used of the plan",
+        operation: "getUsage",
+        scope: Scope::UsageRead,
+        effect: Effect::Reads,
+        run: |call, _| Box::pin(async move { Ok(json(&usage::read(call).await?)) }),
+    },
+];
+
+/// A tool, and the operation that it stands for.
+pub(super) struct Tool {
+    /// The scope that it needs.
+    pub(super) scope: Scope,
+    /// The operation's method.
+    pub(super) method: Method,
+    /// The operation's path below the API's prefix.
+    pub(super) path: String,
+    line: &'static Line,
+    description: String,
+    input: Arc<Map<String, Value>>,
+    output: Arc<Map<String, Value>>,
+}
+
+static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+    let document = serde_json::from_str(&crate::document()).expect("the document is JSON");
+    TABLE.iter().map(|line| Tool::of(line, &document)).collect()
+});
+
+/// All tools.
+pub(super) fn all() -> &'static [Tool] {
+    &TOOLS
+}
+
+/// The tool of this name.
+pub(super) fn find(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.line.name == name)
+}
+
+impl Tool {
+    fn of(line: &'static Line, document: &Value) -> Self {
+        let operation = schema::operation(document, line.operation);
+        let words = ["summary", "description"].map(|key| operation.says[key].as_str().unwrap_or_default());
+        Self {
+            scope: line.scope,
+            method: operation.method.clone(),
+            path: operation.path.to_owned(),
+            line,
+            description: words.join(". ").split_whitespace().collect::<Vec<_>>().join(" "),
+            input: Arc::new(schema::input(document, operation.says)),
+            output: Arc::new(schema::output(document, operation.says)),
+        }
+    }
+
+    /// The tool as clients list it.
+    pub(super) fn describe(&self) -> model::Tool {
+        let effect = self.line.effect;
+        let is_read_only = matches!(effect, Effect::Reads | Effect::Asks);
+        let hints = ToolAnnotations::with_title(self.line.title)
+            .read_only(is_read_only)
+            .destructive(effect == Effect::Replaces)
+            .idempotent(is_read_only || effect == Effect::Replaces)
+            .open_world(matches!(effect, Effect::Asks | Effect::Publishes));
+        model::Tool::new(self.line.name, self.description.clone(), self.input.clone())
+            .with_title(self.line.title)
+            .with_raw_output_schema(self.output.clone())
+            .with_annotations(hints)
+    }
+
+    /// Calls it.
+    pub(super) async fn call(
+        &self,
+        call: &Call<'_>,
+        arguments: Map<String, Value>,
+    ) -> Result<Value, Problem> {
+        (self.line.run)(call, Arguments(arguments)).await
+    }
+}
+
+/// What a tool is called with.
+struct Arguments(Map<String, Value>);
+
+impl Arguments {
+    /// All of it, as the operation takes it.
+    fn read<T: ParseFromJSON + Rules + 'static>(self) -> Result<T, Problem> {
+        body::read(Value::Object(self.0))
+    }
+
+    /// What the operation has in its path, and the rest.
+    fn about<T: ParseFromJSON + Rules + 'static>(mut self, name: &str) -> Result<(String, T), Problem> {
+        let subject = self.0.remove(name);
+        let rest = Value::Object(self.0);
+        match subject {
+            Some(Value::String(subject)) => Ok((subject, body::read(rest)?)),
+            other => {
+                let received = other.as_ref().map_or("undefined", validate::kind);
+                let mut issues = vec![Issue::wrong_type(&[name.into()], "string", received)];
+                issues.extend(body::check::<T>(&rest));
+                Err(Problem::invalid_body(issues))
+            }
+        }
+    }
+}
+
+/// The arguments of a tool that takes nothing else.
+#[derive(Debug, poem_openapi::Object)]
+struct Nothing {}
+
+impl Rules for Nothing {}
+
+fn json(answer: &impl ToJSON) -> Value {
+    answer.to_json().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_needs_the_scope_that_its_operation_names() {
+        for tool in all() {
+            let scope = format!("Scope `{}`", tool.scope);
+            assert!(tool.description.contains(&scope), "{}: {}", tool.line.name, tool.description);
+        }
+    }
+
+    #[test]
+    fn a_tool_says_what_it_takes_and_gives() {
+        for tool in all() {
+            let name = tool.line.name;
+            let described = serde_json::to_value(tool.describe()).unwrap();
+            for schema in ["inputSchema", "outputSchema"] {
+                let schema = &described[schema];
+                assert_eq!(schema["type"], "object", "{name}");
+                let text = schema.to_string();
+                assert!(!text.contains("$ref") && !text.contains("nullable"), "{name}: {text}");
+                let properties = schema["properties"].as_object().unwrap();
+                let required = schema["required"].as_array().into_iter().flatten();
+                for one in required {
+                    assert!(properties.contains_key(one.as_str().unwrap()), "{name}: {one}");
+                }
+            }
+        }
+        let update = find("update_post").unwrap();
+        assert_eq!(update.input["required"], serde_json::json!(["id"]));
+        assert!(update.input["properties"]["content"].is_object());
+    }
+}

@@ -1,0 +1,288 @@
+//! The tools of language models: the same functions, keys, scopes and limits as the API's.
+
+use crate::{api::fail, api::key, world};
+use domain::scope::Scope;
+use reqwest::{Method, RequestBuilder, StatusCode, header};
+use serde_json::{Value, json};
+use tests::World;
+
+fn url(world: &World) -> String {
+    world.base.replace("/api/v1", "/api/mcp")
+}
+
+fn message(method: &str, params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
+}
+
+fn post(world: &World, key: &str, message: &Value) -> RequestBuilder {
+    world
+        .http
+        .post(url(world))
+        .bearer_auth(key)
+        .header(header::ACCEPT, "application/json, text/event-stream")
+        .header("MCP-Protocol-Version", "2025-11-25")
+        .json(message)
+}
+
+/// Sends a message, and gives the whole JSON-RPC answer.
+async fn ask(world: &World, key: &str, method: &str, params: Value) -> Value {
+    let response = post(world, key, &message(method, params)).send().await.unwrap();
+    let (status, text) = (response.status(), response.text().await.unwrap());
+    assert_eq!(status, StatusCode::OK, "{method}: {text}");
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!(1)), "{answer}");
+    answer
+}
+
+/// Calls a tool that must succeed.
+async fn call(world: &World, tool: &str, arguments: Value) -> Value {
+    let answer = ask(world, &world.key, "tools/call", json!({ "name": tool, "arguments": arguments })).await;
+    let result = &answer["result"];
+    assert_eq!(result["isError"], false, "{tool}: {answer}");
+    let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(text, result["structuredContent"], "{tool}");
+    text
+}
+
+/// Calls a tool that must fail, and gives the problem document.
+async fn refused(world: &World, key: &str, tool: &str, arguments: Value) -> Value {
+    let answer = ask(world, key, "tools/call", json!({ "name": tool, "arguments": arguments })).await;
+    let result = &answer["result"];
+    assert_eq!(result["isError"], true, "{tool}: {answer}");
+    assert!(result.get("structuredContent").is_none(), "{tool}: {answer}");
+    let problem: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(problem["type"], "about:blank", "{problem}");
+    problem
+}
+
+#[tokio::test]
+async fn the_tools_are_listed_with_what_they_take_give_and_do() {
+    let world = world().start().await;
+    let hello = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+    });
+    let welcome = ask(&world, &world.key, "initialize", hello).await["result"].clone();
+    assert_eq!(welcome["protocolVersion"], "2025-11-25");
+    assert_eq!(welcome["serverInfo"]["name"], "fanfare");
+    assert!(welcome["capabilities"]["tools"].is_object() && welcome["instructions"].is_string());
+    let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    assert_eq!(post(&world, &world.key, &initialized).send().await.unwrap().status(), 202);
+
+    let listed = ask(&world, &world.key, "tools/list", json!({})).await;
+    let hints: Vec<_> = listed["result"]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| {
+            let hint = |name: &str| tool["annotations"][name].as_bool().unwrap();
+            assert!(tool["title"].is_string() && tool["description"].is_string());
+            assert_eq!(
+                (&tool["inputSchema"]["type"], &tool["outputSchema"]["type"]),
+                (&json!("object"), &json!("object"))
+            );
+            let name = tool["name"].as_str().unwrap();
+            (
+                name,
+                [
+                    hint("readOnlyHint"),
+                    hint("destructiveHint"),
+                    hint("idempotentHint"),
+                    hint("openWorldHint"),
+                ],
+            )
+        })
+        .collect();
+    let (yes, no) = (true, false);
+    assert_eq!(
+        hints,
+        [
+            ("list_accounts", [yes, no, yes, no]),
+            ("create_post", [no, no, no, yes]),
+            ("validate_post", [yes, no, yes, no]),
+            ("get_post", [yes, no, yes, no]),
+            ("list_posts", [yes, no, yes, no]),
+            ("update_post", [no, yes, yes, no]),
+            ("delete_post", [no, yes, yes, no]),
+            ("get_post_analytics", [yes, no, yes, yes]),
+            ("create_auth_url", [no, no, no, no]),
+            ("list_webhooks", [yes, no, yes, no]),
+            ("create_webhook", [no, no, no, no]),
+            ("get_usage", [yes, no, yes, no]),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_tool_does_what_its_operation_does() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let accounts = call(&world, "list_accounts", json!({ "platform": "x" })).await;
+    assert_eq!(accounts, world.get("/social-accounts?platform=x").await);
+    assert_eq!(call(&world, "list_accounts", json!({ "platform": "threads" })).await["data"], json!([]));
+
+    let body = json!({ "content": "By a model", "accounts": ["ada"], "external_ref": "model-1" });
+    let verdict = call(&world, "validate_post", body.clone()).await;
+    assert_eq!(verdict["valid"], true);
+    let post = call(&world, "create_post", body.clone()).await;
+    assert_eq!(call(&world, "create_post", body).await["id"], post["id"], "a repeated key creates nothing");
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published");
+    let id = json!({ "id": post["id"] });
+    assert_eq!(call(&world, "get_post", id.clone()).await, ended);
+    let listed = call(&world, "list_posts", json!({ "status": "published", "limit": 1 })).await;
+    assert_eq!(listed["data"][0]["id"], post["id"]);
+    let analytics = call(&world, "get_post_analytics", id.clone()).await;
+    assert_eq!(analytics["post_id"], post["id"]);
+
+    let later = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
+    let planned = call(&world, "create_post", later).await;
+    let edit = json!({ "id": planned["id"], "content": "Much later" });
+    let edited = call(&world, "update_post", edit).await;
+    assert_eq!(edited["containers"][0]["content"], "Much later");
+    assert_eq!(edited["scheduled_at"], planned["scheduled_at"]);
+    let deleted = call(&world, "delete_post", json!({ "id": planned["id"] })).await;
+    assert_eq!(deleted, json!({ "id": planned["id"], "canceled": true }));
+
+    let begun = call(&world, "create_auth_url", json!({ "platform": "x", "tenant_id": "acme" })).await;
+    assert!(begun["auth_url"].as_str().unwrap().contains("state="));
+    let hook = json!({ "url": "http://127.0.0.1:9/hook", "events": ["*"] });
+    let webhook = call(&world, "create_webhook", hook).await;
+    assert!(webhook["signing_secret"].is_string());
+    let webhooks = call(&world, "list_webhooks", json!({})).await;
+    assert_eq!(webhooks["data"][0]["id"], webhook["id"]);
+    assert_eq!(call(&world, "get_usage", json!({})).await["usage"]["posts"]["current"], 1);
+}
+
+#[tokio::test]
+async fn a_failed_call_brings_the_problem_whole() {
+    let world = world().start().await;
+    let problem = refused(&world, &world.key, "create_post", json!({ "content": 7, "is_draft": "no" })).await;
+    assert_eq!((&problem["status"], &problem["code"]), (&json!(400), &json!("invalid_request")));
+    let named = |problem: &Value| -> Vec<Value> {
+        problem["errors"].as_array().unwrap().iter().map(|issue| issue["path"][0].clone()).collect()
+    };
+    let mut fields = named(&problem);
+    fields.sort_by_key(Value::to_string);
+    assert_eq!(fields, ["accounts", "content", "is_draft"]);
+    let problem = refused(&world, &world.key, "update_post", json!({ "id": 7, "content": [] })).await;
+    assert_eq!(named(&problem), ["id", "content"]);
+    let problem = refused(&world, &world.key, "get_post", json!({})).await;
+    assert_eq!(problem["errors"][0]["received"], "undefined");
+
+    let missing = json!({ "id": "01a1fd4e-5c28-77ae-bcfb-3b1a03485be9" });
+    let problem = refused(&world, &world.key, "get_post", missing).await;
+    assert_eq!((&problem["status"], &problem["code"]), (&json!(404), &json!("not_found")));
+    let nobody = json!({ "content": "Hello", "accounts": ["nobody"] });
+    let problem = refused(&world, &world.key, "create_post", nobody).await;
+    assert_eq!((&problem["status"], &problem["code"]), (&json!(422), &json!("account_not_found")));
+    let problem = refused(&world, &world.key, "list_posts", json!({ "cursor": "made-up" })).await;
+    assert_eq!(problem["code"], "invalid_cursor");
+}
+
+#[tokio::test]
+async fn a_tool_needs_its_scope() {
+    let world = world().start().await;
+    let tools = ask(&world, &world.key, "tools/list", json!({})).await;
+    let mute = key(&world, world.owner, &[Scope::TeamRead]).await;
+    for tool in tools["result"]["tools"].as_array().unwrap() {
+        let problem = refused(&world, &mute, tool["name"].as_str().unwrap(), json!({})).await;
+        assert_eq!((&problem["status"], &problem["code"]), (&json!(403), &json!("insufficient_scope")));
+        let scope = problem["detail"].as_str().unwrap().rsplit(' ').next().unwrap();
+        assert!(tool["description"].as_str().unwrap().contains(scope), "{problem}");
+    }
+    let reader = key(&world, world.owner, &[Scope::PostsRead]).await;
+    let listed = ask(&world, &reader, "tools/call", json!({ "name": "list_posts" })).await;
+    assert_eq!(listed["result"]["structuredContent"]["data"], json!([]));
+    fail(post(&world, "sk_test_wrong", &message("tools/list", json!({}))), 401, "unauthorized").await;
+    fail(world.http.post(url(&world)).json(&message("ping", json!({}))), 401, "unauthorized").await;
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_refused_in_the_protocols_words() {
+    let world = world().start().await;
+    let send = async |body: &str| {
+        let request = post(&world, &world.key, &Value::Null).body(body.to_owned());
+        let response = request.send().await.unwrap();
+        let (status, answer) = (response.status().as_u16(), response.json::<Value>().await.unwrap());
+        assert_eq!(answer["jsonrpc"], "2.0", "{body}: {answer}");
+        assert!(answer["error"]["message"].is_string(), "{body}: {answer}");
+        (status, answer["error"]["code"].as_i64().unwrap())
+    };
+    for (body, expected) in [
+        ("{", (400, -32700)),
+        ("", (400, -32700)),
+        ("[]", (400, -32600)),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, (400, -32600)),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":["get_post"]}}"#, (400, -32602)),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_post","arguments":"x"}}"#,
+            (400, -32602),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"launch_rocket"}}"#,
+            (200, -32602),
+        ),
+    ] {
+        assert_eq!(send(body).await, expected, "{body}");
+    }
+    let (_, code) = send(r#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#).await;
+    assert_eq!(code, -32601);
+    send(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#).await;
+
+    // What is HTTP's own is a problem document, as everywhere.
+    let ping = message("ping", json!({}));
+    for method in [Method::GET, Method::DELETE, Method::PUT] {
+        let request = world.http.request(method, url(&world)).bearer_auth(&world.key);
+        let (headers, _) = fail(request, 405, "method_not_allowed").await;
+        assert_eq!(headers[header::ALLOW], "POST");
+    }
+    let large = post(&world, &world.key, &message("ping", json!({ "a": "a".repeat(1 << 20) })));
+    fail(large, 413, "payload_too_large").await;
+    let text =
+        world.http.post(url(&world)).bearer_auth(&world.key).header(header::CONTENT_TYPE, "text/plain");
+    fail(text.body(ping.to_string()), 400, "invalid_request").await;
+    let strange = post(&world, &world.key, &ping).header(header::ORIGIN, "https://evil.example.com");
+    fail(strange, 403, "forbidden").await;
+    let own = world.base.replace("/api/v1", "");
+    let same = post(&world, &world.key, &ping).header(header::ORIGIN, own).send().await.unwrap();
+    assert_eq!(same.status(), 200);
+    // A client that forgets what to accept is answered in JSON.
+    let plain = world.http.post(url(&world)).bearer_auth(&world.key).json(&ping).send().await.unwrap();
+    assert_eq!(
+        (plain.status(), &plain.headers()[header::CONTENT_TYPE]),
+        (StatusCode::OK, &"application/json".parse().unwrap())
+    );
+    let dated = plain_version(&world, "1999-01-01").await;
+    assert_eq!(dated.0, 400, "{}", dated.1);
+}
+
+async fn plain_version(world: &World, version: &str) -> (u16, Value) {
+    let request = world.http.post(url(world)).bearer_auth(&world.key).header("MCP-Protocol-Version", version);
+    let response = request.json(&message("tools/list", json!({}))).send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+#[tokio::test]
+async fn a_tool_counts_as_its_operation_does() {
+    // Windows that do not end while this runs.
+    let bucket = |limit: u32| json!({ "limit": limit, "window": 86_400 });
+    let limits = json!({ "global": bucket(100), "posts": bucket(2), "mcp": bucket(1000) });
+    let world = world().set("FANFARE_RATE_LIMITS", &limits.to_string()).start().await;
+    let send = async |tool: &str| {
+        let params = json!({ "name": tool, "arguments": {} });
+        let response = post(&world, &world.key, &message("tools/call", params)).send().await.unwrap();
+        let level = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+        (response.status().as_u16(), level("x-ratelimit-limit"), level("x-ratelimit-remaining"))
+    };
+    let expected = |status, limit: &str, left: &str| (status, limit.to_owned(), left.to_owned());
+    assert_eq!(send("list_posts").await, expected(200, "100", "99"));
+    // Wrong arguments count like right ones.
+    assert_eq!(send("create_post").await, expected(200, "2", "1"));
+    assert_eq!(send("delete_post").await, expected(200, "2", "0"));
+    let call = message("tools/call", json!({ "name": "create_post", "arguments": {} }));
+    let (headers, _) = fail(post(&world, &world.key, &call), 429, "rate_limited").await;
+    assert!(headers.contains_key(header::RETRY_AFTER));
+    assert_eq!(send("get_post").await.0, 200, "reading goes on");
+    let (status, _) = world.call(Method::POST, "/posts", Some(&json!({}))).await;
+    assert_eq!(status, 429, "the API's calls are counted in the same bucket");
+}
