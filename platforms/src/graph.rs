@@ -23,6 +23,8 @@ const CAP: Duration = Duration::from_secs(3600);
 const SOON: Duration = Duration::from_secs(30);
 /// What a long-lived token lives where its answer does not say.
 const LONG: TimeDelta = TimeDelta::days(60);
+/// How old one has to be to be renewed.
+pub(crate) const REST: Duration = Duration::from_secs(24 * 60 * 60);
 /// Containers die after 24 hours; one as old as this is not begun to be used.
 const STALE: TimeDelta = TimeDelta::hours(23);
 /// How much earlier than our clock's commit a post of ours may seem to Meta.

@@ -221,7 +221,7 @@ impl Platform for Instagram {
     }
 
     fn renewal(&self) -> Renewal {
-        Renewal::WhileAlive
+        Renewal::WhileAlive { rest: graph::REST }
     }
 
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {

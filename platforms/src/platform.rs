@@ -469,7 +469,10 @@ pub enum Renewal {
     /// At any time: a refresh token outlives the access token.
     Anytime,
     /// As long as the access token lives, so well before it ends; what died needs its owner again.
-    WhileAlive,
+    WhileAlive {
+        /// How old a token has to be for it.
+        rest: Duration,
+    },
     /// Never: it has no end of its own. A refresh only tells whether it still serves.
     Never,
 }

@@ -73,7 +73,7 @@ fn cells(platform: &dyn Platform) -> [String; COLUMNS.len()] {
         .to_owned(),
         match platform.renewal() {
             Renewal::Anytime => "at any time",
-            Renewal::WhileAlive => "while it lives",
+            Renewal::WhileAlive { .. } => "while it lives",
             Renewal::Never => "has no end",
         }
         .to_owned(),

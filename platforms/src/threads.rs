@@ -232,7 +232,7 @@ impl Platform for Threads {
     }
 
     fn renewal(&self) -> Renewal {
-        Renewal::WhileAlive
+        Renewal::WhileAlive { rest: graph::REST }
     }
 
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {

@@ -110,7 +110,10 @@ async fn process(sandbox: &Sandbox, host: &'static dyn Host, call: Call) -> Resp
     }
 
     let answered = sandbox.turn(|turn| {
-        let mut answer = host.answer(turn, &call);
+        let mut answer = match turn.settings.refusal(&call.host, &call.path) {
+            Some(status) => host.refuse(turn, &call, status),
+            None => host.answer(turn, &call),
+        };
         // A fault that strikes after acceptance has nothing to strike where nothing was accepted.
         if answer.published.is_empty()
             && answer.fault.as_ref().is_some_and(|fault| {

@@ -414,7 +414,7 @@ impl Grants for Google {
         Grant {
             access_token,
             refresh_token: Some(allowed.refresh),
-            expires_at: Some(turn.now + TimeDelta::seconds(ACCESS_SECONDS)),
+            expires_at: Some(turn.now + turn.settings.token_life(ACCESS_SECONDS)),
             scopes: allowed.scopes,
             extra: Value::Null,
         }
@@ -453,11 +453,11 @@ fn issue(turn: &mut Turn<'_>, allowed: &Allowed) -> (String, Value) {
         platform: allowed.platform.clone(),
         user: allowed.user.clone(),
         scopes: allowed.scopes.clone(),
-        expires_at: turn.now + TimeDelta::seconds(ACCESS_SECONDS),
+        expires_at: turn.now + turn.settings.token_life(ACCESS_SECONDS),
     });
     let body = json!({
         "access_token": token,
-        "expires_in": ACCESS_SECONDS,
+        "expires_in": turn.settings.token_seconds(ACCESS_SECONDS),
         "scope": allowed.scopes.join(" "),
         "token_type": "Bearer",
     });

@@ -311,7 +311,7 @@ pub(crate) fn issue(
         scopes,
         is_long: kind != Kind::Short,
         issued_at: turn.now,
-        expires_at: life.map(|life| turn.now + TimeDelta::seconds(life)),
+        expires_at: life.map(|life| turn.now + turn.settings.token_life(life)),
         is_revoked: false,
     };
     turn.shelf.put(&token);

@@ -312,7 +312,7 @@ fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
         200,
         &json!({
             "access_token": issued.access,
-            "expires_in": LOGIN.terms.access.1,
+            "expires_in": issued.access_seconds,
             "refresh_token": issued.refresh,
             "refresh_token_expires_in": issued.refresh_seconds,
             "scope": issued.scopes.join(","),

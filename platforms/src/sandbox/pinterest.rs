@@ -256,7 +256,7 @@ fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
             "response_type": kind,
             "access_token": issued.access,
             "token_type": "bearer",
-            "expires_in": LOGIN.terms.access.1,
+            "expires_in": issued.access_seconds,
             "scope": issued.scopes.join(" "),
             "refresh_token": issued.refresh,
             "refresh_token_expires_in": issued.refresh_seconds,

@@ -245,7 +245,7 @@ fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
     let mut body = json!({
         "access_token": issued.access,
         "token_type": "bearer",
-        "expires_in": LOGIN.terms.access.1,
+        "expires_in": issued.access_seconds,
         "scope": issued.scopes.join(" "),
     });
     if let Some(refresh) = issued.refresh {

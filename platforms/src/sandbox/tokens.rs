@@ -73,6 +73,8 @@ pub(crate) struct Issued {
     pub(crate) user: String,
     /// The access token.
     pub(crate) access: String,
+    /// How long it lives, in seconds.
+    pub(crate) access_seconds: i64,
     /// The refresh token, where there is one.
     pub(crate) refresh: Option<String>,
     /// How long the refresh token lives from now, in seconds.
@@ -211,6 +213,9 @@ impl Terms {
         let mut allowed = named(turn, self.host.id(), refresh)
             .filter(|allowed| allowed.refresh.as_deref() == Some(refresh) && allowed.client == client)
             .filter(|allowed| allowed.refresh_expires_at.is_none_or(|at| at > turn.now))?;
+        if turn.settings.empty_refresh {
+            return Some(Issued { refresh: Some(String::new()), ..self.give(turn, &allowed) });
+        }
         if self.rotation != Rotation::Never {
             allowed.refresh = Some(self.refresh_token(&allowed.id));
         }
@@ -227,7 +232,7 @@ impl Terms {
             platform: allowed.platform.clone(),
             user: allowed.user.clone(),
             scopes: allowed.scopes.clone(),
-            expires_at: turn.now + TimeDelta::seconds(self.access.1),
+            expires_at: turn.now + turn.settings.token_life(self.access.1),
             is_revoked: false,
         };
         turn.shelf.put(&token);
@@ -235,6 +240,7 @@ impl Terms {
         Issued {
             user: token.user,
             access: token.token,
+            access_seconds: turn.settings.token_seconds(self.access.1),
             refresh: allowed.refresh.clone(),
             refresh_seconds: allowed.refresh_expires_at.map_or(0, |at| (at - turn.now).num_seconds()),
             scopes: allowed.scopes.clone(),
@@ -271,7 +277,7 @@ impl Grants for Terms {
         Grant {
             access_token: issued.access,
             refresh_token: issued.refresh,
-            expires_at: Some(turn.now + TimeDelta::seconds(self.access.1)),
+            expires_at: Some(turn.now + turn.settings.token_life(self.access.1)),
             scopes: issued.scopes,
             extra: Value::Null,
         }

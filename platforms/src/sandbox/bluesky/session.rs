@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-const ACCESS_MINUTES: i64 = 120;
+const ACCESS_SECONDS: i64 = 120 * 60;
 const REFRESH_DAYS: i64 = 90;
 const GRACE_HOURS: i64 = 2;
 
@@ -249,7 +249,7 @@ pub(super) fn grant(turn: &mut Turn<'_>, account: &mut Account) -> Grant {
     Grant {
         access_token,
         refresh_token: Some(refresh_token),
-        expires_at: Some(turn.now + TimeDelta::minutes(ACCESS_MINUTES)),
+        expires_at: Some(turn.now + turn.settings.token_life(ACCESS_SECONDS)),
         scopes: Vec::new(),
         extra: json!({
             "service": SERVICE,
@@ -340,7 +340,7 @@ fn issue(turn: &mut Turn<'_>, account: &Account, jti: &str) -> (String, String) 
         era: Some(account.era),
         // Two tokens of the same second differ, as anyone would expect.
         jti: Some(random()),
-        ..claims("com.atproto.appPass", TimeDelta::minutes(ACCESS_MINUTES))
+        ..claims("com.atproto.appPass", turn.settings.token_life(ACCESS_SECONDS))
     };
     let refresh =
         Claims { jti: Some(jti.to_owned()), ..claims("com.atproto.refresh", TimeDelta::days(REFRESH_DAYS)) };

@@ -160,7 +160,7 @@ fn given(issued: &Issued) -> Answer {
             "open_id": issued.user,
             "scope": issued.scopes.join(","),
             "access_token": issued.access,
-            "expires_in": TERMS.access.1,
+            "expires_in": issued.access_seconds,
             "refresh_token": issued.refresh,
             "refresh_expires_in": issued.refresh_seconds,
             "token_type": "Bearer",

@@ -169,7 +169,7 @@ pub(super) fn revoke(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
 fn given(issued: Issued) -> Answer {
     let mut body = json!({
         "token_type": "bearer",
-        "expires_in": TERMS.access.1,
+        "expires_in": issued.access_seconds,
         "access_token": issued.access,
         "scope": issued.scopes.join(" "),
     });
