@@ -8,10 +8,14 @@
 
 use crate::{
     Deps,
-    grants::{Line, Unkept},
+    grants::{self, Line, Unkept},
+    publishing::repeat,
     voice,
 };
-use domain::{Choice, ErrorCode, Failure, errand::Parting};
+use domain::{
+    Choice, ErrorCode, Failure,
+    errand::{Keeping, Parting},
+};
 use std::sync::Arc;
 use store::{accounts as facts, disconnect};
 use temporalio_macros::activities;
@@ -91,6 +95,15 @@ impl Accounts {
         parting: Parting,
     ) -> Result<(), ActivityError> {
         Ok(disconnect::erase(&self.deps.db, &parting).await?)
+    }
+
+    #[activity(definition = definition::RenewGrant)]
+    pub(crate) async fn renew_grant(
+        self: Arc<Self>,
+        _cx: ActivityContext,
+        keeping: Keeping,
+    ) -> Result<Option<Keeping>, ActivityError> {
+        grants::renew(&self.deps, &keeping).await?.map_err(|failure| repeat(&failure, failure.retry_after))
     }
 
     #[activity(definition = definition::ListOptions)]

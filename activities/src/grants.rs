@@ -1,15 +1,15 @@
-//! Opening a grant for a session, and exchanging a refused one for a fresh one.
+//! Opening a grant for a session, and exchanging one that was refused or will end for a fresh one.
 //!
 //! A rotating refresh token dies when it is used twice, so one process at a time refreshes an
 //! account: it takes a lease in the account's row, and the others wait for what it brings.
 
 use crate::{Deps, media};
 use anyhow::Context;
-use domain::{AccountId, ErrorCode, Failure, NetworkId, Owner};
-use platforms::{App, Checkpoint, Checkpoints, Grant, Platform, Session, Wire};
+use domain::{AccountId, ErrorCode, Failure, NetworkId, Owner, errand::Keeping};
+use platforms::{App, Checkpoint, Checkpoints, Grant, Platform, Renewal, Session, Wire};
 use std::{sync::Arc, time::Duration};
 use store::{
-    accounts,
+    accounts, keeping,
     networks::{self, Credentials},
     publishing::{self as facts, Account, Key, Lease},
     vault,
@@ -21,6 +21,8 @@ const LEASE: Duration = Duration::from_secs(150);
 const LOOK: Duration = Duration::from_millis(250);
 /// How long they look before they give their worker's slot back.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// How long the database may be away before a fresh grant is given up: what it replaces may be dead by now.
+const KEEPING: Duration = Duration::from_secs(60);
 
 /// An account, its platform and its opened grant: what a [`Session`] borrows.
 pub(crate) struct Line<'a> {
@@ -53,8 +55,7 @@ impl<'a> Line<'a> {
         let Some(sealed) = &account.grant_sealed else {
             return Ok(Err(Failure::revoked("the account is not connected any more")));
         };
-        let opened = deps.opener.open(sealed, &vault::aad_grant(owner, account.id))?;
-        let grant = serde_json::from_slice(&opened).context("a grant reads back as written")?;
+        let grant = opened(deps, owner, account.id, sealed)?;
         Ok(Ok(Self {
             platform,
             account: platforms::Account {
@@ -82,6 +83,11 @@ impl<'a> Line<'a> {
             media: Arc::new(media::Empty),
         }
     }
+}
+
+fn opened(deps: &Deps, owner: Owner, account: AccountId, sealed: &[u8]) -> anyhow::Result<Grant> {
+    let plain = deps.opener.open(sealed, &vault::aad_grant(owner, account))?;
+    serde_json::from_slice(&plain).context("a grant reads back as written")
 }
 
 /// The app that a grant was or will be given to: the organization's own where there is one, removed or
@@ -128,10 +134,19 @@ pub(crate) async fn refresh(deps: &Deps, refused: Refused) -> anyhow::Result<Res
     let patience = tokio::time::Instant::now() + PATIENCE;
     loop {
         match facts::lease(&deps.db, owner, account, version, LEASE, (deps.now)()).await? {
-            Lease::Ours(account) => return exchange(deps, refused, &account).await,
+            Lease::Ours(account) => {
+                let outcome = exchange(deps, refused, &account).await;
+                // Those who wait look again, whatever came of it.
+                facts::release(&deps.db, account.id, account.grant_version).await?;
+                return outcome;
+            }
             Lease::Fresh => return Ok(Ok(())),
             Lease::Gone => {
                 return Ok(Err(Unrefreshed::Lost(Failure::revoked("the account is not connected any more"))));
+            }
+            Lease::Revoked => {
+                let message = "the platform took back what it granted: the account has to be connected again";
+                return Ok(Err(Unrefreshed::Lost(Failure::revoked(message))));
             }
             Lease::Taken if tokio::time::Instant::now() > patience => {
                 let failure = Failure::network("another refresh of the account is still under way", false);
@@ -140,6 +155,43 @@ pub(crate) async fn refresh(deps: &Deps, refused: Refused) -> anyhow::Result<Res
             Lease::Taken => tokio::time::sleep(LOOK).await,
         }
     }
+}
+
+/// Renews a grant ahead of its end, unless that was done meanwhile. Gives the grant that is there then;
+/// `None` when there is none to keep: it has no end, was lost, or the account was disconnected.
+pub(crate) async fn renew(deps: &Deps, old: &Keeping) -> anyhow::Result<Result<Option<Keeping>, Failure>> {
+    let Keeping { owner, account, grant_version: version, .. } = *old;
+    let found = keeping::find(&deps.db, owner, account).await?;
+    if found.as_ref().is_none_or(|found| found.grant_version > version) {
+        return Ok(Ok(found));
+    }
+    let left = (old.expires_at - (deps.now)()).to_std().unwrap_or_default();
+    if !left.is_zero() && is_barren(deps, old).await? {
+        let failure = Failure::token_expired("nothing renews the grant: it serves until it ends");
+        return Ok(Err(Failure { retry_after: Some(left), ..failure }));
+    }
+    let refreshed = refresh(deps, Refused { owner, account, version, target: None }).await?;
+    let found = keeping::find(&deps.db, owner, account).await?;
+    Ok(match refreshed {
+        Err(Unrefreshed::Lost(failure) | Unrefreshed::Later(failure))
+            if found.as_ref().is_some_and(|found| found.grant_version == version) =>
+        {
+            Err(failure)
+        }
+        _ => Ok(found),
+    })
+}
+
+/// Whether a grant came without a refresh token where one is needed: LinkedIn gives most apps none. It is
+/// good until its end all the same.
+async fn is_barren(deps: &Deps, old: &Keeping) -> anyhow::Result<bool> {
+    let renewal = platforms::get(&old.platform).map(Platform::renewal);
+    if renewal != Some(Renewal::Anytime) {
+        return Ok(false);
+    }
+    let Some(kept) = accounts::grant(&deps.db, old.owner, old.account).await? else { return Ok(false) };
+    let grant = opened(deps, old.owner, old.account, &kept.sealed)?;
+    Ok(grant.refresh_token.is_none_or(|token| token.is_empty()))
 }
 
 async fn exchange(
@@ -164,16 +216,16 @@ async fn exchange(
             let plain = serde_json::to_vec(&fresh).expect("a grant is plain data");
             let sealed = deps.sealer.seal(&plain, &vault::aad_grant(owner, account.id));
             let now = (deps.now)();
-            accounts::store_grant(
-                &deps.db,
-                owner,
-                account.id,
-                &sealed,
-                account.grant_version,
-                fresh.expires_at,
-                now,
-            )
-            .await?;
+            let patience = tokio::time::Instant::now() + KEEPING;
+            let (version, ends) = (account.grant_version, fresh.expires_at);
+            while let Err(error) =
+                accounts::store_grant(&deps.db, owner, account.id, &sealed, version, ends, now).await
+            {
+                if !store::is_unavailable(&error) || tokio::time::Instant::now() > patience {
+                    return Err(error.into());
+                }
+                tokio::time::sleep(LOOK).await;
+            }
             note(deps, refused, "Got a fresh access token").await?;
             Ok(Ok(()))
         }
@@ -185,7 +237,6 @@ async fn exchange(
             Ok(Err(Unrefreshed::Lost(failure)))
         }
         Err(failure) => {
-            facts::release(&deps.db, account.id, account.grant_version).await?;
             note(deps, refused, &format!("Refresh failed, to be repeated: {failure}")).await?;
             Ok(Err(Unrefreshed::Later(failure)))
         }

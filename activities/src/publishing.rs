@@ -600,7 +600,7 @@ fn publication(attempt: &Attempt, entry: &Entry, ids: &[String]) -> Result<Publi
 }
 
 /// A failure that Temporal is to repeat, after `wait` or as the policy says.
-fn repeat(failure: &Failure, wait: Option<Duration>) -> ActivityError {
+pub(crate) fn repeat(failure: &Failure, wait: Option<Duration>) -> ActivityError {
     let error = ApplicationFailure::builder(anyhow::anyhow!(failure.message.clone()))
         .type_name(failure.code.to_string())
         .category(ApplicationErrorCategory::Benign)

@@ -16,7 +16,9 @@ use temporalio_sdk::{
         worker_tuner::{FixedSizeSlotSupplier, TunerHolder},
     },
 };
-use workflows::{Ask, DeliverEvent, ImportPosts, PartAccount, PublishPost, PublishTarget, queue};
+use workflows::{
+    Ask, DeliverEvent, ImportPosts, KeepAccount, PartAccount, PublishPost, PublishTarget, queue,
+};
 
 /// What one queue runs at a time.
 const SLOTS: usize = 100;
@@ -56,6 +58,7 @@ impl Workers {
             let mut targets = options(&queue::platform(base, platform.id()), SLOTS);
             targets.register_workflow::<PublishTarget>()?;
             targets.register_workflow::<Ask>()?;
+            targets.register_workflow::<KeepAccount>()?;
             targets.register_workflow::<PartAccount>()?;
             targets.register_workflow::<ImportPosts>()?;
             targets.register_activities(Publishing { deps: deps.clone() });

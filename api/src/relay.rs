@@ -6,9 +6,10 @@
 
 use domain::{
     Pace, PostId, TargetId,
-    errand::{Dispatch, Errand, Ingest, Job, Parting},
+    errand::{Dispatch, Errand, Ingest, Job, Keeping, Parting},
 };
 use futures::{StreamExt, stream};
+use platforms::Renewal;
 use std::time::Duration;
 use store::{
     Listener, Pool,
@@ -21,8 +22,8 @@ use temporalio_client::{
 use temporalio_common::search_attributes::SearchAttributes;
 use tracing::{info, warn};
 use workflows::{
-    DeliverEvent, ImportPosts, PartAccount, PublishPost, PublishTarget, attributes, deliver_event,
-    import_posts, part_account, publish_post, publish_target, queue,
+    DeliverEvent, ImportPosts, KeepAccount, PartAccount, PublishPost, PublishTarget, attributes,
+    deliver_event, import_posts, keep_account, part_account, publish_post, publish_target, queue,
 };
 
 /// Errands taken on at once.
@@ -126,6 +127,7 @@ impl Relay {
             Errand::DeliverEvent(dispatch) => self.deliver(dispatch).await,
             Errand::PartAccount(parting) => self.part(parting).await,
             Errand::ImportPosts(ingest) => self.import(ingest).await,
+            Errand::KeepAccount(keeping) => self.keep(keeping).await,
         }
     }
 
@@ -174,7 +176,31 @@ impl Relay {
             .search_attributes(part_account::search_attributes(parting))
             .static_summary(format!("Part with an account of {}", parting.platform))
             .build();
-        started(self.temporal.start_workflow(PartAccount::run, order, options).await)
+        started(self.temporal.start_workflow(PartAccount::run, order, options).await)?;
+        let keeper = self.temporal.get_workflow_handle::<KeepAccount>(keep_account::id(parting.account));
+        told(keeper.signal(KeepAccount::part, parting.grant_version, WorkflowSignalOptions::default()).await)
+    }
+
+    async fn keep(&self, keeping: &Keeping) -> anyhow::Result<()> {
+        let rest = match platforms::get(&keeping.platform).map(platforms::Platform::renewal) {
+            Some(Renewal::Anytime) => Duration::ZERO,
+            Some(Renewal::WhileAlive { rest }) => rest,
+            Some(Renewal::Never) | None => return Ok(()),
+        };
+        let order = keep_account::Order { keeping: keeping.clone(), rest, pace: self.pace };
+        let queue = queue::platform(&self.queue, &keeping.platform);
+        // Under the same id again and again: an account may come back after it was disconnected.
+        let options = WorkflowStartOptions::new(queue, keep_account::id(keeping.account))
+            .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
+            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+            .search_attributes(keep_account::search_attributes(keeping))
+            .static_summary(format!("Keep an account of {} connected", keeping.platform))
+            .build();
+        let signal = KeepAccount::renewed;
+        let news = keeping.clone();
+        started(
+            self.temporal.signal_with_start_workflow(KeepAccount::run, order, signal, news, options).await,
+        )
     }
 
     async fn import(&self, ingest: &Ingest) -> anyhow::Result<()> {
@@ -210,7 +236,8 @@ fn post(errand: &Errand) -> Option<PostId> {
         | Errand::HurryTarget { .. }
         | Errand::DeliverEvent(_)
         | Errand::PartAccount(_)
-        | Errand::ImportPosts(_) => None,
+        | Errand::ImportPosts(_)
+        | Errand::KeepAccount(_) => None,
     }
 }
 

@@ -32,6 +32,8 @@ pub enum Errand {
     PartAccount(Parting),
     /// Bring here what an account published earlier.
     ImportPosts(Ingest),
+    /// Renew the grant of an account before it ends.
+    KeepAccount(Keeping),
 }
 
 /// A post to be published, as one version of its row says.
@@ -85,6 +87,23 @@ pub struct Ingest {
     pub account: AccountId,
     /// Its platform.
     pub platform: String,
+}
+
+/// A grant that ends, and is to be renewed before it does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keeping {
+    /// The account.
+    pub account: AccountId,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Its platform.
+    pub platform: String,
+    /// Which grant: of two, the one with the higher number is the later.
+    pub grant_version: i64,
+    /// When it was got.
+    pub granted_at: DateTime<Utc>,
+    /// When its access token ends.
+    pub expires_at: DateTime<Utc>,
 }
 
 /// An event and the deliveries it owes, one per subscribed endpoint.

@@ -16,6 +16,7 @@ pub mod metrics;
 pub mod owner;
 pub mod pace;
 pub mod post;
+pub mod renewal;
 pub mod retry;
 pub mod scope;
 pub mod signature;

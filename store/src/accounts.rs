@@ -5,7 +5,7 @@
 //! that of two refreshes at the same time one wins and the other reads again.
 
 use crate::{
-    Change,
+    Change, keeping,
     page::{Cursor, Page, Request},
     rows::Word,
 };
@@ -221,17 +221,20 @@ pub async fn upsert(
     let account = sqlx::query_as!(
         Account,
         r#"update accounts
-           set grant_sealed = $2, grant_version = grant_version + 1, refresh_leased_until = null
+           set grant_sealed = $2, grant_version = grant_version + 1, granted_at = $3,
+             refresh_leased_until = null
            where id = $1
            returning id, platform, network_unique_id, username, display_name, account_type,
              profile_image_url, profile_url, tenant_id, profile_id, social_network_id,
              status as "status: Word<AccountStatus>", scopes, token_expires_at, last_synced_at,
              last_error_code, created_at, updated_at"#,
         id,
-        seal(AccountId(id))
+        seal(AccountId(id)),
+        now
     )
-    .fetch_one(tx)
+    .fetch_one(&mut *tx)
     .await?;
+    keeping::tell(tx, owner, account.id).await?;
     Ok(Connected { account, is_new: id == fresh })
 }
 
@@ -415,9 +418,11 @@ pub async fn store_grant(
     expires_at: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
+    let mut tx = db.begin().await?;
     let done = sqlx::query!(
         "update accounts set grant_sealed = $4, grant_version = grant_version + 1, token_expires_at = $6,
-           refresh_leased_until = null, status = 'active', last_error_code = null, last_synced_at = $7, updated_at = $7
+           granted_at = $7, refresh_leased_until = null, status = 'active', last_error_code = null,
+           last_synced_at = $7, updated_at = $7
          where id = $1 and org_id = $2 and mode = $3 and grant_version = $5 and status <> 'disconnected'",
         id.0,
         owner.org.0,
@@ -427,9 +432,14 @@ pub async fn store_grant(
         expires_at,
         now
     )
-    .execute(db)
+    .execute(&mut *tx)
     .await?;
-    Ok(done.rows_affected() > 0)
+    if done.rows_affected() == 0 {
+        return Ok(false);
+    }
+    keeping::tell(&mut tx, owner, id).await?;
+    tx.commit().await?;
+    Ok(true)
 }
 
 /// The platform answered for an account: it is active, whatever was thought of the grant that was read as
@@ -441,20 +451,30 @@ pub async fn answered(
     expected: i64,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
-    sqlx::query!(
-        "update accounts
-         set status = 'active', last_error_code = null, last_synced_at = $5,
-             updated_at = case status when 'active' then updated_at else $5 end
-         where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and status <> 'disconnected'",
+    let mut tx = db.begin().await?;
+    let revived = sqlx::query_scalar!(
+        r#"with before as (
+             select id, status from accounts
+             where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and status <> 'disconnected'
+             for no key update)
+           update accounts a
+           set status = 'active', last_error_code = null, last_synced_at = $5,
+               updated_at = case before.status when 'active' then updated_at else $5 end
+           from before where a.id = before.id
+           returning before.status <> 'active' as "revived!""#,
         id.0,
         owner.org.0,
         owner.mode.as_str(),
         expected,
         now
     )
-    .execute(db)
+    .fetch_optional(&mut *tx)
     .await?;
-    Ok(())
+    if revived == Some(true) {
+        // Nobody renews a grant that is taken for lost.
+        keeping::tell(&mut tx, owner, id).await?;
+    }
+    tx.commit().await
 }
 
 /// Moves an account to another status; true only when that changed something, so that whoever hears

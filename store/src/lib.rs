@@ -11,6 +11,7 @@ pub mod deliveries;
 pub mod disconnect;
 pub mod events;
 pub mod imports;
+pub mod keeping;
 pub mod keys;
 pub mod meters;
 pub mod metrics;

@@ -812,6 +812,8 @@ pub enum Lease {
     Fresh,
     /// Somebody is at it.
     Taken,
+    /// The platform says that it is taken back: it refreshes nothing any more.
+    Revoked,
     /// The account has no grant, or is about to lose it.
     Gone,
 }
@@ -829,11 +831,13 @@ pub async fn lease(
         r#"with leased as (
              update accounts set refresh_leased_until = $5
              where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and grant_sealed is not null
-               and status <> 'disconnected' and (refresh_leased_until is null or refresh_leased_until <= $6)
+               and status not in ('reauth_required', 'disconnected')
+               and (refresh_leased_until is null or refresh_leased_until <= $6)
              returning id)
            select a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
              a.grant_sealed, a.grant_version,
-             a.status = 'disconnected' as "is_leaving!", exists (select from leased) as "ours!"
+             a.status = 'disconnected' as "is_leaving!", a.status = 'reauth_required' as "is_revoked!",
+             exists (select from leased) as "ours!"
            from accounts a where a.id = $1 and a.org_id = $2 and a.mode = $3"#,
         account.0,
         owner.org.0,
@@ -858,6 +862,7 @@ pub async fn lease(
             grant_version: row.grant_version,
         })),
         Some(row) if row.grant_version > refused => Lease::Fresh,
+        Some(row) if row.is_revoked => Lease::Revoked,
         Some(_) => Lease::Taken,
     })
 }
@@ -891,8 +896,9 @@ pub async fn lose_grant(
     };
     let mut tx = db.begin().await?;
     let changed = sqlx::query!(
-        "update accounts set status = $5, last_error_code = 'token_expired', updated_at = $6, refresh_leased_until = null
-         where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and status = 'active'
+        "update accounts set status = $5, last_error_code = 'token_expired', updated_at = $6
+         where id = $1 and org_id = $2 and mode = $3 and grant_version = $4
+           and (status = 'active' or status = 'token_expired' and $5 = 'reauth_required')
          returning platform, username, tenant_id",
         account.0,
         owner.org.0,

@@ -89,20 +89,20 @@ async fn walk(world: &World, platform: &str, username: &str, mut body: Value) ->
 }
 
 /// The same, where it connects one account: its id.
-async fn joined(world: &World, platform: &str, username: &str, body: Value) -> String {
+pub(crate) async fn joined(world: &World, platform: &str, username: &str, body: Value) -> String {
     let told = walk(world, platform, username, body).await;
     assert_eq!(told["status"], "connected", "{platform}: {told:?}");
     told["account_ids"].clone()
 }
 
 /// A login that covers several accounts: the token that leads to the choice.
-async fn several(world: &World, platform: &str, username: &str) -> String {
+pub(crate) async fn several(world: &World, platform: &str, username: &str) -> String {
     let told = walk(world, platform, username, json!({ "tenant_id": "t-1" })).await;
     assert_eq!((told["status"].as_str(), told["tenant_id"].as_str()), ("pending", "t-1"), "{told:?}");
     told["token"].clone()
 }
 
-async fn finalize(world: &World, token: &str, ids: &[&str]) -> (StatusCode, Value) {
+pub(crate) async fn finalize(world: &World, token: &str, ids: &[&str]) -> (StatusCode, Value) {
     let url = format!("{}/social-accounts/pending/{token}/finalize", world.base);
     let answer = browser().post(url).json(&json!({ "page_ids": ids })).send().await.unwrap();
     (answer.status(), answer.json().await.unwrap())

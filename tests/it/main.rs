@@ -18,6 +18,7 @@ mod dashboard;
 mod dev;
 mod editing;
 mod imports;
+mod keeping;
 mod keys;
 mod limits;
 mod lists;

@@ -13,14 +13,15 @@ use std::{
     path::{Path, PathBuf},
 };
 use temporalio_client::{
-    Client, ClientOptions, Connection, ConnectionOptions, WorkflowFetchHistoryOptions, WorkflowHistory,
-    errors::WorkflowGetResultError,
+    Client, ClientOptions, Connection, ConnectionOptions, WorkflowExecutionInfo, WorkflowFetchHistoryOptions,
+    WorkflowHandle, WorkflowHistory, errors::WorkflowGetResultError,
 };
 use temporalio_common::UntypedWorkflow;
 use temporalio_sdk::workflow_replayer::{WorkflowReplayer, WorkflowReplayerOptions};
 use tests::Receiver;
 use workflows::{
-    Ask, DeliverEvent, ImportPosts, PartAccount, PublishPost, PublishTarget, publish_post, publish_target,
+    Ask, DeliverEvent, ImportPosts, KeepAccount, PartAccount, PublishPost, PublishTarget, publish_post,
+    publish_target,
 };
 
 fn kept() -> PathBuf {
@@ -35,6 +36,7 @@ fn replayer() -> WorkflowReplayer {
         .and_then(|options| options.register_workflow::<Ask>())
         .and_then(|options| options.register_workflow::<PartAccount>())
         .and_then(|options| options.register_workflow::<ImportPosts>())
+        .and_then(|options| options.register_workflow::<KeepAccount>())
         .unwrap()
         .build();
     WorkflowReplayer::new(options).unwrap()
@@ -168,6 +170,26 @@ pub(crate) async fn replay(client: &Client, name: &str, id: &str) -> String {
         assert!(missing && tokio::time::Instant::now() < deadline, "{id}: {error}");
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
+    check(&handle, name).await
+}
+
+/// Replays a run of a workflow that went on as another run, and keeps its history where that is asked for.
+pub(crate) async fn replay_run(client: &Client, name: &str, id: &str) {
+    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+    let run = loop {
+        let query = format!("WorkflowId = '{id}' and ExecutionStatus = 'ContinuedAsNew'");
+        let found: Vec<_> = client.list_workflows(query, Default::default()).collect().await;
+        if let Some(Ok(found)) = found.into_iter().next() {
+            break found.run_id().to_owned();
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{id} did not go on");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    };
+    let of = WorkflowExecutionInfo::builder().namespace("default").workflow_id(id).run_id(run).build();
+    check(&of.bind_untyped(client.clone()), name).await;
+}
+
+async fn check(handle: &WorkflowHandle<Client, UntypedWorkflow>, name: &str) -> String {
     let history = handle.fetch_history(WorkflowFetchHistoryOptions::default()).to_json().await.unwrap();
     if std::env::var_os("FANFARE_RECORD").is_some() {
         std::fs::create_dir_all(kept()).unwrap();

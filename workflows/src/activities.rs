@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use domain::{
     AccountId, Choice, DeliveryId, ErrorCode, Failure, LoginError, Owner, PostId, StateId, TargetId,
     TargetStatus, WebhookId,
-    errand::{Ingest, Parting},
+    errand::{Ingest, Keeping, Parting},
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -293,6 +293,13 @@ impl Accounts {
         unimplemented!()
     }
 
+    /// A fresh grant in place of one that will end, unless somebody got one meanwhile. Gives the grant
+    /// that is there then; `None` when there is none to keep.
+    #[activity(name = "renew_grant")]
+    pub fn renew_grant(_keeping: Keeping) -> Result<Option<Keeping>, ActivityError> {
+        unimplemented!()
+    }
+
     /// What a setting can be.
     #[activity(name = "list_options")]
     pub fn list_options(_menu: Menu) -> Result<Result<Vec<Choice>, Failure>, ActivityError> {
@@ -510,7 +517,7 @@ impl Imports {
 
 /// The declarations, as `#[activity(definition = …)]` names them.
 pub mod definition {
-    pub use super::accounts::{CheckHealth, EraseGrant, ListOptions, RevokeGrant};
+    pub use super::accounts::{CheckHealth, EraseGrant, ListOptions, RenewGrant, RevokeGrant};
     pub use super::connecting::{Authorize, Finalize, SignIn};
     pub use super::imports::{AbandonImport, ImportPage};
     pub use super::metrics::ReadMetrics;

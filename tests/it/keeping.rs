@@ -1,0 +1,367 @@
+//! Accounts stay connected: their grants are renewed before they end, once, by whichever process.
+//!
+//! The sandbox's tokens are made to live for seconds, so that a test sees what takes hours or months. Its
+//! journal is the witness: every call for a fresh token stands there with its answer.
+
+use crate::{
+    connect::{finalize, joined, several},
+    replay::{client, replay, replay_run},
+    world,
+};
+use chrono::{DateTime, TimeDelta, Utc};
+use futures::future::join_all;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use store::{accounts, vault};
+use temporalio_client::{Client, errors::WorkflowGetResultError};
+use temporalio_common::UntypedWorkflow;
+use tests::{Receiver, World};
+use workflows::keep_account;
+
+/// Where fresh tokens come from.
+const ENDPOINTS: [(&str, &str, &str); 2] = [
+    ("x", "ada", "/2/oauth2/token"),
+    ("bluesky", "ada.bsky.social", "/xrpc/com.atproto.server.refreshSession"),
+];
+const X: &str = ENDPOINTS[0].2;
+
+/// Changes the sandbox's settings.
+async fn set(world: &World, settings: Value) {
+    let url = format!("{}/_settings", world.sandbox_url);
+    let answer = world.http.post(url).json(&settings).send().await.unwrap();
+    assert!(answer.status().is_success(), "{settings}");
+}
+
+/// Ends an account's tokens, or its whole grant, at the sandbox.
+async fn end(world: &World, what: &str) {
+    let url = format!("{}/_accounts/x/ada/tokens/{what}", world.sandbox_url);
+    assert!(world.http.post(url).send().await.unwrap().status().is_success());
+}
+
+/// Waits until a platform was asked for so many fresh tokens, and gives how it answered.
+async fn asked(world: &World, platform: &str, path: &str, count: usize) -> Vec<u64> {
+    let query = format!("platform={platform}&path={path}&count={count}");
+    let url = format!("{}/_journal/wait?{query}", world.sandbox_url);
+    let answer = world.http.get(url).send().await.unwrap();
+    let status = answer.status();
+    let journal: Value = answer.json().await.unwrap();
+    assert_eq!(status, StatusCode::OK, "{platform} was asked for {count} fresh tokens: {journal:#}");
+    journal["entries"].as_array().unwrap().iter().map(|entry| entry["status"].as_u64().unwrap()).collect()
+}
+
+/// How X answered those who asked it for a fresh token, whoever they were: a refresh token that was used up
+/// is nobody's.
+async fn answers(world: &World) -> Vec<u64> {
+    asked(world, "x", X, 0).await
+}
+
+/// Creates so many posts at once, and gives them when they have ended.
+async fn posts(world: &World, count: usize) -> Vec<Value> {
+    let body = |n: usize| json!({ "content": format!("Post number {n}"), "accounts": ["ada"] });
+    let created = join_all((0..count).map(|n| world.post(body(n)))).await;
+    let mut ended = Vec::new();
+    for post in &created {
+        ended.push(world.ended(post).await);
+    }
+    ended
+}
+
+/// The grant as a worker reads it.
+async fn grant(world: &World, account: &str) -> Value {
+    let id = account.parse().unwrap();
+    let grant = accounts::grant(&world.db, world.owner, id).await.unwrap().unwrap();
+    let opened = world.opener.open(&grant.sealed, &vault::aad_grant(world.owner, id)).unwrap();
+    serde_json::from_slice(&opened).unwrap()
+}
+
+/// Waits until an account is as it should be.
+async fn until(world: &World, account: &str, what: &str, right: impl Fn(&Value) -> bool) {
+    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+    loop {
+        let found = world.get(&format!("/social-accounts/{account}")).await;
+        if right(&found) {
+            return;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "waited in vain for {what}: {found:#}");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+}
+
+async fn status(world: &World, account: &str) -> String {
+    let account = world.get(&format!("/social-accounts/{account}")).await;
+    account["status"].as_str().unwrap().to_owned()
+}
+
+/// Waits for the end of the workflow that keeps an account.
+async fn unkept(client: &Client, account: &str) {
+    let handle = client.get_workflow_handle::<UntypedWorkflow>(keep_account::id(account.parse().unwrap()));
+    let ended = tokio::time::timeout(tests::PATIENCE, handle.get_result(Default::default())).await;
+    assert!(ended.unwrap().is_ok(), "the workflow ends well");
+}
+
+/// Runs the API and so many workers in processes of their own.
+async fn with_workers(workers: usize, pace: f64) -> World {
+    let mut world = world().pace(pace).start().await;
+    world.kill("all").await;
+    world.run("api").await;
+    for _ in 0..workers {
+        world.run("worker").await;
+    }
+    world
+}
+
+#[tokio::test]
+async fn grants_are_renewed_before_they_end_while_nothing_publishes() {
+    let world = world().start().await;
+    set(&world, json!({ "token_seconds": 4 })).await;
+    let mut ids = Vec::new();
+    for (platform, account, _) in ENDPOINTS {
+        ids.push(world.connect(platform, account).await);
+    }
+    for (platform, _, path) in ENDPOINTS {
+        let answers = asked(&world, platform, path, 2).await;
+        assert!(answers.iter().all(|answer| *answer == 200), "{platform}: {answers:?}");
+    }
+    let client = client().await;
+    let keeper = keep_account::id(ids[0].parse().unwrap());
+    replay_run(&client, "keep_account-renewed", &keeper).await;
+    set(&world, json!({ "token_seconds": null })).await;
+    // The next grants live as long as they are documented to; nobody has met a refusal on the way.
+    for ((platform, account, _), id) in ENDPOINTS.into_iter().zip(&ids) {
+        until(&world, id, "a grant that lives on", |account| {
+            let ends = account["token_expires_at"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
+            ends > tests::now() + TimeDelta::minutes(30)
+        })
+        .await;
+        let post = world.post(json!({ "content": "Still here", "accounts": [account] })).await;
+        let ended = world.ended(&post).await;
+        assert_eq!((&ended["status"], &ended["targets"][0]["attempts"]), (&json!("published"), &json!(1)));
+        assert_eq!(status(&world, id).await, "active");
+        let journal = world.journal(platform, account).await;
+        assert!(journal.iter().all(|entry| entry["status"] != 401), "{platform}: {journal:#?}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_connected_by_a_login_is_kept() {
+    let world = world().start().await;
+    set(&world, json!({ "token_seconds": 4 })).await;
+    let password =
+        world.sandbox.connect("bluesky", "ada.bsky.social").unwrap().grant.extra["app_password"].clone();
+    let body = json!({ "identifier": "ada.bsky.social", "app_password": password });
+    let (status, _) = world.call(Method::POST, "/social-accounts/bluesky/connect", Some(&body)).await;
+    assert_eq!(status, StatusCode::CREATED);
+    let x = joined(&world, "x", "ada", json!({})).await;
+    let token = several(&world, "google_business", "ada").await;
+    let (_, offered) = world.call(Method::GET, &format!("/social-accounts/pending/{token}"), None).await;
+    let pages: Vec<_> =
+        offered["data"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    let (status, chosen) = finalize(&world, &token, &pages[..2]).await;
+    assert_eq!(status, StatusCode::CREATED, "{chosen}");
+
+    // The code of a login goes where refresh tokens go: the first call is not yet a renewal.
+    for (platform, path, count) in [
+        (ENDPOINTS[1].0, ENDPOINTS[1].2, 1),
+        ("x", X, 2),
+        ("google_business", "/oauth2.googleapis.com/token", 3),
+    ] {
+        let answers = asked(&world, platform, path, count).await;
+        assert!(answers.iter().all(|answer| *answer == 200), "{platform}: {answers:?}");
+    }
+    for account in
+        [x.as_str(), chosen["account_ids"][0].as_str().unwrap(), chosen["account_ids"][1].as_str().unwrap()]
+    {
+        until(&world, account, "a grant that was renewed", |account| account["status"] == "active").await;
+        let id = account.parse().unwrap();
+        let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+        while accounts::grant(&world.db, world.owner, id).await.unwrap().unwrap().version < 2 {
+            assert!(tokio::time::Instant::now() < deadline, "{account} has its first grant yet");
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn two_workers_renew_a_grant_once() {
+    let world = with_workers(2, 0.01).await;
+    set(&world, json!({ "token_seconds": 4 })).await;
+    let account = world.connect("x", "ada").await;
+    // A refresh token that is used twice would be refused the second time.
+    let answers = asked(&world, "x", X, 4).await;
+    assert!(answers.iter().all(|answer| *answer == 200), "{answers:?}");
+    assert_eq!(status(&world, &account).await, "active");
+}
+
+#[tokio::test]
+async fn fifty_posts_that_meet_an_expired_token_refresh_it_once_and_go_out() {
+    // Nothing is to be repeated, so that no wait has to be short.
+    let world = with_workers(2, 1.0).await;
+    world.connect("x", "ada").await;
+    end(&world, "expire").await;
+    for post in posts(&world, 50).await {
+        assert_eq!(post["status"], "published", "{post:#}");
+    }
+    assert_eq!(answers(&world).await, [200]);
+    assert_eq!(world.accepted("x", "ada").await, 50);
+}
+
+#[tokio::test]
+async fn a_grant_lost_while_idle_is_told_once_however_many_posts_meet_it() {
+    for (cause, event, status) in [
+        ("taken back", "account.reauth_required", "reauth_required"),
+        ("refused", "account.token_expired", "token_expired"),
+    ] {
+        let world = world().start().await;
+        let receiver = Receiver::start().await;
+        world.subscribe(&receiver.url).await;
+        set(&world, json!({ "token_seconds": 3 })).await;
+        let account = world.connect("x", "ada").await;
+        match cause {
+            "taken back" => end(&world, "revoke").await,
+            // An app that X does not know, for example: the grant itself may be good.
+            _ => set(&world, json!({ "refusals": { (X): 401 } })).await,
+        }
+        let told = receiver.events(&[event]).await;
+        assert_eq!(told[0].json()["data"]["accountId"], json!(account));
+        assert_eq!(self::status(&world, &account).await, status);
+        assert_eq!(answers(&world).await.len(), 1, "a refusal is final");
+        unkept(&client().await, &account).await;
+
+        end(&world, "expire").await;
+        for post in posts(&world, 10).await {
+            assert_eq!(post["targets"][0]["error_code"], "token_expired", "{post:#}");
+        }
+        receiver.events(&["post.error"; 10]).await;
+        let told: Vec<_> =
+            receiver.all().into_iter().filter(|one| one.event().starts_with("account.")).collect();
+        assert_eq!(told.len(), 1, "{cause}: {:?}", told.iter().map(|one| one.event()).collect::<Vec<_>>());
+        assert_eq!(self::status(&world, &account).await, status);
+        if cause == "taken back" {
+            assert_eq!(answers(&world).await.len(), 1, "nobody asks again for what is gone");
+        }
+        // Connected again, it is kept again.
+        set(&world, json!({ "refusals": {} })).await;
+        let before = answers(&world).await.len();
+        assert_eq!(world.connect("x", "ada").await, account);
+        assert_eq!(self::status(&world, &account).await, "active");
+        asked(&world, "x", X, before + 1).await;
+    }
+}
+
+#[tokio::test]
+async fn a_platform_that_is_away_is_asked_again_beyond_the_end_of_the_grant() {
+    let world = world().start().await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    set(&world, json!({ "token_seconds": 2, "refusals": { (X): 503 } })).await;
+    let account = world.connect("x", "ada").await;
+    let expires_at = grant(&world, &account).await["expires_at"].clone();
+    let mut tries = 0;
+    while tests::now() < expires_at.as_str().unwrap().parse::<DateTime<Utc>>().unwrap() {
+        let answers = asked(&world, "x", X, tries + 1).await;
+        assert!(answers.iter().all(|answer| *answer == 503), "{answers:?}");
+        tries = answers.len();
+    }
+    asked(&world, "x", X, tries + 1).await;
+    assert_eq!(status(&world, &account).await, "active");
+    set(&world, json!({ "token_seconds": null, "refusals": {} })).await;
+    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+    while answers(&world).await.last() != Some(&200) {
+        assert!(tokio::time::Instant::now() < deadline, "it was not asked again");
+        asked(&world, "x", X, answers(&world).await.len() + 1).await;
+    }
+    assert_eq!(posts(&world, 1).await[0]["status"], "published");
+    receiver.events(&["post.published"]).await;
+    assert!(receiver.all().iter().all(|one| !one.event().starts_with("account.")));
+    assert_eq!(status(&world, &account).await, "active");
+}
+
+#[tokio::test]
+async fn an_empty_refresh_token_replaces_nothing() {
+    let world = world().start().await;
+    set(&world, json!({ "token_seconds": 3, "empty_refresh": true })).await;
+    let account = world.connect("x", "ada").await;
+    let before = grant(&world, &account).await;
+    assert!(before["refresh_token"].as_str().is_some_and(|token| !token.is_empty()));
+    let answers = asked(&world, "x", X, 2).await;
+    assert!(answers.iter().all(|answer| *answer == 200), "{answers:?}");
+    let after = grant(&world, &account).await;
+    assert_eq!(after["refresh_token"], before["refresh_token"]);
+    assert_ne!(after["access_token"], before["access_token"]);
+}
+
+#[tokio::test]
+async fn a_grant_that_nothing_renews_serves_until_it_ends() {
+    let world = world().start().await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    let account = world.connect("linkedin", "ada").await;
+    let id = account.parse().unwrap();
+    let mut bare = grant(&world, &account).await;
+    let ends = tests::now() + TimeDelta::seconds(4);
+    bare["refresh_token"] = Value::Null;
+    bare["expires_at"] = json!(ends);
+    let plain = serde_json::to_vec(&bare).unwrap();
+    let sealed = world.opener.sealer().seal(&plain, &vault::aad_grant(world.owner, id));
+    let stored = accounts::store_grant(&world.db, world.owner, id, &sealed, 1, Some(ends), tests::now());
+    assert!(stored.await.unwrap());
+    let told = receiver.events(&["account.token_expired"]).await;
+    let at = told[0].json()["timestamp"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
+    assert!(at >= ends, "told at {at}, though it serves until {ends}");
+    assert_eq!(status(&world, &account).await, "token_expired");
+    unkept(&client().await, &account).await;
+}
+
+#[tokio::test]
+async fn a_refresh_on_demand_is_heard_of() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    end(&world, "expire").await;
+    set(&world, json!({ "token_seconds": 4 })).await;
+    assert_eq!(posts(&world, 1).await[0]["status"], "published");
+    // The first grant would have been renewed in an hour and a half.
+    assert_eq!(asked(&world, "x", X, 2).await, [200, 200]);
+}
+
+#[tokio::test]
+async fn an_account_that_is_disconnected_is_kept_no_longer_and_one_that_comes_back_is() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let client = client().await;
+    let id = keep_account::id(account.parse().unwrap());
+    let handle = client.get_workflow_handle::<UntypedWorkflow>(&id);
+    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+    while handle.describe(Default::default()).await.is_err() {
+        assert!(tokio::time::Instant::now() < deadline, "{id} was not started");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let path = format!("/social-accounts/{account}");
+    assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
+    replay(&client, "keep_account-parted", &id).await;
+
+    set(&world, json!({ "token_seconds": 3 })).await;
+    assert_eq!(world.connect("x", "ada").await, account);
+    assert_eq!(asked(&world, "x", X, 1).await, [200]);
+}
+
+#[tokio::test]
+async fn a_grant_without_an_end_is_left_alone() {
+    let world = world().start().await;
+    let facebook = world.connect("facebook", "ada").await;
+    let x = world.connect("x", "ada").await;
+    let client = client().await;
+    let describe = async |account: &str| {
+        let id = keep_account::id(account.parse().unwrap());
+        let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
+        handle.describe(Default::default()).await.is_ok()
+    };
+    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+    // Errands are carried in order, so that the first one's would be there by now.
+    while !describe(&x).await {
+        assert!(tokio::time::Instant::now() < deadline, "nobody keeps the account of X");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert!(!describe(&facebook).await);
+    let handle = client.get_workflow_handle::<UntypedWorkflow>(keep_account::id(facebook.parse().unwrap()));
+    assert!(matches!(handle.get_result(Default::default()).await, Err(WorkflowGetResultError::NotFound(_))));
+}
