@@ -5,6 +5,7 @@ mod config;
 pub mod dev;
 mod develop;
 mod parts;
+mod reseal;
 mod tools;
 
 use clap::{Parser, Subcommand};
@@ -132,6 +133,18 @@ enum Key {
         #[arg(long, default_value_t = 1)]
         id: u32,
     },
+    /// Seals everything anew that an older key of FANFARE_OPEN_KEYS sealed, while services run. To rotate:
+    /// give workers "old,new", then "new,old" and every process the new FANFARE_SEAL_KEY; run this; then
+    /// drop the old key
+    Reseal {
+        /// How many values are read at a time
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
+        batch: u16,
+        #[command(flatten)]
+        keys: Keys,
+        #[command(flatten)]
+        database: Database,
+    },
 }
 
 /// Runs the command line.
@@ -176,6 +189,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
             tools::generate_key(id);
             Ok(())
         }
+        Command::Key(Key::Reseal { batch, keys, database }) => reseal::run(&database, &keys, batch).await,
         Command::Openapi => {
             print!("{}", api::document());
             Ok(())

@@ -24,6 +24,7 @@ pub mod pending;
 pub mod posts;
 pub mod profiles;
 pub mod publishing;
+pub mod reseal;
 mod rows;
 pub mod sessions;
 pub mod states;

@@ -22,6 +22,11 @@ impl Digest {
         Self(Sha256::digest(token).into())
     }
 
+    /// Reads its bytes.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+
     /// Its bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0

@@ -139,6 +139,11 @@ impl Sealer {
         Self { id, key }
     }
 
+    /// Which key it seals with.
+    pub fn id(&self) -> KeyId {
+        self.id
+    }
+
     /// Seals a value to the row that `aad` names.
     pub fn seal(&self, plaintext: &[u8], aad: &[u8]) -> Vec<u8> {
         let header = header(self.id);
@@ -267,7 +272,8 @@ fn encrypt(key: &PublicKey, header: &[u8], plaintext: &[u8], aad: &[u8]) -> Opti
     Some((encapsulated.to_bytes().to_vec(), ciphertext))
 }
 
-fn header(id: KeyId) -> [u8; HEADER] {
+/// What everything begins with that a key sealed.
+pub(crate) fn header(id: KeyId) -> [u8; HEADER] {
     let [a, b, c, d] = id.0.to_be_bytes();
     [VERSION, a, b, c, d]
 }

@@ -32,6 +32,7 @@ mod replay;
 mod retry;
 mod rules;
 mod scheduling;
+mod secrets;
 mod store;
 mod team;
 mod walls;

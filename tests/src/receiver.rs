@@ -30,6 +30,13 @@ impl Delivery {
         self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 
+    /// When it was signed, in Unix seconds; `None` unless that was done with this secret.
+    pub fn signed(&self, secret: &str) -> Option<i64> {
+        let signature = self.header("x-fanfare-signature");
+        let at = signature.split(',').next()?.strip_prefix("t=")?.parse().ok()?;
+        (signature == domain::signature::sign(secret, at, &self.body)).then_some(at)
+    }
+
     /// The body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).expect("a delivery is JSON")

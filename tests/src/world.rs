@@ -173,6 +173,13 @@ impl World {
         self.children.push((command, child));
     }
 
+    /// Starts another command of the program, to be watched and ended by the test.
+    pub fn spawn(&self, args: &[&str], stdout: Stdio) -> Child {
+        let mut command = Command::new(self.program);
+        command.args(args).envs(self.env.iter().cloned()).stdout(stdout).kill_on_drop(true);
+        command.spawn().expect("the program starts")
+    }
+
     /// Runs another command of the program to its end.
     pub async fn command(&self, args: &[&str]) -> Output {
         let mut command = Command::new(self.program);

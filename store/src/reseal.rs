@@ -1,0 +1,165 @@
+//! Sealing anew what another key than the current one sealed.
+//!
+//! Each sealed column is walked by id in small steps. A value is replaced only where it is still the one
+//! that was read, so that a refresh or an edit at the same moment wins; each replacement stands by
+//! itself, so that the walk may be broken off and begun again at any time, while everything runs.
+
+use crate::{
+    pending::Digest,
+    rows::Word,
+    vault::{self, KeyId},
+};
+use domain::{Mode, Owner};
+use sqlx::PgPool;
+use std::fmt;
+use uuid::Uuid;
+
+/// A value that another key sealed.
+#[derive(Debug)]
+pub struct Stale {
+    /// What its row goes by: the bytes of an id or of a digest.
+    pub key: Vec<u8>,
+    /// Whose it is.
+    pub owner: Owner,
+    /// The value.
+    pub sealed: Vec<u8>,
+}
+
+impl fmt::Display for Stale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Uuid::from_slice(&self.key) {
+            Ok(id) => id.fmt(f),
+            Err(_) => self.key.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+        }
+    }
+}
+
+// The key of a table is told three times: its column, how that is read as bytes, and what is put around
+// bytes to compare them with it.
+macro_rules! columns {
+    ($($(#[$doc:meta])* $name:ident {
+        $words:literal, $table:literal, $key:literal, $read:literal, ($before:literal, $after:literal),
+        $column:literal, $aad:expr
+    })+) => {
+        /// A column whose values are sealed.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Column {
+            $($(#[$doc])* $name,)+
+        }
+
+        impl Column {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// What a value of it is sealed to.
+            pub fn aad(self, stale: &Stale) -> Vec<u8> {
+                let aad: fn(Owner, &[u8]) -> Vec<u8> = match self {
+                    $(Self::$name => $aad,)+
+                };
+                aad(stale.owner, &stale.key)
+            }
+        }
+
+        impl fmt::Display for Column {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Self::$name => $words,)+
+                })
+            }
+        }
+
+        /// How many values another key than this one sealed.
+        pub async fn count(db: &PgPool, column: Column, current: KeyId) -> sqlx::Result<i64> {
+            let header = vault::header(current);
+            match column {
+                $(Column::$name => sqlx::query_scalar!(
+                    r#"select count(*) as "count!" from "# + $table
+                        + " where substring(" + $column + " from 1 for 5) <> $1",
+                    &header[..]
+                )
+                .fetch_one(db)
+                .await,)+
+            }
+        }
+
+        /// The next of them, by key, behind the one that is given.
+        pub async fn next(
+            db: &PgPool,
+            column: Column,
+            current: KeyId,
+            after: Option<&[u8]>,
+            limit: i64,
+        ) -> sqlx::Result<Vec<Stale>> {
+            let header = vault::header(current);
+            match column {
+                $(Column::$name => sqlx::query!(
+                    "select " + $read + r#" as "key!", org_id, mode as "mode: Word<Mode>", "# + $column
+                        + r#" as "sealed!" from "# + $table + " where ($2::bytea is null or " + $key + " > "
+                        + $before + "$2" + $after + ") and substring(" + $column
+                        + " from 1 for 5) <> $1 order by " + $key + " limit $3",
+                    &header[..],
+                    after,
+                    limit
+                )
+                .map(|row| Stale {
+                    key: row.key,
+                    owner: Owner { org: row.org_id.into(), mode: row.mode.into() },
+                    sealed: row.sealed,
+                })
+                .fetch_all(db)
+                .await,)+
+            }
+        }
+
+        /// Puts a value in the place of the one that was read; false when that is no longer there.
+        pub async fn replace(
+            db: &PgPool,
+            column: Column,
+            stale: &Stale,
+            sealed: &[u8],
+        ) -> sqlx::Result<bool> {
+            let (org, mode) = (stale.owner.org.0, stale.owner.mode.as_str());
+            let done = match column {
+                $(Column::$name => sqlx::query!(
+                    "update " + $table + " set " + $column + " = $5 where " + $key + " = " + $before + "$1"
+                        + $after + " and org_id = $2 and mode = $3 and " + $column + " = $4",
+                    &stale.key,
+                    org,
+                    mode,
+                    stale.sealed,
+                    sealed
+                )
+                .execute(db)
+                .await,)+
+            };
+            Ok(done?.rows_affected() > 0)
+        }
+    };
+}
+
+columns! {
+    /// What platforms granted to accounts.
+    Grants {
+        "grants of accounts", "accounts", "id", "uuid_send(id)", ("encode(", ", 'hex')::uuid"),
+        "grant_sealed", |owner, key| vault::aad_grant(owner, id(key).into())
+    }
+    /// Client secrets of OAuth apps.
+    ClientSecrets {
+        "client secrets", "networks", "id", "uuid_send(id)", ("encode(", ", 'hex')::uuid"),
+        "secret_sealed", |owner, key| vault::aad_client_secret(owner, id(key).into())
+    }
+    /// Signing secrets of webhook endpoints.
+    SigningSecrets {
+        "signing secrets", "webhooks", "id", "uuid_send(id)", ("encode(", ", 'hex')::uuid"),
+        "secret_sealed", |owner, key| vault::aad_webhook_secret(owner, id(key).into())
+    }
+    /// Grants of logins that wait for a choice.
+    Choices {
+        "grants that wait for a choice", "pending_logins", "token_digest", "token_digest", ("(", ")"),
+        "grants_sealed", |owner, key| vault::aad_pending(owner, Digest::read(key).expect("32 bytes"))
+    }
+}
+
+fn id(key: &[u8]) -> Uuid {
+    Uuid::from_slice(key).expect("16 bytes")
+}
