@@ -1,21 +1,30 @@
-//! Secrets open for workers only, with keys that can be changed.
+//! Secrets open for workers only, with keys that can be changed, and show up nowhere else.
 
 use crate::{
     connect::{finalize, several},
+    replay::client,
     world,
 };
+use base64::{Engine, prelude::BASE64_STANDARD};
+use domain::Mode;
+use futures::StreamExt;
+use platforms::Grant;
 use reqwest::{Method, StatusCode};
-use serde_json::json;
-use std::process::Stdio;
+use serde_json::{Value, json};
+use std::{collections::BTreeSet, path::PathBuf, process::Stdio};
 use store::{
     accounts,
     vault::{self, KeyId, Opener, PrivateKey},
 };
+use temporalio_client::WorkflowFetchHistoryOptions;
+use temporalio_common::UntypedWorkflow;
 use tests::{Receiver, World};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 /// A client secret of an OAuth app.
 const CLIENT_SECRET: &str = "planted-client-secret-5dbd1b2c";
+/// A secret that signs webhooks.
+const SIGNING_SECRET: &str = "whsec_planted-signing-secret-0c5e9f77";
 
 async fn publishes(world: &World, content: &str, account: &str) {
     let post = world.post(json!({ "content": content, "accounts": [account] })).await;
@@ -138,4 +147,222 @@ async fn opened(world: &World, opener: &Opener, ids: &[String]) -> usize {
         count += usize::from(opener.open(&grant.sealed, &vault::aad_grant(world.owner, id)).is_ok());
     }
     count
+}
+
+/// All that must not be seen, and all that was.
+#[derive(Default)]
+struct Search {
+    secrets: BTreeSet<(&'static str, String)>,
+    seen: Vec<(String, String)>,
+}
+
+impl Search {
+    /// Hides a secret.
+    fn hide(&mut self, what: &'static str, secret: &str) {
+        assert!(secret.len() >= 16, "{what} is too short to be looked for");
+        self.secrets.insert((what, secret.to_owned()));
+    }
+
+    /// Hides what an account's grant holds by now.
+    async fn hide_grant(&mut self, world: &World, account: &str) {
+        let id = account.parse().unwrap();
+        let sealed = accounts::grant(&world.db, world.owner, id).await.unwrap().unwrap().sealed;
+        let plain = world.opener.open(&sealed, &vault::aad_grant(world.owner, id)).unwrap();
+        let grant: Grant = serde_json::from_slice(&plain).unwrap();
+        self.hide("an access token", &grant.access_token);
+        if let Some(token) = &grant.refresh_token {
+            self.hide("a refresh token", token);
+        }
+        if let Some(password) = grant.extra["app_password"].as_str() {
+            self.hide("an app password", password);
+        }
+    }
+
+    /// Calls the API, and looks at all of the answer.
+    async fn call(&mut self, world: &World, method: Method, path: &str, body: Option<Value>) -> Value {
+        let url = format!("{}{path}", world.base);
+        let mut request = world.http.request(method.clone(), url).bearer_auth(&world.key);
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let answer = request.send().await.unwrap();
+        let headers = format!("{:?}", answer.headers());
+        let text = answer.text().await.unwrap();
+        self.seen.push((format!("the answer to {method} {path}"), format!("{headers}\n{text}")));
+        serde_json::from_str(&text).unwrap_or(Value::Null)
+    }
+
+    /// Looks at the histories of all workflows of an organization, payloads included.
+    async fn histories(&mut self, org: &str) -> BTreeSet<String> {
+        let client = client().await;
+        let found: Vec<_> =
+            client.list_workflows(format!("FanfareOrg = '{org}'"), Default::default()).collect().await;
+        let mut kinds = BTreeSet::new();
+        for found in found {
+            let found = found.unwrap();
+            kinds.insert(found.workflow_type().to_owned());
+            let handle = client.get_workflow_handle::<UntypedWorkflow>(found.id());
+            let json = handle.fetch_history(WorkflowFetchHistoryOptions::default()).to_json().await.unwrap();
+            let mut text = String::from_utf8(json.to_vec()).unwrap();
+            unpack(&serde_json::from_str(&text).unwrap(), &mut text);
+            self.seen.push((format!("the history of {}", found.id()), text));
+        }
+        kinds
+    }
+
+    /// Panics where something is seen that was hidden, without showing it.
+    fn judge(&self) {
+        for (place, text) in &self.seen {
+            for (what, secret) in &self.secrets {
+                assert!(!text.contains(secret.as_str()), "{what} is in {place}");
+            }
+        }
+    }
+}
+
+/// Appends what is base64 in a history: the payloads.
+fn unpack(value: &Value, into: &mut String) {
+    match value {
+        Value::String(text) => {
+            let plain = BASE64_STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            into.extend(plain.map(|plain| format!("\n{plain}")));
+        }
+        Value::Array(items) => items.iter().for_each(|item| unpack(item, into)),
+        Value::Object(members) => members.values().for_each(|member| unpack(member, into)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn no_secret_is_in_any_log_answer_history_or_error() {
+    let mut world = world().start().await;
+    let mut search = Search::default();
+    let log: PathBuf = tests::directory().join(format!("secrets-{}.log", world.owner.org));
+    assert!(world.stop("all").await);
+    world.log_to(&log);
+    world.set("RUST_LOG", "debug");
+    let ring = world.set("FANFARE_OPEN_KEYS", "").unwrap();
+    world.set("FANFARE_OPEN_KEYS", &ring);
+    search.hide("the key that opens", ring.split_once(':').unwrap().1);
+    let shared = "planted-shared-app-secret-b1946ac9";
+    world.set(
+        "FANFARE_SHARED_APPS",
+        &json!({ "x": { "client_id": "id", "client_secret": shared } }).to_string(),
+    );
+    search.hide("the secret of a shared app", shared);
+    world.run("api").await;
+    world.run("worker").await;
+
+    search.hide("an API key", &world.key.clone());
+    search.hide("a client secret", CLIENT_SECRET);
+    search.hide("a signing secret", SIGNING_SECRET);
+    search.hide("the secret of the sandbox's app", "fanfare-sandbox-secret");
+    let receiver = Receiver::start().await;
+    let x = world.connect("x", "ada").await;
+    let bluesky = world.connect("bluesky", "ada.bsky.social").await;
+    search.hide_grant(&world, &x).await;
+    search.hide_grant(&world, &bluesky).await;
+
+    let app = json!({ "platform": "youtube", "client_id": "id", "client_secret": CLIENT_SECRET });
+    search.call(&world, Method::POST, "/social-networks", Some(app)).await;
+    let wrong = json!({ "platform": 1, "client_secret": [CLIENT_SECRET] });
+    search.call(&world, Method::POST, "/social-networks", Some(wrong)).await;
+    search.call(&world, Method::GET, "/social-networks", None).await;
+    // The one answer that shows a signing secret is the creation's; the same of a key.
+    let hook = json!({ "url": receiver.url, "events": ["*"], "signing_secret": SIGNING_SECRET });
+    let (status, hook) = world.call(Method::POST, "/webhooks", Some(&hook)).await;
+    assert_eq!((status, &hook["signing_secret"]), (StatusCode::CREATED, &json!(SIGNING_SECRET)));
+    let hook = format!("/webhooks/{}", hook["id"].as_str().unwrap());
+    let wrong =
+        json!({ "url": "nowhere", "events": [SIGNING_SECRET.len()], "signing_secret": SIGNING_SECRET });
+    search.call(&world, Method::POST, "/webhooks", Some(wrong)).await;
+    let body = json!({ "name": "second", "scopes": ["posts:read"] });
+    let (_, key) = world.call(Method::POST, "/api-keys", Some(&body)).await;
+    search.hide("another API key", key["key"].as_str().unwrap());
+    let path = format!("/api-keys/{}", key["id"].as_str().unwrap());
+    search.call(&world, Method::DELETE, &path, None).await;
+    let revoked = world.http.get(format!("{}/posts", world.base)).bearer_auth(key["key"].as_str().unwrap());
+    let revoked = revoked.send().await.unwrap();
+    assert_eq!(revoked.status(), StatusCode::UNAUTHORIZED);
+    search.seen.push(("the answer to a revoked key".to_owned(), revoked.text().await.unwrap()));
+
+    // Published, refused, refreshed, lost: whatever has to do with a token.
+    let both = json!(["ada", "ada.bsky.social"]);
+    let mut posts = vec![world.post(json!({ "content": "One", "accounts": both })).await];
+    world.ended(&posts[0]).await;
+    for (platform, account) in [("x", "ada"), ("bluesky", "ada.bsky.social")] {
+        let url = format!("{}/_accounts/{platform}/{account}/tokens/expire", world.sandbox_url);
+        assert!(world.http.post(url).send().await.unwrap().status().is_success());
+    }
+    for content in ["Two", "Three #sandbox-401", "Four #sandbox-400", "Five #sandbox-500x1"] {
+        let post = world.post(json!({ "content": content, "accounts": both })).await;
+        world.ended(&post).await;
+        posts.push(post);
+        search.hide_grant(&world, &x).await;
+        search.hide_grant(&world, &bluesky).await;
+    }
+    let url = format!("{}/_accounts/x/ada/revoke", world.sandbox_url);
+    assert!(world.http.post(url).send().await.unwrap().status().is_success());
+    let last = world.post(json!({ "content": "Six", "accounts": both })).await;
+    world.ended(&last).await;
+    posts.push(last);
+    for post in &posts {
+        let path = format!("/posts/{}", post["id"].as_str().unwrap());
+        for more in ["", "/timeline", "/analytics"] {
+            search.call(&world, Method::GET, &format!("{path}{more}"), None).await;
+        }
+    }
+    for account in [&x, &bluesky] {
+        let path = format!("/social-accounts/{account}");
+        for more in ["", "/health", "/capabilities"] {
+            search.call(&world, Method::GET, &format!("{path}{more}"), None).await;
+        }
+    }
+    let body = json!({ "redirect_uri": "https://example.com/done" });
+    search.call(&world, Method::POST, "/social-networks/x/auth-url", Some(body)).await;
+    search.call(&world, Method::POST, &format!("{hook}/test"), None).await;
+    for path in ["/posts", "/social-accounts", "/webhooks", "/api-keys", "/account/usage"] {
+        search.call(&world, Method::GET, path, None).await;
+    }
+    search.call(&world, Method::GET, &hook, None).await;
+    search.call(&world, Method::GET, &format!("{hook}/deliveries"), None).await;
+    for account in [&x, &bluesky] {
+        search.call(&world, Method::DELETE, &format!("/social-accounts/{account}"), None).await;
+    }
+    receiver.events(&["account.disconnected", "account.disconnected"]).await;
+    for delivery in receiver.all() {
+        let text = format!("{:?}\n{}", delivery.headers, String::from_utf8_lossy(&delivery.body));
+        search.seen.push((format!("the delivery of {}", delivery.event()), text));
+    }
+    let origin = world.base.trim_end_matches("/api/v1").to_owned();
+    for path in ["/healthz", "/docs", "/api/v1/openapi.json"] {
+        let answer = world.http.get(format!("{origin}{path}")).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK, "{path}");
+        search.seen.push((path.to_owned(), answer.text().await.unwrap()));
+    }
+    let metrics = world.http.get(format!("{origin}/metrics")).send().await.unwrap().status();
+    assert_eq!(
+        metrics,
+        StatusCode::NOT_FOUND,
+        "where metrics are served, they are to be looked through here"
+    );
+
+    // Temporal's list lags behind; by then every kind of workflow is in it.
+    let org = world.owner.org.to_string();
+    let kinds = ["Ask", "DeliverEvent", "KeepAccount", "PartAccount", "PublishPost", "PublishTarget"]
+        .map(str::to_owned);
+    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+    while search.histories(&org).await != BTreeSet::from(kinds.clone()) {
+        assert!(tokio::time::Instant::now() < deadline, "some workflows are not listed");
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+    assert!(world.stop("worker").await && world.stop("api").await);
+    let log = std::fs::read_to_string(&log).unwrap();
+    // What is looked through is there to be seen.
+    assert!(log.contains("Published target") && log.contains("Carried"), "the log of both processes");
+    assert!(search.seen.iter().any(|(place, text)| place.contains("keep-") && text.contains(&x)));
+    assert_eq!(world.owner.mode, Mode::Test);
+    search.seen.push(("the log".to_owned(), log));
+    assert!(search.secrets.len() > 12, "{} secrets were hidden", search.secrets.len());
+    search.judge();
 }
