@@ -945,3 +945,65 @@ async fn clients_that_take_the_sandbox_for_the_platform_are_served() {
     assert_eq!(nobody.status(), 400);
     assert_eq!(world.http.get(world.at("/nowhere.example/v1")).send().await.unwrap().status(), 404);
 }
+
+#[tokio::test]
+async fn the_control_panel_spoils_what_an_account_tries_next() {
+    let world = World::new();
+    let (alice, bob) = (world.x("alice"), world.x("bob"));
+    let send = |path: &str, form: &[(&str, &str)]| world.http.post(world.at(path)).form(form);
+    let fail = |word, tries| {
+        let form = [("platform", "x"), ("username", "alice"), ("word", word), ("tries", tries)];
+        send("/_panel/faults", &form).send()
+    };
+    let shown = async || world.http.get(world.at("/")).send().await.unwrap().text().await.unwrap();
+
+    let reply = fail("503", "2").await.unwrap();
+    assert_eq!(
+        (reply.status(), &reply.headers()["location"]),
+        (StatusCode::SEE_OTHER, &"/#x-alice".parse().unwrap())
+    );
+    assert!(shown().await.contains("The next 2 tries fail with 503."));
+    assert_eq!(bob.tweet("one").await.0, 201, "it is another's");
+    assert_eq!(alice.tweet("one").await.0, 503);
+    assert!(shown().await.contains("The next try fails with 503."));
+    assert_eq!(alice.tweet("two").await.0, 503);
+    assert_eq!(alice.tweet("one").await.0, 201);
+
+    fail("lost-reply", "1").await.unwrap();
+    assert!(alice.try_post("/tweets", &json!({ "text": "three" })).await.is_err());
+    assert_eq!(world.journal("account=alice&accepted=true").await.len(), 2, "it was accepted");
+    assert_eq!(alice.tweet("four").await.0, 201);
+
+    fail("drop", "9").await.unwrap();
+    fail("drop", "0").await.unwrap();
+    assert!(!shown().await.contains("fail with"), "it was taken back");
+    assert_eq!(alice.tweet("five").await.0, 201);
+
+    for (path, form, status) in [
+        (
+            "/_panel/faults",
+            vec![("platform", "x"), ("username", "alice"), ("word", "odd"), ("tries", "1")],
+            400,
+        ),
+        (
+            "/_panel/faults",
+            vec![("platform", "x"), ("username", "eve"), ("word", "429"), ("tries", "1")],
+            404,
+        ),
+        ("/_panel/tokens", vec![("platform", "x"), ("username", "eve"), ("end", "revoke")], 404),
+        ("/_panel/settings", vec![("odd", "1")], 400),
+    ] {
+        assert_eq!(send(path, &form).send().await.unwrap().status(), status, "{path} {form:?}");
+    }
+    let tokens = [("platform", "x"), ("username", "alice"), ("end", "expire")];
+    for (path, form) in [("/_panel/tokens", &tokens[..]), ("/_panel/settings", &[("lag_ms", "7")])] {
+        let foreign = send(path, form).header("sec-fetch-site", "cross-site").send().await.unwrap();
+        assert_eq!(foreign.status(), 403, "another site sent it");
+    }
+    assert_eq!(alice.tweet("six").await.0, 201);
+    assert_eq!(send("/_panel/tokens", &tokens).send().await.unwrap().status(), 303);
+    assert_eq!(alice.tweet("seven").await.0, 401);
+    send("/_panel/settings", &[("lag_ms", "7")]).send().await.unwrap();
+    let settings: Value = world.http.get(world.at("/_settings")).send().await.unwrap().json().await.unwrap();
+    assert_eq!((&settings["lag_ms"], &settings["slow_ms"]), (&json!(7), &json!(5_000)));
+}

@@ -3,10 +3,11 @@
 use super::{
     HOSTS, Sandbox, Turn, account,
     account::Account,
-    find, front,
+    fault, find, front,
     hold::{Phase, Spec},
     host::Host,
-    journal, page,
+    journal, page, panel,
+    settings::Settings,
 };
 use poem::{
     Endpoint, EndpointExt, IntoResponse, Request, Response, Result, Route, get, handler,
@@ -32,6 +33,9 @@ pub(crate) fn routes(sandbox: Sandbox) -> impl Endpoint + 'static {
         .at("/_holds/:id/wait", get(await_hold))
         .at("/_settings", get(show_settings).post(change))
         .at("/_media/:file", get(media))
+        .at("/_panel/faults", post(panel::arm))
+        .at("/_panel/tokens", post(panel::end_tokens))
+        .at("/_panel/settings", post(panel::change))
         .at("/*rest", Elsewhere(sandbox.clone()))
         .data(sandbox)
 }
@@ -40,7 +44,7 @@ fn internal(error: anyhow::Error) -> poem::Error {
     poem::Error::from_string(format!("{error:#}"), StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-fn problem(status: StatusCode, detail: impl Into<String>) -> Response {
+pub(super) fn problem(status: StatusCode, detail: impl Into<String>) -> Response {
     Json(json!({ "error": detail.into() })).with_status(status).into_response()
 }
 
@@ -122,7 +126,7 @@ async fn revoke(Data(sandbox): Data<&Sandbox>, at: Path<(String, String)>) -> Re
     with_account(sandbox, &at.0, |host, turn, account| host.grants().revoke(turn, account))
 }
 
-fn with_account(
+pub(super) fn with_account(
     sandbox: &Sandbox,
     (platform, username): &(String, String),
     work: impl FnOnce(&'static dyn Host, &mut Turn<'_>, &mut Account),
@@ -186,9 +190,17 @@ async fn show_settings(Data(sandbox): Data<&Sandbox>) -> Result<Response> {
 
 #[handler]
 async fn change(Data(sandbox): Data<&Sandbox>, changes: Json<Map<String, Value>>) -> Result<Response> {
+    Ok(match apply(sandbox, changes.0)? {
+        Ok(settings) => Json(settings).into_response(),
+        Err(error) => problem(StatusCode::BAD_REQUEST, error.to_string()),
+    })
+}
+
+/// Changes settings one by one.
+pub(super) fn apply(sandbox: &Sandbox, changes: Map<String, Value>) -> Result<serde_json::Result<Settings>> {
     let changed = sandbox.turn(|turn| {
         let mut all = serde_json::to_value(&*turn.settings)?;
-        for (name, value) in changes.0 {
+        for (name, value) in changes {
             all[name] = value;
         }
         *turn.settings = serde_json::from_value(all)?;
@@ -196,10 +208,7 @@ async fn change(Data(sandbox): Data<&Sandbox>, changes: Json<Map<String, Value>>
         turn.shelf.put(&settings);
         Ok::<_, serde_json::Error>(settings)
     });
-    Ok(match changed.map_err(internal)? {
-        Ok(settings) => Json(settings).into_response(),
-        Err(error) => problem(StatusCode::BAD_REQUEST, error.to_string()),
-    })
+    changed.map_err(internal)
 }
 
 #[handler]
@@ -219,9 +228,12 @@ async fn media(Data(sandbox): Data<&Sandbox>, file: Path<String>) -> Response {
 }
 
 fn index(sandbox: &Sandbox) -> Result<Html<String>> {
-    let accounts =
-        sandbox.turn(|turn| turn.shelf.under::<Account>("").collect::<Vec<_>>()).map_err(internal)?;
-    Ok(Html(page::index(&accounts)))
+    let html = sandbox.turn(|turn| {
+        let accounts: Vec<_> = turn.shelf.under::<Account>("").collect();
+        let armed: Vec<_> = turn.shelf.under::<fault::Armed>("").collect();
+        page::index(&accounts, &armed, turn.settings)
+    });
+    Ok(Html(html.map_err(internal)?))
 }
 
 /// The first segment tells: a platform's name leads to our pages, a host to that platform, and what

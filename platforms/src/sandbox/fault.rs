@@ -4,8 +4,10 @@
 //! see what becomes of a post then. `xN` after the word limits it to the first N tries of that text
 //! by that account. Those that strike after the post was accepted count accepting tries only: what
 //! follows is the platform's own affair (a duplicate is refused, an idempotent write changes nothing).
+//!
+//! The control panel arms an account instead: its next tries meet the fault, whatever their text says.
 
-use super::{Turn, shelf::Record};
+use super::{Turn, account::Account, shelf::Record};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -55,6 +57,57 @@ pub(crate) struct Fault {
     /// What goes wrong.
     pub(crate) kind: Kind,
     tally: Option<String>,
+    is_armed_for: Option<String>,
+}
+
+/// A fault that an account's next tries meet.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Armed {
+    platform: String,
+    username: String,
+    /// The fault's word.
+    pub(crate) word: String,
+    /// How many tries meet it.
+    pub(crate) tries: u64,
+}
+
+impl Record for Armed {
+    const SHELF: &'static str = "armed";
+
+    fn key(&self) -> String {
+        armory(&self.platform, &self.username)
+    }
+}
+
+impl Armed {
+    /// A fault for this account's next tries.
+    pub(crate) fn of(account: &Account, word: &str, tries: u64) -> Self {
+        let (platform, username) = (account.platform.clone(), account.username.clone());
+        Self { platform, username, word: word.to_owned(), tries }
+    }
+
+    /// Whether it is this account that meets it.
+    pub(crate) fn is_for(&self, account: &Account) -> bool {
+        self.platform == account.platform && self.username == account.username
+    }
+}
+
+fn armory(platform: &str, username: &str) -> String {
+    format!("{platform}/{username}")
+}
+
+/// The fault's word, where there is such a fault.
+pub(crate) fn word(asked: &str) -> Option<&'static str> {
+    WORDS.into_iter().map(|(word, _)| word).find(|word| *word == asked)
+}
+
+/// Lets an account's next tries meet a fault; none, where there are no tries.
+pub(crate) fn arm(turn: &mut Turn<'_>, armed: &Armed) {
+    if armed.tries == 0 {
+        turn.shelf.remove::<Armed>(&armed.key());
+    } else {
+        turn.shelf.put(armed);
+    }
 }
 
 /// How often a fault took place.
@@ -100,7 +153,7 @@ pub(crate) fn draw_only(
     is_meant: impl Fn(Kind) -> bool,
 ) -> Result<Option<Fault>, Fault> {
     for (word, kind, tries) in asked(text).filter(|(_, kind, _)| is_meant(*kind)) {
-        let mut fault = Fault { word, kind, tally: None };
+        let mut fault = Fault { word, kind, tally: None, is_armed_for: None };
         if let Some(tries) = tries {
             let id = hex::encode(Sha256::digest(format!("{platform}\n{username}\n{word}\n{text}")));
             if turn.shelf.get::<Tally>(&id).is_some_and(|tally| tally.times >= tries) {
@@ -108,13 +161,24 @@ pub(crate) fn draw_only(
             }
             fault.tally = Some(id);
         }
-        if matches!(kind, Kind::Refuse(_) | Kind::Stuck | Kind::Drop) {
-            spend(turn, &fault);
-            return Err(fault);
-        }
-        return Ok(Some(fault));
+        return strike(turn, fault);
     }
-    Ok(None)
+    let id = armory(platform, username);
+    let armed = turn.shelf.get::<Armed>(&id);
+    let kind = armed.and_then(|armed| WORDS.into_iter().find(|(word, _)| *word == armed.word));
+    match kind.filter(|(_, kind)| is_meant(*kind)) {
+        Some((word, kind)) => strike(turn, Fault { word, kind, tally: None, is_armed_for: Some(id) }),
+        None => Ok(None),
+    }
+}
+
+/// A fault that takes place before the post is accepted does so now.
+fn strike(turn: &mut Turn<'_>, fault: Fault) -> Result<Option<Fault>, Fault> {
+    if matches!(fault.kind, Kind::Refuse(_) | Kind::Stuck | Kind::Drop) {
+        spend(turn, &fault);
+        return Err(fault);
+    }
+    Ok(Some(fault))
 }
 
 /// Counts a fault that took place.
@@ -122,6 +186,10 @@ pub(crate) fn spend(turn: &mut Turn<'_>, fault: &Fault) {
     if let Some(id) = &fault.tally {
         let times = turn.shelf.get::<Tally>(id).map_or(0, |tally| tally.times);
         turn.shelf.put(&Tally { id: id.clone(), times: times + 1 });
+    }
+    if let Some(armed) = fault.is_armed_for.as_deref().and_then(|id| turn.shelf.get::<Armed>(id)) {
+        let left = Armed { tries: armed.tries.saturating_sub(1), ..armed };
+        arm(turn, &left);
     }
 }
 

@@ -9,7 +9,7 @@
 //!
 //! | Request | Answer |
 //! |---|---|
-//! | `GET /` | the accounts, as a page |
+//! | `GET /` | the accounts, as a page with a control panel: what is to go wrong next, at a click |
 //! | `GET /{platform}/{username}` | what the account published, as a page |
 //! | `GET /{platform}/{username}/{post}` | one post, as a page |
 //! | `GET /_journal?account=&platform=&path=&method=&accepted=&fault=&after=` | `{ entries: [{ seq, at, platform, account, method, host, path, status, accepted, post_id, post_ids, fault }] }`: each request that an account made, oldest first; `status` is null when no reply left, `accepted` is true exactly when a new post came into being |
@@ -34,6 +34,8 @@
 //! two tries. A media file whose name or description contains `sandbox-stuck` is processed for ever,
 //! and one with `sandbox-failed` fails to be; a platform that is told neither looks for the word in the
 //! file's first bytes.
+//!
+//! The control panel arms an account with one of these: its next tries meet it, whatever their text says.
 
 mod account;
 mod call;
@@ -51,6 +53,7 @@ mod host;
 mod journal;
 mod login;
 mod page;
+mod panel;
 mod schema;
 mod server;
 mod settings;

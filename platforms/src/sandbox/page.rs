@@ -1,36 +1,62 @@
 //! What the accounts would look like on their platforms, roughly; and where logins are consented to.
 
-use super::{account::Account, fault, host::Card};
+use super::{
+    account::Account,
+    fault::{self, Armed},
+    host::Card,
+    settings::Settings,
+};
 use crate::Identity;
 use askama::Template;
 use std::collections::HashSet;
 
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:2rem auto;padding:0 1rem;color:#14171a;background:#fff}\
-a{color:#0b57d0}article{border:1px solid #dde3e8;border-radius:.75rem;padding:1rem;margin:1rem 0}article article{border-width:0 0 0 2px;border-radius:0;margin-left:.5rem}\
-p.text{white-space:pre-wrap;overflow-wrap:anywhere;margin:.25rem 0}time,small{color:#5b6670}img,video{max-width:100%;border-radius:.5rem}\
-button,input{font:inherit;padding:.4rem .8rem}@media(prefers-color-scheme:dark){body{color:#e7e9ea;background:#15181c}article{border-color:#38434d}a{color:#8ab4f8}}";
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color:#14171a;background:#fff}\
+a{color:#0b57d0}h1,h2,h3{overflow-wrap:anywhere}article{border:1px solid #dde3e8;border-radius:.75rem;padding:1rem;margin:1rem 0}article article{border-width:0 0 0 2px;border-radius:0;margin-left:.5rem}\
+article h3{margin:0}form{display:inline-flex;flex-wrap:wrap;gap:.5rem;align-items:center;margin:.25rem 0}.state{font-weight:600}\
+p.text{white-space:pre-wrap;overflow-wrap:anywhere;margin:.25rem 0}time,small{color:#5b6670;overflow-wrap:anywhere}img,video{max-width:100%;border-radius:.5rem}\
+button,input,select{font:inherit;padding:.4rem .8rem;max-width:100%}@media(prefers-color-scheme:dark){:root{color-scheme:dark}body{color:#e7e9ea;background:#15181c}article{border-color:#38434d}a{color:#8ab4f8}time,small{color:#a3adb5}}";
+
+/// The faults that a click arms; the others are in the list beside them.
+const CLICKS: [&str; 4] = ["429", "503", "drop", "lost-reply"];
 
 #[derive(Template)]
 #[template(
     ext = "html",
-    source = r#"<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Sandbox</title><style>{{ style|safe }}</style>
-<h1>Sandbox</h1><p>What was published to these accounts stayed on this machine.</p>
-<ul>{% for account in accounts %}<li><a href="/{{ account.platform }}/{{ account.username }}">{{ account.username }}</a> <small>{{ account.platform }}</small></li>{% else %}<li>No account yet.</li>{% endfor %}</ul>
-<h2>Failures on purpose</h2><p>Put one of these into a text; add <code>x2</code> for the first two tries only.</p>
-<ul>{% for word in words %}<li><code>#sandbox-{{ word }}</code></li>{% endfor %}</ul></html>"#
+    source = r#"<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Sandbox</title><style>{{ style|safe }}</style>
+<main><h1>Sandbox</h1><p>What was published to these accounts stayed on this machine.</p>
+<h2>Accounts</h2>
+{% for card in cards %}<article id="{{ card.platform }}-{{ card.username }}"><h3><a href="/{{ card.platform }}/{{ card.username }}">{{ card.username }}</a> <small>{{ card.platform }}</small></h3>
+{% if let Some(armed) = card.armed %}<p class="state" role="status">The next {% if armed.tries == 1 %}try fails{% else %}{{ armed.tries }} tries fail{% endif %} with {{ armed.word }}.</p>
+<form method="post" action="/_panel/faults"><input type="hidden" name="platform" value="{{ card.platform }}"><input type="hidden" name="username" value="{{ card.username }}"><input type="hidden" name="word" value="{{ armed.word }}"><input type="hidden" name="tries" value="0"><button>Let them through</button></form>{% endif %}
+<p>Next try: {% for word in clicks %}<form method="post" action="/_panel/faults"><input type="hidden" name="platform" value="{{ card.platform }}"><input type="hidden" name="username" value="{{ card.username }}"><input type="hidden" name="tries" value="1"><button name="word" value="{{ word }}" aria-label="{{ word }}: the next try of {{ card.username }} on {{ card.platform }}">{{ word }}</button></form> {% endfor %}</p>
+<form method="post" action="/_panel/faults"><input type="hidden" name="platform" value="{{ card.platform }}"><input type="hidden" name="username" value="{{ card.username }}"><label>Next <input name="tries" type="number" min="0" max="1000" value="3" required></label> <label>tries: <select name="word">{% for word in words %}<option>{{ word }}</option>{% endfor %}</select></label> <button>Fail</button></form>
+<p><form method="post" action="/_panel/tokens"><input type="hidden" name="platform" value="{{ card.platform }}"><input type="hidden" name="username" value="{{ card.username }}"><button name="end" value="expire">Expire the token</button> <button name="end" value="revoke">Revoke the access</button></form></p></article>
+{% else %}<p>No account yet.</p>{% endfor %}
+<h2>Failures on purpose</h2><p>Or put one of these into a text; add <code>x2</code> for the first two tries only.</p>
+<ul>{% for word in words %}<li><code>#sandbox-{{ word }}</code></li>{% endfor %}</ul>
+<h2 id="settings">Settings</h2><form method="post" action="/_panel/settings">{% for (name, label, value) in settings %}<label>{{ label }} <input name="{{ name }}" type="number" min="0" value="{{ value }}" required></label> {% endfor %}<button>Change</button></form></main></html>"#
 )]
 struct Index<'a> {
     style: &'static str,
-    accounts: &'a [Account],
+    cards: Vec<Panel<'a>>,
+    clicks: [&'static str; 4],
     words: Vec<&'static str>,
+    settings: [(&'static str, &'static str, u64); 5],
+}
+
+/// An account of the control panel.
+struct Panel<'a> {
+    platform: &'a str,
+    username: &'a str,
+    armed: Option<&'a Armed>,
 }
 
 #[derive(Template)]
 #[template(
     ext = "html",
-    source = r#"<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{{ who.display_name }} on {{ platform }}</title><style>{{ style|safe }}</style>
-<p><a href="/">Sandbox</a> / {{ platform }}</p><h1><a href="/{{ platform }}/{{ who.username }}">{{ who.display_name }}</a> <small>@{{ who.username }}</small></h1>
-{% for view in views %}{{ view|safe }}{% else %}<p>Nothing published yet.</p>{% endfor %}</html>"#
+    source = r#"<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{{ who.display_name }} on {{ platform }}</title><style>{{ style|safe }}</style>
+<main><p><a href="/">Sandbox</a> / {{ platform }}</p><h1><a href="/{{ platform }}/{{ who.username }}">{{ who.display_name }}</a> <small>@{{ who.username }}</small></h1>
+{% for view in views %}{{ view|safe }}{% else %}<p>Nothing published yet.</p>{% endfor %}</main></html>"#
 )]
 struct Page<'a> {
     style: &'static str,
@@ -88,9 +114,26 @@ struct Notice<'a> {
     text: &'a str,
 }
 
-/// All accounts.
-pub(crate) fn index(accounts: &[Account]) -> String {
-    render(&Index { style: STYLE, accounts, words: fault::WORDS.iter().map(|(word, _)| *word).collect() })
+/// All accounts, and what is to go wrong with them.
+pub(crate) fn index(accounts: &[Account], armed: &[Armed], settings: &Settings) -> String {
+    let cards = accounts.iter().map(|account| Panel {
+        platform: &account.platform,
+        username: &account.username,
+        armed: armed.iter().find(|armed| armed.is_for(account)),
+    });
+    render(&Index {
+        style: STYLE,
+        cards: cards.collect(),
+        clicks: CLICKS,
+        words: fault::WORDS.iter().map(|(word, _)| *word).collect(),
+        settings: [
+            ("processing_ms", "Processing of a video (ms)", settings.processing_ms),
+            ("lag_ms", "Lists lag behind by (ms)", settings.lag_ms),
+            ("slow_ms", "A slow reply takes (ms)", settings.slow_ms),
+            ("duplicate_ms", "A text is a duplicate for (ms)", settings.duplicate_ms),
+            ("renew_after_ms", "A token of Meta's can be renewed after (ms)", settings.renew_after_ms),
+        ],
+    })
 }
 
 /// An account: its posts, newest first, each with what answers it.
