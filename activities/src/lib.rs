@@ -13,6 +13,7 @@ mod imports;
 mod media;
 mod metrics;
 mod publishing;
+pub mod schedule;
 mod voice;
 mod webhooks;
 pub mod worker;

@@ -609,7 +609,7 @@ pub(crate) fn repeat(failure: &Failure, wait: Option<Duration>) -> ActivityError
 }
 
 /// Says that the attempt lives for as long as it does.
-async fn alive<T>(
+pub(crate) async fn alive<T>(
     cx: &ActivityContext,
     work: impl Future<Output = Result<T, ActivityError>>,
 ) -> Result<T, ActivityError> {

@@ -17,7 +17,8 @@ use temporalio_sdk::{
     },
 };
 use workflows::{
-    Ask, DeliverEvent, ImportPosts, KeepAccount, PartAccount, PublishPost, PublishTarget, queue,
+    Ask, CollectMetrics, DeliverEvent, ImportPosts, KeepAccount, PartAccount, PublishPost, PublishTarget,
+    queue,
 };
 
 /// What one queue runs at a time.
@@ -53,6 +54,7 @@ impl Workers {
         let mut posts = options(base, SLOTS);
         posts.register_workflow::<PublishPost>()?;
         posts.register_workflow::<Ask>()?;
+        posts.register_workflow::<CollectMetrics>()?;
         let mut queues = vec![posts];
         for platform in platforms::all() {
             let mut targets = options(&queue::platform(base, platform.id()), SLOTS);

@@ -11,7 +11,9 @@ use crate::{
     document::Tag,
     posts,
     problem::{Code, Problem},
+    query::Query,
     timestamp::Timestamp,
+    validate::Rules,
     word::{Platform, Word},
 };
 use domain::{Metrics, PostStatus, TargetStatus};
@@ -24,6 +26,9 @@ use workflows::{
     ask::{Answer, Question},
 };
 
+/// How many snapshots of a target its history shows: more than are collected of it.
+const POINTS: i64 = 500;
+
 /// The operations on engagement.
 pub struct Analytics;
 
@@ -33,19 +38,21 @@ impl Analytics {
     ///
     /// Asks the platform of each published target for its figures now, and shows the latest known of each
     /// target and their totals. A target whose account fails is skipped: it shows what was known before,
-    /// with the time of that, or is left out. Scope `analytics:read`.
+    /// with the time of that, or is left out. What is published is asked about without a call too, hourly
+    /// at first and for a month. Scope `analytics:read`.
     #[oai(path = "/posts/:id/analytics", method = "get", operation_id = "getPostAnalytics")]
     async fn get(
         &self,
         caller: Caller<AnalyticsRead>,
         id: Path<String>,
+        query: Query<Detail>,
     ) -> Result<Json<PostAnalytics>, Problem> {
-        Ok(Json(of(&caller.call(), &id).await?))
+        Ok(Json(of(&caller.call(), &id, query.0).await?))
     }
 }
 
 /// The engagement of a post.
-pub async fn of(call: &Call<'_>, id: &str) -> Result<PostAnalytics, Problem> {
+pub async fn of(call: &Call<'_>, id: &str, detail: Detail) -> Result<PostAnalytics, Problem> {
     let post = posts::find(call, id).await?;
     let published: Vec<_> =
         post.targets.iter().filter(|target| target.status == TargetStatus::Published).collect();
@@ -94,13 +101,37 @@ pub async fn of(call: &Call<'_>, id: &str) -> Result<PostAnalytics, Problem> {
         .filter_map(|target| Some((target, latest.remove(&target.id)?)))
         .map(|(target, snapshot)| (target.platform.as_str(), snapshot))
         .collect();
+    let history = match detail.history {
+        Some(true) => Some(history(call, &post).await?),
+        _ => None,
+    };
     let total = shown.iter().map(|(_, snapshot)| snapshot.metrics).sum::<Metrics>();
     Ok(PostAnalytics {
         post_id: post.id.0,
         metrics_by_account: shown.into_iter().map(TargetMetrics::from).collect(),
         aggregated_metrics: total.into(),
+        history,
     })
 }
+
+/// What was told of a post over time.
+async fn history(call: &Call<'_>, post: &store::posts::Post) -> Result<Vec<TargetMetrics>, Problem> {
+    let platform: HashMap<_, _> =
+        post.targets.iter().map(|target| (target.id, target.platform.as_str())).collect();
+    let series = metrics::series(call.db(), call.owner, post.id, POINTS).await?;
+    let points = series.into_iter().filter_map(|snapshot| Some((*platform.get(&snapshot.target)?, snapshot)));
+    Ok(points.map(TargetMetrics::from).collect())
+}
+
+/// How much is to be shown.
+#[derive(Debug, Default, Object)]
+#[oai(rename = "AnalyticsDetail")]
+pub struct Detail {
+    /// Whether to show also what was told before: up to 500 snapshots of each target.
+    pub history: Option<bool>,
+}
+
+impl Rules for Detail {}
 
 /// The engagement of a post.
 #[derive(Debug, Object)]
@@ -111,6 +142,10 @@ pub struct PostAnalytics {
     pub metrics_by_account: Vec<TargetMetrics>,
     /// Their totals.
     pub aggregated_metrics: TotalMetrics,
+    /// With `history=true`: what was told of each target over time, the oldest first. Of what is older
+    /// than a day, one snapshot is kept of each hour; of what is older than a month, one of each day.
+    #[oai(skip_serializing_if_is_none)]
+    pub history: Option<Vec<TargetMetrics>>,
 }
 
 /// What a platform told of one target. A figure that it does not tell is 0.

@@ -9,6 +9,9 @@ use std::{collections::BTreeMap, net::SocketAddr, str::FromStr};
 use store::vault::{Opener, Sealer};
 use url::Url;
 
+/// How often figures are collected, in seconds, unless the operator says otherwise.
+pub(crate) const COLLECT_EVERY: u64 = 15 * 60;
+
 /// The database.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Database {
@@ -38,6 +41,9 @@ pub(crate) struct Temporal {
     /// A factor from 0 to 1 on every wait of publishing and delivery: for demonstrations and tests
     #[arg(long, env = "FANFARE_PACE", default_value = "1", value_parser = pace)]
     pub(crate) pace: Pace,
+    /// Seconds between two rounds of collecting the figures of what was published of late; 0 for none
+    #[arg(long, env = "FANFARE_COLLECT_EVERY", default_value_t = COLLECT_EVERY)]
+    pub(crate) collect_every: u64,
 }
 
 /// HTTP in.

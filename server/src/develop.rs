@@ -161,6 +161,7 @@ async fn serve(
         temporal_ui: temporal.ui_url.as_deref().map(Url::parse).transpose()?,
         task_queue: workflows::queue::DEFAULT.to_owned(),
         pace: Pace::CONTRACT,
+        collect_every: config::COLLECT_EVERY,
     };
     let address = api.local_addr()?;
     let http = Http {

@@ -4,7 +4,7 @@ use crate::{
     clock,
     config::{Database, Http, Keys, Reach, Temporal},
 };
-use activities::{Apps, Deps, Wires, egress::Egress, worker::Workers};
+use activities::{Apps, Deps, Wires, egress::Egress, schedule, worker::Workers};
 use anyhow::Context;
 use api::{dashboard::TemporalUi, relay::Relay};
 use domain::address::Opened;
@@ -142,6 +142,7 @@ pub(crate) fn workers(
     sandbox: Option<&Url>,
     opened: &Ranges,
 ) -> anyhow::Result<Workers> {
+    tokio::spawn(collect(client.clone(), temporal.clone()));
     let deps = Deps {
         db,
         sealer: keys.open_keys.sealer(),
@@ -155,6 +156,15 @@ pub(crate) fn workers(
         pace: temporal.pace,
     };
     Workers::new(&temporal.task_queue, deps)
+}
+
+/// Has figures collected, as soon as Temporal takes the schedule: publishing does not wait for that.
+async fn collect(client: Client, temporal: Temporal) {
+    let every = Duration::from_secs(temporal.collect_every);
+    while let Err(error) = schedule::keep(&client, &temporal.task_queue, every).await {
+        warn!(error = format!("{error:#}"), "Figures are not collected yet");
+        tokio::time::sleep(Duration::from_secs(30)).await;
+    }
 }
 
 /// The API, bound to its port and not yet serving.

@@ -2,12 +2,19 @@
 
 use crate::{
     api::{fail, key, request},
+    replay::{client, replay},
     world,
 };
 use domain::{Mode, Owner, scope::Scope};
 use reqwest::Method;
 use serde_json::{Value, json};
+use temporalio_client::{
+    Client,
+    schedules::{ScheduleDescription, ScheduleError, ScheduleHandle, ScheduleOverlapPolicy},
+    tonic::Code,
+};
 use tests::World;
+use workflows::{CollectMetrics, collect_metrics};
 
 const FIGURES: [&str; 8] =
     ["impressions", "reach", "likes", "comments", "shares", "saves", "clicks", "video_views"];
@@ -173,4 +180,105 @@ async fn without_workers_what_is_known_is_shown_and_else_the_call_asks_to_come_b
     );
     assert_eq!(shown, first);
     assert!(refused.0["retry-after"].to_str().unwrap().parse::<u32>().unwrap() > 0);
+}
+
+/// The name of the world's task queue, as its schedule is named after it.
+fn schedule(world: &mut World) -> String {
+    let queue = world.set("FANFARE_TASK_QUEUE", "").unwrap();
+    world.set("FANFARE_TASK_QUEUE", &queue);
+    collect_metrics::id(&queue)
+}
+
+/// Waits until a schedule is as it should be.
+async fn scheduled(
+    handle: &ScheduleHandle<Client>,
+    mut right: impl FnMut(Result<&ScheduleDescription, Code>) -> bool,
+) {
+    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+    loop {
+        let found = handle.describe(Default::default()).await;
+        let found = found.as_ref().map_err(|error| match error {
+            ScheduleError::Rpc(status) => status.code(),
+            other => panic!("{other}"),
+        });
+        if right(found) {
+            return;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "waited in vain: {found:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+fn every(found: Result<&ScheduleDescription, Code>) -> Option<i64> {
+    let schedule = found.ok()?.raw().schedule.as_ref()?;
+    Some(schedule.spec.as_ref()?.interval.first()?.interval?.seconds)
+}
+
+/// Runs a round of collecting now, and gives what it came to.
+async fn collect(temporal: &Client, handle: &ScheduleHandle<Client>) -> Value {
+    // Of runs that begin in the same second only the runs' own ids differ.
+    let runs = |found: &ScheduleDescription| -> Vec<(String, String)> {
+        found.recent_actions().into_iter().map(|run| (run.run_id, run.workflow_id)).collect()
+    };
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    scheduled(handle, |found| found.map(|found| before = runs(found)).is_ok()).await;
+    handle.trigger(ScheduleOverlapPolicy::AllowAll, Default::default()).await.unwrap();
+    scheduled(handle, |found| {
+        after = found.map(runs).unwrap_or_default();
+        after.retain(|run| !before.contains(run));
+        !after.is_empty()
+    })
+    .await;
+    let (_, id) = after.remove(0);
+    replay(temporal, "collect_metrics", &id).await;
+    let run = temporal.get_workflow_handle::<CollectMetrics>(&id);
+    serde_json::to_value(run.get_result(Default::default()).await.unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn figures_are_collected_without_being_asked_for() {
+    // An hour is a moment here.
+    let mut world = world().pace(0.000_001).set("FANFARE_COLLECT_EVERY", "7200").start().await;
+    let settings = world.http.post(format!("{}/_settings", world.sandbox_url)).json(&json!({ "lag_ms": 0 }));
+    assert!(settings.send().await.unwrap().status().is_success());
+    world.connect("x", "ada").await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let temporal = client().await;
+    let handle = temporal.get_schedule_handle(schedule(&mut world));
+    scheduled(&handle, |found| every(found) == Some(7200)).await;
+
+    let (first, second) = (published(&world, "First").await, published(&world, "Second").await);
+    let counts = |read: u32, failed: u32, left: u32| json!({ "read": read, "failed": failed, "left": left });
+    assert_eq!(collect(&temporal, &handle).await, counts(4, 0, 0));
+    // What nobody answers for is skipped and keeps nobody else; once is enough.
+    end(&world, "revoke").await;
+    assert_eq!(collect(&temporal, &handle).await, counts(2, 1, 1));
+    assert_eq!(world.get("/social-accounts?platform=x").await["data"][0]["status"], "reauth_required");
+    assert_eq!(collect(&temporal, &handle).await, counts(2, 0, 0));
+
+    for post in [&first, &second] {
+        let plain = analytics(&world, post).await;
+        assert_eq!(plain.get("history"), None);
+        let shown = world.get(&format!("{}?history=true", path(post))).await;
+        let history = shown["history"].as_array().unwrap();
+        let of = |platform: &str| history.iter().filter(|entry| entry["platform"] == platform).count();
+        // Those that were collected, and two that were asked for just now.
+        assert_eq!((of("x"), of("bluesky")), (1, 5), "{shown:#}");
+        let times: Vec<_> = history.iter().map(|entry| entry["captured_at"].as_str().unwrap()).collect();
+        assert!(times.is_sorted(), "{times:?}");
+        for latest in shown["metrics_by_account"].as_array().unwrap() {
+            assert!(history.contains(latest), "{latest} is the last of {history:#?}");
+        }
+    }
+    let wrong = format!("{}?history=often", path(&first));
+    let (_, problem) = fail(request(&world, Method::GET, &wrong), 400, "invalid_request").await;
+    assert_eq!(problem["errors"][0]["path"], json!(["history"]));
+
+    // Whoever starts next with another mind sets it anew, and a zero ends it.
+    world.set("FANFARE_COLLECT_EVERY", "3600");
+    world.run("worker").await;
+    scheduled(&handle, |found| every(found) == Some(3600)).await;
+    world.set("FANFARE_COLLECT_EVERY", "0");
+    world.run("worker").await;
+    scheduled(&handle, |found| found.err() == Some(Code::NotFound)).await;
 }

@@ -20,8 +20,8 @@ use temporalio_common::UntypedWorkflow;
 use temporalio_sdk::workflow_replayer::{WorkflowReplayer, WorkflowReplayerOptions};
 use tests::Receiver;
 use workflows::{
-    Ask, DeliverEvent, ImportPosts, KeepAccount, PartAccount, PublishPost, PublishTarget, publish_post,
-    publish_target,
+    Ask, CollectMetrics, DeliverEvent, ImportPosts, KeepAccount, PartAccount, PublishPost, PublishTarget,
+    publish_post, publish_target,
 };
 
 fn kept() -> PathBuf {
@@ -37,6 +37,7 @@ fn replayer() -> WorkflowReplayer {
         .and_then(|options| options.register_workflow::<PartAccount>())
         .and_then(|options| options.register_workflow::<ImportPosts>())
         .and_then(|options| options.register_workflow::<KeepAccount>())
+        .and_then(|options| options.register_workflow::<CollectMetrics>())
         .unwrap()
         .build();
     WorkflowReplayer::new(options).unwrap()

@@ -5,7 +5,7 @@
 use crate::database;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
-    AccountId, Failure, Mode, OrgId, Owner, PostStatus, TargetStatus, errand::Errand, scope::Scope,
+    AccountId, Failure, Metrics, Mode, OrgId, Owner, PostStatus, TargetStatus, errand::Errand, scope::Scope,
 };
 use futures::future::join_all;
 use serde_json::json;
@@ -17,6 +17,7 @@ use store::{
     disconnect,
     keys::{self, NewKey},
     meters::{self, Bucket, Quotas},
+    metrics::{self, Rhythm, Snapshot},
     organizations, outbox,
     page::Request,
     posts::{self, Attachment, Created, NewContainer, NewPost, Post},
@@ -749,4 +750,109 @@ async fn an_attempt_of_an_earlier_round_leaves_a_delivery_alone() {
     let both = join_all([again(), again()]).await;
     let queued = both.iter().filter(|one| matches!(one, Ok(Redelivered::Queued(_)))).count();
     assert_eq!(queued, 1, "of two at once one is asked for: {both:?}");
+}
+
+/// A post that was published on its accounts at this time.
+async fn live(db: &Pool, owner: Owner, accounts: &[&Account], external_ref: &str, when: i64) -> Post {
+    let post =
+        create(db, owner, NewPost { external_ref: Some(external_ref.to_owned()), ..draft_of(accounts) })
+            .await;
+    for target in 0..accounts.len() {
+        let (key, _) = begin(db, owner, &post, target).await;
+        let end = End::Live { id: format!("{external_ref}-{target}"), url: None };
+        publishing::settle(db, key, &end, at(when)).await.unwrap();
+    }
+    post
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_published_of_late_is_asked_about_ever_more_rarely() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let (one, other) =
+        (account(&db, owner, "x", "1", "one").await, account(&db, owner, "x", "2", "other").await);
+    let post = live(&db, owner, &[&one, &other], "a", 0).await;
+    let rhythm = Rhythm {
+        horizon: TimeDelta::days(30),
+        least: Duration::from_secs(3600),
+        per_hour: Duration::from_secs(600),
+        per_account: 2,
+        per_platform: 3,
+    };
+    let (hour, day) = (3600, 86_400);
+    let due = async |when: i64| -> Vec<String> {
+        let due = metrics::due(&db, "x", rhythm, at(when)).await.unwrap();
+        assert!(due.iter().all(|due| due.owner == owner));
+        due.into_iter().map(|due| due.platform_post_id).collect()
+    };
+    let ask = async |target: usize, when: i64| {
+        metrics::ask(&db, owner, post.targets[target].id, at(when)).await.unwrap();
+    };
+    assert_eq!(due(hour - 1).await, [""; 0]);
+    assert_eq!(due(hour).await.len(), 2);
+    ask(0, hour).await;
+    assert_eq!(due(hour).await, ["a-1"]);
+    // Hourly while it is younger than six hours, then after a sixth of its age.
+    ask(1, hour).await;
+    assert_eq!((due(2 * hour - 1).await.len(), due(2 * hour).await.len()), (0, 2));
+    for target in [0, 1] {
+        ask(target, 10 * day).await;
+    }
+    assert_eq!((due(12 * day - 1).await.len(), due(12 * day).await.len()), (0, 2));
+    // After a month nobody asks, and elsewhere nobody asks at all.
+    assert_eq!(due(30 * day).await, [""; 0]);
+    assert_eq!(metrics::due(&db, "bluesky", rhythm, at(12 * day)).await.unwrap(), []);
+
+    // A round takes so many of an account and so many of all, those first that waited longest.
+    for (name, when) in [("b", 3), ("c", 2), ("d", 1)] {
+        live(&db, owner, &[&one, &other], name, when).await;
+    }
+    let round = due(12 * day).await;
+    assert_eq!((round.len(), &round[2][..1]), (3, "c"));
+    assert!(round[..2].iter().all(|id| id.starts_with('d')), "{round:?}");
+
+    // Nobody asks about what was deleted, or in the name of an account that can't be spoken for.
+    assert!(posts::delete(&db, owner, post.id, at(20)).await.unwrap());
+    let failure = Failure::revoked("gone");
+    publishing::lose_grant(&db, owner, other.id, 1, &failure, at(30)).await.unwrap();
+    assert_eq!(due(12 * day).await, ["d-0", "c-0"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_snapshots_are_thinned_out_and_then_forgotten() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let one = account(&db, owner, "x", "1", "one").await;
+    let (post, other) = (live(&db, owner, &[&one], "a", 0).await, live(&db, owner, &[&one], "b", 0).await);
+    let target = post.targets[0].id;
+    // Whole days, so that hours and days begin where they are counted from.
+    let midnight = at(0).date_naive().and_time(chrono::NaiveTime::MIN).and_utc();
+    let hour = |hours: i64, minutes: i64| midnight + TimeDelta::hours(hours) + TimeDelta::minutes(minutes);
+    let times = [hour(0, 0), hour(0, 10), hour(0, 50), hour(1, 0), hour(23, 59), hour(24, 0), hour(24, 30)];
+    for (likes, captured_at) in (1..).zip(times) {
+        for target in [target, other.targets[0].id] {
+            let snapshot = Snapshot { target, metrics: Metrics { likes, ..Metrics::default() }, captured_at };
+            assert!(metrics::record(&db, owner, &snapshot).await.unwrap());
+        }
+    }
+    let likes = async |post: &Post| -> Vec<u64> {
+        let series = metrics::series(&db, owner, post.id, 10).await.unwrap();
+        series.into_iter().map(|snapshot| snapshot.metrics.likes).collect()
+    };
+    let thin = async |now| metrics::thin(&db, owner, target, now).await.unwrap();
+    assert_eq!((thin(hour(24, 0)).await, likes(&post).await), (0, vec![1, 2, 3, 4, 5, 6, 7]));
+    assert_eq!((thin(hour(25, 0)).await, likes(&post).await), (2, vec![3, 4, 5, 6, 7]));
+    assert_eq!((thin(hour(48, 15)).await, likes(&post).await), (1, vec![3, 4, 5, 7]));
+    assert_eq!((thin(hour(32 * 24, 0)).await, likes(&post).await), (2, vec![5, 7]));
+    assert_eq!(likes(&other).await, [1, 2, 3, 4, 5, 6, 7], "others are left alone");
+    let latest = metrics::series(&db, owner, other.id, 2).await.unwrap();
+    assert_eq!(latest.iter().map(|snapshot| snapshot.metrics.likes).collect::<Vec<_>>(), [6, 7]);
+    let stranger = Owner { mode: Mode::Live, ..owner };
+    assert_eq!(metrics::series(&db, stranger, post.id, 10).await.unwrap(), []);
+    assert_eq!(metrics::thin(&db, stranger, other.targets[0].id, hour(900, 0)).await.unwrap(), 0);
+
+    let late = hour(24, 15) + TimeDelta::days(730);
+    assert_eq!(metrics::forget(&db, 2, late).await.unwrap(), 2);
+    assert_eq!(metrics::forget(&db, 100, late).await.unwrap(), 5);
+    assert_eq!((likes(&post).await, likes(&other).await), (vec![7], vec![7]));
 }

@@ -77,6 +77,8 @@ impl WorldBuilder {
             ("TEMPORAL_ADDRESS", format!("http://{}", shared.temporal)),
             ("FANFARE_TASK_QUEUE", format!("world-{}-{number}", std::process::id())),
             ("FANFARE_PACE", self.pace.to_string()),
+            // What nobody asks for shows in no journal, unless a test is about it.
+            ("FANFARE_COLLECT_EVERY", "0".to_owned()),
             ("FANFARE_LISTEN", format!("127.0.0.1:{port}")),
             ("FANFARE_SECRET", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned()),
             ("FANFARE_SEAL_KEY", format!("1:{}", private.public())),

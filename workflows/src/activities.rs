@@ -461,6 +461,27 @@ pub struct Reading {
     pub platform_post_id: String,
 }
 
+/// What a round of collecting figures came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collected {
+    /// Targets whose figures are kept.
+    pub read: u32,
+    /// Targets whose platform told none.
+    pub failed: u32,
+    /// Targets that were left to a later round.
+    pub left: u32,
+}
+
+impl std::iter::Sum for Collected {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |one, other| Self {
+            read: one.read + other.read,
+            failed: one.failed + other.failed,
+            left: one.left + other.left,
+        })
+    }
+}
+
 /// Engagement.
 pub struct Metrics;
 
@@ -469,6 +490,18 @@ impl Metrics {
     /// Reads a target's figures and keeps them; or why there are none.
     #[activity(name = "read_metrics")]
     pub fn read_metrics(_reading: Reading) -> Result<Result<(), Failure>, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Reads and keeps the figures of a platform's targets whose turn it is.
+    #[activity(name = "collect_metrics")]
+    pub fn collect_metrics(_platform: String) -> Result<Collected, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Forgets figures that are too old.
+    #[activity(name = "forget_metrics")]
+    pub fn forget_metrics() -> Result<u64, ActivityError> {
         unimplemented!()
     }
 }
@@ -520,7 +553,7 @@ pub mod definition {
     pub use super::accounts::{CheckHealth, EraseGrant, ListOptions, RenewGrant, RevokeGrant};
     pub use super::connecting::{Authorize, Finalize, SignIn};
     pub use super::imports::{AbandonImport, ImportPage};
-    pub use super::metrics::ReadMetrics;
+    pub use super::metrics::{CollectMetrics, ForgetMetrics, ReadMetrics};
     pub use super::publishing::{Poll, Publish, RefreshToken, Settle};
     pub use super::webhooks::{Deliver, Reveal, Sample};
 }

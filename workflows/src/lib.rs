@@ -7,6 +7,7 @@
 pub mod activities;
 pub mod ask;
 pub mod attributes;
+pub mod collect_metrics;
 pub mod deliver_event;
 pub mod import_posts;
 pub mod keep_account;
@@ -16,6 +17,7 @@ pub mod publish_target;
 pub mod queue;
 
 pub use ask::Ask;
+pub use collect_metrics::CollectMetrics;
 pub use deliver_event::DeliverEvent;
 pub use import_posts::ImportPosts;
 pub use keep_account::KeepAccount;

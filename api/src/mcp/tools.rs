@@ -143,8 +143,8 @@ const TABLE: &[Line] = &[
         effect: Effect::Asks,
         run: |call, arguments| {
             Box::pin(async move {
-                let (id, Nothing {}) = arguments.about("id")?;
-                Ok(json(&analytics::of(call, &id).await?))
+                let (id, detail) = arguments.about("id")?;
+                Ok(json(&analytics::of(call, &id, detail).await?))
             })
         },
     },

@@ -1,0 +1,55 @@
+//! What Temporal starts by the clock: the rounds of collecting figures.
+//!
+//! Every worker process that starts sees to it, and they all want the same, so that any number of them
+//! and any order will do. What an operator paused stays paused.
+
+use anyhow::Context;
+use std::time::Duration;
+use temporalio_client::{
+    Client,
+    schedules::{
+        CreateScheduleOptions, DeleteScheduleOptions, ScheduleAction, ScheduleError, ScheduleOverlapPolicy,
+        ScheduleSpec,
+    },
+    tonic::Code,
+};
+use workflows::{CollectMetrics, collect_metrics};
+
+/// How late a round may begin: the next one makes good what was missed.
+const LATE: Duration = Duration::from_secs(60);
+
+/// Has figures collected every so often; zero is never.
+///
+/// # Errors
+///
+/// When Temporal does not take it.
+pub async fn keep(client: &Client, base: &str, every: Duration) -> anyhow::Result<()> {
+    let id = collect_metrics::id(base);
+    let handle = client.get_schedule_handle(&id);
+    if every.is_zero() {
+        return match handle.delete(DeleteScheduleOptions::default()).await {
+            Err(ScheduleError::Rpc(status)) if status.code() == Code::NotFound => Ok(()),
+            outcome => outcome.context("the schedule of collecting figures was not removed"),
+        };
+    }
+    let platforms = platforms::all().iter().filter(|platform| platform.analytics().is_some());
+    let order =
+        collect_metrics::Order { platforms: platforms.map(|platform| platform.id().to_owned()).collect() };
+    let action = ScheduleAction::start_workflow(CollectMetrics::run, order, base, &id);
+    let options = CreateScheduleOptions::builder()
+        .action(action.clone())
+        .spec(ScheduleSpec::from_interval(every))
+        .overlap_policy(ScheduleOverlapPolicy::Skip)
+        .note("Collects the figures of what was published of late")
+        .build();
+    match client.create_schedule(&id, options).await {
+        Ok(_) => {}
+        Err(ScheduleError::Rpc(status)) if status.code() == Code::AlreadyExists => {}
+        Err(error) => return Err(error).context("the schedule of collecting figures was not made"),
+    }
+    // What another version set up is brought up to date; a late start can only be said here.
+    let change = move |update: &mut temporalio_client::schedules::ScheduleUpdate| {
+        update.set_spec(ScheduleSpec::from_interval(every)).set_action(action).set_catchup_window(LATE);
+    };
+    handle.update(change, Default::default()).await.context("the schedule of collecting figures was not set")
+}
