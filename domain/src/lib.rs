@@ -20,6 +20,7 @@ pub mod renewal;
 pub mod retry;
 pub mod scope;
 pub mod signature;
+pub mod slot;
 pub mod word;
 
 pub use choice::Choice;

@@ -1,0 +1,401 @@
+//! Posting slots: wall-clock times that come again every week, and the instants they fall on.
+//!
+//! People plan by the clock on the wall, and the wall's clock is moved. Only the times are kept, and the
+//! instants are drawn from them and a zone each time: a slot at nine is at nine in summer and in winter.
+//! A time that a change of the clock skips moves forward by the gap, one that comes twice is the first,
+//! so that each week has each slot.
+
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone, Utc};
+use chrono_tz::{GapInfo, Tz};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeSet, fmt, iter, str::FromStr};
+
+/// How far ahead a slot is looked for.
+pub const HORIZON: TimeDelta = TimeDelta::days(365);
+/// No zone's clock is or was this far from UTC.
+const ASKEW: TimeDelta = TimeDelta::hours(16);
+
+crate::words! {
+    /// A day of the week.
+    Weekday, "weekday" {
+        /// The first.
+        Monday = "monday",
+        /// The second.
+        Tuesday = "tuesday",
+        /// The third.
+        Wednesday = "wednesday",
+        /// The fourth.
+        Thursday = "thursday",
+        /// The fifth.
+        Friday = "friday",
+        /// The sixth.
+        Saturday = "saturday",
+        /// The seventh.
+        Sunday = "sunday",
+    }
+}
+
+impl Weekday {
+    fn of(date: NaiveDate) -> Self {
+        Self::ALL[date.weekday().num_days_from_monday() as usize]
+    }
+}
+
+/// A minute of the day as a clock shows it, written `HH:MM`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Time(NaiveTime);
+
+/// A text that is no minute of the day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoTime;
+
+impl fmt::Display for NoTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no time from 00:00 to 23:59")
+    }
+}
+
+impl std::error::Error for NoTime {}
+
+impl FromStr for Time {
+    type Err = NoTime;
+
+    fn from_str(text: &str) -> Result<Self, NoTime> {
+        let two = |part: &str| {
+            let are_digits = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+            are_digits.then(|| part.parse().ok()).flatten()
+        };
+        let (hour, minute) = text.split_once(':').ok_or(NoTime)?;
+        let time = NaiveTime::from_hms_opt(two(hour).ok_or(NoTime)?, two(minute).ok_or(NoTime)?, 0);
+        time.map(Self).ok_or(NoTime)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.format("%H:%M").fmt(f)
+    }
+}
+
+impl TryFrom<String> for Time {
+    type Error = NoTime;
+
+    fn try_from(text: String) -> Result<Self, NoTime> {
+        text.parse()
+    }
+}
+
+impl From<Time> for String {
+    fn from(time: Time) -> Self {
+        time.to_string()
+    }
+}
+
+/// A time of the week at which a post may go out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Slot {
+    /// The day.
+    pub weekday: Weekday,
+    /// The time of that day.
+    pub time: Time,
+}
+
+/// Slots, and the zone whose clocks they are read off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// The slots, in any order.
+    pub slots: Vec<Slot>,
+    /// The zone.
+    pub zone: Tz,
+}
+
+impl Schedule {
+    /// The instants after `after` that the slots fall on, in order and each once, as far as [`HORIZON`].
+    pub fn after(&self, after: DateTime<Utc>) -> impl Iterator<Item = DateTime<Utc>> {
+        let end = after.checked_add_signed(HORIZON).unwrap_or(DateTime::<Utc>::MAX_UTC);
+        let first = after.naive_utc().checked_sub_signed(ASKEW).unwrap_or(NaiveDateTime::MIN);
+        let mut days = first.date().iter_days().peekable();
+        let mut ahead = BTreeSet::new();
+        iter::from_fn(move || {
+            loop {
+                // What later days have comes after this: what is before it is in order.
+                let settled =
+                    days.peek().and_then(|day| day.and_time(NaiveTime::MIN).checked_sub_signed(ASKEW));
+                let next = ahead.first().copied();
+                if next.is_some_and(|next: DateTime<Utc>| settled.is_none_or(|at| next.naive_utc() < at)) {
+                    return ahead.pop_first();
+                }
+                if settled.is_some_and(|at| at > end.naive_utc()) {
+                    return None;
+                }
+                let day = days.next()?;
+                let slots = self.slots.iter().filter(|slot| slot.weekday == Weekday::of(day));
+                let instants = slots.filter_map(|slot| instant(self.zone, day.and_time(slot.time.0)));
+                ahead.extend(instants.filter(|at| *at > after && *at <= end));
+            }
+        })
+    }
+}
+
+/// When the zone's clocks show this for the first time; `None` beyond the calendar.
+fn instant(zone: Tz, local: NaiveDateTime) -> Option<DateTime<Utc>> {
+    if let Some(shown) = zone.from_local_datetime(&local).earliest() {
+        return Some(shown.to_utc());
+    }
+    // A clock that nobody had moved would show it now; the moved one shows as much more as it was moved.
+    let (_, before) = GapInfo::new(&local, &zone)?.begin?;
+    before.fix().from_local_datetime(&local).single().map(|at| at.to_utc())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::Timelike;
+    use chrono_tz::TZ_VARIANTS;
+    use proptest::{collection, prelude::*, sample};
+    use std::collections::HashSet;
+
+    const MINUTE: TimeDelta = TimeDelta::minutes(1);
+
+    fn at(text: &str) -> DateTime<Utc> {
+        text.parse().unwrap()
+    }
+
+    fn slot(weekday: Weekday, time: &str) -> Slot {
+        Slot { weekday, time: time.parse().unwrap() }
+    }
+
+    fn of_date(local: NaiveDateTime) -> Slot {
+        Slot { weekday: Weekday::of(local.date()), time: Time(local.time()) }
+    }
+
+    /// What the zone's clocks show, which is all that the oracles ask `chrono_tz` for.
+    fn wall(zone: Tz, at: DateTime<Utc>) -> NaiveDateTime {
+        at.with_timezone(&zone).naive_local()
+    }
+
+    /// Twenty years, with the day that Samoa left out in 2011.
+    fn years() -> (DateTime<Utc>, DateTime<Utc>) {
+        (at("2011-01-01T00:00:00Z"), at("2031-01-01T00:00:00Z"))
+    }
+
+    /// The first minutes after the zone's clocks were moved, in the twenty years.
+    fn changes(zone: Tz) -> Vec<DateTime<Utc>> {
+        let (mut day, end) = years();
+        let offset = |at: DateTime<Utc>| wall(zone, at) - at.naive_utc();
+        let mut changes = Vec::new();
+        while day < end {
+            let (mut before, mut after) = (day, day + TimeDelta::days(1));
+            day = after;
+            if offset(before) == offset(after) {
+                continue;
+            }
+            while after - before > MINUTE {
+                let middle = before + MINUTE * ((after - before).num_minutes() / 2) as i32;
+                if offset(middle) == offset(before) { before = middle } else { after = middle }
+            }
+            changes.push(after);
+        }
+        changes
+    }
+
+    /// Walks from minute to minute and looks at the wall. Knows of instants to their wall-clock time,
+    /// and of nothing the other way round.
+    fn walked(schedule: &Schedule, from: DateTime<Utc>, to: DateTime<Utc>) -> Vec<DateTime<Utc>> {
+        let mut found = BTreeSet::new();
+        let mut seen = HashSet::new();
+        let is_slot = |local: NaiveDateTime| schedule.slots.contains(&of_date(local));
+        let start = from - TimeDelta::days(2) - TimeDelta::seconds(from.second().into());
+        let (mut now, mut shown) = (start, wall(schedule.zone, start));
+        while now < to {
+            let (later, next) = (now + MINUTE, wall(schedule.zone, now + MINUTE));
+            // What the clock passes over comes as long after the last minute as it would have.
+            let mut skipped = shown + MINUTE;
+            while skipped < next {
+                if is_slot(skipped) {
+                    found.insert(now + (skipped - shown));
+                }
+                skipped += MINUTE;
+            }
+            if seen.insert(next) && is_slot(next) {
+                found.insert(later);
+            }
+            (now, shown) = (later, next);
+        }
+        found.into_iter().filter(|at| *at > from && *at <= to).collect()
+    }
+
+    fn slots() -> impl Strategy<Value = Vec<Slot>> {
+        let slot =
+            (sample::select(Weekday::ALL), 0_u32..24, 0_u32..60).prop_map(|(weekday, hour, minute)| Slot {
+                weekday,
+                time: Time(NaiveTime::from_hms_opt(hour, minute, 0).unwrap()),
+            });
+        collection::vec(slot, 1..16)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) })]
+
+        #[test]
+        fn slots_are_where_a_walk_along_the_wall_finds_them(
+            zone in sample::select(&TZ_VARIANTS[..]),
+            change in any::<sample::Index>(),
+            minutes in -5_000_i64..5_000,
+            slots in slots(),
+        ) {
+            // Close to a change of the clock, where there is one.
+            let changes = changes(zone);
+            let near = if changes.is_empty() { years().0 } else { changes[change.index(changes.len())] };
+            let after = near + TimeDelta::minutes(minutes) - TimeDelta::seconds(1);
+            let schedule = Schedule { slots, zone };
+            let to = after + TimeDelta::days(9);
+            let found: Vec<_> = schedule.after(after).take_while(|at| *at <= to).collect();
+            prop_assert_eq!(found, walked(&schedule, after, to), "{:?} in {} after {}", schedule.slots, zone, after);
+        }
+
+        #[test]
+        fn a_year_of_slots_is_in_order_and_leaves_no_week_out(
+            zone in sample::select(&TZ_VARIANTS[..]),
+            days in 0_i64..7_300,
+            seconds in 0_i64..86_400,
+            slots in slots(),
+        ) {
+            let after = years().0 + TimeDelta::days(days) + TimeDelta::seconds(seconds);
+            let schedule = Schedule { slots, zone };
+            let all: Vec<_> = schedule.after(after).collect();
+            prop_assert!(all.is_sorted_by(|one, next| one < next));
+            prop_assert!(all[0] > after && *all.last().unwrap() <= after + HORIZON);
+            for slot in &schedule.slots {
+                let single = Schedule { slots: vec![*slot], zone };
+                let own: Vec<_> = single.after(after).collect();
+                prop_assert!(own.iter().all(|at| all.binary_search(at).is_ok()));
+                let week = TimeDelta::weeks(1);
+                let ends = [(after, own[0]), (*own.last().unwrap(), after + HORIZON)];
+                prop_assert!(ends.iter().all(|(one, next)| *next - *one <= week + TimeDelta::days(1)));
+                for pair in own.windows(2) {
+                    // From one to the next is a week on the wall, but for what a gap moved.
+                    let (one, next) = (wall(zone, pair[0]), wall(zone, pair[1]));
+                    let are_kept = [one, next].into_iter().all(|local| of_date(local) == *slot);
+                    prop_assert!(!are_kept || next - one == week, "{} {}", one, next);
+                    prop_assert!((next - one - week).abs() <= TimeDelta::days(1), "{} {}", one, next);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_change_of_every_clock_in_twenty_years_moves_what_it_skips_and_nothing_else() {
+        let (mut gaps, mut folds) = (0, 0);
+        for zone in TZ_VARIANTS {
+            for change in changes(zone) {
+                let (before, after) = (wall(zone, change - MINUTE) + MINUTE, wall(zone, change));
+                let moved = after - before;
+                let from = change - TimeDelta::days(2);
+                let first = |local: NaiveDateTime| {
+                    let schedule = Schedule { slots: vec![of_date(local)], zone };
+                    let found = schedule.after(from).next().unwrap();
+                    (found, wall(zone, found))
+                };
+                // The edges of what is skipped or comes twice, its middle, and the minutes beside it.
+                let middle = before + moved / 2;
+                let middle = middle - TimeDelta::seconds(i64::from(middle.second()));
+                for local in [before - MINUTE, before, middle, after - MINUTE, after, after + MINUTE] {
+                    let (found, shown) = first(local);
+                    let is_skipped = before <= local && local < after;
+                    let expected = if is_skipped { local + moved } else { local };
+                    assert_eq!(shown, expected, "{local} in {zone}");
+                    let is_twice = after <= local && local < before;
+                    assert!(!is_twice || found < change, "{local} in {zone} is the first of two");
+                    gaps += i32::from(is_skipped);
+                    folds += i32::from(is_twice);
+                }
+            }
+        }
+        assert!(gaps > 10_000 && folds > 10_000, "{gaps} skipped, {folds} twice");
+    }
+
+    #[test]
+    fn slots_keep_to_the_wall_through_summer_and_winter() {
+        use Weekday::{Friday, Monday, Saturday, Sunday};
+        for (zone, slots, after, expected) in [
+            // The clocks go from 02:00 to 03:00 on 29 March 2026.
+            (
+                "Europe/Berlin",
+                vec![slot(Sunday, "02:30"), slot(Sunday, "03:15"), slot(Sunday, "03:30")],
+                "2026-03-22T12:00:00Z",
+                vec!["2026-03-29T01:15:00Z", "2026-03-29T01:30:00Z", "2026-04-05T00:30:00Z"],
+            ),
+            // They go from 03:00 back to 02:00 on 25 October 2026.
+            (
+                "Europe/Berlin",
+                vec![slot(Sunday, "02:30"), slot(Monday, "09:00")],
+                "2026-10-24T12:00:00Z",
+                vec!["2026-10-25T00:30:00Z", "2026-10-26T08:00:00Z", "2026-11-01T01:30:00Z"],
+            ),
+            // By half an hour.
+            (
+                "Australia/Lord_Howe",
+                vec![slot(Sunday, "02:10")],
+                "2026-10-03T00:00:00Z",
+                vec!["2026-10-03T15:40:00Z", "2026-10-10T15:10:00Z"],
+            ),
+            // The whole of Friday, 30 December 2011 is left out: its slots are Saturday's.
+            (
+                "Pacific/Apia",
+                vec![slot(Friday, "10:00"), slot(Saturday, "10:00")],
+                "2011-12-29T00:00:00Z",
+                vec!["2011-12-30T20:00:00Z", "2012-01-05T20:00:00Z", "2012-01-06T20:00:00Z"],
+            ),
+            ("UTC", vec![slot(Monday, "00:00")], "2026-01-05T00:00:00Z", vec!["2026-01-12T00:00:00Z"]),
+            ("UTC", vec![slot(Monday, "00:00")], "2026-01-04T23:59:59.999Z", vec!["2026-01-05T00:00:00Z"]),
+        ] {
+            let schedule = Schedule { slots, zone: zone.parse().unwrap() };
+            let found: Vec<_> = schedule.after(at(after)).take(expected.len()).collect();
+            assert_eq!(found, expected.into_iter().map(at).collect::<Vec<_>>(), "{schedule:?}");
+        }
+    }
+
+    #[test]
+    fn there_is_an_end_and_nothing_to_find_without_slots() {
+        let after = at("2026-01-05T09:00:00Z");
+        let count = |slots: Vec<Slot>, after| Schedule { slots, zone: Tz::UTC }.after(after).count();
+        assert_eq!(count(vec![], after), 0);
+        assert_eq!(count(vec![slot(Weekday::Monday, "09:00")], after), 52);
+        assert_eq!(
+            count(vec![slot(Weekday::Tuesday, "09:00"); 3], after),
+            53,
+            "365 days are 52 weeks and one"
+        );
+        assert_eq!(count(vec![slot(Weekday::Monday, "09:00")], DateTime::<Utc>::MAX_UTC), 0);
+    }
+
+    #[test]
+    fn a_time_is_written_as_clocks_show_it() {
+        for text in ["00:00", "09:05", "23:59"] {
+            assert_eq!(text.parse::<Time>().unwrap().to_string(), text);
+        }
+        for text in [
+            "24:00",
+            "9:05",
+            "09:5",
+            "09:60",
+            "0905",
+            "09:05:00",
+            "+9:05",
+            "",
+            ":",
+            "٠٩:٠٥",
+            "-1:00",
+            " 9:00",
+        ] {
+            assert_eq!(text.parse::<Time>(), Err(NoTime), "{text}");
+        }
+        let slot = slot(Weekday::Sunday, "07:30");
+        let written = serde_json::to_value(slot).unwrap();
+        assert_eq!(written, serde_json::json!({ "weekday": "sunday", "time": "07:30" }));
+        assert_eq!(serde_json::from_value::<Slot>(written).unwrap(), slot);
+        assert!(serde_json::from_str::<Slot>(r#"{ "weekday": "sunday", "time": "24:00" }"#).is_err());
+    }
+}
