@@ -79,6 +79,10 @@ permissions! {
     WebhooksRead,
     /// To register, change and remove webhook endpoints.
     WebhooksWrite,
+    /// To read posting slots.
+    SchedulingRead,
+    /// To set posting slots.
+    SchedulingWrite,
     /// To read engagement.
     AnalyticsRead,
     /// To read the team.

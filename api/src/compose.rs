@@ -9,20 +9,28 @@ use crate::{
     content::{self, Finding, Origin},
     problem::{Code, Issue, Problem, Segment},
     settings::{self, Config, TopLevel},
+    slots,
     timestamp::Timestamp,
     validate::Rules,
+    zone,
 };
-use chrono_tz::Tz;
+use domain::AccountId;
 use poem_openapi::Object;
 use serde_json::{Map, Value};
 use store::{
     accounts::{self, Account, Resolution},
     posts::{self, Created, NewContainer},
     profiles,
+    slots::Queue,
 };
 
 /// The longest idempotency key, in characters.
 const KEY_LENGTH: usize = 255;
+/// The field that puts a post into a queue.
+pub(crate) const QUEUED: &str = "queued_from_account";
+/// What is said of an entry that stands for no account, and of one that stands for several.
+const UNKNOWN: &str = "There is no such account";
+const AMBIGUOUS: &str = "Stands for several accounts; use the id of the one you mean";
 
 /// A post to create. It has either `content` or `containers`. Settings of a platform stand under
 /// `config` or in a block of the platform's name beside the other fields; `config` wins.
@@ -103,8 +111,8 @@ pub(crate) fn contradictions(body: &Map<String, Value>, issues: &mut Vec<Issue>)
             issues.push(issue.with("minimum", 1).with("type", "string").with("inclusive", true));
         }
     }
-    if given("queued_from_account").is_some() {
-        let path = ["queued_from_account"];
+    if given(QUEUED).is_some() {
+        let path = [QUEUED];
         if given("scheduled_at").is_some() {
             issues.push(Issue::custom(path, "Excludes scheduled_at: the slot is the time"));
         }
@@ -112,11 +120,7 @@ pub(crate) fn contradictions(body: &Map<String, Value>, issues: &mut Vec<Issue>)
             issues.push(Issue::custom(path, "Excludes is_draft: a draft takes no slot"));
         }
     }
-    if let Some(zone) = given("queue_timezone").and_then(Value::as_str)
-        && zone.parse::<Tz>().is_err()
-    {
-        issues.push(Issue::custom(["queue_timezone"], format!("'{zone}' is no IANA time zone")));
-    }
+    zone::check(body, "queue_timezone", issues);
 }
 
 /// Creates a post, or finds the one that was created with the same key.
@@ -132,12 +136,8 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         return Ok(Created::Replay(first));
     }
     let (is_draft, scheduled_at) = (body.is_draft, body.scheduled_at);
-    let is_queued = body.queued_from_account.is_some();
     let draft = Draft::of(call, body).await?;
     content::refuse(draft.findings())?;
-    if is_queued {
-        return Err(no_slot());
-    }
     let new = posts::NewPost {
         is_draft,
         scheduled_at: scheduled_at.map(|Timestamp(at)| at),
@@ -146,12 +146,11 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         containers: draft.containers,
         accounts: draft.accounts.into_iter().map(|account| (account.id, account.platform)).collect(),
     };
-    Ok(posts::create(call.db(), call.owner, new, call.now()).await?)
-}
-
-/// Slots are set up by an operation that is yet to come: until then no account has one.
-pub(crate) fn no_slot() -> Problem {
-    Problem::new(Code::NoOpenSlot, "the account has no open posting slot")
+    let Some(queue) = draft.queue else {
+        return Ok(posts::create(call.db(), call.owner, new, call.now()).await?);
+    };
+    let created = posts::queue(call.db(), call.owner, new, &queue, call.now()).await?;
+    created.ok_or_else(|| slots::full(&queue, QUEUED))
 }
 
 /// What a body comes to when it is looked at with the database.
@@ -162,6 +161,8 @@ pub(crate) struct Draft {
     pub containers: Vec<NewContainer>,
     /// Settings by platform; an object.
     pub default_config: Value,
+    /// Where it waits for a slot, if it does.
+    pub queue: Option<Queue>,
     origin: Origin,
 }
 
@@ -172,12 +173,16 @@ impl Draft {
     ///
     /// With what it refers to and what is not there.
     pub(crate) async fn of(call: &Call<'_>, body: NewPost) -> Result<Self, Problem> {
-        let accounts = accounts(call, &body.accounts, body.queued_from_account.as_deref()).await?;
+        let (accounts, queued) = accounts(call, &body.accounts, body.queued_from_account.as_deref()).await?;
         let config = body.config.unwrap_or_default();
         let origin = Origin::of(body.content.is_some(), &body.blocks, &config);
         let default_config = profiled(call, &accounts, settings::resolve(body.blocks, config)).await?;
         let containers = containers(body.content, body.containers)?;
-        Ok(Self { accounts, containers, default_config, origin })
+        let queue = match queued {
+            Some(account) => Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?),
+            None => None,
+        };
+        Ok(Self { accounts, containers, default_config, queue, origin })
     }
 
     /// What the accounts' platforms say about it.
@@ -217,12 +222,12 @@ fn key(external_ref: Option<String>, header: Option<&str>) -> Result<Option<Stri
     Err(Problem::new(Code::InvalidRequest, "invalid Idempotency-Key header").with_issues(vec![issue]))
 }
 
-/// The accounts that the entries stand for, each once.
+/// The accounts that the entries stand for, each once, and the one of them that `queued` stands for.
 pub(crate) async fn accounts(
     call: &Call<'_>,
     entries: &[String],
     queued: Option<&str>,
-) -> Result<Vec<Account>, Problem> {
+) -> Result<(Vec<Account>, Option<AccountId>), Problem> {
     // The slot's account may be named in another way than in the list, so it is resolved with it.
     let asked: Vec<_> = entries.iter().cloned().chain(queued.map(str::to_owned)).collect();
     let mut found = accounts::resolve(call.db(), call.owner, &asked).await?;
@@ -236,10 +241,8 @@ pub(crate) async fn accounts(
                 accounts.push(*account);
                 continue;
             }
-            Resolution::None => (Code::AccountNotFound, "There is no such account"),
-            Resolution::Ambiguous => {
-                (Code::AmbiguousAccount, "Stands for several accounts; use the id of the one you mean")
-            }
+            Resolution::None => (Code::AccountNotFound, UNKNOWN),
+            Resolution::Ambiguous => (Code::AmbiguousAccount, AMBIGUOUS),
         };
         // Of both faults, the missing account is told: it can't be helped by choosing.
         code = if code == Some(Code::AccountNotFound) { code } else { Some(fault) };
@@ -253,15 +256,36 @@ pub(crate) async fn accounts(
         return Err(Problem::new(code, detail).with_issues(issues));
     }
     match queued {
-        Some(Resolution::One(queued)) if accounts.iter().any(|account| account.id == queued.id) => {}
-        None => {}
+        Some(Resolution::One(queued)) if accounts.iter().any(|account| account.id == queued.id) => {
+            Ok((accounts, Some(queued.id)))
+        }
+        None => Ok((accounts, None)),
         Some(_) => {
-            let issue = Issue::custom(["queued_from_account"], "Must be one of the accounts");
+            let issue = Issue::custom([QUEUED], "Must be one of the accounts");
             let problem = Problem::new(Code::Unprocessable, "queued_from_account is not one of the accounts");
-            return Err(problem.with_issues(vec![issue]));
+            Err(problem.with_issues(vec![issue]))
         }
     }
-    Ok(accounts)
+}
+
+/// The account that a field stands for, which names it in any way that a post can.
+pub(crate) async fn account(call: &Call<'_>, entry: &str, field: &str) -> Result<Account, Problem> {
+    let mut found = accounts::resolve(call.db(), call.owner, &[entry.to_owned()]).await?;
+    match found.pop().expect("one resolution per entry") {
+        Resolution::One(account) => Ok(*account),
+        Resolution::None => Err(no_account(field)),
+        Resolution::Ambiguous => {
+            let problem =
+                Problem::new(Code::AmbiguousAccount, "the account handle stands for several accounts");
+            Err(problem.with_issues(vec![Issue::custom([field], AMBIGUOUS)]))
+        }
+    }
+}
+
+/// A field names an account that is not there.
+pub(crate) fn no_account(field: &str) -> Problem {
+    let problem = Problem::new(Code::AccountNotFound, "the account was not found");
+    problem.with_issues(vec![Issue::custom([field], UNKNOWN)])
 }
 
 /// The containers, whichever way they were given.

@@ -18,6 +18,7 @@ use crate::{
     preview::Previews,
     profiles::Profiles,
     settings::{Config, TopLevel},
+    slots::Slots,
     team::Team,
     usage::Account,
     validate::NEVER,
@@ -36,6 +37,7 @@ pub type Operations = (
     Batches,
     Previews,
     Analytics,
+    Slots,
     Accounts,
     Imports,
     Networks,
@@ -65,6 +67,8 @@ const LEVELS: [(&str, &str); 2] = [
 pub enum Tag {
     /// Content, and the accounts it goes to
     Posts,
+    /// Times of the week at which queued posts go out
+    Scheduling,
     /// Connected social accounts
     #[oai(rename = "Social accounts")]
     Accounts,
@@ -87,8 +91,8 @@ pub enum Tag {
 /// The operations, ready to be routed.
 pub(crate) fn service() -> OpenApiService<Operations, ()> {
     let operations = (
-        Posts, Batches, Previews, Analytics, Accounts, Imports, Networks, Passwords, Pending, Webhooks,
-        Profiles, Team, Keys, Account,
+        Posts, Batches, Previews, Analytics, Slots, Accounts, Imports, Networks, Passwords, Pending,
+        Webhooks, Profiles, Team, Keys, Account,
     );
     OpenApiService::new(operations, "Fanfare API", "1.0.0")
         .description(DESCRIPTION)
@@ -227,8 +231,10 @@ fn expand(parameter: Value, objects: &Map<String, Value>) -> Vec<Value> {
     let Some(properties) = object.and_then(|object| object["properties"].as_object()) else {
         return vec![parameter];
     };
+    let required = object.and_then(|object| object["required"].as_array());
     let single = |(name, schema): (&String, &Value)| {
-        let mut parameter = json!({ "name": name, "in": "query", "required": false, "schema": schema });
+        let required = required.is_some_and(|names| names.contains(&json!(name)));
+        let mut parameter = json!({ "name": name, "in": "query", "required": required, "schema": schema });
         let schema = parameter["schema"].as_object_mut().expect("a schema is an object");
         let description = schema.remove("description");
         // Whole numbers of any size are taken, and clamped.

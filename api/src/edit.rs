@@ -11,12 +11,16 @@ use crate::{
     posts::{self, missing},
     problem::{Code, Issue, Problem},
     settings::{self, Config, TopLevel},
+    slots,
     timestamp::Timestamp,
     validate::{Null, Rules},
 };
 use poem_openapi::{Object, types::MaybeUndefined};
 use serde_json::{Map, Value};
-use store::posts::{self as facts, Edit, Edited, NewContainer, Post};
+use store::{
+    posts::{self as facts, Edit, Edited, NewContainer, Post},
+    slots::Queue,
+};
 
 /// How often an edit is drawn up anew because another one came first.
 const TRIES: usize = 5;
@@ -36,7 +40,8 @@ pub struct EditPost {
     /// When to publish, in ISO 8601 with an offset; null at once.
     #[oai(nullable)]
     pub scheduled_at: MaybeUndefined<Timestamp>,
-    /// Publishes at the next open posting slot of this account, which is one of `accounts`.
+    /// Publishes at the next open posting slot of this account, which is one of `accounts`. A slot that the
+    /// post holds is open to it; it is free for others once the post has another time.
     pub queued_from_account: Option<String>,
     /// The IANA time zone that the slots are read in; `UTC` by default.
     pub queue_timezone: Option<String>,
@@ -71,8 +76,12 @@ pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Pro
         if !post.status.is_editable() {
             return Err(begun());
         }
-        let edit = draw_up(call, &post, body.clone()).await?;
-        match facts::edit(call.db(), call.owner, post.id, edit, call.now()).await? {
+        let (edit, queue) = draw_up(call, &post, body.clone()).await?;
+        let edited = match &queue {
+            None => facts::edit(call.db(), call.owner, post.id, edit, call.now()).await?,
+            Some(queue) => facts::requeue(call.db(), call.owner, post.id, edit, queue, call.now()).await?,
+        };
+        match edited {
             Edited::Post(post) => return Ok(*post),
             Edited::Begun => return Err(begun()),
             Edited::Unknown => return Err(missing()),
@@ -81,13 +90,18 @@ pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Pro
                 let issue = Issue::custom(["accounts"], "Are not connected any more");
                 return Err(Problem::new(Code::AccountNotFound, detail).with_issues(vec![issue]));
             }
+            Edited::Crowded => {
+                let queue = queue.expect("only a queue can be crowded");
+                return Err(slots::full(&queue, compose::QUEUED));
+            }
             Edited::Outdated => {}
         }
     }
     Err(Problem::new(Code::Conflict, "the post is being edited by others; look at it and try again"))
 }
 
-async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<Edit, Problem> {
+/// The post as it is to be, and what it is to wait in from now on.
+async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<(Edit, Option<Queue>), Problem> {
     let external_ref = match &body.external_ref {
         MaybeUndefined::Undefined => &post.external_ref,
         MaybeUndefined::Null => &None,
@@ -97,12 +111,13 @@ async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<Edit, P
         let issue = Issue::custom(["external_ref"], "Can't be changed");
         return Err(Problem::invalid_body(vec![issue]));
     }
-    let accounts = match (&body.accounts, &body.queued_from_account) {
-        (None, None) => None,
+    let (accounts, queued) = match (&body.accounts, &body.queued_from_account) {
+        (None, None) => (None, None),
         (entries, queued) => {
             let kept = || post.targets.iter().map(|target| target.account_id.to_string()).collect();
             let entries = entries.clone().unwrap_or_else(kept);
-            Some(compose::accounts(call, &entries, queued.as_deref()).await?)
+            let (accounts, queued) = compose::accounts(call, &entries, queued.as_deref()).await?;
+            (Some(accounts), queued)
         }
     };
     let is_single = body.content.is_some();
@@ -118,9 +133,17 @@ async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<Edit, P
         None => post.targets.iter().map(|target| target.platform.as_str()).collect(),
     };
     content::refuse(content::look(targeted, &result, &default_config, &origin))?;
-    if body.queued_from_account.is_some() {
-        return Err(compose::no_slot());
-    }
+    let is_draft = body.is_draft.unwrap_or(post.is_draft);
+    let queue = match queued {
+        None => None,
+        Some(_) if is_draft => {
+            let issue =
+                Issue::custom([compose::QUEUED], "A draft takes no slot; release it with is_draft: false");
+            let problem = Problem::new(Code::Unprocessable, "the post is a draft, which takes no slot");
+            return Err(problem.with_issues(vec![issue]));
+        }
+        Some(account) => Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?),
+    };
     let scheduled_at = match body.scheduled_at {
         MaybeUndefined::Undefined => post.scheduled_at,
         MaybeUndefined::Null => None,
@@ -128,8 +151,7 @@ async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<Edit, P
     };
     let accounts =
         accounts.map(|accounts| accounts.into_iter().map(|account| (account.id, account.platform)).collect());
-    let is_draft = body.is_draft.unwrap_or(post.is_draft);
-    Ok(Edit { version: post.version, is_draft, scheduled_at, default_config, containers, accounts })
+    Ok((Edit { version: post.version, is_draft, scheduled_at, default_config, containers, accounts }, queue))
 }
 
 /// The containers that a post has.

@@ -11,6 +11,7 @@ pub mod batch;
 pub mod body;
 pub mod caller;
 pub mod capabilities;
+pub mod clock;
 pub mod compose;
 pub mod connect;
 pub mod content;
@@ -41,6 +42,7 @@ pub mod query;
 pub mod receiver;
 pub mod relay;
 pub mod settings;
+pub mod slots;
 pub mod state;
 pub mod team;
 pub mod text;
@@ -50,6 +52,7 @@ pub mod usage;
 pub mod validate;
 pub mod webhooks;
 pub mod word;
+mod zone;
 
 pub use document::document;
 

@@ -37,6 +37,8 @@ const FURTHER: &[(&str, &[Code])] = &[
     ("listPosts", &[Code::InvalidCursor]),
     ("retryTarget", &[Code::Conflict]),
     ("getPostAnalytics", &[Code::Unprocessable]),
+    ("setSlots", &[Code::AccountNotFound]),
+    ("findSlot", &[CONTENT[2], CONTENT[3], CONTENT[4]]),
     ("listSocialAccounts", &[Code::InvalidCursor]),
     ("updateSocialAccount", &[Code::Unprocessable]),
     ("listSocialAccountOptions", &[Code::Unprocessable]),
@@ -138,7 +140,7 @@ fn sample(code: Code) -> Problem {
         Code::AccountNotFound => of("one or more target accounts were not found"),
         Code::InvalidCredentials => of("bluesky refused: Invalid identifier or password"),
         Code::AmbiguousAccount => of("one or more account handles stand for several accounts"),
-        Code::NoOpenSlot => of("the account has no open posting slot"),
+        Code::NoOpenSlot => of("the account has no open posting slot within 365 days"),
         Code::ContentRejected => of("one or more platforms would refuse the content").with_issues(vec![
             Issue::new(["content"], "text_too_long", "x takes 280 weighted characters, and the text has 290")
                 .with("platform", "x"),

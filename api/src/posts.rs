@@ -34,9 +34,10 @@ pub struct Posts;
 impl Posts {
     /// Create a post
     ///
-    /// Publishes to every account in `accounts`: at once, at `scheduled_at`, or not before it is
-    /// released where `is_draft` is true. Publishing happens after the answer; what becomes of it shows
-    /// on the targets. A repeated idempotency key returns the first post with 200. Scope `posts:write`.
+    /// Publishes to every account in `accounts`: at once, at `scheduled_at`, at the next open posting slot
+    /// of `queued_from_account`, or not before it is released where `is_draft` is true. Publishing happens
+    /// after the answer; what becomes of it shows on the targets. A repeated idempotency key returns the
+    /// first post with 200. Scope `posts:write`.
     #[oai(path = "/posts", method = "post", operation_id = "createPost")]
     async fn create(
         &self,

@@ -6,9 +6,10 @@
 use crate::{
     body::Json,
     caller::{Call, Caller, PostsWrite},
-    compose::{Draft, NewPost},
+    compose::{self, Draft, NewPost},
     document::Tag,
     problem::{Problem, Segment},
+    slots,
     word::{Platform, Word},
 };
 use platforms::check::Severity;
@@ -45,6 +46,10 @@ impl Previews {
 pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem> {
     let draft = Draft::of(call, body).await?;
     let findings = draft.findings();
+    let crowded = match &draft.queue {
+        Some(queue) => slots::crowded(call, queue).await?.map(|problem| (queue.account, problem)),
+        None => None,
+    };
     let mut issues = Vec::new();
     for (index, account) in draft.accounts.iter().enumerate() {
         let own = findings.iter().filter(|finding| finding.platform == account.platform);
@@ -61,6 +66,10 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
         for finding in own {
             let issue = &finding.issue;
             note(finding.severity, &issue.code, &issue.message, issue.path.clone());
+        }
+        for (_, problem) in crowded.iter().filter(|(id, _)| *id == account.id) {
+            let path = vec![compose::QUEUED.into()];
+            note(Severity::Error, problem.code.as_str(), &problem.detail, path);
         }
         if account.status != AccountStatus::Active {
             let message = format!("The account is {}: it has to be reconnected first", account.status);

@@ -11,16 +11,13 @@ use crate::{
     timestamp::Timestamp,
     validate::{Null, Rules},
     webhooks::Removed,
+    zone,
 };
-use chrono_tz::Tz;
 use domain::{AccountId, ProfileId};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::profiles::{self, Edit, NewProfile as New, Saved};
 use uuid::Uuid;
-
-/// The time zone of a profile that names none.
-const TIMEZONE: &str = "UTC";
 
 /// The operations on profiles.
 pub struct Profiles;
@@ -88,7 +85,7 @@ pub async fn create(call: &Call<'_>, body: NewProfile) -> Result<Profile, Proble
         name: body.name,
         tenant_id: body.tenant_id,
         description: body.description,
-        timezone: body.timezone.unwrap_or_else(|| TIMEZONE.to_owned()),
+        timezone: body.timezone.unwrap_or_else(|| zone::DEFAULT.name().to_owned()),
         default_config: config(body.default_config.unwrap_or_default())?,
         accounts: asked.iter().copied().map(AccountId).collect(),
     };
@@ -160,14 +157,6 @@ fn missing() -> Problem {
     Problem::not_found("profile")
 }
 
-fn check_timezone(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
-    if let Some(zone) = body.get("timezone").and_then(Value::as_str)
-        && zone.parse::<Tz>().is_err()
-    {
-        issues.push(Issue::custom(["timezone"], format!("'{zone}' is no IANA time zone")));
-    }
-}
-
 /// A profile to create.
 #[derive(Debug, Object)]
 pub struct NewProfile {
@@ -193,7 +182,7 @@ pub struct NewProfile {
 
 impl Rules for NewProfile {
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
-        check_timezone(body, issues);
+        zone::check(body, "timezone", issues);
     }
 }
 
@@ -222,7 +211,7 @@ impl Rules for ProfilePatch {
     const NULL: Null = Null::Clears;
 
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
-        check_timezone(body, issues);
+        zone::check(body, "timezone", issues);
     }
 }
 

@@ -5,11 +5,12 @@
 //! parsed. Codes and extras are Zod's: <https://zod.dev/v3?id=error-handling>
 
 use crate::{
+    clock,
     link::Link,
     problem::{Issue, Segment},
     timestamp::Timestamp,
 };
-use domain::Email;
+use domain::{Email, slot::Time};
 use poem_openapi::{
     registry::{MetaSchema, MetaSchemaRef, Registry},
     types::Type,
@@ -207,6 +208,7 @@ impl<'a> Walk<'a> {
             Some("date-time") => ("datetime", Timestamp::read(text).is_some()),
             Some("email") => ("email", text.parse::<Email>().is_ok()),
             Some("uri") => ("url", Link::read(text).is_some()),
+            Some(clock::FORMAT) => ("time", text.parse::<Time>().is_ok()),
             _ => return,
         };
         if !is_valid {
@@ -214,6 +216,7 @@ impl<'a> Walk<'a> {
                 "datetime" => {
                     "Must be an ISO 8601 timestamp with an offset, such as 2026-01-02T03:04:05Z".to_owned()
                 }
+                "time" => "Must be a time of the day from 00:00 to 23:59".to_owned(),
                 _ => format!("Invalid {validation}"),
             };
             let issue = Issue::new(self.path.iter().cloned(), "invalid_string", message);

@@ -47,6 +47,7 @@ vocabulary!(domain::Mode, "Mode");
 vocabulary!(domain::scope::Scope, "Scope");
 vocabulary!(domain::ErrorSource, "ErrorSource");
 vocabulary!(domain::event::EventName, "DeliveredEvent");
+vocabulary!(domain::slot::Weekday, "Weekday");
 vocabulary!(platforms::MediaKind, "MediaKind");
 vocabulary!(store::accounts::AccountStatus, "AccountStatus");
 vocabulary!(store::deliveries::DeliveryStatus, "DeliveryStatus");

@@ -27,6 +27,7 @@ pub mod publishing;
 pub mod reseal;
 mod rows;
 pub mod sessions;
+pub mod slots;
 pub mod states;
 pub mod team;
 pub mod timeline;

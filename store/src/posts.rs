@@ -9,6 +9,7 @@ use crate::{
     outbox,
     page::{Cursor, Page, Request},
     rows::Word,
+    slots::{self, Queue},
     timeline::{self, Entry},
 };
 use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
@@ -20,12 +21,12 @@ use domain::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sqlx::{PgConnection, PgPool, QueryBuilder, types::Json};
+use sqlx::{PgConnection, PgPool, Postgres, QueryBuilder, Transaction, types::Json};
 use uuid::Uuid;
 
 mod edit;
 
-pub use edit::{Edit, Edited, edit};
+pub use edit::{Edit, Edited, edit, requeue};
 
 /// A post with everything that belongs to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -214,8 +215,42 @@ macro_rules! select {
 /// Of two calls with the same key at the same time one creates; the other waits for it and finds it.
 pub async fn create(db: &PgPool, owner: Owner, new: NewPost, now: DateTime<Utc>) -> sqlx::Result<Created> {
     let post = draw_up(new, now.trunc_subsecs(6));
-    let mut tx = db.begin().await?;
-    if !insert(&mut tx, owner, &post).await? {
+    write(db.begin().await?, owner, post, None).await
+}
+
+/// Creates a post at the next open slot of a queue, or finds the one that was created with its key;
+/// `None` when no slot is open. The slot is the post's time, whatever time `new` names.
+pub async fn queue(
+    db: &PgPool,
+    owner: Owner,
+    new: NewPost,
+    queue: &Queue,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<Created>> {
+    // Whoever loses a slot has lost it to a post that is there now, so this ends with the slots.
+    loop {
+        let mut tx = db.begin().await?;
+        let Some(slot) = slots::reserve(&mut tx, owner, queue, None, now).await? else {
+            // The last one may have gone to a call with the same key.
+            let Some(key) = &new.external_ref else { return Ok(None) };
+            return Ok(replay_in(&mut tx, owner, key).await?.map(Created::Replay));
+        };
+        let post = draw_up(NewPost { scheduled_at: Some(slot), ..new.clone() }, now.trunc_subsecs(6));
+        match write(tx, owner, post, Some(queue.account)).await {
+            Err(error) if slots::is_taken(&error) => {}
+            written => return written.map(Some),
+        }
+    }
+}
+
+/// Writes a new post and all that follows from it, unless its key is taken.
+async fn write(
+    mut tx: Transaction<'_, Postgres>,
+    owner: Owner,
+    post: Post,
+    slot_account: Option<AccountId>,
+) -> sqlx::Result<Created> {
+    if !insert(&mut tx, owner, &post, slot_account).await? {
         // The unique index has seen the other row, so the next statement sees it too.
         let key = post.external_ref.as_deref().expect("only a key can be taken");
         let first = replay_in(&mut tx, owner, key).await?.ok_or(sqlx::Error::RowNotFound)?;
@@ -365,8 +400,14 @@ fn draw_up(new: NewPost, now: DateTime<Utc>) -> Post {
     }
 }
 
-/// Writes a new post's rows; false, and nothing written, when its key is taken.
-async fn insert(tx: &mut PgConnection, owner: Owner, post: &Post) -> sqlx::Result<bool> {
+/// Writes a new post's rows; false, and nothing written, when its key is taken. Its time is a slot of
+/// `slot_account`, if there is one.
+async fn insert(
+    tx: &mut PgConnection,
+    owner: Owner,
+    post: &Post,
+    slot_account: Option<AccountId>,
+) -> sqlx::Result<bool> {
     let media: Vec<Value> = post.containers.iter().map(|container| json!(container.media)).collect();
     let message = match post.scheduled_at {
         _ if post.is_draft => "Created as a draft".to_owned(),
@@ -376,8 +417,8 @@ async fn insert(tx: &mut PgConnection, owner: Owner, post: &Post) -> sqlx::Resul
     let inserted = sqlx::query_scalar!(
         "with post as (
            insert into posts (id, org_id, mode, status, is_draft, version, scheduled_at, default_config,
-             external_ref, created_at, updated_at)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)
+             external_ref, created_at, updated_at, slot_account_id)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $19)
            on conflict (org_id, mode, external_ref) where external_ref is not null do nothing
            returning id
          ), text as (
@@ -411,7 +452,8 @@ async fn insert(tx: &mut PgConnection, owner: Owner, post: &Post) -> sqlx::Resul
         &post.targets.iter().map(|target| target.account_id.0).collect::<Vec<_>>(),
         &post.targets.iter().map(|target| target.platform.clone()).collect::<Vec<_>>(),
         message,
-        json!({ "to": post.status, "scheduled_at": post.scheduled_at })
+        json!({ "to": post.status, "scheduled_at": post.scheduled_at }),
+        slot_account.map(|account| account.0)
     )
     .fetch_optional(tx)
     .await?;

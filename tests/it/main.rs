@@ -33,6 +33,7 @@ mod retry;
 mod rules;
 mod scheduling;
 mod secrets;
+mod slots;
 mod store;
 mod team;
 mod walls;

@@ -5,7 +5,10 @@
 use crate::database;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
-    AccountId, Failure, Metrics, Mode, OrgId, Owner, PostStatus, TargetStatus, errand::Errand, scope::Scope,
+    AccountId, Failure, Metrics, Mode, OrgId, Owner, PostStatus, TargetStatus,
+    errand::Errand,
+    scope::Scope,
+    slot::{Schedule, Slot, Weekday},
 };
 use futures::future::join_all;
 use serde_json::json;
@@ -22,6 +25,7 @@ use store::{
     page::Request,
     posts::{self, Attachment, Created, NewContainer, NewPost, Post},
     publishing::{self, Begun, End, Key},
+    slots::{self, Queue},
     timeline,
     webhooks::{self, NewWebhook},
 };
@@ -855,4 +859,65 @@ async fn old_snapshots_are_thinned_out_and_then_forgotten() {
     assert_eq!(metrics::forget(&db, 2, late).await.unwrap(), 2);
     assert_eq!(metrics::forget(&db, 100, late).await.unwrap(), 5);
     assert_eq!((likes(&post).await, likes(&other).await), (vec![7], vec![7]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_it_is_moved() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let (ada, bob) = (account(&db, owner, "x", "1", "ada").await, account(&db, owner, "x", "2", "bob").await);
+    let noon = Slot { weekday: Weekday::Monday, time: "12:00".parse().unwrap() };
+    slots::set(&db, owner, Some(ada.id), vec![noon], at(0)).await.unwrap();
+    assert_eq!(slots::of(&db, owner, ada.id).await.unwrap(), [noon]);
+    assert_eq!(slots::of(&db, owner, bob.id).await.unwrap(), []);
+    let schedule = Schedule { slots: vec![noon], zone: "Asia/Kathmandu".parse().unwrap() };
+    let queue = Queue { account: ada.id, schedule };
+    let open = slots::open(&db, owner, &queue, at(0), 3).await.unwrap();
+    let push = async || match posts::queue(&db, owner, draft_of(&[&ada, &bob]), &queue, at(0)).await.unwrap()
+    {
+        Some(Created::New(post)) => post,
+        other => panic!("no new post: {other:?}"),
+    };
+    let (one, two) = (push().await, push().await);
+    assert_eq!([one.scheduled_at, two.scheduled_at], [Some(open[0]), Some(open[1])]);
+    assert_eq!(posts::get(&db, owner, one.id).await.unwrap().unwrap(), one);
+    let due: Vec<_> = errands(&db)
+        .await
+        .into_iter()
+        .map(|errand| match errand {
+            Errand::PublishPost(job) => (job.post, job.due),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(due, [(one.id, one.scheduled_at), (two.id, two.scheduled_at)]);
+    assert_eq!(slots::open(&db, owner, &queue, at(0), 1).await.unwrap(), [open[2]]);
+    assert!(posts::delete(&db, owner, one.id, at(1)).await.unwrap());
+    assert_eq!(slots::open(&db, owner, &queue, at(0), 2).await.unwrap(), [open[0], open[2]]);
+
+    let edit = |post: &Post| posts::Edit {
+        version: post.version,
+        is_draft: false,
+        scheduled_at: None,
+        default_config: json!({}),
+        containers: None,
+        accounts: None,
+    };
+    let posts::Edited::Post(moved) =
+        posts::requeue(&db, owner, two.id, edit(&two), &queue, at(2)).await.unwrap()
+    else {
+        panic!("it has not begun")
+    };
+    assert_eq!((moved.scheduled_at, moved.status), (Some(open[0]), PostStatus::Scheduled));
+    let stale = posts::requeue(&db, owner, two.id, edit(&two), &queue, at(2)).await.unwrap();
+    assert_eq!(stale, posts::Edited::Outdated);
+    let posts::Edited::Post(moved) = posts::edit(&db, owner, two.id, edit(&moved), at(3)).await.unwrap()
+    else {
+        panic!("it has not begun")
+    };
+    assert_eq!((moved.scheduled_at, moved.status), (None, PostStatus::Queued));
+    assert_eq!(slots::open(&db, owner, &queue, at(0), 3).await.unwrap(), open);
+    let none = Queue { schedule: Schedule { slots: vec![], ..queue.schedule.clone() }, ..queue };
+    assert_eq!(posts::queue(&db, owner, draft_of(&[&ada]), &none, at(4)).await.unwrap(), None);
+    let crowded = posts::requeue(&db, owner, two.id, edit(&moved), &none, at(4)).await.unwrap();
+    assert_eq!(crowded, posts::Edited::Crowded);
 }

@@ -7,6 +7,7 @@
 use super::{NewContainer, Post, PostStatus, job, lock};
 use crate::{
     outbox,
+    slots::{self, Queue},
     timeline::{self, Entry},
 };
 use chrono::{DateTime, SubsecRound, Utc};
@@ -43,16 +44,49 @@ pub enum Edited {
     Begun,
     /// None of its accounts is connected any more.
     Homeless,
+    /// The queue it was to wait in has no open slot.
+    Crowded,
     /// There is no such post.
     Unknown,
 }
 
-/// Changes a post, and tells its workflow.
+/// Changes a post, and tells its workflow. One that held a slot gives it back when it gets another time or
+/// leaves the slot's account.
 pub async fn edit(
     db: &PgPool,
     owner: Owner,
     id: PostId,
     edit: Edit,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Edited> {
+    change(db, owner, id, &edit, None, now).await
+}
+
+/// Changes a post and moves it to the next open slot of a queue, whatever time `edit` names. A slot that
+/// it holds already is open to it.
+pub async fn requeue(
+    db: &PgPool,
+    owner: Owner,
+    id: PostId,
+    edit: Edit,
+    queue: &Queue,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Edited> {
+    // Whoever loses a slot has lost it to a post that is there now, so this ends with the slots.
+    loop {
+        match change(db, owner, id, &edit, Some(queue), now).await {
+            Err(error) if slots::is_taken(&error) => {}
+            changed => return changed,
+        }
+    }
+}
+
+async fn change(
+    db: &PgPool,
+    owner: Owner,
+    id: PostId,
+    edit: &Edit,
+    queue: Option<&Queue>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Edited> {
     let now = now.trunc_subsecs(6);
@@ -63,17 +97,32 @@ pub async fn edit(
         Some((_, version)) if version != edit.version => return Ok(Edited::Outdated),
         Some((status, _)) => status,
     };
-    let after = PostStatus::of_plan(edit.is_draft, edit.scheduled_at.is_some());
+    let scheduled_at = match queue {
+        None => edit.scheduled_at,
+        Some(queue) => match slots::reserve(&mut tx, owner, queue, Some(id), now).await? {
+            None => return Ok(Edited::Crowded),
+            slot => slot,
+        },
+    };
+    let after = PostStatus::of_plan(edit.is_draft, scheduled_at.is_some());
+    let accounts = edit.accounts.as_ref();
+    let accounts = accounts.map(|accounts| accounts.iter().map(|(account, _)| account.0).collect::<Vec<_>>());
     sqlx::query!(
         "update posts set status = $2, is_draft = $3, scheduled_at = $4, default_config = $5,
-           version = version + 1, updated_at = $6
+           version = version + 1, updated_at = $6,
+           slot_account_id = case
+             when $7::uuid is not null then $7
+             when scheduled_at = $4 and ($8::uuid[] is null or slot_account_id = any($8)) then slot_account_id
+           end
          where id = $1",
         id.0,
         after.as_str(),
         edit.is_draft,
-        edit.scheduled_at,
+        scheduled_at,
         edit.default_config,
-        now
+        now,
+        queue.map(|queue| queue.account.0),
+        accounts.as_deref()
     )
     .execute(&mut *tx)
     .await?;
@@ -93,7 +142,7 @@ pub async fn edit(
             .execute(&mut *tx)
             .await?;
     }
-    let message = match (after, edit.scheduled_at) {
+    let message = match (after, scheduled_at) {
         (PostStatus::Draft, _) => "Edited; waits as a draft".to_owned(),
         (_, Some(at)) => format!("Edited; scheduled for {}", event::timestamp(at)),
         (_, None) => "Edited; to be published at once".to_owned(),
@@ -101,7 +150,7 @@ pub async fn edit(
     let detail = json!({
         "from": before,
         "to": after,
-        "scheduled_at": edit.scheduled_at.map(event::timestamp),
+        "scheduled_at": scheduled_at.map(event::timestamp),
         "content": edit.containers.is_some(),
         "accounts": edit.accounts.is_some(),
     });

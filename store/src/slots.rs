@@ -1,0 +1,228 @@
+//! Posting slots: when an account's queue goes out, and which of these times are taken.
+//!
+//! A post in a queue holds its slot by its own row, so that canceling, deleting and moving it free the
+//! slot without anybody's doing, and a unique index keeps two posts from holding one. The index alone
+//! would make posts that are created at the same moment wait for each other, slot by slot; so each first
+//! locks the slot that it is about to take, and passes over those that others have locked.
+
+use chrono::{DateTime, Utc};
+use domain::{
+    AccountId, Owner, PostId,
+    slot::{Schedule, Slot},
+};
+use sqlx::{PgConnection, PgPool, types::Json};
+use std::collections::HashSet;
+use uuid::Uuid;
+
+/// How many slots a post tries to lock: more than there are connections that could be taking one.
+const REACH: usize = 200;
+
+/// The slots of an account, or those of the whole organization.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Set {
+    /// Its identifier.
+    pub id: Uuid,
+    /// The account; `None` for those that count where an account has none of its own.
+    pub account: Option<AccountId>,
+    /// The slots.
+    pub slots: Vec<Slot>,
+    /// When they were first set.
+    pub created_at: DateTime<Utc>,
+    /// When they were last set.
+    pub updated_at: DateTime<Utc>,
+}
+
+/// What a post waits in: each post takes the next slot of the account that no other one holds.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    /// Whose slots are taken.
+    pub account: AccountId,
+    /// When they are.
+    pub schedule: Schedule,
+}
+
+/// Replaces the slots of an account, or of the organization; `None` when the account is not there.
+pub async fn set(
+    db: &PgPool,
+    owner: Owner,
+    account: Option<AccountId>,
+    slots: Vec<Slot>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<Set>> {
+    let row = sqlx::query_as!(
+        Row,
+        r#"insert into slots (id, org_id, mode, account_id, slots, created_at, updated_at)
+           select $1, $2, $3, $4, $5, $6, $6
+           where $4::uuid is null or exists (
+             select from accounts where id = $4 and org_id = $2 and mode = $3 and status <> 'disconnected')
+           on conflict (org_id, mode, coalesce(account_id, '00000000-0000-0000-0000-000000000000'))
+             do update set slots = excluded.slots, updated_at = excluded.updated_at
+           returning id, account_id, slots as "slots: Json<Vec<Slot>>", created_at, updated_at"#,
+        Uuid::now_v7(),
+        owner.org.0,
+        owner.mode.as_str(),
+        account.map(|account| account.0),
+        Json(slots) as _,
+        now
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(row.map(Set::from))
+}
+
+/// All sets of the owner, that of the organization first, without those of disconnected accounts.
+pub async fn list(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Set>> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select s.id, s.account_id, s.slots as "slots: Json<Vec<Slot>>", s.created_at, s.updated_at
+           from slots s left join accounts a on a.id = s.account_id
+           where s.org_id = $1 and s.mode = $2 and (s.account_id is null or a.status <> 'disconnected')
+           order by s.account_id is not null, s.created_at, s.id"#,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(rows.into_iter().map(Set::from).collect())
+}
+
+/// The slots that count for an account: its own, else the organization's. Empty where nobody set any.
+pub async fn of(db: &PgPool, owner: Owner, account: AccountId) -> sqlx::Result<Vec<Slot>> {
+    let slots = sqlx::query_scalar!(
+        r#"select slots as "slots: Json<Vec<Slot>>" from slots
+           where org_id = $1 and mode = $2 and (account_id = $3 or account_id is null)
+             and jsonb_array_length(slots) > 0
+           order by account_id is null limit 1"#,
+        owner.org.0,
+        owner.mode.as_str(),
+        account.0
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(slots.map(|Json(slots)| slots).unwrap_or_default())
+}
+
+/// The next slots after `after` that no post holds, as many as `count`. Reserves none.
+pub async fn open(
+    db: &PgPool,
+    owner: Owner,
+    queue: &Queue,
+    after: DateTime<Utc>,
+    count: usize,
+) -> sqlx::Result<Vec<DateTime<Utc>>> {
+    free(&mut *db.acquire().await?, owner, queue, after, None, count).await
+}
+
+/// The slots that are open to a post that may hold one already.
+async fn free(
+    connection: &mut PgConnection,
+    owner: Owner,
+    queue: &Queue,
+    after: DateTime<Utc>,
+    post: Option<PostId>,
+    count: usize,
+) -> sqlx::Result<Vec<DateTime<Utc>>> {
+    let taken = sqlx::query_scalar!(
+        r#"select scheduled_at as "at!" from posts
+           where org_id = $1 and mode = $2 and slot_account_id = $3 and scheduled_at > $4
+             and deleted_at is null and status <> 'canceled' and id is distinct from $5"#,
+        owner.org.0,
+        owner.mode.as_str(),
+        queue.account.0,
+        after,
+        post.map(|post| post.0)
+    )
+    .fetch_all(connection)
+    .await?;
+    let taken: HashSet<_> = taken.into_iter().collect();
+    Ok(queue.schedule.after(after).filter(|at| !taken.contains(at)).take(count).collect())
+}
+
+/// A slot that nobody else takes before the transaction ends, the next one if possible; `None` when none
+/// is open. Somebody may have taken it in the moment before: then writing fails with [`is_taken`], and a
+/// new transaction sees more.
+pub(crate) async fn reserve(
+    tx: &mut PgConnection,
+    owner: Owner,
+    queue: &Queue,
+    post: Option<PostId>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<DateTime<Utc>>> {
+    let open = free(tx, owner, queue, now, post, REACH).await?;
+    let [first, ..] = open[..] else { return Ok(None) };
+    if let Some(at) = lock(tx, owner, queue.account, &open, post).await? {
+        return Ok(Some(at));
+    }
+    // The last ones are all being taken, and one may yet be given back. No slot is locked by us, so that
+    // nobody waits for us meanwhile.
+    sqlx::query!("select pg_advisory_xact_lock($1)", key(queue.account, first)).execute(tx).await?;
+    Ok(Some(first))
+}
+
+/// Locks the first of the slots that nobody else has locked or holds, without waiting for anybody.
+async fn lock(
+    tx: &mut PgConnection,
+    owner: Owner,
+    account: AccountId,
+    slots: &[DateTime<Utc>],
+    post: Option<PostId>,
+) -> sqlx::Result<Option<DateTime<Utc>>> {
+    let place = sqlx::query_scalar!(
+        r#"with recursive walk as (
+             select 0 as place, false as is_won
+             union all
+             select place + 1, case
+               when exists (
+                 select from posts
+                 where org_id = $1 and mode = $2 and slot_account_id = $3
+                   and scheduled_at = ($4::timestamptz[])[place + 1]
+                   and deleted_at is null and status <> 'canceled' and id is distinct from $6) then false
+               else pg_try_advisory_xact_lock(($5::bigint[])[place + 1])
+             end
+             from walk where not is_won and place < cardinality($5::bigint[])
+           )
+           select place as "place!" from walk where is_won"#,
+        owner.org.0,
+        owner.mode.as_str(),
+        account.0,
+        slots,
+        &slots.iter().map(|at| key(account, *at)).collect::<Vec<_>>(),
+        post.map(|post| post.0)
+    )
+    .fetch_optional(tx)
+    .await?;
+    let index = place.and_then(|place| usize::try_from(place - 1).ok());
+    Ok(index.and_then(|index| slots.get(index).copied()))
+}
+
+/// What stands for a slot among locks. Two slots with one key would keep each other waiting and no more.
+fn key(account: AccountId, at: DateTime<Utc>) -> i64 {
+    // The second half of an id is random.
+    let (_, random) = account.0.as_u64_pair();
+    random.cast_signed() ^ at.timestamp()
+}
+
+/// Whether a post could not be written because another one holds its slot.
+pub(crate) fn is_taken(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Database(error) if error.constraint() == Some("posts_slot_key"))
+}
+
+struct Row {
+    id: Uuid,
+    account_id: Option<Uuid>,
+    slots: Json<Vec<Slot>>,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+}
+
+impl From<Row> for Set {
+    fn from(row: Row) -> Self {
+        Self {
+            id: row.id,
+            account: row.account_id.map(AccountId),
+            slots: row.slots.0,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        }
+    }
+}
