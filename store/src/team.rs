@@ -175,18 +175,23 @@ pub async fn accept(
     .await
 }
 
-/// Removes a person, unless nobody else owns the organization.
+/// Removes a person, unless nobody else owns the organization. One who is only invited does not stand in
+/// for an owner who is there: it may never come.
 pub async fn remove(db: &PgPool, org: OrgId, id: MemberId) -> sqlx::Result<Removal> {
     let mut tx = db.begin().await?;
     // All owners are locked, so that of the last two who remove each other one stays.
-    let owners = sqlx::query_scalar!(
-        "select id from members where org_id = $1 and role = 'owner' order by id for update",
+    let owners = sqlx::query!(
+        r#"select id, status as "status: Word<Status>" from members
+           where org_id = $1 and role = 'owner' order by id for update"#,
         org.0
     )
     .fetch_all(&mut *tx)
     .await?;
-    if owners == [id.0] {
-        return Ok(Removal::LastOwner);
+    if let Some(one) = owners.iter().find(|owner| owner.id == id.0) {
+        let stands_in = |other: Status| other == Status::Active || one.status.0 == Status::Invited;
+        if !owners.iter().any(|other| other.id != id.0 && stands_in(other.status.0)) {
+            return Ok(Removal::LastOwner);
+        }
     }
     let done = sqlx::query!("delete from members where id = $1 and org_id = $2", id.0, org.0)
         .execute(&mut *tx)

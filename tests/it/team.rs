@@ -179,4 +179,13 @@ async fn an_organization_is_founded_with_an_owner() {
         ("ada@example.com", Role::Owner, team::Status::Active)
     );
     assert_eq!(ada.joined_at, Some(ada.invited_at));
+    // Who has not come yet is no owner that the last one could leave it to.
+    let invite =
+        async |email: &str| team::invite(&db, org.id, email, Role::Owner, Utc::now()).await.unwrap().unwrap();
+    let ((bob, token), (eve, _)) = (invite("bob@example.com").await, invite("eve@example.com").await);
+    assert_eq!(team::remove(&db, org.id, ada.id).await.unwrap(), Removal::LastOwner);
+    assert_eq!(team::remove(&db, org.id, eve.id).await.unwrap(), Removal::Done);
+    assert!(team::accept(&db, &token, "Bob", Utc::now()).await.unwrap().is_some());
+    assert_eq!(team::remove(&db, org.id, ada.id).await.unwrap(), Removal::Done);
+    assert_eq!(team::remove(&db, org.id, bob.id).await.unwrap(), Removal::LastOwner);
 }
