@@ -104,6 +104,7 @@ async fn the_tools_are_listed_with_what_they_take_give_and_do() {
             ("update_post", [no, yes, yes, no]),
             ("delete_post", [no, yes, yes, no]),
             ("get_post_analytics", [yes, no, yes, yes]),
+            ("find_slot", [yes, no, yes, no]),
             ("create_auth_url", [no, no, no, no]),
             ("list_webhooks", [yes, no, yes, no]),
             ("create_webhook", [no, no, no, no]),
@@ -142,6 +143,13 @@ async fn a_tool_does_what_its_operation_does() {
     assert_eq!(edited["scheduled_at"], planned["scheduled_at"]);
     let deleted = call(&world, "delete_post", json!({ "id": planned["id"] })).await;
     assert_eq!(deleted, json!({ "id": planned["id"], "canceled": true }));
+
+    let slots = json!({ "slots": [{ "weekday": "friday", "time": "09:30" }] });
+    world.call(Method::PUT, "/scheduling/slots", Some(&slots)).await;
+    let asked =
+        json!({ "account": "ada", "timezone": "Asia/Tokyo", "after": "2040-01-01T00:00:00Z", "count": 2 });
+    let found = call(&world, "find_slot", asked).await;
+    assert_eq!(found["slots"], json!(["2040-01-06T00:30:00.000Z", "2040-01-13T00:30:00.000Z"]));
 
     let begun = call(&world, "create_auth_url", json!({ "platform": "x", "tenant_id": "acme" })).await;
     assert!(begun["auth_url"].as_str().unwrap().contains("state="));

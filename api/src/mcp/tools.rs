@@ -10,7 +10,7 @@ use crate::{
     caller::Call,
     compose, edit, networks, posts, preview,
     problem::{Issue, Problem},
-    usage,
+    slots, usage,
     validate::{self, Rules},
     webhooks,
 };
@@ -146,6 +146,16 @@ const TABLE: &[Line] = &[
                 let (id, detail) = arguments.about("id")?;
                 Ok(json(&analytics::of(call, &id, detail).await?))
             })
+        },
+    },
+    Line {
+        name: "find_slot",
+        title: "Find an account's next open posting slots",
+        operation: "findSlot",
+        scope: Scope::SchedulingRead,
+        effect: Effect::Reads,
+        run: |call, arguments| {
+            Box::pin(async move { Ok(json(&slots::find(call, arguments.read()?).await?)) })
         },
     },
     Line {
