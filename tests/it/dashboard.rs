@@ -532,6 +532,45 @@ async fn accounts_are_checked_and_led_to_their_platform() {
 }
 
 #[tokio::test]
+async fn accounts_are_connected_in_the_way_of_their_platform() {
+    let world = world().start().await;
+    let grant = world.sandbox.connect("bluesky", "ada.bsky.social").unwrap().grant;
+    let browser = Browser::signed_in(&world).await;
+    let password = grant.extra["app_password"].as_str().unwrap();
+    let form = |password| [("identifier", "ada.bsky.social"), ("app_password", password), ("service", "")];
+    for (form, words) in [
+        (form("wrong-wrong"), "The service does not know this login"),
+        (form(""), "app_password: "),
+        ([("identifier", "a"), ("app_password", "b"), ("service", "http://10.0.0.1/")], "service: "),
+    ] {
+        let page = browser.post("/accounts/bluesky", &form).await;
+        assert!(page.status.is_client_error(), "{}", page.status);
+        let (_, alert) = page.text.split_once("role=\"alert\"").expect("it is told");
+        let (alert, fields) = alert.split_once("id=\"connect-bluesky\"").expect("it is told beside the form");
+        assert!(alert.contains(words), "{alert}");
+        assert!(fields.contains(&format!("value=\"{}\"", form[0].1)), "what was filled in stays: {fields}");
+        assert!(!page.text.contains("wrong-wrong"), "but for the password");
+    }
+    let page = browser.post("/accounts/bluesky", &form(password)).await;
+    assert_eq!(page.leads(), "/dashboard/accounts?done=connected");
+    let page = browser.open("/accounts?done=connected").await;
+    assert!(
+        page.contains("The account is connected.") && page.contains("ada.bsky.social on Bluesky"),
+        "{page}"
+    );
+    let again = "/dashboard/accounts?identifier=ada.bsky.social#connect-bluesky";
+    assert!(page.contains(again), "it is connected again by a password too: {page}");
+    assert!(browser.open("/accounts?identifier=ada.bsky.social").await.contains("value=\"ada.bsky.social\""));
+
+    // Where a login covers several there is a page to choose on, and it leads back.
+    let page = browser.get("/accounts?platform=facebook&status=pending&token=a-b_1").await;
+    assert_eq!(page.leads(), format!("{}/connect/choose/a-b_1", world.base));
+    for token in ["", "a%2Fb", "..", "a%0Ab"] {
+        browser.open(&format!("/accounts?platform=facebook&status=pending&token={token}")).await;
+    }
+}
+
+#[tokio::test]
 async fn an_invitation_is_accepted_once() {
     let world = world().start().await;
     let browser = Browser::signed_in(&world).await;

@@ -1,14 +1,14 @@
 //! Accounts: whether their platforms still let us in, and what to do where they don't.
 
 use super::{
-    PATH,
+    PATH, fields,
     frame::{Fault, Frame, render_leading},
     visit::{Visit, done},
     words::{self, Clock, Done, Label},
 };
 use crate::{
     accounts::{self, Filter},
-    body, landing, networks,
+    body, connect, landing, networks, password,
     problem::{Code, Problem},
 };
 use askama::Template;
@@ -17,7 +17,7 @@ use poem::{
     Response,
     http::{StatusCode, header},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use url::Url;
 
 #[derive(Template)]
@@ -28,6 +28,8 @@ struct Accounts {
     connectable: Vec<(&'static str, String)>,
     older: Option<String>,
     arrival: Option<Result<String, String>>,
+    identifier: String,
+    service: String,
 }
 
 struct Account {
@@ -42,7 +44,8 @@ struct Account {
     synced: Option<Clock>,
     connected: Clock,
     profile: Option<String>,
-    is_oauth: bool,
+    /// What is filled in below to connect it again, where no page of its platform's does it.
+    handle: Option<String>,
     checkup: Option<String>,
 }
 
@@ -52,9 +55,16 @@ pub(crate) struct Checkup {
     words: String,
 }
 
-/// Shows the page.
-pub(crate) async fn show(visit: &Visit<'_>, fault: Option<Fault>) -> Result<Response, Problem> {
-    draw(visit, fault, None).await
+/// Shows the page. Who comes back from a platform with several accounts chooses among them first, on the
+/// page that everybody chooses on, which leads back to this one.
+pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
+    match (visit.query.get("status"), visit.query.given("token")) {
+        ("pending", Some(token)) if token.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) => {
+            let base_url = visit.app.config.base_url.trim_end_matches('/');
+            Ok(lead_to(&format!("{base_url}{}/{token}", connect::CHOICE)))
+        }
+        _ => draw(visit, None, None).await,
+    }
 }
 
 async fn draw(
@@ -64,6 +74,7 @@ async fn draw(
 ) -> Result<Response, Problem> {
     let cursor = visit.query.given("cursor").map(str::to_owned);
     let found = accounts::list(&visit.call(), Filter { cursor, ..Filter::default() }).await?;
+    let filled = |name| visit.form.given(name).or(visit.query.given(name)).unwrap_or_default().to_owned();
     let page = Accounts {
         frame: visit.faulty("Accounts", "/accounts", fault),
         accounts: found
@@ -84,7 +95,8 @@ async fn draw(
                     synced: account.last_synced_at.map(|at| Clock(at.0)),
                     connected: Clock(account.created_at.0),
                     profile: account.profile_url.filter(|link| link.starts_with("http")),
-                    is_oauth: is_oauth(platform),
+                    handle: (!is_oauth(platform))
+                        .then(|| fields::write([("identifier", account.username.as_str())])),
                     checkup: checkup.map(|checkup| checkup.words.clone()),
                     id,
                 }
@@ -97,6 +109,8 @@ async fn draw(
             .collect(),
         older: found.next_cursor,
         arrival: arrival(visit),
+        identifier: filled("identifier"),
+        service: filled("service"),
     };
     // A platform's own page is where connecting leads to, or the sandbox that plays it.
     let sandbox = visit.app.config.sandbox.as_ref().map(|sandbox| sandbox.origin().ascii_serialization());
@@ -143,12 +157,33 @@ async fn lead(visit: &Visit<'_>, platform: &str, at: &str, mut wish: Value) -> R
         wish["redirect_uri"] = back.into();
     }
     match networks::authorize(&call, platform, body::read(wish)?).await {
-        Ok(answer) => Ok(Response::builder()
-            .status(StatusCode::SEE_OTHER)
-            .header(header::LOCATION, answer.auth_url)
-            .header(header::CACHE_CONTROL, "no-store")
-            .finish()),
+        Ok(answer) => Ok(lead_to(&answer.auth_url)),
         Err(problem) => draw(visit, Some(Fault::of(at, problem)), None).await,
+    }
+}
+
+fn lead_to(address: &str) -> Response {
+    Response::builder()
+        .status(StatusCode::SEE_OTHER)
+        .header(header::LOCATION, address)
+        .header(header::CACHE_CONTROL, "no-store")
+        .finish()
+}
+
+/// Connects an account by a password that was made for apps, or connects it again.
+pub(crate) async fn sign_in(visit: &Visit<'_>) -> Result<Response, Problem> {
+    let login: Map<_, _> = visit
+        .form
+        .only(&["identifier", "app_password", "service"])
+        .map(|(name, value)| (name.to_owned(), Value::from(value)))
+        .collect();
+    let connected = match body::read(Value::Object(login)) {
+        Ok(login) => password::connect(&visit.call(), login).await,
+        Err(problem) => Err(problem),
+    };
+    match connected {
+        Ok(_) => Ok(done("/accounts", Done::Connected)),
+        Err(problem) => draw(visit, Some(Fault::of("bluesky", problem)), None).await,
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::{
     fields::Fields,
-    frame::{Fault, Frame, render},
+    frame::{self, Fault, Frame, render},
     posts::Choice,
     visit::{Visit, done},
     words::{self, Done, Label},
@@ -15,7 +15,7 @@ use crate::{
     compose::{self, NewPost},
     posts,
     preview::{self, Verdict},
-    problem::{Code, Issue, Problem},
+    problem::{Code, Issue, Problem, Segment},
 };
 use askama::Template;
 use platforms::check::Severity;
@@ -167,10 +167,14 @@ async fn shown(
         let account = accounts::get(&call, id).await?;
         let platform = account.platform.as_str();
         let remarks = verdict.issues.iter().filter(|remark| remark.account == account.id).map(|remark| {
-            let at = super::frame::path(&remark.path);
             let is_error = remark.severity.value() == Severity::Error;
-            let at = if at.is_empty() { at } else { format!(" ({at})") };
-            Remark { is_error, words: format!("{}{at}", remark.message) }
+            // It begins with the platform's identifier, as a program knows it.
+            let words = remark.message.strip_prefix(platform);
+            let words = words.map(|rest| format!("{}{rest}", words::platform(platform)));
+            Remark {
+                is_error,
+                words: format!("{}{}", words.as_deref().unwrap_or(&remark.message), place(&remark.path)),
+            }
         });
         let limit = platforms::get(platform).map(|adapter| &adapter.capabilities().text);
         let pieces = sketch.filled().iter().enumerate().map(|(index, text)| Piece {
@@ -261,11 +265,43 @@ impl Sketch {
     }
 }
 
+/// Where in a post an issue is; nothing where it is the whole, or its only text.
+fn place(path: &[Segment]) -> String {
+    let at = match path {
+        [Segment::Key(list), Segment::Index(index), rest @ ..] if list == "containers" => {
+            let part = part(&usize::try_from(*index).unwrap_or(usize::MAX));
+            let rest = rest.strip_suffix(&["content".into()]).unwrap_or(rest);
+            format!("{part} {}", frame::path(rest))
+        }
+        [Segment::Key(field)] if field == "content" => String::new(),
+        _ => frame::path(path),
+    };
+    if at.is_empty() { at } else { format!(" ({})", at.trim_end()) }
+}
+
 /// What the text at a place of a post is.
 fn part(index: &usize) -> &'static str {
     match index {
         0 => "Text",
         1 => "First comment",
         _ => "Thread",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn issues_are_placed_as_people_name_the_parts_of_a_post() {
+        for (path, words) in [
+            (vec![], ""),
+            (vec!["content".into()], ""),
+            (vec!["containers".into(), 0.into(), "content".into()], " (Text)"),
+            (vec!["containers".into(), 1.into(), "media".into(), 0.into()], " (First comment media 1)"),
+            (vec!["config".into(), "x".into()], " (config x)"),
+        ] {
+            assert_eq!(place(&path), words);
+        }
     }
 }

@@ -17,6 +17,8 @@ domain::words! {
         Released = "released",
         /// A new post.
         Created = "created",
+        /// An account's connection.
+        Connected = "connected",
         /// An account's removal.
         Disconnected = "disconnected",
         /// A redelivery.
@@ -44,6 +46,7 @@ impl Done {
             }
             Self::Released => "The draft was released.",
             Self::Created => "The post was created.",
+            Self::Connected => "The account is connected.",
             Self::Disconnected => "The account was disconnected.",
             Self::Redelivered => "The delivery is on its way again.",
             Self::Paused => "Nothing is delivered to this endpoint until it is resumed.",

@@ -1,5 +1,5 @@
-// Looks again every two seconds and puts what has changed in the place of what was there. Without it
-// the pages say the same after a reload.
+// Looks again every two seconds and changes what has changed, in its place: whoever reads, listens or is
+// on his way by keyboard stays where he is. Without it the pages say the same after a reload.
 "use strict";
 (() => {
   const place = document.body.dataset.live;
@@ -18,11 +18,51 @@
     if (state && state.textContent !== words) state.textContent = words;
   };
 
-  function put(region, fresh) {
-    if (region.innerHTML === fresh.innerHTML) return;
-    const focus = region.contains(document.activeElement) ? document.activeElement.id : "";
-    region.replaceChildren(...fresh.childNodes);
-    if (focus) document.getElementById(focus)?.focus();
+  function amend(old, fresh) {
+    if (old.nodeType === Node.TEXT_NODE) {
+      if (old.data !== fresh.data) old.data = fresh.data;
+      return;
+    }
+    for (const { name } of [...old.attributes]) {
+      if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+    }
+    for (const { name, value } of fresh.attributes) {
+      if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    }
+    put(old, fresh);
+  }
+
+  // What has an id is known by it, the rest by its place.
+  function put(old, fresh) {
+    let at = old.firstChild;
+    for (const next of [...fresh.childNodes]) {
+      const known = next.id
+        ? [...old.children].find((child) => child.id === next.id)
+        : at && !at.id && at.nodeName === next.nodeName && at;
+      if (!known) {
+        old.insertBefore(next, at);
+        if (next.classList?.contains("card")) next.classList.add("fresh");
+        continue;
+      }
+      if (known === at) at = at.nextSibling;
+      else old.insertBefore(known, at);
+      amend(known, next);
+    }
+    while (at) {
+      const gone = at;
+      at = at.nextSibling;
+      gone.remove();
+    }
+  }
+
+  function renew(region, fresh) {
+    const focus = region.contains(document.activeElement) ? document.activeElement : null;
+    put(region, fresh);
+    // The button that was pressed may have had its day.
+    if (focus && !focus.isConnected) {
+      region.tabIndex = -1;
+      region.focus();
+    }
   }
 
   async function look() {
@@ -35,7 +75,7 @@
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     for (const region of document.querySelectorAll("[data-region]")) {
       const fresh = page.getElementById(region.id);
-      if (fresh && !busy(region)) put(region, fresh);
+      if (fresh && !busy(region)) renew(region, fresh);
     }
   }
 
