@@ -99,7 +99,8 @@ try {
   let ours = false;
   page.on("request", (request) => {
     if (request.isNavigationRequest()) ours = new URL(request.url()).origin === origin;
-    else if (ours) refused.push(request.url());
+    // A browser asks for an icon by itself, whatever the page says.
+    else if (ours && !request.url().endsWith("/favicon.ico")) refused.push(request.url());
   });
   // What the policy forbids is told on the console; so is a page's own status, which is meant.
   page.on("console", (message) => {
