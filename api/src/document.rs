@@ -213,12 +213,22 @@ fn translate(schema: &mut Value) {
 
 /// Shows each property of a query object as the parameter that it is.
 fn expand_queries(document: &mut Value) {
+    let operations = document["paths"].as_object().expect("the document has paths").values();
+    let parameters = operations.filter_map(Value::as_object).flat_map(Map::values).filter_map(|operation| {
+        let parameters = operation.get("parameters")?.as_array()?;
+        parameters.iter().find(|parameter| parameter["name"] == "query" && parameter["in"] == "query")
+    });
+    let names: BTreeSet<String> = parameters
+        .filter_map(|parameter| parameter["schema"]["$ref"].as_str()?.rsplit('/').next().map(str::to_owned))
+        .collect();
     let schemas = document["components"]["schemas"].as_object_mut().expect("the document has schemas");
-    let mut objects = Map::new();
-    for name in schemas.keys().filter(|name| name.ends_with("Filter")).cloned().collect::<Vec<_>>() {
-        let schema = schemas.remove(&name).expect("the name was just read");
-        objects.insert(format!("#/components/schemas/{name}"), schema);
-    }
+    let objects = names
+        .into_iter()
+        .map(|name| {
+            let schema = schemas.remove(&name).expect("a reference leads to a schema");
+            (format!("#/components/schemas/{name}"), schema)
+        })
+        .collect();
     let paths = document["paths"].as_object_mut().expect("the document has paths");
     let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut);
     for parameters in operations.filter_map(|operation| operation.get_mut("parameters")?.as_array_mut()) {
