@@ -54,6 +54,11 @@ contract:
     cargo build -p server
     .ci/contract
 
+# The same, and the README's pictures of the dashboard are taken anew
+pictures:
+    cargo build -p server
+    .ci/contract target/debug/fanfare docs
+
 # Describes the queries anew in .sqlx, in a Postgres of its own that has today's migrations
 sqlx:
     rm -rf target/sqlx && mkdir -p target/sqlx && touch store/src/lib.rs

@@ -3,16 +3,9 @@
 // Usage: choice BASE_URL KEY CHROMIUM
 
 import { createServer } from "node:http";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import puppeteer from "puppeteer-core";
+import { check, inspect as hold, launch } from "./browser.mjs";
 
 const [baseUrl, key, chromium] = process.argv.slice(2);
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-function check(holds, what) {
-  if (!holds) throw new Error(typeof what === "string" ? what : JSON.stringify(what, null, 1));
-}
 
 async function call(method, path, body) {
   const headers = { Authorization: `Bearer ${key}`, "Content-Type": "application/json" };
@@ -32,21 +25,9 @@ async function login(page, platform, username, decision, body = {}) {
 
 /** Holds one of our pages to what all of them promise. */
 async function inspect(page, name) {
-  const { wide, language } = await page.evaluate(() => ({
-    wide: document.documentElement.scrollWidth > document.documentElement.clientWidth,
-    language: document.documentElement.lang,
-  }));
-  check(!wide && language === "en", `${name} is too wide, or has no language`);
   // For axe alone: the pages themselves are used with scripts switched off.
   await page.setJavaScriptEnabled(true);
-  for (const scheme of ["light", "dark"]) {
-    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
-    await page.evaluate(axe);
-    const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-    const faults = found.violations.map((fault) => [fault.id, fault.nodes.map((node) => node.failureSummary)]);
-    check(faults.length === 0, { page: name, scheme, faults });
-    check(found.passes.some((rule) => rule.id === "color-contrast"), `${name}: contrast was not looked at`);
-  }
+  await hold(page, name);
   await page.setJavaScriptEnabled(false);
 }
 
@@ -89,7 +70,7 @@ async function connected() {
 
 const client = createServer((_, response) => response.end("<title>Back</title>"));
 await new Promise((listening) => client.listen(0, "127.0.0.1", listening));
-const browser = await puppeteer.launch({ executablePath: chromium, args: ["--no-sandbox"], protocolTimeout: 60_000 });
+const browser = await launch(chromium);
 try {
   const page = await browser.newPage();
   await page.setViewport({ width: 360, height: 740, isMobile: true, hasTouch: true });

@@ -1,0 +1,49 @@
+// A real browser, and what all pages of Fanfare's promise in it.
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import puppeteer from "puppeteer-core";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+
+export function check(holds, what) {
+  if (!holds) throw new Error(typeof what === "string" ? what : JSON.stringify(what, null, 1));
+}
+
+/** Starts a browser. The pages are our own, and a container has no sandbox for it. */
+export function launch(chromium) {
+  const args = ["--no-sandbox", "--disable-dev-shm-usage", "--force-color-profile=srgb"];
+  return puppeteer.launch({ executablePath: chromium, args, protocolTimeout: 60_000 });
+}
+
+export const paint = (page, scheme) =>
+  page.emulateMediaFeatures([
+    { name: "prefers-color-scheme", value: scheme },
+    // A colour is judged as it comes to rest.
+    { name: "prefers-reduced-motion", value: "reduce" },
+  ]);
+
+/** Holds a page to what all of them promise; scripts are on while it lasts. */
+export async function inspect(page, name) {
+  const { wide, language } = await page.evaluate(() => ({
+    wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    language: document.documentElement.lang,
+  }));
+  check(wide <= 0 && language === "en", `${name} is ${wide} pixels too wide, or its language is ${language}`);
+  for (const scheme of ["light", "dark"]) {
+    await paint(page, scheme);
+    // By the debugger, which the page's policy does not bind.
+    await page.evaluate(axe);
+    const found = await page.evaluate(
+      (tags) => globalThis.axe.run(document, { runOnly: tags, resultTypes: ["violations"] }),
+      TAGS,
+    );
+    const faults = found.violations.map((fault) => [
+      fault.id,
+      fault.nodes.map((node) => [node.html, node.failureSummary]),
+    ]);
+    check(faults.length === 0, { page: name, scheme, faults });
+    check(found.passes.some((rule) => rule.id === "color-contrast"), `${name}: contrast was not looked at`);
+  }
+}

@@ -1,0 +1,403 @@
+// The dashboard in a real browser: signs in, watches a post fail and recover, redelivers, rotates a secret,
+// connects, writes a post; looks at every page in light and dark, wide and narrow, and goes without scripts.
+// Usage: dashboard DEV.JSON CHROMIUM [DIRECTORY FOR SCREENSHOTS]
+
+import { createHmac } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { check, inspect, launch, paint } from "./browser.mjs";
+
+const [manifest, chromium, shots] = process.argv.slice(2);
+const dev = JSON.parse(readFileSync(manifest, "utf8"));
+const { origin } = new URL(dev.dashboard_url);
+const sandbox = new URL(dev.sandbox_url).origin;
+const PATIENCE = 60_000;
+let looks = 0;
+
+async function call(method, place, body) {
+  const headers = { Authorization: `Bearer ${dev.test_key}`, "Content-Type": "application/json" };
+  const answer = await fetch(dev.base_url + place, { method, headers, body: body && JSON.stringify(body) });
+  const value = await answer.json();
+  check(answer.ok, { method, place, value });
+  return value;
+}
+
+/** Somebody who registered for webhooks. */
+async function receiver() {
+  const arrived = [];
+  let wake = () => {};
+  const server = createServer((request, response) => {
+    const pieces = [];
+    request.on("data", (piece) => pieces.push(piece));
+    request.on("end", () => {
+      arrived.push({ signature: request.headers["x-fanfare-signature"], body: Buffer.concat(pieces) });
+      response.end("ok");
+      wake();
+    });
+  });
+  await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+  /** Waits for a delivery after the first `count`. */
+  const after = async (count) => {
+    const deadline = setTimeout(() => {
+      throw new Error("waited in vain for a delivery");
+    }, PATIENCE);
+    while (arrived.length <= count) await new Promise((resolve) => (wake = resolve));
+    clearTimeout(deadline);
+    return arrived[count];
+  };
+  const url = `http://127.0.0.1:${server.address().port}/hook`;
+  return { url, after, count: () => arrived.length, close: () => server.close() };
+}
+
+function signs(secret, { signature, body }) {
+  const at = /^t=(\d+)/.exec(signature)[1];
+  const sum = createHmac("sha256", secret).update(`${at}.`).update(body).digest("hex");
+  return signature === `t=${at},v1=${sum}`;
+}
+
+async function open(page, place, status = 200) {
+  const answer = await page.goto(place.startsWith("http") ? place : dev.dashboard_url + place);
+  check(answer.status() === status, `${place}: ${answer.status()}`);
+}
+
+/** Waits until the page says something, without loading it anew. */
+async function says(page, words) {
+  const holds = (text) => document.body.innerText.includes(text);
+  await page.waitForFunction(holds, { timeout: PATIENCE }, words).catch(async () => {
+    throw new Error(`${page.url()} never says “${words}”: ${await page.evaluate(() => document.body.innerText)}`);
+  });
+}
+
+/** Marks the page, and tells later whether it is still the same one. */
+const mark = (page) => page.evaluate(() => void (globalThis.isMarked = true));
+const stayed = async (page) => check(await page.evaluate(() => globalThis.isMarked), "the page was loaded anew");
+
+/** Presses what bears these words, or what a selector finds; false where there is nothing. */
+async function tap(page, words) {
+  const pressing = page.evaluate((words) => {
+    const all = [...document.querySelectorAll("button, a, summary")];
+    const named = all.find((element) => element.innerText.trim() === words && element.checkVisibility());
+    const found = named ?? (/^[#[]/.test(words) ? document.querySelector(words) : null);
+    found?.click();
+    return found?.localName ?? null;
+  }, words);
+  // A summary only opens; whatever else there is leads to another page.
+  const leaves = words.endsWith("…") ? null : page.waitForNavigation({ timeout: PATIENCE });
+  leaves?.catch(() => {});
+  const pressed = await pressing.catch((error) => {
+    if (!/context was destroyed/.test(error.message)) throw error;
+  });
+  if (pressed === null) return false;
+  await leaves;
+  return true;
+}
+
+async function press(page, words) {
+  check(await tap(page, words), `there is no ${words} at ${page.url()}`);
+}
+
+async function look(page, name) {
+  for (const width of [1280, 360]) {
+    await page.setViewport({ width, height: 900 });
+    await inspect(page, `${name}, ${width} pixels wide`);
+    looks += 1;
+  }
+  await page.setViewport({ width: 1280, height: 900 });
+  await paint(page, "light");
+}
+
+/** Takes a picture, from the top or from what a selector finds. */
+async function shoot(page, name, height, { scheme = "light", from = "body" } = {}) {
+  if (!shots) return;
+  await page.setViewport({ width: 1000, height });
+  await paint(page, scheme);
+  await page.evaluate((from) => {
+    document.activeElement.blur();
+    document.querySelector(from).scrollIntoView();
+  }, from);
+  await page.screenshot({ path: `${shots}/${name}.png` });
+  await page.setViewport({ width: 1280, height: 900 });
+  await paint(page, "light");
+}
+
+const secret = (page) => page.$eval("#secret", (element) => element.innerText);
+
+async function signIn(page) {
+  await look(page, "signing in");
+  await page.type("#key", "sk_test_wrong");
+  await press(page, "Sign in");
+  await says(page, "This key is unknown, was revoked, or has expired.");
+  await look(page, "signing in with a wrong key");
+  await page.type("#key", dev.test_key);
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+  await says(page, "Test mode");
+  check((await page.evaluate(() => document.cookie)) === "", "a script reads the cookie");
+  await page.keyboard.press("Tab");
+  const first = await page.evaluate(() => document.activeElement.innerText);
+  check(first === "Skip to content", first);
+  await page.keyboard.press("Enter");
+  check((await page.evaluate(() => document.activeElement.id)) === "main", "the content is not skipped to");
+}
+
+/** Lets an account's next tries meet a fault of its platform's. */
+async function spoil(account, word, tries) {
+  const body = new URLSearchParams({ platform: account.platform, username: account.username, word, tries });
+  const answer = await fetch(`${dev.sandbox_url}/_panel/faults`, { method: "POST", body });
+  check(answer.ok, `${word}: ${answer.status}`);
+}
+
+async function failAndRecover(page, accounts) {
+  for (const account of Object.values(accounts)) await spoil(account, "503", 99);
+  const due = new Date(Date.now() + 8000).toISOString();
+  const post = await call("POST", "/posts", {
+    content: "The new season begins on Friday: doors open at eight.",
+    accounts: [accounts.x.id, accounts.bluesky.id],
+    scheduled_at: due,
+  });
+  await open(page, `/posts/${post.id}`);
+  await mark(page);
+  await says(page, "Scheduled");
+  // Who is on the way by keyboard is not thrown back by what changes meanwhile.
+  await page.focus("summary");
+  await says(page, "X failed by itself, with status 503");
+  await says(page, "Bluesky failed by itself, with status 503");
+  check(await page.evaluate(() => document.activeElement.localName === "summary"), "the focus was lost");
+  await stayed(page);
+  await look(page, "a post that fails");
+  await shoot(page, "post", 860);
+
+  await open(page, "");
+  for (const { id } of post.targets) await page.waitForSelector(`#stuck-${id}`, { timeout: PATIENCE });
+  await look(page, "an overview of trouble");
+  await shoot(page, "overview", 720);
+  for (const account of Object.values(accounts)) await spoil(account, "503", 0);
+  for (const { id } of post.targets) {
+    // Unless it was tried again by itself in the meantime.
+    if (await tap(page, `#retry-${id}`)) await says(page, "The next attempt comes now.");
+    await mark(page);
+    await page.waitForFunction((id) => !document.getElementById(`stuck-${id}`), { timeout: PATIENCE }, id);
+    await stayed(page);
+  }
+
+  await open(page, `/posts/${post.id}`);
+  await says(page, "See it on X");
+  await says(page, "See it on Bluesky");
+  const workflow = await page.$eval("a[href*='/namespaces/']", (link) => link.href);
+  check(workflow.startsWith(dev.temporal_ui_url), workflow);
+  const shown = await fetch(workflow);
+  check(shown.ok, `${workflow}: ${shown.status}`);
+  await look(page, "a published post");
+}
+
+async function redeliverAndRotate(page, hook, old) {
+  const { id } = (await call("GET", "/webhooks")).data.find((webhook) => webhook.url === hook.url);
+  check(signs(old, await hook.after(0)), "the first delivery is not signed with the secret that was shown");
+  await open(page, `/webhooks/${id}?status=delivered`);
+  await says(page, "Redeliver");
+  const again = hook.after(hook.count());
+  await press(page, "Redeliver");
+  await says(page, "The delivery is on its way again.");
+  check(signs(old, await again), "the redelivery is not signed");
+  await says(page, "Delivered");
+  await look(page, "an endpoint with deliveries");
+
+  await press(page, "Reveal");
+  check((await secret(page)) === old, "another secret is revealed");
+  await press(page, "Rotate…");
+  await press(page, "Rotate the secret");
+  const fresh = await secret(page);
+  check(fresh !== old, "the secret stayed");
+  await look(page, "a rotated secret");
+  await open(page, `/webhooks/${id}`);
+  await says(page, "Redeliver");
+  const rotated = hook.after(hook.count());
+  await press(page, "Redeliver");
+  const sent = await rotated;
+  check(signs(fresh, sent) && !signs(old, sent), "the old secret still signs");
+
+  await press(page, "Send a test");
+  await says(page, "The endpoint took the sample: it answered 200.");
+  await press(page, "Pause");
+  await says(page, "Nothing is delivered to this endpoint until it is resumed.");
+  await press(page, "Resume");
+  await says(page, "Events are delivered to this endpoint again.");
+  return `/webhooks/${id}`;
+}
+
+async function write(page, accounts) {
+  await open(page, "/compose");
+  await look(page, "the composer");
+  await page.type("#text-1", "Hello from the dashboard. ".repeat(13));
+  await press(page, "Add a first comment");
+  await page.type("#text-2", "Tickets at the door.");
+  for (const platform of ["x", "bluesky"]) await page.click(`input[value='${accounts[platform].id}']`);
+  await press(page, "Preview");
+  await says(page, "Not every platform would take it");
+  await says(page, "338 of 300");
+  await look(page, "a preview with findings");
+  await shoot(page, "preview", 640, { scheme: "dark" });
+  await press(page, "Back to the text");
+  await page.$eval("#text-1", (text) => (text.value = "Hello from the dashboard: we play on Friday."));
+  await press(page, "Preview");
+  await says(page, "Every platform would take it.");
+  await look(page, "a preview");
+  await press(page, "Publish now");
+  await says(page, "See it on X");
+  await says(page, "See it on Bluesky");
+}
+
+/** Consents in the sandbox, as somebody. */
+async function consent(page, username) {
+  await page.$eval("input[name=username]", (input, name) => (input.value = name), username);
+  await Promise.all([page.waitForNavigation(), page.click("button[value=allow]")]);
+}
+
+async function connect(page, accounts) {
+  await open(page, "/accounts");
+  await look(page, "accounts");
+  await press(page, "Check now");
+  await says(page, "It works: the platform answered just now.");
+  await open(page, "/accounts");
+  await page.select("#connect-platform", "facebook");
+  await press(page, "[action$='/accounts/connect'] button");
+  await consent(page, "hallepage,barpage");
+  await page.waitForSelector("input[type=checkbox]");
+  await page.click("input[type=checkbox]");
+  await page.click("button[type=submit], main button");
+  await says(page, "The account of Facebook is connected.");
+  await says(page, "hallepage on Facebook");
+
+  // The platform takes its consent back: that is seen, and mended.
+  await fetch(`${dev.sandbox_url}/_accounts/x/${accounts.x.username}/tokens/revoke`, { method: "POST" });
+  await press(page, `#account-${accounts.x.id} form[action$=check] button`);
+  await says(page, "It does not work. The platform says:");
+  await look(page, "accounts, one of which is refused");
+  await press(page, `#account-${accounts.x.id} form[action$=reconnect] button`);
+  await consent(page, accounts.x.username);
+  await says(page, "The account of X is connected.");
+  await press(page, `#account-${accounts.x.id} form[action$=check] button`);
+  await says(page, "It works: the platform answered just now.");
+
+  const body = JSON.stringify({ platform: "bluesky", username: "halle.bsky.social" });
+  const headers = { "Content-Type": "application/json" };
+  const made = await (await fetch(`${dev.sandbox_url}/_accounts`, { method: "POST", headers, body })).json();
+  await page.type("#identifier", "halle.bsky.social");
+  await page.type("#app_password", "wrong");
+  await press(page, "[aria-labelledby=bluesky-title] button");
+  await says(page, "The service does not know this login");
+  await page.type("#app_password", made.grant.extra.app_password);
+  await press(page, "[aria-labelledby=bluesky-title] button");
+  await says(page, "The account is connected.");
+  await says(page, "halle.bsky.social on Bluesky");
+  const { data } = await call("GET", "/social-accounts?platform=bluesky");
+  const halle = data.find((account) => account.username === "halle.bsky.social");
+  await press(page, `#account-${halle.id} [action$=disconnect] button`);
+  await says(page, "The account was disconnected.");
+}
+
+async function others(page) {
+  await open(page, "/posts");
+  await look(page, "posts");
+  await page.select("#platform", "bluesky");
+  await press(page, "Filter");
+  check(/platform=bluesky/.test(page.url()), page.url());
+  await says(page, "we play on Friday");
+  await open(page, "/keys");
+  await page.type("#name", "Robot");
+  await page.click("input[value='posts:read']");
+  await press(page, "Create");
+  await says(page, "never again");
+  await look(page, "keys");
+  await open(page, "/usage");
+  await look(page, "usage");
+  await open(page, "/team");
+  await page.type("#email", "grace@example.com");
+  await press(page, "Invite");
+  const invitation = await page.$eval("#invite-url", (element) => element.innerText);
+  await look(page, "the team");
+  await open(page, invitation);
+  await look(page, "an invitation");
+  await page.type("#name", "Grace");
+  await press(page, "Accept the invitation");
+  await says(page, "Welcome to");
+  await look(page, "a welcome");
+  await open(page, "/nowhere", 404);
+  await look(page, "a page that is not there");
+}
+
+async function armAndRecover(page, { x }) {
+  await open(page, dev.sandbox_url);
+  await look(page, "the sandbox");
+  await press(page, `[id='x-${x.username}'] button[value='429']`);
+  await says(page, "The next try fails with 429.");
+  await look(page, "the sandbox with an armed fault");
+  await shoot(page, "sandbox", 560, { from: `[id='x-${x.username}']` });
+  const post = await call("POST", "/posts", { content: "A bit too fast", accounts: [x.id] });
+  await open(page, `/posts/${post.id}`);
+  await says(page, "X asks us to slow down.");
+  await tap(page, `#retry-${post.targets[0].id}`);
+  await says(page, "See it on X");
+  await open(page, `${dev.sandbox_url}/x/${x.username}`);
+  await says(page, "A bit too fast");
+  await look(page, "an account in the sandbox");
+}
+
+async function withoutScripts(page, endpoint) {
+  await page.setJavaScriptEnabled(false);
+  const holds = async (words) => check((await page.content()).includes(words), `${page.url()}: no “${words}”`);
+  await open(page, endpoint);
+  await press(page, "Remove…");
+  await press(page, "Remove the endpoint");
+  await holds("The endpoint was removed.");
+  await press(page, "Sign out");
+  await page.type("#key", dev.test_key);
+  await press(page, "Sign in");
+  await holds("Latest posts");
+  await page.setJavaScriptEnabled(true);
+}
+
+async function walk(page) {
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(String(error)));
+  page.on("console", (message) => {
+    // What the policy forbids is told here; so is a page's own status, which is meant.
+    const isStatus = message.text().startsWith("Failed to load resource");
+    if (message.type() === "error" && !isStatus) faults.push(message.text());
+  });
+  page.on("request", (request) => {
+    const { protocol, origin: from } = new URL(request.url());
+    // What a browser draws its own controls with comes from nowhere.
+    if (protocol !== "data:" && ![origin, sandbox].includes(from)) faults.push(`loads ${request.url()}`);
+  });
+  const { data } = await call("GET", "/social-accounts?limit=100");
+  const of = (platform) => data.findLast((account) => account.platform === platform);
+  const accounts = { x: of("x"), bluesky: of("bluesky") };
+
+  await open(page, "", 401);
+  await signIn(page);
+  const hook = await receiver();
+  await open(page, "/webhooks");
+  await look(page, "webhooks");
+  await page.type("#url", hook.url);
+  await press(page, "Register");
+  const old = await secret(page);
+  check(old.startsWith("whsec_"), old);
+  await look(page, "a new endpoint");
+  await failAndRecover(page, accounts);
+  const endpoint = await redeliverAndRotate(page, hook, old);
+  await write(page, accounts);
+  await armAndRecover(page, accounts);
+  await connect(page, accounts);
+  await others(page);
+  await withoutScripts(page, endpoint);
+  hook.close();
+  check(faults.length === 0, faults);
+}
+
+const browser = await launch(chromium);
+try {
+  await walk(await browser.newPage());
+  console.log(`the dashboard serves: ${looks} looks at its pages, each in light and dark, and nothing to object to`);
+} finally {
+  await browser.close();
+}
