@@ -60,6 +60,8 @@ ids! {
     StateId,
     /// A group of accounts.
     ProfileId,
+    /// A media asset.
+    MediaId,
     /// A person of an organization.
     MemberId,
     /// An import of an account's earlier posts.

@@ -12,6 +12,7 @@ pub mod event;
 pub mod failure;
 pub mod id;
 pub mod login;
+pub mod media;
 pub mod metrics;
 pub mod owner;
 pub mod pace;
@@ -27,10 +28,11 @@ pub use choice::Choice;
 pub use email::Email;
 pub use failure::{ErrorCode, ErrorSource, Failure};
 pub use id::{
-    AccountId, ContainerId, DeliveryId, EventId, ImportId, KeyId, MemberId, NetworkId, OrgId, PostId,
-    ProfileId, StateId, TargetId, WebhookId,
+    AccountId, ContainerId, DeliveryId, EventId, ImportId, KeyId, MediaId, MemberId, NetworkId, OrgId,
+    PostId, ProfileId, StateId, TargetId, WebhookId,
 };
 pub use login::LoginError;
+pub use media::{Media, MediaKind, MediaStatus};
 pub use metrics::Metrics;
 pub use owner::{Mode, Owner};
 pub use pace::Pace;

@@ -11,12 +11,11 @@ use crate::{
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-pub use domain::{Choice, Metrics};
+pub use domain::{Choice, Media, MediaKind, Metrics};
 use domain::{Failure, TargetId};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{ops::RangeInclusive, time::Duration};
-use uuid::Uuid;
 
 /// What comes back from a platform: a value, or a failure named by what to do next.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
@@ -262,45 +261,6 @@ pub struct ReplyTo {
     pub root: String,
     /// The post right above.
     pub parent: String,
-}
-
-/// One medium of a container. Its bytes come from [`Session::read`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Media {
-    /// The media asset.
-    pub id: Uuid,
-    /// What it is, as its bytes say.
-    pub kind: MediaKind,
-    /// Its content type, for example `image/png`.
-    pub mime: String,
-    /// Its name, for platforms that want one.
-    pub filename: String,
-    /// Its size.
-    pub size_bytes: u64,
-    /// Pixels, where it has any.
-    pub width: Option<u32>,
-    /// Pixels, where it has any.
-    pub height: Option<u32>,
-    /// How long it plays, where it does.
-    pub duration: Option<Duration>,
-    /// What it shows, for those who can't see it.
-    pub alt_text: Option<String>,
-}
-
-domain::words! {
-    /// What a medium is.
-    MediaKind, "media kind" {
-        /// A still image.
-        Image = "image",
-        /// A video.
-        Video = "video",
-        /// An animated GIF.
-        Gif = "gif",
-        /// A document, for example a PDF.
-        Document = "document",
-        /// Sound.
-        Audio = "audio",
-    }
 }
 
 /// What a platform accepts, as data: `validate`, `capabilities` and the adapters read the same table.

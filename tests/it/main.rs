@@ -17,6 +17,7 @@ mod creation;
 mod dashboard;
 mod dev;
 mod editing;
+mod files;
 mod imports;
 mod keeping;
 mod keys;

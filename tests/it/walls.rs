@@ -21,7 +21,7 @@ fn dependencies(of: &str) -> BTreeSet<String> {
         .collect()
 }
 
-const OURS: [&str; 7] = ["domain", "store", "platforms", "workflows", "activities", "api", "server"];
+const OURS: [&str; 8] = ["domain", "store", "media", "platforms", "workflows", "activities", "api", "server"];
 
 fn ours(of: &str) -> Vec<&'static str> {
     let all = dependencies(of);
@@ -32,6 +32,7 @@ fn ours(of: &str) -> Vec<&'static str> {
 fn each_crate_sees_only_what_it_may() {
     assert_eq!(ours("domain"), [""; 0]);
     assert_eq!(ours("store"), ["domain"]);
+    assert_eq!(ours("media"), ["domain"]);
     assert_eq!(ours("platforms"), ["domain"]);
     assert_eq!(ours("workflows"), ["domain"]);
     assert_eq!(ours("activities"), ["domain", "store", "platforms", "workflows"]);

@@ -12,6 +12,7 @@
 )]
 
 mod receiver;
+pub mod samples;
 mod shared;
 mod world;
 

@@ -1,0 +1,41 @@
+//! Sound: how long it plays, by crate `lofty`. Tags and pictures in them are not read.
+
+use super::{Measures, riff};
+use crate::{
+    format::{Format, Shape},
+    inspect::{Refusal, broken, unfit},
+};
+use lofty::{
+    config::ParseOptions,
+    file::{AudioFile, FileType},
+    probe::Probe,
+};
+use std::io::{Read, Seek, SeekFrom};
+
+/// Reads how long a sound plays.
+pub(super) fn probe(
+    file: &mut (impl Read + Seek),
+    size: u64,
+    format: &'static Format,
+) -> Result<Measures, Refusal> {
+    if format.shape == Shape::Wave {
+        riff(file, size).map_err(|error| broken(&error))?;
+    }
+    file.seek(SeekFrom::Start(0)).map_err(|error| broken(&error))?;
+    let options = ParseOptions::new().read_tags(false).read_cover_art(false);
+    let probe = Probe::new(file).options(options).guess_file_type().map_err(|error| broken(&error))?;
+    let mime = match probe.file_type() {
+        Some(FileType::Mpeg) => "audio/mpeg",
+        Some(FileType::Aac) => "audio/aac",
+        Some(FileType::Wav) => "audio/wav",
+        Some(FileType::Flac) => "audio/flac",
+        Some(FileType::Opus | FileType::Vorbis | FileType::Speex) => "audio/ogg",
+        _ => return Err(unfit("the file is of no type that is taken")),
+    };
+    let sound = probe.read().map_err(|error| unfit(format!("the sound can't be read: {error}")))?;
+    let duration = sound.properties().duration();
+    if duration.is_zero() {
+        return Err(unfit("the file holds no sound"));
+    }
+    Ok(Measures { kind: format.kind, mime, pixels: None, duration: Some(duration) })
+}

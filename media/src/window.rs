@@ -1,0 +1,79 @@
+//! A file in a store, to be read as if it lay here: what parsers of headers expect.
+//!
+//! Read in windows, and only so much in all, so that no file makes a probe read for ever. To be used on a
+//! thread that may block.
+
+use bytes::Bytes;
+use object_store::{ObjectStore, ObjectStoreExt, path::Path};
+use std::{
+    io::{self, Read, Seek, SeekFrom},
+    sync::Arc,
+};
+use tokio::runtime::Handle;
+
+/// How much is asked of the store at once.
+const WINDOW: u64 = 256 << 10;
+
+/// A file in a store.
+pub(crate) struct Window {
+    pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) path: Path,
+    pub(crate) size: u64,
+    runtime: Handle,
+    position: u64,
+    /// What was read last, and where it begins.
+    held: (u64, Bytes),
+    /// How much may still be read.
+    budget: u64,
+    /// What the store said when it could not be read.
+    pub(crate) failure: Option<object_store::Error>,
+}
+
+impl Window {
+    /// A file of this size; so many bytes may be read in all.
+    pub(crate) fn new(store: Arc<dyn ObjectStore>, path: Path, size: u64, budget: u64) -> Self {
+        let held = (0, Bytes::new());
+        Self { store, path, size, runtime: Handle::current(), position: 0, held, budget, failure: None }
+    }
+}
+
+impl Read for Window {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.position >= self.size || into.is_empty() {
+            return Ok(0);
+        }
+        let (start, held) = &self.held;
+        if self.position < *start || self.position >= start + held.len() as u64 {
+            let end = (self.position + WINDOW).min(self.size);
+            self.budget = self
+                .budget
+                .checked_sub(end - self.position)
+                .ok_or_else(|| io::Error::other("what describes the file is spread too far"))?;
+            let read = self.runtime.block_on(self.store.get_range(&self.path, self.position..end));
+            let bytes = read.map_err(|error| {
+                let told = io::Error::other(error.to_string());
+                self.failure = Some(error);
+                told
+            })?;
+            self.held = (self.position, bytes);
+        }
+        let (start, held) = &self.held;
+        let rest = &held[(self.position - start) as usize..];
+        let length = rest.len().min(into.len());
+        into[..length].copy_from_slice(&rest[..length]);
+        self.position += length as u64;
+        Ok(length)
+    }
+}
+
+impl Seek for Window {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = match to {
+            SeekFrom::Start(position) => Some(position),
+            SeekFrom::Current(offset) => self.position.checked_add_signed(offset),
+            SeekFrom::End(offset) => self.size.checked_add_signed(offset),
+        };
+        self.position = position.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        Ok(self.position)
+    }
+}

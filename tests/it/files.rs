@@ -1,0 +1,77 @@
+//! What a file is, and that no file makes whoever looks at it stumble.
+
+use ::media::{Asset, Caps, Claim, Facts, Fault, Key, Place, Refusal, Shelf};
+use domain::{MediaId, Mode, OrgId, Owner};
+use futures::stream;
+use std::path::Path;
+use tests::samples::{docx, film, gif, jpeg, pdf, png, wav, webm};
+use uuid::Uuid;
+
+/// A shelf in a directory, without a service around it.
+fn shelf(directory: &Path) -> Shelf {
+    let place = Place::Directory(directory.to_owned());
+    Shelf::open(&place, Key::derive(&[0; 32]), None, Caps::default()).unwrap()
+}
+
+/// What a file turns out to be.
+async fn look(shelf: &Shelf, bytes: &[u8]) -> Result<Facts, Refusal> {
+    let owner = Owner { org: OrgId(Uuid::from_u128(1)), mode: Mode::Test };
+    let asset = Asset { media: MediaId(Uuid::from_u128(2)), owner, filename: "a".to_owned() };
+    let pieces = stream::iter([Ok(bytes.to_vec().into())]);
+    shelf.receive(&asset, pieces, u64::MAX, &Claim::default()).await.unwrap();
+    match shelf.inspect(&asset, bytes.len() as u64, &Claim::default()).await {
+        Ok(facts) => Ok(facts),
+        Err(Fault::Refused(refusal)) => Err(refusal),
+        Err(Fault::Store(error)) => panic!("{error}"),
+    }
+}
+
+fn samples() -> [(&'static str, Vec<u8>); 9] {
+    [
+        ("png", png(8, 8)),
+        ("jpeg", jpeg(8, 8)),
+        ("gif", gif(2)),
+        ("film", film(1000, 64)),
+        ("webm", webm()),
+        ("wav", wav(1600)),
+        ("pdf", pdf()),
+        ("docx", docx(100)),
+        // Its sender could have told any size: nothing of it is unpacked.
+        ("bomb", docx(u32::MAX - 1)),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_part_of_a_file_passes_for_the_whole() {
+    let directory = tests::directory().join(Uuid::now_v7().to_string());
+    let shelf = shelf(&directory);
+    for (name, bytes) in samples() {
+        look(&shelf, &bytes).await.unwrap();
+        for length in (0..bytes.len()).rev().take(600) {
+            let looked = look(&shelf, &bytes[..length]).await;
+            assert!(matches!(looked, Err(Refusal::Unfit(_))), "{length} bytes of the {name}: {looked:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_byte_makes_a_reader_stumble() {
+    let directory = tests::directory().join(Uuid::now_v7().to_string());
+    let shelf = shelf(&directory);
+    for (name, bytes) in samples() {
+        for index in 0..bytes.len().min(300) {
+            for value in [0, 0xff, bytes[index].wrapping_add(1)] {
+                let mut changed = bytes.clone();
+                changed[index] = value;
+                // What it is then, is open; a reader that panics says so in these words.
+                if let Err(refusal) = look(&shelf, &changed).await {
+                    assert_ne!(
+                        refusal.to_string(),
+                        "the file can't be read",
+                        "{name} with {value} at {index}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Small files of each kind: whole as far as their structure goes, with nothing in them to be seen or heard.
+
+/// A PNG of this size whose pixels nobody will ever unpack.
+pub fn png(width: u32, height: u32) -> Vec<u8> {
+    let mut header = [width.to_be_bytes(), height.to_be_bytes()].concat();
+    header.extend([8, 2, 0, 0, 0]);
+    let chunk = |kind: &[u8], data: &[u8]| {
+        [&u32::try_from(data.len()).expect("short").to_be_bytes()[..], kind, data, &[0; 4]].concat()
+    };
+    let chunks =
+        [chunk(b"IHDR", &header), chunk(b"IDAT", &[0x78, 0x9c, 3, 0, 0, 0, 0, 1]), chunk(b"IEND", &[])];
+    [b"\x89PNG\r\n\x1a\n".to_vec(), chunks.concat()].concat()
+}
+
+/// A GIF with so many pictures.
+pub fn gif(pictures: usize) -> Vec<u8> {
+    let picture = b"\x21\xf9\x04\0\x0a\0\0\0\x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x4c\x01\0";
+    [&b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff"[..], &picture.repeat(pictures), b"\x3b"].concat()
+}
+
+/// A box of ISO base media.
+pub fn boxed(kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
+    [&u32::try_from(content.len() + 8).expect("short").to_be_bytes()[..], kind, content].concat()
+}
+
+/// What stands before the pictures of a film: `ftyp` and `moov`.
+pub fn film_head(width: u32, height: u32, milliseconds: u32) -> Vec<u8> {
+    let times = |head: usize, tail: usize| {
+        let scale = [1000u32.to_be_bytes(), milliseconds.to_be_bytes()].concat();
+        [vec![0; head], scale, vec![0; tail]].concat()
+    };
+    let unity = [0x10000u32, 0, 0, 0, 0x10000, 0, 0, 0, 0x4000_0000].map(u32::to_be_bytes).concat();
+    let sides = [width << 16, height << 16].map(u32::to_be_bytes).concat();
+    let tkhd = boxed(b"tkhd", &[vec![0; 40], unity, sides].concat());
+    let hdlr = boxed(b"hdlr", &[&[0; 8][..], b"vide", &[0; 13]].concat());
+    let mdia = boxed(b"mdia", &[boxed(b"mdhd", &times(12, 4)), hdlr].concat());
+    let moov = [boxed(b"mvhd", &times(12, 80)), boxed(b"trak", &[tkhd, mdia].concat())].concat();
+    [boxed(b"ftyp", b"isom\0\0\x02\0isommp42"), boxed(b"moov", &moov)].concat()
+}
+
+/// A film of so many bytes of pictures.
+pub fn film(milliseconds: u32, length: usize) -> Vec<u8> {
+    [film_head(640, 360, milliseconds), boxed(b"mdat", &vec![0x2a; length])].concat()
+}
+
+/// A JPEG of this size, as far as its headers go.
+pub fn jpeg(width: u16, height: u16) -> Vec<u8> {
+    let [h, w] = [height, width].map(u16::to_be_bytes);
+    let frame = [&b"\xff\xc0\0\x11\x08"[..], &h, &w, b"\x03\x01\x22\0\x02\x11\x01\x03\x11\x01"].concat();
+    let scan = b"\xff\xda\0\x0c\x03\x01\0\x02\x11\x03\x11\0\x3f\0\x55\x55\xff\xd9";
+    [&b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0"[..], &frame, scan].concat()
+}
+
+/// A sound of so many bytes, 16,000 of which are a second.
+pub fn wav(length: u32) -> Vec<u8> {
+    let head = [
+        &b"RIFF"[..],
+        &(length + 36).to_le_bytes(),
+        b"WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data",
+        &length.to_le_bytes(),
+    ];
+    [head.concat(), vec![0; length as usize]].concat()
+}
+
+/// A WebM film of two seconds, and some bytes that would be pictures.
+pub fn webm() -> Vec<u8> {
+    let element = |id: &[u8], content: &[u8]| {
+        let length = u16::try_from(content.len()).expect("short") | 0x4000;
+        [id, &length.to_be_bytes(), content].concat()
+    };
+    let header = element(b"\x1a\x45\xdf\xa3", &element(b"\x42\x82", b"webm"));
+    let duration = element(b"\x44\x89", &2000f64.to_be_bytes());
+    let info =
+        element(b"\x15\x49\xa9\x66", &[element(b"\x2a\xd7\xb1", &[0x0f, 0x42, 0x40]), duration].concat());
+    let video = element(b"\xe0", &[element(b"\xb0", &[2, 0x80]), element(b"\xba", &[1, 0x68])].concat());
+    let tracks = element(b"\x16\x54\xae\x6b", &element(b"\xae", &video));
+    let cluster = element(b"\x1f\x43\xb6\x75", &[0x2a; 64]);
+    [header, element(b"\x18\x53\x80\x67", &[info, tracks, cluster].concat())].concat()
+}
+
+/// A document of no page.
+pub fn pdf() -> Vec<u8> {
+    b"%PDF-1.7\n1 0 obj\n<<>>\nendobj\ntrailer\n<<>>\n%%EOF".to_vec()
+}
+
+/// A document of an office program: an archive that holds, by its own word, `unpacked` bytes of text.
+pub fn docx(unpacked: u32) -> Vec<u8> {
+    let names: [&[u8]; 4] =
+        [b"[Content_Types].xml", b"_rels/.rels", b"word/document.xml", b"word/styles.xml"];
+    // Nobody opens it, whatever it claims to become.
+    let content = [0x4b; 64];
+    let sizes = [u32::try_from(content.len()).expect("short"), unpacked].map(u32::to_le_bytes).concat();
+    let common = |name: &[u8]| {
+        let length = u16::try_from(name.len()).expect("short").to_le_bytes();
+        [&[20, 0, 0, 0, 8, 0, 0, 0, 0x21, 0x58, 0, 0, 0, 0][..], &sizes, &length, &[0, 0]].concat()
+    };
+    let mut bytes = Vec::new();
+    let mut directory = Vec::new();
+    for name in names {
+        let at = u32::try_from(bytes.len()).expect("short").to_le_bytes();
+        directory.push([b"PK\x01\x02\x14\0", &common(name)[..], &[0; 10], &at, name].concat());
+        bytes.extend([b"PK\x03\x04", &common(name)[..], name, &content].concat());
+    }
+    let at = u32::try_from(bytes.len()).expect("short").to_le_bytes();
+    let directory = directory.concat();
+    let length = u32::try_from(directory.len()).expect("short").to_le_bytes();
+    let end = [&b"PK\x05\x06\0\0\0\0\x04\0\x04\0"[..], &length, &at, &[0, 0]].concat();
+    [bytes, directory, end].concat()
+}
