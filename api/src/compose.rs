@@ -14,15 +14,16 @@ use crate::{
     validate::Rules,
     zone,
 };
-use domain::AccountId;
+use domain::{AccountId, Media};
 use poem_openapi::Object;
 use serde_json::{Map, Value};
 use store::{
     accounts::{self, Account, Resolution},
-    posts::{self, Created, NewContainer},
+    posts::{self, Attachment, Created, Hindrance, NewContainer},
     profiles,
     slots::Queue,
 };
+use uuid::Uuid;
 
 /// The longest idempotency key, in characters.
 const KEY_LENGTH: usize = 255;
@@ -146,11 +147,14 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         containers: draft.containers,
         accounts: draft.accounts.into_iter().map(|account| (account.id, account.platform)).collect(),
     };
-    let Some(queue) = draft.queue else {
-        return Ok(posts::create(call.db(), call.owner, new, call.now()).await?);
+    let created = match &draft.queue {
+        Some(queue) => posts::queue(call.db(), call.owner, new, queue, call.now()).await?,
+        None => posts::create(call.db(), call.owner, new, call.now()).await?,
     };
-    let created = posts::queue(call.db(), call.owner, new, &queue, call.now()).await?;
-    created.ok_or_else(|| slots::full(&queue, QUEUED))
+    created.map_err(|hindrance| match (hindrance, &draft.queue) {
+        (Hindrance::Full, Some(queue)) => slots::full(queue, QUEUED),
+        _ => content::bereft(),
+    })
 }
 
 /// What a body comes to when it is looked at with the database.
@@ -159,6 +163,8 @@ pub(crate) struct Draft {
     pub accounts: Vec<Account>,
     /// What, in order.
     pub containers: Vec<NewContainer>,
+    /// The media of each container.
+    media: Vec<Vec<Media>>,
     /// Settings by platform; an object.
     pub default_config: Value,
     /// Where it waits for a slot, if it does.
@@ -177,18 +183,18 @@ impl Draft {
         let config = body.config.unwrap_or_default();
         let origin = Origin::of(body.content.is_some(), &body.blocks, &config);
         let default_config = profiled(call, &accounts, settings::resolve(body.blocks, config)).await?;
-        let containers = containers(body.content, body.containers)?;
+        let (containers, media) = containers(call, body.content, body.containers).await?;
         let queue = match queued {
             Some(account) => Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?),
             None => None,
         };
-        Ok(Self { accounts, containers, default_config, queue, origin })
+        Ok(Self { accounts, containers, media, default_config, queue, origin })
     }
 
     /// What the accounts' platforms say about it.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         let targeted = self.accounts.iter().map(|account| account.platform.as_str());
-        content::look(targeted, &self.containers, &self.default_config, &self.origin)
+        content::look(targeted, &self.containers, &self.media, &self.default_config, &self.origin)
     }
 }
 
@@ -288,27 +294,38 @@ pub(crate) fn no_account(field: &str) -> Problem {
     problem.with_issues(vec![Issue::custom([field], UNKNOWN)])
 }
 
-/// The containers, whichever way they were given.
-pub(crate) fn containers(
+/// The containers, whichever way they were given, and what is known of the media of each.
+pub(crate) async fn containers(
+    call: &Call<'_>,
     content: Option<String>,
     containers: Option<Vec<NewText>>,
-) -> Result<Vec<NewContainer>, Problem> {
-    let texts = containers.unwrap_or_default();
-    let with_media = texts.iter().enumerate().flat_map(|(index, text)| {
-        let path = move |at: usize| {
-            [Segment::from("containers"), index.into(), "media".into(), at.into(), "id".into()]
-        };
-        (0..text.media.len()).map(path)
-    });
-    // Assets come with the operations that upload them: until then no reference leads to one.
-    let missing: Vec<_> =
-        with_media.map(|path| Issue::custom(path, "There is no such media asset")).collect();
-    if !missing.is_empty() {
-        let detail = "one or more media items are missing or not ready";
-        return Err(Problem::new(Code::MediaNotReady, detail).with_issues(missing));
+) -> Result<(Vec<NewContainer>, Vec<Vec<Media>>), Problem> {
+    let single = content.map(|content| NewText { content, media: Vec::new() });
+    let texts: Vec<_> = single.into_iter().chain(containers.unwrap_or_default()).collect();
+    let references = texts.iter().flat_map(|text| &text.media);
+    let ids: Vec<Uuid> = references.filter_map(|reference| reference.id.parse().ok()).collect();
+    let known = content::known(call, &ids).await?;
+    let (mut drawn, mut shown, mut issues) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, text) in texts.into_iter().enumerate() {
+        let (mut references, mut media) = (Vec::new(), Vec::new());
+        for (at, reference) in text.media.into_iter().enumerate() {
+            let asset = reference.id.parse().ok().and_then(|id: Uuid| known.get(&id));
+            let message = match asset {
+                Some(asset) if asset.status.is_usable() => {
+                    media.push(asset.medium(reference.alt_text.clone()));
+                    references.push(Attachment { id: asset.id.0, alt_text: reference.alt_text });
+                    continue;
+                }
+                Some(asset) => format!("The media asset is {}", asset.status),
+                None => "There is no such media asset".to_owned(),
+            };
+            let path = [Segment::from("containers"), index.into(), "media".into(), at.into(), "id".into()];
+            issues.push(Issue::custom(path, message));
+        }
+        drawn.push(NewContainer { content: text.content, media: references });
+        shown.push(media);
     }
-    let texts = content.into_iter().chain(texts.into_iter().map(|text| text.content));
-    Ok(texts.map(|content| NewContainer { content, media: Vec::new() }).collect())
+    if issues.is_empty() { Ok((drawn, shown)) } else { Err(content::bereft().with_issues(issues)) }
 }
 
 #[cfg(test)]

@@ -1,16 +1,22 @@
 //! What the platforms would refuse, told before anything is stored.
 
 use crate::{
+    caller::Call,
     problem::{Code, Issue, Problem, Segment},
     settings::{Config, TopLevel},
 };
+use domain::Media;
 use platforms::{
     Platform,
     check::{self, Draft, Severity},
 };
 use serde_json::Value;
-use std::collections::BTreeSet;
-use store::posts::NewContainer;
+use std::collections::{BTreeSet, HashMap};
+use store::{
+    media::{self as assets, Media as Asset},
+    posts::{Attachment, NewContainer},
+};
+use uuid::Uuid;
 
 /// Where the caller wrote what is checked, so that an issue's path leads there.
 pub struct Origin {
@@ -40,16 +46,47 @@ impl Finding {
     }
 }
 
-/// Asks each platform, once, about the content.
+/// The owner's media assets that have these ids, whatever became of them.
+///
+/// # Errors
+///
+/// When the database is away.
+pub async fn known(call: &Call<'_>, ids: &[Uuid]) -> Result<HashMap<Uuid, Asset>, Problem> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let found = assets::find(call.db(), call.owner, ids).await?;
+    Ok(found.into_iter().map(|asset| (asset.id.0, asset)).collect())
+}
+
+/// What is known of the media of containers that a post has already.
+///
+/// # Errors
+///
+/// When the database is away.
+pub async fn recall(call: &Call<'_>, containers: &[NewContainer]) -> Result<Vec<Vec<Media>>, Problem> {
+    let references = containers.iter().flat_map(|container| &container.media);
+    let known = known(call, &references.map(|reference| reference.id).collect::<Vec<_>>()).await?;
+    let medium = |reference: &Attachment| Some(known.get(&reference.id)?.medium(reference.alt_text.clone()));
+    Ok(containers.iter().map(|container| container.media.iter().filter_map(medium).collect()).collect())
+}
+
+/// What a post refers to and what is not there, or not usable.
+pub fn bereft() -> Problem {
+    Problem::new(Code::MediaNotReady, "one or more media items are missing or not ready")
+}
+
+/// Asks each platform, once, about the content. `media` goes with the containers.
 pub fn look<'a>(
     targeted: impl IntoIterator<Item = &'a str>,
     containers: &[NewContainer],
+    media: &[Vec<Media>],
     config: &Value,
     origin: &Origin,
 ) -> Vec<Finding> {
     let targeted: BTreeSet<_> = targeted.into_iter().collect();
-    let drafts: Vec<_> =
-        containers.iter().map(|container| Draft { text: &container.content, media: &[] }).collect();
+    let both = containers.iter().zip(media);
+    let drafts: Vec<_> = both.map(|(container, media)| Draft { text: &container.content, media }).collect();
     let empty = Value::Object(serde_json::Map::new());
     let mut findings = Vec::new();
     for platform in targeted.into_iter().filter_map(platforms::get) {

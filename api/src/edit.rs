@@ -85,6 +85,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Pro
             Edited::Post(post) => return Ok(*post),
             Edited::Begun => return Err(begun()),
             Edited::Unknown => return Err(missing()),
+            Edited::Bereft => return Err(content::bereft()),
             Edited::Homeless => {
                 let detail = "none of the post's accounts is connected any more; name others";
                 let issue = Issue::custom(["accounts"], "Are not connected any more");
@@ -123,16 +124,19 @@ async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<(Edit, 
     let is_single = body.content.is_some();
     let containers = match (body.content, body.containers) {
         (None, None) => None,
-        (content, containers) => Some(compose::containers(content, containers)?),
+        (content, containers) => Some(compose::containers(call, content, containers).await?),
     };
     let origin = Origin::of(is_single, &body.blocks, body.config.as_ref().unwrap_or(&Config::default()));
     let default_config = settings::amend(&post.default_config, body.blocks, body.config);
-    let result = containers.clone().unwrap_or_else(|| kept(post));
+    let (result, media) = match containers.clone() {
+        Some(drawn) => drawn,
+        None => (kept(post), content::recall(call, &kept(post)).await?),
+    };
     let targeted: Vec<_> = match &accounts {
         Some(accounts) => accounts.iter().map(|account| account.platform.as_str()).collect(),
         None => post.targets.iter().map(|target| target.platform.as_str()).collect(),
     };
-    content::refuse(content::look(targeted, &result, &default_config, &origin))?;
+    content::refuse(content::look(targeted, &result, &media, &default_config, &origin))?;
     let is_draft = body.is_draft.unwrap_or(post.is_draft);
     let queue = match queued {
         None => None,
@@ -151,6 +155,7 @@ async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<(Edit, 
     };
     let accounts =
         accounts.map(|accounts| accounts.into_iter().map(|account| (account.id, account.platform)).collect());
+    let containers = containers.map(|(drawn, _)| drawn);
     Ok((Edit { version: post.version, is_draft, scheduled_at, default_config, containers, accounts }, queue))
 }
 

@@ -6,7 +6,7 @@
 
 use domain::{
     Pace, PostId, TargetId,
-    errand::{Dispatch, Errand, Ingest, Job, Keeping, Parting},
+    errand::{Chore, Dispatch, Errand, Ingest, Job, Keeping, Parting},
 };
 use futures::{StreamExt, stream};
 use platforms::Renewal;
@@ -22,8 +22,8 @@ use temporalio_client::{
 use temporalio_common::search_attributes::SearchAttributes;
 use tracing::{info, warn};
 use workflows::{
-    DeliverEvent, ImportPosts, KeepAccount, PartAccount, PublishPost, PublishTarget, attributes,
-    deliver_event, import_posts, keep_account, part_account, publish_post, publish_target, queue,
+    DeliverEvent, ImportPosts, KeepAccount, PartAccount, PublishPost, PublishTarget, TendMedia, attributes,
+    deliver_event, import_posts, keep_account, part_account, publish_post, publish_target, queue, tend_media,
 };
 
 /// Errands taken on at once.
@@ -128,6 +128,7 @@ impl Relay {
             Errand::PartAccount(parting) => self.part(parting).await,
             Errand::ImportPosts(ingest) => self.import(ingest).await,
             Errand::KeepAccount(keeping) => self.keep(keeping).await,
+            Errand::TendMedia(chore) => self.tend(chore).await,
         }
     }
 
@@ -215,6 +216,17 @@ impl Relay {
         started(self.temporal.start_workflow(ImportPosts::run, order, options).await)
     }
 
+    async fn tend(&self, chore: &Chore) -> anyhow::Result<()> {
+        let order = tend_media::Order { chore: chore.clone(), pace: self.pace };
+        let options = WorkflowStartOptions::new(queue::media(&self.queue), tend_media::id(chore))
+            .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
+            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+            .search_attributes(tend_media::search_attributes(chore))
+            .static_summary(format!("Tend the bytes of a medium: {}", chore.what))
+            .build();
+        started(self.temporal.start_workflow(TendMedia::run, order, options).await)
+    }
+
     fn post_options(&self, job: &Job) -> WorkflowStartOptions {
         WorkflowStartOptions::new(&self.queue, publish_post::id(job.post))
             .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
@@ -237,7 +249,8 @@ fn post(errand: &Errand) -> Option<PostId> {
         | Errand::DeliverEvent(_)
         | Errand::PartAccount(_)
         | Errand::ImportPosts(_)
-        | Errand::KeepAccount(_) => None,
+        | Errand::KeepAccount(_)
+        | Errand::TendMedia(_) => None,
     }
 }
 

@@ -4,7 +4,7 @@
 //! the relay carries the errand to Temporal when it can. An errand is ids and small values only: it
 //! becomes a workflow's input and so part of a history that operators read.
 
-use crate::{AccountId, DeliveryId, EventId, ImportId, Owner, PostId, TargetId};
+use crate::{AccountId, DeliveryId, EventId, ImportId, MediaId, Owner, PostId, TargetId};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,8 @@ pub enum Errand {
     ImportPosts(Ingest),
     /// Renew the grant of an account before it ends.
     KeepAccount(Keeping),
+    /// Fetch, look at or discard the bytes of a media asset.
+    TendMedia(Chore),
 }
 
 /// A post to be published, as one version of its row says.
@@ -104,6 +106,29 @@ pub struct Keeping {
     pub granted_at: DateTime<Utc>,
     /// When its access token ends.
     pub expires_at: DateTime<Utc>,
+}
+
+/// Something to be done with the bytes of a media asset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chore {
+    /// What.
+    pub what: Care,
+    /// The asset.
+    pub media: MediaId,
+    /// Whose it is.
+    pub owner: Owner,
+}
+
+crate::words! {
+    /// What is done with the bytes of a media asset.
+    Care, "care" {
+        /// They are fetched from the address that its owner named.
+        Fetch = "fetch",
+        /// They are looked at.
+        Probe = "probe",
+        /// They are discarded, after the asset.
+        Discard = "discard",
+    }
 }
 
 /// An event and the deliveries it owes, one per subscribed endpoint.

@@ -13,6 +13,7 @@ pub mod events;
 pub mod imports;
 pub mod keeping;
 pub mod keys;
+pub mod media;
 pub mod meters;
 pub mod metrics;
 pub mod networks;

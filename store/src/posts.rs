@@ -6,7 +6,7 @@
 
 use crate::{
     events::{self, NewEvent},
-    outbox,
+    media, outbox,
     page::{Cursor, Page, Request},
     rows::Word,
     slots::{self, Queue},
@@ -22,6 +22,7 @@ use domain::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sqlx::{PgConnection, PgPool, Postgres, QueryBuilder, Transaction, types::Json};
+use std::collections::BTreeSet;
 use uuid::Uuid;
 
 mod edit;
@@ -165,6 +166,15 @@ pub enum Created {
     Replay(Post),
 }
 
+/// Why a post is not created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hindrance {
+    /// The queue has no open slot.
+    Full,
+    /// One of its media was deleted meanwhile.
+    Bereft,
+}
+
 /// Which posts to list; every condition that is given must hold.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
@@ -213,32 +223,37 @@ macro_rules! select {
 /// Creates a post and all that follows from it, or finds the one that was created with its key.
 ///
 /// Of two calls with the same key at the same time one creates; the other waits for it and finds it.
-pub async fn create(db: &PgPool, owner: Owner, new: NewPost, now: DateTime<Utc>) -> sqlx::Result<Created> {
+pub async fn create(
+    db: &PgPool,
+    owner: Owner,
+    new: NewPost,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Result<Created, Hindrance>> {
     let post = draw_up(new, now.trunc_subsecs(6));
     write(db.begin().await?, owner, post, None).await
 }
 
-/// Creates a post at the next open slot of a queue, or finds the one that was created with its key;
-/// `None` when no slot is open. The slot is the post's time, whatever time `new` names.
+/// Creates a post at the next open slot of a queue, or finds the one that was created with its key. The
+/// slot is the post's time, whatever time `new` names.
 pub async fn queue(
     db: &PgPool,
     owner: Owner,
     new: NewPost,
     queue: &Queue,
     now: DateTime<Utc>,
-) -> sqlx::Result<Option<Created>> {
+) -> sqlx::Result<Result<Created, Hindrance>> {
     // Whoever loses a slot has lost it to a post that is there now, so this ends with the slots.
     loop {
         let mut tx = db.begin().await?;
         let Some(slot) = slots::reserve(&mut tx, owner, queue, None, now).await? else {
             // The last one may have gone to a call with the same key.
-            let Some(key) = &new.external_ref else { return Ok(None) };
-            return Ok(replay_in(&mut tx, owner, key).await?.map(Created::Replay));
+            let Some(key) = &new.external_ref else { return Ok(Err(Hindrance::Full)) };
+            return Ok(replay_in(&mut tx, owner, key).await?.map(Created::Replay).ok_or(Hindrance::Full));
         };
         let post = draw_up(NewPost { scheduled_at: Some(slot), ..new.clone() }, now.trunc_subsecs(6));
         match write(tx, owner, post, Some(queue.account)).await {
             Err(error) if slots::is_taken(&error) => {}
-            written => return written.map(Some),
+            written => return written,
         }
     }
 }
@@ -249,18 +264,23 @@ async fn write(
     owner: Owner,
     post: Post,
     slot_account: Option<AccountId>,
-) -> sqlx::Result<Created> {
+) -> sqlx::Result<Result<Created, Hindrance>> {
+    let ids = attached(post.containers.iter().map(|container| &container.media));
+    let has_media = media::hold(&mut tx, owner, &ids).await?;
     if !insert(&mut tx, owner, &post, slot_account).await? {
         // The unique index has seen the other row, so the next statement sees it too.
         let key = post.external_ref.as_deref().expect("only a key can be taken");
         let first = replay_in(&mut tx, owner, key).await?.ok_or(sqlx::Error::RowNotFound)?;
-        return Ok(Created::Replay(first));
+        return Ok(Ok(Created::Replay(first)));
+    }
+    if !has_media {
+        return Ok(Err(Hindrance::Bereft));
     }
     if !post.is_draft {
         outbox::push(&mut tx, &Errand::PublishPost(job(owner, &post))).await?;
     }
     tx.commit().await?;
-    Ok(Created::New(post))
+    Ok(Ok(Created::New(post)))
 }
 
 /// The post that was created with this key, deleted or not.
@@ -358,6 +378,11 @@ pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -
     }
     tx.commit().await?;
     Ok(true)
+}
+
+/// The assets in these lists, each once.
+fn attached<'a>(lists: impl Iterator<Item = &'a Vec<Attachment>>) -> Vec<Uuid> {
+    lists.flatten().map(|attachment| attachment.id).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// The post as it will stand, ids and times included.

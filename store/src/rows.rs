@@ -2,7 +2,7 @@
 //!
 //! `domain` knows nothing of SQL, so its enumerations arrive here as text and are read on the way in.
 
-use domain::{ErrorSource, Mode, PostStatus, TargetStatus};
+use domain::{ErrorSource, MediaKind, MediaStatus, Mode, PostStatus, TargetStatus};
 use sqlx::{
     Decode, Postgres, Type,
     error::BoxDynError,
@@ -48,6 +48,8 @@ macro_rules! words {
 
 words!(
     ErrorSource,
+    MediaKind,
+    MediaStatus,
     Mode,
     PostStatus,
     TargetStatus,

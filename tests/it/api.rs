@@ -324,7 +324,7 @@ async fn a_list_is_walked_to_its_end_and_its_cursor_is_good_for_nothing_else() {
             containers: vec![NewContainer { content: "a".to_owned(), media: Vec::new() }],
             accounts: vec![(account.id, account.platform.clone())],
         };
-        posts::create(&world.db, world.owner, new, now).await.unwrap();
+        posts::create(&world.db, world.owner, new, now).await.unwrap().unwrap();
     }
     let all = world.get("/posts?limit=100").await;
     assert_eq!((all["data"].as_array().unwrap().len(), &all["next_cursor"]), (5, &Value::Null));

@@ -23,7 +23,7 @@ use store::{
     metrics::{self, Rhythm, Snapshot},
     organizations, outbox,
     page::Request,
-    posts::{self, Attachment, Created, NewContainer, NewPost, Post},
+    posts::{self, Created, Hindrance, NewContainer, NewPost, Post},
     publishing::{self, Begun, End, Key},
     slots::{self, Queue},
     timeline,
@@ -71,10 +71,7 @@ fn draft_of(accounts: &[&Account]) -> NewPost {
         default_config: json!({ "x": { "reply_settings": "following" } }),
         external_ref: None,
         containers: vec![
-            NewContainer {
-                content: "main".to_owned(),
-                media: vec![Attachment { id: uuid::Uuid::from_u128(1), alt_text: Some("a cat".to_owned()) }],
-            },
+            NewContainer { content: "main".to_owned(), media: vec![] },
             NewContainer { content: "comment".to_owned(), media: vec![] },
         ],
         accounts: accounts.iter().map(|account| (account.id, account.platform.clone())).collect(),
@@ -82,7 +79,7 @@ fn draft_of(accounts: &[&Account]) -> NewPost {
 }
 
 async fn create(db: &Pool, owner: Owner, new: NewPost) -> Post {
-    match posts::create(db, owner, new, at(10)).await.unwrap() {
+    match posts::create(db, owner, new, at(10)).await.unwrap().unwrap() {
         Created::New(post) => post,
         Created::Replay(post) => panic!("{} was there already", post.id),
     }
@@ -141,7 +138,7 @@ async fn one_key_makes_one_post_however_many_ask_at_once() {
     let created = join_all((0..16).map(|_| posts::create(&db, owner, new(), at(10)))).await;
     let (mut made, mut ids) = (0, HashSet::new());
     for created in created {
-        let post = match created.unwrap() {
+        let post = match created.unwrap().unwrap() {
             Created::New(post) => {
                 made += 1;
                 post
@@ -157,10 +154,10 @@ async fn one_key_makes_one_post_however_many_ask_at_once() {
     assert_eq!(timeline::list(&db, owner, id).await.unwrap().len(), 1);
 
     assert!(posts::delete(&db, owner, id, at(20)).await.unwrap());
-    let again = posts::create(&db, owner, new(), at(30)).await.unwrap();
+    let again = posts::create(&db, owner, new(), at(30)).await.unwrap().unwrap();
     assert!(matches!(again, Created::Replay(post) if post.id == id && post.status == PostStatus::Canceled));
     let live = Owner { mode: Mode::Live, ..owner };
-    assert!(matches!(posts::create(&db, live, new(), at(30)).await.unwrap(), Created::New(_)));
+    assert!(matches!(posts::create(&db, live, new(), at(30)).await.unwrap().unwrap(), Created::New(_)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -366,7 +363,9 @@ async fn pages_neither_skip_nor_repeat_while_posts_arrive() {
         // Several share a moment, and some differ by less than a millisecond.
         let made = at(n / 5) + TimeDelta::microseconds(n % 2);
         let account = if n % 3 == 0 { &bluesky } else { &x };
-        let Created::New(post) = posts::create(&db, owner, draft_of(&[account]), made).await.unwrap() else {
+        let Created::New(post) =
+            posts::create(&db, owner, draft_of(&[account]), made).await.unwrap().unwrap()
+        else {
             panic!("there is no key to be taken")
         };
         expected.push((post.created_at, post.id, n % 3 == 0));
@@ -388,7 +387,7 @@ async fn pages_neither_skip_nor_repeat_while_posts_arrive() {
             let created_before = Some(at(1000));
             let filter = posts::Filter { created_before, ..filter.clone() };
             let (page, arrived) = tokio::join!(posts::list(&db, owner, &filter, request), arrive);
-            arrived.unwrap();
+            arrived.unwrap().unwrap();
             let page = page.unwrap();
             later += 1;
             seen.extend(page.items.iter().map(|post| post.id));
@@ -875,7 +874,7 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_it_is_moved() {
     let open = slots::open(&db, owner, &queue, at(0), 3).await.unwrap();
     let push = async || match posts::queue(&db, owner, draft_of(&[&ada, &bob]), &queue, at(0)).await.unwrap()
     {
-        Some(Created::New(post)) => post,
+        Ok(Created::New(post)) => post,
         other => panic!("no new post: {other:?}"),
     };
     let (one, two) = (push().await, push().await);
@@ -917,7 +916,10 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_it_is_moved() {
     assert_eq!((moved.scheduled_at, moved.status), (None, PostStatus::Queued));
     assert_eq!(slots::open(&db, owner, &queue, at(0), 3).await.unwrap(), open);
     let none = Queue { schedule: Schedule { slots: vec![], ..queue.schedule.clone() }, ..queue };
-    assert_eq!(posts::queue(&db, owner, draft_of(&[&ada]), &none, at(4)).await.unwrap(), None);
+    assert_eq!(
+        posts::queue(&db, owner, draft_of(&[&ada]), &none, at(4)).await.unwrap(),
+        Err(Hindrance::Full)
+    );
     let crowded = posts::requeue(&db, owner, two.id, edit(&moved), &none, at(4)).await.unwrap();
     assert_eq!(crowded, posts::Edited::Crowded);
 }

@@ -6,9 +6,9 @@
 
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, Choice, DeliveryId, ErrorCode, Failure, LoginError, Owner, PostId, StateId, TargetId,
+    AccountId, Choice, DeliveryId, ErrorCode, Failure, LoginError, MediaId, Owner, PostId, StateId, TargetId,
     TargetStatus, WebhookId,
-    errand::{Ingest, Keeping, Parting},
+    errand::{Chore, Ingest, Keeping, Parting},
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -548,11 +548,70 @@ impl Imports {
     }
 }
 
+/// The bytes of media.
+pub struct Media;
+
+#[activity_definitions]
+impl Media {
+    /// Looks at what arrived of an asset, and decides whether it is taken.
+    #[activity(name = "confirm_media")]
+    pub fn confirm_media(_asset: Asset) -> Result<Confirmed, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Fetches, looks at or discards the bytes of an asset.
+    #[activity(name = "tend_media")]
+    pub fn tend_media(_chore: Chore) -> Result<(), ActivityError> {
+        unimplemented!()
+    }
+
+    /// Writes down that an asset can't be used, after its bytes could not be had.
+    #[activity(name = "give_up_media")]
+    pub fn give_up_media(_lost: Lost) -> Result<(), ActivityError> {
+        unimplemented!()
+    }
+
+    /// Deletes what nobody waits for any more; true when there may be more of it.
+    #[activity(name = "tidy_media")]
+    pub fn tidy_media() -> Result<bool, ActivityError> {
+        unimplemented!()
+    }
+}
+
+/// A media asset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asset {
+    /// The asset.
+    pub media: MediaId,
+    /// Whose it is.
+    pub owner: Owner,
+}
+
+/// What looking at an asset's bytes came to; what was found out is in its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confirmed {
+    /// The row tells.
+    Settled,
+    /// No bytes have arrived.
+    Missing,
+}
+
+/// An asset whose bytes could not be had.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lost {
+    /// The chore that failed.
+    pub chore: Chore,
+    /// Why, for people.
+    pub message: String,
+}
+
 /// The declarations, as `#[activity(definition = …)]` names them.
 pub mod definition {
     pub use super::accounts::{CheckHealth, EraseGrant, ListOptions, RenewGrant, RevokeGrant};
     pub use super::connecting::{Authorize, Finalize, SignIn};
     pub use super::imports::{AbandonImport, ImportPage};
+    pub use super::media::{ConfirmMedia, GiveUpMedia, TendMedia, TidyMedia};
     pub use super::metrics::{CollectMetrics, ForgetMetrics, ReadMetrics};
     pub use super::publishing::{Poll, Publish, RefreshToken, Settle};
     pub use super::webhooks::{Deliver, Reveal, Sample};

@@ -8,8 +8,8 @@
 
 use crate::{
     activities::{
-        Accounts, Arrival, Checkup, Connecting, Finalized, Menu, Metrics, Reading, Return, Reveal, Sample,
-        Sampled, Selection, SignIn, SignedIn, Voice, Webhooks,
+        Accounts, Arrival, Asset, Checkup, Confirmed, Connecting, Finalized, Media, Menu, Metrics, Reading,
+        Return, Reveal, Sample, Sampled, Selection, SignIn, SignedIn, Voice, Webhooks,
     },
     attributes, queue,
 };
@@ -59,6 +59,8 @@ pub enum Question {
     Selection(Selection),
     /// What deliveries to an endpoint are signed with.
     Reveal(Reveal),
+    /// Whether the bytes that arrived of an asset are taken.
+    Media(Asset),
 }
 
 /// What came of it.
@@ -81,6 +83,8 @@ pub enum Answer {
     Selection(Finalized),
     /// The secret, sealed to the key that the question named; `None` when the endpoint is gone.
     Reveal(Option<Vec<u8>>),
+    /// What looking at the bytes came to.
+    Media(Confirmed),
 }
 
 impl Question {
@@ -94,6 +98,7 @@ impl Question {
             Self::Return(Return { platform, .. })
             | Self::SignIn(SignIn { platform, .. })
             | Self::Selection(Selection { platform, .. }) => queue::platform(base, platform),
+            Self::Media(_) => queue::media(base),
         }
     }
 
@@ -121,6 +126,7 @@ impl Question {
                 vec![of(owner), attributes::PLATFORM.value_set(platform.clone())]
             }
             Self::Reveal(reveal) => vec![of(&reveal.owner)],
+            Self::Media(asset) => vec![of(&asset.owner)],
         })
     }
 
@@ -137,6 +143,7 @@ impl Question {
                 format!("Connect {} accounts of {}", chosen.ids.len(), chosen.platform)
             }
             Self::Reveal(_) => "Show an endpoint's signing secret to its owner".to_owned(),
+            Self::Media(asset) => format!("Look at medium {}", asset.media),
         }
     }
 
@@ -149,7 +156,8 @@ impl Question {
             | Self::Health(_)
             | Self::Options(_)
             | Self::Selection(_)
-            | Self::Reveal(_) => READING,
+            | Self::Reveal(_)
+            | Self::Media(_) => READING,
         }
     }
 }
@@ -220,6 +228,10 @@ impl Ask {
             Question::Reveal(reveal) => {
                 let options = reads(limit);
                 Answer::Reveal(ctx.execute_activity(Webhooks::reveal, reveal, options).await?)
+            }
+            Question::Media(asset) => {
+                let options = reads(limit);
+                Answer::Media(ctx.execute_activity(Media::confirm_media, asset, options).await?)
             }
         })
     }

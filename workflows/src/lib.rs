@@ -15,6 +15,8 @@ pub mod part_account;
 pub mod publish_post;
 pub mod publish_target;
 pub mod queue;
+pub mod tend_media;
+pub mod tidy_media;
 
 pub use ask::Ask;
 pub use collect_metrics::CollectMetrics;
@@ -24,3 +26,5 @@ pub use keep_account::KeepAccount;
 pub use part_account::PartAccount;
 pub use publish_post::PublishPost;
 pub use publish_target::PublishTarget;
+pub use tend_media::TendMedia;
+pub use tidy_media::TidyMedia;

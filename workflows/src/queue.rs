@@ -1,4 +1,4 @@
-//! Task queues: one per platform, one for posts, one for webhooks.
+//! Task queues: one per platform, one for posts, one for webhooks, one for media.
 //!
 //! A slow or throttled platform then delays no other, and a queue's rate limit is its platform's. A
 //! target's workflow runs on its platform's queue beside its activities, so that the worker that
@@ -16,4 +16,9 @@ pub fn platform(base: &str, platform: &str) -> String {
 /// The queue of webhook deliveries, beside the queue of posts `base`.
 pub fn webhooks(base: &str) -> String {
     format!("{base}-webhooks")
+}
+
+/// The queue of media, beside the queue of posts `base`.
+pub fn media(base: &str) -> String {
+    format!("{base}-media")
 }

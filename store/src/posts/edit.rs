@@ -4,9 +4,9 @@
 //! row's version, so that an attempt which was started for an older one finds that it is stale; the
 //! errand takes the new job to the workflow. Temporal need not be up for it.
 
-use super::{NewContainer, Post, PostStatus, job, lock};
+use super::{NewContainer, Post, PostStatus, attached, job, lock};
 use crate::{
-    outbox,
+    media, outbox,
     slots::{self, Queue},
     timeline::{self, Entry},
 };
@@ -46,6 +46,8 @@ pub enum Edited {
     Homeless,
     /// The queue it was to wait in has no open slot.
     Crowded,
+    /// One of its media was deleted meanwhile.
+    Bereft,
     /// There is no such post.
     Unknown,
 }
@@ -127,6 +129,10 @@ async fn change(
     .execute(&mut *tx)
     .await?;
     if let Some(containers) = &edit.containers {
+        let ids = attached(containers.iter().map(|container| &container.media));
+        if !media::hold(&mut tx, owner, &ids).await? {
+            return Ok(Edited::Bereft);
+        }
         replace_containers(&mut tx, owner, id, containers).await?;
     }
     if let Some(accounts) = &edit.accounts {

@@ -1,0 +1,102 @@
+//! Something is done with the bytes of one media asset: they are fetched, looked at or discarded.
+//!
+//! All three may be repeated, and are until they are done. What can't be fetched or looked at is given up
+//! after a few tries, and the asset says so; discarding is never given up.
+
+#![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
+
+use crate::{
+    activities::{Lost, Media},
+    attributes,
+};
+use domain::{
+    Pace,
+    errand::{Care, Chore},
+};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use temporalio_common::search_attributes::SearchAttributes;
+use temporalio_workflow::{
+    ActivityExecutionError, ActivityOptions, RetryPolicy, WorkflowContext, WorkflowContextView,
+    WorkflowResult, workflow, workflow_methods,
+};
+
+/// Tries before an asset is given up.
+const TRIES: u32 = 6;
+/// The longest that the bytes of one asset may take on their way.
+const LONGEST: Duration = Duration::from_secs(3600);
+/// How soon a worker that died is missed.
+const BEAT: Duration = Duration::from_secs(30);
+
+/// What the workflow is started with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
+    /// What is to be done.
+    pub chore: Chore,
+    /// How fast the waits run.
+    #[serde(default)]
+    pub pace: Pace,
+}
+
+/// The workflow's id: fixed, so that starting it twice does nothing.
+pub fn id(chore: &Chore) -> String {
+    format!("{}-{}", chore.what, chore.media)
+}
+
+/// The search attributes it is started with.
+pub fn search_attributes(chore: &Chore) -> SearchAttributes {
+    SearchAttributes::new([attributes::ORG.value_set(chore.owner.org.to_string())])
+}
+
+/// Tends the bytes of one asset. See the [module](self).
+#[workflow]
+pub struct TendMedia {
+    order: Order,
+}
+
+#[workflow_methods]
+impl TendMedia {
+    #[init]
+    fn new(_ctx: &WorkflowContextView, order: Order) -> Self {
+        Self { order }
+    }
+
+    /// Runs until it is done or given up.
+    #[run(name = "TendMedia")]
+    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
+        let Order { chore, pace } = ctx.state(|tend| tend.order.clone());
+        let tries = if chore.what == Care::Discard { 0 } else { TRIES };
+        match ctx.execute_activity(Media::tend_media, chore.clone(), attempts(pace, tries)).await {
+            Ok(()) => Ok(()),
+            Err(error @ ActivityExecutionError::Cancelled(_)) => Err(error.into()),
+            Err(error) => {
+                let lost = Lost { chore, message: words(&error) };
+                Ok(ctx.execute_activity(Media::give_up_media, lost, attempts(pace, 0)).await?)
+            }
+        }
+    }
+}
+
+/// The innermost reason: what the activity said.
+fn words(error: &ActivityExecutionError) -> String {
+    let mut reason: &dyn std::error::Error = error;
+    while let Some(inner) = reason.source() {
+        reason = inner;
+    }
+    reason.to_string()
+}
+
+/// `tries` of 0 never ends.
+fn attempts(pace: Pace, tries: u32) -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(LONGEST)
+        .heartbeat_timeout(BEAT)
+        .retry_policy(
+            RetryPolicy::builder()
+                .initial_interval(pace.of(Duration::from_secs(5)).max(Duration::from_millis(100)))
+                .backoff_coefficient(2.0)
+                .maximum_interval(pace.of(Duration::from_secs(600)).max(Duration::from_secs(1)))
+                .maximum_attempts(tries)
+                .build(),
+        )
+        .build()
+}
