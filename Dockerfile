@@ -13,7 +13,7 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates curl \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 fanfare \
-    && install --directory --owner=fanfare /var/lib/fanfare
+    && install --directory --owner=fanfare /var/lib/fanfare /var/lib/fanfare/media
 COPY --from=build /usr/local/bin/fanfare /usr/local/bin/fanfare
 USER fanfare
 EXPOSE 8080

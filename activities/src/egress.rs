@@ -123,11 +123,29 @@ impl Resolve for Judge {
             let found = names(name.as_str().to_owned()).await?;
             let allowed: Vec<_> = found.into_iter().filter(|address| allows(&opened, address.ip())).collect();
             if allowed.is_empty() {
-                return Err(format!("{} has no address that may be connected to", name.as_str()).into());
+                return Err(Closed(name.as_str().to_owned()).into());
             }
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
+}
+
+/// A name that leads to no address that may be connected to.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} has no address that may be connected to")]
+struct Closed(String);
+
+/// Whether a request failed because its name leads to no address that may be connected to: another try
+/// would gain nothing.
+pub fn is_closed(error: &reqwest::Error) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(inner) = cause {
+        if inner.is::<Closed>() {
+            return true;
+        }
+        cause = inner.source();
+    }
+    false
 }
 
 #[cfg(test)]

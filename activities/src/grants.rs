@@ -32,6 +32,7 @@ pub(crate) struct Line<'a> {
     app: Option<App>,
     wire: &'a Wire,
     now: fn() -> chrono::DateTime<chrono::Utc>,
+    media: Arc<media::Stock>,
 }
 
 impl<'a> Line<'a> {
@@ -67,6 +68,7 @@ impl<'a> Line<'a> {
             app: app(deps, owner, platform.id(), account.network).await?,
             wire,
             now: deps.now,
+            media: media::Stock::of(deps, owner),
         }))
     }
 
@@ -80,7 +82,7 @@ impl<'a> Line<'a> {
             now: self.now,
             wire: self.wire,
             checkpoints,
-            media: Arc::new(media::Empty),
+            media: self.media.clone(),
         }
     }
 }

@@ -18,7 +18,7 @@ mod voice;
 mod webhooks;
 pub mod worker;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Mode, Pace};
 use platforms::{App, Wire};
 use std::collections::BTreeMap;
@@ -39,6 +39,10 @@ pub struct Deps {
     pub apps: Apps,
     /// The way to addresses that users gave.
     pub egress: egress::Egress,
+    /// The bytes of media.
+    pub media: ::media::Shelf,
+    /// How long a medium is kept that no post needs; `None` for ever.
+    pub retention: Option<TimeDelta>,
     /// To tell a workflow that its attempts are failing.
     pub temporal: Client,
     /// The clock.

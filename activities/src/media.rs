@@ -1,43 +1,451 @@
-//! The media of a container, as an adapter reads them.
+//! The bytes of media: taken in, looked at, fetched from where their owner says, handed to adapters, and
+//! discarded.
+//!
+//! What was taken in is never changed any more; only then is it looked at, and only what was looked at is
+//! published. A file passes through in pieces, whatever its size.
 
+#![expect(
+    dead_code,
+    reason = "the macro makes a marker per activity; workflows use those of the declarations"
+)]
+
+use crate::{Deps, egress, publishing::alive};
+use ::media::{self as files, Shelf, Unreceived};
+use anyhow::Context;
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::Failure;
-use platforms::{Media, MediaStore};
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::{
+    Failure, MediaStatus, Owner,
+    errand::{Care, Chore},
+};
+use futures::TryStreamExt;
+use platforms::MediaStore;
+use reqwest::{StatusCode, header};
 use serde_json::Value;
-use std::ops::Range;
+use std::{io, ops::Range, sync::Arc, time::Duration};
+use store::{
+    media::{self as facts, Fault, Found, Reason},
+    posts::Attachment,
+};
+use temporalio_macros::activities;
+use temporalio_sdk::activities::{ActivityContext, ActivityError};
+use tracing::info;
 use url::Url;
+use workflows::activities::{Asset, Confirmed, Lost, definition};
 
-/// The media that a container refers to.
-///
-/// # Errors
-///
-/// When one of them is gone. A post is only created with media that exist, so this is the rare case
-/// of one that was lost meanwhile.
-pub(crate) fn resolve(references: &Value) -> Result<Vec<Media>, Failure> {
-    match references.as_array().and_then(|all| all.first()) {
-        None => Ok(Vec::new()),
-        Some(reference) => {
-            let id = reference["id"].as_str().unwrap_or_default();
-            Err(Failure::rejected(404, format!("media {id} is not there any more")))
+/// Up to this size a file is read as a whole while its owner waits.
+const SMALL: u64 = 32 << 20;
+/// How long one that takes a file in is given, beside what a large one takes.
+const TAKING: TimeDelta = TimeDelta::seconds(30);
+/// Bytes that a slow store copies in a second.
+const COPIED: u64 = 10 << 20;
+/// How long bytes are awaited in all.
+const ARRIVING: TimeDelta = TimeDelta::hours(24);
+/// After this, what never came to an end is swept away: longer than anything may take.
+const STRAY: TimeDelta = TimeDelta::hours(48);
+/// Assets that are deleted at once.
+const BATCH: i64 = 200;
+/// How often a fetch may be sent elsewhere.
+const HOPS: usize = 5;
+/// How long an address may say nothing.
+const SILENCE: Duration = Duration::from_secs(30);
+/// How long fetching may take in all.
+const FETCH: Duration = Duration::from_secs(45 * 60);
+/// How long a platform may take to fetch what it is given by address.
+const ADDRESS: Duration = Duration::from_secs(6 * 3600);
+/// How long an attempt waits for a file that is still being looked at, and how often it looks.
+const PATIENCE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_millis(250));
+
+/// The activities about media.
+pub(crate) struct Media {
+    pub(crate) deps: Arc<Deps>,
+}
+
+#[activities]
+impl Media {
+    #[activity(definition = definition::ConfirmMedia)]
+    pub(crate) async fn confirm_media(
+        self: Arc<Self>,
+        _cx: ActivityContext,
+        asset: Asset,
+    ) -> Result<Confirmed, ActivityError> {
+        Ok(self.deps.confirm(asset).await?)
+    }
+
+    #[activity(definition = definition::TendMedia)]
+    pub(crate) async fn tend_media(
+        self: Arc<Self>,
+        cx: ActivityContext,
+        chore: Chore,
+    ) -> Result<(), ActivityError> {
+        let tending = async {
+            match chore.what {
+                Care::Fetch => self.deps.fetch(&chore).await?,
+                Care::Probe => self.deps.probe(&chore).await?,
+                Care::Discard => self.deps.discard(&chore).await?,
+            }
+            Ok(())
+        };
+        alive(&cx, tending).await
+    }
+
+    #[activity(definition = definition::GiveUpMedia)]
+    pub(crate) async fn give_up_media(
+        self: Arc<Self>,
+        _cx: ActivityContext,
+        lost: Lost,
+    ) -> Result<(), ActivityError> {
+        let (deps, chore) = (&self.deps, &lost.chore);
+        let what = if chore.what == Care::Fetch { "fetched" } else { "read" };
+        let message = format!("it could not be {what}: {}", lost.message);
+        Ok(deps.refuse(chore, Fault { reason: Reason::Unfetched, message }).await?)
+    }
+
+    #[activity(definition = definition::TidyMedia)]
+    pub(crate) async fn tidy_media(self: Arc<Self>, _cx: ActivityContext) -> Result<bool, ActivityError> {
+        let (deps, now) = (&self.deps, (self.deps.now)());
+        let idle = deps.retention.map(|retention| now - retention);
+        let expired = facts::expire(&deps.db, now - ARRIVING, idle, BATCH, now).await?;
+        let swept = deps.media.sweep(now - STRAY).await?;
+        if expired + swept > 0 {
+            info!(expired, swept, "Deleted {expired} media assets and {swept} strays");
+        }
+        Ok(expired as i64 == BATCH)
+    }
+}
+
+impl Deps {
+    /// Looks at what arrived of an asset.
+    async fn confirm(&self, asset: Asset) -> anyhow::Result<Confirmed> {
+        let Asset { media, owner } = asset;
+        let Some(row) = facts::get(&self.db, owner, media).await? else { return Ok(Confirmed::Settled) };
+        if row.status != MediaStatus::PendingUpload {
+            return Ok(Confirmed::Settled);
+        }
+        let file = file(owner, &row);
+        match self.media.arrived(&file).await? {
+            Some(size) if row.source_url.is_none() => {
+                self.judge(owner, &row, &file, size, size <= SMALL).await?;
+                Ok(Confirmed::Settled)
+            }
+            _ => Ok(Confirmed::Missing),
+        }
+    }
+
+    /// Finds out what a file is, and writes down whether it is taken; the whole of it, or first only what
+    /// its headers say.
+    async fn judge(
+        &self,
+        owner: Owner,
+        row: &facts::Media,
+        file: &files::Asset,
+        size: u64,
+        whole: bool,
+    ) -> anyhow::Result<()> {
+        if whole {
+            self.take_in(owner, row, file, size).await?;
+        }
+        let claim = files::Claim {
+            content_type: row.claim.content_type.clone(),
+            size: row.claim.size,
+            sha256: row.claim.sha256.clone(),
+        };
+        let chore = Chore { what: Care::Probe, media: row.id, owner };
+        let found = match self.media.inspect(file, size, &claim).await {
+            Ok(found) => found,
+            Err(files::Fault::Refused(refusal)) => {
+                let reason = match refusal {
+                    files::Refusal::TooLarge(_) => Reason::TooLarge,
+                    files::Refusal::Unfit(_) => Reason::Unfit,
+                };
+                return self.refuse(&chore, Fault { reason, message: refusal.to_string() }).await;
+            }
+            Err(files::Fault::Store(error)) => return Err(error.into()),
+        };
+        let sha256 = if whole { Some(self.media.digest(file, size).await?) } else { None };
+        if let (Some(found), Some(claimed)) = (&sha256, &claim.sha256)
+            && found != claimed
+        {
+            let message = format!("the bytes have the SHA-256 {found}, and {claimed} was announced");
+            return self.refuse(&chore, Fault { reason: Reason::Unfit, message }).await;
+        }
+        let found = Found {
+            kind: found.kind,
+            content_type: found.content_type.to_owned(),
+            size,
+            width: found.width,
+            height: found.height,
+            duration_ms: found.duration.and_then(|duration| u64::try_from(duration.as_millis()).ok()),
+            sha256,
+        };
+        if facts::settle(&self.db, owner, row.id, &found, (self.now)()).await? {
+            info!(
+                media.id = %row.id, org.id = %owner.org, kind = %found.kind, size,
+                "Medium {} is a file of {size} bytes, {}", row.id, found.content_type
+            );
+        }
+        Ok(())
+    }
+
+    /// Takes a file in, unless that was done. One at a time does it: a second one that came late would
+    /// put other bytes in the place of those that the first has looked at. Who finds another at it waits
+    /// until he is done, or can be doing it no more.
+    async fn take_in(
+        &self,
+        owner: Owner,
+        row: &facts::Media,
+        file: &files::Asset,
+        size: u64,
+    ) -> anyhow::Result<()> {
+        let limit = TAKING + TimeDelta::seconds((size / COPIED).cast_signed());
+        while !self.media.has(file).await? {
+            let now = (self.now)();
+            if facts::seize(&self.db, owner, row.id, now - limit - TAKING, now).await? {
+                let taking = self.media.take_in(file);
+                let taken = tokio::time::timeout(limit.to_std()?, taking).await;
+                taken.context("the store did not take the file in in time")??;
+            } else if facts::get(&self.db, owner, row.id).await?.is_none() {
+                anyhow::bail!("the asset was deleted");
+            } else {
+                tokio::time::sleep(PATIENCE.1).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes down why an asset can't be used. Its bytes serve nobody then.
+    async fn refuse(&self, chore: &Chore, fault: Fault) -> anyhow::Result<()> {
+        let Chore { media, owner, .. } = *chore;
+        if facts::fail(&self.db, owner, media, &fault, (self.now)()).await? {
+            info!(media.id = %media, org.id = %owner.org, "Medium {media} is not taken: {}", fault.message);
+        }
+        if let Some(row) = facts::remains(&self.db, owner, media).await?
+            && row.status == MediaStatus::Failed
+        {
+            self.media.discard(&file(owner, &row)).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the whole of a file whose headers were looked at before.
+    async fn probe(&self, chore: &Chore) -> anyhow::Result<()> {
+        let Chore { media, owner, .. } = *chore;
+        let Some(row) = facts::get(&self.db, owner, media).await? else { return Ok(()) };
+        if row.status != MediaStatus::Uploaded {
+            return Ok(());
+        }
+        let file = file(owner, &row);
+        let Some(size) = self.media.arrived(&file).await? else {
+            let message = "its bytes are not there any more".to_owned();
+            return self.refuse(chore, Fault { reason: Reason::Unfetched, message }).await;
+        };
+        self.judge(owner, &row, &file, size, true).await
+    }
+
+    /// Fetches a file from where its owner says.
+    async fn fetch(&self, chore: &Chore) -> anyhow::Result<()> {
+        let Chore { media, owner, .. } = *chore;
+        let Some(row) = facts::get(&self.db, owner, media).await? else { return Ok(()) };
+        let (MediaStatus::PendingUpload, Some(source)) = (row.status, &row.source_url) else { return Ok(()) };
+        let file = file(owner, &row);
+        if !self.media.has(&file).await? {
+            let fetched = tokio::time::timeout(FETCH, self.draw(owner, source, &file)).await;
+            let refused = |reason, message| self.refuse(chore, Fault { reason, message });
+            match fetched {
+                Ok(Ok(())) => {}
+                Ok(Err(Undrawn::Never(reason, message))) => return refused(reason, message).await,
+                Ok(Err(Undrawn::Later(error))) => return Err(error),
+                Err(_) => anyhow::bail!("it did not arrive within {} minutes", FETCH.as_secs() / 60),
+            }
+        }
+        let size = self.media.arrived(&file).await?;
+        self.judge(owner, &row, &file, size.unwrap_or_default(), true).await
+    }
+
+    /// Draws the bytes at an address into the store.
+    async fn draw(&self, owner: Owner, source: &str, file: &files::Asset) -> Result<(), Undrawn> {
+        let unfetched = |message: String| Undrawn::Never(Reason::Unfetched, message);
+        let mut url = Url::parse(source).map_err(|error| unfetched(error.to_string()))?;
+        for _ in 0..=HOPS {
+            // Each hop is judged anew, and its name again when it is resolved.
+            let client = self.egress.client(owner.mode, &url).map_err(unfetched)?;
+            let request =
+                client.get(url.clone()).header(header::USER_AGENT, AGENT).header(header::ACCEPT, "*/*");
+            let sent = tokio::time::timeout(SILENCE, request.send()).await;
+            let answer = match sent {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(error)) if egress::is_closed(&error) => {
+                    return Err(unfetched("the address is not a public one".to_owned()));
+                }
+                Ok(Err(error)) => return Err(Undrawn::Later(error.without_url().into())),
+                Err(_) => {
+                    return Err(Undrawn::Later(anyhow::anyhow!("no answer within {} s", SILENCE.as_secs())));
+                }
+            };
+            let status = answer.status();
+            if status.is_redirection() {
+                let next = answer.headers().get(header::LOCATION).and_then(|next| next.to_str().ok());
+                let next = next.and_then(|next| url.join(next).ok());
+                url = next.ok_or_else(|| unfetched(format!("it answered {status} and leads nowhere")))?;
+                continue;
+            }
+            match status {
+                StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
+                    return Err(Undrawn::Later(anyhow::anyhow!("it answered {status}")));
+                }
+                status if status.is_server_error() => {
+                    return Err(Undrawn::Later(anyhow::anyhow!("it answered {status}")));
+                }
+                status if !status.is_success() => return Err(unfetched(format!("it answered {status}"))),
+                _ => {}
+            }
+            let length = answer.content_length();
+            let most = self.media.caps().of_claim(None);
+            if let Some(length) = length.filter(|length| *length > most) {
+                return Err(Undrawn::Never(
+                    Reason::TooLarge,
+                    format!("it has {length} bytes, and at most {most} are taken"),
+                ));
+            }
+            let pieces = answer.bytes_stream().map_err(io::Error::other);
+            return match self.media.receive(file, pieces, most, &files::Claim::default()).await {
+                Ok(_) => Ok(()),
+                Err(error @ Unreceived::TooLarge(_)) => {
+                    Err(Undrawn::Never(Reason::TooLarge, error.to_string()))
+                }
+                Err(error) => Err(Undrawn::Later(error.into())),
+            };
+        }
+        Err(unfetched(format!("it leads elsewhere more than {HOPS} times")))
+    }
+
+    /// Discards the bytes of an asset that was deleted, and then its row.
+    async fn discard(&self, chore: &Chore) -> anyhow::Result<()> {
+        let Chore { media, owner, .. } = *chore;
+        if facts::get(&self.db, owner, media).await?.is_some() {
+            return Ok(());
+        }
+        if let Some(row) = facts::remains(&self.db, owner, media).await? {
+            self.media.discard(&file(owner, &row)).await?;
+            facts::forget(&self.db, owner, media).await?;
+        }
+        Ok(())
+    }
+}
+
+/// What we call ourselves where we fetch.
+const AGENT: &str = concat!("Fanfare-Media/", env!("CARGO_PKG_VERSION"));
+
+/// Why the bytes at an address are not here.
+enum Undrawn {
+    /// Another try would end the same way.
+    Never(Reason, String),
+    /// Another try may help.
+    Later(anyhow::Error),
+}
+
+fn file(owner: Owner, row: &facts::Media) -> files::Asset {
+    files::Asset { media: row.id, owner, filename: row.filename.clone() }
+}
+
+/// Why a container's media can't be handed over.
+pub(crate) enum Unresolved {
+    /// One of them is still being looked at.
+    Early(Failure),
+    /// One of them is gone, or can't be used.
+    Never(Failure),
+    /// Nobody could tell.
+    Fault(anyhow::Error),
+}
+
+/// The media that a container refers to. A file that is still being looked at is waited for a while.
+pub(crate) async fn resolve(
+    deps: &Deps,
+    owner: Owner,
+    references: &Value,
+) -> Result<Vec<platforms::Media>, Unresolved> {
+    let references: Vec<Attachment> =
+        serde_json::from_value(references.clone()).map_err(|error| Unresolved::Fault(error.into()))?;
+    let ids: Vec<_> = references.iter().map(|reference| reference.id).collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let patience = tokio::time::Instant::now() + PATIENCE.0;
+    loop {
+        let found =
+            facts::find(&deps.db, owner, &ids).await.map_err(|error| Unresolved::Fault(error.into()))?;
+        let mut media = Vec::with_capacity(references.len());
+        let mut unready = None;
+        for reference in &references {
+            let gone = |why: &str| Failure::rejected(422, format!("medium {} {why}", reference.id));
+            let Some(row) = found.iter().find(|row| row.id.0 == reference.id) else {
+                return Err(Unresolved::Never(gone("is not there any more")));
+            };
+            match (row.status, &row.fault) {
+                (MediaStatus::Ready, _) => media.push(row.medium(reference.alt_text.clone())),
+                (MediaStatus::Failed, fault) => {
+                    let why = fault.as_ref().map_or("", |fault| &fault.message);
+                    return Err(Unresolved::Never(gone(&format!("can't be used: {why}"))));
+                }
+                (MediaStatus::Uploaded | MediaStatus::PendingUpload, _) => unready = Some(reference.id),
+            }
+        }
+        match unready {
+            None => return Ok(media),
+            Some(id) if tokio::time::Instant::now() >= patience => {
+                let message = format!("medium {id} is still being looked at");
+                return Err(Unresolved::Early(Failure::network(message, false)));
+            }
+            Some(_) => tokio::time::sleep(PATIENCE.1).await,
         }
     }
 }
 
-/// The store of an installation that keeps no media.
+/// The media of one owner, as adapters read them.
+pub(crate) struct Stock {
+    shelf: Shelf,
+    owner: Owner,
+    now: fn() -> DateTime<Utc>,
+}
+
+impl Stock {
+    /// The media of `owner`.
+    pub(crate) fn of(deps: &Deps, owner: Owner) -> Arc<Self> {
+        Arc::new(Self { shelf: deps.media.clone(), owner, now: deps.now })
+    }
+
+    fn file(&self, medium: &platforms::Media) -> files::Asset {
+        files::Asset { media: medium.id.into(), owner: self.owner, filename: medium.filename.clone() }
+    }
+}
+
+#[async_trait]
+impl MediaStore for Stock {
+    async fn read(&self, medium: &platforms::Media, range: Range<u64>) -> Result<Bytes, Failure> {
+        self.shelf
+            .read(&self.file(medium), range)
+            .await
+            .map_err(|error| Failure::network(format!("medium {} can't be read: {error}", medium.id), false))
+    }
+
+    async fn address(&self, medium: &platforms::Media) -> Result<Url, Failure> {
+        self.shelf.address(&self.file(medium), &medium.mime, ADDRESS, (self.now)()).await.map_err(|error| {
+            Failure::network(format!("medium {} can't be given an address: {error}", medium.id), false)
+        })
+    }
+}
+
+/// No media: for what is said before there is anything to publish.
 pub(crate) struct Empty;
 
 #[async_trait]
 impl MediaStore for Empty {
-    async fn read(&self, media: &Media, _: Range<u64>) -> Result<Bytes, Failure> {
-        Err(missing(media))
+    async fn read(&self, medium: &platforms::Media, _range: Range<u64>) -> Result<Bytes, Failure> {
+        Err(Failure::rejected(500, format!("medium {} is not here", medium.id)))
     }
 
-    async fn address(&self, media: &Media) -> Result<Url, Failure> {
-        Err(missing(media))
+    async fn address(&self, medium: &platforms::Media) -> Result<Url, Failure> {
+        Err(Failure::rejected(500, format!("medium {} is not here", medium.id)))
     }
-}
-
-fn missing(media: &Media) -> Failure {
-    Failure::rejected(404, format!("media {} is not there any more", media.id))
 }

@@ -17,7 +17,7 @@
 use crate::{
     Deps,
     grants::{self, Line, Refused, Unrefreshed},
-    media,
+    media::{self, Unresolved},
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -200,7 +200,8 @@ impl Deps {
             let id = match &entry.platform_id {
                 Some(id) => id.clone(),
                 None => {
-                    let post = publication(attempt, entry, &ids)?;
+                    let post = self.publication(attempt, entry, &ids).await;
+                    let post = post.map_err(|unresolved| self.halted(entry, unresolved))?;
                     self.publish(&cx, line.platform, attempt, entry, &post).await?
                 }
             };
@@ -416,6 +417,41 @@ impl Deps {
         Ok(Published::Ended { status })
     }
 
+    /// One container as its platform is handed it.
+    async fn publication(
+        &self,
+        attempt: &Attempt,
+        entry: &Entry,
+        ids: &[String],
+    ) -> Result<Publication, Unresolved> {
+        Ok(Publication {
+            target: attempt.key.target,
+            position: entry.position,
+            text: entry.content.clone(),
+            media: media::resolve(self, attempt.key.owner, &entry.media).await?,
+            settings: attempt.settings.clone(),
+            reply_to: match (ids.first(), ids.last()) {
+                (Some(root), Some(parent)) => Some(ReplyTo { root: root.clone(), parent: parent.clone() }),
+                _ => None,
+            },
+            created_at: attempt.created_at,
+            commit_begun_at: entry.commit_begun_at,
+        })
+    }
+
+    /// What an attempt comes to whose media can't be handed over.
+    fn halted(&self, entry: &Entry, unresolved: Unresolved) -> Halt {
+        match unresolved {
+            // A call was made with them, and without them nothing tells what became of it.
+            Unresolved::Never(failure) if entry.commit_begun_at.is_some() => {
+                Halt::Undecidable(Failure { doubt: true, ..failure })
+            }
+            Unresolved::Never(failure) => Halt::Failure(failure),
+            Unresolved::Early(failure) => Halt::Early(failure, self.pace.of(YIELD)),
+            Unresolved::Fault(error) => Halt::Fault(error),
+        }
+    }
+
     /// One look at a platform that is still processing.
     async fn look(&self, task: &Task) -> Result<Polled, ActivityError> {
         let attempt = match facts::begin(&self.db, key(task), (self.now)()).await? {
@@ -436,9 +472,11 @@ impl Deps {
         let ids: Vec<_> = attempt.entries.iter().map_while(|entry| entry.platform_id.clone()).collect();
         let keeper = Keeper { deps: self, attempt: &attempt, position: entry.position };
         let cx = line.session(&keeper);
-        let post = match publication(&attempt, entry, &ids) {
+        let post = match self.publication(&attempt, entry, &ids).await {
             Ok(post) => post,
-            Err(failure) => return polled(self.give_up(&attempt, failure).await?),
+            Err(Unresolved::Never(failure)) => return polled(self.give_up(&attempt, failure).await?),
+            Err(Unresolved::Early(failure)) => return Err(repeat(&failure, Some(self.pace.of(YIELD)))),
+            Err(Unresolved::Fault(error)) => return Err(error.into()),
         };
         let at = Checkpoint(entry.checkpoint.clone());
         let looked = match entry.commit_begun_at {
@@ -581,22 +619,6 @@ fn polled(published: Published) -> Result<Polled, ActivityError> {
         Published::Ended { status } => Ok(Polled::Ended { status }),
         other => Err(anyhow::anyhow!("giving up ended with {other:?}").into()),
     }
-}
-
-fn publication(attempt: &Attempt, entry: &Entry, ids: &[String]) -> Result<Publication, Failure> {
-    Ok(Publication {
-        target: attempt.key.target,
-        position: entry.position,
-        text: entry.content.clone(),
-        media: media::resolve(&entry.media)?,
-        settings: attempt.settings.clone(),
-        reply_to: match (ids.first(), ids.last()) {
-            (Some(root), Some(parent)) => Some(ReplyTo { root: root.clone(), parent: parent.clone() }),
-            _ => None,
-        },
-        created_at: attempt.created_at,
-        commit_begun_at: entry.commit_begun_at,
-    })
 }
 
 /// A failure that Temporal is to repeat, after `wait` or as the policy says.

@@ -1,14 +1,16 @@
 //! The workers: one per task queue, all in one process.
 //!
 //! The queue of posts has workflows only; a platform's queue has its targets' workflows and all that is
-//! asked of it; the webhooks' queue likewise. Idle queues cost a waiting poll and nothing else.
+//! asked of it; the queues of webhooks and of media likewise. Idle queues cost a waiting poll and nothing else.
 
 use crate::{
-    Deps, accounts::Accounts, connecting::Connecting, imports::Imports, metrics::Metrics,
+    Deps, accounts::Accounts, connecting::Connecting, imports::Imports, media::Media, metrics::Metrics,
     publishing::Publishing, webhooks::Webhooks,
 };
 use anyhow::Context;
+use domain::Pace;
 use std::{sync::Arc, time::Duration};
+use temporalio_client::{Client, WorkflowIdConflictPolicy, WorkflowStartOptions, errors::WorkflowStartError};
 use temporalio_sdk::{
     Runtime, Worker, WorkerOptions,
     runtime::{
@@ -16,15 +18,18 @@ use temporalio_sdk::{
         worker_tuner::{FixedSizeSlotSupplier, TunerHolder},
     },
 };
+use tracing::warn;
 use workflows::{
     Ask, CollectMetrics, DeliverEvent, ImportPosts, KeepAccount, PartAccount, PublishPost, PublishTarget,
-    queue,
+    TendMedia, TidyMedia, queue, tidy_media,
 };
 
 /// What one queue runs at a time.
 const SLOTS: usize = 100;
 /// Deliveries at a time: they do little but wait, and some endpoints never answer.
 const DELIVERIES: usize = 500;
+/// Files at a time: each may hold a few MiB, and hashing takes a core.
+const FILES: usize = 16;
 /// Workflows kept in memory per queue.
 const CACHE: usize = 1000;
 /// How long a task waits for a worker that may be gone before any worker may take it.
@@ -36,6 +41,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The workers of this process; to be run on one thread, since workflow state is not `Send`.
 pub struct Workers {
     all: Vec<Worker>,
+    tidy: Tidy,
     // The workers' own tasks run on it.
     _runtime: Runtime,
 }
@@ -73,11 +79,18 @@ impl Workers {
         let mut hooks = options(&queue::webhooks(base), DELIVERIES);
         hooks.register_workflow::<DeliverEvent>()?;
         hooks.register_workflow::<Ask>()?;
-        hooks.register_activities(Webhooks::new(deps));
+        hooks.register_activities(Webhooks::new(deps.clone()));
         queues.push(hooks);
+        let tidy = Tidy { client: client.clone(), queue: queue::media(base), pace: deps.pace };
+        let mut media = options(&tidy.queue, FILES);
+        media.register_workflow::<TendMedia>()?;
+        media.register_workflow::<TidyMedia>()?;
+        media.register_workflow::<Ask>()?;
+        media.register_activities(Media { deps });
+        queues.push(media);
         let all = queues.into_iter().map(|queue| Worker::new(&runtime, client.clone(), queue));
         let all = all.collect::<Result<_, _>>().map_err(|error| anyhow::anyhow!("{error}"))?;
-        Ok(Self { all, _runtime: runtime })
+        Ok(Self { all, tidy, _runtime: runtime })
     }
 
     /// What stops them: those under way finish first, within the grace period.
@@ -92,8 +105,31 @@ impl Workers {
     ///
     /// When one of them fails for good.
     pub async fn run(&mut self) -> anyhow::Result<()> {
-        let done = futures::future::join_all(self.all.iter_mut().map(Worker::run)).await;
+        let working = futures::future::join_all(self.all.iter_mut().map(Worker::run));
+        let (done, ()) = tokio::join!(working, self.tidy.start());
         done.into_iter().collect::<Result<Vec<_>, _>>().map(drop).map_err(|error| anyhow::anyhow!("{error}"))
+    }
+}
+
+/// What sees to it that the installation is tidied up.
+struct Tidy {
+    client: Client,
+    queue: String,
+    pace: Pace,
+}
+
+impl Tidy {
+    /// Starts the workflow that does it, unless it runs: there is one, however many workers.
+    async fn start(&self) {
+        let options = WorkflowStartOptions::new(&self.queue, tidy_media::id(&self.queue))
+            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+            .static_summary("Delete media that nobody needs".to_owned())
+            .build();
+        match self.client.start_workflow(TidyMedia::run, self.pace, options).await {
+            Ok(_) | Err(WorkflowStartError::AlreadyStarted { .. }) => {}
+            // The next worker that starts tries again.
+            Err(error) => warn!(%error, "Nobody deletes media that nobody needs"),
+        }
     }
 }
 

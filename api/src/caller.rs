@@ -75,6 +75,10 @@ permissions! {
     NetworksRead,
     /// To register and change OAuth apps.
     NetworksWrite,
+    /// To read media.
+    MediaRead,
+    /// To upload, import and delete media.
+    MediaWrite,
     /// To read webhook endpoints and deliveries.
     WebhooksRead,
     /// To register, change and remove webhook endpoints.

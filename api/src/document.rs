@@ -10,6 +10,7 @@ use crate::{
     examples,
     imports::Imports,
     keys::Keys,
+    media::MediaAssets,
     networks::Networks,
     outcomes,
     password::Passwords,
@@ -38,6 +39,7 @@ pub type Operations = (
     Previews,
     Analytics,
     Slots,
+    MediaAssets,
     Accounts,
     Imports,
     Networks,
@@ -69,6 +71,8 @@ pub enum Tag {
     Posts,
     /// Times of the week at which queued posts go out
     Scheduling,
+    /// Images, films and other files that posts show
+    Media,
     /// Connected social accounts
     #[oai(rename = "Social accounts")]
     Accounts,
@@ -91,8 +95,22 @@ pub enum Tag {
 /// The operations, ready to be routed.
 pub(crate) fn service() -> OpenApiService<Operations, ()> {
     let operations = (
-        Posts, Batches, Previews, Analytics, Slots, Accounts, Imports, Networks, Passwords, Pending,
-        Webhooks, Profiles, Team, Keys, Account,
+        Posts,
+        Batches,
+        Previews,
+        Analytics,
+        Slots,
+        MediaAssets,
+        Accounts,
+        Imports,
+        Networks,
+        Passwords,
+        Pending,
+        Webhooks,
+        Profiles,
+        Team,
+        Keys,
+        Account,
     );
     OpenApiService::new(operations, "Fanfare API", "1.0.0")
         .description(DESCRIPTION)

@@ -9,6 +9,7 @@ pub mod analytics;
 pub mod ask;
 pub mod batch;
 pub mod body;
+pub mod bytes;
 pub mod caller;
 pub mod capabilities;
 pub mod clock;
@@ -28,6 +29,7 @@ pub mod landing;
 pub mod limits;
 pub mod link;
 pub mod mcp;
+pub mod media;
 pub mod networks;
 mod outcomes;
 pub mod page;
@@ -65,7 +67,7 @@ use crate::{
     plans::Plans,
     problem::Problem,
 };
-use bytes::Bytes;
+use ::bytes::Bytes;
 use chrono::{DateTime, Utc};
 use domain::{Mode, address};
 use poem::{
@@ -101,6 +103,8 @@ pub struct Config {
     pub base_url: String,
     /// What cursors are signed with; the same in every API process.
     pub cursor_key: [u8; 32],
+    /// Where the bytes of media are kept.
+    pub media: ::media::Shelf,
     /// Seals what only workers may read.
     pub sealer: Sealer,
     /// The ranges that webhooks may reach although they are not public.
@@ -153,14 +157,17 @@ pub fn endpoint(app: App) -> impl Endpoint<Output = Response> + 'static {
     let specification = document::at(app.config.base_url.trim_end_matches('/'));
     let page = document::page(&specification);
     let specification_path = format!("{PREFIX}/openapi.json");
+    let [taking, giving] = bytes::PATHS.map(|path| format!("{PREFIX}{path}"));
     let routes = Routes::of::<Operations>(PREFIX)
+        .with(&taking, Method::PUT)
+        .with(&giving, Method::GET)
         .with(&specification_path, Method::GET)
         .with(&format!("{PREFIX}{CALLBACK}"), Method::GET)
         .with(&format!("{PREFIX}{CHOICE}/{{token}}"), Method::GET)
         .with(&format!("{PREFIX}{CHOICE}/{{token}}"), Method::POST)
         .with("/docs", Method::GET)
         .with("/healthz", Method::GET);
-    Route::new()
+    bytes::routes(Route::new(), PREFIX)
         .at(&specification_path, get(fixed("application/json", None, specification)))
         .nest(
             PREFIX,

@@ -3,8 +3,10 @@
 use anyhow::Context;
 use api::{limits::Limits, plans::Plans};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use chrono::TimeDelta;
 use clap::Args;
 use domain::{Pace, address::Opened};
+use media::{Caps, Place};
 use std::{collections::BTreeMap, net::SocketAddr, str::FromStr};
 use store::vault::{Opener, Sealer};
 use url::Url;
@@ -152,6 +154,47 @@ impl FromStr for SharedApps {
         let app = |app: Shared| platforms::App { client_id: app.client_id, client_secret: app.client_secret };
         Ok(Self(apps.into_iter().map(|(platform, shared)| (platform, app(shared))).collect()))
     }
+}
+
+/// Where the bytes of media are kept, and for how long.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Storage {
+    /// Where media are kept, the same for all processes: file:///path or s3://bucket/prefix. A bucket is
+    /// reached as AWS_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
+    /// AWS_ALLOW_HTTP and AWS_VIRTUAL_HOSTED_STYLE_REQUEST say
+    #[arg(long = "media", env = "FANFARE_MEDIA")]
+    pub(crate) place: Place,
+    #[command(flatten)]
+    pub(crate) keeping: Keeping,
+}
+
+/// How large media may be, and for how long they are kept.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Keeping {
+    /// The largest size of each kind in bytes, as JSON: {"video": 1073741824}
+    #[arg(long, env = "FANFARE_MEDIA_CAPS", default_value = "", hide_default_value = true)]
+    pub(crate) media_caps: Caps,
+    /// Days that a file is kept after the last post that uses it has ended; 0 for ever
+    #[arg(long, env = "FANFARE_MEDIA_RETENTION", default_value_t = 30)]
+    pub(crate) media_retention: u16,
+}
+
+impl Keeping {
+    /// How long; `None` for ever.
+    pub(crate) fn retention(&self) -> Option<TimeDelta> {
+        (self.media_retention > 0).then(|| TimeDelta::days(self.media_retention.into()))
+    }
+}
+
+/// What a worker makes addresses of files with, where they are kept in a directory: the API serves them.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Serving {
+    /// The API's address, ending with /api/v1, as platforms reach it
+    #[arg(long, env = "FANFARE_BASE_URL")]
+    pub(crate) base_url: Option<Url>,
+    /// The API's secret, for platforms that fetch media from a directory of ours
+    #[arg(long, env = "FANFARE_SECRET", hide_env_values = true, value_parser = secret)]
+    pub(crate) secret: Option<Secret>,
 }
 
 /// Where requests may go.

@@ -6,13 +6,14 @@
 
 use crate::{
     clock,
-    config::{self, Bounds, Database, Http, Keys, SharedApps, Temporal},
+    config::{self, Bounds, Database, Http, Keeping, Keys, SharedApps, Storage, Temporal},
     dev::{self, Lock, Postgres, TemporalOptions},
-    parts::{self, Api, Ranges},
+    parts::{self, Api, Files, Ranges},
     tools::{self, Founded},
 };
 use anyhow::Context;
 use domain::{Mode, OrgId, Owner, Pace, address::Opened};
+use media::Place;
 use platforms::sandbox::{Options, Sandbox};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
@@ -82,7 +83,7 @@ struct Pids {
 }
 
 /// Runs until Ctrl-C.
-pub(crate) async fn run(data_dir: &Path, port: u16, bounds: Bounds) -> anyhow::Result<()> {
+pub(crate) async fn run(data_dir: &Path, port: u16, bounds: Bounds, keeping: Keeping) -> anyhow::Result<()> {
     let stop = parts::on_signal()?;
     let lock = Lock::take(data_dir)?;
     let dir = lock.dir.as_path();
@@ -105,7 +106,9 @@ pub(crate) async fn run(data_dir: &Path, port: u16, bounds: Bounds) -> anyhow::R
     ports.temporal_ui = temporal.ui_port.unwrap_or_default();
     write(&dir.join("ports.json"), &ports)?;
 
-    let ran = serve(dir, &secrets, bounds, (&postgres, &temporal), api, sandbox_listener, stop).await;
+    let storage = Storage { place: Place::Directory(dir.join("media")), keeping };
+    let ran =
+        serve(dir, &secrets, bounds, &storage, (&postgres, &temporal), (api, sandbox_listener), stop).await;
     // Also when that failed: nothing is left running.
     let ended = temporal.child.end().await.and(postgres.child.end().await);
     ran.and(ended)
@@ -139,9 +142,9 @@ async fn serve(
     dir: &Path,
     secrets: &Secrets,
     bounds: Bounds,
+    storage: &Storage,
     (postgres, temporal): (&Postgres, &dev::Temporal),
-    api: TcpListener,
-    sandbox_listener: TcpListener,
+    (api, sandbox_listener): (TcpListener, TcpListener),
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     store::create_database(&postgres.url("postgres"), "fanfare").await?;
@@ -176,8 +179,17 @@ async fn serve(
     let opened = Ranges { live: Opened::default(), test: Opened::loopback() };
     let client = parts::connect(&settings).await?;
     let sandbox_address = Url::parse(&sandbox_url)?;
-    let workers = parts::workers(db.clone(), client, &settings, &keys, Some(&sandbox_address), &opened)?;
-    let api = Api::on(api, db, settings, &http, opened, Some(sandbox_address))?;
+    let api = Api::on(
+        api,
+        db.clone(),
+        settings.clone(),
+        &http,
+        opened.clone(),
+        Some(sandbox_address.clone()),
+        storage,
+    )?;
+    let files = Files { shelf: api.shelf(), retention: storage.keeping.retention() };
+    let workers = parts::workers(db, client, &settings, &keys, Some(&sandbox_address), &opened, files)?;
 
     let origin = format!("http://{address}");
     let manifest = |server: u32, temporal_pid: u32, postgres_pid: u32| Manifest {

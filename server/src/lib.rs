@@ -9,7 +9,7 @@ mod reseal;
 mod tools;
 
 use clap::{Parser, Subcommand};
-use config::{Bounds, Database, Http, Keys, Pricing, Reach, Temporal};
+use config::{Bounds, Database, Http, Keeping, Keys, Pricing, Reach, Serving, Storage, Temporal};
 use domain::{Email, OrgId};
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
@@ -37,6 +37,8 @@ enum Command {
         port: u16,
         #[command(flatten)]
         bounds: Bounds,
+        #[command(flatten)]
+        keeping: Keeping,
     },
     /// The HTTP API, and the relay to Temporal
     Api {
@@ -48,6 +50,8 @@ enum Command {
         http: Http,
         #[command(flatten)]
         reach: Reach,
+        #[command(flatten)]
+        storage: Storage,
     },
     /// The worker: publishes, refreshes tokens, delivers webhooks
     Worker {
@@ -59,6 +63,10 @@ enum Command {
         keys: Keys,
         #[command(flatten)]
         reach: Reach,
+        #[command(flatten)]
+        storage: Storage,
+        #[command(flatten)]
+        serving: Serving,
     },
     /// API and worker in one process
     All {
@@ -72,6 +80,8 @@ enum Command {
         keys: Keys,
         #[command(flatten)]
         reach: Reach,
+        #[command(flatten)]
+        storage: Storage,
     },
     /// Brings the database's tables up to date
     Migrate {
@@ -167,15 +177,20 @@ pub fn main() -> ExitCode {
 
 async fn run(command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Dev { data_dir, port, bounds } => develop::run(&data_dir, port, bounds).await,
-        Command::Api { database, temporal, http, reach } => {
-            parts::run(&database, &temporal, &reach, Some(&http), None).await
+        Command::Dev { data_dir, port, bounds, keeping } => {
+            develop::run(&data_dir, port, bounds, keeping).await
         }
-        Command::Worker { database, temporal, keys, reach } => {
-            parts::run(&database, &temporal, &reach, None, Some(&keys)).await
+        Command::Api { database, temporal, http, reach, storage } => {
+            let part = parts::Part::Api(&http);
+            parts::run(&database, &temporal, &reach, &storage, part).await
         }
-        Command::All { database, temporal, http, keys, reach } => {
-            parts::run(&database, &temporal, &reach, Some(&http), Some(&keys)).await
+        Command::Worker { database, temporal, keys, reach, storage, serving } => {
+            let part = parts::Part::Worker(&keys, &serving);
+            parts::run(&database, &temporal, &reach, &storage, part).await
+        }
+        Command::All { database, temporal, http, keys, reach, storage } => {
+            let part = parts::Part::All(&http, &keys);
+            parts::run(&database, &temporal, &reach, &storage, part).await
         }
         Command::Migrate { database } => tools::migrate(&database).await,
         Command::Sandbox { listen, data_dir } => tools::sandbox(listen, data_dir).await,

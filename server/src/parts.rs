@@ -2,12 +2,14 @@
 
 use crate::{
     clock,
-    config::{Database, Http, Keys, Reach, Temporal},
+    config::{Database, Http, Keys, Reach, Secret, Serving, Storage, Temporal},
 };
 use activities::{Apps, Deps, Wires, egress::Egress, schedule, worker::Workers};
 use anyhow::Context;
 use api::{dashboard::TemporalUi, relay::Relay};
+use chrono::TimeDelta;
 use domain::address::Opened;
+use media::Shelf;
 use platforms::Wire;
 use poem::listener::TcpAcceptor;
 use std::{
@@ -28,40 +30,82 @@ use url::Url;
 /// How long connections under way may take to finish.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// Which parts one process runs, and what only they are told.
+pub(crate) enum Part<'a> {
+    /// The API and the relay.
+    Api(&'a Http),
+    /// The workers.
+    Worker(&'a Keys, &'a Serving),
+    /// Both.
+    All(&'a Http, &'a Keys),
+}
+
 /// Runs the parts that are configured until a signal ends them.
 pub(crate) async fn run(
     database: &Database,
     temporal: &Temporal,
     reach: &Reach,
-    http: Option<&Http>,
-    keys: Option<&Keys>,
+    storage: &Storage,
+    part: Part<'_>,
 ) -> anyhow::Result<()> {
     let stop = on_signal()?;
     let db = store::connect_lazy(&database.database_url, database.database_connections)?;
     // Opened ranges count in both modes here; the development command opens more for test mode.
     let opened = Ranges { live: reach.egress_allow.clone(), test: reach.egress_allow.clone() };
-    let workers = match keys {
-        Some(keys) => {
-            anyhow::ensure!(store::ready(&db).await, "the database at DATABASE_URL does not answer");
-            let client = connect(temporal).await?;
-            Some(workers(db.clone(), client, temporal, keys, reach.sandbox_url.as_ref(), &opened)?)
-        }
-        None => None,
+    let bind = |http: &Http| {
+        let listener = TcpListener::bind(http.listen)
+            .with_context(|| format!("the API can't listen on {}", http.listen))?;
+        Api::on(
+            listener,
+            db.clone(),
+            temporal.clone(),
+            http,
+            opened.clone(),
+            reach.sandbox_url.clone(),
+            storage,
+        )
     };
-    let api = match http {
-        Some(http) => {
+    let (api, keys, shelf) = match part {
+        Part::Api(http) => (Some(bind(http)?), None, None),
+        Part::Worker(keys, serving) => {
+            // Without the API's secret nothing that we sign would be believed.
+            let key = serving.secret.map_or_else(rand::random, |Secret(secret)| secret);
+            let base_url = serving.secret.and(serving.base_url.clone());
+            (None, Some(keys), Some(shelf(storage, &key, base_url)?))
+        }
+        Part::All(http, keys) => {
             let mut http = http.clone();
             // A process that has the apps need not be told their names again.
-            if let Some(keys) = keys {
-                http.shared_clients.0.extend(keys.shared_apps.clients().0);
-            }
-            Some(Api::bind(db, temporal.clone(), &http, opened, reach.sandbox_url.clone())?)
+            http.shared_clients.0.extend(keys.shared_apps.clients().0);
+            let api = bind(&http)?;
+            let shelf = api.shelf();
+            (Some(api), Some(keys), Some(shelf))
+        }
+    };
+    let workers = match keys.zip(shelf) {
+        Some((keys, shelf)) => {
+            anyhow::ensure!(store::ready(&db).await, "the database at DATABASE_URL does not answer");
+            let client = connect(temporal).await?;
+            let files = Files { shelf, retention: storage.keeping.retention() };
+            Some(workers(db, client, temporal, keys, reach.sandbox_url.as_ref(), &opened, files)?)
         }
         None => None,
     };
     // One line for whoever started us; the log goes to stderr.
     println!("ready");
     together(api, workers, stop).await
+}
+
+/// Opens the place where media are kept.
+fn shelf(storage: &Storage, secret: &[u8; 32], base_url: Option<Url>) -> anyhow::Result<Shelf> {
+    let key = media::Key::derive(secret);
+    Shelf::open(&storage.place, key, base_url, storage.keeping.media_caps.clone()).context("FANFARE_MEDIA")
+}
+
+/// The files of media, and how long they are kept.
+pub(crate) struct Files {
+    pub(crate) shelf: Shelf,
+    pub(crate) retention: Option<TimeDelta>,
 }
 
 /// Runs API and workers until `stop`, or until one of them fails.
@@ -141,6 +185,7 @@ pub(crate) fn workers(
     keys: &Keys,
     sandbox: Option<&Url>,
     opened: &Ranges,
+    files: Files,
 ) -> anyhow::Result<Workers> {
     tokio::spawn(collect(client.clone(), temporal.clone()));
     let deps = Deps {
@@ -150,6 +195,8 @@ pub(crate) fn workers(
         wires: Wires { live: Wire::real()?, test: sandbox.cloned().map(Wire::sandbox).transpose()? },
         apps: Apps { live: keys.shared_apps.0.clone() },
         egress: Egress::new(opened.live.clone(), opened.test.clone())?,
+        media: files.shelf,
+        retention: files.retention,
         temporal: client,
         now: clock::now,
         jitter: clock::jitter,
@@ -178,19 +225,6 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// Takes the port.
-    pub(crate) fn bind(
-        db: Pool,
-        temporal: Temporal,
-        http: &Http,
-        opened: Ranges,
-        sandbox: Option<Url>,
-    ) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind(http.listen)
-            .with_context(|| format!("the API can't listen on {}", http.listen))?;
-        Self::on(listener, db, temporal, http, opened, sandbox)
-    }
-
     /// Serves on a port that was taken before.
     pub(crate) fn on(
         listener: TcpListener,
@@ -199,13 +233,16 @@ impl Api {
         http: &Http,
         opened: Ranges,
         sandbox: Option<Url>,
+        storage: &Storage,
     ) -> anyhow::Result<Self> {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
         let base_url =
             http.base_url.as_ref().map_or_else(|| format!("http://{address}/api/v1"), Url::to_string);
+        let media = shelf(storage, &http.secret.0, Some(Url::parse(&base_url).context("FANFARE_BASE_URL")?))?;
         let config = api::Config {
             base_url,
+            media,
             cursor_key: http.secret.0,
             sealer: http.seal_key.clone(),
             opened: api::Opened { live: opened.live, test: opened.test },
@@ -224,6 +261,11 @@ impl Api {
         let workers = api::ask::Workers::new(client, &temporal.task_queue);
         let app = api::App { db, workers, config: config.into(), now: clock::now };
         Ok(Self { acceptor: TcpAcceptor::from_std(listener)?, address, app, temporal, connected })
+    }
+
+    /// The files of media.
+    pub(crate) fn shelf(&self) -> Shelf {
+        self.app.config.media.clone()
     }
 
     /// Serves until `stop`. Temporal need not be there: errands wait for it.

@@ -35,8 +35,8 @@ fn each_crate_sees_only_what_it_may() {
     assert_eq!(ours("media"), ["domain"]);
     assert_eq!(ours("platforms"), ["domain"]);
     assert_eq!(ours("workflows"), ["domain"]);
-    assert_eq!(ours("activities"), ["domain", "store", "platforms", "workflows"]);
-    assert_eq!(ours("api"), ["domain", "store", "platforms", "workflows"]);
+    assert_eq!(ours("activities"), ["domain", "store", "media", "platforms", "workflows"]);
+    assert_eq!(ours("api"), ["domain", "store", "media", "platforms", "workflows"]);
 }
 
 #[test]

@@ -72,6 +72,7 @@ impl WorldBuilder {
         let opener = Opener::new((KeyId(1), private.clone()), []);
         let number = WORLDS.fetch_add(1, Ordering::Relaxed);
         let port = free_port();
+        let files = std::env::temp_dir().join(format!("fanfare-media-{}-{number}", std::process::id()));
         let env = [
             ("DATABASE_URL", database_url.clone()),
             ("TEMPORAL_ADDRESS", format!("http://{}", shared.temporal)),
@@ -83,6 +84,7 @@ impl WorldBuilder {
             ("FANFARE_SECRET", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned()),
             ("FANFARE_SEAL_KEY", format!("1:{}", private.public())),
             ("FANFARE_OPEN_KEYS", format!("1:{}", private.reveal())),
+            ("FANFARE_MEDIA", format!("file://{}", files.display())),
             ("FANFARE_SANDBOX_URL", format!("http://{address}")),
             ("FANFARE_EGRESS_ALLOW", "127.0.0.0/8".to_owned()),
             ("FANFARE_RATE_LIMITS", unlimited()),
@@ -102,6 +104,7 @@ impl WorldBuilder {
             opener,
             log: None,
             env,
+            files,
             children: Vec::new(),
             serving: Some((quit, serving)),
         };
@@ -134,6 +137,8 @@ pub struct World {
     pub opener: Opener,
     log: Option<PathBuf>,
     env: Vec<(String, String)>,
+    /// Where the service keeps the bytes of media.
+    pub files: PathBuf,
     children: Vec<(&'static str, Child)>,
     serving: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
@@ -226,6 +231,11 @@ impl World {
         let before = before.map(|index| self.env.swap_remove(index).1);
         self.env.push((name.to_owned(), value.to_owned()));
         before
+    }
+
+    /// The processes of the service that run.
+    pub fn pids(&self) -> Vec<u32> {
+        self.children.iter().filter_map(|(_, child)| child.id()).collect()
     }
 
     /// Connects an account of the sandbox, and gives its id.
@@ -341,6 +351,8 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
+        // There may be none.
+        let _ = std::fs::remove_dir_all(&self.files);
         if let Some((quit, serving)) = self.serving.take() {
             // The sandbox may be gone already, with the runtime.
             let _ = quit.send(());

@@ -1,0 +1,270 @@
+//! Media in a bucket: the API signs addresses, and bytes go past it.
+//!
+//! The bucket here speaks as much of S3 as is used of it, over HTTP, and lets nobody in who signs nothing.
+//! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations_Amazon_Simple_Storage_Service.html>
+
+use crate::{media::until, world};
+use bytes::Bytes;
+use poem::{
+    Endpoint, Request, Response, Server,
+    http::{StatusCode, header},
+    listener::{Acceptor, Listener, TcpListener},
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+use tests::{
+    World,
+    samples::{film, jpeg, png},
+};
+use tokio::task::JoinHandle;
+use url::Url;
+
+/// A bucket called `media`. Cloning shares it.
+#[derive(Clone, Default)]
+struct Bucket(Arc<Mutex<Contents>>);
+
+#[derive(Default)]
+struct Contents {
+    objects: BTreeMap<String, Bytes>,
+    /// Of uploads that are under way, by id and number.
+    parts: BTreeMap<(String, u32), Bytes>,
+    uploads: usize,
+}
+
+impl Bucket {
+    /// Serves it, and gives its address.
+    async fn serve(&self) -> (String, JoinHandle<()>) {
+        let acceptor = TcpListener::bind("127.0.0.1:0").into_acceptor().await.unwrap();
+        let address = acceptor.local_addr()[0].as_socket_addr().unwrap().to_string();
+        let server = Server::new_with_acceptor(acceptor).run(self.clone());
+        (format!("http://{address}"), tokio::spawn(async move { server.await.unwrap() }))
+    }
+
+    fn keys(&self) -> Vec<String> {
+        self.0.lock().unwrap().objects.keys().cloned().collect()
+    }
+
+    fn answer(&self, request: &Request, body: Bytes) -> Response {
+        let url = Url::parse(&format!("http://bucket{}", request.uri())).unwrap();
+        let query: BTreeMap<_, _> = url.query_pairs().into_owned().collect();
+        let signed =
+            request.header(header::AUTHORIZATION).is_some_and(|text| text.starts_with("AWS4-HMAC-SHA256 "));
+        if !signed && !query.contains_key("X-Amz-Signature") {
+            return StatusCode::FORBIDDEN.into();
+        }
+        let Some(key) = url.path().strip_prefix("/media").map(|key| key.trim_start_matches('/').to_owned())
+        else {
+            return StatusCode::NOT_FOUND.into();
+        };
+        let mut contents = self.0.lock().unwrap();
+        let upload = query.get("uploadId").cloned();
+        match (request.method().as_str(), upload) {
+            ("POST", None) if query.contains_key("delete") => {
+                let body = String::from_utf8(body.to_vec()).unwrap();
+                let keys = body.split("<Key>").skip(1).map(|rest| rest.split("</Key>").next().unwrap());
+                let gone: String = keys
+                    .inspect(|key| drop(contents.objects.remove(*key)))
+                    .map(|key| format!("<Deleted><Key>{key}</Key></Deleted>"))
+                    .collect();
+                xml(&format!("<DeleteResult>{gone}</DeleteResult>"))
+            }
+            ("POST", None) => {
+                contents.uploads += 1;
+                let id = contents.uploads;
+                xml(&format!(
+                    "<InitiateMultipartUploadResult><UploadId>{id}</UploadId></InitiateMultipartUploadResult>"
+                ))
+            }
+            ("PUT", Some(id)) => {
+                contents.parts.insert((id, query["partNumber"].parse().unwrap()), body);
+                Response::builder().header(header::ETAG, "\"part\"").finish()
+            }
+            ("POST", Some(id)) => {
+                let parts = std::mem::take(&mut contents.parts);
+                let (mine, others): (BTreeMap<_, _>, _) =
+                    parts.into_iter().partition(|((of, _), _)| *of == id);
+                contents.parts = others;
+                let whole: Vec<_> = mine.into_values().flatten().collect();
+                contents.objects.insert(key, whole.into());
+                xml("<CompleteMultipartUploadResult><ETag>\"whole\"</ETag></CompleteMultipartUploadResult>")
+            }
+            ("DELETE", Some(id)) => {
+                contents.parts.retain(|(of, _), _| *of != id);
+                StatusCode::NO_CONTENT.into()
+            }
+            ("PUT", None) => {
+                let source = request.header("x-amz-copy-source");
+                let bytes = match source {
+                    Some(source) => {
+                        let source = source.trim_start_matches('/').strip_prefix("media/");
+                        source.and_then(|source| contents.objects.get(source).cloned())
+                    }
+                    None => Some(body),
+                };
+                let Some(bytes) = bytes else { return StatusCode::NOT_FOUND.into() };
+                contents.objects.insert(key, bytes);
+                match source {
+                    Some(_) => xml("<CopyObjectResult><ETag>\"whole\"</ETag></CopyObjectResult>"),
+                    None => Response::builder().header(header::ETAG, "\"whole\"").finish(),
+                }
+            }
+            ("GET" | "HEAD", _) => match contents.objects.get(&key) {
+                Some(bytes) => object(request, &query, bytes),
+                None => StatusCode::NOT_FOUND.into(),
+            },
+            (method, _) => panic!("{method} {}", request.uri()),
+        }
+    }
+}
+
+fn xml(text: &str) -> Response {
+    Response::builder().content_type("application/xml").body(text.to_owned())
+}
+
+/// An object, or a range of it.
+fn object(request: &Request, query: &BTreeMap<String, String>, bytes: &Bytes) -> Response {
+    let range = request.header(header::RANGE).and_then(|range| {
+        let (start, end) = range.strip_prefix("bytes=")?.split_once('-')?;
+        let end: usize = end.parse().ok()?;
+        Some((start.parse().ok()?, end.min(bytes.len() - 1)))
+    });
+    let (status, part) = match range {
+        Some((start, end)) => (StatusCode::PARTIAL_CONTENT, bytes.slice(start..=end)),
+        None => (StatusCode::OK, bytes.clone()),
+    };
+    let mime = query.get("response-content-type").map_or("binary/octet-stream", String::as_str);
+    let mut response = Response::builder()
+        .status(status)
+        .content_type(mime)
+        .header(header::ETAG, "\"whole\"")
+        .header(header::LAST_MODIFIED, "Thu, 01 Jan 2026 00:00:00 GMT")
+        .header(header::CONTENT_LENGTH, part.len());
+    if let Some((start, end)) = range {
+        response = response.header(header::CONTENT_RANGE, format!("bytes {start}-{end}/{}", bytes.len()));
+    }
+    response.body(part)
+}
+
+impl Endpoint for Bucket {
+    type Output = Response;
+
+    async fn call(&self, mut request: Request) -> poem::Result<Response> {
+        let body = request.take_body().into_bytes().await?;
+        Ok(self.answer(&request, body))
+    }
+}
+
+/// A world whose media lie in a bucket.
+async fn world_of(bucket: &Bucket) -> (World, String, JoinHandle<()>) {
+    let (address, serving) = bucket.serve().await;
+    let world = world()
+        .set("FANFARE_MEDIA", "s3://media/fan/fare")
+        .set("AWS_ENDPOINT", &address)
+        .set("AWS_ALLOW_HTTP", "true")
+        .set("AWS_REGION", "eu-central-1")
+        .set("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
+        .set("AWS_SECRET_ACCESS_KEY", "secret")
+        .set("FANFARE_MEDIA_CAPS", r#"{"image": 1000000}"#)
+        .start()
+        .await;
+    (world, address, serving)
+}
+
+async fn announced(world: &World, filename: &str, bytes: Vec<u8>) -> Value {
+    let (status, told) =
+        world.call(Method::POST, "/media/upload", Some(&json!({ "filename": filename }))).await;
+    assert_eq!(status, 201, "{told}");
+    let sent = world.http.put(told["upload_url"].as_str().unwrap()).body(bytes).send().await.unwrap();
+    assert_eq!(sent.status(), 200);
+    told
+}
+
+async fn confirmed(world: &World, told: &Value) -> (u16, Value) {
+    let path = format!("/media/{}/confirm", told["id"].as_str().unwrap());
+    let (status, medium) = world.call(Method::POST, &path, None).await;
+    (status.as_u16(), medium)
+}
+
+#[tokio::test]
+async fn bytes_go_past_the_api_where_there_is_a_bucket() {
+    let bucket = Bucket::default();
+    let (world, _, serving) = world_of(&bucket).await;
+    let bytes = jpeg(640, 640);
+    let told = announced(&world, "a b.jpg", bytes.clone()).await;
+    let upload = Url::parse(told["upload_url"].as_str().unwrap()).unwrap();
+    let parameters: BTreeMap<_, _> = upload.query_pairs().into_owned().collect();
+    let life: u32 = parameters["X-Amz-Expires"].parse().unwrap();
+    assert!((43_190..=43_200).contains(&life), "{life}");
+    assert_eq!(bucket.keys().len(), 1);
+    let (status, medium) = confirmed(&world, &told).await;
+    assert_eq!(
+        (status, &medium["status"], &medium["width"]),
+        (200, &json!("ready"), &json!(640)),
+        "{medium}"
+    );
+
+    // Who still holds the address reaches what was confirmed no more.
+    let sent = world.http.put(upload).body(png(9, 9)).send().await.unwrap();
+    assert_eq!(sent.status(), 200);
+    let answer = world.http.get(medium["url"].as_str().unwrap()).send().await.unwrap();
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["content-type"]),
+        (200, &"image/jpeg".parse().unwrap())
+    );
+    assert_eq!(answer.bytes().await.unwrap(), bytes);
+    // Our own doors are shut.
+    let shut = format!("{}/media/{}/content?pass=A", world.base, told["id"].as_str().unwrap());
+    assert_eq!(world.http.put(shut).body("x").send().await.unwrap().status(), 404);
+
+    // A bucket takes whatever comes; confirming does not.
+    for (bytes, expected) in [(vec![7; 100], 422), ([png(9, 9), vec![0; 1_000_000]].concat(), 413)] {
+        let told = announced(&world, "a.png", bytes).await;
+        assert_eq!(confirmed(&world, &told).await.0, expected);
+    }
+
+    // One platform is sent the bytes, and one fetches them itself.
+    let film = announced(&world, "a.mp4", film(8_000, 3 << 20)).await;
+    let (status, film) = confirmed(&world, &film).await;
+    assert_eq!((status, &film["status"]), (200, &json!("ready")), "{film}");
+    for (platform, medium) in [("x", &film), ("instagram", &medium)] {
+        let account = world.connect(platform, "ada").await;
+        let container = json!({ "content": "Look", "media": [{ "id": medium["id"] }] });
+        let post = world.post(json!({ "containers": [container], "accounts": [account] })).await;
+        let ended = world.ended(&post).await;
+        assert_eq!(ended["status"], "published", "{ended:#}");
+    }
+
+    for medium in [&medium, &film] {
+        let path = format!("/media/{}", medium["id"].as_str().unwrap());
+        assert_eq!(world.call(Method::DELETE, &path, None).await.0, 200);
+    }
+    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+    while !bucket.keys().is_empty() {
+        assert!(tokio::time::Instant::now() < deadline, "{:?}", bucket.keys());
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_file_is_fetched_into_a_bucket_part_by_part() {
+    let bucket = Bucket::default();
+    let (world, address, serving) = world_of(&bucket).await;
+    // Of several parts, the last of which is small; fetched from the bucket itself.
+    let bytes = film(8_000, (17 << 20) + 1);
+    bucket.0.lock().unwrap().objects.insert("film.mp4".to_owned(), bytes.clone().into());
+    let url = format!("{address}/media/film.mp4?X-Amz-Signature=1");
+    let (status, told) = world.call(Method::POST, "/media/import", Some(&json!({ "url": url }))).await;
+    assert_eq!(status, 202, "{told}");
+    let medium = until(&world, &told["id"], "ready").await;
+    assert_eq!((&medium["size"], &medium["filename"]), (&json!(bytes.len()), &json!("film.mp4")));
+    let fetched =
+        world.http.get(medium["url"].as_str().unwrap()).send().await.unwrap().bytes().await.unwrap();
+    assert!(fetched == bytes);
+    assert!(bucket.keys().iter().any(|key| key.starts_with("fan/fare/test/")), "{:?}", bucket.keys());
+    serving.abort();
+}

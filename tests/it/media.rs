@@ -1,0 +1,682 @@
+//! Media: sent, looked at, posted and deleted; and what an attacker sends in their place.
+
+use crate::{database, world};
+use ::media::{Key, Pass, Right};
+use ::store::{
+    keys::{self, NewKey},
+    media::{self as facts, Claim, Deleted, Filter, Found, NewMedia},
+    organizations,
+};
+use bytes::Bytes;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::{MediaId, MediaKind, MediaStatus, Mode, OrgId, Owner, scope::Scope};
+use futures::{StreamExt, stream};
+use poem::{
+    Endpoint, Request, Response, Server,
+    listener::{Acceptor, Listener, TcpListener},
+};
+use reqwest::{Body, Method, StatusCode};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tests::{
+    World,
+    samples::{boxed, docx, film, film_head, gif, jpeg, pdf, png, wav, webm},
+};
+use uuid::Uuid;
+
+/// The content type of a text of an office program.
+const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+
+/// Announces a file.
+async fn announce(world: &World, body: Value) -> Value {
+    let (status, told) = world.call(Method::POST, "/media/upload", Some(&body)).await;
+    assert_eq!(status, StatusCode::CREATED, "{told}");
+    told
+}
+
+/// Sends bytes to where an announced file is awaited, without a key.
+async fn put(world: &World, url: &str, bytes: impl Into<Body>) -> StatusCode {
+    world.http.put(url).body(bytes).send().await.unwrap().status()
+}
+
+async fn confirm(world: &World, told: &Value) -> (StatusCode, Value) {
+    world.call(Method::POST, &format!("/media/{}/confirm", told["id"].as_str().unwrap()), None).await
+}
+
+/// Sends a file and confirms it.
+async fn sent(world: &World, body: Value, bytes: Vec<u8>) -> (StatusCode, Value) {
+    let told = announce(world, body).await;
+    assert_eq!(put(world, told["upload_url"].as_str().unwrap(), bytes).await, StatusCode::OK);
+    confirm(world, &told).await
+}
+
+/// A file that is ready.
+async fn ready(world: &World, filename: &str, alt_text: Option<&str>, bytes: Vec<u8>) -> Value {
+    let (status, medium) = sent(world, json!({ "filename": filename, "alt_text": alt_text }), bytes).await;
+    assert_eq!((status, &medium["status"]), (StatusCode::OK, &json!("ready")), "{medium}");
+    medium
+}
+
+/// Waits until an asset is in this state.
+pub(crate) async fn until(world: &World, id: &Value, status: &str) -> Value {
+    let path = format!("/media/{}", id.as_str().unwrap());
+    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+    loop {
+        let medium = world.get(&path).await;
+        if medium["status"] == status {
+            return medium;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "waited in vain for {status}: {medium}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_file_is_announced_sent_confirmed_and_fetched() {
+    let world = world().start().await;
+    let bytes = png(1200, 675);
+    let told = announce(
+        &world,
+        json!({ "filename": "a b.png", "content_type": "image/png", "size": bytes.len(), "alt_text": "Ada" }),
+    )
+    .await;
+    assert_eq!(
+        (&told["status"], &told["kind"], &told["url"], &told["upload_method"], &told["upload_headers"]),
+        (
+            &json!("pending_upload"),
+            &json!("image"),
+            &Value::Null,
+            &json!("PUT"),
+            &json!({ "Content-Type": "image/png" })
+        )
+    );
+    let (status, problem) = confirm(&world, &told).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")));
+
+    let url = told["upload_url"].as_str().unwrap();
+    // As often as one likes, until it is confirmed.
+    assert_eq!(put(&world, url, vec![7; bytes.len()]).await, StatusCode::OK);
+    assert_eq!(put(&world, url, bytes.clone()).await, StatusCode::OK);
+    let (status, medium) = confirm(&world, &told).await;
+    assert_eq!(status, StatusCode::OK, "{medium}");
+    let facts = json!({
+        "id": told["id"], "kind": "image", "filename": "a b.png", "content_type": "image/png", "size": bytes.len(),
+        "width": 1200, "height": 675, "duration_ms": null, "alt_text": "Ada", "status": "ready", "error": null,
+    });
+    for (key, value) in facts.as_object().unwrap() {
+        assert_eq!(&medium[key], value, "{key}");
+    }
+    assert_eq!(medium["sha256"].as_str().map(str::len), Some(64));
+    assert_eq!(confirm(&world, &told).await.0, StatusCode::OK);
+    assert_eq!(put(&world, url, bytes.clone()).await, StatusCode::CONFLICT);
+
+    let url = medium["url"].as_str().unwrap();
+    assert!(url.ends_with("/a_b.png"), "{url}");
+    let answer = world.http.get(url).send().await.unwrap();
+    assert_eq!(answer.headers()["content-type"], "image/png");
+    assert_eq!(answer.headers()["x-content-type-options"], "nosniff");
+    assert_eq!(answer.bytes().await.unwrap(), bytes);
+    let answer = world.http.get(url).header("range", "bytes=1-3").send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::PARTIAL_CONTENT);
+    assert_eq!(answer.headers()["content-range"], format!("bytes 1-3/{}", bytes.len()));
+    assert_eq!(answer.bytes().await.unwrap(), b"PNG"[..]);
+    let answer = world.http.get(url).header("range", "bytes=9999-").send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::RANGE_NOT_SATISFIABLE);
+    let answer = world.http.head(url).send().await.unwrap();
+    assert_eq!((answer.status(), &answer.headers()["content-length"]), (StatusCode::OK, &bytes.len().into()));
+
+    let path = format!("/media/{}", told["id"].as_str().unwrap());
+    let (status, gone) = world.call(Method::DELETE, &path, None).await;
+    assert_eq!((status, gone), (StatusCode::OK, json!({ "id": told["id"], "deleted": true })));
+    assert_eq!(world.call(Method::GET, &path, None).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(world.http.get(url).send().await.unwrap().status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn the_bytes_decide_what_a_file_is() {
+    let world = world().start().await;
+    let hdr = film(8_000, 64);
+    // What describes the film may stand behind it.
+    let tail = {
+        let head = film_head(640, 360, 8_000);
+        let (ftyp, moov) = head.split_at(24);
+        [ftyp.to_vec(), boxed(b"mdat", &[1; 4096]), moov.to_vec()].concat()
+    };
+    for (filename, bytes, kind, content_type, measures) in [
+        ("a.gif", gif(1), "image", "image/gif", json!([1, 1, null])),
+        ("a.gif", gif(3), "gif", "image/gif", json!([1, 1, 300])),
+        ("a.bin", png(7, 5), "image", "image/png", json!([7, 5, null])),
+        ("a.mp4", hdr, "video", "video/mp4", json!([640, 360, 8000])),
+        ("a.mov", tail, "video", "video/mp4", json!([640, 360, 8000])),
+        ("a.webm", webm(), "video", "video/webm", json!([640, 360, 2000])),
+        ("a.docx", docx(u32::MAX - 1), "document", DOCX, json!([null, null, null])),
+        ("a.wav", wav(32_000), "audio", "audio/wav", json!([null, null, 2000])),
+        ("a.pdf", pdf(), "document", "application/pdf", json!([null, null, null])),
+    ] {
+        let medium = ready(&world, filename, None, bytes).await;
+        assert_eq!(
+            (&medium["kind"], &medium["content_type"]),
+            (&json!(kind), &json!(content_type)),
+            "{filename}"
+        );
+        let found = json!([medium["width"], medium["height"], medium["duration_ms"]]);
+        assert_eq!(found, measures, "{filename} {kind}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_what_it_claims_is_refused_for_good() {
+    let world = world().set("FANFARE_MEDIA_CAPS", r#"{"image": 2000, "gif": 1000}"#).start().await;
+    let png = png(8, 8);
+    let zip = [&png[..], b"PK\x05\x06", &[0; 18]].concat();
+    let bomb = [b"\x89PNG\r\n\x1a\n".to_vec(), tests::samples::png(60_000, 60_000)[8..].to_vec()].concat();
+    let moving = |length: usize| [gif(1)[..19].to_vec(), gif(length / 20)[19..].to_vec()].concat();
+    for (body, bytes, status) in [
+        // Lies about the type.
+        (json!({ "filename": "a.png", "content_type": "image/jpeg" }), png.clone(), 422),
+        (json!({ "filename": "a.mp4", "content_type": "video/mp4" }), png.clone(), 422),
+        (
+            json!({ "filename": "a.png" }),
+            b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>".to_vec(),
+            422,
+        ),
+        (json!({ "filename": "a.png" }), b"MZ\x90\0\x03\0\0\0".to_vec(), 422),
+        (json!({ "filename": "a.png" }), b"<!DOCTYPE html><script>alert(1)</script>".to_vec(), 422),
+        (json!({ "filename": "a.txt" }), b"plain text".to_vec(), 422),
+        (json!({ "filename": "a.png" }), Vec::new(), 422),
+        // Two things at once.
+        (json!({ "filename": "a.png" }), zip, 422),
+        (json!({ "filename": "a.gif" }), [&gif(1)[..13], b"<script>alert(1)</script>"].concat(), 422),
+        // Less than it should be.
+        (json!({ "filename": "a.png" }), png[..png.len() - 6].to_vec(), 422),
+        (json!({ "filename": "a.png" }), png[..20].to_vec(), 422),
+        (json!({ "filename": "a.gif" }), gif(2)[..40].to_vec(), 422),
+        (json!({ "filename": "a.mp4" }), film(1000, 400)[..300].to_vec(), 422),
+        (json!({ "filename": "a.mp4" }), film(1000, 0)[..24].to_vec(), 422),
+        (json!({ "filename": "a.wav" }), b"RIFF\xff\xff\0\0WAVEfmt \x10\0\0\0".to_vec(), 422),
+        (json!({ "filename": "a.mp3" }), b"ID3\x04\0\0\x7f\x7f\x7f\x7f".to_vec(), 422),
+        (json!({ "filename": "a.webm" }), b"\x1aE\xdf\xa3\xff\xff\xff\xff".to_vec(), 422),
+        // More than anybody unpacks.
+        (json!({ "filename": "a.png" }), bomb, 422),
+        // A box that claims more than there is, and one that leads nowhere.
+        (
+            json!({ "filename": "a.mp4" }),
+            b"\0\0\0\x18ftypisom\0\0\x02\0isommp42\xff\xff\xff\xffmoov".to_vec(),
+            422,
+        ),
+        (json!({ "filename": "a.mp4" }), b"\0\0\0\x18ftypisom\0\0\x02\0isommp42\0\0\0\x02moov".to_vec(), 422),
+        // A moving one is held to its own cap.
+        (json!({ "filename": "a.gif" }), moving(1500), 413),
+    ] {
+        let told = announce(&world, body.clone()).await;
+        let what = format!("{body} {}", String::from_utf8_lossy(&bytes[..bytes.len().min(40)]));
+        let url = told["upload_url"].as_str().unwrap();
+        assert_eq!(put(&world, url, bytes).await, StatusCode::OK, "{what}");
+        for _ in 0..2 {
+            let (answered, problem) = confirm(&world, &told).await;
+            assert_eq!(answered.as_u16(), status, "{what}: {problem}");
+            let code = if status == 413 { "payload_too_large" } else { "unprocessable" };
+            assert_eq!(problem["code"], code, "{what}");
+        }
+        let medium = world.get(&format!("/media/{}", told["id"].as_str().unwrap())).await;
+        assert_eq!((&medium["status"], &medium["url"]), (&json!("failed"), &Value::Null), "{what}");
+        assert!(medium["error"].is_string(), "{what}");
+    }
+    // What is announced wrong is not awaited at all.
+    for (body, status) in [
+        (json!({ "filename": "a.png", "size": 2001 }), 413),
+        (json!({ "filename": "a.html", "content_type": "text/html" }), 422),
+        (json!({ "filename": "a.svg", "content_type": "image/svg+xml" }), 422),
+        (json!({ "filename": "a.png", "sha256": "z".repeat(64) }), 400),
+        (json!({ "filename": "a.png", "content_type": "image/png\r\nX: y" }), 400),
+    ] {
+        let (answered, problem) = world.call(Method::POST, "/media/upload", Some(&body)).await;
+        assert_eq!(answered.as_u16(), status, "{body}: {problem}");
+    }
+}
+
+#[tokio::test]
+async fn bytes_are_held_to_what_was_announced() {
+    let world = world().set("FANFARE_MEDIA_CAPS", r#"{"image": 100000, "gif": 1000}"#).start().await;
+    let bytes = png(8, 8);
+    let digest = ready(&world, "a.png", None, bytes.clone()).await["sha256"].clone();
+    let right = json!({ "filename": "a.png", "size": bytes.len(), "sha256": digest.as_str().unwrap().to_uppercase() });
+    assert_eq!(sent(&world, right.clone(), bytes.clone()).await.0, StatusCode::OK);
+    for (body, sent, expected) in [
+        (json!({ "filename": "a.png", "size": bytes.len() + 1 }), bytes.clone(), 422),
+        (json!({ "filename": "a.png", "size": bytes.len() - 1 }), bytes.clone(), 422),
+        (json!({ "filename": "a.png", "sha256": "0".repeat(64) }), bytes.clone(), 422),
+        (json!({ "filename": "a.png" }), vec![0; 100_001], 413),
+    ] {
+        let told = announce(&world, body.clone()).await;
+        let url = told["upload_url"].as_str().unwrap();
+        assert_eq!(put(&world, url, sent.clone()).await.as_u16(), expected, "{body}");
+        // Also where nobody says how many come.
+        let pieces = stream::iter(
+            sent.chunks(1000).map(|piece| Ok::<_, std::io::Error>(piece.to_vec())).collect::<Vec<_>>(),
+        );
+        assert_eq!(put(&world, url, Body::wrap_stream(pieces)).await.as_u16(), expected, "{body}");
+        // Nothing was kept of it.
+        assert_eq!(confirm(&world, &told).await.0, StatusCode::CONFLICT, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_opens_one_file_for_one_thing_and_a_while() {
+    let world = world().start().await;
+    let (one, other) = (
+        announce(&world, json!({ "filename": "a.png" })).await,
+        announce(&world, json!({ "filename": "b.png" })).await,
+    );
+    let url = one["upload_url"].as_str().unwrap();
+    let id = |told: &Value| told["id"].as_str().unwrap().to_owned();
+    let stranger = url.replace(&id(&one), &id(&other));
+    let key = Key::derive(&[0; 32]);
+    let media: MediaId = id(&one).parse().unwrap();
+    let now = Utc::now();
+    let pass = |right, owner, expires_at| key.write(right, &Pass { media, owner, expires_at });
+    let at = |pass: &str| format!("{}/media/{media}/content?pass={pass}", world.base);
+    let live = Owner { mode: Mode::Live, ..world.owner };
+    let hour = TimeDelta::hours(1);
+    for (url, expected) in [
+        (stranger, 403),
+        (at(""), 403),
+        (at("AAAA"), 403),
+        (format!("{}/media/{media}/content", world.base), 403),
+        (at(&pass(Right::Get, world.owner, now + hour)), 403),
+        (at(&pass(Right::Put, world.owner, now - TimeDelta::seconds(2))), 403),
+        (at(&pass(Right::Put, live, now + hour)), 404),
+        (
+            at(&Key::derive(&[1; 32])
+                .write(Right::Put, &Pass { media, owner: world.owner, expires_at: now + hour })),
+            403,
+        ),
+        (format!("{}/media/none/content?pass=A", world.base), 404),
+    ] {
+        assert_eq!(put(&world, &url, png(8, 8)).await.as_u16(), expected, "{url}");
+    }
+    assert_eq!(confirm(&world, &one).await.0, StatusCode::CONFLICT);
+    assert_eq!(put(&world, &at(&pass(Right::Put, world.owner, now + hour)), png(8, 8)).await, StatusCode::OK);
+    // The right to send is none to fetch, and other methods are none at all.
+    let put_pass = pass(Right::Put, world.owner, now + hour);
+    let fetched = world
+        .http
+        .get(format!("{}/media/{media}/content/{put_pass}/a.png", world.base))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(fetched.status(), StatusCode::FORBIDDEN);
+    let posted = world.http.post(url).body("x").send().await.unwrap();
+    assert_eq!(
+        (posted.status(), &posted.headers()["allow"]),
+        (StatusCode::METHOD_NOT_ALLOWED, &"PUT".parse().unwrap())
+    );
+    // What another organization owns is not there.
+    let org = organizations::create(&world.db, "Stranger").await.unwrap();
+    for owner in [live, Owner { org, ..world.owner }] {
+        let key = keys::create(
+            &world.db,
+            NewKey { owner, name: "stranger".to_owned(), scopes: vec![Scope::All], expires_at: None },
+            now,
+        )
+        .await
+        .unwrap()
+        .1;
+        for (method, path) in [(Method::GET, ""), (Method::DELETE, ""), (Method::POST, "/confirm")] {
+            let request = world.http.request(method, format!("{}/media/{media}{path}", world.base));
+            assert_eq!(
+                request.bearer_auth(&key).send().await.unwrap().status(),
+                StatusCode::NOT_FOUND,
+                "{path}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_picture_and_a_film_go_out_with_their_words() {
+    let world = world().start().await;
+    let x = world.connect("x", "ada").await;
+    let bluesky = world.connect("bluesky", "ada.bsky.social").await;
+    let picture = ready(&world, "a.png", Some("A bridge at dawn"), png(64, 64)).await;
+    let film = ready(&world, "a.mp4", None, film(8_000, 3 << 20)).await;
+    let post = world
+        .post(json!({
+            "containers": [
+                { "content": "Look", "media": [{ "id": picture["id"] }] },
+                { "content": "And watch", "media": [{ "id": film["id"], "alt_text": "A train on a bridge" }] },
+            ],
+            "accounts": [x, bluesky],
+        }))
+        .await;
+    // While it is under way, nothing that it needs can go.
+    let path = format!("/media/{}", picture["id"].as_str().unwrap());
+    let (status, _) = world.call(Method::DELETE, &path, None).await;
+    assert!([StatusCode::CONFLICT, StatusCode::OK].contains(&status));
+    let ended = world.ended(&post).await;
+    if status == StatusCode::CONFLICT {
+        assert_eq!(ended["status"], "published", "{ended:#}");
+        world.completed(&post, 2).await;
+        for target in ended["targets"].as_array().unwrap() {
+            let page = world.http.get(target["platform_post_url"].as_str().unwrap()).send().await.unwrap();
+            let page = page.text().await.unwrap();
+            assert!(page.contains("A bridge at dawn"), "{page}");
+        }
+        assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn a_platform_that_fetches_finds_the_file() {
+    let world = world().start().await;
+    let account = world.connect("instagram", "ada").await;
+    let jpeg = jpeg(640, 640);
+    let picture = ready(&world, "a.jpg", None, jpeg).await;
+    let post = world
+        .post(json!({
+            "containers": [{ "content": "Look", "media": [{ "id": picture["id"] }] }], "accounts": [account],
+        }))
+        .await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+}
+
+#[tokio::test]
+async fn a_post_takes_only_what_can_be_posted() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let awaited = announce(&world, json!({ "filename": "a.png" })).await;
+    let picture = ready(&world, "a.png", None, png(8, 8)).await;
+    let wide = ready(&world, "a.gif", None, {
+        let mut wide = gif(2);
+        wide[6..8].copy_from_slice(&2000u16.to_le_bytes());
+        wide
+    })
+    .await;
+    let of = |ids: &[&Value]| {
+        let media: Vec<_> = ids.iter().map(|id| json!({ "id": id })).collect();
+        json!({ "containers": [{ "content": "Look", "media": media }], "accounts": ["ada"], "is_draft": true })
+    };
+    let body = of(&[&picture["id"], &awaited["id"], &json!(Uuid::nil()), &json!("none")]);
+    for path in ["/posts", "/posts/validate"] {
+        let (status, problem) = world.call(Method::POST, path, Some(&body)).await;
+        assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("media_not_ready")), "{problem}");
+        let paths: Vec<_> =
+            problem["errors"].as_array().unwrap().iter().map(|issue| issue["path"].clone()).collect();
+        assert_eq!(json!(paths), json!([1, 2, 3].map(|at| json!(["containers", 0, "media", at, "id"]))));
+    }
+    // The platforms see the facts.
+    let (status, problem) = world.call(Method::POST, "/posts", Some(&of(&[&wide["id"]]))).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("content_rejected")), "{problem}");
+    let post = world.post(of(&[&picture["id"]])).await;
+    let path = format!("/posts/{}", post["id"].as_str().unwrap());
+    let edit = json!({ "containers": of(&[&wide["id"]])["containers"] });
+    let (status, problem) = world.call(Method::PATCH, &path, Some(&edit)).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("content_rejected")), "{problem}");
+    // What is kept is looked at again for accounts that are new.
+    let (status, problem) =
+        world.call(Method::PATCH, &path, Some(&json!({ "accounts": ["ada.bsky.social"] }))).await;
+    assert_eq!(status, StatusCode::OK, "{problem}");
+
+    // A draft needs its media, too.
+    let medium = format!("/media/{}", picture["id"].as_str().unwrap());
+    let (status, problem) = world.call(Method::DELETE, &medium, None).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")));
+    assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
+    assert_eq!(world.call(Method::DELETE, &medium, None).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn media_are_listed_newest_first_by_offset() {
+    let world = world().start().await;
+    let mut ids = Vec::new();
+    for index in 0..5 {
+        ids.push(announce(&world, json!({ "filename": format!("{index}.png") })).await["id"].clone());
+    }
+    let film = announce(&world, json!({ "filename": "a.mp4" })).await["id"].clone();
+    let named = |page: &Value| {
+        page["data"].as_array().unwrap().iter().map(|medium| medium["id"].clone()).collect::<Vec<_>>()
+    };
+    let page = world.get("/media?limit=2&offset=1").await;
+    assert_eq!(page["pagination"], json!({ "limit": 2, "offset": 1, "total": 6 }));
+    assert_eq!(named(&page), [ids[4].clone(), ids[3].clone()]);
+    assert_eq!(named(&world.get("/media?kind=video&status=pending_upload").await), [film]);
+    let page = world.get("/media?status=ready&limit=999&offset=-7").await;
+    assert_eq!(page, json!({ "data": [], "pagination": { "limit": 100, "offset": 0, "total": 0 } }));
+    assert_eq!(
+        world.get("/media?offset=99").await["pagination"],
+        json!({ "limit": 25, "offset": 99, "total": 6 })
+    );
+    let (status, problem) = world.call(Method::GET, "/media?kind=film&status=gone&limit=x", None).await;
+    assert_eq!((status.as_u16(), problem["errors"].as_array().unwrap().len()), (400, 3), "{problem}");
+}
+
+/// Serves files, and redirects to where a path says.
+struct Origin(Vec<u8>);
+
+impl Endpoint for Origin {
+    type Output = Response;
+
+    async fn call(&self, request: Request) -> poem::Result<Response> {
+        let path = request.uri().path().to_owned();
+        Ok(match path.as_str() {
+            "/a.png" => Response::builder().body(self.0.clone()),
+            "/twice" => Response::builder().status(StatusCode::FOUND).header("location", "/a.png").finish(),
+            "/inside" => Response::builder()
+                .status(StatusCode::FOUND)
+                .header("location", "http://10.0.0.1/a.png")
+                .finish(),
+            "/name" => {
+                let inside = "https://localhost/latest";
+                Response::builder().status(StatusCode::FOUND).header("location", inside).finish()
+            }
+            "/round" => Response::builder().status(StatusCode::FOUND).header("location", "/round").finish(),
+            "/page" => Response::builder().body("<!DOCTYPE html><html></html>"),
+            "/endless" => {
+                let pieces = stream::repeat_with(|| Ok::<_, std::io::Error>(vec![0xff; 1 << 16])).boxed();
+                Response::builder().body(poem::Body::from_bytes_stream(pieces))
+            }
+            _ => Response::builder().status(StatusCode::NOT_FOUND).finish(),
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_file_is_fetched_from_where_its_owner_says_and_nowhere_else() {
+    let caps =
+        r#"{"image": 1000000, "gif": 1000000, "video": 1000000, "audio": 1000000, "document": 1000000}"#;
+    let world =
+        world().set("FANFARE_MEDIA_CAPS", caps).set("FANFARE_EGRESS_ALLOW", "127.0.0.2/32").start().await;
+    // Beside what `localhost` leads to, which is not opened here.
+    let acceptor = TcpListener::bind("127.0.0.2:0").into_acceptor().await.unwrap();
+    let origin = format!("http://{}", acceptor.local_addr()[0].as_socket_addr().unwrap());
+    let serving = tokio::spawn(Server::new_with_acceptor(acceptor).run(Origin(png(30, 20))));
+    let import = async |path: &str| {
+        let body = json!({ "url": format!("{origin}{path}"), "alt_text": "Ada" });
+        let (status, told) = world.call(Method::POST, "/media/import", Some(&body)).await;
+        assert_eq!((status, &told["status"]), (StatusCode::ACCEPTED, &json!("pending_upload")), "{told}");
+        told["id"].clone()
+    };
+    for path in ["/a.png", "/twice"] {
+        let medium = until(&world, &import(path).await, "ready").await;
+        assert_eq!(
+            (&medium["kind"], &medium["width"], &medium["alt_text"]),
+            (&json!("image"), &json!(30), &json!("Ada"))
+        );
+        assert_eq!(medium["filename"], path.trim_start_matches('/'));
+        assert_eq!(
+            world.http.get(medium["url"].as_str().unwrap()).send().await.unwrap().status(),
+            StatusCode::OK
+        );
+    }
+    for (path, reason) in [
+        ("/inside", "not a public address"),
+        ("/name", "not a public one"),
+        ("/round", "elsewhere"),
+        ("/none", "404"),
+        ("/page", "no type"),
+        ("/endless", "more than"),
+    ] {
+        let medium = until(&world, &import(path).await, "failed").await;
+        assert!(medium["error"].as_str().unwrap().contains(reason), "{path}: {medium}");
+    }
+    // What is wrong on its face is told at once.
+    for url in
+        ["http://10.0.0.1/a.png", "https://169.254.169.254/latest", "ftp://example.com/a", "https://[::1]/a"]
+    {
+        let (status, problem) = world.call(Method::POST, "/media/import", Some(&json!({ "url": url }))).await;
+        assert_eq!(
+            (status.as_u16(), &problem["errors"][0]["path"]),
+            (400, &json!(["url"])),
+            "{url}: {problem}"
+        );
+    }
+    serving.abort();
+}
+
+/// The resident memory of the service's processes, at its peak, in bytes.
+fn peak(world: &World) -> u64 {
+    let of = |pid: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+    };
+    world.pids().into_iter().map(of).max().unwrap()
+}
+
+/// The size of the film below, in MiB: `FANFARE_FILM_MIB=2048` is the promise at its full length.
+fn film_mib() -> usize {
+    std::env::var("FANFARE_FILM_MIB").ok().and_then(|text| text.parse().ok()).unwrap_or(96)
+}
+
+#[tokio::test]
+async fn memory_does_not_grow_with_a_film() {
+    let world = world().start().await;
+    world.connect("youtube", "ada").await;
+    // What is needed for anything at all is there before it is measured.
+    let small = ready(&world, "a.mp4", None, film(8_000, 1 << 20)).await;
+    let post = |id: &Value| json!({ "containers": [{ "content": "Watch", "media": [{ "id": id }] }], "accounts": ["ada"] });
+    world.ended(&world.post(post(&small["id"])).await).await;
+    let before = peak(&world);
+
+    let length = film_mib() << 20;
+    let head = [film_head(640, 360, 8_000), boxed(b"mdat", &[])[4..].to_vec()].concat();
+    let size = u32::try_from(length + 8).unwrap().to_be_bytes();
+    let at = head.len() - 4;
+    let head = [&head[..at], &size, &head[at..]].concat();
+    let piece = Bytes::from(vec![0x2a; 1 << 20]);
+    let pieces =
+        stream::iter(std::iter::once(Bytes::from(head)).chain(std::iter::repeat_n(piece, length >> 20)));
+    let told = announce(&world, json!({ "filename": "long.mp4", "content_type": "video/mp4" })).await;
+    let url = told["upload_url"].as_str().unwrap();
+    assert_eq!(
+        put(&world, url, Body::wrap_stream(pieces.map(Ok::<_, std::io::Error>))).await,
+        StatusCode::OK
+    );
+    let (status, medium) = confirm(&world, &told).await;
+    // Its headers were looked at; the rest is read while nobody waits.
+    assert_eq!(
+        (status, &medium["status"], &medium["duration_ms"]),
+        (StatusCode::OK, &json!("uploaded"), &json!(8000)),
+        "{medium}"
+    );
+    let created = world.post(post(&medium["id"])).await;
+    until(&world, &medium["id"], "ready").await;
+    let ended = world.ended(&created).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    let grown = peak(&world).saturating_sub(before) >> 20;
+    assert!(grown <= 64, "a film of {} MiB took {grown} MiB of memory", film_mib());
+    eprintln!("a film of {} MiB took {grown} MiB of memory", film_mib());
+}
+
+fn at(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
+}
+
+fn new(kind: MediaKind) -> NewMedia {
+    let filename = format!("a.{kind}");
+    let (claim, upload_expires_at) = (Claim::default(), at(3600));
+    NewMedia { kind, filename, claim, alt_text: None, source_url: None, upload_expires_at }
+}
+
+fn found(sha256: Option<&str>) -> Found {
+    Found {
+        kind: MediaKind::Image,
+        content_type: "image/png".to_owned(),
+        size: 1000,
+        width: Some(3),
+        height: Some(4),
+        duration_ms: None,
+        sha256: sha256.map(str::to_owned),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_asset_is_decided_once_and_seen_by_its_owner_only() {
+    let db = database().await;
+    let org = organizations::create(&db, "One").await.unwrap();
+    let owner = Owner { org, mode: Mode::Test };
+    let asset = facts::create(&db, owner, new(MediaKind::Video), at(0)).await.unwrap();
+    for stranger in [Owner { mode: Mode::Live, ..owner }, Owner { org: OrgId(Uuid::from_u128(9)), ..owner }] {
+        assert!(facts::get(&db, stranger, asset.id).await.unwrap().is_none());
+        assert!(facts::find(&db, stranger, &[asset.id.0]).await.unwrap().is_empty());
+        assert!(!facts::settle(&db, stranger, asset.id, &found(Some("a")), at(1)).await.unwrap());
+        assert_eq!(facts::delete(&db, stranger, asset.id, at(1)).await.unwrap(), Deleted::Unknown);
+        assert_eq!(facts::list(&db, stranger, Filter::default(), 9, 0).await.unwrap().total, 0);
+    }
+    // One at a time takes the bytes in, until it seems dead.
+    assert!(facts::seize(&db, owner, asset.id, at(0), at(10)).await.unwrap());
+    assert!(!facts::seize(&db, owner, asset.id, at(0), at(20)).await.unwrap());
+    assert!(facts::seize(&db, owner, asset.id, at(15), at(20)).await.unwrap());
+
+    assert!(facts::settle(&db, owner, asset.id, &found(None), at(30)).await.unwrap());
+    assert_eq!(facts::get(&db, owner, asset.id).await.unwrap().unwrap().status, MediaStatus::Uploaded);
+    assert!(!facts::settle(&db, owner, asset.id, &found(None), at(31)).await.unwrap());
+    assert!(
+        facts::settle(&db, owner, asset.id, &Found { size: 5 << 30, ..found(Some("a")) }, at(32))
+            .await
+            .unwrap()
+    );
+    let fault = facts::Fault { reason: facts::Reason::Unfit, message: "late".to_owned() };
+    assert!(!facts::fail(&db, owner, asset.id, &fault, at(33)).await.unwrap());
+    let row = facts::get(&db, owner, asset.id).await.unwrap().unwrap();
+    assert_eq!((row.status, row.kind, row.size), (MediaStatus::Ready, MediaKind::Image, Some(5 << 30)));
+    assert_eq!(row.fault, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_waits_for_is_deleted_and_what_somebody_needs_stays() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let (db, owner) = (&world.db, world.owner);
+    let make = async |sent: bool| {
+        let asset = facts::create(db, owner, new(MediaKind::Image), at(0)).await.unwrap();
+        if sent {
+            facts::settle(db, owner, asset.id, &found(Some("a")), at(1)).await.unwrap();
+        }
+        asset.id
+    };
+    let (awaited, idle, needed, fresh) =
+        (make(false).await, make(true).await, make(true).await, make(true).await);
+    let draft = json!({
+        "containers": [{ "content": "Later", "media": [{ "id": needed.0 }] }], "accounts": [account], "is_draft": true,
+    });
+    let post = world.post(draft).await;
+    assert_eq!(facts::delete(db, owner, needed, at(2)).await.unwrap(), Deleted::Needed);
+    // Nothing is old enough yet.
+    assert_eq!(facts::expire(db, at(0), Some(at(0)), 10, at(5)).await.unwrap(), 0);
+    assert_eq!(facts::expire(db, at(1), None, 10, at(5)).await.unwrap(), 1);
+    assert!(facts::get(db, owner, awaited).await.unwrap().is_none());
+    facts::delete(db, owner, fresh, at(6)).await.unwrap();
+    assert_eq!(facts::expire(db, at(1), Some(at(1)), 10, at(9)).await.unwrap(), 1);
+    assert!(facts::get(db, owner, idle).await.unwrap().is_none());
+    assert!(facts::get(db, owner, needed).await.unwrap().is_some());
+    // A post that has ended keeps its media for as long as is kept.
+    let path = format!("/posts/{}", post["id"].as_str().unwrap());
+    assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
+    assert_eq!(facts::expire(db, at(1), Some(Utc::now() - TimeDelta::hours(1)), 10, at(9)).await.unwrap(), 0);
+    assert_eq!(facts::expire(db, at(1), Some(at(100_000_000)), 10, at(9)).await.unwrap(), 1);
+    assert!(facts::get(db, owner, needed).await.unwrap().is_none());
+}
