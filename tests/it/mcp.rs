@@ -105,6 +105,7 @@ async fn the_tools_are_listed_with_what_they_take_give_and_do() {
             ("delete_post", [no, yes, yes, no]),
             ("get_post_analytics", [yes, no, yes, yes]),
             ("find_slot", [yes, no, yes, no]),
+            ("import_media", [no, no, no, yes]),
             ("create_auth_url", [no, no, no, no]),
             ("list_webhooks", [yes, no, yes, no]),
             ("create_webhook", [no, no, no, no]),
@@ -150,6 +151,11 @@ async fn a_tool_does_what_its_operation_does() {
         json!({ "account": "ada", "timezone": "Asia/Tokyo", "after": "2040-01-01T00:00:00Z", "count": 2 });
     let found = call(&world, "find_slot", asked).await;
     assert_eq!(found["slots"], json!(["2040-01-06T00:30:00.000Z", "2040-01-13T00:30:00.000Z"]));
+
+    // Nobody answers there: a worker will find out.
+    let medium = json!({ "url": "http://127.0.0.1:9/a.png", "alt_text": "Ada" });
+    let medium = call(&world, "import_media", medium).await;
+    assert_eq!((&medium["status"], &medium["alt_text"]), (&json!("pending_upload"), &json!("Ada")));
 
     let begun = call(&world, "create_auth_url", json!({ "platform": "x", "tenant_id": "acme" })).await;
     assert!(begun["auth_url"].as_str().unwrap().contains("state="));

@@ -8,7 +8,7 @@ use super::schema;
 use crate::{
     accounts, analytics, body,
     caller::Call,
-    compose, edit, networks, posts, preview,
+    compose, edit, media, networks, posts, preview,
     problem::{Issue, Problem},
     slots, usage,
     validate::{self, Rules},
@@ -35,7 +35,7 @@ enum Effect {
     Asks,
     /// It adds something here.
     Adds,
-    /// It adds something, and the platforms hear of it.
+    /// It adds something, and others hear of it.
     Publishes,
     /// It changes or removes what is there; doing it twice is doing it once.
     Replaces,
@@ -156,6 +156,16 @@ const TABLE: &[Line] = &[
         effect: Effect::Reads,
         run: |call, arguments| {
             Box::pin(async move { Ok(json(&slots::find(call, arguments.read()?).await?)) })
+        },
+    },
+    Line {
+        name: "import_media",
+        title: "Import a picture or a film",
+        operation: "importMedia",
+        scope: Scope::MediaWrite,
+        effect: Effect::Publishes,
+        run: |call, arguments| {
+            Box::pin(async move { Ok(json(&media::import(call, arguments.read()?).await?)) })
         },
     },
     Line {
