@@ -43,7 +43,7 @@ fn every_rule_names_tests_that_exist() {
         assert!(!says.is_empty(), "{rule} says nothing");
         let names: Vec<_> =
             held.split('`').skip(1).step_by(2).filter(|name| *name != ".ci/contract").collect();
-        let is_elsewhere = *held == "*not yet*" || held.contains(".ci/contract");
+        let is_elsewhere = held.contains(".ci/contract");
         assert!(!names.is_empty() || is_elsewhere, "nothing holds {rule}");
         for name in names {
             let (file, test) = name.split_once("::").unwrap();
