@@ -302,6 +302,11 @@ async function others(page) {
   await press(page, "Filter");
   check(/platform=bluesky/.test(page.url()), page.url());
   await says(page, "we play on Friday");
+  await open(page, "/media");
+  await page.type("#url", `${sandbox}/nothing-there.png`);
+  await press(page, "Fetch");
+  await says(page, "The file is being fetched");
+  await look(page, "media");
   await open(page, "/keys");
   await page.type("#name", "Robot");
   await page.click("input[value='posts:read']");

@@ -100,9 +100,7 @@ impl MediaAssets {
     /// Scope `media:read`.
     #[oai(path = "/media/:id", method = "get", operation_id = "getMedia")]
     async fn get(&self, caller: Caller<MediaRead>, id: Path<String>) -> Result<Json<Media>, Problem> {
-        let call = caller.call();
-        let row = find(&call, &id).await?;
-        Ok(Json(shown(&call, row).await?))
+        Ok(Json(get(&caller.call(), &id).await?))
     }
 
     /// Delete a media asset
@@ -225,6 +223,11 @@ pub async fn list(call: &Call<'_>, filter: Filter) -> Result<MediaPage, Problem>
         data.push(shown(call, row).await?);
     }
     Ok(MediaPage { data, pagination: Pagination { limit, offset, total: found.total } })
+}
+
+/// An asset.
+pub async fn get(call: &Call<'_>, id: &str) -> Result<Media, Problem> {
+    shown(call, find(call, id).await?).await
 }
 
 /// Deletes an asset.

@@ -1,13 +1,13 @@
 //! The dashboard by HTTP: who gets in, what the pages say, what the buttons do.
 
-use crate::{replay, world};
+use crate::{media, replay, world};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use domain::{Mode, Owner, scope::Scope, signature};
 use reqwest::{Client, StatusCode, header, redirect::Policy};
 use serde_json::json;
 use std::{collections::HashSet, time::Duration};
 use store::keys;
-use tests::{Delivery, PATIENCE, Receiver, World, now};
+use tests::{Delivery, PATIENCE, Receiver, World, now, samples::png};
 
 /// A browser without scripts.
 struct Browser {
@@ -272,6 +272,8 @@ async fn pages_show_what_was_written_as_text_and_run_nothing_of_it() {
         "/accounts".into(),
         "/webhooks".into(),
         path,
+        "/media".into(),
+        "/media?offset=%22%3E%3Cscript%3Ealert(1)".into(),
         "/keys".into(),
         "/team".into(),
         "/usage".into(),
@@ -645,4 +647,45 @@ async fn files_are_named_after_what_is_in_them() {
     assert_eq!(browser.get("/assets/passwd").await.status, StatusCode::NOT_FOUND);
     let page = browser.http.put(format!("{}/dashboard/posts", browser.origin)).send().await.unwrap();
     assert_eq!(page.status(), StatusCode::METHOD_NOT_ALLOWED);
+}
+
+#[tokio::test]
+async fn files_are_shown_fetched_posted_and_deleted() {
+    let world = world().start().await;
+    let x = world.connect("x", "ada").await;
+    let slots = json!({ "slots": [{ "weekday": "monday", "time": "09:00" }] });
+    let (status, told) = world.call(reqwest::Method::PUT, "/scheduling/slots", Some(&slots)).await;
+    assert_eq!(status, StatusCode::OK, "{told}");
+    let picture = media::ready(&world, "dawn.png", Some("A bridge at dawn"), png(64, 48)).await;
+    let id = picture["id"].as_str().unwrap();
+    let browser = Browser::signed_in(&world).await;
+    let page = browser.open("/media").await;
+    for words in ["One file.", "dawn.png", "image/png", "64 × 48", "A bridge at dawn", "Ready"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+
+    let page = browser.post("/media", &[("url", "http://10.0.0.1/a.png")]).await;
+    assert!(page.status.is_client_error() && page.text.contains("http://10.0.0.1/a.png"), "{}", page.text);
+    let address = format!("{}/nothing-there.png", world.sandbox_url);
+    assert!(browser.post("/media", &[("url", &address)]).await.leads().ends_with("done=fetching"));
+    browser.until("/media", "Not taken").await;
+
+    let form = [("text", "Look"), ("media", id), ("account", x.as_str()), ("queue", &x), ("key", "once")];
+    let page = browser.post("/compose", &form).await;
+    for words in ["dawn.png (image)", "next open slot", "value=\"publish\""] {
+        assert!(page.text.contains(words), "{words}: {}", page.text);
+    }
+    let page = browser.post("/compose", &[&form[..], &[("action", "publish")]].concat()).await;
+    let path = page.leads().trim_start_matches("/dashboard").split('?').next().unwrap().to_owned();
+    let post = world.get(&path).await;
+    assert!(post["scheduled_at"].is_string(), "{post:#}");
+    let again = browser.open(&format!("/compose?from={}", post["id"].as_str().unwrap())).await;
+    assert!(again.contains(&format!("value=\"{id}\" checked")), "{again}");
+
+    let delete = format!("/media/{id}/delete");
+    let page = browser.post(&delete, &[]).await;
+    assert_eq!(page.status, StatusCode::CONFLICT, "a post that has not ended needs it");
+    browser.post(&format!("{path}/cancel"), &[]).await.leads();
+    assert!(browser.post(&delete, &[]).await.leads().ends_with("done=discarded"));
+    assert!(!browser.open("/media").await.contains("dawn.png"));
 }

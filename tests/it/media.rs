@@ -51,7 +51,7 @@ async fn sent(world: &World, body: Value, bytes: Vec<u8>) -> (StatusCode, Value)
 }
 
 /// A file that is ready.
-async fn ready(world: &World, filename: &str, alt_text: Option<&str>, bytes: Vec<u8>) -> Value {
+pub(crate) async fn ready(world: &World, filename: &str, alt_text: Option<&str>, bytes: Vec<u8>) -> Value {
     let (status, medium) = sent(world, json!({ "filename": filename, "alt_text": alt_text }), bytes).await;
     assert_eq!((status, &medium["status"]), (StatusCode::OK, &json!("ready")), "{medium}");
     medium

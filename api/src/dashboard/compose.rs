@@ -13,11 +13,13 @@ use super::{
 use crate::{
     accounts, body,
     compose::{self, NewPost},
-    posts,
+    media, posts,
     preview::{self, Verdict},
     problem::{Code, Issue, Problem, Segment},
+    word::Word,
 };
 use askama::Template;
+use domain::MediaStatus;
 use platforms::check::Severity;
 use poem::Response;
 use serde_json::{Map, Value, json};
@@ -33,6 +35,7 @@ struct Compose {
     frame: Frame,
     sketch: Sketch,
     accounts: Vec<Account>,
+    media: Vec<Choice>,
 }
 
 #[derive(Template)]
@@ -48,7 +51,9 @@ struct Preview {
 struct Sketch {
     accounts: Vec<String>,
     texts: Vec<String>,
+    media: Vec<String>,
     scheduled_at: String,
+    queue: String,
     is_draft: bool,
     settings: String,
     key: String,
@@ -72,6 +77,7 @@ struct Card {
 
 struct Piece {
     text: String,
+    media: Vec<String>,
     count: usize,
     max: usize,
     unit: &'static str,
@@ -88,6 +94,9 @@ pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
     let mut sketch = Sketch::of(&visit.query);
     if let Some(id) = visit.query.given("from") {
         let post = posts::find(&visit.call(), id).await?;
+        let main = post.containers.first();
+        sketch.media =
+            main.into_iter().flat_map(|main| &main.media).map(|media| media.id.to_string()).collect();
         sketch.texts = post.containers.into_iter().map(|container| container.content).collect();
         if sketch.accounts.is_empty() {
             sketch.accounts = post.targets.iter().map(|target| target.account_id.to_string()).collect();
@@ -120,6 +129,7 @@ async fn draw(visit: &Visit<'_>, sketch: Sketch, fault: Option<Fault>) -> Result
     let accounts = accounts::list(&visit.call(), all).await?.data;
     let page = Compose {
         frame: visit.faulty("New post", "/compose", fault),
+        media: shelf(visit, &sketch).await?,
         accounts: accounts
             .into_iter()
             .map(|account| {
@@ -144,6 +154,24 @@ async fn draw(visit: &Visit<'_>, sketch: Sketch, fault: Option<Fault>) -> Result
     Ok(render(page.frame.status(), &page))
 }
 
+/// What can be shown with a post: the latest files, and those that were chosen before.
+async fn shelf(visit: &Visit<'_>, sketch: &Sketch) -> Result<Vec<Choice>, Problem> {
+    let call = visit.call();
+    let latest = media::Filter { status: Some(Word::of(MediaStatus::Ready.as_str())), ..Default::default() };
+    let mut files = media::list(&call, latest).await?.data;
+    for id in &sketch.media {
+        if !files.iter().any(|file| file.id.to_string() == *id) {
+            files.push(media::get(&call, id).await?);
+        }
+    }
+    let choice = |file: media::Media| {
+        let value = file.id.to_string();
+        let is_chosen = sketch.media.contains(&value);
+        Choice { name: format!("{} ({})", file.filename, file.kind.as_str()), value, is_chosen }
+    };
+    Ok(files.into_iter().map(choice).collect())
+}
+
 async fn look(visit: &Visit<'_>, sketch: Sketch) -> Result<Response, Problem> {
     let checked = match sketch.body() {
         Ok(body) => preview::validate(&visit.call(), body).await,
@@ -162,6 +190,10 @@ async fn shown(
     fault: Option<Fault>,
 ) -> Result<Response, Problem> {
     let call = visit.call();
+    let mut files = Vec::new();
+    for choice in shelf(visit, &sketch).await? {
+        files.extend(choice.is_chosen.then_some(choice.name));
+    }
     let mut cards = Vec::new();
     for id in &sketch.accounts {
         let account = accounts::get(&call, id).await?;
@@ -179,6 +211,7 @@ async fn shown(
         let limit = platforms::get(platform).map(|adapter| &adapter.capabilities().text);
         let pieces = sketch.filled().iter().enumerate().map(|(index, text)| Piece {
             text: text.clone(),
+            media: if index == 0 { files.clone() } else { Vec::new() },
             count: limit.map_or(0, |limit| (limit.count)(text)),
             max: limit.map_or(0, |limit| limit.max),
             unit: limit.map_or("characters", |limit| limit.unit),
@@ -223,7 +256,9 @@ impl Sketch {
             accounts: owned("account"),
             // Browsers end the lines of a text as the standard of forms says, not as people write.
             texts: texts.into_iter().map(|text| text.replace("\r\n", "\n")).collect(),
+            media: owned("media"),
             scheduled_at: fields.given("scheduled_at").unwrap_or_default().to_owned(),
+            queue: fields.given("queue").unwrap_or_default().to_owned(),
             is_draft: fields.get("is_draft") == "true",
             settings: fields.given("settings").unwrap_or_default().to_owned(),
             key: fields.given("key").map_or_else(fresh, str::to_owned),
@@ -240,12 +275,18 @@ impl Sketch {
     fn body(&self) -> Result<NewPost, Problem> {
         let mut body = Map::new();
         match self.filled() {
-            [text] => body.insert("content".to_owned(), json!(text)),
+            [text] if self.media.is_empty() => body.insert("content".to_owned(), json!(text)),
             texts => {
-                let containers: Vec<_> = texts.iter().map(|text| json!({ "content": text })).collect();
+                let mut containers: Vec<_> = texts.iter().map(|text| json!({ "content": text })).collect();
+                if let (Some(main), false) = (containers.first_mut(), self.media.is_empty()) {
+                    main["media"] = self.media.iter().map(|id| json!({ "id": id })).collect();
+                }
                 body.insert("containers".to_owned(), json!(containers))
             }
         };
+        if !self.queue.is_empty() {
+            body.insert("queued_from_account".to_owned(), json!(self.queue));
+        }
         body.insert("accounts".to_owned(), json!(self.accounts));
         body.insert("is_draft".to_owned(), json!(self.is_draft));
         body.insert("external_ref".to_owned(), json!(self.key));

@@ -111,12 +111,13 @@ impl Frame {
     }
 
     /// The parts of the navigation: address, name.
-    pub(crate) fn sections(&self) -> [(&'static str, &'static str); 8] {
+    pub(crate) fn sections(&self) -> [(&'static str, &'static str); 9] {
         [
             ("", "Overview"),
             ("/posts", "Posts"),
             ("/compose", "New post"),
             ("/accounts", "Accounts"),
+            ("/media", "Media"),
             ("/webhooks", "Webhooks"),
             ("/keys", "API keys"),
             ("/team", "Team"),

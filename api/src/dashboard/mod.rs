@@ -11,6 +11,7 @@ mod fields;
 mod frame;
 mod invitation;
 mod keys;
+mod media;
 mod overview;
 mod post;
 mod posts;
@@ -99,6 +100,7 @@ async fn read(visit: &Visit<'_>, segments: &[&str]) -> Result<Response, Problem>
         ["accounts"] => accounts::show(visit).await,
         ["webhooks"] => webhooks::show(visit, None).await,
         ["webhooks", id] => webhook::show(visit, id, None).await,
+        ["media"] => media::show(visit, None).await,
         ["keys"] => keys::show(visit, None).await,
         ["team"] => team::show(visit, None).await,
         ["usage"] => usage::show(visit).await,
@@ -128,6 +130,8 @@ async fn act(visit: &Visit<'_>, segments: &[&str]) -> Result<Response, Problem> 
         ["webhooks", id, "deliveries", delivery, "redeliver"] => {
             webhook::redeliver(visit, id, delivery).await
         }
+        ["media"] => media::import(visit).await,
+        ["media", id, "delete"] => media::delete(visit, id).await,
         ["keys"] => keys::create(visit).await,
         ["keys", id, "rotate"] => keys::rotate(visit, id).await,
         ["keys", id, "revoke"] => keys::revoke(visit, id).await,

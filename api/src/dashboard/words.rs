@@ -2,7 +2,7 @@
 
 use askama::filters::HtmlSafe;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{ErrorCode, ErrorSource, PostStatus, TargetStatus};
+use domain::{ErrorCode, ErrorSource, MediaStatus, PostStatus, TargetStatus};
 use std::fmt;
 use store::{accounts::AccountStatus, deliveries::DeliveryStatus};
 
@@ -33,6 +33,10 @@ domain::words! {
         Revoked = "revoked",
         /// A person's removal.
         Removed = "removed",
+        /// A file that is fetched.
+        Fetching = "fetching",
+        /// A file's removal.
+        Discarded = "discarded",
     }
 }
 
@@ -54,6 +58,8 @@ impl Done {
             Self::Deleted => "The endpoint was removed.",
             Self::Revoked => "The key was revoked.",
             Self::Removed => "The person was removed from the team.",
+            Self::Fetching => "The file is being fetched: look again in a moment.",
+            Self::Discarded => "The file was deleted.",
         }
     }
 }
@@ -130,6 +136,36 @@ pub(crate) fn account(status: AccountStatus) -> Label {
         AccountStatus::TokenExpired => Label(Tone::Bad, "Access expired"),
         AccountStatus::ReauthRequired => Label(Tone::Bad, "Access revoked"),
         AccountStatus::Disconnected => Label(Tone::Calm, "Disconnected"),
+    }
+}
+
+/// A medium's state.
+pub(crate) fn medium(status: MediaStatus) -> Label {
+    match status {
+        MediaStatus::PendingUpload => Label(Tone::Calm, "Awaited"),
+        MediaStatus::Uploaded => Label(Tone::Calm, "Being read"),
+        MediaStatus::Ready => Label(Tone::Good, "Ready"),
+        MediaStatus::Failed => Label(Tone::Bad, "Not taken"),
+    }
+}
+
+/// A size in bytes, as people say it.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+/// How long something plays, in milliseconds, as players show it.
+pub(crate) fn length(millis: u64) -> String {
+    let seconds = millis.div_ceil(1_000);
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
     }
 }
 
