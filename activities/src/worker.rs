@@ -8,9 +8,7 @@ use crate::{
     publishing::Publishing, webhooks::Webhooks,
 };
 use anyhow::Context;
-use domain::Pace;
 use std::{sync::Arc, time::Duration};
-use temporalio_client::{Client, WorkflowIdConflictPolicy, WorkflowStartOptions, errors::WorkflowStartError};
 use temporalio_sdk::{
     Runtime, Worker, WorkerOptions,
     runtime::{
@@ -18,10 +16,9 @@ use temporalio_sdk::{
         worker_tuner::{FixedSizeSlotSupplier, TunerHolder},
     },
 };
-use tracing::warn;
 use workflows::{
     Ask, CollectMetrics, DeliverEvent, ImportPosts, KeepAccount, PartAccount, PublishPost, PublishTarget,
-    TendMedia, TidyMedia, queue, tidy_media,
+    TendMedia, TidyMedia, queue,
 };
 
 /// What one queue runs at a time.
@@ -41,7 +38,6 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The workers of this process; to be run on one thread, since workflow state is not `Send`.
 pub struct Workers {
     all: Vec<Worker>,
-    tidy: Tidy,
     // The workers' own tasks run on it.
     _runtime: Runtime,
 }
@@ -81,8 +77,7 @@ impl Workers {
         hooks.register_workflow::<Ask>()?;
         hooks.register_activities(Webhooks::new(deps.clone()));
         queues.push(hooks);
-        let tidy = Tidy { client: client.clone(), queue: queue::media(base), pace: deps.pace };
-        let mut media = options(&tidy.queue, FILES);
+        let mut media = options(&queue::media(base), FILES);
         media.register_workflow::<TendMedia>()?;
         media.register_workflow::<TidyMedia>()?;
         media.register_workflow::<Ask>()?;
@@ -90,7 +85,7 @@ impl Workers {
         queues.push(media);
         let all = queues.into_iter().map(|queue| Worker::new(&runtime, client.clone(), queue));
         let all = all.collect::<Result<_, _>>().map_err(|error| anyhow::anyhow!("{error}"))?;
-        Ok(Self { all, tidy, _runtime: runtime })
+        Ok(Self { all, _runtime: runtime })
     }
 
     /// What stops them: those under way finish first, within the grace period.
@@ -105,31 +100,8 @@ impl Workers {
     ///
     /// When one of them fails for good.
     pub async fn run(&mut self) -> anyhow::Result<()> {
-        let working = futures::future::join_all(self.all.iter_mut().map(Worker::run));
-        let (done, ()) = tokio::join!(working, self.tidy.start());
+        let done = futures::future::join_all(self.all.iter_mut().map(Worker::run)).await;
         done.into_iter().collect::<Result<Vec<_>, _>>().map(drop).map_err(|error| anyhow::anyhow!("{error}"))
-    }
-}
-
-/// What sees to it that the installation is tidied up.
-struct Tidy {
-    client: Client,
-    queue: String,
-    pace: Pace,
-}
-
-impl Tidy {
-    /// Starts the workflow that does it, unless it runs: there is one, however many workers.
-    async fn start(&self) {
-        let options = WorkflowStartOptions::new(&self.queue, tidy_media::id(&self.queue))
-            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-            .static_summary("Delete media that nobody needs".to_owned())
-            .build();
-        match self.client.start_workflow(TidyMedia::run, self.pace, options).await {
-            Ok(_) | Err(WorkflowStartError::AlreadyStarted { .. }) => {}
-            // The next worker that starts tries again.
-            Err(error) => warn!(%error, "Nobody deletes media that nobody needs"),
-        }
     }
 }
 

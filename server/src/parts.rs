@@ -187,7 +187,7 @@ pub(crate) fn workers(
     opened: &Ranges,
     files: Files,
 ) -> anyhow::Result<Workers> {
-    tokio::spawn(collect(client.clone(), temporal.clone()));
+    tokio::spawn(schedule(client.clone(), temporal.clone()));
     let deps = Deps {
         db,
         sealer: keys.open_keys.sealer(),
@@ -205,11 +205,11 @@ pub(crate) fn workers(
     Workers::new(&temporal.task_queue, deps)
 }
 
-/// Has figures collected, as soon as Temporal takes the schedule: publishing does not wait for that.
-async fn collect(client: Client, temporal: Temporal) {
+/// Sets up what the clock starts, as soon as Temporal takes it: publishing does not wait for that.
+async fn schedule(client: Client, temporal: Temporal) {
     let every = Duration::from_secs(temporal.collect_every);
     while let Err(error) = schedule::keep(&client, &temporal.task_queue, every).await {
-        warn!(error = format!("{error:#}"), "Figures are not collected yet");
+        warn!(error = format!("{error:#}"), "Figures are not collected yet, nor media tidied up");
         tokio::time::sleep(Duration::from_secs(30)).await;
     }
 }

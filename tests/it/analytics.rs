@@ -182,15 +182,19 @@ async fn without_workers_what_is_known_is_shown_and_else_the_call_asks_to_come_b
     assert!(refused.0["retry-after"].to_str().unwrap().parse::<u32>().unwrap() > 0);
 }
 
-/// The name of the world's task queue, as its schedule is named after it.
-fn schedule(world: &mut World) -> String {
+/// The name of the world's task queue, as schedules are named after it.
+pub(crate) fn queue(world: &mut World) -> String {
     let queue = world.set("FANFARE_TASK_QUEUE", "").unwrap();
     world.set("FANFARE_TASK_QUEUE", &queue);
-    collect_metrics::id(&queue)
+    queue
+}
+
+fn schedule(world: &mut World) -> String {
+    collect_metrics::id(&queue(world))
 }
 
 /// Waits until a schedule is as it should be.
-async fn scheduled(
+pub(crate) async fn scheduled(
     handle: &ScheduleHandle<Client>,
     mut right: impl FnMut(Result<&ScheduleDescription, Code>) -> bool,
 ) {
@@ -209,13 +213,13 @@ async fn scheduled(
     }
 }
 
-fn every(found: Result<&ScheduleDescription, Code>) -> Option<i64> {
+pub(crate) fn every(found: Result<&ScheduleDescription, Code>) -> Option<i64> {
     let schedule = found.ok()?.raw().schedule.as_ref()?;
     Some(schedule.spec.as_ref()?.interval.first()?.interval?.seconds)
 }
 
-/// Runs a round of collecting now, and gives what it came to.
-async fn collect(temporal: &Client, handle: &ScheduleHandle<Client>) -> Value {
+/// Has a schedule start its workflow now, and gives the workflow's id.
+pub(crate) async fn triggered(handle: &ScheduleHandle<Client>) -> String {
     // Of runs that begin in the same second only the runs' own ids differ.
     let runs = |found: &ScheduleDescription| -> Vec<(String, String)> {
         found.recent_actions().into_iter().map(|run| (run.run_id, run.workflow_id)).collect()
@@ -229,7 +233,12 @@ async fn collect(temporal: &Client, handle: &ScheduleHandle<Client>) -> Value {
         !after.is_empty()
     })
     .await;
-    let (_, id) = after.remove(0);
+    after.remove(0).1
+}
+
+/// Runs a round of collecting now, and gives what it came to.
+async fn collect(temporal: &Client, handle: &ScheduleHandle<Client>) -> Value {
+    let id = triggered(handle).await;
     replay(temporal, "collect_metrics", &id).await;
     let run = temporal.get_workflow_handle::<CollectMetrics>(&id);
     serde_json::to_value(run.get_result(Default::default()).await.unwrap()).unwrap()

@@ -1,6 +1,11 @@
 //! Media: sent, looked at, posted and deleted; and what an attacker sends in their place.
 
-use crate::{database, world};
+use crate::{
+    analytics::{every, queue, scheduled, triggered},
+    database,
+    replay::{client, replay},
+    world,
+};
 use ::media::{Key, Pass, Right};
 use ::store::{
     keys::{self, NewKey},
@@ -23,6 +28,7 @@ use tests::{
     samples::{boxed, docx, film, film_head, gif, jpeg, pdf, png, wav, webm},
 };
 use uuid::Uuid;
+use workflows::tidy_media;
 
 /// The content type of a text of an office program.
 const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
@@ -679,4 +685,39 @@ async fn what_nobody_waits_for_is_deleted_and_what_somebody_needs_stays() {
     assert_eq!(facts::expire(db, at(1), Some(Utc::now() - TimeDelta::hours(1)), 10, at(9)).await.unwrap(), 0);
     assert_eq!(facts::expire(db, at(1), Some(at(100_000_000)), 10, at(9)).await.unwrap(), 1);
     assert!(facts::get(db, owner, needed).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn bytes_that_nobody_waits_for_go_by_the_clock() {
+    let mut world = world().start().await;
+    let temporal = client().await;
+    let handle = temporal.get_schedule_handle(tidy_media::id(&queue(&mut world)));
+    scheduled(&handle, |found| every(found) == Some(3600)).await;
+
+    // Sent a day ago, and never confirmed.
+    let (media, now) = (
+        facts::create(&world.db, world.owner, new(MediaKind::Image), Utc::now() - TimeDelta::hours(25))
+            .await
+            .unwrap()
+            .id,
+        Utc::now(),
+    );
+    let pass = Pass { media, owner: world.owner, expires_at: now + TimeDelta::hours(1) };
+    let pass = Key::derive(&[0; 32]).write(Right::Put, &pass);
+    let url = format!("{}/media/{media}/content?pass={pass}", world.base);
+    assert_eq!(put(&world, &url, png(8, 8)).await, StatusCode::OK);
+    let awaited = announce(&world, json!({ "filename": "a.png" })).await;
+    assert_eq!(put(&world, awaited["upload_url"].as_str().unwrap(), png(8, 8)).await, StatusCode::OK);
+    let files = || {
+        let arriving = world.files.join(format!("arriving/test/{}", world.owner.org));
+        let names = std::fs::read_dir(arriving).unwrap().map(|file| file.unwrap().file_name());
+        names.map(|name| name.into_string().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(files().len(), 2);
+
+    replay(&temporal, "tidy_media", &triggered(&handle).await).await;
+    replay(&temporal, "tend_media-tidied", &format!("discard-{media}")).await;
+    assert_eq!(json!(files()), json!([awaited["id"]]));
+    assert_eq!(facts::remains(&world.db, world.owner, media).await.unwrap(), None);
+    assert_eq!(confirm(&world, &awaited).await.0, StatusCode::OK);
 }

@@ -21,7 +21,7 @@ use temporalio_sdk::workflow_replayer::{WorkflowReplayer, WorkflowReplayerOption
 use tests::Receiver;
 use workflows::{
     Ask, CollectMetrics, DeliverEvent, ImportPosts, KeepAccount, PartAccount, PublishPost, PublishTarget,
-    publish_post, publish_target,
+    TendMedia, TidyMedia, publish_post, publish_target,
 };
 
 fn kept() -> PathBuf {
@@ -38,6 +38,8 @@ fn replayer() -> WorkflowReplayer {
         .and_then(|options| options.register_workflow::<ImportPosts>())
         .and_then(|options| options.register_workflow::<KeepAccount>())
         .and_then(|options| options.register_workflow::<CollectMetrics>())
+        .and_then(|options| options.register_workflow::<TendMedia>())
+        .and_then(|options| options.register_workflow::<TidyMedia>())
         .unwrap()
         .build();
     WorkflowReplayer::new(options).unwrap()
@@ -140,6 +142,15 @@ async fn what_runs_now_replays() {
     let imports = format!("/social-accounts/{account}/imports");
     let (_, import) = world.call(Method::POST, &imports, Some(&json!({}))).await;
     replay(&client, "import_posts-waited", &format!("import-{}", import["id"].as_str().unwrap())).await;
+
+    // Nobody listens there.
+    let nowhere = json!({ "url": "http://127.0.0.1:9/a.png" });
+    let (_, medium) = world.call(Method::POST, "/media/import", Some(&nowhere)).await;
+    let medium = medium["id"].as_str().unwrap();
+    replay(&client, "tend_media-lost", &format!("fetch-{medium}")).await;
+    assert_eq!(world.get(&format!("/media/{medium}")).await["status"], "failed");
+    world.call(Method::DELETE, &format!("/media/{medium}"), None).await;
+    replay(&client, "tend_media-discarded", &format!("discard-{medium}")).await;
 
     let (status, _) = world.call(Method::DELETE, &format!("/social-accounts/{account}"), None).await;
     assert_eq!(status, 200);

@@ -1,56 +1,39 @@
-//! Deletes media that nobody waits for any more, now and then, for as long as there are workers.
+//! Deletes media that nobody waits for any more: a batch at a time, until none is left.
 //!
-//! There is one such workflow in an installation; every worker sees to it that it runs.
+//! A schedule starts it. What is due stands in the rows, so that a run that fails or never comes is made
+//! good by the next.
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
 use crate::activities::Media;
-use domain::Pace;
 use std::time::Duration;
 use temporalio_workflow::{
-    ActivityExecutionError, ActivityOptions, ContinueAsNewOptions, RetryPolicy, WorkflowContext,
-    WorkflowContextView, WorkflowResult, workflow, workflow_methods,
+    ActivityOptions, RetryPolicy, WorkflowContext, WorkflowResult, workflow, workflow_methods,
 };
 
-/// The workflow's id: one per queue of media.
-pub fn id(queue: &str) -> String {
-    format!("tidy-{queue}")
+/// The id of the schedule, and what the ids of its runs begin with.
+pub fn id(base: &str) -> String {
+    format!("{base}-tidy-media")
 }
 
-/// How long it rests.
-const REST: Duration = Duration::from_secs(3600);
-/// Rounds after which it begins anew, so that its history stays short.
-const ROUNDS: usize = 100;
+/// Batches of one run, so that its history stays short.
+const BATCHES: usize = 500;
 
-/// Tidies up. See the [module](self).
+/// Tidies up once. See the [module](self).
 #[workflow]
-pub struct TidyMedia {
-    pace: Pace,
-}
+#[derive(Default)]
+pub struct TidyMedia;
 
 #[workflow_methods]
 impl TidyMedia {
-    #[init]
-    fn new(_ctx: &WorkflowContextView, pace: Pace) -> Self {
-        Self { pace }
-    }
-
-    /// Runs for ever.
+    /// Runs until nothing is left that is due, or for a good while.
     #[run(name = "TidyMedia")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
-        let pace = ctx.state(|tidy| tidy.pace);
-        for _ in 0..ROUNDS {
-            let more = match ctx.execute_activity(Media::tidy_media, (), once()).await {
-                Ok(more) => more,
-                Err(error @ ActivityExecutionError::Cancelled(_)) => return Err(error.into()),
-                // What failed is looked at again in the next round.
-                Err(_) => false,
-            };
-            if !more {
-                ctx.timer(pace.of(REST).max(Duration::from_secs(1))).await;
+        for _ in 0..BATCHES {
+            if !ctx.execute_activity(Media::tidy_media, (), once()).await? {
+                break;
             }
         }
-        ctx.continue_as_new(pace, ContinueAsNewOptions::builder().build())?;
         Ok(())
     }
 }
