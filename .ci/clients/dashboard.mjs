@@ -88,7 +88,10 @@ async function tap(page, words) {
     if (!/context was destroyed/.test(error.message)) throw error;
   });
   if (pressed === null) return false;
-  await leaves;
+  await leaves?.catch(async () => {
+    const text = await page.evaluate(() => document.body.innerText);
+    throw new Error(`${words} at ${page.url()} leads nowhere: ${text}`);
+  });
   return true;
 }
 
