@@ -46,7 +46,12 @@ async function receiver() {
     return arrived[count];
   };
   const url = `http://127.0.0.1:${server.address().port}/hook`;
-  return { url, after, count: () => arrived.length, close: () => server.close() };
+  const close = () => {
+    server.close();
+    // Who delivers keeps his connection for the next time.
+    server.closeAllConnections();
+  };
+  return { url, after, count: () => arrived.length, close };
 }
 
 function signs(secret, { signature, body }) {
@@ -342,7 +347,8 @@ async function armAndRecover(page, { x }) {
   await shoot(page, "sandbox", 560, { from: `[id='x-${x.username}']` });
   const post = await call("POST", "/posts", { content: "A bit too fast", accounts: [x.id] });
   await open(page, `/posts/${post.id}`);
-  await says(page, "X asks us to slow down.");
+  // In the story it stays, however soon the next try is.
+  await says(page, "rate_limited: Too Many Requests");
   await tap(page, `#retry-${post.targets[0].id}`);
   await says(page, "See it on X");
   await open(page, `${dev.sandbox_url}/x/${x.username}`);
