@@ -5,6 +5,7 @@ use super::{
     host::Host,
     shelf::{Record, Shelf},
 };
+use crate::Identity;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -24,6 +25,22 @@ pub(crate) struct Account {
     pub(crate) era: u64,
     /// The password made for apps, on platforms that have such.
     pub(crate) password: Option<String>,
+}
+
+impl Account {
+    /// Who it is to a client, on platforms where its name is all it is called; with what kind of account
+    /// it is there, its picture and its page.
+    pub(crate) fn identity(&self, kind: &str, picture: Option<String>, page: String) -> Identity {
+        Identity {
+            network_unique_id: self.id.clone(),
+            username: self.username.clone(),
+            display_name: self.username.clone(),
+            account_type: kind.to_owned(),
+            profile_image_url: picture,
+            profile_url: Some(page),
+            grant: None,
+        }
+    }
 }
 
 impl Record for Account {

@@ -131,15 +131,7 @@ impl Host for Facebook {
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        Identity {
-            network_unique_id: account.id.clone(),
-            username: account.username.clone(),
-            display_name: account.username.clone(),
-            account_type: "page".into(),
-            profile_image_url: Some(avatar(account)),
-            profile_url: Some(format!("https://www.facebook.com/{}", account.username)),
-            grant: None,
-        }
+        account.identity("page", Some(avatar(account)), format!("https://www.facebook.com/{}", account.username))
     }
 
     fn grants(&self) -> &dyn Grants {

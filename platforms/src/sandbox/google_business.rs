@@ -139,15 +139,7 @@ impl Host for GoogleBusiness {
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        Identity {
-            network_unique_id: account.id.clone(),
-            username: account.username.clone(),
-            display_name: account.username.clone(),
-            account_type: "location".into(),
-            profile_image_url: None,
-            profile_url: Some(maps(account)),
-            grant: None,
-        }
+        account.identity("location", None, maps(account))
     }
 
     fn grants(&self) -> &dyn Grants {

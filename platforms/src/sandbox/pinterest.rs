@@ -171,15 +171,7 @@ impl Host for Pinterest {
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        Identity {
-            network_unique_id: account.id.clone(),
-            username: account.username.clone(),
-            display_name: account.username.clone(),
-            account_type: "business".into(),
-            profile_image_url: Some(avatar(account)),
-            profile_url: Some(format!("https://www.pinterest.com/{}/", account.username)),
-            grant: None,
-        }
+        account.identity("business", Some(avatar(account)), format!("https://www.pinterest.com/{}/", account.username))
     }
 
     fn grants(&self) -> &dyn Grants {

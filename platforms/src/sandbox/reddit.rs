@@ -189,15 +189,7 @@ impl Host for Reddit {
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        Identity {
-            network_unique_id: account.id.clone(),
-            username: account.username.clone(),
-            display_name: account.username.clone(),
-            account_type: "profile".into(),
-            profile_image_url: Some(avatar(account)),
-            profile_url: Some(format!("https://www.reddit.com/user/{}/", account.username)),
-            grant: None,
-        }
+        account.identity("profile", Some(avatar(account)), format!("https://www.reddit.com/user/{}/", account.username))
     }
 
     fn grants(&self) -> &dyn Grants {

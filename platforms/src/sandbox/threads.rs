@@ -111,15 +111,7 @@ impl Host for Threads {
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        Identity {
-            network_unique_id: account.id.clone(),
-            username: account.username.clone(),
-            display_name: account.username.clone(),
-            account_type: "profile".into(),
-            profile_image_url: Some(avatar(account)),
-            profile_url: Some(format!("https://www.threads.com/@{}", account.username)),
-            grant: None,
-        }
+        account.identity("profile", Some(avatar(account)), format!("https://www.threads.com/@{}", account.username))
     }
 
     fn grants(&self) -> &dyn Grants {

@@ -133,15 +133,7 @@ impl Host for TikTok {
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        Identity {
-            network_unique_id: account.id.clone(),
-            username: account.username.clone(),
-            display_name: account.username.clone(),
-            account_type: "profile".into(),
-            profile_image_url: Some(avatar(account)),
-            profile_url: Some(profile(account)),
-            grant: None,
-        }
+        account.identity("profile", Some(avatar(account)), profile(account))
     }
 
     fn grants(&self) -> &dyn Grants {

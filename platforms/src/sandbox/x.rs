@@ -143,15 +143,7 @@ impl Host for X {
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        Identity {
-            network_unique_id: account.id.clone(),
-            username: account.username.clone(),
-            display_name: account.username.clone(),
-            account_type: "profile".into(),
-            profile_image_url: Some(avatar(account)),
-            profile_url: Some(format!("https://x.com/{}", account.username)),
-            grant: None,
-        }
+        account.identity("profile", Some(avatar(account)), format!("https://x.com/{}", account.username))
     }
 
     fn grants(&self) -> &dyn Grants {

@@ -159,15 +159,7 @@ impl Host for YouTube {
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        Identity {
-            network_unique_id: account.id.clone(),
-            username: account.username.clone(),
-            display_name: account.username.clone(),
-            account_type: "channel".into(),
-            profile_image_url: Some(avatar(account)),
-            profile_url: Some(format!("https://www.youtube.com/@{}", account.username)),
-            grant: None,
-        }
+        account.identity("channel", Some(avatar(account)), format!("https://www.youtube.com/@{}", account.username))
     }
 
     fn grants(&self) -> &dyn Grants {
