@@ -155,22 +155,9 @@ pub struct TargetMetrics {
     pub target_id: Uuid,
     /// Its platform.
     pub platform: Word<Platform>,
-    /// Times shown.
-    pub impressions: u64,
-    /// People who saw it.
-    pub reach: u64,
-    /// Likes and other reactions.
-    pub likes: u64,
-    /// Comments and replies.
-    pub comments: u64,
-    /// Shares, reposts and quotes.
-    pub shares: u64,
-    /// Saves and bookmarks.
-    pub saves: u64,
-    /// Clicks on links.
-    pub clicks: u64,
-    /// Plays of its video.
-    pub video_views: u64,
+    /// What it told.
+    #[oai(flatten)]
+    pub figures: Figures,
     /// Likes, comments, shares, saves and clicks for each impression; for each person or view where the
     /// platform tells no impressions; 0 where it tells none of them.
     pub engagement_rate: f64,
@@ -185,15 +172,8 @@ impl From<(&str, metrics::Snapshot)> for TargetMetrics {
         Self {
             target_id: target.0,
             platform: Word::of(platform),
-            impressions: metrics.impressions,
-            reach: metrics.reach,
-            likes: metrics.likes,
-            comments: metrics.comments,
-            shares: metrics.shares,
-            saves: metrics.saves,
-            clicks: metrics.clicks,
-            video_views: metrics.video_views,
             engagement_rate: metrics.engagement_rate(),
+            figures: metrics.into(),
             captured_at: captured_at.into(),
         }
     }
