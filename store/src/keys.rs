@@ -112,6 +112,20 @@ pub async fn create(db: &PgPool, new: NewKey, now: DateTime<Utc>) -> sqlx::Resul
     Ok((key, text))
 }
 
+/// The key that a text stands for, without counting a call; `None` when it is unknown, revoked or expired.
+pub async fn recognize(db: &PgPool, presented: &str, now: DateTime<Utc>) -> sqlx::Result<Option<Key>> {
+    let row = sqlx::query_as!(
+        Row,
+        r#"update api_keys set last_used_at = $2
+           where digest = $1 and (revoked_at is null or revoked_at > $2) and (expires_at is null or expires_at > $2)
+           returning id, org_id, mode as "mode: Word<Mode>", name, scopes as "scopes: Vec<Word<Scope>>", last_four,
+             expires_at, revoked_at, last_used_at, created_at"#,
+        digest(presented),
+        now
+    );
+    Ok(row.fetch_optional(db).await?.map(Key::from))
+}
+
 /// The owner's keys that are not revoked, newest first; expired ones are among them.
 pub async fn list(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result<Vec<Key>> {
     let rows = sqlx::query_as!(

@@ -18,31 +18,6 @@ pub const LIFE: TimeDelta = TimeDelta::hours(12);
 /// Random characters of a session's text: 256 bits.
 const LENGTH: usize = 43;
 
-/// The key that a text stands for, without counting a call; `None` when it is unknown, revoked or expired.
-pub async fn recognize(db: &PgPool, presented: &str, now: DateTime<Utc>) -> sqlx::Result<Option<Key>> {
-    let row = sqlx::query!(
-        r#"update api_keys set last_used_at = $2
-           where digest = $1 and (revoked_at is null or revoked_at > $2) and (expires_at is null or expires_at > $2)
-           returning id, org_id, mode as "mode: Word<Mode>", name, scopes as "scopes: Vec<Word<Scope>>", last_four,
-             expires_at, revoked_at, last_used_at, created_at"#,
-        keys::digest(presented),
-        now
-    )
-    .fetch_optional(db)
-    .await?;
-    Ok(row.map(|row| Key {
-        id: row.id.into(),
-        owner: Owner { org: row.org_id.into(), mode: row.mode.0 },
-        name: row.name,
-        scopes: rows::unwrap(row.scopes),
-        last_four: row.last_four,
-        expires_at: row.expires_at,
-        revoked_at: row.revoked_at,
-        last_used_at: row.last_used_at,
-        created_at: row.created_at,
-    }))
-}
-
 /// Begins a session and gives its text, here and never again. Sessions that have ended go.
 pub async fn begin(db: &PgPool, key: &Key, now: DateTime<Utc>) -> sqlx::Result<String> {
     // `rand::rng()` is a cryptographically secure generator, seeded by the operating system.

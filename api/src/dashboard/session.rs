@@ -17,7 +17,10 @@ use poem::{
     Request, Response,
     http::{StatusCode, header},
 };
-use store::sessions::{self, Session};
+use store::{
+    keys,
+    sessions::{self, Session},
+};
 use url::{Host, Url};
 
 /// The cookie's name where it travels by https: browsers hold such a one to this very host.
@@ -55,7 +58,7 @@ pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result
     }
     let now = (app.now)();
     let key = match form.given("key") {
-        Some(text) => sessions::recognize(&app.db, text, now).await?,
+        Some(text) => keys::recognize(&app.db, text, now).await?,
         None => None,
     };
     let refusal = match key {
