@@ -15,8 +15,9 @@ use store::{
     vault,
 };
 
-/// How long a refresh may take before another process may try: longer than its one or two calls.
-const LEASE: Duration = Duration::from_secs(150);
+/// How long a refresh may take before another process may try: longer than its one or two calls and
+/// [`KEEPING`] together.
+const LEASE: Duration = Duration::from_secs(240);
 /// How often those who wait look.
 const LOOK: Duration = Duration::from_millis(250);
 /// How long they look before they give their worker's slot back.
@@ -135,7 +136,7 @@ pub(crate) async fn refresh(deps: &Deps, refused: Refused) -> anyhow::Result<Res
     let Refused { owner, account, version, .. } = refused;
     let patience = tokio::time::Instant::now() + PATIENCE;
     loop {
-        match facts::lease(&deps.db, owner, account, version, LEASE, (deps.now)()).await? {
+        match facts::lease(&deps.db, owner, account, version, LEASE).await? {
             Lease::Ours(account) => {
                 let outcome = exchange(deps, refused, &account).await;
                 // Those who wait look again, whatever came of it.
@@ -260,5 +261,15 @@ pub(crate) struct Unkept;
 impl Checkpoints for Unkept {
     async fn save(&self, _: &Checkpoint) -> Result<(), Failure> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_outlives_what_it_is_for() {
+        assert!(LEASE > 2 * platforms::TIMEOUT + KEEPING);
     }
 }

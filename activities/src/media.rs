@@ -55,7 +55,7 @@ const FETCH: Duration = Duration::from_secs(45 * 60);
 /// How long a platform may take to fetch what it is given by address.
 const ADDRESS: Duration = Duration::from_secs(6 * 3600);
 /// How long an attempt waits for a file that is still being looked at, and how often it looks.
-const PATIENCE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_millis(250));
+const PATIENCE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_millis(250));
 
 /// The activities about media.
 pub(crate) struct Media {

@@ -6,8 +6,13 @@
 //! 4. The intent is written, fenced; then `commit`; then the id is captured, in the same breath.
 //! 5. One transaction settles the target and tells the world.
 //!
-//! A call takes [`platforms::TIMEOUT`] at most. An attempt whose worker died without a word may still
-//! have one on its way; only when that time has passed is a look-up's "absent" believed.
+//! The intent says until when the call may be on its way, and the call is ended then. An attempt whose
+//! worker died without a word may still have one on its way; only when that time has passed is a
+//! look-up's "absent" believed.
+//!
+//! What happens next is decided by the row and the platform's answer alone, never by how often or why
+//! Temporal ran an activity: budget, polling window, time of the next attempt, doubt. So a workflow may
+//! be reset or started again at any moment.
 
 #![expect(
     dead_code,
@@ -30,14 +35,16 @@ use platforms::{
     Repeat, ReplyTo, Session,
 };
 use std::{future::Future, sync::Arc, time::Duration};
-use store::publishing::{self as facts, Attempt, Begun, End, Entry, Key};
+use store::publishing::{self as facts, Attempt, Barred, Begun, End, Entry, Key, Purpose};
 use temporalio_client::WorkflowSignalOptions;
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
-use tracing::{info, warn};
+use tokio::time::Instant;
+use tracing::{error, info, warn};
 use workflows::{
     activities::{GRANT_LOST, Polled, Published, Refusal, Settled, Settlement, Task, Why, definition},
+    lenient::Lenient,
     publish_target::{self, PublishTarget},
 };
 
@@ -49,6 +56,14 @@ const LOOKS: u32 = 3;
 const BEAT: Duration = Duration::from_secs(5);
 /// How soon an attempt that lost its turn may see how things stand.
 const YIELD: Duration = Duration::from_secs(5);
+/// How soon a look at a busy platform is repeated that failed, or that no adapter names a pause for.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
+/// A scaled publishing call may take this long all the same: a slow call is no lost one.
+const CALL_FLOOR: Duration = Duration::from_secs(8);
+/// How long a live post's address is waited for before the post settles without it.
+const URL_PATIENCE: Duration = Duration::from_secs(10);
+/// How long what an operator stopped is looked for before it ends in doubt.
+const STOP_PATIENCE: Duration = Duration::from_secs(10 * 60);
 
 /// The activities of publishing.
 pub(crate) struct Publishing {
@@ -125,6 +140,10 @@ enum Halt {
     Early(Failure, Duration),
     /// No look-up can tell whether it is live; to try again might double it.
     Undecidable(Failure),
+    /// Nothing may be published any more, and nothing is live that was not known.
+    Barred(Barred),
+    /// All is live, but the main container's address is not known yet.
+    NoUrl(Failure),
     /// Another attempt has taken the target up.
     Superseded,
     /// Something of ours is broken.
@@ -143,22 +162,41 @@ impl From<Failure> for Halt {
     }
 }
 
+/// An attempt, and the clock that it is measured by.
+struct Run {
+    attempt: Attempt,
+    began: Instant,
+}
+
+impl Run {
+    fn of(attempt: Box<Attempt>) -> Self {
+        Self { attempt: *attempt, began: Instant::now() }
+    }
+
+    /// Now, by the database's clock.
+    fn now(&self) -> DateTime<Utc> {
+        self.attempt.begun_at + self.began.elapsed()
+    }
+}
+
 impl Deps {
     /// One attempt to publish a target.
     async fn attempt(&self, task: &Task) -> Result<Published, ActivityError> {
-        let attempt = match facts::begin(&self.db, key(task), (self.now)()).await? {
-            Begun::Attempt(attempt) => attempt,
+        let run = match facts::begin(&self.db, key(task), Purpose::Publish).await? {
+            Begun::Attempt(attempt) => Run::of(attempt),
             Begun::Stale => return Ok(Published::Stale),
+            Begun::Early(pause) => return Ok(Published::Wait { pause }),
             Begun::Ended(status) => return Ok(Published::Ended { status }),
         };
+        let attempt = &run.attempt;
         let line = match Line::open(self, task.owner, &attempt.account).await? {
             Ok(line) => line,
             Err(failure) => {
                 let failure = Failure { doubt: attempt.is_in_doubt(), ..failure };
-                return self.give_up(&attempt, failure).await;
+                return self.give_up(attempt, failure).await;
             }
         };
-        match self.advance(&line, &attempt).await {
+        match self.advance(&line, &run).await {
             Ok(status) => {
                 info!(
                     target.id = %task.target, post.id = %task.post, org.id = %task.owner.org, platform = task.platform,
@@ -166,34 +204,37 @@ impl Deps {
                 );
                 Ok(Published::Ended { status })
             }
-            Err(Halt::Processing(pause)) => {
-                let now = (self.now)();
-                let since = attempt.processing_since.unwrap_or(now);
-                facts::processing(&self.db, task.target, attempt.fence, Some(since), Some(now + pause))
-                    .await?;
-                let spent = (now - since).to_std().unwrap_or_default();
-                let window = window(line.platform).saturating_sub(spent).max(Duration::from_secs(1));
-                Ok(Published::Processing { window, pause })
-            }
-            Err(Halt::Failure(failure)) => self.failed(task, &attempt, failure).await,
+            Err(Halt::Processing(pause)) => match self.wait(line.platform, &run, pause).await? {
+                Some(pause) => Ok(Published::Processing { pause }),
+                None => self.give_up(attempt, self.window_closed(&run, None)).await,
+            },
+            Err(Halt::Failure(failure)) => self.failed(task, attempt, failure).await,
             Err(Halt::Early(failure, wait)) => {
                 // Nothing was published or tried: the budget is for what is.
-                facts::forgive(&self.db, task.target, Spent { attempts: 1, token_attempts: 0 }).await?;
-                self.again(task, &attempt, failure, wait).await
+                let spent = Spent { attempts: u32::from(attempt.is_counted), token_attempts: 0 };
+                facts::forgive(&self.db, task.target, Some(attempt.fence), spent).await?;
+                self.again(task, attempt, failure, wait).await
             }
-            Err(Halt::Undecidable(failure)) => self.give_up(&attempt, failure).await,
-            Err(Halt::Superseded) => {
-                let failure = Failure::network("another attempt took the target up", false);
-                Err(repeat(&failure, Some(self.pace.of(YIELD))))
-            }
+            Err(Halt::Undecidable(failure)) => self.give_up(attempt, failure).await,
+            Err(Halt::Barred(barred)) => self.bar(attempt, barred).await,
+            Err(Halt::NoUrl(failure)) => self.await_url(task, attempt, failure).await,
+            Err(Halt::Superseded) => Err(self.superseded()),
             Err(Halt::Fault(error)) => Err(error.into()),
         }
     }
 
+    /// Another attempt took the target up: how it stands is seen a little later.
+    fn superseded(&self) -> ActivityError {
+        let failure = Failure::network("another attempt took the target up", false);
+        repeat(&failure, Some(self.pace.of(YIELD)))
+    }
+
     /// Publishes what is not live yet, container by container.
-    async fn advance(&self, line: &Line<'_>, attempt: &Attempt) -> Result<TargetStatus, Halt> {
+    async fn advance(&self, line: &Line<'_>, run: &Run) -> Result<TargetStatus, Halt> {
+        let attempt = &run.attempt;
         let mut ids: Vec<String> = Vec::with_capacity(attempt.entries.len());
         let mut status = attempt.status;
+        let mut unknown_url = None;
         for entry in &attempt.entries {
             let keeper = Keeper { deps: self, attempt, position: entry.position };
             let cx = line.session(&keeper);
@@ -202,22 +243,76 @@ impl Deps {
                 None => {
                     let post = self.publication(attempt, entry, &ids).await;
                     let post = post.map_err(|unresolved| self.halted(entry, unresolved))?;
-                    self.publish(&cx, line.platform, attempt, entry, &post).await?
+                    self.publish(&cx, line.platform, run, entry, &post).await?
                 }
             };
             if entry.position == 0 && status != TargetStatus::Published {
-                // Live from here on, whatever becomes of the rest.
-                let url = line.platform.permalink(&cx, &id).await;
-                let url = url.map_err(|failure| Failure { doubt: false, ..failure })?;
-                let end = End::Live { id: id.clone(), url: Some(url) };
-                status = facts::settle(&self.db, attempt.key, &end, (self.now)()).await?;
+                // Live from here on, whatever becomes of its address and of the rest.
+                let url = address(line.platform, &cx, &id).await;
+                let end = End::Live { id: id.clone(), url: url.as_ref().ok().cloned() };
+                status = self.settled(attempt, &end, None).await?;
+                unknown_url = url.err();
             }
             ids.push(id);
         }
-        if attempt.entries.len() > 1 {
+        if attempt.entries.len() > 1 && status == TargetStatus::Published {
             facts::complete(&self.db, attempt.key, (self.now)()).await?;
         }
-        Ok(status)
+        if status == TargetStatus::Published && attempt.status == status && attempt.url.is_none() {
+            let keeper = Keeper { deps: self, attempt, position: 0 };
+            let id = ids.first().expect("a post has a main container");
+            match address(line.platform, &line.session(&keeper), id).await {
+                Ok(url) => facts::keep_url(&self.db, attempt.key, &url).await?,
+                Err(failure) => unknown_url = Some(failure),
+            }
+        }
+        match unknown_url {
+            Some(failure) => Err(Halt::NoUrl(failure)),
+            None => Ok(status),
+        }
+    }
+
+    /// Writes an end down. `None` for a verdict counts whoever holds the target.
+    async fn settled(&self, attempt: &Attempt, end: &End, fence: Option<i32>) -> Result<TargetStatus, Halt> {
+        match facts::settle(&self.db, attempt.key, end, fence, (self.now)()).await? {
+            facts::Settled::Ended(status) => Ok(status),
+            facts::Settled::Superseded => Err(Halt::Superseded),
+            facts::Settled::Late(status) => {
+                error!(
+                    target.id = %attempt.key.target, post.id = %attempt.key.post, org.id = %attempt.key.owner.org,
+                    "Target {} was found live after it had ended as {status}", attempt.key.target
+                );
+                Ok(status)
+            }
+        }
+    }
+
+    /// How long a platform that is still processing is left alone; `None` when its window is over. The
+    /// last look comes when the window closes.
+    async fn wait(
+        &self,
+        platform: &dyn Platform,
+        run: &Run,
+        pause: Duration,
+    ) -> Result<Option<Duration>, store::Error> {
+        let now = run.now();
+        let since = run.attempt.processing_since.unwrap_or(now);
+        let Some(pause) = left(since, self.pace.of(window(platform)), now).map(|left| pause.min(left)) else {
+            return Ok(None);
+        };
+        let (target, fence) = (run.attempt.key.target, run.attempt.fence);
+        facts::processing(&self.db, target, fence, Some(since), Some(pause)).await?;
+        Ok(Some(pause))
+    }
+
+    /// The end of what a platform did not finish in time. `last` is what stood in the way of the last look.
+    fn window_closed(&self, run: &Run, last: Option<&Failure>) -> Failure {
+        let platform = &run.attempt.account.platform;
+        let message = match last {
+            None => format!("{platform} was still processing when its window closed"),
+            Some(last) => format!("{platform} had not said that it was done when its window closed ({last})"),
+        };
+        Failure { doubt: run.attempt.is_in_doubt(), ..Failure::new(ErrorCode::PollTimeout, message) }
     }
 
     /// Publishes one container, unless an earlier attempt did.
@@ -225,20 +320,21 @@ impl Deps {
         &self,
         cx: &Session<'_>,
         platform: &'static dyn Platform,
-        attempt: &Attempt,
+        run: &Run,
         entry: &Entry,
         post: &Publication,
     ) -> Result<String, Halt> {
+        let attempt = &run.attempt;
         let (target, position, fence) = (attempt.key.target, entry.position, attempt.fence);
         let at = Checkpoint(entry.checkpoint.clone());
         if let Some(begun) = entry.commit_begun_at {
-            match self.located(cx, platform, entry, post, &at, begun).await? {
+            match self.located(cx, platform, run, entry, post, &at, begun).await? {
                 Some(id) => return Ok(self.captured(attempt, position, &id).await?),
                 None => facts::withdraw(&self.db, target, position, fence).await?,
             }
         }
-        if attempt.is_leaving {
-            return Err(Halt::Failure(Failure::revoked("the account is not connected any more")));
+        if let Some(barred) = attempt.barred {
+            return Err(Halt::Barred(barred));
         }
         if attempt.attempts > retry::ATTEMPTS {
             let code = entry.doubt_code.unwrap_or(ErrorCode::NetworkError);
@@ -254,26 +350,35 @@ impl Deps {
                 return Err(Halt::Processing(poll_after));
             }
         };
-        if !facts::intend(&self.db, target, position, fence, &at.0, (self.now)()).await? {
+        let limit = self.limit(platform, post);
+        let asked = Instant::now();
+        let Some(begun) = facts::intend(&self.db, target, position, fence, &at.0, limit).await? else {
             return Err(Halt::Superseded);
-        }
-        // From here until we hear back the post may be live.
-        match platform.commit(cx, post, &at).await {
+        };
+        // From here until we hear back the post may be live. The limit is measured from before the intent
+        // was written, so that the call has ended when the row says so.
+        let call =
+            tokio::time::timeout(limit.saturating_sub(asked.elapsed()), platform.commit(cx, post, &at));
+        let answer = call.await.unwrap_or_else(|_| {
+            let message = format!("{} did not answer within {} s", platform.id(), limit.as_secs());
+            Err(Failure::network(message, true))
+        });
+        match answer {
             Ok(Committed::Live(id)) => Ok(self.captured(attempt, position, &id).await?),
             Ok(Committed::Accepted { at, poll_after }) => {
-                facts::accept(&self.db, target, position, &at.0, (self.now)()).await?;
+                self.accepted(attempt, position, begun, &at).await?;
                 Err(Halt::Processing(poll_after))
             }
             Err(failure) if failure.doubt && !failure.code.is_permanent() => {
-                facts::doubt(&self.db, target, position, fence, failure.code, (self.now)()).await?;
+                facts::doubt(&self.db, target, position, begun, failure.code).await?;
                 Err(Halt::Failure(failure))
             }
-            Err(failure) => match entry.commit_begun_at {
+            Err(failure) => match entry.doubted_since.or(entry.commit_begun_at) {
                 // It says that it has the post already, and an earlier call of ours may have brought it.
-                Some(begun) if failure.doubt => {
-                    let post = Publication { commit_begun_at: Some(begun), ..post.clone() };
+                Some(first) if failure.doubt => {
+                    let post = Publication { commit_begun_at: Some(first), ..post.clone() };
                     let code = entry.doubt_code.unwrap_or(ErrorCode::NetworkError);
-                    facts::doubt(&self.db, target, position, fence, code, (self.now)()).await?;
+                    facts::doubt(&self.db, target, position, begun, code).await?;
                     let found = platform.locate(cx, &post, &at).await;
                     if let Ok(Located::Live(id)) = found {
                         return Ok(self.captured(attempt, position, &id).await?);
@@ -288,11 +393,17 @@ impl Deps {
                 }
                 // The original is somebody else's, or the refusal is plain.
                 _ => {
-                    facts::withdraw(&self.db, target, position, fence).await?;
+                    facts::void(&self.db, target, position, begun).await?;
                     Err(Halt::Failure(Failure { doubt: false, ..failure }))
                 }
             },
         }
+    }
+
+    /// How long a publishing call may take. The scaled limit leaves a slow call its time.
+    fn limit(&self, platform: &dyn Platform, post: &Publication) -> Duration {
+        let limit = platform.commit_limit(post);
+        self.pace.of(limit).max(CALL_FLOOR.min(limit))
     }
 
     /// Whether a commit that was begun has happened: its id, or `None` when it surely has not.
@@ -300,6 +411,7 @@ impl Deps {
         &self,
         cx: &Session<'_>,
         platform: &'static dyn Platform,
+        run: &Run,
         entry: &Entry,
         post: &Publication,
         at: &Checkpoint,
@@ -314,12 +426,13 @@ impl Deps {
                 let believable = match (platform.capabilities().repeat, entry.commit_ended_at) {
                     (Repeat::Harmless, _) => begun,
                     (Repeat::Doubles { .. }, Some(ended)) => ended + self.settling(platform),
-                    // Nobody heard the call end: it may still be on its way.
+                    // Nobody heard the call end: it may be on its way until its deadline.
                     (Repeat::Doubles { .. }, None) => {
-                        begun + self.pace.of(platforms::TIMEOUT) + self.settling(platform)
+                        entry.commit_deadline.unwrap_or(begun + self.limit(platform, post))
+                            + self.settling(platform)
                     }
                 };
-                let rest = believable - (self.now)();
+                let rest = believable - run.now();
                 if rest <= TimeDelta::zero() {
                     return Ok(None);
                 }
@@ -332,18 +445,43 @@ impl Deps {
         }
     }
 
-    /// Keeps an id before anything else can happen. A database that is away is waited for here, as
-    /// long as the attempt lives: whoever looks later may have no way to find the post again.
+    /// Keeps an id before anything else can happen. Whatever the database says against it, it is tried
+    /// again for as long as the attempt lives: whoever looks later may have no way to find the post.
     async fn captured(&self, attempt: &Attempt, position: u16, id: &str) -> Result<String, store::Error> {
-        loop {
-            match facts::capture(&self.db, attempt.key.target, position, id, (self.now)()).await {
-                Err(error) if store::is_unavailable(&error) => {
-                    warn!(target.id = %attempt.key.target, %error, "Waiting for the database to capture a published post");
-                    tokio::time::sleep(Duration::from_millis(200)).await;
-                }
-                captured => return captured,
-            }
+        let kept = persist(attempt, "the id of a published post", || {
+            facts::capture(&self.db, attempt.key, position, id)
+        })
+        .await?;
+        if kept != id {
+            error!(
+                target.id = %attempt.key.target, post.id = %attempt.key.post, org.id = %attempt.key.owner.org,
+                platform = attempt.account.platform,
+                "A second post was found for target {}: {id} beside {kept}", attempt.key.target
+            );
         }
+        Ok(kept)
+    }
+
+    /// Keeps what a platform gave instead of an id, in the same way: it is the only handle there is.
+    async fn accepted(
+        &self,
+        attempt: &Attempt,
+        position: u16,
+        begun: DateTime<Utc>,
+        at: &Checkpoint,
+    ) -> Result<(), store::Error> {
+        let target = attempt.key.target;
+        let kept =
+            persist(attempt, "an accepted post", || facts::accept(&self.db, target, position, begun, &at.0))
+                .await?;
+        if !kept {
+            error!(
+                target.id = %target, post.id = %attempt.key.post, org.id = %attempt.key.owner.org,
+                platform = attempt.account.platform,
+                "Target {target} was accepted under an intent that the row holds no more"
+            );
+        }
+        Ok(())
     }
 
     /// A refusal, and what is to be done about it.
@@ -353,14 +491,15 @@ impl Deps {
         attempt: &Attempt,
         failure: Failure,
     ) -> Result<Published, ActivityError> {
-        let now = (self.now)();
         let refused = failure.code == ErrorCode::TokenExpired;
         let spent =
             Spent { attempts: attempt.attempts, token_attempts: attempt.token_attempts + u32::from(refused) };
         let wait = match (retry::next(&failure, spent, (self.jitter)()), failure.retry_after) {
             // Refreshed at once; the wait is for what a refresh can't mend.
             (Some(_), _) if refused => {
-                facts::fail(&self.db, attempt, &failure, now, now).await?;
+                if facts::fail(&self.db, attempt, &failure, Duration::ZERO).await?.is_none() {
+                    return Err(self.superseded());
+                }
                 self.tell(task, failure.code).await;
                 return Ok(Published::TokenRefused { grant_version: attempt.account.grant_version });
             }
@@ -385,16 +524,71 @@ impl Deps {
         failure: Failure,
         wait: Duration,
     ) -> Result<Published, ActivityError> {
-        let now = (self.now)();
-        let next = now + wait;
-        facts::fail(&self.db, attempt, &failure, next, now).await?;
+        let Some(next) = facts::fail(&self.db, attempt, &failure, wait).await? else {
+            return Err(self.superseded());
+        };
         self.tell(task, failure.code).await;
         warn!(
             target.id = %task.target, post.id = %task.post, org.id = %task.owner.org, platform = task.platform,
             attempt = attempt.attempts, error.code = %failure.code, "Target {} failed on {}, next try at {next}",
             task.target, task.platform
         );
-        Err(repeat(&failure, Some(wait)))
+        let message = format!("attempt {} of {}: {}", attempt.attempts, retry::ATTEMPTS, failure.message);
+        Err(repeat(&Failure { message, ..failure }, Some(wait)))
+    }
+
+    /// A live post whose address the platform did not tell: it is asked again a few times, and lives
+    /// without one after that.
+    async fn await_url(
+        &self,
+        task: &Task,
+        attempt: &Attempt,
+        failure: Failure,
+    ) -> Result<Published, ActivityError> {
+        // The attempt that published asks anew at the same fence; each further one counts.
+        let spent = Spent { attempts: attempt.attempts, token_attempts: 0 };
+        let asked = Failure { code: ErrorCode::NetworkError, ..failure.clone() };
+        match retry::next(&asked, spent, (self.jitter)()).filter(|_| !failure.code.is_permanent()) {
+            Some(wait) => {
+                let wait = if failure.retry_after.is_some() { wait } else { self.pace.of(wait) };
+                facts::await_url(&self.db, attempt, Some(wait)).await?;
+                warn!(
+                    target.id = %task.target, post.id = %task.post, org.id = %task.owner.org,
+                    platform = task.platform, error.code = %failure.code,
+                    "Target {} is live on {}, its address is not known yet", task.target, task.platform
+                );
+                Err(repeat(&failure, Some(wait)))
+            }
+            None => {
+                facts::await_url(&self.db, attempt, None).await?;
+                let message = format!("Live, but its address could not be learned: {failure}");
+                facts::note(&self.db, attempt.key, "address", &message, (self.now)()).await?;
+                Ok(Published::Ended { status: TargetStatus::Published })
+            }
+        }
+    }
+
+    /// Ends a target for which nothing may be published any more.
+    async fn bar(&self, attempt: &Attempt, barred: Barred) -> Result<Published, ActivityError> {
+        match barred {
+            Barred::Disconnected => {
+                self.give_up(attempt, Failure::revoked("the account is not connected any more")).await
+            }
+            Barred::Deleted => {
+                let end = End::Canceled { reason: "the post was deleted".to_owned() };
+                self.verdict(attempt, &end).await
+            }
+        }
+    }
+
+    /// Ends a target as the attempt that holds it.
+    async fn verdict(&self, attempt: &Attempt, end: &End) -> Result<Published, ActivityError> {
+        match self.settled(attempt, end, Some(attempt.fence)).await {
+            Ok(status) => Ok(Published::Ended { status }),
+            Err(Halt::Superseded) => Err(self.superseded()),
+            Err(Halt::Fault(error)) => Err(error.into()),
+            Err(_) => Err(anyhow::anyhow!("settling ends, is superseded or fails").into()),
+        }
     }
 
     /// Ends a target that can't be published.
@@ -413,8 +607,7 @@ impl Deps {
             target.id = %attempt.key.target, post.id = %attempt.key.post, org.id = %attempt.key.owner.org,
             platform = attempt.account.platform, error.code = %failure.code, "Gave target {} up", attempt.key.target
         );
-        let status = facts::settle(&self.db, attempt.key, &End::Dead { failure, source }, now).await?;
-        Ok(Published::Ended { status })
+        self.verdict(attempt, &End::Dead { failure, source }).await
     }
 
     /// One container as its platform is handed it.
@@ -435,7 +628,7 @@ impl Deps {
                 _ => None,
             },
             created_at: attempt.created_at,
-            commit_begun_at: entry.commit_begun_at,
+            commit_begun_at: entry.doubted_since.or(entry.commit_begun_at),
         })
     }
 
@@ -454,75 +647,81 @@ impl Deps {
 
     /// One look at a platform that is still processing.
     async fn look(&self, task: &Task) -> Result<Polled, ActivityError> {
-        let attempt = match facts::begin(&self.db, key(task), (self.now)()).await? {
-            Begun::Attempt(attempt) => attempt,
-            Begun::Stale => return Ok(Polled::Ready),
+        let run = match facts::begin(&self.db, key(task), Purpose::Look).await? {
+            Begun::Attempt(attempt) => Run::of(attempt),
+            Begun::Stale | Begun::Early(_) => return Ok(Polled::Ready),
             Begun::Ended(status) => return Ok(Polled::Ended { status }),
         };
+        let attempt = &run.attempt;
         let line = match Line::open(self, task.owner, &attempt.account).await? {
             Ok(line) => line,
             Err(failure) => {
                 let failure = Failure { doubt: attempt.is_in_doubt(), ..failure };
-                return polled(self.give_up(&attempt, failure).await?);
+                return polled(self.give_up(attempt, failure).await?);
             }
         };
         let Some(entry) = attempt.entries.iter().find(|entry| entry.platform_id.is_none()) else {
             return Ok(Polled::Ready);
         };
         let ids: Vec<_> = attempt.entries.iter().map_while(|entry| entry.platform_id.clone()).collect();
-        let keeper = Keeper { deps: self, attempt: &attempt, position: entry.position };
+        let keeper = Keeper { deps: self, attempt, position: entry.position };
         let cx = line.session(&keeper);
-        let post = match self.publication(&attempt, entry, &ids).await {
-            Ok(post) => post,
-            Err(Unresolved::Never(failure)) => return polled(self.give_up(&attempt, failure).await?),
-            Err(Unresolved::Early(failure)) => return Err(repeat(&failure, Some(self.pace.of(YIELD)))),
+        let at = Checkpoint(entry.checkpoint.clone());
+        let looked = match self.publication(attempt, entry, &ids).await {
+            Ok(post) => match entry.commit_begun_at {
+                Some(_) => match line.platform.locate(&cx, &post, &at).await {
+                    Ok(Located::Live(id)) => {
+                        self.captured(attempt, entry.position, &id).await?;
+                        Ok(None)
+                    }
+                    Ok(Located::Processing { poll_after }) => Ok(Some(poll_after)),
+                    Ok(Located::Absent) if entry.accepted => Ok(Some(YIELD)),
+                    // What this means is for an attempt to decide.
+                    Ok(Located::Absent | Located::Unknown) => Ok(None),
+                    Err(failure) => Err(failure),
+                },
+                // An attempt knows what that comes to.
+                None if attempt.barred.is_some() => Ok(None),
+                None => match line.platform.prepare(&cx, &post, at).await {
+                    Ok(Prepared::Ready(at)) => keeper.save(&at).await.map(|()| None),
+                    Ok(Prepared::Processing { at, poll_after }) => {
+                        keeper.save(&at).await.map(|()| Some(poll_after))
+                    }
+                    Err(failure) => Err(failure),
+                },
+            },
+            Err(Unresolved::Early(failure)) => Err(failure),
+            Err(Unresolved::Never(failure)) => return polled(self.give_up(attempt, failure).await?),
             Err(Unresolved::Fault(error)) => return Err(error.into()),
         };
-        let at = Checkpoint(entry.checkpoint.clone());
-        let looked = match entry.commit_begun_at {
-            Some(_) => match line.platform.locate(&cx, &post, &at).await {
-                Ok(Located::Live(id)) => {
-                    self.captured(&attempt, entry.position, &id).await?;
-                    Ok(None)
-                }
-                Ok(Located::Processing { poll_after }) => Ok(Some(poll_after)),
-                Ok(Located::Absent) if entry.accepted => Ok(Some(YIELD)),
-                // What this means is for an attempt to decide.
-                Ok(Located::Absent | Located::Unknown) => Ok(None),
-                Err(failure) => Err(failure),
-            },
-            // An attempt knows what that comes to.
-            None if attempt.is_leaving => Ok(None),
-            None => match line.platform.prepare(&cx, &post, at).await {
-                Ok(Prepared::Ready(at)) => keeper.save(&at).await.map(|()| None),
-                Ok(Prepared::Processing { at, poll_after }) => {
-                    keeper.save(&at).await.map(|()| Some(poll_after))
-                }
-                Err(failure) => Err(failure),
-            },
-        };
-        match looked {
+        let (pause, busy) = match looked {
             Ok(None) => {
-                facts::processing(&self.db, task.target, attempt.fence, attempt.processing_since, None)
-                    .await?;
-                Ok(Polled::Ready)
+                let (target, fence) = (task.target, attempt.fence);
+                facts::processing(&self.db, target, fence, attempt.processing_since, None).await?;
+                return Ok(Polled::Ready);
             }
             Ok(Some(pause)) => {
-                let next = (self.now)() + pause;
-                facts::processing(&self.db, task.target, attempt.fence, attempt.processing_since, Some(next))
-                    .await?;
                 let busy = Failure::network(format!("{} is still processing", task.platform), false);
-                Err(repeat(&busy, Some(pause)))
+                (pause, busy)
             }
+            // A refused token is a failed attempt, so that it is counted.
             Err(failure) if failure.code == ErrorCode::TokenExpired && !failure.revoked => {
-                Ok(Polled::TokenRefused { grant_version: attempt.account.grant_version })
+                return polled(self.failed(task, attempt, failure).await?);
             }
             Err(failure) if failure.code.is_permanent() || failure.revoked => {
-                polled(self.give_up(&attempt, failure).await?)
+                return polled(self.give_up(attempt, failure).await?);
             }
+            // A look that failed says nothing about the post: the window goes on.
             Err(failure) => {
-                let wait = failure.retry_after;
-                Err(repeat(&failure, wait))
+                let jittered = self.pace.of(LOOK_AGAIN).mul_f64(0.5 + (self.jitter)() / 2.0);
+                (failure.retry_after.unwrap_or(jittered), failure)
+            }
+        };
+        match self.wait(line.platform, &run, pause).await? {
+            Some(pause) => Err(repeat(&busy, Some(pause))),
+            None => {
+                let last = (busy.code != ErrorCode::NetworkError).then_some(&busy);
+                polled(self.give_up(attempt, self.window_closed(&run, last)).await?)
             }
         }
     }
@@ -541,17 +740,16 @@ impl Deps {
             TargetStatus::Published => standing.error_message.clone(),
             _ => None,
         };
-        let again = |attempt: u32| Settled::Again { pause: self.pace.of(retry::ceiling(attempt)) };
+        let again = |attempt: u32| {
+            let wait = retry::ceiling(attempt).mul_f64((self.jitter)());
+            Settled::Again { pause: self.pace.of(wait) }
+        };
         let (code, mut message, source) = match &settlement.why {
-            Why::WindowClosed => (
-                ErrorCode::PollTimeout,
-                format!("{} was still processing when its window closed", task.platform),
-                None,
-            ),
             Why::GrantLost { message } => (ErrorCode::TokenExpired, message.clone(), None),
             Why::RefreshFailed { message, .. } if standing.attempts < retry::ATTEMPTS => {
                 // No fault of the grant: only the attempts are used up by it.
-                facts::forgive(&self.db, task.target, Spent { attempts: 0, token_attempts: 1 }).await?;
+                let spent = Spent { attempts: 0, token_attempts: 1 };
+                facts::forgive(&self.db, task.target, None, spent).await?;
                 facts::note(&self.db, key, "refresh", &format!("No fresh token yet: {message}"), now).await?;
                 return Ok(again(standing.attempts));
             }
@@ -567,19 +765,71 @@ impl Deps {
                 lost.or(standing.error_message).unwrap_or_else(|| message.clone()),
                 Some(ErrorSource::Service),
             ),
-            Why::Stopped => (
-                standing.error_code.unwrap_or(ErrorCode::NetworkError),
-                "an operator stopped it in Temporal".to_owned(),
-                Some(ErrorSource::Service),
-            ),
+            Why::Stopped => {
+                if standing.in_doubt
+                    && let Some(settled) = self.look_once_more(task).await?
+                {
+                    return Ok(settled);
+                }
+                (
+                    standing.error_code.unwrap_or(ErrorCode::NetworkError),
+                    "an operator stopped it in Temporal".to_owned(),
+                    Some(ErrorSource::Service),
+                )
+            }
         };
-        if standing.in_doubt {
+        let in_doubt = facts::standing(&self.db, key).await?.is_some_and(|standing| standing.in_doubt);
+        if in_doubt {
             message = format!("{message}; it may be live: look before posting again");
         }
         let failure = Failure::new(code, message);
         let source = source.unwrap_or(code.source());
-        let status = facts::settle(&self.db, key, &End::Dead { failure, source }, now).await?;
-        Ok(Settled::Ended { status })
+        match facts::settle(&self.db, key, &End::Dead { failure, source }, None, now).await? {
+            facts::Settled::Ended(status) | facts::Settled::Late(status) => Ok(Settled::Ended { status }),
+            facts::Settled::Superseded => Ok(again(1)),
+        }
+    }
+
+    /// Looks up the calls of a target that an operator stopped and that nobody heard end. Publishes
+    /// nothing. `None` when that is over, and nothing is in doubt any more or nothing can tell.
+    async fn look_once_more(&self, task: &Task) -> anyhow::Result<Option<Settled>> {
+        // From here on an attempt that is still under way neither publishes nor ends the target.
+        let run = match facts::begin(&self.db, key(task), Purpose::Look).await? {
+            Begun::Attempt(attempt) => Run::of(attempt),
+            Begun::Ended(status) => return Ok(Some(Settled::Ended { status })),
+            Begun::Stale | Begun::Early(_) => return Ok(None),
+        };
+        let attempt = &run.attempt;
+        let Ok(line) = Line::open(self, task.owner, &attempt.account).await? else { return Ok(None) };
+        let ids: Vec<_> = attempt.entries.iter().map_while(|entry| entry.platform_id.clone()).collect();
+        let open = attempt.entries.iter().find(|entry| entry.platform_id.is_none());
+        let Some((entry, begun)) = open.and_then(|entry| Some((entry, entry.commit_begun_at?))) else {
+            return Ok(None);
+        };
+        let keeper = Keeper { deps: self, attempt, position: entry.position };
+        let cx = line.session(&keeper);
+        let Ok(post) = self.publication(attempt, entry, &ids).await else { return Ok(None) };
+        let at = Checkpoint(entry.checkpoint.clone());
+        let pause = match self.located(&cx, line.platform, &run, entry, &post, &at, begun).await {
+            Ok(Some(id)) => {
+                self.captured(attempt, entry.position, &id).await?;
+                // Settling finds it live; what was to follow it is not published.
+                return Ok(None);
+            }
+            Ok(None) => {
+                facts::withdraw(&self.db, task.target, entry.position, attempt.fence).await?;
+                return Ok(None);
+            }
+            Err(Halt::Early(_, pause)) => pause,
+            Err(Halt::Processing(pause)) => pause,
+            Err(Halt::Failure(failure)) => failure.retry_after.unwrap_or(self.pace.of(LOOK_AGAIN)),
+            Err(Halt::Fault(error)) => return Err(error),
+            Err(Halt::Undecidable(_) | Halt::Superseded | Halt::Barred(_) | Halt::NoUrl(_)) => {
+                return Ok(None);
+            }
+        };
+        let last = entry.commit_deadline.unwrap_or(begun) + self.pace.of(STOP_PATIENCE);
+        Ok((run.now() < last).then(|| Settled::Again { pause: pause.max(Duration::from_millis(100)) }))
     }
 
     /// How long a platform's reads may lag behind its writes.
@@ -595,11 +845,41 @@ impl Deps {
         let workflow = publish_target::id(task.target);
         let handle = self.temporal.get_workflow_handle::<PublishTarget>(&workflow);
         if let Err(error) =
-            handle.signal(PublishTarget::failing, code, WorkflowSignalOptions::default()).await
+            handle.signal(PublishTarget::failing, Lenient::new(code), WorkflowSignalOptions::default()).await
         {
             warn!(workflow, %error, "The workflow's search attributes stay behind");
         }
     }
+}
+
+/// What is left of a window; `None` when it is over.
+fn left(since: DateTime<Utc>, window: Duration, now: DateTime<Utc>) -> Option<Duration> {
+    (since + window - now).to_std().ok().filter(|left| !left.is_zero())
+}
+
+/// Writes what must not be lost, for as long as it takes: any error of the database may pass, but for a
+/// row that is not there.
+async fn persist<T, F: Future<Output = store::Result<T>>>(
+    attempt: &Attempt,
+    what: &str,
+    write: impl Fn() -> F,
+) -> store::Result<T> {
+    loop {
+        match write().await {
+            Err(store::Error::RowNotFound) => return Err(store::Error::RowNotFound),
+            Err(error) => {
+                warn!(target.id = %attempt.key.target, %error, "Waiting for the database to keep {what}");
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            Ok(kept) => return Ok(kept),
+        }
+    }
+}
+
+/// The public address of a post, within a bound: a live post settles with or without it.
+async fn address(platform: &dyn Platform, cx: &Session<'_>, id: &str) -> Result<String, Failure> {
+    let asked = tokio::time::timeout(URL_PATIENCE, platform.permalink(cx, id)).await;
+    asked.unwrap_or_else(|_| Err(Failure::network("the post's address was not told in time", false)))
 }
 
 fn window(platform: &dyn Platform) -> Duration {
@@ -617,12 +897,15 @@ fn undecidable(code: ErrorCode, why: &str) -> Halt {
 fn polled(published: Published) -> Result<Polled, ActivityError> {
     match published {
         Published::Ended { status } => Ok(Polled::Ended { status }),
+        Published::TokenRefused { grant_version } => Ok(Polled::TokenRefused { grant_version }),
         other => Err(anyhow::anyhow!("giving up ended with {other:?}").into()),
     }
 }
 
 /// A failure that Temporal is to repeat, after `wait` or as the policy says.
 pub(crate) fn repeat(failure: &Failure, wait: Option<Duration>) -> ActivityError {
+    // Temporal takes a delay of zero for none, and waits as the policy says.
+    let wait = wait.map(|wait| wait.max(Duration::from_millis(1)));
     let error = ApplicationFailure::builder(anyhow::anyhow!(failure.message.clone()))
         .type_name(failure.code.to_string())
         .category(ApplicationErrorCategory::Benign)
@@ -664,5 +947,27 @@ impl Checkpoints for Keeper<'_> {
                 Err(Failure::network("the checkpoint could not be kept", false))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(seconds, 0).unwrap()
+    }
+
+    #[test]
+    fn the_last_look_comes_when_the_window_closes() {
+        let window = Duration::from_secs(600);
+        let next =
+            |pause: u64, now| left(at(0), window, at(now)).map(|left| Duration::from_secs(pause).min(left));
+        // Neither a platform's pace nor its Retry-After ends a window early, nor reaches beyond it.
+        assert_eq!(next(5, 0), Some(Duration::from_secs(5)));
+        assert_eq!(next(900, 10), Some(Duration::from_secs(590)));
+        assert_eq!(next(5, 598), Some(Duration::from_secs(2)));
+        assert_eq!(next(5, 600), None);
+        assert_eq!(next(5, 5000), None);
     }
 }

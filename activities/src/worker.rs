@@ -32,6 +32,10 @@ const CACHE: usize = 1000;
 /// How long a task waits for a worker that may be gone before any worker may take it.
 const STICKY: Duration = Duration::from_secs(3);
 
+/// How far apart heartbeats may be held: well below their time-out, so that a moment of slowness costs no
+/// attempt. By default the SDK holds them for four fifths of it.
+const HEARTBEATS: Duration = Duration::from_secs(5);
+
 /// How long what is under way may take to finish when the process is asked to end.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -121,6 +125,7 @@ fn options(queue: &str, activities: usize) -> WorkerOptions {
         .activity_task_poller_behavior(pollers(1))
         .sticky_queue_schedule_to_start_timeout(STICKY)
         .graceful_shutdown_period(GRACE)
+        .max_heartbeat_throttle_interval(HEARTBEATS)
         .build()
 }
 

@@ -16,6 +16,7 @@ use uuid::Uuid;
 use workflows::{
     Ask,
     ask::{self, Answer, Question},
+    queue,
 };
 
 /// How long a call waits for the connection to Temporal: a process that has just started needs a moment.
@@ -60,6 +61,7 @@ pub async fn ask(call: &Call<'_>, question: Question) -> Result<Answer, Problem>
     let options = WorkflowStartOptions::new(question.queue(&workers.queue), ask::id(Uuid::new_v4()))
         .execution_timeout(patience)
         .search_attributes(question.search_attributes())
+        .priority(queue::turn(question.owner().org))
         .static_summary(question.summary())
         .build();
     let asking = async {

@@ -46,6 +46,7 @@ pub mod relay;
 pub mod settings;
 pub mod slots;
 pub mod state;
+pub mod sweeper;
 pub mod team;
 pub mod text;
 pub mod timeline;

@@ -2,10 +2,16 @@
 //!
 //! Every API process runs one. It is woken when an errand is written, and looks by itself now and
 //! then, since a notification can be lost but a row can't. Temporal may be away for an hour: errands
-//! wait, nothing else does. Carrying one twice does nothing, for workflows have fixed ids.
+//! wait, nothing else does. Carrying one at any time again does no harm: workflows have fixed ids, one
+//! that runs is left alone, and one that has ended finds in the row what is left to do.
+//!
+//! What Temporal answers is one of four: done, away (carried later, for as long as it takes), gone (the
+//! workflow to be signaled is not there, and is started where that makes sense), or refused (tried a
+//! few times, then parked with the reason).
 
+use chrono::{DateTime, Utc};
 use domain::{
-    Pace, PostId, TargetId,
+    ErrorSource, Failure, Owner, Pace, PostId, TargetId,
     errand::{Chore, Dispatch, Errand, Ingest, Job, Keeping, Parting},
 };
 use futures::{StreamExt, stream};
@@ -14,16 +20,19 @@ use std::time::Duration;
 use store::{
     Listener, Pool,
     outbox::{self, Claimed},
+    posts, publishing,
 };
 use temporalio_client::{
     Client, WorkflowIdConflictPolicy, WorkflowIdReusePolicy, WorkflowSignalOptions, WorkflowStartOptions,
     errors::{WorkflowInteractionError, WorkflowStartError},
+    tonic::{Code, Status},
 };
 use temporalio_common::search_attributes::SearchAttributes;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 use workflows::{
     DeliverEvent, ImportPosts, KeepAccount, PartAccount, PublishPost, PublishTarget, TendMedia, attributes,
-    deliver_event, import_posts, keep_account, part_account, publish_post, publish_target, queue, tend_media,
+    deliver_event, import_posts, keep_account, lenient::Lenient, part_account, publish_post, publish_target,
+    queue, tend_media,
 };
 
 /// Errands taken on at once.
@@ -36,6 +45,10 @@ const LEASE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_secs(2);
 /// How long an errand that could not be carried waits, at first and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
+/// How long an errand waits that this version can't read.
+const UNREADABLE: Duration = Duration::from_secs(5 * 60);
+/// How often Temporal may refuse an errand before it is parked.
+const TRIES: i32 = 8;
 
 /// The relay.
 pub struct Relay {
@@ -47,6 +60,8 @@ pub struct Relay {
     pub queue: String,
     /// How fast the waits of publishing run.
     pub pace: Pace,
+    /// The clock.
+    pub now: fn() -> DateTime<Utc>,
 }
 
 impl Relay {
@@ -91,7 +106,10 @@ impl Relay {
         let full = claimed.len() as i64 == BATCH;
         let carried: Vec<_> = stream::iter(claimed)
             .map(|claimed| async move {
-                let carried = self.carry(&claimed.errand).await;
+                let carried = match &claimed.errand {
+                    Ok(errand) => self.carry(errand).await,
+                    Err(error) => Err(Uncarried::Unreadable(error.clone())),
+                };
                 (claimed, carried)
             })
             .buffer_unordered(HANDS)
@@ -102,9 +120,22 @@ impl Relay {
             match outcome {
                 Ok(()) => {
                     done.push(id);
-                    started.extend(post(&errand));
+                    started.extend(errand.as_ref().ok().and_then(post));
                 }
-                Err(error) => {
+                Err(Uncarried::Unreadable(error)) => {
+                    // Another version of Fanfare wrote it, and may run beside this one.
+                    error!(errand.id = id, error, "An errand can't be read by this version");
+                    outbox::postpone(&self.db, id, UNREADABLE).await?;
+                }
+                Err(Uncarried::Refused(error)) if attempts >= TRIES => {
+                    let error = format!("{error:#}");
+                    error!(errand.id = id, attempts, error, "Temporal refuses an errand; it is parked");
+                    outbox::park(&self.db, id, &error).await?;
+                    if let Ok(Errand::PublishPost(job) | Errand::PostChanged(job)) = &errand {
+                        self.refuse(job, &error).await?;
+                    }
+                }
+                Err(Uncarried::Refused(error) | Uncarried::Away(error)) => {
                     let pause = PAUSE.0.saturating_mul(1 << attempts.clamp(1, 10)).min(PAUSE.1);
                     warn!(errand.id = id, attempts, error = %format!("{error:#}"), "An errand waits for Temporal");
                     outbox::postpone(&self.db, id, pause).await?;
@@ -118,12 +149,12 @@ impl Relay {
         Ok(full)
     }
 
-    async fn carry(&self, errand: &Errand) -> anyhow::Result<()> {
+    async fn carry(&self, errand: &Errand) -> Result<(), Uncarried> {
         match errand {
             Errand::PublishPost(job) => self.publish(job).await,
             Errand::PostChanged(job) => self.change(job).await,
-            Errand::PostCanceled { post } => self.cancel(*post).await,
-            Errand::HurryTarget { target } => self.hurry(*target).await,
+            Errand::PostCanceled { post, .. } => self.cancel(*post).await,
+            Errand::HurryTarget { target, post, owner } => self.hurry(*target, *post, *owner).await,
             Errand::DeliverEvent(dispatch) => self.deliver(dispatch).await,
             Errand::PartAccount(parting) => self.part(parting).await,
             Errand::ImportPosts(ingest) => self.import(ingest).await,
@@ -132,57 +163,95 @@ impl Relay {
         }
     }
 
-    async fn publish(&self, job: &Job) -> anyhow::Result<()> {
+    async fn publish(&self, job: &Job) -> Result<(), Uncarried> {
         let order = publish_post::Order { job: job.clone(), pace: self.pace };
         started(self.temporal.start_workflow(PublishPost::run, order, self.post_options(job)).await)
     }
 
-    async fn change(&self, job: &Job) -> anyhow::Result<()> {
+    async fn change(&self, job: &Job) -> Result<(), Uncarried> {
         let order = publish_post::Order { job: job.clone(), pace: self.pace };
-        let (signal, options) = (PublishPost::changed, self.post_options(job));
+        let (signal, body) = (PublishPost::changed, Lenient::new(job.clone()));
+        let options = self.post_options(job);
         started(
-            self.temporal
-                .signal_with_start_workflow(PublishPost::run, order, signal, job.clone(), options)
-                .await,
+            self.temporal.signal_with_start_workflow(PublishPost::run, order, signal, body, options).await,
         )
     }
 
-    async fn cancel(&self, post: PostId) -> anyhow::Result<()> {
+    async fn cancel(&self, post: PostId) -> Result<(), Uncarried> {
         let handle = self.temporal.get_workflow_handle::<PublishPost>(publish_post::id(post));
-        told(handle.signal(PublishPost::cancel, (), WorkflowSignalOptions::default()).await)
+        let signal = handle.signal(PublishPost::cancel, Lenient::new(()), WorkflowSignalOptions::default());
+        // A workflow that has ended needs to be told nothing.
+        told(signal.await).map(|_| ())
     }
 
-    async fn hurry(&self, target: TargetId) -> anyhow::Result<()> {
+    /// A target whose workflow is gone is taken up by its post's.
+    async fn hurry(&self, target: TargetId, post: PostId, owner: Owner) -> Result<(), Uncarried> {
         let handle = self.temporal.get_workflow_handle::<PublishTarget>(publish_target::id(target));
-        told(handle.signal(PublishTarget::hurry, (), WorkflowSignalOptions::default()).await)
+        let signal = handle.signal(PublishTarget::hurry, Lenient::new(()), WorkflowSignalOptions::default());
+        if told(signal.await)? {
+            return Ok(());
+        }
+        match self.job(owner, post).await? {
+            Some(job) => self.publish(&job).await,
+            None => Ok(()),
+        }
     }
 
-    async fn deliver(&self, dispatch: &Dispatch) -> anyhow::Result<()> {
+    /// What is left to publish of a post.
+    async fn job(&self, owner: Owner, post: PostId) -> Result<Option<Job>, Uncarried> {
+        let job = async {
+            let mut connection = self.db.acquire().await?;
+            posts::job_of(&mut connection, owner, post).await
+        };
+        job.await.map_err(|error| Uncarried::Away(error.into()))
+    }
+
+    /// Ends what Temporal will never take up: no post stays open without a reason.
+    async fn refuse(&self, job: &Job, error: &str) -> Result<(), store::Error> {
+        for assignment in &job.targets {
+            let key = publishing::Key {
+                owner: job.owner,
+                post: job.post,
+                target: assignment.target,
+                version: job.version,
+            };
+            let message = format!("Temporal refused to publish it: {error}");
+            let failure = Failure::network(message, false);
+            let end = publishing::End::Dead { failure, source: ErrorSource::Service };
+            publishing::settle(&self.db, key, &end, None, (self.now)()).await?;
+        }
+        Ok(())
+    }
+
+    async fn deliver(&self, dispatch: &Dispatch) -> Result<(), Uncarried> {
         let order = deliver_event::Order { dispatch: dispatch.clone(), pace: self.pace };
         let options = WorkflowStartOptions::new(queue::webhooks(&self.queue), deliver_event::id(dispatch))
-            .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
+            .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
             .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
             .search_attributes(deliver_event::search_attributes(dispatch))
+            .priority(queue::turn(dispatch.owner.org))
             .static_summary(format!("Deliver {}", dispatch.name))
             .build();
         started(self.temporal.start_workflow(DeliverEvent::run, order, options).await)
     }
 
-    async fn part(&self, parting: &Parting) -> anyhow::Result<()> {
+    async fn part(&self, parting: &Parting) -> Result<(), Uncarried> {
         let order = part_account::Order { parting: parting.clone(), pace: self.pace };
         let queue = queue::platform(&self.queue, &parting.platform);
         let options = WorkflowStartOptions::new(queue, part_account::id(parting))
-            .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
+            .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
             .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
             .search_attributes(part_account::search_attributes(parting))
+            .priority(queue::turn(parting.owner.org))
             .static_summary(format!("Part with an account of {}", parting.platform))
             .build();
         started(self.temporal.start_workflow(PartAccount::run, order, options).await)?;
         let keeper = self.temporal.get_workflow_handle::<KeepAccount>(keep_account::id(parting.account));
-        told(keeper.signal(KeepAccount::part, parting.grant_version, WorkflowSignalOptions::default()).await)
+        let version = Lenient::new(parting.grant_version);
+        told(keeper.signal(KeepAccount::part, version, WorkflowSignalOptions::default()).await).map(|_| ())
     }
 
-    async fn keep(&self, keeping: &Keeping) -> anyhow::Result<()> {
+    async fn keep(&self, keeping: &Keeping) -> Result<(), Uncarried> {
         let rest = match platforms::get(&keeping.platform).map(platforms::Platform::renewal) {
             Some(Renewal::Anytime) => Duration::ZERO,
             Some(Renewal::WhileAlive { rest }) => rest,
@@ -190,38 +259,40 @@ impl Relay {
         };
         let order = keep_account::Order { keeping: keeping.clone(), rest, pace: self.pace };
         let queue = queue::platform(&self.queue, &keeping.platform);
-        // Under the same id again and again: an account may come back after it was disconnected.
         let options = WorkflowStartOptions::new(queue, keep_account::id(keeping.account))
             .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
             .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
             .search_attributes(keep_account::search_attributes(keeping))
+            .priority(queue::turn(keeping.owner.org))
             .static_summary(format!("Keep an account of {} connected", keeping.platform))
             .build();
         let signal = KeepAccount::renewed;
-        let news = keeping.clone();
+        let news = Lenient::new(keeping.clone());
         started(
             self.temporal.signal_with_start_workflow(KeepAccount::run, order, signal, news, options).await,
         )
     }
 
-    async fn import(&self, ingest: &Ingest) -> anyhow::Result<()> {
+    async fn import(&self, ingest: &Ingest) -> Result<(), Uncarried> {
         let order = import_posts::Order { ingest: ingest.clone(), tries: 0 };
         let queue = queue::platform(&self.queue, &ingest.platform);
         let options = WorkflowStartOptions::new(queue, import_posts::id(ingest))
-            .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
+            .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
             .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
             .search_attributes(import_posts::search_attributes(ingest))
+            .priority(queue::turn(ingest.owner.org))
             .static_summary(format!("Import posts of an account of {}", ingest.platform))
             .build();
         started(self.temporal.start_workflow(ImportPosts::run, order, options).await)
     }
 
-    async fn tend(&self, chore: &Chore) -> anyhow::Result<()> {
+    async fn tend(&self, chore: &Chore) -> Result<(), Uncarried> {
         let order = tend_media::Order { chore: chore.clone(), pace: self.pace };
         let options = WorkflowStartOptions::new(queue::media(&self.queue), tend_media::id(chore))
-            .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
+            .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
             .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
             .search_attributes(tend_media::search_attributes(chore))
+            .priority(queue::turn(chore.owner.org))
             .static_summary(format!("Tend the bytes of a medium: {}", chore.what))
             .build();
         started(self.temporal.start_workflow(TendMedia::run, order, options).await)
@@ -229,12 +300,13 @@ impl Relay {
 
     fn post_options(&self, job: &Job) -> WorkflowStartOptions {
         WorkflowStartOptions::new(&self.queue, publish_post::id(job.post))
-            .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
+            .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
             .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
             .search_attributes(SearchAttributes::new([
                 attributes::ORG.value_set(job.owner.org.to_string()),
                 attributes::POST.value_set(job.post.to_string()),
             ]))
+            .priority(queue::turn(job.owner.org))
             .static_summary(format!("Publish to {} accounts", job.targets.len()))
             .build()
     }
@@ -254,18 +326,59 @@ fn post(errand: &Errand) -> Option<PostId> {
     }
 }
 
-/// A workflow that has ended needs to be told nothing.
-fn told(outcome: Result<(), WorkflowInteractionError>) -> anyhow::Result<()> {
-    match outcome {
-        Ok(()) | Err(WorkflowInteractionError::NotFound(_)) => Ok(()),
-        Err(error) => Err(error.into()),
+/// Why an errand was not carried.
+enum Uncarried {
+    /// This version can't read it.
+    Unreadable(String),
+    /// Temporal, its namespace or the database is away.
+    Away(anyhow::Error),
+    /// Temporal will not have it.
+    Refused(anyhow::Error),
+}
+
+impl Uncarried {
+    fn of(status: &Status, error: anyhow::Error) -> Self {
+        match status.code() {
+            Code::InvalidArgument
+            | Code::FailedPrecondition
+            | Code::OutOfRange
+            | Code::Unimplemented
+            | Code::PermissionDenied
+            | Code::Unauthenticated => Self::Refused(error),
+            // Not there is the namespace, which an operator makes, or Temporal has just come up.
+            _ => Self::Away(error),
+        }
     }
 }
 
+/// Whether the workflow was there to be told.
+fn told(outcome: Result<(), WorkflowInteractionError>) -> Result<bool, Uncarried> {
+    match outcome {
+        Ok(()) => Ok(true),
+        Err(WorkflowInteractionError::NotFound(status)) if !is_namespace(&status) => Ok(false),
+        Err(WorkflowInteractionError::NotFound(status)) => Err(Uncarried::Away(anyhow::Error::new(status))),
+        Err(WorkflowInteractionError::Rpc(status)) => {
+            Err(Uncarried::of(&status.clone(), anyhow::Error::new(status)))
+        }
+        Err(error) => Err(Uncarried::Refused(error.into())),
+    }
+}
+
+/// Whether what was not found is the namespace, and not the workflow.
+fn is_namespace(status: &Status) -> bool {
+    // https://github.com/temporalio/api/blob/master/temporal/api/errordetails/v1/message.proto
+    let detail = b"NamespaceNotFoundFailure";
+    status.details().windows(detail.len()).any(|window| window == detail)
+}
+
 /// A workflow that was started before, by whomever, is as good as one started now.
-fn started<T>(outcome: Result<T, WorkflowStartError>) -> anyhow::Result<()> {
+fn started<T>(outcome: Result<T, WorkflowStartError>) -> Result<(), Uncarried> {
     match outcome {
         Ok(_) | Err(WorkflowStartError::AlreadyStarted { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
+        Err(WorkflowStartError::Rpc(status)) if status.code() == Code::AlreadyExists => Ok(()),
+        Err(WorkflowStartError::Rpc(status)) => {
+            Err(Uncarried::of(&status.clone(), anyhow::Error::new(status)))
+        }
+        Err(error) => Err(Uncarried::Refused(error.into())),
     }
 }

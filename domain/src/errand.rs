@@ -20,11 +20,17 @@ pub enum Errand {
     PostCanceled {
         /// The post.
         post: PostId,
+        /// Whose it is.
+        owner: Owner,
     },
     /// Somebody wants the next attempt of a failed target now.
     HurryTarget {
         /// The target.
         target: TargetId,
+        /// Its post.
+        post: PostId,
+        /// Whose it is.
+        owner: Owner,
     },
     /// Tell the endpoints that subscribed.
     DeliverEvent(Dispatch),
@@ -36,6 +42,21 @@ pub enum Errand {
     KeepAccount(Keeping),
     /// Fetch, look at or discard the bytes of a media asset.
     TendMedia(Chore),
+}
+
+impl Errand {
+    /// Whose work it is.
+    pub fn owner(&self) -> Owner {
+        match self {
+            Self::PublishPost(job) | Self::PostChanged(job) => job.owner,
+            Self::PostCanceled { owner, .. } | Self::HurryTarget { owner, .. } => *owner,
+            Self::DeliverEvent(dispatch) => dispatch.owner,
+            Self::PartAccount(parting) => parting.owner,
+            Self::ImportPosts(ingest) => ingest.owner,
+            Self::KeepAccount(keeping) => keeping.owner,
+            Self::TendMedia(chore) => chore.owner,
+        }
+    }
 }
 
 /// A post to be published, as one version of its row says.

@@ -218,6 +218,12 @@ impl Platform for Pinterest {
         Ok(Committed::Live(pin.id))
     }
 
+    /// Pictures travel in the body of the call, in base64.
+    fn commit_limit(&self, post: &Publication) -> Duration {
+        let pictures = post.media.iter().filter(|media| media.kind == MediaKind::Image);
+        allowance(pictures.map(|picture| picture.size_bytes / 3 * 4).sum())
+    }
+
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let step: Step = at.read()?;
         let begun = post.commit_begun_at.unwrap_or(post.created_at);

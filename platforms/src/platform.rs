@@ -98,6 +98,12 @@ pub trait Platform: Send + Sync {
     /// The one call that publishes. A failure with doubt leads to `locate` before anything else.
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed>;
 
+    /// How long `commit` may take at most; the engine ends it then. Longer than [`crate::TIMEOUT`] only
+    /// where the publishing call itself carries files.
+    fn commit_limit(&self, _post: &Publication) -> Duration {
+        crate::TIMEOUT
+    }
+
     /// Whether a commit that was begun has happened. Publishes nothing; what is live may get here what
     /// it could not have any earlier, such as a thumbnail, as long as that may be repeated.
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located>;

@@ -31,6 +31,11 @@ pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// The slowest upload that is waited for, in bytes a second: a large body gets more than [`TIMEOUT`].
 const SLOWEST_UPLOAD: u64 = 64 * 1024;
 
+/// How long a call may take that carries `length` bytes.
+pub(crate) fn allowance(length: u64) -> Duration {
+    TIMEOUT + Duration::from_secs(length / SLOWEST_UPLOAD)
+}
+
 /// The pieces a streamed upload is read in.
 const PIECE: u64 = 1 << 20;
 
@@ -301,13 +306,13 @@ impl Call {
             .header(CONTENT_TYPE, mime)
             .header(reqwest::header::CONTENT_LENGTH, length)
             .body(Body::wrap_stream(body))
-            .timeout(TIMEOUT + Duration::from_secs(length / SLOWEST_UPLOAD));
+            .timeout(allowance(length));
         self
     }
 
     /// Waits as long as a slow line takes for a body of this length.
     pub fn patient(mut self, length: u64) -> Self {
-        self.http = self.http.timeout(TIMEOUT + Duration::from_secs(length / SLOWEST_UPLOAD));
+        self.http = self.http.timeout(allowance(length));
         self
     }
 

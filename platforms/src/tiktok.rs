@@ -282,6 +282,12 @@ impl Platform for TikTok {
         Ok(Committed::Accepted { at: Checkpoint::of(&step), poll_after: Duration::from_secs(3) })
     }
 
+    /// The last piece of a video, which may be almost two, is what publishes it.
+    fn commit_limit(&self, post: &Publication) -> Duration {
+        let video = post.media.iter().find(|media| media.kind == MediaKind::Video);
+        video.map_or(TIMEOUT, |video| allowance(video.size_bytes.min(2 * CHUNK)))
+    }
+
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let step: Step = at.read()?;
         let begun = post.commit_begun_at.unwrap_or(post.created_at);

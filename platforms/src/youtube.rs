@@ -294,6 +294,14 @@ impl Platform for YouTube {
         Ok(Committed::Accepted { at: Checkpoint::of(&step), poll_after: Duration::from_secs(5) })
     }
 
+    /// The last piece of a video is what publishes it.
+    fn commit_limit(&self, post: &Publication) -> Duration {
+        match (&post.reply_to, video(post)) {
+            (None, Ok(video)) => allowance(video.size_bytes.min(CHUNK)),
+            _ => TIMEOUT,
+        }
+    }
+
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let begun = post.commit_begun_at.unwrap_or(post.created_at);
         if let Some(reply) = &post.reply_to {

@@ -6,8 +6,8 @@ use crate::{
 };
 use activities::{Apps, Deps, Wires, egress::Egress, schedule, worker::Workers};
 use anyhow::Context;
-use api::{dashboard::TemporalUi, relay::Relay};
-use chrono::TimeDelta;
+use api::{dashboard::TemporalUi, relay::Relay, sweeper::Sweeper};
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::address::Opened;
 use media::Shelf;
 use platforms::Wire;
@@ -87,7 +87,7 @@ pub(crate) async fn run(
             anyhow::ensure!(store::ready(&db).await, "the database at DATABASE_URL does not answer");
             let client = connect(temporal).await?;
             let files = Files { shelf, retention: storage.keeping.retention() };
-            Some(workers(db, client, temporal, keys, reach.sandbox_url.as_ref(), &opened, files)?)
+            Some(workers(db, client, temporal, keys, reach.sandbox_url.as_ref(), &opened, files).await?)
         }
         None => None,
     };
@@ -177,8 +177,23 @@ pub(crate) async fn connect(temporal: &Temporal) -> anyhow::Result<Client> {
     Ok(Client::new(connection, ClientOptions::new(&temporal.temporal_namespace).build())?)
 }
 
+/// How far this machine's clock may be from the database's: what workers write down is compared with it.
+const SKEW: Duration = Duration::from_secs(5);
+
+/// Fails when a clock is too far from the database's.
+pub(crate) async fn check_clock(db: &Pool, now: fn() -> DateTime<Utc>) -> anyhow::Result<()> {
+    let skew = store::skew(db, now).await.context("read the database's clock")?;
+    anyhow::ensure!(
+        skew <= SKEW,
+        "this machine's clock and the database's differ by {} s, {} s are allowed: set them by NTP",
+        skew.as_secs(),
+        SKEW.as_secs()
+    );
+    Ok(())
+}
+
 /// The workers of this process.
-pub(crate) fn workers(
+pub(crate) async fn workers(
     db: Pool,
     client: Client,
     temporal: &Temporal,
@@ -187,6 +202,7 @@ pub(crate) fn workers(
     opened: &Ranges,
     files: Files,
 ) -> anyhow::Result<Workers> {
+    check_clock(&db, clock::now).await?;
     tokio::spawn(schedule(client.clone(), temporal.clone()));
     let deps = Deps {
         db,
@@ -293,5 +309,13 @@ async fn relay(db: Pool, temporal: Temporal, connected: watch::Sender<Option<Cli
         tokio::time::sleep(Duration::from_secs(1)).await;
     };
     connected.send_replace(Some(client.clone()));
-    Relay { db, temporal: client, queue: temporal.task_queue, pace: temporal.pace }.run().await;
+    let relay = Relay {
+        db: db.clone(),
+        temporal: client,
+        queue: temporal.task_queue,
+        pace: temporal.pace,
+        now: clock::now,
+    };
+    let sweeper = Sweeper { db, pace: temporal.pace };
+    tokio::join!(relay.run(), sweeper.run());
 }

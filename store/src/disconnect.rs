@@ -73,8 +73,8 @@ async fn cancel(
     let ids: Vec<_> = posts.iter().map(|post| post.id).collect();
     // In a statement of its own: an intent is written under this lock, and one that was written while we
     // waited for it has to be seen by the next statement.
-    let targets = sqlx::query_scalar!(
-        "select id from targets
+    let targets = sqlx::query!(
+        "select id, post_id from targets
          where account_id = $1 and post_id = any($2) and status in ('pending', 'queued', 'failed')
          order by id for no key update",
         id.0,
@@ -82,11 +82,15 @@ async fn cancel(
     )
     .fetch_all(&mut *tx)
     .await?;
+    let open: Vec<_> = targets.iter().map(|target| target.id).collect();
+    // Whoever holds one that may be live has no say any more: it is taken up again, to be looked up.
+    sqlx::query!("update targets set fence = fence + 1, next_attempt_at = null where id = any($1)", &open)
+        .execute(&mut *tx)
+        .await?;
     let canceled = sqlx::query!(
         r#"with canceled as (
              update targets t
-             set status = 'canceled', fence = fence + 1, next_attempt_at = null, processing_since = null,
-                 updated_at = $2
+             set status = 'canceled', next_attempt_at = null, processing_since = null, updated_at = $2
              where t.id = any($1) and not exists (
                select from publications p where p.target_id = t.id and p.commit_begun_at is not null)
              returning t.id, t.post_id),
@@ -94,16 +98,17 @@ async fn cancel(
              insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
              select $3, $4, post_id, id, $2, 'canceled', 'Canceled: the account was disconnected' from canceled)
            select id as "id!", post_id as "post_id!" from canceled"#,
-        &targets,
+        &open,
         now,
         owner.org.0,
         owner.mode.as_str()
     )
     .fetch_all(&mut *tx)
     .await?;
-    for target in targets.into_iter().filter(|target| canceled.iter().all(|gone| gone.id != *target)) {
+    for target in targets.into_iter().filter(|target| canceled.iter().all(|gone| gone.id != target.id)) {
         // What may be live is looked up now, as long as there is a grant to ask with.
-        outbox::push(tx, &Errand::HurryTarget { target: target.into() }).await?;
+        let (target, post) = (target.id.into(), target.post_id.into());
+        outbox::push(tx, &Errand::HurryTarget { target, post, owner }).await?;
     }
     let touched = posts.into_iter().filter(|post| canceled.iter().any(|gone| gone.post_id == post.id));
     Ok(touched.map(|post| (post.id.into(), post.status.into())).collect())
@@ -134,7 +139,7 @@ async fn roll_up(
     timeline::append(tx, owner, post, entry).await?;
     if before.is_editable() {
         // Its workflow may wait for a time that is far away.
-        outbox::push(tx, &Errand::PostCanceled { post }).await?;
+        outbox::push(tx, &Errand::PostCanceled { post, owner }).await?;
     }
     Ok(())
 }

@@ -30,6 +30,7 @@ mod rows;
 pub mod sessions;
 pub mod slots;
 pub mod states;
+pub mod sweep;
 pub mod team;
 pub mod timeline;
 pub mod vault;
@@ -38,6 +39,7 @@ pub mod webhooks;
 pub use change::Change;
 
 use anyhow::Context;
+use chrono::{DateTime, Utc};
 use sqlx::{
     Connection as _, PgConnection, PgPool,
     migrate::Migrator,
@@ -120,6 +122,23 @@ pub async fn migrate(db: &Pool) -> anyhow::Result<()> {
 pub async fn ready(db: &Pool) -> bool {
     let answer = sqlx::query_scalar!(r#"select 1 as "one!""#).fetch_one(db);
     matches!(tokio::time::timeout(PROBE, answer).await, Ok(Ok(_)))
+}
+
+/// How far the clock `now` is from the database's: intents and leases are measured by the latter.
+///
+/// # Errors
+///
+/// When the database does not answer.
+pub async fn skew(db: &Pool, now: impl Fn() -> DateTime<Utc>) -> Result<Duration> {
+    // A connection of its own may have to be opened first, which is no part of the round trip.
+    let mut connection = db.acquire().await?;
+    let before = now();
+    let theirs =
+        sqlx::query_scalar!(r#"select clock_timestamp() as "now!""#).fetch_one(&mut *connection).await?;
+    let after = now();
+    // Their clock was read at some moment between.
+    let skew = if theirs < before { before - theirs } else { theirs - after };
+    Ok(skew.to_std().unwrap_or_default())
 }
 
 /// Whether an error says that the database is away, so that the same call may succeed later.

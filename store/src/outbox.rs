@@ -5,6 +5,7 @@
 //! and carrying one twice does nothing: workflows have fixed ids.
 
 use domain::{PostId, errand::Errand};
+use serde_json::Value;
 use sqlx::{PgConnection, PgPool, types::Json};
 use std::time::Duration;
 
@@ -16,25 +17,46 @@ pub const CHANNEL: &str = "outbox";
 pub struct Claimed {
     /// The row.
     pub id: i64,
-    /// What to do.
-    pub errand: Errand,
+    /// What to do; or why this version can't read it, which concerns no other errand.
+    pub errand: Result<Errand, String>,
     /// How often it was tried, this time included.
     pub attempts: i32,
 }
 
 /// Leaves an errand with the current transaction.
 pub async fn push(tx: &mut PgConnection, errand: &Errand) -> sqlx::Result<()> {
-    sqlx::query!("insert into outbox (errand) values ($1)", Json(errand) as _).execute(tx).await?;
+    let org = errand.owner().org;
+    sqlx::query!("insert into outbox (org_id, errand) values ($1, $2)", org.0, Json(errand) as _)
+        .execute(tx)
+        .await?;
     Ok(())
 }
 
-/// Takes on up to `limit` errands for the time of `lease`.
+/// Takes on up to `limit` errands for the time of `lease`: one of each organization, then a second of
+/// each, and so on, each organization's oldest first.
 pub async fn claim(db: &PgPool, limit: i64, lease: Duration) -> sqlx::Result<Vec<Claimed>> {
     let rows = sqlx::query!(
-        r#"update outbox set available_at = now() + make_interval(secs => $2), attempts = attempts + 1
-           where id in (select id from outbox where available_at <= now()
-                        order by available_at, id limit $1 for update skip locked)
-           returning id, errand as "errand: Json<Errand>", attempts"#,
+        r#"with recursive orgs as (
+             (select org_id from outbox where parked_at is null and available_at <= now() order by org_id limit 1)
+             union all
+             select (select o.org_id from outbox o
+                     where o.parked_at is null and o.available_at <= now() and o.org_id > orgs.org_id
+                     order by o.org_id limit 1)
+             from orgs where orgs.org_id is not null),
+           turns as (
+             select own.id, own.turn
+             from orgs cross join lateral (
+               select id, row_number() over (order by available_at, id) as turn
+               from (select id, available_at from outbox
+                     where org_id = orgs.org_id and parked_at is null and available_at <= now()
+                     order by available_at, id limit $1) oldest) own
+             where orgs.org_id is not null
+             -- At random among equals: with more organizations than places each has its chance.
+             order by own.turn, random() limit $1)
+           update outbox set available_at = now() + make_interval(secs => $2), attempts = attempts + 1
+           where id in (select id from outbox where id in (select id from turns) and available_at <= now()
+                        for update skip locked)
+           returning id, errand as "errand: Json<Value>", attempts"#,
         limit,
         lease.as_secs_f64()
     )
@@ -42,7 +64,11 @@ pub async fn claim(db: &PgPool, limit: i64, lease: Duration) -> sqlx::Result<Vec
     .await?;
     let mut claimed: Vec<_> = rows
         .into_iter()
-        .map(|row| Claimed { id: row.id, errand: row.errand.0, attempts: row.attempts })
+        .map(|row| Claimed {
+            id: row.id,
+            errand: serde_json::from_value(row.errand.0).map_err(|error| error.to_string()),
+            attempts: row.attempts,
+        })
         .collect();
     claimed.sort_by_key(|errand| errand.id);
     Ok(claimed)
@@ -77,7 +103,17 @@ pub async fn postpone(db: &PgPool, id: i64, pause: Duration) -> sqlx::Result<()>
     Ok(())
 }
 
+/// Sets an errand aside that will never be carried, for an operator to look at.
+pub async fn park(db: &PgPool, id: i64, error: &str) -> sqlx::Result<()> {
+    sqlx::query!("update outbox set parked_at = now(), error = $2 where id = $1", id, error)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
 /// How many errands wait.
 pub async fn len(db: &PgPool) -> sqlx::Result<i64> {
-    sqlx::query_scalar!(r#"select count(*) as "count!" from outbox"#).fetch_one(db).await
+    sqlx::query_scalar!(r#"select count(*) as "count!" from outbox where parked_at is null"#)
+        .fetch_one(db)
+        .await
 }

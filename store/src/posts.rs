@@ -344,12 +344,12 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
 
 /// Deletes a post; false when it is not there.
 ///
-/// What has not begun is withdrawn, what is under way finishes, what is live stays live.
+/// What has no publishing call under way or in doubt is canceled, whatever waits for its next try
+/// included. The rest is looked up and not published again; what is live stays live.
 pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -> sqlx::Result<bool> {
     let mut tx = db.begin().await?;
     let Some((before, version)) = lock(&mut tx, owner, id).await? else { return Ok(false) };
-    let ends = before.is_editable() || before == PostStatus::Publishing;
-    let withdrawn = if ends { withdraw(&mut tx, id, now).await? } else { 0 };
+    let withdrawn = withdraw(&mut tx, owner, id, now).await?;
     let after = match before {
         PostStatus::Publishing => close(&mut tx, owner, id, now).await?.unwrap_or(before),
         status if status.is_editable() => PostStatus::Canceled,
@@ -365,7 +365,9 @@ pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -
     .await?;
     let (kind, message) = match after {
         PostStatus::Canceled => ("canceled", "Canceled before it was published"),
-        PostStatus::Publishing => ("deleted", "Deleted while publishing; what has begun finishes"),
+        PostStatus::Publishing => {
+            ("deleted", "Deleted while publishing; what may be live is looked up, nothing new is published")
+        }
         _ => ("deleted", "Deleted; what is live stays live"),
     };
     let detail = json!({ "from": before, "to": after, "withdrawn_targets": withdrawn });
@@ -374,7 +376,7 @@ pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -
     // A draft that never was anything else has no workflow to tell; that of a post which is publishing
     // finds its targets canceled.
     if before.is_editable() && !(before == PostStatus::Draft && version == 1) {
-        outbox::push(&mut tx, &Errand::PostCanceled { post: id }).await?;
+        outbox::push(&mut tx, &Errand::PostCanceled { post: id, owner }).await?;
     }
     tx.commit().await?;
     Ok(true)
@@ -519,17 +521,43 @@ async fn lock(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<O
     Ok(row.map(|row| (row.status.into(), row.version)))
 }
 
-/// Cancels the targets that no attempt has begun for.
-async fn withdraw(tx: &mut PgConnection, id: PostId, now: DateTime<Utc>) -> sqlx::Result<u64> {
-    let done = sqlx::query!(
-        "update targets set status = 'canceled', next_attempt_at = null, updated_at = $2
-         where post_id = $1 and status in ('pending', 'queued') and attempts = 0",
-        id.0,
+/// Cancels the open targets that have no publishing call under way or in doubt. Whoever holds one of
+/// them, or one of the others, has no say any more: what may be live is taken up again, to be looked up.
+async fn withdraw(
+    tx: &mut PgConnection,
+    owner: Owner,
+    id: PostId,
+    now: DateTime<Utc>,
+) -> sqlx::Result<usize> {
+    // In a statement of its own: an intent is written under this lock, and one that was written while we
+    // waited for it has to be seen by the next statement.
+    let open = sqlx::query_scalar!(
+        "select id from targets
+         where post_id = $1
+           and (status in ('pending', 'queued', 'failed') or status = 'published' and next_attempt_at is not null)
+         order by id for no key update",
+        id.0
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    let targets = sqlx::query!(
+        r#"update targets t
+           set status = case when t.status <> 'published' and not exists (
+                 select from publications p where p.target_id = t.id and p.commit_begun_at is not null)
+               then 'canceled' else t.status end,
+               fence = fence + 1, next_attempt_at = case when t.status = 'published' then $2::timestamptz end, updated_at = $2
+           where t.id = any($1)
+           returning t.id, t.status as "status: Word<TargetStatus>", t.attempts"#,
+        &open,
         now
     )
-    .execute(tx)
+    .fetch_all(&mut *tx)
     .await?;
-    Ok(done.rows_affected())
+    for target in targets.iter().filter(|target| target.attempts > 0) {
+        // Its workflow may wait for a time that is far away.
+        outbox::push(tx, &Errand::HurryTarget { target: target.id.into(), post: id, owner }).await?;
+    }
+    Ok(targets.iter().filter(|target| target.status.0 == TargetStatus::Canceled).count())
 }
 
 /// The state of a post whose last open targets have just been withdrawn, or `None` while one is under
@@ -565,6 +593,20 @@ pub(crate) async fn close(
         events::append(tx, owner, now, &event, &subscribers).await?;
     }
     Ok(status)
+}
+
+/// What is left to publish of a post; `None` when nothing is, or the post is a draft or not there.
+pub async fn job_of(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<Job>> {
+    let row =
+        select!("where p.id = $1 and p.org_id = $2 and p.mode = $3", id.0, owner.org.0, owner.mode.as_str())
+            .fetch_optional(tx)
+            .await?;
+    let Some(post) = row.map(Post::from).filter(|post| !post.is_draft) else { return Ok(None) };
+    let mut job = job(owner, &post);
+    let is_open = |target: &&Target| !target.status.is_terminal() || target.next_attempt_at.is_some();
+    let open: Vec<_> = post.targets.iter().filter(is_open).map(|target| target.id).collect();
+    job.targets.retain(|assignment| open.contains(&assignment.target));
+    Ok((!job.targets.is_empty()).then_some(job))
 }
 
 fn job(owner: Owner, post: &Post) -> Job {

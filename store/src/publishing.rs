@@ -1,10 +1,13 @@
 //! The facts of publishing, in the order in which they become true.
 //!
 //! `begin` takes a target up, `intend` marks the dangerous moment before the call that publishes,
-//! `capture` keeps the platform's id the moment it is known, `settle` ends the target and tells the
-//! world, in one transaction. Each attempt holds the fence it was given by `begin`; one that lost its
-//! turn finds another number in the row and can neither intend nor fail any more. Capturing needs no
-//! fence: what is live is live.
+//! `capture` keeps the platform's id the moment it is known, `settle` ends the target and writes its
+//! events, in one transaction. Each attempt holds the fence it was given by `begin`; one that lost its
+//! turn finds another number in the row and can neither intend nor end the target. Capturing needs no
+//! fence: what is live is live. The outcome of a call belongs to the intent it was made under, which
+//! its time of begin identifies.
+//!
+//! Intents, processing phases and waits are measured by the database's clock: workers' clocks differ.
 
 use crate::{
     events::{self, NewEvent},
@@ -20,8 +23,11 @@ use domain::{
     retry::Spent,
 };
 use serde_json::{Value, json};
-use sqlx::{PgConnection, PgPool};
+use sqlx::{PgConnection, PgExecutor, PgPool};
 use std::time::Duration;
+
+/// How much too early an attempt may come: timers of Temporal and the database's clock differ.
+const TOLERANCE: Duration = Duration::from_secs(1);
 
 /// Which target, of which version of its post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +49,28 @@ pub enum Begun {
     Attempt(Box<Attempt>),
     /// The post was edited first; other work is on its way.
     Stale,
+    /// The row names a later time for the next attempt.
+    Early(Duration),
     /// There is nothing left to do.
     Ended(TargetStatus),
+}
+
+/// Why nothing new may be published for a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Barred {
+    /// The account was disconnected.
+    Disconnected,
+    /// The post was deleted.
+    Deleted,
+}
+
+/// What a target is taken up for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To publish; counted as an attempt unless it continues one.
+    Publish,
+    /// To look at what an earlier attempt left behind; never counted.
+    Look,
 }
 
 /// A target that has been taken up.
@@ -58,19 +84,25 @@ pub struct Attempt {
     pub status: TargetStatus,
     /// Publish attempts begun, this one included.
     pub attempts: u32,
+    /// Whether this one was counted: one that continues another was not.
+    pub is_counted: bool,
     /// Of these, how many the platform refused for the token.
     pub token_attempts: u32,
     /// Since when the platform has been processing.
     pub processing_since: Option<DateTime<Utc>>,
+    /// When the attempt began, by the database's clock.
+    pub begun_at: DateTime<Utc>,
     /// When the post was created.
     pub created_at: DateTime<Utc>,
     /// The platform's own `config` block.
     pub settings: Value,
     /// The account.
     pub account: Account,
-    /// Whether the account was disconnected meanwhile: nothing new may be published.
-    pub is_leaving: bool,
-    /// The containers, in order, each with what became of it here.
+    /// Why nothing new may be published; what was begun is looked up all the same.
+    pub barred: Option<Barred>,
+    /// The public address of the main container, once it is known.
+    pub url: Option<String>,
+    /// The containers, in order, each with its outcome so far.
     pub entries: Vec<Entry>,
 }
 
@@ -117,6 +149,10 @@ pub struct Entry {
     pub checkpoint: Value,
     /// The intent: when the call that publishes was begun.
     pub commit_begun_at: Option<DateTime<Utc>>,
+    /// Until when that call may be on its way.
+    pub commit_deadline: Option<DateTime<Utc>>,
+    /// When the first call was begun that stayed without an answer, if an earlier one did.
+    pub doubted_since: Option<DateTime<Utc>>,
     /// When it came back without an outcome.
     pub commit_ended_at: Option<DateTime<Utc>>,
     /// The code that raised the doubt.
@@ -130,12 +166,16 @@ pub struct Entry {
 /// Takes a target up.
 ///
 /// The post's row is locked: an edit, a deletion and the first attempt contend for it, and whoever
-/// comes first wins. Going on after the platform was processing costs no attempt.
-pub async fn begin(db: &PgPool, key: Key, now: DateTime<Utc>) -> sqlx::Result<Begun> {
+/// comes first wins. Continuing after the platform was processing costs no attempt. An attempt that
+/// comes before the time that the row names is sent back, so that a workflow may be started again at
+/// any moment.
+pub async fn begin(db: &PgPool, key: Key, purpose: Purpose) -> sqlx::Result<Begun> {
     let mut tx = db.begin().await?;
     let row = sqlx::query!(
-        r#"select p.status as post_status, p.version, p.created_at, p.default_config -> t.platform as settings,
-             t.status, t.processing_since, t.attempts, t.token_attempts,
+        r#"select p.status as post_status, p.version, p.created_at, p.deleted_at,
+             p.default_config -> t.platform as settings,
+             t.status, t.processing_since, t.is_continuation, t.attempts, t.token_attempts, t.next_attempt_at,
+             t.platform_post_url,
              a.id as account_id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
              a.grant_sealed, a.grant_version, a.status as account_status
            from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
@@ -148,8 +188,19 @@ pub async fn begin(db: &PgPool, key: Key, now: DateTime<Utc>) -> sqlx::Result<Be
     )
     .fetch_optional(&mut *tx)
     .await?;
-    // An edit that dropped the account took the target's row along.
-    let Some(row) = row else { return Ok(Begun::Stale) };
+    let Some(row) = row else {
+        // An edit that dropped the account took the target's row along. A post that is not there at all
+        // was lost with its database: there is nothing to wait for.
+        let is_known = sqlx::query_scalar!(
+            r#"select exists (select from posts where id = $1 and org_id = $2 and mode = $3) as "is_known!""#,
+            key.post.0,
+            key.owner.org.0,
+            key.owner.mode.as_str()
+        )
+        .fetch_one(&mut *tx)
+        .await?;
+        return Ok(if is_known { Begun::Stale } else { Begun::Ended(TargetStatus::Canceled) });
+    };
     let status: TargetStatus = word(&row.status)?;
     let post_status: PostStatus = word(&row.post_status)?;
     if matches!(status, TargetStatus::Dead | TargetStatus::Canceled) {
@@ -160,7 +211,8 @@ pub async fn begin(db: &PgPool, key: Key, now: DateTime<Utc>) -> sqlx::Result<Be
     }
     let entries = sqlx::query!(
         r#"select c.id, c.position, c.content, c.media, p.checkpoint as "checkpoint?",
-             p.commit_begun_at as "commit_begun_at?", p.commit_ended_at as "commit_ended_at?",
+             p.commit_begun_at as "commit_begun_at?", p.commit_deadline as "commit_deadline?",
+             p.doubted_since as "doubted_since?", p.commit_ended_at as "commit_ended_at?",
              p.doubt_code as "doubt_code?", p.accepted as "accepted?", p.platform_id as "platform_id?"
            from containers c left join publications p on p.target_id = $2 and p.position = c.position
            where c.post_id = $1 order by c.position"#,
@@ -179,6 +231,8 @@ pub async fn begin(db: &PgPool, key: Key, now: DateTime<Utc>) -> sqlx::Result<Be
                 media: row.media,
                 checkpoint: row.checkpoint.unwrap_or(Value::Null),
                 commit_begun_at: row.commit_begun_at,
+                commit_deadline: row.commit_deadline,
+                doubted_since: row.doubted_since,
                 commit_ended_at: row.commit_ended_at,
                 doubt_code: row.doubt_code.as_deref().map(word).transpose()?,
                 accepted: row.accepted.unwrap_or(false),
@@ -186,33 +240,44 @@ pub async fn begin(db: &PgPool, key: Key, now: DateTime<Utc>) -> sqlx::Result<Be
             })
         })
         .collect::<sqlx::Result<_>>()?;
-    if status == TargetStatus::Published && entries.iter().all(|entry| entry.platform_id.is_some()) {
+    let is_live =
+        status == TargetStatus::Published && entries.iter().all(|entry| entry.platform_id.is_some());
+    // What is live and waits for nothing but its address is looked at again only when that is due.
+    if is_live && (row.platform_post_url.is_some() || row.next_attempt_at.is_none()) {
         return Ok(Begun::Ended(status));
     }
-    // Of a disconnected account only what was begun is looked up, and nothing new is published.
-    let is_leaving = row.account_status == "disconnected";
+    let begun_at = clock(&mut tx).await?;
+    let rest = row.next_attempt_at.and_then(|next| (next - begun_at).to_std().ok()).unwrap_or_default();
+    if purpose == Purpose::Publish && rest > TOLERANCE {
+        return Ok(Begun::Early(rest));
+    }
+    // Only what was begun is looked up then, and nothing new is published.
+    let barred = match row.account_status.as_str() {
+        "disconnected" => Some(Barred::Disconnected),
+        _ => row.deleted_at.map(|_| Barred::Deleted),
+    };
     let has_begun = entries.iter().any(|entry| entry.commit_begun_at.is_some());
     let begins = post_status.is_editable();
-    let resumes = row.processing_since.is_some();
+    let is_counted = purpose == Purpose::Publish && !row.is_continuation;
     let taken = sqlx::query!(
         r#"with post as (
              update posts set status = 'publishing', updated_at = $2 where id = $3 and $4),
            entry as (
              insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-             select $5, $6, $3, $1, $2, 'attempt', 'Attempt ' || $7::int || ' begins' where not $8)
+             select $5, $6, $3, $1, $2, 'attempt', 'Attempt ' || $7::int || ' begins' where $8)
            update targets
            set status = case status when 'pending' then 'queued' else status end,
                attempts = $7, fence = fence + 1, next_attempt_at = null, updated_at = $2
            where id = $1
            returning fence"#,
         key.target.0,
-        now,
+        begun_at,
         key.post.0,
         begins,
         key.owner.org.0,
         key.owner.mode.as_str(),
-        row.attempts + i32::from(!resumes),
-        resumes
+        row.attempts + i32::from(is_counted),
+        is_counted
     )
     .fetch_one(&mut *tx)
     .await?;
@@ -221,9 +286,11 @@ pub async fn begin(db: &PgPool, key: Key, now: DateTime<Utc>) -> sqlx::Result<Be
         key,
         fence: taken.fence,
         status,
-        attempts: count(row.attempts + i32::from(!resumes)),
+        attempts: count(row.attempts + i32::from(is_counted)),
+        is_counted,
         token_attempts: count(row.token_attempts),
         processing_since: row.processing_since,
+        begun_at,
         created_at: row.created_at,
         settings: row.settings.filter(|settings| !settings.is_null()).unwrap_or_else(|| json!({})),
         account: Account {
@@ -233,12 +300,18 @@ pub async fn begin(db: &PgPool, key: Key, now: DateTime<Utc>) -> sqlx::Result<Be
             username: row.username,
             account_type: row.account_type,
             network: row.social_network_id.map(NetworkId),
-            grant_sealed: row.grant_sealed.filter(|_| !is_leaving || has_begun),
+            grant_sealed: row.grant_sealed.filter(|_| barred != Some(Barred::Disconnected) || has_begun),
             grant_version: row.grant_version,
         },
-        is_leaving,
+        barred,
+        url: row.platform_post_url,
         entries,
     })))
+}
+
+/// The database's clock, now.
+async fn clock(tx: &mut PgConnection) -> sqlx::Result<DateTime<Utc>> {
+    sqlx::query_scalar!(r#"select clock_timestamp() as "now!""#).fetch_one(tx).await
 }
 
 /// Keeps how far preparing has come. False when the attempt has lost its turn.
@@ -263,8 +336,9 @@ pub async fn checkpoint(
     Ok(kept.rows_affected() == 1)
 }
 
-/// Writes the intent: from here until the outcome is known the post may be live. False when the
-/// attempt has lost its turn, and must not publish.
+/// Writes the intent: from here until the outcome is known the post may be live. `limit` is how long the
+/// call may take. Gives the time that identifies the intent; `None` when the attempt has lost its turn,
+/// the account was disconnected or the post was deleted, so that nothing may be published.
 ///
 /// The target's row is locked meanwhile, so that the next `begin` either fences this attempt off or
 /// sees its intent.
@@ -274,33 +348,42 @@ pub async fn intend(
     position: u16,
     fence: i32,
     checkpoint: &Value,
-    now: DateTime<Utc>,
-) -> sqlx::Result<bool> {
-    let written = sqlx::query!(
-        "with target as (
-           select id, org_id, mode from targets where id = $1 and fence = $3 for no key update)
-         insert into publications (target_id, position, org_id, mode, checkpoint, commit_begun_at)
-         select id, $2, org_id, mode, $4, $5 from target
-         on conflict (target_id, position) do update
-         set checkpoint = excluded.checkpoint, commit_begun_at = excluded.commit_begun_at,
-             commit_ended_at = null, doubt_code = null, accepted = false
-         where publications.platform_id is null",
+    limit: Duration,
+) -> sqlx::Result<Option<DateTime<Utc>>> {
+    sqlx::query_scalar!(
+        r#"with target as (
+             select t.id, t.org_id, t.mode, clock_timestamp() as now
+             from targets t join posts p on p.id = t.post_id join accounts a on a.id = t.account_id
+             where t.id = $1 and t.fence = $3 and t.status not in ('dead', 'canceled')
+               and p.deleted_at is null and a.status <> 'disconnected'
+             for no key update of t),
+           resumed as (
+             update targets set processing_since = null where id in (select id from target))
+           insert into publications (target_id, position, org_id, mode, checkpoint, commit_begun_at, commit_deadline)
+           select id, $2, org_id, mode, $4, now, now + make_interval(secs => $5) from target
+           on conflict (target_id, position) do update
+           set checkpoint = excluded.checkpoint, commit_begun_at = excluded.commit_begun_at,
+               commit_deadline = excluded.commit_deadline, commit_ended_at = null, doubt_code = null,
+               accepted = false
+           where publications.platform_id is null
+           returning commit_begun_at as "begun!""#,
         target.0,
         small(position),
         fence,
         checkpoint,
-        now
+        limit.as_secs_f64()
     )
-    .execute(db)
-    .await?;
-    Ok(written.rows_affected() == 1)
+    .fetch_optional(db)
+    .await
 }
 
-/// The call that publishes came back and published nothing: the intent is void.
+/// A look-up found that the call of an intent published nothing: the intent is void. When the call was
+/// begun is kept, since a platform's reads have been wrong before.
 pub async fn withdraw(db: &PgPool, target: TargetId, position: u16, fence: i32) -> sqlx::Result<()> {
     sqlx::query!(
         "update publications p
-         set commit_begun_at = null, commit_ended_at = null, doubt_code = null, accepted = false
+         set doubted_since = coalesce(p.doubted_since, p.commit_begun_at), commit_begun_at = null,
+             commit_deadline = null, commit_ended_at = null, doubt_code = null, accepted = false
          from targets t
          where p.target_id = $1 and p.position = $2 and t.id = $1 and t.fence = $3 and p.platform_id is null",
         target.0,
@@ -312,23 +395,36 @@ pub async fn withdraw(db: &PgPool, target: TargetId, position: u16, fence: i32) 
     Ok(())
 }
 
-/// The call that publishes came back without an outcome.
+/// The call of the intent `begun` came back and published nothing: the intent is void.
+pub async fn void(db: &PgPool, target: TargetId, position: u16, begun: DateTime<Utc>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update publications
+         set commit_begun_at = null, commit_deadline = null, commit_ended_at = null, doubt_code = null,
+             accepted = false
+         where target_id = $1 and position = $2 and commit_begun_at = $3 and platform_id is null",
+        target.0,
+        small(position),
+        begun
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// The call of the intent `begun` came back without an outcome.
 pub async fn doubt(
     db: &PgPool,
     target: TargetId,
     position: u16,
-    fence: i32,
+    begun: DateTime<Utc>,
     code: ErrorCode,
-    now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "update publications p set commit_ended_at = $4, doubt_code = $5
-         from targets t
-         where p.target_id = $1 and p.position = $2 and t.id = $1 and t.fence = $3",
+        "update publications set commit_ended_at = clock_timestamp(), doubt_code = $4
+         where target_id = $1 and position = $2 and commit_begun_at = $3",
         target.0,
         small(position),
-        fence,
-        now,
+        begun,
         code.to_string()
     )
     .execute(db)
@@ -336,108 +432,156 @@ pub async fn doubt(
     Ok(())
 }
 
-/// The platform accepted it and gives the id later.
+/// The platform accepted the call of the intent `begun` and gives the id later; `checkpoint` holds what
+/// it gave instead. False when the row holds another intent by now.
 pub async fn accept(
     db: &PgPool,
     target: TargetId,
     position: u16,
+    begun: DateTime<Utc>,
     checkpoint: &Value,
-    now: DateTime<Utc>,
-) -> sqlx::Result<()> {
-    sqlx::query!(
-        "update publications set accepted = true, checkpoint = $3, commit_ended_at = $4
-         where target_id = $1 and position = $2",
+) -> sqlx::Result<bool> {
+    let kept = sqlx::query!(
+        "update publications set accepted = true, checkpoint = $4, commit_ended_at = clock_timestamp()
+         where target_id = $1 and position = $2 and commit_begun_at = $3",
         target.0,
         small(position),
-        checkpoint,
-        now
+        begun,
+        checkpoint
     )
     .execute(db)
     .await?;
-    Ok(())
+    Ok(kept.rows_affected() == 1)
 }
 
-/// Keeps the platform's id of what is live now; the first one kept stays. Gives the kept one.
-pub async fn capture(
-    db: &PgPool,
-    target: TargetId,
-    position: u16,
-    platform_id: &str,
-    now: DateTime<Utc>,
-) -> sqlx::Result<String> {
+/// Keeps the platform's id of what is live now; the first one kept stays. Gives the kept one. A second
+/// id stands for a second post, and is shown on the timeline.
+///
+/// # Errors
+///
+/// [`sqlx::Error::RowNotFound`] when nothing was ever begun for the container.
+pub async fn capture(db: &PgPool, key: Key, position: u16, platform_id: &str) -> sqlx::Result<String> {
     let kept = sqlx::query_scalar!(
         r#"with captured as (
              update publications
-             set platform_id = coalesce(platform_id, $3), published_at = coalesce(published_at, $4),
-                 commit_ended_at = coalesce(commit_ended_at, $4)
+             set platform_id = coalesce(platform_id, $3),
+                 published_at = coalesce(published_at, clock_timestamp()),
+                 commit_ended_at = coalesce(commit_ended_at, clock_timestamp())
              where target_id = $1 and position = $2
              returning platform_id),
            target as (
              update targets
              set platform_post_id = case $2::smallint when 0 then coalesce(platform_post_id, $3) else platform_post_id end,
                  processing_since = null
-             where id = $1)
+             where id = $1 and status not in ('dead', 'canceled')),
+           told as (
+             insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
+             select $4, $5, $6, $1, clock_timestamp(), 'duplicate',
+               'A second post was found on the platform: ' || $3 || ' beside ' || platform_id,
+               jsonb_build_object('platform_post_id', $3, 'position', $2::smallint)
+             from captured where platform_id <> $3)
            select platform_id as "platform_id!" from captured"#,
-        target.0,
+        key.target.0,
         small(position),
         platform_id,
-        now
+        key.owner.org.0,
+        key.owner.mode.as_str(),
+        key.post.0
     )
     .fetch_one(db)
     .await?;
     Ok(kept)
 }
 
-/// Notes that the platform is busy, or no longer.
+/// Notes that the platform has been processing since `since` and is looked at again after `pause`; the
+/// next attempt continues this one. `None` when there is nothing to wait for any more.
 pub async fn processing(
     db: &PgPool,
     target: TargetId,
     fence: i32,
     since: Option<DateTime<Utc>>,
-    next_look: Option<DateTime<Utc>>,
+    pause: Option<Duration>,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "update targets set processing_since = $3, next_attempt_at = $4 where id = $1 and fence = $2",
+        "update targets
+         set processing_since = $3, is_continuation = true,
+             next_attempt_at = clock_timestamp() + make_interval(secs => $4)
+         where id = $1 and fence = $2",
         target.0,
         fence,
         since,
-        next_look
+        pause.map(|pause| pause.as_secs_f64()) as _
     )
     .execute(db)
     .await?;
     Ok(())
 }
 
-/// The attempt failed and is going to be repeated at `next`.
+/// The attempt failed and is going to be repeated after `wait`. Gives when that is, by the database's
+/// clock; `None` when the attempt has lost its turn.
 ///
 /// A target whose main container is live stays published: only what follows it is missing.
 pub async fn fail(
     db: &PgPool,
     attempt: &Attempt,
     failure: &Failure,
-    next: DateTime<Utc>,
-    now: DateTime<Utc>,
-) -> sqlx::Result<()> {
+    wait: Duration,
+) -> sqlx::Result<Option<DateTime<Utc>>> {
     let refused = failure.code == ErrorCode::TokenExpired;
-    sqlx::query!(
-        "with failed as (
-           update targets
-           set status = case status when 'published' then status else 'failed' end,
-               error_code = $3, error_message = $4, error_source = $5, next_attempt_at = $6,
-               token_attempts = token_attempts + $7, updated_at = $8
-           where id = $1 and fence = $2 and status not in ('dead', 'canceled')
-           returning id, post_id, org_id, mode)
-         insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
-         select org_id, mode, post_id, id, $8, 'failure', $3 || ': ' || $4, $9 from failed",
+    let failed = sqlx::query_scalar!(
+        r#"with failed as (
+             update targets
+             set status = case status when 'published' then status else 'failed' end,
+                 error_code = $3, error_message = $4, error_source = $5, is_continuation = false,
+                 -- Somebody may have asked for the next attempt while this one was under way.
+                 next_attempt_at = coalesce(next_attempt_at, clock_timestamp() + make_interval(secs => $6)),
+                 token_attempts = token_attempts + $7, updated_at = clock_timestamp()
+             where id = $1 and fence = $2 and status not in ('dead', 'canceled')
+             returning id, post_id, org_id, mode, updated_at, next_attempt_at),
+           told as (
+             insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
+             select org_id, mode, post_id, id, updated_at, 'failure', $3 || ': ' || $4,
+               jsonb_build_object('error_code', $3, 'next_attempt_at', to_char(
+                 next_attempt_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+             from failed)
+           select next_attempt_at as "next!" from failed"#,
         attempt.key.target.0,
         attempt.fence,
         failure.code.to_string(),
         failure.message,
         failure.code.source().as_str(),
-        next,
-        i32::from(refused),
-        now,
-        json!({ "error_code": failure.code.to_string(), "next_attempt_at": event::timestamp(next) })
+        wait.as_secs_f64(),
+        i32::from(refused)
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(failed)
+}
+
+/// The target is live, and only its public address is missing: it is asked for again after `wait`, or
+/// never.
+pub async fn await_url(db: &PgPool, attempt: &Attempt, wait: Option<Duration>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update targets
+         set next_attempt_at = clock_timestamp() + make_interval(secs => $3), is_continuation = false
+         where id = $1 and fence = $2 and status = 'published'",
+        attempt.key.target.0,
+        attempt.fence,
+        wait.map(|wait| wait.as_secs_f64()) as _
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Keeps the public address of a live target that was not known when it settled.
+pub async fn keep_url(db: &PgPool, key: Key, url: &str) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update targets set platform_post_url = coalesce(platform_post_url, $2), next_attempt_at = null,
+           updated_at = clock_timestamp()
+         where id = $1 and status = 'published'",
+        key.target.0,
+        url
     )
     .execute(db)
     .await?;
@@ -472,21 +616,23 @@ pub async fn hurry(
     if hurried.rows_affected() == 0 {
         return Ok(false);
     }
-    outbox::push(&mut tx, &Errand::HurryTarget { target }).await?;
+    outbox::push(&mut tx, &Errand::HurryTarget { target, post, owner }).await?;
     tx.commit().await?;
     Ok(true)
 }
 
 /// Gives back to the budget what was spent for nothing: a refusal of the token that was no fault of the
-/// grant, an attempt that could only look.
-pub async fn forgive(db: &PgPool, target: TargetId, spent: Spent) -> sqlx::Result<()> {
+/// grant, an attempt that could only look. An attempt that has lost its turn gives nothing back; `None`
+/// when no attempt holds the target.
+pub async fn forgive(db: &PgPool, target: TargetId, fence: Option<i32>, spent: Spent) -> sqlx::Result<()> {
     sqlx::query!(
         "update targets
          set attempts = greatest(attempts - $2, 0), token_attempts = greatest(token_attempts - $3, 0)
-         where id = $1",
+         where id = $1 and fence = coalesce($4, fence)",
         target.0,
         i32::try_from(spent.attempts).unwrap_or(i32::MAX),
-        i32::try_from(spent.token_attempts).unwrap_or(i32::MAX)
+        i32::try_from(spent.token_attempts).unwrap_or(i32::MAX),
+        fence
     )
     .execute(db)
     .await?;
@@ -553,13 +699,36 @@ pub enum End {
         /// Who can do something about it.
         source: ErrorSource,
     },
+    /// Withdrawn before anything was published.
+    Canceled {
+        /// Why, for the timeline.
+        reason: String,
+    },
+}
+
+/// The outcome of settling a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// The target is in this state for good.
+    Ended(TargetStatus),
+    /// Another attempt holds the target: this one has no say any more.
+    Superseded,
+    /// The target had ended otherwise before it was found live. Its end stands; the timeline tells.
+    Late(TargetStatus),
 }
 
 /// Ends a target: its state, the post's, the events, their deliveries, in one transaction.
 ///
-/// A target that is terminal already stays as it is; one that is live can only lose what followed
-/// its main container. Gives the state the target ended in.
-pub async fn settle(db: &PgPool, key: Key, end: &End, now: DateTime<Utc>) -> sqlx::Result<TargetStatus> {
+/// A target that has ended already stays as it is, since its owner was told; one that is live can only
+/// lose what followed its main container. Without a fence the end counts whoever holds the target, and
+/// fences that attempt off; with one, "dead" and "canceled" count only for the attempt that holds it.
+pub async fn settle(
+    db: &PgPool,
+    key: Key,
+    end: &End,
+    fence: Option<i32>,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Settled> {
     let mut tx = db.begin().await?;
     // In a statement of its own: one that locks and reads at once would, after waiting for a sibling
     // that settles, see that sibling as it was before.
@@ -567,8 +736,8 @@ pub async fn settle(db: &PgPool, key: Key, end: &End, now: DateTime<Utc>) -> sql
         .fetch_optional(&mut *tx)
         .await?;
     let rows = sqlx::query!(
-        r#"select p.status as post_status, p.published_at as post_published_at, t.id, t.status, t.platform_post_id,
-             t.error_message, t.account_id, t.platform, a.username
+        r#"select p.status as post_status, p.published_at as post_published_at, t.id, t.status, t.fence,
+             t.platform_post_id, t.error_message, t.account_id, t.platform, a.username
            from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
            where p.id = $1 and p.org_id = $2 and p.mode = $3 order by t.id"#,
         key.post.0,
@@ -578,28 +747,49 @@ pub async fn settle(db: &PgPool, key: Key, end: &End, now: DateTime<Utc>) -> sql
     .fetch_all(&mut *tx)
     .await?;
     let Some(own) = rows.iter().position(|row| row.id == key.target.0) else {
-        return Ok(TargetStatus::Canceled);
+        return Ok(Settled::Ended(TargetStatus::Canceled));
     };
     let found: TargetStatus = word(&rows[own].status)?;
+    if !matches!(end, End::Live { .. }) && fence.is_some_and(|fence| fence != rows[own].fence) {
+        return Ok(Settled::Superseded);
+    }
     // What is live can't end dead, even if nothing more can be learned about it.
     let captured = match (end, &rows[own].platform_post_id) {
-        (End::Dead { .. }, Some(id)) if !found.is_terminal() => Some(End::Live { id: id.clone(), url: None }),
+        (End::Dead { .. } | End::Canceled { .. }, Some(id)) if !found.is_terminal() => {
+            Some(End::Live { id: id.clone(), url: None })
+        }
         _ => None,
     };
     let end = captured.as_ref().unwrap_or(end);
     let ended = match (found, end) {
-        (TargetStatus::Dead | TargetStatus::Canceled, End::Dead { .. }) => return Ok(found),
+        (TargetStatus::Dead | TargetStatus::Canceled, End::Live { id, url }) => {
+            let message = format!("Found live after it had ended: {}", url.as_ref().unwrap_or(id));
+            append(&mut *tx, key, "late", &message, now).await?;
+            tx.commit().await?;
+            return Ok(Settled::Late(found));
+        }
+        (TargetStatus::Dead | TargetStatus::Canceled, _) => return Ok(Settled::Ended(found)),
+        // Another attempt settled it.
+        (TargetStatus::Published, End::Live { .. }) => return Ok(Settled::Ended(found)),
         (TargetStatus::Published, End::Dead { failure, source }) => {
             lose(&mut tx, key, failure, *source, now).await?;
             tx.commit().await?;
-            return Ok(found);
+            return Ok(Settled::Ended(found));
+        }
+        (TargetStatus::Published, End::Canceled { reason }) => {
+            let failure = Failure::new(ErrorCode::NetworkError, reason.clone());
+            lose(&mut tx, key, &failure, ErrorSource::User, now).await?;
+            tx.commit().await?;
+            return Ok(Settled::Ended(found));
         }
         (_, End::Live { .. }) => TargetStatus::Published,
         (_, End::Dead { .. }) => TargetStatus::Dead,
+        (_, End::Canceled { .. }) => TargetStatus::Canceled,
     };
     let (id, url, failure, source) = match end {
         End::Live { id, url } => (Some(id), url.as_ref(), None, None),
         End::Dead { failure, source } => (None, None, Some(failure), Some(source)),
+        End::Canceled { .. } => (None, None, None, None),
     };
     let mut statuses =
         rows.iter().map(|row| word(&row.status)).collect::<sqlx::Result<Vec<TargetStatus>>>()?;
@@ -611,14 +801,18 @@ pub async fn settle(db: &PgPool, key: Key, end: &End, now: DateTime<Utc>) -> sql
             format!("Published on {}: {}", rows[own].platform, url.as_ref().unwrap_or(id))
         }
         End::Dead { failure, .. } => format!("Given up: {failure}"),
+        End::Canceled { reason } => format!("Canceled: {reason}"),
     };
     sqlx::query!(
         "with target as (
            update targets
-           set status = $2, platform_post_id = coalesce(platform_post_id, $3), platform_post_url = $4,
+           set status = $2, platform_post_id = coalesce(platform_post_id, $3),
+               platform_post_url = coalesce($4, platform_post_url),
                published_at = case when $2 = 'published' then coalesce(published_at, $5) end,
                error_code = $6, error_message = $7, error_source = $8, next_attempt_at = null,
-               processing_since = null, updated_at = $5
+               processing_since = null, is_continuation = false, updated_at = $5,
+               -- Whoever is still at it has no say any more.
+               fence = fence + case when $2 = 'published' then 0 else 1 end
            where id = $1),
          post as (
            update posts
@@ -659,6 +853,7 @@ pub async fn settle(db: &PgPool, key: Key, end: &End, now: DateTime<Utc>) -> sql
                 let outcome = match (index == own, end, status) {
                     (true, End::Live { id, .. }, _) => Outcome::Live(id.clone()),
                     (true, End::Dead { failure, .. }, _) => Outcome::Failed(failure.message.clone()),
+                    (true, End::Canceled { reason }, _) => Outcome::Failed(reason.clone()),
                     (_, _, TargetStatus::Published) => {
                         Outcome::Live(row.platform_post_id.clone().unwrap_or_default())
                     }
@@ -675,11 +870,13 @@ pub async fn settle(db: &PgPool, key: Key, end: &End, now: DateTime<Utc>) -> sql
         // A target that settles once more, after its main container had been found live, tells
         // nothing that was not told.
         if found != ended {
-            new.push(match end {
-                End::Live { id, url } => (
+            new.extend(match end {
+                End::Live { id, url } => Some((
                     EventName::TargetPublished,
                     event::target_published(key.post, key.target, key.owner.org, subject, id, url.as_deref()),
-                ),
+                )),
+                // Its owner did that.
+                End::Canceled { .. } => None,
                 End::Dead { failure, .. } => {
                     let code = failure.code.to_string();
                     let data = event::target_failed(
@@ -690,7 +887,7 @@ pub async fn settle(db: &PgPool, key: Key, end: &End, now: DateTime<Utc>) -> sql
                         &code,
                         &failure.message,
                     );
-                    (EventName::TargetFailed, data)
+                    Some((EventName::TargetFailed, data))
                 }
             });
         }
@@ -708,7 +905,7 @@ pub async fn settle(db: &PgPool, key: Key, end: &End, now: DateTime<Utc>) -> sql
         }
     }
     tx.commit().await?;
-    Ok(ended)
+    Ok(Settled::Ended(ended))
 }
 
 /// Notes that what should have followed a live main container is lost for good.
@@ -722,7 +919,7 @@ async fn lose(
     sqlx::query!(
         "with target as (
            update targets set error_code = $2, error_message = $3, error_source = $4, next_attempt_at = null,
-             processing_since = null, updated_at = $5
+             processing_since = null, is_continuation = false, fence = fence + 1, updated_at = $5
            where id = $1)
          insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
          values ($6, $7, $8, $1, $5, 'incomplete', $9)",
@@ -741,15 +938,17 @@ async fn lose(
     Ok(())
 }
 
-/// All that should have followed a live main container is live too.
+/// All that should have followed a live main container is live too. Says so once.
 pub async fn complete(db: &PgPool, key: Key, now: DateTime<Utc>) -> sqlx::Result<()> {
     sqlx::query!(
         "with target as (
            update targets set error_code = null, error_message = null, error_source = null,
-             next_attempt_at = null, processing_since = null, updated_at = $2
+             next_attempt_at = null, processing_since = null, is_continuation = false, updated_at = $2
            where id = $1 returning id)
          insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-         select $3, $4, $5, id, $2, 'complete', 'The whole thread is live' from target",
+         select $3, $4, $5, id, $2, 'complete', 'The whole thread is live' from target
+         where not exists (
+           select from timeline t where t.post_id = $5 and t.target_id = $1 and t.kind = 'complete')",
         key.target.0,
         now,
         key.owner.org.0,
@@ -763,6 +962,16 @@ pub async fn complete(db: &PgPool, key: Key, now: DateTime<Utc>) -> sqlx::Result
 
 /// Adds a line to a target's timeline.
 pub async fn note(db: &PgPool, key: Key, kind: &str, message: &str, now: DateTime<Utc>) -> sqlx::Result<()> {
+    append(db, key, kind, message, now).await
+}
+
+async fn append(
+    db: impl PgExecutor<'_>,
+    key: Key,
+    kind: &str,
+    message: &str,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
          values ($1, $2, $3, $4, $5, $6, $7)",
@@ -825,14 +1034,13 @@ pub async fn lease(
     account: AccountId,
     refused: i64,
     length: Duration,
-    now: DateTime<Utc>,
 ) -> sqlx::Result<Lease> {
     let row = sqlx::query!(
         r#"with leased as (
-             update accounts set refresh_leased_until = $5
+             update accounts set refresh_leased_until = clock_timestamp() + make_interval(secs => $5)
              where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and grant_sealed is not null
                and status not in ('reauth_required', 'disconnected')
-               and (refresh_leased_until is null or refresh_leased_until <= $6)
+               and (refresh_leased_until is null or refresh_leased_until <= clock_timestamp())
              returning id)
            select a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
              a.grant_sealed, a.grant_version,
@@ -843,8 +1051,7 @@ pub async fn lease(
         owner.org.0,
         owner.mode.as_str(),
         refused,
-        now + length,
-        now
+        length.as_secs_f64()
     )
     .fetch_optional(db)
     .await?;

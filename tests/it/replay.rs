@@ -185,6 +185,16 @@ pub(crate) async fn replay(client: &Client, name: &str, id: &str) -> String {
     check(&handle, name).await
 }
 
+/// Waits until a workflow has been started.
+pub(crate) async fn started(client: &Client, id: &str) {
+    let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
+    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+    while let Err(error) = handle.describe(Default::default()).await {
+        assert!(tokio::time::Instant::now() < deadline, "{id}: {error}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
 /// Replays a run of a workflow that went on as another run, and keeps its history where that is asked for.
 pub(crate) async fn replay_run(client: &Client, name: &str, id: &str) {
     let deadline = tokio::time::Instant::now() + tests::PATIENCE;

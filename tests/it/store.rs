@@ -5,7 +5,7 @@
 use crate::database;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
-    AccountId, Failure, Metrics, Mode, OrgId, Owner, PostStatus, TargetStatus,
+    AccountId, Failure, Metrics, Mode, OrgId, Owner, PostStatus, TargetId, TargetStatus,
     errand::Errand,
     scope::Scope,
     slot::{Schedule, Slot, Weekday},
@@ -24,7 +24,7 @@ use store::{
     organizations, outbox,
     page::Request,
     posts::{self, Created, Hindrance, NewContainer, NewPost, Post},
-    publishing::{self, Begun, End, Key},
+    publishing::{self, Barred, Begun, End, Key, Purpose, Settled},
     slots::{self, Queue},
     timeline,
     webhooks::{self, NewWebhook},
@@ -87,13 +87,19 @@ async fn create(db: &Pool, owner: Owner, new: NewPost) -> Post {
 
 async fn begin(db: &Pool, owner: Owner, post: &Post, target: usize) -> (Key, Begun) {
     let key = Key { owner, post: post.id, target: post.targets[target].id, version: post.version };
-    (key, publishing::begin(db, key, at(20)).await.unwrap())
+    (key, publishing::begin(db, key, Purpose::Publish).await.unwrap())
+}
+
+/// Writes the intent of a call that may take a minute; false when that is refused.
+async fn intend(db: &Pool, target: TargetId, fence: i32) -> bool {
+    let (step, limit) = (json!({ "step": 1 }), Duration::from_secs(60));
+    publishing::intend(db, target, 0, fence, &step, limit).await.unwrap().is_some()
 }
 
 async fn errands(db: &Pool) -> Vec<Errand> {
     let claimed = outbox::claim(db, 100, Duration::from_secs(60)).await.unwrap();
     outbox::done(db, &claimed.iter().map(|errand| errand.id).collect::<Vec<_>>(), &[]).await.unwrap();
-    claimed.into_iter().map(|claimed| claimed.errand).collect()
+    claimed.into_iter().map(|claimed| claimed.errand.expect("readable")).collect()
 }
 
 /// A post as it is now, deleted or not.
@@ -269,28 +275,233 @@ async fn what_has_not_begun_is_canceled_with_its_post() {
         let post = now_of(&db, owner, &post).await;
         assert_eq!((post.status, statuses(&post)), (PostStatus::Canceled, vec![TargetStatus::Canceled]));
         let told = errands(&db).await;
-        assert_eq!(told, if tells { vec![Errand::PostCanceled { post: post.id }] } else { vec![] });
+        assert_eq!(told, if tells { vec![Errand::PostCanceled { post: post.id, owner }] } else { vec![] });
         assert!(matches!(begin(&db, owner, &post, 0).await.1, Begun::Ended(TargetStatus::Canceled)));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_begun_outlives_the_deletion_of_its_post() {
+async fn deleting_a_post_cancels_what_has_no_call_under_way() {
     let db = database().await;
     let owner = owner(&db).await;
-    let (one, other) =
-        (account(&db, owner, "x", "1", "one").await, account(&db, owner, "x", "2", "other").await);
-    let new = NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&one, &other]) };
+    let (mut accounts, mut refs) = (Vec::new(), Vec::new());
+    for number in 0..4 {
+        accounts.push(account(&db, owner, "x", &number.to_string(), &format!("ada{number}")).await);
+    }
+    refs.extend(&accounts);
+    let new = NewPost { external_ref: Some("a".to_owned()), ..draft_of(&refs) };
     let post = create(&db, owner, new).await;
-    let (key, begun) = begin(&db, owner, &post, 0).await;
-    assert!(matches!(begun, Begun::Attempt(_)));
+    // The first waits for its next try, the second is preparing, the call of the third is under way, the
+    // fourth was not begun.
+    let (_, Begun::Attempt(waiting)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    let hour = Duration::from_secs(3600);
+    publishing::fail(&db, &waiting, &Failure::upstream(503, "no"), hour).await.unwrap();
+    let (_, Begun::Attempt(preparing)) = begin(&db, owner, &post, 1).await else { panic!("taken up") };
+    let (key, Begun::Attempt(calling)) = begin(&db, owner, &post, 2).await else { panic!("taken up") };
+    assert!(intend(&db, key.target, calling.fence).await);
+    errands(&db).await;
+
     assert!(posts::delete(&db, owner, post.id, at(21)).await.unwrap());
     let deleted = now_of(&db, owner, &post).await;
     assert_eq!(deleted.status, PostStatus::Publishing);
-    assert_eq!(statuses(&deleted), [TargetStatus::Queued, TargetStatus::Canceled]);
+    let canceled = TargetStatus::Canceled;
+    assert_eq!(statuses(&deleted), [canceled, canceled, TargetStatus::Queued, canceled]);
+    let told = errands(&db).await;
+    let hurried = |number: usize| {
+        told.contains(&Errand::HurryTarget { target: post.targets[number].id, post: post.id, owner })
+    };
+    assert!(hurried(0) && hurried(2), "whose workflow may sleep is told: {told:?}");
+
+    // Neither publishes any more, and what comes of the call under way counts.
+    assert!(!intend(&db, post.targets[1].id, preparing.fence).await);
+    let Begun::Attempt(look) = publishing::begin(&db, key, Purpose::Publish).await.unwrap() else {
+        panic!("open")
+    };
+    assert_eq!(look.barred, Some(Barred::Deleted));
+    assert!(!intend(&db, key.target, look.fence).await);
     let end = End::Live { id: "9".to_owned(), url: Some("https://x.com/one/status/9".to_owned()) };
-    publishing::settle(&db, key, &end, at(22)).await.unwrap();
+    publishing::settle(&db, key, &end, None, at(22)).await.unwrap();
     assert_eq!(now_of(&db, owner, &post).await.status, PostStatus::Partial);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_that_lost_its_turn_ends_nothing() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let new =
+        NewWebhook { url: "https://8.8.8.8/".to_owned(), events: vec!["*".to_owned()], description: None };
+    webhooks::create(&db, owner, new, |_| vec![1], at(0)).await.unwrap();
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&ada]) }).await;
+    let (key, Begun::Attempt(slow)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    let (_, Begun::Attempt(fast)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    errands(&db).await;
+    let failure = Failure::rejected(400, "there already");
+    let dead = End::Dead { source: failure.code.source(), failure };
+    let refused = publishing::settle(&db, key, &dead, Some(slow.fence), at(22)).await.unwrap();
+    assert_eq!(refused, Settled::Superseded);
+    let wait = Duration::from_secs(1);
+    assert_eq!(publishing::fail(&db, &slow, &Failure::upstream(503, "late"), wait).await.unwrap(), None);
+    let spent = domain::retry::Spent { attempts: 1, token_attempts: 0 };
+    publishing::forgive(&db, key.target, Some(slow.fence), spent).await.unwrap();
+
+    assert!(intend(&db, key.target, fast.fence).await);
+    publishing::capture(&db, key, 0, "9").await.unwrap();
+    let live = End::Live { id: "9".to_owned(), url: None };
+    publishing::settle(&db, key, &live, None, at(23)).await.unwrap();
+    let target = &now_of(&db, owner, &post).await.targets[0];
+    assert_eq!((target.status, target.attempts), (TargetStatus::Published, 2));
+    assert_eq!(errands(&db).await.len(), 2, "post.target.published and post.published, once each");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ended_dead_has_no_second_end() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&ada]) }).await;
+    let (key, Begun::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    assert!(intend(&db, key.target, attempt.fence).await);
+    let failure = Failure::network("an operator stopped it", true);
+    let dead = End::Dead { source: failure.code.source(), failure };
+    publishing::settle(&db, key, &dead, None, at(22)).await.unwrap();
+    publishing::capture(&db, key, 0, "9").await.unwrap();
+    let live = End::Live { id: "9".to_owned(), url: None };
+    let late = publishing::settle(&db, key, &live, Some(attempt.fence), at(23)).await.unwrap();
+    assert_eq!(late, Settled::Late(TargetStatus::Dead));
+    let after = now_of(&db, owner, &post).await;
+    assert_eq!((after.status, statuses(&after)), (PostStatus::Failed, vec![TargetStatus::Dead]));
+    let entries = timeline::list(&db, owner, post.id).await.unwrap();
+    assert!(entries.iter().any(|entry| entry.kind == "late" && entry.message.contains('9')), "{entries:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_id_is_shown_and_the_first_stays() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, draft_of(&[&ada])).await;
+    let (key, Begun::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    assert!(intend(&db, key.target, attempt.fence).await);
+    for _ in 0..2 {
+        assert_eq!(publishing::capture(&db, key, 0, "1").await.unwrap(), "1");
+    }
+    let told = |entries: Vec<timeline::Entry>| {
+        entries.into_iter().filter(|entry| entry.kind == "duplicate").collect::<Vec<_>>()
+    };
+    assert_eq!(told(timeline::list(&db, owner, post.id).await.unwrap()), []);
+    assert_eq!(publishing::capture(&db, key, 0, "2").await.unwrap(), "1");
+    let [told] = &told(timeline::list(&db, owner, post.id).await.unwrap())[..] else { panic!("told once") };
+    assert!(told.message.contains("2 beside 1"), "{}", told.message);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_intent_says_until_when_its_call_may_be_on_its_way() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, draft_of(&[&ada])).await;
+    let (key, Begun::Attempt(first)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    let (step, limit) = (json!({}), Duration::from_secs(90));
+    let begun = publishing::intend(&db, key.target, 0, first.fence, &step, limit).await.unwrap().unwrap();
+    let look = async || match publishing::begin(&db, key, Purpose::Look).await.unwrap() {
+        Begun::Attempt(attempt) => attempt,
+        other => panic!("{other:?}"),
+    };
+    let second = look().await;
+    assert!(!second.is_counted && second.attempts == first.attempts);
+    let entry = &second.entries[0];
+    assert_eq!((entry.commit_begun_at, entry.commit_deadline), (Some(begun), Some(begun + limit)));
+    assert!((begun - second.begun_at).abs() < TimeDelta::seconds(60), "one clock");
+
+    // What the call says belongs to its intent, whoever holds the target meanwhile.
+    assert!(publishing::accept(&db, key.target, 0, begun, &json!({ "id": 7 })).await.unwrap());
+    assert!(look().await.entries[0].accepted);
+    // A look-up finds nothing: when the first call was begun is kept beyond the next one.
+    let third = look().await;
+    publishing::withdraw(&db, key.target, 0, third.fence).await.unwrap();
+    let again = publishing::intend(&db, key.target, 0, third.fence, &step, limit).await.unwrap().unwrap();
+    let entry = &look().await.entries[0];
+    assert_eq!((entry.commit_begun_at, entry.doubted_since), (Some(again), Some(begun)));
+    assert!(!publishing::accept(&db, key.target, 0, begun, &json!({})).await.unwrap(), "another intent");
+    // A call that surely published nothing leaves no trace of itself.
+    publishing::void(&db, key.target, 0, again).await.unwrap();
+    let entry = &look().await.entries[0];
+    assert_eq!((entry.commit_begun_at, entry.doubted_since), (None, Some(begun)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_continues_after_processing_and_counts_after_a_failure() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let post = create(&db, owner, draft_of(&[&ada])).await;
+    let (key, Begun::Attempt(first)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    let since = first.begun_at;
+    publishing::processing(&db, key.target, first.fence, Some(since), Some(Duration::ZERO)).await.unwrap();
+    let Begun::Attempt(second) = publishing::begin(&db, key, Purpose::Publish).await.unwrap() else {
+        panic!("open")
+    };
+    assert_eq!((second.attempts, second.is_counted), (1, false));
+    assert_eq!(second.processing_since, Some(since));
+    assert!(intend(&db, key.target, second.fence).await);
+    // The publishing call failed: what follows is another attempt, and another phase with its own window.
+    publishing::fail(&db, &second, &Failure::upstream(500, "no"), Duration::ZERO).await.unwrap();
+    let Begun::Attempt(third) = publishing::begin(&db, key, Purpose::Publish).await.unwrap() else {
+        panic!("open")
+    };
+    assert_eq!((third.attempts, third.is_counted, third.processing_since), (2, true, None));
+    // Nobody comes before the time that the row names, however its workflow was started.
+    publishing::fail(&db, &third, &Failure::upstream(500, "no"), Duration::from_secs(600)).await.unwrap();
+    let early = publishing::begin(&db, key, Purpose::Publish).await.unwrap();
+    assert!(matches!(early, Begun::Early(wait) if wait > Duration::from_secs(500)), "{early:?}");
+    assert!(publishing::hurry(&db, owner, post.id, key.target, tests::now()).await.unwrap());
+    assert!(matches!(publishing::begin(&db, key, Purpose::Publish).await.unwrap(), Begun::Attempt(_)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_errand_that_can_not_be_read_delays_only_itself() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let ada = account(&db, owner, "x", "1", "ada").await;
+    let unreadable =
+        r#"insert into outbox (org_id, errand) select id, '{"errand": "of_tomorrow"}' from organizations"#;
+    tests::sql(&db, unreadable).await;
+    let post = create(&db, owner, draft_of(&[&ada])).await;
+    let claimed = outbox::claim(&db, 64, Duration::from_secs(60)).await.unwrap();
+    let [unreadable, readable] = &claimed[..] else { panic!("{claimed:?}") };
+    assert!(unreadable.errand.as_ref().unwrap_err().contains("of_tomorrow"));
+    assert!(matches!(&readable.errand, Ok(Errand::PublishPost(job)) if job.post == post.id));
+    outbox::park(&db, unreadable.id, "no").await.unwrap();
+    outbox::postpone(&db, readable.id, Duration::ZERO).await.unwrap();
+    let claimed = outbox::claim(&db, 64, Duration::from_secs(60)).await.unwrap();
+    assert_eq!(claimed.iter().map(|claimed| claimed.id).collect::<Vec<_>>(), [readable.id]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn organizations_take_turns_in_the_outbox() {
+    let db = database().await;
+    let (noisy, quiet) = (owner(&db).await, owner(&db).await);
+    let ada = account(&db, noisy, "x", "1", "ada").await;
+    for _ in 0..20 {
+        create(&db, noisy, draft_of(&[&ada])).await;
+    }
+    let bob = account(&db, quiet, "x", "2", "bob").await;
+    let post = create(&db, quiet, draft_of(&[&bob])).await;
+    let claimed = outbox::claim(&db, 4, Duration::from_secs(60)).await.unwrap();
+    let of_quiet = |claimed: &outbox::Claimed| matches!(&claimed.errand, Ok(Errand::PublishPost(job)) if job.post == post.id);
+    assert_eq!((claimed.len(), claimed.iter().filter(|one| of_quiet(one)).count()), (4, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_distance_of_the_clocks_is_told() {
+    let db = database().await;
+    assert!(::store::skew(&db, tests::now).await.unwrap() < Duration::from_secs(5));
+    let ahead = || tests::now() + TimeDelta::seconds(60);
+    let behind = || tests::now() - TimeDelta::seconds(60);
+    for distance in [::store::skew(&db, ahead).await.unwrap(), ::store::skew(&db, behind).await.unwrap()] {
+        assert!(distance > Duration::from_secs(50), "{distance:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -310,7 +521,7 @@ async fn withdrawing_the_last_target_of_a_failing_post_tells_that_it_failed() {
     let (key, _) = begin(&db, owner, &post, 0).await;
     let failure = Failure::rejected(400, "too long");
     let end = End::Dead { source: failure.code.source(), failure };
-    publishing::settle(&db, key, &end, at(21)).await.unwrap();
+    publishing::settle(&db, key, &end, None, at(21)).await.unwrap();
     errands(&db).await;
     assert!(posts::delete(&db, owner, post.id, at(22)).await.unwrap());
     let deleted = now_of(&db, owner, &post).await;
@@ -335,14 +546,14 @@ async fn a_timeline_tells_what_happened_and_what_was_told_in_order() {
     let webhook = webhooks::create(&db, owner, new, |_| vec![1], at(1)).await.unwrap();
     assert_eq!(webhooks::get(&db, owner, webhook.id).await.unwrap(), Some(webhook.clone()));
     let account = account(&db, owner, "x", "1", "one").await;
-    let post = create(&db, owner, draft_of(&[&account])).await;
+    let created = posts::create(&db, owner, draft_of(&[&account]), tests::now()).await.unwrap().unwrap();
+    let Created::New(post) = created else { panic!("new") };
     let (key, _) = begin(&db, owner, &post, 0).await;
     let end = End::Live { id: "9".to_owned(), url: Some("https://x.com/one/status/9".to_owned()) };
-    publishing::settle(&db, key, &end, at(22)).await.unwrap();
+    publishing::settle(&db, key, &end, None, tests::now()).await.unwrap();
     let entries = timeline::list(&db, owner, post.id).await.unwrap();
     let told: Vec<_> = entries.iter().map(|entry| entry.kind.as_str()).collect();
     assert_eq!(told, ["created", "attempt", "published", "delivery", "delivery"]);
-    assert!(entries.windows(2).all(|pair| pair[0].at <= pair[1].at));
     assert_eq!(entries[1].target_id, Some(post.targets[0].id));
     // Both deliveries end with the endpoint.
     assert!(webhooks::delete(&db, owner, webhook.id, at(23)).await.unwrap());
@@ -610,10 +821,10 @@ async fn targets_that_settle_at_the_same_moment_end_their_post() {
         let settle = |key: Key| {
             let db = db.clone();
             let end = End::Live { id: "9".to_owned(), url: None };
-            tokio::spawn(async move { publishing::settle(&db, key, &end, at(22)).await.unwrap() })
+            tokio::spawn(async move { publishing::settle(&db, key, &end, None, at(22)).await.unwrap() })
         };
         for settled in join_all([settle(first), settle(second)]).await {
-            assert_eq!(settled.unwrap(), TargetStatus::Published);
+            assert_eq!(settled.unwrap(), Settled::Ended(TargetStatus::Published));
         }
         assert_eq!(now_of(&db, owner, &post).await.status, PostStatus::Published, "round {round}");
     }
@@ -634,11 +845,10 @@ async fn an_account_that_leaves_takes_along_what_was_not_begun_and_nothing_else(
     let live = create(&db, owner, keyed("live", draft_of(&[&ada]))).await;
     let (_, Begun::Attempt(attempt)) = begin(&db, owner, &preparing, 0).await else { panic!("taken up") };
     let (begun_key, Begun::Attempt(other)) = begin(&db, owner, &begun, 0).await else { panic!("taken up") };
-    let step = json!({ "step": 1 });
-    assert!(publishing::intend(&db, begun.targets[0].id, 0, other.fence, &step, at(21)).await.unwrap());
+    assert!(intend(&db, begun.targets[0].id, other.fence).await);
     let (live_key, Begun::Attempt(third)) = begin(&db, owner, &live, 0).await else { panic!("taken up") };
-    assert!(publishing::intend(&db, live.targets[0].id, 0, third.fence, &step, at(21)).await.unwrap());
-    publishing::capture(&db, live.targets[0].id, 0, "77", at(22)).await.unwrap();
+    assert!(intend(&db, live.targets[0].id, third.fence).await);
+    publishing::capture(&db, live_key, 0, "77").await.unwrap();
     errands(&db).await;
 
     let stranger = Owner { mode: Mode::Live, ..owner };
@@ -658,15 +868,21 @@ async fn an_account_that_leaves_takes_along_what_was_not_begun_and_nothing_else(
         assert_eq!((now.status, statuses(&now)), (status, targets), "{:?}", post.external_ref);
     }
     // The attempt that was preparing can't publish any more; the one that may have can be looked up.
-    assert!(
-        !publishing::intend(&db, preparing.targets[0].id, 0, attempt.fence, &step, at(32)).await.unwrap()
-    );
-    let Begun::Attempt(look) = publishing::begin(&db, begun_key, at(33)).await.unwrap() else {
+    assert!(!intend(&db, preparing.targets[0].id, attempt.fence).await);
+    // Nor can the one that is in doubt.
+    assert!(!intend(&db, begun.targets[0].id, other.fence).await);
+    let Begun::Attempt(look) = publishing::begin(&db, begun_key, Purpose::Publish).await.unwrap() else {
         panic!("open")
     };
-    assert!(look.is_leaving && look.is_in_doubt() && look.account.grant_sealed.is_some());
+    assert!(!intend(&db, begun.targets[0].id, look.fence).await);
+    assert!(
+        look.barred == Some(Barred::Disconnected)
+            && look.is_in_doubt()
+            && look.account.grant_sealed.is_some()
+    );
     let end = End::Live { id: "77".to_owned(), url: None };
-    assert_eq!(publishing::settle(&db, live_key, &end, at(34)).await.unwrap(), TargetStatus::Published);
+    let settled = publishing::settle(&db, live_key, &end, None, at(34)).await.unwrap();
+    assert_eq!(settled, Settled::Ended(TargetStatus::Published));
 
     let left = errands(&db).await;
     let partings: Vec<_> = left
@@ -675,15 +891,15 @@ async fn an_account_that_leaves_takes_along_what_was_not_begun_and_nothing_else(
         .collect();
     let [parting] = partings[..] else { panic!("{left:?}") };
     for (post, told) in [(&waiting, 1), (&shared, 0), (&draft, 0), (&preparing, 0), (&begun, 0)] {
-        let canceled = Errand::PostCanceled { post: post.id };
+        let canceled = Errand::PostCanceled { post: post.id, owner };
         assert_eq!(left.iter().filter(|left| **left == canceled).count(), told, "{:?}", post.external_ref);
     }
-    assert!(left.contains(&Errand::HurryTarget { target: begun.targets[0].id }));
+    assert!(left.contains(&Errand::HurryTarget { target: begun.targets[0].id, post: begun.id, owner }));
 
     assert!(disconnect::leaving(&db, parting).await.unwrap().unwrap().in_doubt);
     let failure = Failure::rejected(400, "no");
     let end = End::Dead { source: failure.code.source(), failure };
-    publishing::settle(&db, begun_key, &end, at(35)).await.unwrap();
+    publishing::settle(&db, begun_key, &end, None, at(35)).await.unwrap();
     assert!(!disconnect::leaving(&db, parting).await.unwrap().unwrap().in_doubt);
     let outdated = domain::errand::Parting { grant_version: parting.grant_version - 1, ..parting.clone() };
     disconnect::erase(&db, &outdated).await.unwrap();
@@ -707,14 +923,13 @@ async fn an_intent_and_a_parting_never_miss_each_other() {
         let new = NewPost { external_ref: Some(name), ..draft_of(&[&ada]) };
         let post = create(&db, owner, new).await;
         let (_, Begun::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
-        let step = json!({ "step": 1 });
         let (intended, gone) = tokio::join!(
-            publishing::intend(&db, post.targets[0].id, 0, attempt.fence, &step, at(21)),
+            intend(&db, post.targets[0].id, attempt.fence),
             disconnect::disconnect(&db, owner, ada.id, at(21))
         );
         assert!(gone.unwrap());
         let status = statuses(&now_of(&db, owner, &post).await)[0];
-        let expected = if intended.unwrap() { TargetStatus::Queued } else { TargetStatus::Canceled };
+        let expected = if intended { TargetStatus::Queued } else { TargetStatus::Canceled };
         assert_eq!(status, expected, "round {round}");
     }
 }
@@ -763,7 +978,7 @@ async fn live(db: &Pool, owner: Owner, accounts: &[&Account], external_ref: &str
     for target in 0..accounts.len() {
         let (key, _) = begin(db, owner, &post, target).await;
         let end = End::Live { id: format!("{external_ref}-{target}"), url: None };
-        publishing::settle(db, key, &end, at(when)).await.unwrap();
+        publishing::settle(db, key, &end, None, at(when)).await.unwrap();
     }
     post
 }

@@ -49,6 +49,7 @@ fn workflows_reach_no_database_clock_or_network() {
         "temporalio-macros",
         "temporalio-protos",
         "temporalio-workflow",
+        "tracing",
     ];
     let found = dependencies("workflows");
     let strangers: Vec<_> = found.iter().filter(|name| !allowed.contains(&name.as_str())).collect();

@@ -17,7 +17,7 @@ mod shared;
 mod world;
 
 pub use receiver::{Delivery, Receiver};
-pub use shared::{Shared, database, directory, shared};
+pub use shared::{Shared, database, directory, shared, sql, temporal};
 pub use world::{World, WorldBuilder, unlimited};
 
 use std::time::Duration;

@@ -11,7 +11,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 use store::Pool;
-use tokio::sync::OnceCell;
+use tokio::{process::Command, sync::OnceCell};
 
 /// The servers of a run.
 pub struct Shared {
@@ -55,6 +55,27 @@ pub async fn database(program: &str) -> (Pool, String) {
     let db = store::connect(&url, 4).await.expect("a connection");
     store::migrate(&db).await.expect("migrations");
     (db, url)
+}
+
+/// Does something to a database that no function of the service does.
+pub async fn sql(db: &Pool, statements: &str) {
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statements.to_owned())).execute(db).await.expect("the statements run");
+}
+
+/// Runs Temporal's CLI as an operator would, and gives what it prints.
+pub async fn temporal(program: &str, args: &[&str]) -> String {
+    let server = &shared(program).await.temporal_server;
+    let output = Command::new(&server.program)
+        .args(args)
+        .args(["--namespace", "default", "--address", &server.address])
+        .env_clear()
+        .env("HOME", directory())
+        .output()
+        .await
+        .expect("Temporal's CLI runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "temporal {args:?}: {errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// A directory of this run, after removing those of runs that are over. Postgres's user must get into

@@ -43,10 +43,13 @@ pub enum Published {
     },
     /// The post was edited before its first attempt: other work is on its way.
     Stale,
+    /// It is too early for an attempt: none was made, and nothing was counted.
+    Wait {
+        /// How long to wait.
+        pause: Duration,
+    },
     /// The platform is busy with it.
     Processing {
-        /// What is left of its window.
-        window: Duration,
         /// How long it wants to be left alone.
         pause: Duration,
     },
@@ -88,8 +91,6 @@ pub struct Refusal {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Why {
-    /// The platform was still processing when its window closed.
-    WindowClosed,
     /// The attempts ended without an answer: their worker died, or Fanfare failed.
     Unanswered {
         /// What Temporal knows of it.

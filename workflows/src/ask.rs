@@ -107,6 +107,20 @@ impl Question {
         self.limit() + MARGIN
     }
 
+    /// Whose question it is.
+    pub fn owner(&self) -> Owner {
+        match self {
+            Self::Metrics { owner, .. } => *owner,
+            Self::Health(voice) | Self::Options(Menu { voice, .. }) => voice.owner,
+            Self::Sample(sample) => sample.owner,
+            Self::Return(back) => back.owner,
+            Self::SignIn(sign_in) => sign_in.owner,
+            Self::Selection(selection) => selection.owner,
+            Self::Reveal(reveal) => reveal.owner,
+            Self::Media(asset) => asset.owner,
+        }
+    }
+
     /// The search attributes it is asked with.
     pub fn search_attributes(&self) -> SearchAttributes {
         let of = |owner: &Owner| attributes::ORG.value_set(owner.org.to_string());

@@ -7,7 +7,7 @@
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
-use crate::{activities::Accounts, attributes};
+use crate::{activities::Accounts, attributes, lenient::Lenient};
 use chrono::{DateTime, Utc};
 use domain::{AccountId, Pace, errand::Keeping, renewal, retry};
 use serde::{Deserialize, Serialize};
@@ -86,14 +86,18 @@ impl KeepAccount {
 
     /// The account has another grant, or is active again.
     #[signal(name = "renewed")]
-    pub fn renewed(&mut self, _ctx: &mut SyncWorkflowContext<Self>, keeping: Keeping) {
-        self.learn(keeping);
+    pub fn renewed(&mut self, _ctx: &mut SyncWorkflowContext<Self>, keeping: Lenient<Keeping>) {
+        if let Some(keeping) = keeping.read("renewed") {
+            self.learn(keeping);
+        }
     }
 
     /// The account was disconnected with this grant.
     #[signal(name = "parted")]
-    pub fn part(&mut self, _ctx: &mut SyncWorkflowContext<Self>, grant_version: i64) {
-        self.parted |= grant_version >= self.order.keeping.grant_version;
+    pub fn part(&mut self, _ctx: &mut SyncWorkflowContext<Self>, grant_version: Lenient<i64>) {
+        if let Some(grant_version) = grant_version.read("parted") {
+            self.parted |= grant_version >= self.order.keeping.grant_version;
+        }
     }
 
     fn learn(&mut self, keeping: Keeping) {

@@ -11,6 +11,7 @@ pub mod collect_metrics;
 pub mod deliver_event;
 pub mod import_posts;
 pub mod keep_account;
+pub mod lenient;
 pub mod part_account;
 pub mod publish_post;
 pub mod publish_target;

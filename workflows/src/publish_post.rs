@@ -9,7 +9,9 @@
 
 use crate::{
     activities::{Publishing, Settled, Settlement, Task, Why},
-    attributes, publish_target,
+    attributes,
+    lenient::Lenient,
+    publish_target,
     publish_target::{Ended, PublishTarget, settling},
     queue,
 };
@@ -23,11 +25,18 @@ use std::{
     pin::pin,
     time::{Duration, SystemTime},
 };
-use temporalio_common::search_attributes::SearchAttributes;
+use temporalio_common::{error::ChildWorkflowStartError, search_attributes::SearchAttributes};
 use temporalio_workflow::{
-    ChildWorkflowOptions, ParentClosePolicy, SyncWorkflowContext, TimerOptions, TimerResult, WorkflowContext,
-    WorkflowContextView, WorkflowResult, WorkflowTermination, join_all, select, workflow, workflow_methods,
+    ChildWorkflowOptions, ParentClosePolicy, StartChildWorkflowExecutionFailedCause, SyncWorkflowContext,
+    TimerOptions, TimerResult, WorkflowCancellationToken, WorkflowContext, WorkflowContextView,
+    WorkflowResult, WorkflowTermination, join_all, select, workflow, workflow_methods,
 };
+
+/// Targets started at a time.
+const WAVE: usize = 100;
+
+/// How often a target is asked after that another run started, at first and at most.
+const RUNNING: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
 
 /// What the workflow is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -62,7 +71,19 @@ impl PublishPost {
     /// Runs until every target is terminal, or the post is withdrawn.
     #[run(name = "PublishPost")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
-        while Self::due(ctx).await? {
+        loop {
+            match Self::due(ctx).await {
+                Ok(true) => {}
+                Ok(false) => break,
+                // An operator canceled it before it was due.
+                Err(canceled) => {
+                    let job = ctx.state(|post| post.job.clone());
+                    for assignment in &job.targets {
+                        Self::stop(ctx, task(&job, assignment)).await?;
+                    }
+                    return Err(canceled);
+                }
+            }
             let job = ctx.state(|post| post.job.clone());
             let ended = Self::publish(ctx, &job).await?;
             if ended.contains(&None) {
@@ -83,7 +104,8 @@ impl PublishPost {
 
     /// The row changed: another time, other targets.
     #[signal(name = "changed")]
-    pub fn changed(&mut self, _ctx: &mut SyncWorkflowContext<Self>, job: Job) {
+    pub fn changed(&mut self, _ctx: &mut SyncWorkflowContext<Self>, job: Lenient<Job>) {
+        let Some(job) = job.read("changed") else { return };
         if job.version > self.job.version {
             self.job = job;
         }
@@ -91,7 +113,7 @@ impl PublishPost {
 
     /// The post was withdrawn. Targets that have begun find that in the row.
     #[signal(name = "canceled")]
-    pub fn cancel(&mut self, _ctx: &mut SyncWorkflowContext<Self>) {
+    pub fn cancel(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _body: Lenient<()>) {
         self.canceled = true;
     }
 
@@ -128,43 +150,71 @@ impl PublishPost {
         }
     }
 
-    /// Starts all targets, then waits for all. `None` stands for a stale one.
+    /// Starts all targets, in waves, then waits for all. `None` stands for a stale one.
     async fn publish(ctx: &WorkflowContext<Self>, job: &Job) -> WorkflowResult<Vec<Option<TargetStatus>>> {
         let pace = ctx.state(|post| post.pace);
-        let started = join_all(job.targets.iter().map(|assignment| {
+        let start = |assignment| {
             let input = publish_target::Order { task: task(job, assignment), pace };
             ctx.start_child_workflow(PublishTarget::run, input, child(ctx.task_queue(), job, assignment))
-        }))
-        .await;
+        };
+        let mut started = Vec::with_capacity(job.targets.len());
+        for wave in job.targets.chunks(WAVE) {
+            started.extend(join_all(wave.iter().map(start)).await);
+        }
         let results =
-            join_all(started.into_iter().zip(&job.targets).map(|(started, assignment)| async move {
-                let ended = match started {
-                    Ok(child) => child.result().await.map_err(|error| error.to_string()),
-                    Err(error) => Err(error.to_string()),
-                };
-                match ended {
-                    Ok(Ended::Stale) => Ok(None),
-                    Ok(Ended::Status(status)) => Ok(Some(status)),
-                    // Somebody ended the target's workflow; its row must not stay open for ever.
-                    Err(_) => Self::stop(ctx, task(job, assignment)).await.map(Some),
+            join_all(started.into_iter().zip(&job.targets).map(|(mut started, assignment)| async move {
+                let mut pause = pace.of(RUNNING.0);
+                loop {
+                    let ended = match started {
+                        Ok(child) => child.result().await.ok(),
+                        // A run before a reset, or an operator, started it: its row is in good hands, and once
+                        // it has ended the next start finds that in the row.
+                        Err(error) if is_running(&error) && !ctx.cancellation_token().is_cancelled() => {
+                            ctx.timer(pause).await;
+                            pause = (pause * 2).min(pace.of(RUNNING.1));
+                            started = start(assignment).await;
+                            continue;
+                        }
+                        Err(_) => None,
+                    };
+                    return match ended {
+                        Some(Ended::Stale) => Ok(None),
+                        Some(Ended::Status(status)) => Ok(Some(status)),
+                        // Somebody ended the target's workflow; its row must not stay open.
+                        None => Self::stop(ctx, task(job, assignment)).await.map(Some),
+                    };
                 }
             }))
             .await;
         results.into_iter().collect()
     }
 
+    /// Ends a target whose workflow was ended from outside, also while this one is being canceled.
     async fn stop(ctx: &WorkflowContext<Self>, task: Task) -> WorkflowResult<TargetStatus> {
-        let options = settling(&queue::platform(ctx.task_queue(), &task.platform));
         let settlement = Settlement { task, why: Why::Stopped };
         loop {
-            match ctx.execute_activity(Publishing::settle, settlement.clone(), options.clone()).await? {
+            let mut options = settling(&queue::platform(ctx.task_queue(), &settlement.task.platform));
+            options.cancellation_token = Some(WorkflowCancellationToken::new());
+            match ctx.execute_activity(Publishing::settle, settlement.clone(), options).await? {
                 Settled::Ended { status } => return Ok(status),
                 Settled::Again { pause } => {
-                    ctx.timer(pause.max(Duration::from_secs(1))).await;
+                    let alarm = WorkflowCancellationToken::new();
+                    ctx.timer(TimerOptions::builder(pause).cancellation_token(alarm).build()).await;
                 }
             }
         }
     }
+}
+
+/// Whether a child was not started because one with its id is running.
+fn is_running(error: &ChildWorkflowStartError) -> bool {
+    matches!(
+        error,
+        ChildWorkflowStartError::StartFailed {
+            cause: StartChildWorkflowExecutionFailedCause::WorkflowAlreadyExists,
+            ..
+        }
+    )
 }
 
 fn task(job: &Job, assignment: &Assignment) -> Task {
@@ -182,7 +232,8 @@ fn child(base: &str, job: &Job, assignment: &Assignment) -> ChildWorkflowOptions
     ChildWorkflowOptions::builder()
         .workflow_id(publish_target::id(assignment.target))
         .task_queue(queue::platform(base, &assignment.platform))
-        .parent_close_policy(ParentClosePolicy::RequestCancel)
+        // A post's workflow that is terminated or reset takes no target with it: each ends by itself.
+        .parent_close_policy(ParentClosePolicy::Abandon)
         .static_summary(format!("Publish on {}", assignment.platform))
         .search_attributes(SearchAttributes::new([
             attributes::ORG.value_set(job.owner.org.to_string()),

@@ -1,23 +1,26 @@
 //! A target: one account of a post, from its first attempt to its end.
 //!
-//! On the happy path this is one activity. The retry policy *is* the contract's backoff, so that
-//! Temporal's UI shows attempt, last failure and next try of a stuck publish; the loop below only
-//! turns at the corners: a platform that is still processing, a refused token, a worker that died.
+//! On the happy path this is one activity. It is retried for as long as the row asks for another
+//! attempt, so that Temporal's UI shows the last failure and the next try of a stuck publish; the loop
+//! below only turns where something else has to happen: a platform that is still processing, a refused
+//! token, an operator who stops it. Budget, window and waits are the row's, so that this workflow may be
+//! reset or started again at any moment.
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
 use crate::{
     activities::{GRANT_LOST, Polled, Published, Publishing, Refusal, Settled, Settlement, Task, Why},
     attributes,
+    lenient::Lenient,
 };
 use domain::{ErrorCode, Pace, TargetId, TargetStatus, retry};
 use serde::{Deserialize, Serialize};
 use std::{pin::pin, time::Duration};
 use temporalio_common::error::IncomingError;
 use temporalio_workflow::{
-    ActivityCancellationType, ActivityCloseTimeouts, ActivityExecutionError, ActivityOptions, RetryPolicy,
-    SyncWorkflowContext, TimeoutType, TimerOptions, WorkflowCancellationToken, WorkflowContext,
-    WorkflowContextView, WorkflowResult, select, workflow, workflow_methods,
+    ActivityCancellationType, ActivityExecutionError, ActivityOptions, RetryPolicy, SyncWorkflowContext,
+    TimerOptions, WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult, select,
+    workflow, workflow_methods,
 };
 
 /// The longest an attempt may take: a large video over a slow line. A worker that dies is noticed
@@ -25,7 +28,10 @@ use temporalio_workflow::{
 const ATTEMPT: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// How long a worker may be silent before its attempt is given to another.
-pub const HEARTBEAT: Duration = Duration::from_secs(30);
+pub const HEARTBEAT: Duration = Duration::from_secs(60);
+
+/// How soon an attempt is given to another worker when its own was lost. The attempt was counted.
+const LOST: Duration = Duration::from_secs(5);
 
 /// What the workflow is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -78,19 +84,21 @@ impl PublishTarget {
             let why = match attempt {
                 Ok(Published::Ended { status }) => return Ok(Self::end(ctx, status)),
                 Ok(Published::Stale) => return Ok(Ended::Stale),
-                Ok(Published::Processing { window, pause }) => {
-                    match Self::poll(ctx, &task, window, pause).await? {
-                        Ok(Polled::Ready) => continue,
-                        Ok(Polled::Ended { status }) => return Ok(Self::end(ctx, status)),
-                        Ok(Polled::TokenRefused { grant_version }) => {
-                            match Self::refresh(ctx, &task, grant_version, pace).await? {
-                                Ok(()) => continue,
-                                Err(why) => why,
-                            }
-                        }
-                        Err(why) => why,
-                    }
+                Ok(Published::Wait { pause }) => {
+                    Self::rest(ctx, pause, hurries).await;
+                    continue;
                 }
+                Ok(Published::Processing { pause }) => match Self::poll(ctx, &task, pause).await {
+                    Ok(Polled::Ready) => continue,
+                    Ok(Polled::Ended { status }) => return Ok(Self::end(ctx, status)),
+                    Ok(Polled::TokenRefused { grant_version }) => {
+                        match Self::refresh(ctx, &task, grant_version, pace).await? {
+                            Ok(()) => continue,
+                            Err(why) => why,
+                        }
+                    }
+                    Err(why) => why,
+                },
                 Ok(Published::TokenRefused { grant_version }) => {
                     match Self::refresh(ctx, &task, grant_version, pace).await? {
                         Ok(()) => continue,
@@ -108,13 +116,15 @@ impl PublishTarget {
 
     /// Somebody wants the next attempt now.
     #[signal(name = "hurry")]
-    pub fn hurry(&mut self, _ctx: &mut SyncWorkflowContext<Self>) {
+    pub fn hurry(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _body: Lenient<()>) {
+        // A body has no meaning here; whatever an operator sends along does no harm.
         self.hurries += 1;
     }
 
     /// An attempt failed and is going to be repeated; the operators' search should find it.
     #[signal(name = "failing")]
-    pub fn failing(&mut self, ctx: &mut SyncWorkflowContext<Self>, code: ErrorCode) {
+    pub fn failing(&mut self, ctx: &mut SyncWorkflowContext<Self>, code: Lenient<ErrorCode>) {
+        let Some(code) = code.read("failing") else { return };
         ctx.upsert_search_attributes([
             attributes::STATUS.value_set(TargetStatus::Failed.to_string()),
             attributes::ERROR.value_set(code.to_string()),
@@ -131,7 +141,9 @@ impl PublishTarget {
         hurries: u32,
     ) -> Option<Result<Published, ActivityExecutionError>> {
         let backoff = ctx.cancellation_token().child_token();
-        let mut options = attempts(task, pace);
+        // The same in every replay; the attempts of one lost worker do not all come back at once.
+        let jitter = f64::from(ctx.random::<u32>()) / f64::from(u32::MAX);
+        let mut options = attempts(task, pace, jitter);
         options.cancellation_token = Some(backoff.clone());
         options.cancellation_type = ActivityCancellationType::WaitCancellationCompleted;
         let mut activity = pin!(ctx.execute_activity(Publishing::publish, task.clone(), options));
@@ -157,19 +169,11 @@ impl PublishTarget {
         }
     }
 
-    async fn poll(
-        ctx: &WorkflowContext<Self>,
-        task: &Task,
-        window: Duration,
-        pause: Duration,
-    ) -> WorkflowResult<Result<Polled, Why>> {
-        let options = polling(task, window, pause);
-        ctx.timer(pause.min(window)).await;
-        Ok(match ctx.execute_activity(Publishing::poll, task.clone(), options).await {
-            Ok(polled) => Ok(polled),
-            Err(error) if closed(&error) => Err(Why::WindowClosed),
-            Err(error) => Err(unanswered(&error)),
-        })
+    /// Looks at a platform that is still processing until the row says that it is over.
+    async fn poll(ctx: &WorkflowContext<Self>, task: &Task, pause: Duration) -> Result<Polled, Why> {
+        ctx.timer(pause).await;
+        let polled = ctx.execute_activity(Publishing::poll, task.clone(), polling(task, pause)).await;
+        polled.map_err(|error| unanswered(&error))
     }
 
     async fn refresh(
@@ -193,12 +197,22 @@ impl PublishTarget {
         }))
     }
 
-    /// Also when the workflow itself is being canceled: a row must not stay open for ever.
+    /// Also when the workflow itself is being canceled: no row is left open. What an operator stopped is
+    /// looked up until it can be ended, and not attempted again.
     async fn settle(ctx: &WorkflowContext<Self>, task: &Task, why: Why) -> WorkflowResult<Settled> {
-        let mut options = settling(ctx.task_queue());
-        options.cancellation_token = Some(WorkflowCancellationToken::new());
+        let stops = why == Why::Stopped;
         let settlement = Settlement { task: task.clone(), why };
-        Ok(ctx.execute_activity(Publishing::settle, settlement, options).await?)
+        loop {
+            let mut options = settling(ctx.task_queue());
+            options.cancellation_token = Some(WorkflowCancellationToken::new());
+            match ctx.execute_activity(Publishing::settle, settlement.clone(), options).await? {
+                Settled::Again { pause } if stops => {
+                    let alarm = WorkflowCancellationToken::new();
+                    ctx.timer(TimerOptions::builder(pause).cancellation_token(alarm).build()).await;
+                }
+                settled => return Ok(settled),
+            }
+        }
     }
 
     fn end(ctx: &WorkflowContext<Self>, status: TargetStatus) -> Ended {
@@ -209,35 +223,35 @@ impl PublishTarget {
     }
 }
 
-/// The contract's backoff. Each retryable failure brings its own next delay (a platform's wait, else
-/// full jitter), which overrides the policy's; the policy speaks when a worker dies without a word.
-fn attempts(task: &Task, pace: Pace) -> ActivityOptions {
+/// Each retryable failure brings its own next delay, from the row; the policy speaks when a worker dies
+/// without a word. The row ends the retries.
+fn attempts(task: &Task, pace: Pace, jitter: f64) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(ATTEMPT)
         .heartbeat_timeout(pace.of(HEARTBEAT).max(Duration::from_secs(2)))
         .retry_policy(
             RetryPolicy::builder()
-                .initial_interval(pace.of(retry::BASE))
+                .initial_interval(pace.of(LOST).mul_f64(0.5 + jitter / 2.0).max(Duration::from_millis(10)))
                 .backoff_coefficient(2.0)
                 .maximum_interval(pace.of(retry::CAP))
-                .maximum_attempts(retry::ATTEMPTS)
+                .maximum_attempts(0)
                 .build(),
         )
         .summary(format!("Publish on {}", task.platform))
         .build()
 }
 
-/// Looks at an even pace until the window closes.
-fn polling(task: &Task, window: Duration, pause: Duration) -> ActivityOptions {
-    let look = Duration::from_secs(120);
-    ActivityOptions::with_close_timeouts(ActivityCloseTimeouts::ScheduleAndStartToClose {
-        schedule_to_close: window,
-        start_to_close: look.min(window),
-    })
-    .retry_policy(
-        RetryPolicy::builder().initial_interval(pause).backoff_coefficient(1.0).maximum_attempts(0).build(),
-    )
-    .summary(format!("Wait for {}", task.platform))
-    .build()
+/// Looks as often as the platform asks for, until the row says that its window has closed.
+fn polling(task: &Task, pause: Duration) -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(120))
+        .retry_policy(
+            RetryPolicy::builder()
+                .initial_interval(pause.max(Duration::from_millis(100)))
+                .backoff_coefficient(1.0)
+                .maximum_attempts(0)
+                .build(),
+        )
+        .summary(format!("Wait for {}", task.platform))
+        .build()
 }
 
 fn refreshing(pace: Pace) -> ActivityOptions {
@@ -273,10 +287,6 @@ fn unanswered(error: &ActivityExecutionError) -> Why {
         ActivityExecutionError::Cancelled(_) => Why::Stopped,
         other => Why::Unanswered { message: words(other) },
     }
-}
-
-fn closed(error: &ActivityExecutionError) -> bool {
-    matches!(error.as_timeout().map(|timeout| timeout.timeout_type()), Some(TimeoutType::ScheduleToClose))
 }
 
 fn typed(error: &ActivityExecutionError) -> Option<&str> {

@@ -5,6 +5,15 @@
 //! schedules the publish activity may start it at once (eager execution) instead of waiting for the
 //! server to hand it out: a third of the latency of a publish.
 
+use domain::OrgId;
+use temporalio_common::Priority;
+
+/// How the tasks of an organization stand among those of others: where the server hands them out fairly
+/// (`matching.enableFairness`), organizations take turns.
+pub fn turn(org: OrgId) -> Priority {
+    Priority { fairness_key: Some(org.to_string()), ..Priority::default() }
+}
+
 /// The queue of posts, unless the operator names another.
 pub const DEFAULT: &str = "fanfare";
 

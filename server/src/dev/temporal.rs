@@ -50,6 +50,8 @@ pub struct Temporal {
     pub ui_url: Option<String>,
     /// Its UI's port.
     pub ui_port: Option<u16>,
+    /// Temporal's CLI, which is the server as well.
+    pub program: PathBuf,
     /// The process.
     pub child: Child,
 }
@@ -81,6 +83,10 @@ impl Temporal {
         add("--sqlite-pragma", "synchronous=normal".to_owned());
         for partitions in ["matching.numTaskqueueReadPartitions", "matching.numTaskqueueWritePartitions"] {
             add("--dynamic-config-value", format!("{partitions}=1"));
+        }
+        // Tasks carry their organization's name, and are handed out in turns of organizations.
+        for fairness in ["matching.useNewMatcher", "matching.enableFairness"] {
+            add("--dynamic-config-value", format!("{fairness}=true"));
         }
         for queue in ["transfer", "timer", "visibility"] {
             add("--dynamic-config-value", format!("history.{queue}ProcessorMaxPollRPS=1000"));
@@ -120,6 +126,7 @@ impl Temporal {
             port,
             ui_url: ui_port.map(|port| format!("http://127.0.0.1:{port}")),
             ui_port,
+            program,
             child,
         })
     }

@@ -1,0 +1,255 @@
+//! What is overdue although its workflow should have seen to it.
+//!
+//! A row names its next step and the time of it. When that time is over and nothing has happened, the
+//! row's workflow may be gone: terminated, or lost with Temporal's data. The row is carried to Temporal
+//! again then, which does nothing where the workflow is alive. A row is swept once a minute at most.
+
+use crate::{outbox, posts, rows::Word};
+use domain::{
+    Mode, OrgId, Owner,
+    errand::{Care, Chore, Dispatch, Errand, Ingest, Keeping, Parting},
+};
+use sqlx::{PgConnection, PgPool};
+use std::{collections::BTreeMap, time::Duration};
+
+/// How long a row is left alone after it was swept.
+const REST: Duration = Duration::from_secs(60);
+/// Likewise for a grant, whose workflow asks the platform with growing pauses.
+const RENEWAL_REST: Duration = Duration::from_secs(600);
+/// The part of a grant's life after which it should have been renewed.
+const RENEWED_BY: f64 = 0.8;
+
+/// Leaves an errand for each row that is overdue by more than `grace`, up to `limit` rows of a kind.
+/// Gives how many.
+pub async fn sweep(db: &PgPool, grace: Duration, limit: i64) -> sqlx::Result<usize> {
+    let mut pushed = 0;
+    let grace = grace.as_secs_f64();
+    for kind in [Kind::Posts, Kind::Deliveries, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants]
+    {
+        let mut tx = db.begin().await?;
+        let errands = match kind {
+            Kind::Posts => unpublished(&mut tx, grace, limit).await?,
+            Kind::Deliveries => undelivered(&mut tx, grace, limit).await?,
+            Kind::Imports => imports(&mut tx, grace, limit).await?,
+            Kind::Media => media(&mut tx, grace, limit).await?,
+            Kind::Disconnected => disconnected(&mut tx, grace, limit).await?,
+            Kind::Grants => grants(&mut tx, grace, limit).await?,
+        };
+        for errand in &errands {
+            outbox::push(&mut tx, errand).await?;
+        }
+        tx.commit().await?;
+        pushed += errands.len();
+    }
+    Ok(pushed)
+}
+
+enum Kind {
+    Posts,
+    Deliveries,
+    Imports,
+    Media,
+    Disconnected,
+    Grants,
+}
+
+/// Posts that are due, and targets whose next step is.
+async fn unpublished(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Errand>> {
+    let swept = sqlx::query!(
+        r#"with overdue as (
+             select p.id from posts p
+             where p.status in ('scheduled', 'queued', 'publishing')
+               and coalesce(p.scheduled_at, p.created_at) < now() - make_interval(secs => $1)
+               and p.updated_at < now() - make_interval(secs => $1)
+               and (p.swept_at is null or p.swept_at < now() - make_interval(secs => $2))
+               and exists (
+                 select from targets t
+                 where t.post_id = p.id and t.status in ('pending', 'queued', 'failed')
+                   and coalesce(t.next_attempt_at, t.updated_at) < now() - make_interval(secs => $1))
+             order by coalesce(p.scheduled_at, p.created_at) limit $3 for no key update skip locked),
+           incomplete as (
+             select p.id from posts p
+             where p.id in (
+                 select t.post_id from targets t
+                 where t.status = 'published' and t.next_attempt_at < now() - make_interval(secs => $1)
+                 order by t.next_attempt_at limit $3)
+               and (p.swept_at is null or p.swept_at < now() - make_interval(secs => $2))
+             for no key update skip locked)
+           update posts set swept_at = now()
+           where id in (select id from overdue union select id from incomplete)
+           returning id, org_id, mode as "mode: Word<Mode>""#,
+        grace,
+        REST.as_secs_f64(),
+        limit
+    )
+    .fetch_all(&mut *tx)
+    .await?;
+    let mut errands = Vec::with_capacity(swept.len());
+    for row in swept {
+        let owner = Owner { org: OrgId(row.org_id), mode: row.mode.into() };
+        errands.extend(posts::job_of(&mut *tx, owner, row.id.into()).await?.map(Errand::PublishPost));
+    }
+    Ok(errands)
+}
+
+/// Deliveries whose next attempt is overdue; those of one event that was never delivered go together.
+async fn undelivered(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Errand>> {
+    let swept = sqlx::query!(
+        r#"with overdue as (
+             select id from deliveries
+             where status in ('pending', 'delivering')
+               and coalesce(next_attempt_at, created_at) < now() - make_interval(secs => $1)
+               and (swept_at is null or swept_at < now() - make_interval(secs => $2))
+             order by coalesce(next_attempt_at, created_at) limit $3 for update skip locked)
+           update deliveries d set swept_at = now()
+           from overdue o, events e
+           where d.id = o.id and e.id = d.event_id
+           returning d.id, d.event_id, d.round, d.event, d.org_id, d.mode as "mode: Word<Mode>", e.post_id"#,
+        grace,
+        REST.as_secs_f64(),
+        limit
+    )
+    .fetch_all(tx)
+    .await?;
+    let mut dispatches: BTreeMap<_, Dispatch> = BTreeMap::new();
+    for row in swept {
+        let round = row.round.unsigned_abs();
+        // A delivery that was asked for again has a workflow of its own.
+        let alone = (round > 0).then_some(row.id);
+        let dispatch = dispatches.entry((row.event_id, alone)).or_insert_with(|| Dispatch {
+            event: row.event_id.into(),
+            owner: Owner { org: OrgId(row.org_id), mode: row.mode.into() },
+            name: row.event,
+            post: row.post_id.map(Into::into),
+            deliveries: Vec::new(),
+            round,
+        });
+        dispatch.deliveries.push(row.id.into());
+    }
+    Ok(dispatches.into_values().map(Errand::DeliverEvent).collect())
+}
+
+/// Imports that have not ended.
+async fn imports(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Errand>> {
+    let swept = sqlx::query!(
+        r#"with open as (
+             select id from imports
+             where status in ('pending', 'running') and created_at < now() - make_interval(secs => $1)
+               and (swept_at is null or swept_at < now() - make_interval(secs => $2))
+             order by created_at limit $3 for update skip locked)
+           update imports i set swept_at = now()
+           from open o, accounts a
+           where i.id = o.id and a.id = i.account_id
+           returning i.id, i.account_id, i.org_id, i.mode as "mode: Word<Mode>", a.platform"#,
+        grace,
+        REST.as_secs_f64(),
+        limit
+    )
+    .fetch_all(tx)
+    .await?;
+    let ingest = |import: uuid::Uuid, owner, account: uuid::Uuid, platform| {
+        Errand::ImportPosts(Ingest { import: import.into(), owner, account: account.into(), platform })
+    };
+    Ok(swept
+        .into_iter()
+        .map(|row| {
+            let owner = Owner { org: OrgId(row.org_id), mode: row.mode.into() };
+            ingest(row.id, owner, row.account_id, row.platform)
+        })
+        .collect())
+}
+
+/// Files that are to be fetched, looked at or discarded.
+async fn media(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Errand>> {
+    let swept = sqlx::query!(
+        r#"with open as (
+             select id from media
+             where (deleted_at is not null or status = 'uploaded'
+                    or status = 'pending_upload' and source_url is not null)
+               and updated_at < now() - make_interval(secs => $1)
+               and (swept_at is null or swept_at < now() - make_interval(secs => $2))
+             order by updated_at limit $3 for update skip locked)
+           update media m set swept_at = now() from open o where m.id = o.id
+           returning m.id, m.org_id, m.mode as "mode: Word<Mode>", m.deleted_at is not null as "is_deleted!",
+             m.status = 'uploaded' as "is_uploaded!""#,
+        grace,
+        REST.as_secs_f64(),
+        limit
+    )
+    .fetch_all(tx)
+    .await?;
+    Ok(swept
+        .into_iter()
+        .map(|row| {
+            let what = match (row.is_deleted, row.is_uploaded) {
+                (true, _) => Care::Discard,
+                (false, true) => Care::Probe,
+                (false, false) => Care::Fetch,
+            };
+            let owner = Owner { org: OrgId(row.org_id), mode: row.mode.into() };
+            Errand::TendMedia(Chore { what, media: row.id.into(), owner })
+        })
+        .collect())
+}
+
+/// Disconnected accounts whose grant is still here.
+async fn disconnected(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Errand>> {
+    let swept = sqlx::query!(
+        r#"with leaving as (
+             select id from accounts
+             where status = 'disconnected' and grant_sealed is not null
+               and updated_at < now() - make_interval(secs => $1)
+               and (swept_at is null or swept_at < now() - make_interval(secs => $2))
+             order by updated_at limit $3 for no key update skip locked)
+           update accounts a set swept_at = now() from leaving l where a.id = l.id
+           returning a.id, a.org_id, a.mode as "mode: Word<Mode>", a.platform, a.grant_version"#,
+        grace,
+        REST.as_secs_f64(),
+        limit
+    )
+    .fetch_all(tx)
+    .await?;
+    Ok(swept
+        .into_iter()
+        .map(|row| {
+            let owner = Owner { org: OrgId(row.org_id), mode: row.mode.into() };
+            let (account, grant_version) = (row.id.into(), row.grant_version);
+            Errand::PartAccount(Parting { account, owner, platform: row.platform, grant_version })
+        })
+        .collect())
+}
+
+/// Grants that should have been renewed by now.
+async fn grants(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Errand>> {
+    let swept = sqlx::query!(
+        r#"with ending as (
+             select id from accounts
+             where status = 'active' and grant_sealed is not null and token_expires_at is not null
+               and now() > coalesce(granted_at, updated_at)
+                 + (token_expires_at - coalesce(granted_at, updated_at)) * $4 + make_interval(secs => $1)
+               and (swept_at is null or swept_at < now() - make_interval(secs => $2))
+             order by token_expires_at limit $3 for no key update skip locked)
+           update accounts a set swept_at = now() from ending e where a.id = e.id
+           returning a.id, a.org_id, a.mode as "mode: Word<Mode>", a.platform, a.grant_version,
+             coalesce(a.granted_at, a.updated_at) as "granted_at!", a.token_expires_at as "expires_at!""#,
+        grace,
+        RENEWAL_REST.as_secs_f64(),
+        limit,
+        RENEWED_BY
+    )
+    .fetch_all(tx)
+    .await?;
+    Ok(swept
+        .into_iter()
+        .map(|row| {
+            Errand::KeepAccount(Keeping {
+                account: row.id.into(),
+                owner: Owner { org: OrgId(row.org_id), mode: row.mode.into() },
+                platform: row.platform,
+                grant_version: row.grant_version,
+                granted_at: row.granted_at,
+                expires_at: row.expires_at,
+            })
+        })
+        .collect())
+}

@@ -1,0 +1,174 @@
+//! Posts that a platform processes before they go out, and the errors on the way: the row decides.
+
+use crate::{media::ready, world};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tests::{Receiver, World, samples::gif};
+
+/// How long the sandbox processes media.
+async fn process_for(world: &World, milliseconds: u64) {
+    let settings = json!({ "processing_ms": milliseconds });
+    let changed = world.http.post(format!("{}/_settings", world.sandbox_url)).json(&settings).send().await;
+    assert_eq!(changed.unwrap().status(), StatusCode::OK);
+}
+
+/// Posts a GIF, which X processes before it can be published.
+async fn post_gif(world: &World, content: &str) -> Value {
+    let medium = ready(world, "a.gif", None, gif(2)).await;
+    let container = json!({ "content": content, "media": [{ "id": medium["id"] }] });
+    world.post(json!({ "containers": [container], "accounts": ["ada"] })).await
+}
+
+/// The journal's entries of X's publishing call.
+async fn publishing_calls(world: &World) -> usize {
+    let entries = world.journal("x", "ada").await;
+    entries.iter().filter(|entry| entry["method"] == "POST" && entry["path"] == "/2/tweets").count()
+}
+
+#[tokio::test]
+async fn what_a_platform_never_finishes_ends_when_its_window_closes() {
+    // X's window of ten minutes is six seconds here.
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    process_for(&world, 3_600_000).await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    let post = post_gif(&world, "Never done").await;
+    let ended = world.ended(&post).await;
+    let target = &ended["targets"][0];
+    assert_eq!((&ended["status"], &target["status"]), (&json!("failed"), &json!("dead")), "{ended:#}");
+    assert_eq!((&target["error_code"], &target["attempts"]), (&json!("poll_timeout"), &json!(1)));
+    assert_eq!(target["next_attempt_at"], Value::Null);
+    assert_eq!(publishing_calls(&world).await, 0);
+    receiver.events(&["post.target.failed", "post.error"]).await;
+}
+
+#[tokio::test]
+async fn a_call_that_fails_after_processing_has_the_budget_of_any_other() {
+    let world = world().pace(0.001).start().await;
+    world.connect("x", "ada").await;
+    process_for(&world, 1).await;
+    let post = post_gif(&world, "Refused #sandbox-503").await;
+    let ended = world.ended(&post).await;
+    let target = &ended["targets"][0];
+    assert_eq!((&ended["status"], &target["status"]), (&json!("failed"), &json!("dead")), "{ended:#}");
+    assert_eq!(target["error_code"], "upstream_503");
+    assert_eq!(publishing_calls(&world).await, 10, "ten attempts");
+    let timeline = world.get(&format!("/posts/{}/timeline", post["id"].as_str().unwrap())).await;
+    let failures = timeline["data"].as_array().unwrap().iter().filter(|entry| entry["kind"] == "failure");
+    assert!(failures.count() >= 9, "{timeline:#}");
+}
+
+/// Lets the database refuse the first updates of a column, each with another error.
+async fn break_updates(world: &World, of: &str) {
+    let codes = ["57014", "40P01", "40001", "25006", "53100", "53200"];
+    let raise = codes.iter().enumerate().map(|(nth, code)| {
+        format!("if nth = {} then raise exception 'not now' using errcode = '{code}'; end if;", nth + 1)
+    });
+    let raise: String = raise.collect();
+    tests::sql(
+        &world.db,
+        &format!(
+            "create sequence failures;
+             create function fail() returns trigger language plpgsql as $$
+             declare nth bigint := nextval('failures');
+             begin {raise} return new; end $$;
+             create trigger fail before update on publications for each row when ({of}) execute function fail();"
+        ),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_id_survives_every_error_of_the_database() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    break_updates(&world, "old.platform_id is null and new.platform_id is not null").await;
+    let post = world.post(json!({ "content": "Kept", "accounts": ["ada"] })).await;
+    let ended = world.ended(&post).await;
+    assert_eq!(
+        (&ended["status"], &ended["targets"][0]["attempts"]),
+        (&json!("published"), &json!(1)),
+        "{ended:#}"
+    );
+    let entries = world.journal("x", "ada").await;
+    let reads = entries.iter().filter(|entry| entry["method"] == "GET");
+    assert_eq!(reads.count(), 0, "nothing had to be looked up: {entries:#?}");
+    assert_eq!(world.accepted("x", "ada").await, 1);
+}
+
+#[tokio::test]
+async fn what_was_accepted_survives_every_error_of_the_database() {
+    let world = world().start().await;
+    world.connect("google_business", "ada").await;
+    break_updates(&world, "new.accepted and not old.accepted").await;
+    let post = world.post(json!({ "content": "Kept", "accounts": ["ada"] })).await;
+    let ended = world.ended(&post).await;
+    assert_eq!(
+        (&ended["status"], &ended["targets"][0]["attempts"]),
+        (&json!("published"), &json!(1)),
+        "{ended:#}"
+    );
+    assert_eq!(world.accepted("google_business", "ada").await, 1);
+}
+
+#[tokio::test]
+async fn a_post_whose_address_is_not_told_goes_out_with_all_that_follows() {
+    let world = world().start().await;
+    world.connect("facebook", "ada").await;
+    let hold = json!({ "platform": "facebook", "method": "GET", "when": "before" });
+    let holds = format!("{}/_holds", world.sandbox_url);
+    let hold: Value = world.http.post(&holds).json(&hold).send().await.unwrap().json().await.unwrap();
+    let post = world
+        .post(json!({ "containers": [{ "content": "Main" }, { "content": "Comment" }], "accounts": ["ada"] }))
+        .await;
+    world.completed(&post, 1).await;
+    let id = post["id"].as_str().unwrap();
+    let live = world.get(&format!("/posts/{id}")).await;
+    assert_eq!(live["status"], "published", "{live:#}");
+    // The address is asked for again until it is told.
+    let told =
+        world.until(id, "its address", |post| post["targets"][0]["platform_post_url"].is_string()).await;
+    assert_eq!(told["targets"][0]["error_code"], Value::Null, "{told:#}");
+    assert_eq!(world.accepted("facebook", "ada").await, 2);
+    world.http.delete(format!("{holds}/{}", hold["id"])).send().await.unwrap();
+}
+
+async fn deleted_in_doubt(content: &str, accepted: usize) {
+    // Slow enough that the post is deleted before it is looked up.
+    let world = world().pace(0.2).start().await;
+    world.connect("x", "ada").await;
+    let post = world.post(json!({ "content": content, "accounts": ["ada"] })).await;
+    let id = post["id"].as_str().unwrap();
+    world.until(id, "its first attempt", |post| post["targets"][0]["status"] == "failed").await;
+    let (status, _) = world.call(Method::DELETE, &format!("/posts/{id}"), None).await;
+    assert_eq!(status, StatusCode::OK);
+    let target: domain::TargetId = post["targets"][0]["id"].as_str().unwrap().parse().unwrap();
+    let workflow = workflows::publish_target::id(target);
+    crate::replay::replay(&crate::replay::client().await, "publish_target-deleted", &workflow).await;
+    assert_eq!(world.accepted("x", "ada").await, accepted);
+    assert_eq!(publishing_calls(&world).await, 1, "nothing is published anew");
+}
+
+#[tokio::test]
+async fn a_deleted_post_in_doubt_is_looked_up_and_not_published_again() {
+    deleted_in_doubt("Gone #sandbox-drop", 0).await;
+    deleted_in_doubt("There #sandbox-lost-reply", 1).await;
+}
+
+#[tokio::test]
+async fn a_post_deleted_between_two_tries_is_not_published() {
+    let world = world().pace(1.0).start().await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let post =
+        world.post(json!({ "content": "Later #sandbox-429x1", "accounts": ["ada.bsky.social"] })).await;
+    let id = post["id"].as_str().unwrap();
+    world.until(id, "a failed attempt", |post| post["targets"][0]["status"] == "failed").await;
+    let (status, deleted) = world.call(Method::DELETE, &format!("/posts/{id}"), None).await;
+    assert_eq!((status, &deleted["canceled"]), (StatusCode::OK, &json!(true)));
+    // Its workflow is woken, finds that nothing is left to do, and ends.
+    let target: domain::TargetId = post["targets"][0]["id"].as_str().unwrap().parse().unwrap();
+    let workflow = workflows::publish_target::id(target);
+    crate::replay::replay(&crate::replay::client().await, "publish_target-withdrawn", &workflow).await;
+    assert_eq!(world.accepted("bluesky", "ada.bsky.social").await, 0);
+}

@@ -1,0 +1,205 @@
+//! Rows whose workflow is gone are taken up again, without an operator.
+//!
+//! Temporal's loss of its data is played by terminating and deleting every workflow of the row, with the
+//! real CLI: what asks for it is told that it is not there, as after a restore.
+
+use crate::{PROGRAM, world};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tests::{Receiver, World, temporal};
+
+async fn gone(workflow: &str) {
+    for what in ["terminate", "delete"] {
+        temporal(&PROGRAM, &["workflow", what, "-w", workflow]).await;
+    }
+}
+
+fn id(of: &Value) -> &str {
+    of["id"].as_str().unwrap()
+}
+
+async fn until(world: &World, path: &str, what: &str, right: impl Fn(&Value) -> bool) -> Value {
+    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+    loop {
+        let found = world.get(path).await;
+        if right(&found) {
+            return found;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "waited in vain for {what}: {found:#}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn posts_whose_workflows_are_lost_go_out() {
+    let world = world().pace(0.05).start().await;
+    world.connect("threads", "ada").await;
+    let far = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
+    let scheduled = world.post(far).await;
+    let waiting = world.post(json!({ "content": "Refused #sandbox-429x1", "accounts": ["ada"] })).await;
+    world.until(id(&scheduled), "its workflow", |post| post["targets"][0]["status"] == "queued").await;
+    world.until(id(&waiting), "a failed attempt", |post| post["targets"][0]["status"] == "failed").await;
+    gone(&format!("post-{}", id(&scheduled))).await;
+    gone(&format!("post-{}", id(&waiting))).await;
+    gone(&format!("target-{}", id(&waiting["targets"][0]))).await;
+    // Their time comes.
+    tests::sql(
+        &world.db,
+        "update posts set scheduled_at = now() where scheduled_at is not null;
+         update targets set next_attempt_at = now() where next_attempt_at is not null;",
+    )
+    .await;
+    for post in [scheduled, waiting] {
+        let ended = world.ended(&post).await;
+        assert_eq!(ended["status"], "published", "{ended:#}");
+    }
+    assert_eq!(world.accepted("threads", "ada").await, 2);
+}
+
+#[tokio::test]
+async fn a_retry_that_is_asked_for_reaches_a_target_whose_workflow_is_lost() {
+    // The sweeper looks after twenty seconds at the earliest here, and the next attempt is due later.
+    let world = world().pace(1.0).start().await;
+    world.connect("threads", "ada").await;
+    let post = world.post(json!({ "content": "Refused #sandbox-429x1", "accounts": ["ada"] })).await;
+    let failed = |post: &Value| post["targets"][0]["status"] == "failed";
+    world.until(id(&post), "a failed attempt", failed).await;
+    gone(&format!("post-{}", id(&post))).await;
+    gone(&format!("target-{}", id(&post["targets"][0]))).await;
+    let path = format!("/posts/{}/targets/{}/retry", id(&post), id(&post["targets"][0]));
+    let (status, _) = world.call(Method::POST, &path, None).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    assert_eq!(world.ended(&post).await["status"], "published");
+    assert_eq!(world.accepted("threads", "ada").await, 1);
+}
+
+#[tokio::test]
+async fn an_edit_brings_a_post_back_whose_workflow_was_terminated() {
+    let world = world().start().await;
+    world.connect("threads", "ada").await;
+    let far = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
+    let post = world.post(far).await;
+    world.until(id(&post), "its workflow", |post| post["targets"][0]["status"] == "queued").await;
+    temporal(&PROGRAM, &["workflow", "terminate", "-w", &format!("post-{}", id(&post))]).await;
+    let now = json!({ "scheduled_at": tests::now() });
+    let (status, _) = world.call(Method::PATCH, &format!("/posts/{}", id(&post)), Some(&now)).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(world.ended(&post).await["status"], "published");
+    assert_eq!(world.accepted("threads", "ada").await, 1);
+}
+
+#[tokio::test]
+async fn deliveries_whose_workflow_is_lost_are_made() {
+    let world = world().pace(0.02).start().await;
+    world.connect("threads", "ada").await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    receiver.answer([500, 500]);
+    world.post(json!({ "content": "Told", "accounts": ["ada"] })).await;
+    let attempts = receiver.until("two attempts", |all| all.len() == 2).await;
+    for attempt in attempts {
+        gone(&format!("event-{}", attempt.header("x-fanfare-event-id"))).await;
+    }
+    receiver.until("both again", |all| all.len() == 4).await;
+}
+
+#[tokio::test]
+async fn imports_whose_workflow_is_lost_end() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    // The platform is silent until the workflow is gone.
+    let hold = json!({ "platform": "x", "method": "GET", "path_prefix": "/2/users/", "when": "before" });
+    let holds = format!("{}/_holds", world.sandbox_url);
+    let hold: Value = world.http.post(&holds).json(&hold).send().await.unwrap().json().await.unwrap();
+    let (_, import) =
+        world.call(Method::POST, &format!("/social-accounts/{account}/imports"), Some(&json!({}))).await;
+    world.http.get(format!("{holds}/{}/wait", hold["id"])).send().await.unwrap();
+    gone(&format!("import-{}", id(&import))).await;
+    world.http.delete(format!("{holds}/{}", hold["id"])).send().await.unwrap();
+    let path = format!("/social-accounts/{account}/imports/{}", id(&import));
+    until(&world, &path, "its end", |import| import["status"] == "completed").await;
+}
+
+#[tokio::test]
+async fn media_whose_workflow_is_lost_are_fetched() {
+    let world = world().pace(0.05).start().await;
+    // Nobody listens there.
+    let nowhere = json!({ "url": "http://127.0.0.1:9/a.png" });
+    let (_, medium) = world.call(Method::POST, "/media/import", Some(&nowhere)).await;
+    let described = format!("fetch-{}", id(&medium));
+    let client = crate::replay::client().await;
+    crate::replay::started(&client, &described).await;
+    gone(&described).await;
+    let path = format!("/media/{}", id(&medium));
+    until(&world, &path, "its end", |medium| medium["status"] == "failed").await;
+}
+
+#[tokio::test]
+async fn a_grant_is_erased_and_renewed_whatever_became_of_its_workflow() {
+    let world = world().start().await;
+    let (leaving, staying) = (world.connect("x", "ada").await, world.connect("x", "bob").await);
+    let client = crate::replay::client().await;
+    for account in [&leaving, &staying] {
+        let keeper = format!("keep-{account}");
+        crate::replay::started(&client, &keeper).await;
+        gone(&keeper).await;
+    }
+    // As if that had been long ago: nothing was left in the outbox either.
+    tests::sql(
+        &world.db,
+        &format!(
+            "update accounts set status = 'disconnected', updated_at = now() - interval '1 hour' where id = '{leaving}';
+             update accounts set granted_at = now() - interval '100 minutes',
+               token_expires_at = now() + interval '10 minutes' where id = '{staying}';"
+        ),
+    )
+    .await;
+    let owner = world.owner;
+    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+    loop {
+        let erased =
+            store::accounts::grant(&world.db, owner, leaving.parse().unwrap()).await.unwrap().is_none();
+        let kept = store::accounts::grant(&world.db, owner, staying.parse().unwrap()).await.unwrap().unwrap();
+        if erased && kept.version > 1 {
+            break;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "erased: {erased}, version {}", kept.version);
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn an_errand_that_can_not_be_read_holds_up_nothing() {
+    let world = world().start().await;
+    world.connect("threads", "ada").await;
+    let unreadable =
+        r#"insert into outbox (org_id, errand) select id, '{"errand": "of_tomorrow"}' from organizations"#;
+    tests::sql(&world.db, unreadable).await;
+    for number in 0..3 {
+        let post = world.post(json!({ "content": format!("Number {number}"), "accounts": ["ada"] })).await;
+        assert_eq!(world.ended(&post).await["status"], "published");
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_accounts_of_one_post_all_publish() {
+    let world = world().start().await;
+    let mut accounts = Vec::new();
+    for number in 0..1000 {
+        accounts.push(world.connect("bluesky", &format!("ada{number}.bsky.social")).await);
+    }
+    let post = world.post(json!({ "content": "To all", "accounts": accounts })).await;
+    let deadline = tokio::time::Instant::now() + 5 * tests::PATIENCE;
+    let path = format!("/posts/{}", id(&post));
+    let ended = loop {
+        let found = world.get(&path).await;
+        if !["queued", "publishing"].contains(&found["status"].as_str().unwrap()) {
+            break found;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "the post does not end");
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    };
+    assert_eq!(ended["status"], "published");
+    let targets = ended["targets"].as_array().unwrap();
+    assert_eq!(targets.iter().filter(|target| target["status"] == "published").count(), 1000);
+}
