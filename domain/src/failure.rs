@@ -3,6 +3,12 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::{fmt, str::FromStr, time::Duration};
 
+/// The longest message that is kept, in characters: some servers answer with a page of HTML.
+pub const MESSAGE: usize = 500;
+
+/// The longest wait that a platform can ask for: its header may hold any number.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
+
 /// The stable reason of a failed attempt: the contract's `error_code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorCode {
@@ -117,9 +123,15 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure with the doubt that its code implies.
+    /// A failure with the doubt that its code implies. Of the message the first [`MESSAGE`] characters are
+    /// kept, without U+0000, which Postgres does not store.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), retry_after: None, doubt: code.leaves_doubt(), revoked: false }
+        let mut message = message.into();
+        message.retain(|c| c != '\0');
+        if let Some((end, _)) = message.char_indices().nth(MESSAGE) {
+            message.truncate(end);
+        }
+        Self { code, message, retry_after: None, doubt: code.leaves_doubt(), revoked: false }
     }
 
     /// A final refusal of the content.
@@ -137,8 +149,9 @@ impl Failure {
         Self { revoked: true, ..Self::token_expired(message) }
     }
 
-    /// The platform asks to slow down.
+    /// The platform asks to slow down, for at most [`LONGEST_WAIT`].
     pub fn rate_limited(message: impl Into<String>, retry_after: Option<Duration>) -> Self {
+        let retry_after = retry_after.map(|wait| wait.min(LONGEST_WAIT));
         Self { retry_after, ..Self::new(ErrorCode::RateLimited, message) }
     }
 
@@ -180,6 +193,15 @@ mod tests {
         }
         assert!("rejected_".parse::<ErrorCode>().is_err());
         assert!("upstream".parse::<ErrorCode>().is_err());
+    }
+
+    #[test]
+    fn a_message_and_a_wait_have_an_end() {
+        let failure = Failure::rejected(400, "é\0".repeat(1_000_000));
+        assert_eq!(failure.message, "é".repeat(MESSAGE));
+        assert_eq!(Failure::network("short", true).message, "short");
+        let wait = |seconds| Failure::rate_limited("", Some(Duration::from_secs(seconds))).retry_after;
+        assert_eq!((wait(u64::MAX), wait(60)), (Some(LONGEST_WAIT), Some(Duration::from_secs(60))));
     }
 
     #[test]

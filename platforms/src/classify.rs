@@ -2,12 +2,12 @@
 
 use crate::session::Reply;
 use chrono::{DateTime, Utc};
-use domain::{ErrorCode, Failure};
+use domain::{
+    ErrorCode, Failure,
+    failure::{LONGEST_WAIT, MESSAGE},
+};
 use serde_json::Value;
 use std::time::Duration;
-
-/// No message is kept longer, in characters: some platforms answer with a page of HTML.
-const MESSAGE: usize = 500;
 
 /// The failure that a reply without a better reading stands for.
 pub fn by_status(reply: &Reply) -> Failure {
@@ -45,17 +45,17 @@ pub fn message(reply: &Reply) -> String {
     }
 }
 
-/// `Retry-After` (RFC 9110, section 10.2.3): seconds, or a date.
+/// `Retry-After` (RFC 9110, section 10.2.3): seconds, or a date; at most [`LONGEST_WAIT`].
 pub fn retry_after(reply: &Reply) -> Option<Duration> {
     let value = reply.header("retry-after")?;
     if let Ok(seconds) = value.parse() {
-        return Some(Duration::from_secs(seconds));
+        return Some(Duration::from_secs(seconds).min(LONGEST_WAIT));
     }
     let at = DateTime::parse_from_rfc2822(value).ok()?;
     until(at.to_utc(), reply)
 }
 
-/// The wait until a header's Unix time in seconds, measured by the platform's own clock where it
+/// The wait, at most [`LONGEST_WAIT`], until a header's Unix time in seconds, measured by the platform's own clock where it
 /// tells it, since a skewed clock of ours would turn a minute into nothing.
 pub fn until_epoch(reply: &Reply, header: &str) -> Option<Duration> {
     let at = DateTime::from_timestamp(reply.header(header)?.parse().ok()?, 0)?;
@@ -67,9 +67,38 @@ fn until(at: DateTime<Utc>, reply: &Reply) -> Option<Duration> {
         .header("date")
         .and_then(|date| DateTime::parse_from_rfc2822(date).ok())
         .map_or(reply.at, |date| date.to_utc());
-    Some((at - now).to_std().unwrap_or(Duration::ZERO))
+    Some((at - now).to_std().unwrap_or(Duration::ZERO).min(LONGEST_WAIT))
 }
 
 fn clip(text: &str) -> String {
     text.chars().filter(|c| *c != '\0').take(MESSAGE).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_a_day_at_most_whatever_a_header_says() {
+        for (value, expected) in [
+            ("290", Some(290)),
+            ("99999999999999", Some(86_400)),
+            ("18446744073709551615", Some(86_400)),
+            ("18446744073709551616", None),
+            ("-1", None),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", Some(86_400)),
+            ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0)),
+            ("soon", None),
+        ] {
+            let reply = Reply::of(503, &[("retry-after", value)], "");
+            let expected = expected.map(Duration::from_secs);
+            assert_eq!(by_status(&reply).retry_after, expected, "{value}");
+        }
+        for (value, expected) in
+            [("9223372036854775807", None), ("8000000000000", Some(86_400)), ("0", Some(0))]
+        {
+            let reply = Reply::of(429, &[("ratelimit-reset", value)], "");
+            assert_eq!(until_epoch(&reply, "ratelimit-reset"), expected.map(Duration::from_secs), "{value}");
+        }
+    }
 }

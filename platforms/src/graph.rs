@@ -120,7 +120,9 @@ fn regained(reply: &Reply) -> Option<Duration> {
         .flat_map(|uses| uses.as_array().into_iter().flatten())
         .filter_map(|usage| usage["estimated_time_to_regain_access"].as_u64())
         .max()?;
-    (minutes > 0).then(|| Duration::from_secs(minutes * 60)).or_else(|| classify::retry_after(reply))
+    (minutes > 0)
+        .then(|| Duration::from_secs(minutes.saturating_mul(60)))
+        .or_else(|| classify::retry_after(reply))
 }
 
 /// The app, which is the operator's to set up.

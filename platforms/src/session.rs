@@ -36,6 +36,9 @@ pub(crate) fn allowance(length: u64) -> Duration {
     TIMEOUT + Duration::from_secs(length / SLOWEST_UPLOAD)
 }
 
+/// The most bytes of an answer that are read: of a server that a user named anything may come.
+const LONGEST_ANSWER: usize = 8 << 20;
+
 /// The pieces a streamed upload is read in.
 const PIECE: u64 = 1 << 20;
 
@@ -53,7 +56,7 @@ impl Wire {
     ///
     /// When no TLS provider is installed in this process.
     pub fn real() -> reqwest::Result<Self> {
-        Ok(Self { client: public_client().build()?, sandbox: None })
+        Ok(Self { client: public_client().https_only(true).build()?, sandbox: None })
     }
 
     /// To the sandbox at this address.
@@ -100,6 +103,8 @@ pub(crate) fn public_client() -> ClientBuilder {
 pub(crate) fn client() -> ClientBuilder {
     reqwest::Client::builder()
         .connect_timeout(Duration::from_secs(10))
+        // A proxy from the environment would resolve names itself, past [`Public`].
+        .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("Fanfare/", env!("CARGO_PKG_VERSION")))
 }
@@ -369,15 +374,23 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// Only when no reply came.
+    /// Only when no reply came, or one that is too long.
     pub async fn any(self) -> Result<Reply> {
         let http = match &self.authorization {
             Some(value) => self.http.header(reqwest::header::AUTHORIZATION, value),
             None => self.http,
         };
-        let answer = http.send().await.map_err(lost)?;
+        let mut answer = http.send().await.map_err(lost)?;
         let (status, headers) = (answer.status(), answer.headers().clone());
-        let text = answer.text().await.map_err(lost)?;
+        let mut bytes = Vec::new();
+        while let Some(piece) = answer.chunk().await.map_err(lost)? {
+            if bytes.len() + piece.len() > LONGEST_ANSWER {
+                let most = LONGEST_ANSWER >> 20;
+                return Err(Failure::upstream(502, format!("answered {status} with more than {most} MiB")));
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         let body = serde_json::from_str(&text).unwrap_or(Value::Null);
         Ok(Reply { status, headers, body, text, at: (self.now)() })
     }

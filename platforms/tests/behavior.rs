@@ -296,6 +296,18 @@ async fn a_grant_that_was_taken_back_is_told_from_a_bad_moment() {
 }
 
 #[tokio::test]
+async fn an_answer_without_an_end_is_not_read_to_it() {
+    let world = World::start().await;
+    let wire = fixtures::wordy(24 << 20).await;
+    for actor in world.actors() {
+        let name = actor.name();
+        let failure = actor.refresh_over(&wire).await.expect_err(name);
+        assert_eq!((failure.code, failure.revoked), (ErrorCode::Upstream(502), false), "{name}: {failure}");
+        assert!(failure.message.contains("more than 8 MiB"), "{name}: {failure}");
+    }
+}
+
+#[tokio::test]
 async fn a_refresh_gives_a_grant_that_can_be_refreshed() {
     let world = World::start().await;
     for mut actor in world.actors() {
