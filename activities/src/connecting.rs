@@ -47,6 +47,11 @@ const CHOOSING: TimeDelta = TimeDelta::minutes(30);
 const LOOKS: (u32, Duration) = (3, Duration::from_millis(500));
 
 /// Who speaks before it is known for which account.
+/// The longest name that is kept, in characters.
+const NAME: usize = 500;
+/// The longest address that is kept, in bytes.
+const LINK: usize = 4096;
+
 static NOBODY: platforms::Account = platforms::Account {
     network_unique_id: String::new(),
     username: String::new(),
@@ -105,7 +110,13 @@ impl Connecting {
             let detail = format!("the {} accounts of the plan are all connected", room.limit);
             return Ok(refuse(LoginError::QuotaExceeded, detail));
         }
-        let joined = deps.join(&mut tx, &bond, only, own).await?;
+        // To name the account is to wish that it changes its end tenant.
+        if let (Some(account), Some(tenant)) = (intent.account, &bond.tenant_id) {
+            connect::hand_over(&mut tx, owner, account, tenant).await?;
+        }
+        let Some(joined) = deps.join(&mut tx, &bond, only, own).await? else {
+            return Ok(refuse(LoginError::WrongAccount, "the account belongs to another tenant"));
+        };
         tx.commit().await?;
         Ok(Arrival::Connected { account: joined.account })
     }
@@ -141,7 +152,9 @@ impl Connecting {
         {
             return Ok(SignedIn::Full(room));
         }
-        let joined = deps.join(&mut tx, &bond, only, grant).await?;
+        let Some(joined) = deps.join(&mut tx, &bond, only, grant).await? else {
+            return Ok(SignedIn::OtherTenant);
+        };
         tx.commit().await?;
         Ok(SignedIn::Connected(joined))
     }
@@ -270,6 +283,14 @@ fn missing(connection: &Connection, granted: &[String]) -> Vec<&'static str> {
 }
 
 /// What accounts of one login have in common.
+/// Whether a platform may give a refresh token with the first consent only, so that a later login goes on
+/// with the one there is. A password makes a session with tokens of its own, at a server that whoever logs
+/// in names: what an earlier server gave must never get there.
+fn gives_refresh_token_once(platform: &str) -> bool {
+    let connection = platforms::get(platform).map(Platform::connection);
+    matches!(connection, Some(Connection::OAuth2 { .. }))
+}
+
 struct Bond {
     owner: Owner,
     platform: String,
@@ -296,17 +317,17 @@ impl Deps {
         serde_json::from_slice(&opened).map_err(|_| anyhow::anyhow!("what was sealed does not read back"))
     }
 
-    /// Connects one account.
+    /// Connects one account; `None` when it belongs to another end tenant than the one that is named. Then
+    /// the transaction is not to be committed.
     async fn join(
         &self,
         tx: &mut store::Connection,
         bond: &Bond,
         offer: Offer,
         mut grant: Grant,
-    ) -> anyhow::Result<Joined> {
+    ) -> anyhow::Result<Option<Joined>> {
         let Bond { owner, platform, network, tenant_id, shared } = bond;
-        if grant.refresh_token.as_deref().is_none_or(str::is_empty) {
-            // Some platforms give a refresh token with the first consent only.
+        if grant.refresh_token.as_deref().is_none_or(str::is_empty) && gives_refresh_token_once(platform) {
             let held = connect::held(tx, *owner, platform, &offer.network_unique_id).await?;
             if let Some(held) = held.filter(|held| held.network == *network)
                 // One that no key opens any more is no loss: it could not have been used either.
@@ -334,8 +355,11 @@ impl Deps {
         let seal = |id| self.sealer.seal(&plain, &vault::aad_grant(*owner, id));
         let connected = connect::join(tx, *owner, connect, *shared, seal, (self.now)()).await?;
         let id = connected.account.id;
+        if tenant_id.is_some() && connected.account.tenant_id != *tenant_id {
+            return Ok(None);
+        }
         info!(account.id = %id, platform, org.id = %owner.org, "Connected account {id} of {platform}");
-        Ok(Joined { account: id, is_new: connected.is_new })
+        Ok(Some(Joined { account: id, is_new: connected.is_new }))
     }
 
     /// Keeps what a login covers until somebody chooses.
@@ -407,8 +431,10 @@ impl Deps {
             let own = grants.own.get(&id);
             bond.shared = own.is_none().then_some(digest);
             let grant = own.unwrap_or(&grants.login).clone();
-            let account = self.join(&mut tx, &bond, offer, grant).await?.account;
-            joined.insert(id, account);
+            let Some(connected) = self.join(&mut tx, &bond, offer, grant).await? else {
+                return Ok(Finalized::OtherTenant { id });
+            };
+            joined.insert(id, connected.account);
         }
         let accounts: Vec<_> = selection.ids.iter().filter_map(|id| joined.get(id).copied()).collect();
         let made = Made { chosen: selection.ids.clone(), accounts };
@@ -434,12 +460,18 @@ async fn full(
 fn offer(identity: Identity) -> Offer {
     let clean = |text: String| text.replace('\0', "");
     Offer {
+    // Names are for people, and addresses for their browsers: a server may say anything.
+    let name = |text: String| clean(text).chars().take(NAME).collect();
+    let link = |text: String| {
+        let is_web = text.starts_with("https://") || text.starts_with("http://");
+        (is_web && text.len() <= LINK).then(|| clean(text))
+    };
         network_unique_id: clean(identity.network_unique_id),
-        username: clean(identity.username),
-        display_name: clean(identity.display_name),
+        username: name(identity.username),
+        display_name: name(identity.display_name),
         account_type: identity.account_type,
-        profile_image_url: identity.profile_image_url.map(clean),
-        profile_url: identity.profile_url.map(clean),
+        profile_image_url: identity.profile_image_url.and_then(link),
+        profile_url: identity.profile_url.and_then(link),
     }
 }
 
@@ -465,3 +497,42 @@ mod tests {
         assert!(missing(platforms::get("bluesky").unwrap().connection(), &[]).is_empty());
     }
 }
+
+    #[test]
+    fn no_refresh_token_outlives_a_login_by_password() {
+        for platform in platforms::all() {
+            let is_oauth = matches!(platform.connection(), Connection::OAuth2 { .. });
+            assert_eq!(gives_refresh_token_once(platform.id()), is_oauth, "{}", platform.id());
+        }
+    }
+
+    #[test]
+    fn what_a_server_says_of_an_account_is_bounded() {
+        let of = |image: &str, name: &str| {
+            offer(Identity {
+                network_unique_id: "did:plc:a".into(),
+                username: name.into(),
+                display_name: name.into(),
+                account_type: "profile".into(),
+                profile_image_url: Some(image.into()),
+                profile_url: Some("javascript:alert(1)".into()),
+                grant: None,
+            })
+        };
+        let found = of("https://example.com/a.jpg", &"é\0".repeat(1_000));
+        assert_eq!(
+            (found.username.as_str(), &found.display_name),
+            ("é".repeat(NAME).as_str(), &found.username)
+        );
+        assert_eq!(
+            (found.profile_image_url.as_deref(), found.profile_url),
+            (Some("https://example.com/a.jpg"), None)
+        );
+        for image in [
+            "javascript:alert(1)".to_owned(),
+            "data:text/html,a".into(),
+            format!("https://a/{}", "a".repeat(LINK)),
+        ] {
+            assert_eq!(of(&image, "a").profile_image_url, None, "{image}");
+        }
+    }

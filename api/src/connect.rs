@@ -275,6 +275,10 @@ async fn settle(app: &App, token: &str, body: Body) -> Result<Response, Problem>
                     let error = "There is no room for so many accounts. Choose fewer.";
                     counter(app, &login, status, &ids, Some(error)).await
                 }
+                _ if problem.detail == pending::OTHER_TENANT => {
+                    let error = "One of these accounts belongs to another tenant. Choose others.";
+                    counter(app, &login, status, &ids, Some(error)).await
+                }
                 _ if status.is_client_error() => {
                     let error = "Choose among the accounts below.";
                     counter(app, &login, status, &[], Some(error)).await

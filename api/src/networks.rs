@@ -470,7 +470,8 @@ pub struct NewAuthorization {
     /// `http` on one's own machine.
     #[oai(validator(max_length = 2048))]
     pub redirect_uri: Option<Link>,
-    /// The end tenant that the account is to belong to.
+    /// The end tenant that the account is to belong to. One that belongs to another moves only when it is
+    /// named by `reconnect_account_id`; else the login ends with `wrong_account`.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub tenant_id: Option<String>,
     /// The scopes to ask for this time.

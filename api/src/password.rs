@@ -11,6 +11,7 @@ use crate::{
     connect::{plan, seal},
     document::Tag,
     link::Link,
+    pending::OTHER_TENANT,
     problem::{Code, Issue, Problem},
     validate::Rules,
 };
@@ -28,6 +29,9 @@ use workflows::{
 /// The platform that accounts are connected to in this way.
 const PLATFORM: &str = "bluesky";
 
+/// The status that stands for an identity that was not proven.
+const UNPROVEN: u16 = 422;
+
 /// The operations that take a password.
 pub struct Passwords;
 
@@ -36,7 +40,9 @@ impl Passwords {
     /// Connect a Bluesky account
     ///
     /// With an app password, which its owner makes in the settings of Bluesky and can take back there.
-    /// Connecting an account again keeps its id. Scope `accounts:write`.
+    /// The account's DID and handle have to lead to the server that takes the password: else 422.
+    /// Connecting an account again keeps its id, and its tenant: naming another is a 422. Scope
+    /// `accounts:write`.
     #[oai(path = "/social-accounts/bluesky/connect", method = "post", operation_id = "connectBlueskyAccount")]
     async fn connect(
         &self,
@@ -72,6 +78,10 @@ pub async fn connect(call: &Call<'_>, body: BlueskyLogin) -> Result<(Account, bo
             Ok((account.into(), joined.is_new))
         }
         Answer::SignIn(SignedIn::Refused(failure)) => Err(rejected(failure, has_service)),
+        Answer::SignIn(SignedIn::OtherTenant) => {
+            let issue = Issue::custom(["tenant_id"], "The account belongs to another tenant");
+            Err(Problem::new(Code::Unprocessable, OTHER_TENANT).with_issues(vec![issue]))
+        }
         Answer::SignIn(SignedIn::Full(room)) => Err(plan.refuse_accounts(room)),
         _ => Err(mistaken()),
     }
@@ -84,6 +94,12 @@ fn rejected(failure: Failure, has_service: bool) -> Problem {
             let issue = |field| Issue::custom([field], "The service does not know this login");
             Problem::new(Code::InvalidCredentials, format!("{PLATFORM} refused: {}", failure.message))
                 .with_issues(vec![issue("identifier"), issue("app_password")])
+        }
+        // The service may not speak for the account, or nobody can tell.
+        ErrorCode::Rejected(UNPROVEN) => {
+            let field = if has_service { "service" } else { "identifier" };
+            let issue = Issue::custom([field], "Not the server of the account that it names");
+            Problem::new(Code::Unprocessable, failure.message).with_issues(vec![issue])
         }
         // The caller named the service: that it does not answer as one is the caller's to mend.
         ErrorCode::NetworkError | ErrorCode::Rejected(_) | ErrorCode::Upstream(_) if has_service => {
@@ -107,7 +123,7 @@ pub struct BlueskyLogin {
     /// The account's server where that is not Bluesky's own: `https` and a public name, without a path.
     #[oai(validator(max_length = 2048))]
     pub service: Option<Link>,
-    /// The end tenant that the account is to belong to.
+    /// The end tenant that the account is to belong to. One that belongs to another stays there.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub tenant_id: Option<String>,
 }
@@ -189,6 +205,8 @@ mod tests {
             (Failure::upstream(502, "no"), false, Code::Unavailable),
             (Failure::rate_limited("no", None), true, Code::Unavailable),
             (Failure::rejected(404, "no"), true, Code::Unprocessable),
+            (Failure::rejected(422, "no"), true, Code::Unprocessable),
+            (Failure::rejected(422, "no"), false, Code::Unprocessable),
         ] {
             assert_eq!(rejected(failure.clone(), has_service).code, code, "{failure}");
         }

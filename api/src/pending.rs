@@ -90,6 +90,10 @@ pub async fn get(app: &App, token: &str) -> Result<PendingLogin, Problem> {
     })
 }
 
+/// Why an account is not connected for a tenant.
+pub(crate) const OTHER_TENANT: &str =
+    "the account belongs to another tenant; change its tenant_id first, or reconnect it by its id";
+
 /// Accounts that were chosen.
 pub(crate) struct Chosen {
     /// Whose they are.
@@ -142,6 +146,12 @@ pub(crate) async fn finalize(app: &App, token: &str, ids: &[String]) -> Result<C
             Code::Conflict,
             "something else was chosen before; to connect more, begin again",
         )),
+        Answer::Selection(Finalized::OtherTenant { id }) => {
+            let index = ids.iter().position(|chosen| *chosen == id).unwrap_or_default();
+            let path = [Segment::from("page_ids"), Segment::Index(index as u64)];
+            let issue = Issue::custom(path, "The account belongs to another tenant");
+            Err(Problem::new(Code::Unprocessable, OTHER_TENANT).with_issues(vec![issue]))
+        }
         Answer::Selection(Finalized::Full(room)) => Err(plan.refuse_accounts(room)),
         Answer::Selection(Finalized::Gone) => Err(gone()),
         _ => Err(mistaken()),

@@ -23,6 +23,8 @@ pub(crate) struct Bluesky;
 const SERVICE: &str = "https://bsky.social";
 /// The view of the whole network that anyone may read.
 const PUBLIC: &str = "https://public.api.bsky.app";
+/// The directory of identifiers of the kind `did:plc`: <https://web.plc.directory>.
+const DIRECTORY: &str = "https://plc.directory";
 const VIDEO: &str = "https://video.bsky.app";
 /// The name that the video service goes by in service tokens.
 const VIDEO_DID: &str = "did:web:video.bsky.app";
@@ -155,9 +157,14 @@ impl Platform for Bluesky {
         }
     }
 
+    /// Whom the session's server names is believed only when the identity itself names that server and
+    /// its handle leads back to it: a server may claim any identity.
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
         let home = home(cx)?;
-        let me: Me = cx.get(format!("{home}/xrpc/com.atproto.server.getSession")).send().await?;
+        let me = me(cx, &home).await?;
+        let document = Document::of(cx, &me.did).await?;
+        document.admit(&home)?;
+        let handle = document.handle(cx).await?;
         // A new account may have no profile yet.
         let profile: Profile = match cx
             .get(format!("{home}/xrpc/app.bsky.actor.getProfile"))
@@ -172,14 +179,20 @@ impl Platform for Bluesky {
             display_name: profile
                 .display_name
                 .filter(|name| !name.is_empty())
-                .unwrap_or_else(|| me.handle.clone()),
+                .unwrap_or_else(|| handle.clone()),
             profile_url: Some(format!("https://bsky.app/profile/{}", me.did)),
             grant: None,
             profile_image_url: profile.avatar,
             network_unique_id: me.did,
-            username: me.handle,
+            username: handle,
             account_type: "profile".to_owned(),
         }])
+    }
+
+    /// One call: the identity was proven when the account was connected.
+    async fn health(&self, cx: &Session<'_>) -> Result<()> {
+        let me = me(cx, &home(cx)?).await?;
+        is_account(cx, &me.did)
     }
 
     /// Also makes the very first session, of a grant that holds nothing but what its owner entrusted:
@@ -190,7 +203,14 @@ impl Platform for Bluesky {
             let address = format!("{service}/xrpc/com.atproto.server.refreshSession");
             let reply = cx.post(address).bearer(token).any().await?;
             match reply.status.as_u16() {
-                200..=299 => return granted(cx, reply.read()?),
+                200..=299 => {
+                    let tokens: Tokens = reply.read()?;
+                    // The entryway knows to which of its servers an account has moved; another server
+                    // has no say in where the account is.
+                    let moved = endpoint(&tokens.did_doc).filter(|_| service == SERVICE);
+                    let pds = moved.map(public).transpose()?;
+                    return granted(cx, tokens, pds);
+                }
                 // Refused: the password may still open a new session.
                 400..=407 | 409..=424 | 426..=428 | 430..=499 => {}
                 _ => return Err(self.classify(&reply).unwrap_or_else(|| classify::by_status(&reply))),
@@ -209,7 +229,12 @@ impl Platform for Bluesky {
             .any()
             .await?;
         match reply.status.as_u16() {
-            200..=299 => granted(cx, reply.read()?),
+            200..=299 => {
+                let tokens: Tokens = reply.read()?;
+                let document = Document::of(cx, &tokens.did).await?;
+                document.admit(&service)?;
+                granted(cx, tokens, Some(document.pds))
+            }
             400 | 401 | 403 => Err(Failure::revoked(classify::message(&reply))),
             _ => Err(self.classify(&reply).unwrap_or_else(|| classify::by_status(&reply))),
         }
@@ -425,15 +450,128 @@ fn public(address: &str) -> Result<String> {
     }
 }
 
-/// The grant that a session stands for.
-fn granted(cx: &Session<'_>, tokens: Tokens) -> Result<Grant> {
+/// What an identity says of itself, read where its server has no hand in it.
+/// <https://atproto.com/specs/did>
+struct Document {
+    did: String,
+    /// The origin of the server that holds its records.
+    pds: String,
+    /// The handle that it claims.
+    handle: Option<String>,
+}
+
+impl Document {
+    /// Resolves an identity.
+    ///
+    /// # Errors
+    ///
+    /// `rejected_422` when there is no such identity, or none that names a public server.
+    async fn of(cx: &Session<'_>, did: &str) -> Result<Self> {
+        let no = |why: &str| unproven(did, why);
+        let address = match (did.strip_prefix("did:plc:"), did.strip_prefix("did:web:")) {
+            (Some(id), _) if id.len() == 24 && id.bytes().all(|b| matches!(b, b'a'..=b'z' | b'2'..=b'7')) => {
+                format!("{DIRECTORY}/{did}")
+            }
+            (_, Some(host)) if is_name(host) => format!("https://{host}/.well-known/did.json"),
+            _ => return Err(no("it is no identifier of the AT Protocol")),
+        };
+        let reply = cx.get(address).anonymous().any().await?;
+        if matches!(reply.status.as_u16(), 300..=407 | 409..=424 | 426..=428 | 430..=499) {
+            return Err(no("nobody knows it"));
+        }
+        let body = reply.judge(cx.platform)?.body;
+        if body["id"] != did {
+            return Err(no("its document is another's"));
+        }
+        let pds = endpoint(&body).ok_or_else(|| no("its document names no server"))?;
+        let pds = public(pds).map_err(|failure| no(&failure.message))?;
+        let names = body["alsoKnownAs"].as_array().into_iter().flatten();
+        // Only the first counts: anyone may list somebody's handle further down.
+        let handle = names.filter_map(Value::as_str).find_map(|name| name.strip_prefix("at://"));
+        Ok(Self { did: did.to_owned(), pds, handle: handle.map(str::to_lowercase) })
+    }
+
+    /// Whether a server may speak for it: its own, or the entryway, which passes calls on.
+    ///
+    /// # Errors
+    ///
+    /// `rejected_422` when it may not.
+    fn admit(&self, server: &str) -> Result<()> {
+        if server == self.pds || server == SERVICE {
+            return Ok(());
+        }
+        Err(unproven(&self.did, &format!("its server is {}, not {server}", self.pds)))
+    }
+
+    /// Its handle, once that leads back here: as Bluesky's own view resolved it, by DNS or HTTPS, or as the
+    /// handle's host says. <https://atproto.com/specs/handle#handle-resolution>
+    ///
+    /// # Errors
+    ///
+    /// `rejected_422` when neither leads back; the view's failure when it could not be asked.
+    async fn handle(self, cx: &Session<'_>) -> Result<String> {
+        let no = |why: &str| unproven(&self.did, why);
+        let Some(handle) = self.handle.as_deref().filter(|handle| is_name(handle)) else {
+            return Err(no("its document names no handle"));
+        };
+        let seen: Result<Did> = cx
+            .get(format!("{PUBLIC}/xrpc/com.atproto.identity.resolveHandle"))
+            .anonymous()
+            .query(&[("handle", handle)])
+            .send()
+            .await;
+        if seen.as_ref().is_ok_and(|found| found.did == self.did) {
+            return Ok(handle.to_owned());
+        }
+        let told = cx.get(format!("https://{handle}/.well-known/atproto-did")).anonymous().any().await;
+        if told.is_ok_and(|reply| reply.status.is_success() && reply.text.trim() == self.did) {
+            return Ok(handle.to_owned());
+        }
+        match seen {
+            Err(failure) if !failure.code.is_permanent() => Err(failure),
+            _ => Err(no(&format!("the handle {handle} does not lead back to it"))),
+        }
+    }
+}
+
+/// The refusal of an identity.
+fn unproven(did: &str, why: &str) -> Failure {
+    Failure::rejected(422, format!("{did} can't be connected: {why}"))
+}
+
+/// Whether this is a host's name and nothing else, which may be put into an address.
+fn is_name(text: &str) -> bool {
+    let url = Url::parse(&format!("https://{text}"));
+    url.is_ok_and(|url| url.host_str() == Some(text) && public(url.as_str()).is_ok())
+}
+
+/// The server that a document of an identity names.
+fn endpoint(document: &Value) -> Option<&str> {
+    let mut services = document["service"].as_array().into_iter().flatten();
+    let pds = services.find(|service| service["id"].as_str().is_some_and(|id| id.ends_with("#atproto_pds")));
+    pds?["serviceEndpoint"].as_str()
+}
+
+/// Whom a session is of, by its server's word.
+async fn me(cx: &Session<'_>, home: &str) -> Result<Me> {
+    cx.get(format!("{home}/xrpc/com.atproto.server.getSession")).send().await
+}
+
+/// Whether an identity is the session's account; before any is connected it may be anyone's.
+fn is_account(cx: &Session<'_>, did: &str) -> Result<()> {
+    let ours = &cx.account.network_unique_id;
+    if ours.is_empty() || ours == did {
+        return Ok(());
+    }
+    Err(Failure::revoked(format!("its server speaks for {did}, which is another account")))
+}
+
+/// The grant that a session stands for, whose account is on the server `pds` where that is known anew.
+fn granted(cx: &Session<'_>, tokens: Tokens, pds: Option<String>) -> Result<Grant> {
+    is_account(cx, &tokens.did)?;
     let mut extra = if cx.grant.extra.is_object() { cx.grant.extra.clone() } else { json!({}) };
-    let services = tokens.did_doc["service"].as_array().into_iter().flatten();
-    let pds = services
-        .filter(|service| service["id"].as_str().is_some_and(|id| id.ends_with("#atproto_pds")))
-        .find_map(|service| service["serviceEndpoint"].as_str());
     if let Some(pds) = pds {
-        extra["pds"] = json!(public(pds)?);
+        extra["pds"] = json!(pds);
     }
     Ok(Grant {
         expires_at: expiry(&tokens.access_jwt),
@@ -773,9 +911,8 @@ async fn pds(cx: &Session<'_>, home: &str) -> Result<String> {
     if cx.grant.extra["pds"].is_string() {
         return Ok(home.to_owned());
     }
-    let me: Me = cx.get(format!("{home}/xrpc/com.atproto.server.getSession")).send().await?;
-    let mut services = me.did_doc["service"].as_array().into_iter().flatten();
-    match services.find_map(|service| service["serviceEndpoint"].as_str()) {
+    let me = me(cx, home).await?;
+    match endpoint(&me.did_doc) {
         Some(pds) => public(pds),
         None => Ok(home.to_owned()),
     }
@@ -862,6 +999,7 @@ enum Job {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Tokens {
+    did: String,
     access_jwt: String,
     refresh_jwt: String,
     #[serde(default)]
@@ -872,7 +1010,6 @@ struct Tokens {
 #[serde(rename_all = "camelCase")]
 struct Me {
     did: String,
-    handle: String,
     #[serde(default)]
     did_doc: Value,
 }
@@ -1133,6 +1270,31 @@ mod tests {
             if status == 429 {
                 assert_eq!(failure.retry_after, Some(Duration::from_secs(290)));
             }
+        }
+    }
+
+    #[test]
+    fn a_name_is_a_public_host_and_nothing_else() {
+        for name in ["ada.bsky.social", "example.com", "xn--bcher-kva.example"] {
+            assert!(is_name(name), "{name}");
+        }
+        for text in [
+            "",
+            "localhost",
+            "127.0.0.1",
+            "10.0.0.1",
+            "2130706433",
+            "[::1]",
+            "example.com:8443",
+            "example.com%3A8443",
+            "example.com/a",
+            "example.com?a",
+            "example.com#a",
+            "ada@example.com",
+            "a\\b.example",
+            "handle invalid.example",
+        ] {
+            assert!(!is_name(text), "{text}");
         }
     }
 

@@ -89,7 +89,7 @@ pub struct Connect {
     pub profile_image_url: Option<String>,
     /// Its public page.
     pub profile_url: Option<String>,
-    /// The end tenant it belongs to; `None` keeps the one it had.
+    /// The end tenant it is to belong to, unless it belongs to one already.
     pub tenant_id: Option<String>,
     /// The OAuth app it was connected through.
     pub social_network_id: Option<Uuid>,
@@ -173,7 +173,7 @@ macro_rules! select {
 }
 
 /// Connects an account, or connects it again: then it keeps its id and what its owner set, and is active
-/// once more.
+/// once more. It also keeps its end tenant, unless it was disconnected.
 ///
 /// `seal` seals the grant to the account's id, which is only certain once the row is locked; until
 /// the transaction ends nobody else can replace what it returns.
@@ -195,7 +195,9 @@ pub async fn upsert(
            display_name = case when accounts.is_renamed then accounts.display_name else excluded.display_name end,
            account_type = excluded.account_type, profile_image_url = excluded.profile_image_url,
            profile_url = excluded.profile_url,
-           tenant_id = coalesce(excluded.tenant_id, accounts.tenant_id),
+           tenant_id = case when accounts.status = 'disconnected'
+             then coalesce(excluded.tenant_id, accounts.tenant_id)
+             else coalesce(accounts.tenant_id, excluded.tenant_id) end,
            social_network_id = excluded.social_network_id, scopes = excluded.scopes,
            token_expires_at = excluded.token_expires_at, status = 'active', last_error_code = null,
            last_synced_at = excluded.last_synced_at, updated_at = excluded.updated_at

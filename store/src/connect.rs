@@ -94,6 +94,26 @@ pub async fn held(
     }))
 }
 
+/// Moves an account that is connected to another end tenant.
+pub async fn hand_over(
+    tx: &mut PgConnection,
+    owner: Owner,
+    account: AccountId,
+    tenant_id: &str,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update accounts set tenant_id = $4
+         where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'",
+        account.0,
+        owner.org.0,
+        owner.mode.as_str(),
+        tenant_id
+    )
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
 /// Connects an account and tells the subscribers. `seal` is as in [`accounts::upsert`]; `shared` is the
 /// login whose grant it is, where others were given the same.
 pub async fn join(

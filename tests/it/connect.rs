@@ -616,10 +616,8 @@ async fn a_password_made_for_apps_connects_a_bluesky_account() {
         let (_, problem) = fail(elsewhere(service), 400, "invalid_request").await;
         assert_eq!(problem["errors"][0]["path"], json!(["service"]), "{service}: {problem}");
     }
-    for service in ["https://bsky.social/", "https://pds.example.com:8443"] {
-        assert_eq!(elsewhere(service).send().await.unwrap().status(), StatusCode::OK, "{service}");
-        assert!(is_healthy(&world, id).await, "{service}");
-    }
+    assert_eq!(elsewhere("https://bsky.social/").send().await.unwrap().status(), StatusCode::OK);
+    assert!(is_healthy(&world, id).await);
     let (_, problem) = fail(
         request(&world, Method::POST, path).json(&json!({ "identifier": " @ " })),
         400,
@@ -632,6 +630,105 @@ async fn a_password_made_for_apps_connects_a_bluesky_account() {
     let reader = key(&world, world.owner, &[Scope::AccountsRead]).await;
     let call = world.http.post(format!("{}{path}", world.base)).bearer_auth(reader).json(&body("a"));
     fail(call, 403, "insufficient_scope").await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_the_accounts_own_connects_nothing() {
+    let world = world().start().await;
+    let path = "/social-accounts/bluesky/connect";
+    let login = async |username: &str, own: Option<&str>, service: &str| {
+        let mut wish = json!({ "platform": "bluesky", "username": username });
+        if let Some(own) = own {
+            wish["service"] = json!(own);
+        }
+        let made = world.http.post(format!("{}/_accounts", world.sandbox_url)).json(&wish).send().await;
+        let made: Value = made.unwrap().json().await.unwrap();
+        let password = &made["grant"]["extra"]["app_password"];
+        json!({ "identifier": username, "app_password": password, "service": service })
+    };
+    let body = login("ada.bsky.social", None, "https://bsky.social").await;
+    let (_, first) = world.call(Method::POST, path, Some(&body)).await;
+    let id = first["id"].as_str().unwrap();
+    let grant = async || {
+        let id = id.parse().unwrap();
+        store::accounts::grant(&world.db, world.owner, id).await.unwrap().unwrap().version
+    };
+    let version = grant().await;
+
+    // A server may claim any account: its DID document says where it lives.
+    let mut claimed = login("ada.bsky.social", None, "https://evil.example").await;
+    claimed["tenant_id"] = json!("evil");
+    let (_, problem) = fail(request(&world, Method::POST, path).json(&claimed), 422, "unprocessable").await;
+    assert_eq!(problem["errors"][0]["path"], json!(["service"]), "{problem}");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("https://bsky.social") && detail.contains("https://evil.example"), "{problem}");
+    let found = account(&world, id).await;
+    assert_eq!((&found["tenant_id"], &found["status"]), (&Value::Null, &json!("active")), "{found}");
+    assert_eq!(grant().await, version, "the grant is the one it was");
+    assert!(is_healthy(&world, id).await);
+
+    let own = "https://pds.example.com:8443";
+    for service in [own, "https://bsky.social"] {
+        let body = login("eve.example.com", Some(own), service).await;
+        let (status, eve) = world.call(Method::POST, path, Some(&body)).await;
+        assert!(status.is_success(), "{service}: {eve}");
+        assert_eq!(eve["username"], "eve.example.com");
+        assert!(is_healthy(&world, eve["id"].as_str().unwrap()).await, "{service}");
+    }
+    let post = world.post(json!({ "content": "Hello", "accounts": ["eve.example.com"] })).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+}
+
+#[tokio::test]
+async fn an_account_of_another_tenant_is_not_taken_over() {
+    let world = world().start().await;
+    let of = |tenant: &str| json!({ "tenant_id": tenant });
+    let tenant = async |id: &str| account(&world, id).await["tenant_id"].clone();
+    let id = joined(&world, "x", "ada", of("t-1")).await;
+    let before = account(&world, &id).await;
+    let told = walk(&world, "x", "ada", of("t-2")).await;
+    assert_eq!((told["status"].as_str(), told["error"].as_str()), ("error", "wrong_account"), "{told:?}");
+    assert_eq!(account(&world, &id).await, before);
+    assert_eq!(joined(&world, "x", "ada", json!({})).await, id);
+    assert_eq!(tenant(&id).await, "t-1");
+    let wish = json!({ "tenant_id": "t-2", "reconnect_account_id": id });
+    assert_eq!(joined(&world, "x", "ada", wish).await, id);
+    assert_eq!(tenant(&id).await, "t-2");
+    // Whoever removed it no longer has it.
+    assert_eq!(world.call(Method::DELETE, &format!("/social-accounts/{id}"), None).await.0, StatusCode::OK);
+    assert_eq!(joined(&world, "x", "ada", of("t-1")).await, id);
+    assert_eq!(tenant(&id).await, "t-1");
+
+    // Of a choice, all or nothing.
+    let choose = async |tenant: &str| {
+        let token = walk(&world, "facebook", "ada,bob", of(tenant)).await["token"].clone();
+        let (_, offered) = pending(&world, &token).await;
+        let ids = (0..2).map(|index| offered["data"][index]["id"].as_str().unwrap().to_owned());
+        (token, ids.collect::<Vec<_>>())
+    };
+    let (token, ids) = choose("t-1").await;
+    assert_eq!(finalize(&world, &token, &[&ids[0]]).await.0, StatusCode::CREATED);
+    let (token, ids) = choose("t-2").await;
+    let (status, problem) = finalize(&world, &token, &[&ids[1], &ids[0]]).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("unprocessable")), "{problem}");
+    assert_eq!(problem["errors"][0]["path"], json!(["page_ids", 1]), "{problem}");
+    let url = format!("{}/connect/choose/{token}", world.base);
+    let form = [("page", ids[0].as_str())];
+    let (status, html) = page(browser().post(&url).form(&form).send().await.unwrap()).await;
+    assert!(status == 422 && html.contains("belongs to another tenant"), "{html}");
+    let pages = world.get("/social-accounts?platform=facebook").await;
+    assert_eq!((pages["data"].as_array().unwrap().len(), &pages["data"][0]["tenant_id"]), (1, &json!("t-1")));
+    assert_eq!(finalize(&world, &token, &[&ids[1]]).await.0, StatusCode::CREATED);
+
+    let password = &world.sandbox.connect("bluesky", "ada.bsky.social").unwrap().grant.extra["app_password"];
+    let path = "/social-accounts/bluesky/connect";
+    let body = |tenant: Option<&str>| json!({ "identifier": "ada.bsky.social", "app_password": password, "tenant_id": tenant });
+    assert_eq!(world.call(Method::POST, path, Some(&body(Some("t-1")))).await.0, StatusCode::CREATED);
+    let login = request(&world, Method::POST, path).json(&body(Some("t-2")));
+    let (_, problem) = fail(login, 422, "unprocessable").await;
+    assert_eq!(problem["errors"][0]["path"], json!(["tenant_id"]), "{problem}");
+    let (status, again) = world.call(Method::POST, path, Some(&body(None))).await;
+    assert_eq!((status, &again["tenant_id"]), (StatusCode::OK, &json!("t-1")), "{again}");
 }
 
 #[tokio::test]

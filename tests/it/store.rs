@@ -235,6 +235,33 @@ async fn connecting_again_keeps_the_id_and_wakes_the_account() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_account_keeps_its_tenant_until_it_is_disconnected() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let tenant = async |tenant_id: Option<&str>| {
+        let mut tx = db.begin().await.unwrap();
+        let connect = Connect { tenant_id: tenant_id.map(str::to_owned), ..connect("x", "1", "ada") };
+        let connected = accounts::upsert(&mut tx, owner, connect, |_| Vec::new(), at(1)).await.unwrap();
+        tx.commit().await.unwrap();
+        (connected.account.id, connected.account.tenant_id)
+    };
+    let of = |tenant: &str| Some(tenant.to_owned());
+    assert_eq!(tenant(None).await.1, None);
+    assert_eq!(tenant(Some("one")).await.1, of("one"));
+    assert_eq!(tenant(Some("two")).await.1, of("one"));
+    let (id, kept) = tenant(None).await;
+    assert_eq!(kept, of("one"));
+    let mut tx = db.begin().await.unwrap();
+    store::connect::hand_over(&mut tx, owner, id, "two").await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(tenant(None).await.1, of("two"));
+    let mut tx = db.begin().await.unwrap();
+    accounts::set_status(&mut tx, owner, id, AccountStatus::Disconnected, None, at(2)).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(tenant(Some("three")).await.1, of("three"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_two_refreshes_of_one_grant_one_is_kept() {
     let db = database().await;
     let owner = owner(&db).await;

@@ -368,6 +368,8 @@ pub enum SignedIn {
     Connected(Joined),
     /// The platform would not.
     Refused(Failure),
+    /// Its account belongs to another end tenant than the one that was named.
+    OtherTenant,
     /// The owner has all the accounts that he may.
     Full(Room),
 }
@@ -421,6 +423,11 @@ pub enum Finalized {
     },
     /// Another choice was made before.
     Other,
+    /// One of them belongs to another end tenant than the login's.
+    OtherTenant {
+        /// The platform's id of it.
+        id: String,
+    },
     /// The owner may not have so many accounts.
     Full(Room),
     /// There is no such login any more, or it does not cover that.

@@ -25,6 +25,9 @@ pub(crate) struct Account {
     pub(crate) era: u64,
     /// The password made for apps, on platforms that have such.
     pub(crate) password: Option<String>,
+    /// The server it lives on where it chose one, on platforms that have several.
+    #[serde(default)]
+    pub(crate) server: Option<String>,
 }
 
 impl Account {
@@ -84,6 +87,7 @@ pub(crate) fn open(turn: &mut Turn<'_>, host: &dyn Host, username: &str) -> Resu
         created_at: turn.now,
         era: 0,
         password: None,
+        server: None,
     };
     turn.shelf.put(&account);
     turn.shelf.put(&Numbered {

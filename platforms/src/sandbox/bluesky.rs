@@ -1,8 +1,9 @@
 //! Bluesky: the AT Protocol over XRPC (<https://atproto.com/specs/xrpc>), as its lexicons say.
 //!
 //! One process plays the entryway and personal data server (`bsky.social`), the public read side
-//! (`public.api.bsky.app`) and the video service (`video.bsky.app`). XRPC is answered on any host that
-//! is no other platform's, because an account may name a service of its own.
+//! (`public.api.bsky.app`) and the video service (`video.bsky.app`), the directory of identities
+//! (`plc.directory`), and the hosts of its accounts' handles. XRPC is answered on any host that is no other
+//! platform's, because an account may live on a server of its own; the directory tells on which it does.
 
 mod lexicon;
 mod repo;
@@ -27,6 +28,9 @@ const ID: &str = "bluesky";
 /// The server that accounts live on.
 const SERVICE: &str = "https://bsky.social";
 
+/// Where a handle's host says whose it is.
+const WELL_KNOWN: &str = "/.well-known/atproto-did";
+
 /// Its name as an audience of tokens.
 const SERVICE_DID: &str = "did:web:bsky.social";
 
@@ -42,7 +46,9 @@ impl Host for Bluesky {
     }
 
     fn claims(&self, host: &str, path: &str) -> bool {
-        path.starts_with("/xrpc/") || matches!(host, "bsky.app" | "cdn.bsky.app" | "plc.directory")
+        path.starts_with("/xrpc/")
+            || path == WELL_KNOWN
+            || matches!(host, "bsky.app" | "cdn.bsky.app" | "plc.directory")
     }
 
     fn intake(&self, call: &Call) -> Intake {
@@ -214,6 +220,10 @@ fn site(turn: &Turn<'_>, call: &Call) -> Option<Answer> {
             Some(account) => Answer::json(200, &document(&account)),
             None => Answer::json(404, &json!({ "message": format!("DID not registered: {did}") })),
         }),
+        (handle, [".well-known", "atproto-did"]) => Some(match account::named(turn.shelf, ID, handle) {
+            Some(account) => Answer::bytes(200, "text/plain; charset=utf-8", account.id.into()),
+            None => Answer::bytes(404, "text/plain; charset=utf-8", "User not found".into()),
+        }),
         ("cdn.bsky.app", ["img", _, "plain", did, name]) => {
             Some(repo::picture(turn, did, name.split('@').next().unwrap_or_default()))
         }
@@ -293,8 +303,17 @@ fn document(account: &Account) -> Value {
         "@context": ["https://www.w3.org/ns/did/v1"],
         "id": account.id,
         "alsoKnownAs": [format!("at://{}", account.username)],
-        "service": [{ "id": "#atproto_pds", "type": "AtprotoPersonalDataServer", "serviceEndpoint": SERVICE }],
+        "service": [{
+            "id": "#atproto_pds",
+            "type": "AtprotoPersonalDataServer",
+            "serviceEndpoint": server(account),
+        }],
     })
+}
+
+/// The server that an account lives on.
+fn server(account: &Account) -> &str {
+    account.server.as_deref().unwrap_or(SERVICE)
 }
 
 /// The method that is called.

@@ -100,11 +100,13 @@ async fn await_entries(
 struct Wish {
     platform: String,
     username: Option<String>,
+    service: Option<String>,
 }
 
 #[handler]
 async fn connect(Data(sandbox): Data<&Sandbox>, wish: Json<Wish>) -> Response {
-    match sandbox.connect(&wish.platform, wish.username.as_deref().unwrap_or("sandbox")) {
+    let Json(Wish { platform, username, service }) = wish;
+    match sandbox.connect_at(&platform, username.as_deref().unwrap_or("sandbox"), service) {
         Err(error) => problem(StatusCode::BAD_REQUEST, format!("{error:#}")),
         Ok(connected) => Json(json!({
             "identity": connected.identity,

@@ -14,7 +14,7 @@
 //! | `GET /{platform}/{username}/{post}` | one post, as a page |
 //! | `GET /_journal?account=&platform=&path=&method=&accepted=&fault=&after=` | `{ entries: [{ seq, at, platform, account, method, host, path, status, accepted, post_id, post_ids, fault }] }`: each request that an account made, oldest first; `status` is null when no reply left, `accepted` is true exactly when a new post came into being |
 //! | `GET /_journal/wait?…&count=1&timeout_ms=30000` | the same once `count` entries match; 408 when they don't in time |
-//! | `POST /_accounts` `{ platform, username? }` | 201 `{ identity, grant, app }`; the account is made if there is none, the grant is fresh |
+//! | `POST /_accounts` `{ platform, username?, service? }` | 201 `{ identity, grant, app }`; the account is made if there is none, the grant is fresh; `service` is the address of the Bluesky server that it is to live on, `https://bsky.social` unless told |
 //! | `POST /_accounts/{platform}/{username}/tokens/expire` | 204; access tokens given so far are refused as expired |
 //! | `POST /_accounts/{platform}/{username}/tokens/revoke` (or without `tokens/`) | 204; what was granted so far can't be refreshed |
 //! | `POST /_holds` `{ platform?, account?, path_prefix?, method?, nth?, when: before \| after }` | 201 `{ id }`; the nth matching request (1 unless told) is held before it is processed, or after, with its reply withheld |
@@ -211,9 +211,18 @@ pub fn app(platform: &str) -> Option<App> {
     find(platform)?.grants().app()
 }
 
+        self.connect_at(platform, username, None)
+    }
+
+    /// The same, of an account that moves to a server where one is named.
+    fn connect_at(&self, platform: &str, username: &str, server: Option<String>) -> Result<Connected> {
 /// The platform of this name.
 fn find(platform: &str) -> Option<&'static dyn Host> {
     HOSTS.iter().copied().find(|host| host.id() == platform)
+            if server.is_some() {
+                account.server = server;
+                turn.shelf.put(&account);
+            }
 }
 
 /// What a step works on.

@@ -1,5 +1,6 @@
 //! What one platform alone does, and the suite for all can't ask.
 
+mod bluesky;
 mod google_business;
 mod linkedin;
 mod pinterest;

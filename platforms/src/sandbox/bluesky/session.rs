@@ -4,8 +4,8 @@
 //! that each can be used once, and again for two hours after, to the same successor.
 
 use super::{
-    Account, Answer, Call, ID, SERVICE, SERVICE_DID, Turn, account, document, input, member, refusal,
-    required, throttled,
+    Account, Answer, Call, ID, SERVICE_DID, Turn, account, document, input, member, refusal, required,
+    server, throttled,
 };
 use crate::{
     Grant,
@@ -252,7 +252,7 @@ pub(super) fn grant(turn: &mut Turn<'_>, account: &mut Account) -> Grant {
         expires_at: Some(turn.now + turn.settings.token_life(ACCESS_SECONDS)),
         scopes: Vec::new(),
         extra: json!({
-            "service": SERVICE,
+            "service": server(account),
             "identifier": account.username,
             "app_password": account.password,
         }),

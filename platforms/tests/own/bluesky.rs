@@ -1,0 +1,176 @@
+//! Bluesky: whose word counts for who an account is.
+
+use super::{actor, rejected};
+use crate::fixtures::{Actor, Named, World};
+use domain::ErrorCode;
+use platforms::{Account, AppPassword, Grant, Identity, Result};
+use serde_json::{Value, json};
+
+const SERVICE: &str = "https://bsky.social";
+
+/// Signs in with the app password at a server, as when an account is connected.
+async fn sign_in(actor: &Actor, service: &str) -> Result<(Grant, Identity)> {
+    let account =
+        Account { network_unique_id: String::new(), username: String::new(), account_type: String::new() };
+    let password = AppPassword {
+        identifier: actor.account.username.clone(),
+        app_password: actor.grant.extra["app_password"].as_str().expect("a password").to_owned(),
+        service: Some(service.to_owned()),
+    };
+    let mut stranger = actor.clone();
+    (stranger.account, stranger.grant) = (account, password.grant());
+    stranger.grant = stranger.refresh().await?;
+    let only = stranger.identities().await?.pop().expect("an identity");
+    Ok((stranger.grant, only))
+}
+
+fn document(did: &str, pds: &str, handles: &[&str]) -> Value {
+    json!({
+        "id": did,
+        "alsoKnownAs": handles.iter().map(|handle| format!("at://{handle}")).collect::<Vec<_>>(),
+        "service": [
+            { "id": "#bsky_fg", "type": "BskyFeedGenerator", "serviceEndpoint": "https://feeds.example.com" },
+            { "id": "#atproto_pds", "type": "AtprotoPersonalDataServer", "serviceEndpoint": pds },
+        ],
+    })
+}
+
+#[tokio::test]
+async fn a_server_may_not_claim_an_account_that_lives_elsewhere() {
+    let world = World::start().await;
+    let ada = actor(&world, "bluesky");
+    // The sandbox answers as any server, and so for an account that is none of that server's.
+    let evil = "https://evil.example:8443";
+    let failure = sign_in(&ada, evil).await.map(drop).expect_err("another server's account");
+    assert_eq!(failure.code, rejected(422), "{failure}");
+    assert!(failure.message.contains(evil) && failure.message.contains(SERVICE), "{failure}");
+    let mut held = ada.clone();
+    held.grant.extra["service"] = json!(evil);
+    let failure = held.identities().await.expect_err("a session there proves nothing");
+    assert_eq!(failure.code, rejected(422), "{failure}");
+    let (grant, only) = sign_in(&ada, SERVICE).await.on("at its own server");
+    assert_eq!(only.network_unique_id, ada.account.network_unique_id);
+    assert_eq!((&grant.extra["pds"], only.username), (&json!(SERVICE), ada.account.username.clone()));
+
+    let move_to = |pds: &str| {
+        let body = json!({ "platform": "bluesky", "username": ada.account.username, "service": pds });
+        ada.http.post(ada.sandbox("_accounts")).json(&body)
+    };
+    let pds = "https://pds.example.com";
+    assert_eq!(move_to(pds).send().await.on("moved").status(), 201);
+    // The entryway passes calls on to where the account is.
+    for service in [pds, SERVICE] {
+        let (grant, only) = sign_in(&ada, service).await.on(service);
+        assert_eq!((&grant.extra["pds"], &grant.extra["service"]), (&json!(pds), &json!(service)));
+        assert_eq!(only.network_unique_id, ada.account.network_unique_id);
+    }
+    let failure = sign_in(&ada, evil).await.map(drop).expect_err("still another server's");
+    assert_eq!(failure.code, rejected(422), "{failure}");
+}
+
+#[tokio::test]
+async fn an_identity_is_proven_by_its_document_and_its_handle() {
+    let world = World::tapped().await;
+    let ada = actor(&world, "bluesky");
+    let did = ada.account.network_unique_id.as_str();
+    let directory = format!("/plc.directory/{did}");
+    let (view, host) = (
+        "/public.api.bsky.app/xrpc/com.atproto.identity.resolveHandle",
+        "/ada.bsky.social/.well-known/atproto-did",
+    );
+    let says = |pds: &str, handles: &[&str]| (directory.as_str(), 200, document(did, pds, handles));
+    let other = "did:plc:abcdefghijklmnopqrstuvwx";
+    let unknown = (view, 400, json!({ "error": "InvalidRequest", "message": "Unable to resolve handle" }));
+    let broken = (view, 503, json!({ "error": "NotEnoughResources", "message": "later" }));
+    let missing = (host, 404, json!("User not found"));
+    for (what, lies, expected) in [
+        ("nothing wrong", vec![says(SERVICE, &["ada.bsky.social"])], None),
+        ("unknown", vec![(&*directory, 404, json!({ "message": "not registered" }))], Some(rejected(422))),
+        ("ended", vec![(&*directory, 410, json!({ "message": "tombstone" }))], Some(rejected(422))),
+        ("away", vec![(&*directory, 503, json!({}))], Some(ErrorCode::Upstream(503))),
+        (
+            "another's",
+            vec![(&*directory, 200, document(other, SERVICE, &["ada.bsky.social"]))],
+            Some(rejected(422)),
+        ),
+        ("no server", vec![(&*directory, 200, json!({ "id": did }))], Some(rejected(422))),
+        ("an inner server", vec![says("https://10.0.0.1", &["ada.bsky.social"])], Some(rejected(422))),
+        ("no https", vec![says("http://bsky.social", &["ada.bsky.social"])], Some(rejected(422))),
+        ("no handle", vec![says(SERVICE, &[])], Some(rejected(422))),
+        ("no name", vec![says(SERVICE, &["127.0.0.1"])], Some(rejected(422))),
+        (
+            "another handle first",
+            vec![says(SERVICE, &["eve.example", "ada.bsky.social"])],
+            Some(rejected(422)),
+        ),
+        (
+            "somebody's handle",
+            vec![(view, 200, json!({ "did": other })), (host, 200, json!(other))],
+            Some(rejected(422)),
+        ),
+        ("nobody's handle", vec![unknown.clone(), missing.clone()], Some(rejected(422))),
+        ("its host says so", vec![unknown, (host, 200, json!(format!("{did}\n")))], None),
+        ("its name says so", vec![missing.clone()], None),
+        ("nobody to ask", vec![broken, missing], Some(ErrorCode::Upstream(503))),
+    ] {
+        world.lie(&lies);
+        let ended = sign_in(&ada, SERVICE).await.map(drop).map_err(|failure| failure.code);
+        assert_eq!(ended.err(), expected, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn an_identity_that_is_a_host_is_asked_there() {
+    let world = World::tapped().await;
+    let ada = actor(&world, "bluesky");
+    let of = |did: &str| {
+        let session = json!({ "did": did, "handle": "eve.example", "accessJwt": "a", "refreshJwt": "" });
+        vec![
+            ("/pds.eve.example/xrpc/com.atproto.server.createSession", 200, session.clone()),
+            ("/pds.eve.example/xrpc/com.atproto.server.getSession", 200, session),
+            (
+                "/pds.eve.example/xrpc/app.bsky.actor.getProfile",
+                400,
+                json!({ "error": "InvalidRequest", "message": "Profile not found" }),
+            ),
+        ]
+    };
+    let (did, service) = ("did:web:eve.example", "https://pds.eve.example");
+    let mut lies = of(did);
+    lies.extend([
+        ("/eve.example/.well-known/did.json", 200, document(did, service, &["eve.example"])),
+        ("/eve.example/.well-known/atproto-did", 200, json!(did)),
+    ]);
+    world.lie(&lies);
+    let (_, only) = sign_in(&ada, service).await.on(did);
+    assert_eq!((only.network_unique_id.as_str(), only.username.as_str()), (did, "eve.example"));
+
+    for did in [
+        "did:web:localhost",
+        "did:web:127.0.0.1",
+        "did:web:eve.example%3A8443",
+        "did:web:eve.example/a",
+        "did:plc:../../x",
+        "did:key:zQ3shZc2QzApp2oymGvQbzP8eKheVshBHbU4ZYjeXqwSKEn6N",
+        "",
+    ] {
+        world.lie(&of(did));
+        let before = world.heard().len();
+        let failure = sign_in(&ada, service).await.map(drop).expect_err(did);
+        assert_eq!(failure.code, rejected(422), "{did}: {failure}");
+        assert_eq!(world.heard().len(), before + 1, "{did}: nothing was asked after the login");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_for_another_account_speaks_for_none() {
+    let world = World::start().await;
+    let ada = actor(&world, "bluesky");
+    let mut eve = ada.clone();
+    eve.account.network_unique_id = "did:plc:abcdefghijklmnopqrstuvwx".into();
+    let failure = eve.healthy().await.expect_err("not its account");
+    assert!(failure.revoked, "{failure}");
+    let failure = eve.refresh().await.map(drop).expect_err("not its account");
+    assert!(failure.revoked, "{failure}");
+    ada.healthy().await.on("its own");
+}
