@@ -21,6 +21,7 @@ use domain::{AccountId, ErrorCode, Failure, LoginError, NetworkId, Owner};
 use platforms::{App, AppPassword, Code, Connection, Grant, Identity, Platform, Session, Wire};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashMap, HashSet},
     slice,
     sync::Arc,
@@ -46,12 +47,12 @@ const CHOOSING: TimeDelta = TimeDelta::minutes(30);
 /// How often it is asked what a login covers, and the pause in between.
 const LOOKS: (u32, Duration) = (3, Duration::from_millis(500));
 
-/// Who speaks before it is known for which account.
 /// The longest name that is kept, in characters.
 const NAME: usize = 500;
 /// The longest address that is kept, in bytes.
 const LINK: usize = 4096;
 
+/// Who speaks before it is known for which account.
 static NOBODY: platforms::Account = platforms::Account {
     network_unique_id: String::new(),
     username: String::new(),
@@ -172,7 +173,7 @@ impl Connecting {
 /// A platform's door, before any account is known.
 struct Door<'a> {
     platform: &'static dyn Platform,
-    wire: &'a Wire,
+    wire: Cow<'a, Wire>,
     app: Option<App>,
     now: fn() -> DateTime<Utc>,
 }
@@ -188,7 +189,7 @@ impl<'a> Door<'a> {
         let Some(platform) = platforms::get(platform) else {
             return Ok(Err(Failure::rejected(501, format!("{platform} is not supported"))));
         };
-        let Some(wire) = deps.wires.of(owner.mode) else {
+        let Some(wire) = deps.wires.of(owner) else {
             return Ok(Err(Failure::rejected(501, "this installation runs no sandbox for test mode")));
         };
         let app = grants::app(deps, owner, platform.id(), network).await?;
@@ -202,7 +203,7 @@ impl<'a> Door<'a> {
             grant,
             app: self.app.as_ref(),
             now: self.now,
-            wire: self.wire,
+            wire: &self.wire,
             checkpoints: &Unkept,
             media: Arc::new(media::Empty),
         }
@@ -282,7 +283,6 @@ fn missing(connection: &Connection, granted: &[String]) -> Vec<&'static str> {
     }
 }
 
-/// What accounts of one login have in common.
 /// Whether a platform may give a refresh token with the first consent only, so that a later login goes on
 /// with the one there is. A password makes a session with tokens of its own, at a server that whoever logs
 /// in names: what an earlier server gave must never get there.
@@ -291,6 +291,7 @@ fn gives_refresh_token_once(platform: &str) -> bool {
     matches!(connection, Some(Connection::OAuth2 { .. }))
 }
 
+/// What accounts of one login have in common.
 struct Bond {
     owner: Owner,
     platform: String,
@@ -354,10 +355,10 @@ impl Deps {
         let plain = serde_json::to_vec(&grant).expect("a grant is plain data");
         let seal = |id| self.sealer.seal(&plain, &vault::aad_grant(*owner, id));
         let connected = connect::join(tx, *owner, connect, *shared, seal, (self.now)()).await?;
-        let id = connected.account.id;
         if tenant_id.is_some() && connected.account.tenant_id != *tenant_id {
             return Ok(None);
         }
+        let id = connected.account.id;
         info!(account.id = %id, platform, org.id = %owner.org, "Connected account {id} of {platform}");
         Ok(Some(Joined { account: id, is_new: connected.is_new }))
     }
@@ -459,13 +460,13 @@ async fn full(
 /// What can be kept of an identity, and shown. Postgres takes no U+0000.
 fn offer(identity: Identity) -> Offer {
     let clean = |text: String| text.replace('\0', "");
-    Offer {
     // Names are for people, and addresses for their browsers: a server may say anything.
     let name = |text: String| clean(text).chars().take(NAME).collect();
     let link = |text: String| {
         let is_web = text.starts_with("https://") || text.starts_with("http://");
         (is_web && text.len() <= LINK).then(|| clean(text))
     };
+    Offer {
         network_unique_id: clean(identity.network_unique_id),
         username: name(identity.username),
         display_name: name(identity.display_name),
@@ -496,7 +497,6 @@ mod tests {
         assert_eq!(missing(x, &granted(&all[2..])), ["media.write", "offline.access"]);
         assert!(missing(platforms::get("bluesky").unwrap().connection(), &[]).is_empty());
     }
-}
 
     #[test]
     fn no_refresh_token_outlives_a_login_by_password() {
@@ -536,3 +536,4 @@ mod tests {
             assert_eq!(of(&image, "a").profile_image_url, None, "{image}");
         }
     }
+}

@@ -7,7 +7,7 @@ use crate::{Deps, media};
 use anyhow::Context;
 use domain::{AccountId, ErrorCode, Failure, NetworkId, Owner, errand::Keeping};
 use platforms::{App, Checkpoint, Checkpoints, Grant, Platform, Renewal, Session, Wire};
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 use store::{
     accounts, keeping,
     networks::{self, Credentials},
@@ -31,7 +31,7 @@ pub(crate) struct Line<'a> {
     account: platforms::Account,
     grant: Grant,
     app: Option<App>,
-    wire: &'a Wire,
+    wire: Cow<'a, Wire>,
     now: fn() -> chrono::DateTime<chrono::Utc>,
     media: Arc<media::Stock>,
 }
@@ -51,7 +51,7 @@ impl<'a> Line<'a> {
         let Some(platform) = platforms::get(&account.platform) else {
             return Ok(Err(Failure::rejected(501, format!("{} is not supported", account.platform))));
         };
-        let Some(wire) = deps.wires.of(owner.mode) else {
+        let Some(wire) = deps.wires.of(owner) else {
             return Ok(Err(Failure::rejected(501, "this installation runs no sandbox for test mode")));
         };
         let Some(sealed) = &account.grant_sealed else {
@@ -81,7 +81,7 @@ impl<'a> Line<'a> {
             grant: &self.grant,
             app: self.app.as_ref(),
             now: self.now,
-            wire: self.wire,
+            wire: &self.wire,
             checkpoints,
             media: self.media.clone(),
         }

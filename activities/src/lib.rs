@@ -19,9 +19,9 @@ mod webhooks;
 pub mod worker;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Mode, Pace};
-use platforms::{App, Wire};
-use std::collections::BTreeMap;
+use domain::{Mode, Owner, Pace};
+use platforms::{App, Wire, sandbox::Address};
+use std::{borrow::Cow, collections::BTreeMap};
 use store::{Pool, vault};
 use temporalio_client::Client;
 
@@ -56,17 +56,28 @@ pub struct Deps {
 /// The way to the platforms in each mode.
 pub struct Wires {
     /// To the real ones.
-    pub live: Wire,
+    live: Wire,
     /// To the sandbox; `None` where none runs.
-    pub test: Option<Wire>,
+    test: Option<(Wire, Address)>,
 }
 
 impl Wires {
-    /// The way in this mode.
-    fn of(&self, mode: Mode) -> Option<&Wire> {
-        match mode {
-            Mode::Live => Some(&self.live),
-            Mode::Test => self.test.as_ref(),
+    /// The ways to the real platforms and to the sandbox, where one runs.
+    ///
+    /// # Errors
+    ///
+    /// When no TLS provider is installed in this process.
+    pub fn new(sandbox: Option<Address>) -> reqwest::Result<Self> {
+        let test = sandbox.map(|at| Ok((Wire::sandbox(at.url().clone())?, at))).transpose()?;
+        Ok(Self { live: Wire::real()?, test })
+    }
+
+    /// The way that an owner's calls take; `None` for test mode where no sandbox runs.
+    fn of(&self, owner: Owner) -> Option<Cow<'_, Wire>> {
+        match (owner.mode, &self.test) {
+            (Mode::Live, _) => Some(Cow::Borrowed(&self.live)),
+            (Mode::Test, Some((wire, at))) => Some(Cow::Owned(wire.toward(at.of(owner.org)))),
+            (Mode::Test, None) => None,
         }
     }
 }

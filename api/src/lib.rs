@@ -71,6 +71,7 @@ use crate::{
 use ::bytes::Bytes;
 use chrono::{DateTime, Utc};
 use domain::{Mode, address};
+use platforms::sandbox::Address;
 use poem::{
     Endpoint, EndpointExt, IntoResponse, Response, Route, get, handler,
     http::{Method, header},
@@ -79,7 +80,6 @@ use poem::{
 };
 use std::{collections::BTreeMap, sync::Arc};
 use store::{Pool, vault::Sealer};
-use url::Url;
 
 /// What the API's page may load: what it carries itself, and this service's answers.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; \
@@ -115,7 +115,7 @@ pub struct Config {
     /// The public identifiers of the OAuth apps that the installation shares, by platform.
     pub shared_clients: BTreeMap<String, String>,
     /// The sandbox, as a browser reaches it; without it test mode connects no accounts.
-    pub sandbox: Option<Url>,
+    pub sandbox: Option<Address>,
     /// How much may be called.
     pub limits: Limits,
     /// What organizations pay for.

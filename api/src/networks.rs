@@ -226,7 +226,7 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
     .expect("a platform without app passwords has OAuth");
     Ok(AuthUrl {
         auth_url: match (call.owner.mode, &call.app.config.sandbox) {
-            (Mode::Test, Some(sandbox)) => platforms::in_sandbox(sandbox, &address),
+            (Mode::Test, Some(sandbox)) => platforms::in_sandbox(&sandbox.of(call.owner.org), &address),
             _ => address,
         },
     })

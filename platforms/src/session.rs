@@ -11,7 +11,7 @@ use crate::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::{Failure, address::is_public};
+use domain::{Failure, address::Opened};
 use futures::{Stream, StreamExt, stream};
 use reqwest::{
     Body, ClientBuilder, Method, RequestBuilder, StatusCode,
@@ -68,6 +68,11 @@ impl Wire {
         Ok(Self { client: client().build()?, sandbox: Some(at) })
     }
 
+    /// The same way, to another address of the sandbox. The real platforms stay where they are.
+    pub fn toward(&self, at: Url) -> Self {
+        Self { client: self.client.clone(), sandbox: self.sandbox.as_ref().map(|_| at) }
+    }
+
     /// A client for a connection that leaves HTTP: only version 1.1 can be left.
     pub(crate) fn upgradable(&self) -> reqwest::Result<reqwest::Client> {
         match &self.sandbox {
@@ -81,10 +86,16 @@ impl Wire {
         match &self.sandbox {
             None => address.to_owned(),
             // What the sandbox gave as an address leads there already.
-            Some(sandbox) if address.starts_with(sandbox.as_str()) => address.to_owned(),
+            Some(sandbox) if is_below(sandbox, address) => address.to_owned(),
             Some(sandbox) => in_sandbox(sandbox, address),
         }
     }
+}
+
+/// Whether an address leads into a sandbox already.
+fn is_below(sandbox: &Url, address: &str) -> bool {
+    let rest = address.strip_prefix(sandbox.as_str().trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Where an address of a platform is in a sandbox: its host becomes the beginning of the path.
@@ -95,7 +106,12 @@ pub fn in_sandbox(sandbox: &Url, address: &str) -> String {
 
 /// A client that reaches names with public addresses only.
 pub(crate) fn public_client() -> ClientBuilder {
-    client().dns_resolver(Public)
+    client_within(Opened::default())
+}
+
+/// A client that reaches names with public addresses, and with those that were opened.
+pub(crate) fn client_within(opened: Opened) -> ClientBuilder {
+    client().dns_resolver(Within(opened))
 }
 
 /// A client for any address.
@@ -103,21 +119,22 @@ pub(crate) fn public_client() -> ClientBuilder {
 pub(crate) fn client() -> ClientBuilder {
     reqwest::Client::builder()
         .connect_timeout(Duration::from_secs(10))
-        // A proxy from the environment would resolve names itself, past [`Public`].
+        // A proxy from the environment would resolve names itself, past [`Within`].
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("Fanfare/", env!("CARGO_PKG_VERSION")))
 }
 
-/// Resolves names to public addresses only: where a user may name his own server, as on Bluesky, the
+/// Resolves names to public addresses, and those that were opened, only: where a user may name his own server, as on Bluesky, the
 /// name must not lead into our network.
-struct Public;
+struct Within(Opened);
 
-impl Resolve for Public {
+impl Resolve for Within {
     fn resolve(&self, name: Name) -> Resolving {
+        let opened = self.0.clone();
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let public: Vec<_> = found.filter(|address| is_public(address.ip())).collect();
+            let public: Vec<_> = found.filter(|address| opened.allows(address.ip())).collect();
             if public.is_empty() {
                 return Err(format!("{} has no public address", name.as_str()).into());
             }

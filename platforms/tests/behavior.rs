@@ -156,6 +156,23 @@ async fn each_kind_of_media_is_published_with_its_alt_text() {
 }
 
 #[tokio::test]
+async fn an_organizations_part_of_a_sandbox_is_a_sandbox() {
+    let (_world, actors) = World::of_an_organization().await;
+    for actor in actors {
+        for limit in actor.capabilities().media {
+            let name = format!("{} with {}", actor.name(), limit.kind);
+            let post = actor.post_with(&name, limit.kind, (*limit.count.start()).max(1));
+            let id = actor.publish(&post).await.on(&name);
+            assert!(actor.shown(&id).await.contains(&name), "{name}");
+        }
+        let name = actor.name();
+        let fresh = actor.refresh().await;
+        assert!(fresh.is_ok() || actor.platform.renewal() != Renewal::Anytime, "{name}: {fresh:?}");
+        assert_eq!(actor.accepted().await, actor.capabilities().media.len(), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn as_many_media_as_the_table_allows_are_taken() {
     let world = World::start().await;
     for actor in world.actors() {

@@ -4,7 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on says so by panicking")]
 
 use chrono::{DateTime, TimeDelta, Utc};
-use platforms::sandbox::{Options, Sandbox, serve};
+use domain::OrgId;
+use platforms::sandbox::{Access, Address, Options, Sandbox, serve};
 use reqwest::{Client, Response, StatusCode};
 use serde_json::{Value, json};
 use std::{
@@ -35,13 +36,23 @@ impl World {
     }
 
     fn open(data: Option<PathBuf>, clock: fn() -> DateTime<Utc>) -> Self {
+        Self::with("127.0.0.1:0", data, clock, Access::default())
+    }
+
+    /// One that others than its machine reach.
+    fn exposed(data: Option<PathBuf>, token: Option<&str>) -> Self {
+        let access = Access { token: token.map(str::to_owned), ..Access::default() };
+        Self::with("0.0.0.0:0", data, clock, access)
+    }
+
+    fn with(listen: &str, data: Option<PathBuf>, clock: fn() -> DateTime<Utc>, access: Access) -> Self {
         static TLS: Once = Once::new();
         TLS.call_once(|| {
             rustls::crypto::ring::default_provider().install_default().unwrap();
         });
-        let sandbox = Sandbox::open(Options { data, clock }).unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
+        let sandbox = Sandbox::open_with(Options { data, clock }, access).unwrap();
+        let listener = TcpListener::bind(listen).unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], listener.local_addr().unwrap().port()));
         let server = tokio::spawn(serve(sandbox.clone(), listener, std::future::pending()));
         #[expect(clippy::disallowed_methods, reason = "the test stands outside, as a client library does")]
         let http = Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
@@ -1006,4 +1017,134 @@ async fn the_control_panel_spoils_what_an_account_tries_next() {
     send("/_panel/settings", &[("lag_ms", "7")]).send().await.unwrap();
     let settings: Value = world.http.get(world.at("/_settings")).send().await.unwrap().json().await.unwrap();
     assert_eq!((&settings["lag_ms"], &settings["slow_ms"]), (&json!(7), &json!(5_000)));
+}
+
+const TOKEN: &str = "a token of sixteen or more";
+
+/// Where an organization's part of a sandbox is.
+fn part(world: &World, token: &str, org: u128) -> String {
+    let url = world.at("/").parse().unwrap();
+    let org = OrgId(uuid::Uuid::from_u128(org));
+    Address::new(url, Some(token.to_owned())).of(org).as_str().trim_end_matches('/').to_owned()
+}
+
+#[tokio::test]
+async fn a_name_that_somebody_leads_here_reaches_nothing() {
+    let world = World::new();
+    for (host, status) in
+        [("evil.example", 421), ("evil.example:80", 421), ("localhost:8090", 200), ("sandbox", 200)]
+    {
+        for path in ["/", "/_journal", "/_settings"] {
+            let reply = world.http.get(world.at(path)).header("host", host).send().await.unwrap();
+            assert_eq!(reply.status(), status, "{host} {path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn beyond_its_machine_a_sandbox_asks_for_its_token() {
+    let world = World::exposed(None, Some(TOKEN));
+    let paths = [
+        "/",
+        "//",
+        "/_journal",
+        "/_journal/wait?timeout_ms=1&count=0",
+        "/_settings",
+        "/x/ada",
+        "/_media/a",
+        "/api.x.com/2/users/me",
+        "/2/users/me",
+    ];
+    for path in paths {
+        let reply = world.http.get(world.at(path)).send().await.unwrap();
+        assert_eq!(reply.status(), 401, "{path}");
+        assert!(reply.headers()["www-authenticate"].to_str().unwrap().starts_with("Basic"), "{path}");
+        let wrong = world.http.get(world.at(path)).bearer_auth("a token of sixteen or less").send().await;
+        assert_eq!(wrong.unwrap().status(), 401, "{path}");
+    }
+    for path in ["/_accounts", "/_holds", "/_settings", "/_panel/settings", "/_panel/faults"] {
+        let reply = world.http.post(world.at(path)).json(&json!({})).send().await.unwrap();
+        assert_eq!(reply.status(), 401, "{path}");
+    }
+    assert_eq!(world.http.get(world.at("/_health")).send().await.unwrap().status(), 204);
+    for path in ["/", "/_journal", "/_settings"] {
+        let reply = world.http.get(world.at(path)).bearer_auth(TOKEN).send().await.unwrap();
+        assert_eq!(reply.status(), 200, "{path}");
+        let reply = world.http.get(world.at(path)).basic_auth("anybody", Some(TOKEN)).send().await.unwrap();
+        assert_eq!(reply.status(), 200, "{path}");
+    }
+
+    // Without one, whoever is on its machine controls it, and nobody whom a proxy let in.
+    let world = World::exposed(None, None);
+    assert_eq!(world.http.get(world.at("/_journal")).send().await.unwrap().status(), 200);
+    let proxied = world.http.get(world.at("/_journal")).header("x-forwarded-for", "203.0.113.7");
+    assert_eq!(proxied.send().await.unwrap().status(), 401);
+    // On loopback all is open, also where it has one.
+    let world = World::with(
+        "127.0.0.1:0",
+        None,
+        clock,
+        Access { token: Some(TOKEN.to_owned()), ..Access::default() },
+    );
+    assert_eq!(world.http.get(world.at("/_journal")).send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn organizations_share_nothing_in_a_sandbox() {
+    let folder = std::env::temp_dir().join(format!("sandbox-orgs-{}", uuid::Uuid::now_v7()));
+    let world = World::exposed(Some(folder.clone()), Some(TOKEN));
+    let (one, other) = (part(&world, TOKEN, 1), part(&world, TOKEN, 2));
+    let wish = json!({ "platform": "x", "username": "ada" });
+    let made = async |at: &str| -> String {
+        let call = world.http.post(format!("{at}/_accounts")).bearer_auth(TOKEN).json(&wish);
+        let made: Value = call.send().await.unwrap().json().await.unwrap();
+        made["grant"]["access_token"].as_str().unwrap().to_owned()
+    };
+    let (ones, others) = (made(&one).await, made(&other).await);
+    let tweet = async |at: &str, token: &str, text: &str| {
+        let call = world.http.post(format!("{at}/api.x.com/2/tweets")).bearer_auth(token);
+        call.json(&json!({ "text": text })).send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(tweet(&one, &ones, "a secret of one").await, 201);
+    assert_eq!((tweet(&other, &ones, "a").await, tweet(&one, &others, "a").await), (401, 401));
+    let shown =
+        async |at: &str| world.http.get(format!("{at}/x/ada")).send().await.unwrap().text().await.unwrap();
+    assert!(!shown(&other).await.contains("a secret"));
+    let page = shown(&one).await;
+    assert!(page.contains("a secret of one"), "{page}");
+    // Its links stay where it is, and lead to what is there.
+    let prefix = one.strip_prefix(&world.at("")).unwrap();
+    let links: Vec<_> =
+        page.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect();
+    assert!(links.len() > 2 && links.iter().all(|link| link.starts_with(prefix)), "{links:?}");
+    let post = links.iter().rfind(|link| link.matches('/').count() > 4).unwrap();
+    let post = world.http.get(world.at(post)).send().await.unwrap();
+    assert!(post.text().await.unwrap().contains("a secret of one"));
+
+    // What controls a part asks for the token, and keeps to the part.
+    let journal = async |at: &str| -> Value {
+        let call = world.http.get(format!("{at}/_journal?accepted=true")).bearer_auth(TOKEN);
+        call.send().await.unwrap().json::<Value>().await.unwrap()["entries"].take()
+    };
+    assert_eq!(journal(&one).await.as_array().unwrap().len(), 1);
+    assert_eq!((journal(&other).await, journal(&world.at("")).await), (json!([]), json!([])));
+    for path in ["", "/", "/_journal", "/_settings", "//_journal"] {
+        let reply = world.http.get(format!("{one}{path}")).send().await.unwrap();
+        assert_eq!(reply.status(), 401, "{path}");
+    }
+    let slow = json!({ "slow_ms": 7 });
+    world.http.post(format!("{one}/_settings")).bearer_auth(TOKEN).json(&slow).send().await.unwrap();
+    let settings = async |at: &str| -> Value {
+        let call = world.http.get(format!("{at}/_settings")).bearer_auth(TOKEN);
+        call.send().await.unwrap().json::<Value>().await.unwrap()["slow_ms"].take()
+    };
+    assert_eq!((settings(&one).await, settings(&other).await), (json!(7), json!(5_000)));
+
+    // Nobody finds another part without the token.
+    let made_up = part(&world, "another token of sixteen", 1);
+    assert_eq!(world.http.get(format!("{made_up}/x/ada")).send().await.unwrap().status(), 404);
+
+    world.server.abort();
+    drop(world);
+    std::fs::remove_dir_all(folder).unwrap();
 }

@@ -7,6 +7,7 @@ use chrono::TimeDelta;
 use clap::Args;
 use domain::{Pace, address::Opened};
 use media::{Caps, Place};
+use platforms::sandbox::{Access, Address};
 use std::{collections::BTreeMap, net::SocketAddr, str::FromStr};
 use store::vault::{Opener, Sealer};
 use url::Url;
@@ -203,9 +204,68 @@ pub(crate) struct Reach {
     /// The sandbox that test mode publishes to; without it, test mode can't publish
     #[arg(long, env = "FANFARE_SANDBOX_URL")]
     pub(crate) sandbox_url: Option<Url>,
+    /// The sandbox's token, where others than this machine reach it: each organization then has accounts of
+    /// its own there
+    #[arg(long, env = "FANFARE_SANDBOX_TOKEN", hide_env_values = true, value_parser = token)]
+    pub(crate) sandbox_token: Option<Token>,
     /// Ranges (CIDR, separated by commas) that webhooks may be sent to although they are not public
     #[arg(long, env = "FANFARE_EGRESS_ALLOW", default_value = "", value_parser = Opened::parse)]
     pub(crate) egress_allow: Opened,
+}
+
+impl Reach {
+    /// The sandbox, where one runs.
+    pub(crate) fn sandbox(&self) -> Option<Address> {
+        let token = self.sandbox_token.clone().map(|Token(token)| token);
+        Some(Address::new(self.sandbox_url.clone()?, token))
+    }
+}
+
+/// How a sandbox is protected that others than its machine reach.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Guarding {
+    /// What is asked of whoever controls the sandbox, and signs organizations' addresses in it: the same for
+    /// API, workers and sandbox. On loopback the sandbox is open to its machine
+    #[arg(long, env = "FANFARE_SANDBOX_TOKEN", hide_env_values = true, value_parser = token)]
+    pub(crate) sandbox_token: Option<Token>,
+    /// The address that API, workers and browsers know the sandbox by
+    #[arg(long, env = "FANFARE_SANDBOX_URL")]
+    pub(crate) sandbox_url: Option<Url>,
+    /// What addresses of media begin with that are fetched although they are not public, separated by
+    /// commas: the API's address and the bucket's. Without it, those of this machine
+    #[arg(long, env = "FANFARE_SANDBOX_MEDIA", value_delimiter = ',', value_parser = place)]
+    pub(crate) sandbox_media: Option<Vec<Option<Url>>>,
+}
+
+impl Guarding {
+    pub(crate) fn access(self) -> Access {
+        Access {
+            token: self.sandbox_token.map(|Token(token)| token),
+            url: self.sandbox_url,
+            media: self.sandbox_media.map(|places| places.into_iter().flatten().collect()),
+        }
+    }
+}
+
+/// A secret in text form. Prints as `***`.
+#[derive(Clone)]
+pub(crate) struct Token(pub(crate) String);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("***")
+    }
+}
+
+fn token(text: &str) -> anyhow::Result<Token> {
+    anyhow::ensure!(text.len() >= 16, "a token has at least 16 characters");
+    Ok(Token(text.to_owned()))
+}
+
+/// One of several addresses; between two commas there may be none.
+fn place(text: &str) -> Result<Option<Url>, url::ParseError> {
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.parse()).transpose()
 }
 
 /// 32 secret bytes. Prints as `***`.

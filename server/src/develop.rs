@@ -14,7 +14,7 @@ use crate::{
 use anyhow::Context;
 use domain::{Mode, OrgId, Owner, Pace, address::Opened};
 use media::Place;
-use platforms::sandbox::{Options, Sandbox};
+use platforms::sandbox::{Access, Address, Options, Sandbox};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
     fs::{self, File},
@@ -152,7 +152,12 @@ async fn serve(
     let db = store::connect(&database.database_url, database.database_connections).await?;
     store::migrate(&db).await?;
 
-    let sandbox = Sandbox::open(Options { data: Some(dir.join("sandbox")), clock: clock::now })?;
+    let address = api.local_addr()?;
+    // Nothing else on this machine is fetched, whatever a post's settings name.
+    let media = vec![Url::parse(&format!("http://{address}/api/v1/media/"))?];
+    let access = Access { media: Some(media), ..Access::default() };
+    let options = Options { data: Some(dir.join("sandbox")), clock: clock::now };
+    let sandbox = Sandbox::open_with(options, access)?;
     let sandbox_url = format!("http://{}", sandbox_listener.local_addr()?);
     let keys = Keys { open_keys: secrets.open_key.parse()?, shared_apps: SharedApps::default() };
     let first = first(dir, &db).await?;
@@ -166,7 +171,6 @@ async fn serve(
         pace: Pace::CONTRACT,
         collect_every: config::COLLECT_EVERY,
     };
-    let address = api.local_addr()?;
     let http = Http {
         listen: address,
         base_url: None,
@@ -178,7 +182,7 @@ async fn serve(
     // A receiver on one's own machine can be tried in test mode; live mode stays closed.
     let opened = Ranges { live: Opened::default(), test: Opened::loopback() };
     let client = parts::connect(&settings).await?;
-    let sandbox_address = Url::parse(&sandbox_url)?;
+    let sandbox_address = Address::new(Url::parse(&sandbox_url)?, None);
     let api = Api::on(
         api,
         db.clone(),
@@ -190,7 +194,7 @@ async fn serve(
     )?;
     let files = Files { shelf: api.shelf(), retention: storage.keeping.retention() };
     let workers =
-        parts::workers(db, client, &settings, &keys, Some(&sandbox_address), &opened, files).await?;
+        parts::workers(db, client, &settings, &keys, Some(sandbox_address), &opened, files).await?;
 
     let origin = format!("http://{address}");
     let manifest = |server: u32, temporal_pid: u32, postgres_pid: u32| Manifest {

@@ -9,7 +9,7 @@ mod reseal;
 mod tools;
 
 use clap::{Parser, Subcommand};
-use config::{Bounds, Database, Http, Keeping, Keys, Pricing, Reach, Serving, Storage, Temporal};
+use config::{Bounds, Database, Guarding, Http, Keeping, Keys, Pricing, Reach, Serving, Storage, Temporal};
 use domain::{Email, OrgId};
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
@@ -96,6 +96,8 @@ enum Command {
         /// Where it keeps what was published; without it, in memory
         #[arg(long, env = "FANFARE_SANDBOX_DATA")]
         data_dir: Option<PathBuf>,
+        #[command(flatten)]
+        guarding: Guarding,
     },
     /// Organizations
     #[command(subcommand)]
@@ -193,7 +195,9 @@ async fn run(command: Command) -> anyhow::Result<()> {
             parts::run(&database, &temporal, &reach, &storage, part).await
         }
         Command::Migrate { database } => tools::migrate(&database).await,
-        Command::Sandbox { listen, data_dir } => tools::sandbox(listen, data_dir).await,
+        Command::Sandbox { listen, data_dir, guarding } => {
+            tools::sandbox(listen, data_dir, guarding.access()).await
+        }
         Command::Org(Org::Create { name, owner, database }) => {
             tools::create_org(&database, &name, owner.as_ref()).await
         }

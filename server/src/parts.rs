@@ -10,7 +10,7 @@ use api::{dashboard::TemporalUi, relay::Relay, sweeper::Sweeper};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::address::Opened;
 use media::Shelf;
-use platforms::Wire;
+use platforms::sandbox::Address;
 use poem::listener::TcpAcceptor;
 use std::{
     net::{SocketAddr, TcpListener},
@@ -55,15 +55,7 @@ pub(crate) async fn run(
     let bind = |http: &Http| {
         let listener = TcpListener::bind(http.listen)
             .with_context(|| format!("the API can't listen on {}", http.listen))?;
-        Api::on(
-            listener,
-            db.clone(),
-            temporal.clone(),
-            http,
-            opened.clone(),
-            reach.sandbox_url.clone(),
-            storage,
-        )
+        Api::on(listener, db.clone(), temporal.clone(), http, opened.clone(), reach.sandbox(), storage)
     };
     let (api, keys, shelf) = match part {
         Part::Api(http) => (Some(bind(http)?), None, None),
@@ -87,7 +79,7 @@ pub(crate) async fn run(
             anyhow::ensure!(store::ready(&db).await, "the database at DATABASE_URL does not answer");
             let client = connect(temporal).await?;
             let files = Files { shelf, retention: storage.keeping.retention() };
-            Some(workers(db, client, temporal, keys, reach.sandbox_url.as_ref(), &opened, files).await?)
+            Some(workers(db, client, temporal, keys, reach.sandbox(), &opened, files).await?)
         }
         None => None,
     };
@@ -198,7 +190,7 @@ pub(crate) async fn workers(
     client: Client,
     temporal: &Temporal,
     keys: &Keys,
-    sandbox: Option<&Url>,
+    sandbox: Option<Address>,
     opened: &Ranges,
     files: Files,
 ) -> anyhow::Result<Workers> {
@@ -208,7 +200,7 @@ pub(crate) async fn workers(
         db,
         sealer: keys.open_keys.sealer(),
         opener: keys.open_keys.clone(),
-        wires: Wires { live: Wire::real()?, test: sandbox.cloned().map(Wire::sandbox).transpose()? },
+        wires: Wires::new(sandbox)?,
         apps: Apps { live: keys.shared_apps.0.clone() },
         egress: Egress::new(opened.live.clone(), opened.test.clone())?,
         media: files.shelf,
@@ -248,7 +240,7 @@ impl Api {
         temporal: Temporal,
         http: &Http,
         opened: Ranges,
-        sandbox: Option<Url>,
+        sandbox: Option<Address>,
         storage: &Storage,
     ) -> anyhow::Result<Self> {
         let address = listener.local_addr()?;

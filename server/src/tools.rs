@@ -7,7 +7,7 @@ use crate::{
 };
 use anyhow::Context;
 use domain::{Email, Mode, OrgId, Owner, scope::Scope};
-use platforms::sandbox::{Options, Sandbox};
+use platforms::sandbox::{Access, Options, Sandbox};
 use std::{
     net::{SocketAddr, TcpListener},
     path::PathBuf,
@@ -21,9 +21,9 @@ pub(crate) async fn migrate(database: &Database) -> anyhow::Result<()> {
 }
 
 /// Runs the sandbox by itself.
-pub(crate) async fn sandbox(listen: SocketAddr, data: Option<PathBuf>) -> anyhow::Result<()> {
+pub(crate) async fn sandbox(listen: SocketAddr, data: Option<PathBuf>, access: Access) -> anyhow::Result<()> {
     let stop = parts::on_signal()?;
-    let sandbox = Sandbox::open(Options { data, clock: clock::now })?;
+    let sandbox = Sandbox::open_with(Options { data, clock: clock::now }, access)?;
     let listener =
         TcpListener::bind(listen).with_context(|| format!("the sandbox can't listen on {listen}"))?;
     println!("The sandbox listens on http://{}", listener.local_addr()?);

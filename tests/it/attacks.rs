@@ -4,9 +4,10 @@
 //! surely wrong is a 400 that names the field; nothing is ever a fault of ours, and every refusal is a
 //! problem document.
 
-use crate::world;
+use crate::{api, connect::joined, world};
 use ::store::{keys, keys::NewKey, organizations};
 use domain::{Mode, Owner, scope::Scope};
+use platforms::sandbox::{self, Access, Address, Options, Sandbox};
 use reqwest::{Method, header};
 use serde_json::{Map, Value, json};
 use tests::World;
@@ -277,4 +278,72 @@ async fn what_belongs_to_others_is_not_there() {
     assert!(attacked > 30, "only {attacked} operations were attacked");
     assert_eq!(world.get("/posts").await["data"].as_array().unwrap().len(), 1);
     assert_eq!(world.get("/webhooks").await["data"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn organizations_share_no_accounts_of_a_sandbox_that_others_reach() {
+    let token = "a token of sixteen or more";
+    let access = Access { token: Some(token.to_owned()), ..Access::default() };
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let sandbox = Sandbox::open_with(Options { data: None, clock: tests::now }, access).unwrap();
+    let listener = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+    let place = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
+    let serving = tokio::spawn(sandbox::serve(sandbox, listener, std::future::pending()));
+    let settings = [("FANFARE_SANDBOX_URL", place.as_str()), ("FANFARE_SANDBOX_TOKEN", token)];
+    let world = settings.iter().fold(world(), |world, (name, value)| world.set(name, value));
+    let mut world = world.start().await;
+
+    let mine = joined(&world, "x", "ada", json!({})).await;
+    let post = world.post(json!({ "content": "Only mine", "accounts": [mine] })).await;
+    let ended = world.ended(&post).await;
+    let page = ended["targets"][0]["platform_post_url"].as_str().unwrap();
+    assert!(page.starts_with(&place), "{page}");
+    assert!(world.http.get(page).send().await.unwrap().text().await.unwrap().contains("Only mine"));
+    let journal = world.http.get(format!("{place}/_journal")).send().await.unwrap();
+    assert_eq!(journal.status(), 401);
+
+    // Whoever connects the same account in another organization connects another.
+    let mut owners = vec![world.owner];
+    let stranger = organizations::create(&world.db, "Stranger").await.unwrap();
+    world.owner = Owner { org: stranger, ..world.owner };
+    world.key = api::key(&world, world.owner, &[Scope::All]).await;
+    owners.push(world.owner);
+    let theirs = joined(&world, "x", "ada", json!({})).await;
+    let path = format!("/social-accounts/{theirs}/imports");
+    let (_, import) = world.call(Method::POST, &path, Some(&json!({}))).await;
+    let one = format!("{path}/{}", import["id"].as_str().unwrap());
+    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+    let import = loop {
+        let import = world.get(&one).await;
+        if import["status"] == "completed" {
+            break import;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "the import takes too long: {import}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    };
+    assert_eq!((&import["imported_count"], &import["skipped_count"]), (&json!(0), &json!(0)), "{import}");
+    let post = world.post(json!({ "content": "Only theirs", "accounts": [theirs] })).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    let address = Address::new(place.parse().unwrap(), Some(token.to_owned()));
+    for owner in owners {
+        let journal = format!("{}/_journal?account=ada&accepted=true", address.of(owner.org));
+        let journal = world.http.get(journal).bearer_auth(token).send().await.unwrap();
+        let journal: Value = journal.json().await.unwrap();
+        assert_eq!(journal["entries"].as_array().unwrap().len(), 1, "{journal}");
+    }
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_proxy_from_the_environment_sees_nothing() {
+    let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", proxy.local_addr().unwrap());
+    let names = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+    let world = names.iter().fold(world(), |world, name| world.set(name, &address)).set("NO_PROXY", "");
+    let world = world.start().await;
+    world.connect("x", "ada").await;
+    let post = world.post(json!({ "content": "Directly", "accounts": ["ada"] })).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    proxy.set_nonblocking(true).unwrap();
+    assert!(proxy.accept().is_err(), "nobody came");
 }

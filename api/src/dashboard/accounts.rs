@@ -113,7 +113,8 @@ async fn draw(
         service: filled("service"),
     };
     // A platform's own page is where connecting leads to, or the sandbox that plays it.
-    let sandbox = visit.app.config.sandbox.as_ref().map(|sandbox| sandbox.origin().ascii_serialization());
+    let sandbox =
+        visit.app.config.sandbox.as_ref().map(|sandbox| sandbox.url().origin().ascii_serialization());
     let places = format!(" https: {}", sandbox.unwrap_or_default());
     Ok(render_leading(page.frame.status(), &page, &places))
 }

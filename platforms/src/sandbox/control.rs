@@ -40,7 +40,7 @@ pub(crate) fn routes(sandbox: Sandbox) -> impl Endpoint + 'static {
         .data(sandbox)
 }
 
-fn internal(error: anyhow::Error) -> poem::Error {
+pub(super) fn internal(error: anyhow::Error) -> poem::Error {
     poem::Error::from_string(format!("{error:#}"), StatusCode::INTERNAL_SERVER_ERROR)
 }
 
@@ -294,7 +294,7 @@ fn show(sandbox: &Sandbox, host: &'static dyn Host, rest: &[&str]) -> Result<Res
 }
 
 /// Percent-decodes a path; a plus sign stands for itself there.
-fn decode(path: &str) -> String {
+pub(super) fn decode(path: &str) -> String {
     let query = format!("p={}", path.replace('+', "%2B").replace('&', "%26"));
     url::form_urlencoded::parse(query.as_bytes())
         .next()

@@ -23,6 +23,12 @@
 //! | `DELETE /_holds/{id}` | 204; a held request goes on |
 //! | `GET`, `POST /_settings` | the [`Settings`]; a POST changes the members it has |
 //! | `GET /_media/{file}` | uploaded bytes |
+//! | `GET /_health` | 204 |
+//!
+//! On loopback all of this is open. Where a sandbox listens beyond and has a token ([`Access`]), everything
+//! but `/_health` asks for it (`Authorization: Bearer`, or the password of basic authorization), and each
+//! organization has all of the above for itself below `/_orgs/{organization}.{signature}`: there what
+//! platforms serve is open to whoever knows that address, and what controls it asks for the token.
 //!
 //! # Failures on purpose
 //!
@@ -37,6 +43,7 @@
 //!
 //! The control panel arms an account with one of these: its next tries meet it, whatever their text says.
 
+mod access;
 mod account;
 mod call;
 mod container;
@@ -61,10 +68,12 @@ mod shelf;
 mod tokens;
 mod window;
 
+pub use access::{Access, Address};
 pub use server::serve;
 pub use settings::Settings;
 
 use crate::{App, Grant, Identity};
+use access::{Door, Orgs};
 use anyhow::{Context, Result, anyhow};
 use chrono::{DateTime, Utc};
 use files::Files;
@@ -122,6 +131,9 @@ struct Inner {
     /// The number of the journal's last entry.
     journal: watch::Sender<u64>,
     clock: fn() -> DateTime<Utc>,
+    access: Access,
+    data: Option<PathBuf>,
+    orgs: Orgs,
     /// Held as long as the sandbox is open: two processes would overwrite each other's log.
     _lock: Option<File>,
 }
@@ -150,6 +162,15 @@ impl Sandbox {
     ///
     /// When its folder can't be made or read, or another process has it open.
     pub fn open(options: Options) -> Result<Self> {
+        Self::open_with(options, Access::default())
+    }
+
+    /// Opens a sandbox that is protected.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sandbox::open`].
+    pub fn open_with(options: Options, access: Access) -> Result<Self> {
         let mut lock = None;
         if let Some(folder) = &options.data {
             std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
@@ -160,7 +181,7 @@ impl Sandbox {
         }
         let log = options.data.as_ref().map(|folder| folder.join("log.jsonl"));
         let shelf = Shelf::open(log.as_deref())?;
-        let files = Files::open(options.data.map(|folder| folder.join("files")))
+        let files = Files::open(options.data.as_ref().map(|folder| folder.join("files")))
             .context("making the files' folder")?;
         let settings = shelf.get("").unwrap_or_default();
         let last = journal::last(&shelf);
@@ -170,6 +191,9 @@ impl Sandbox {
             holds: Holds::default(),
             journal: watch::Sender::new(last),
             clock: options.clock,
+            access,
+            data: options.data,
+            orgs: Orgs::default(),
             _lock: lock,
         })))
     }
@@ -177,7 +201,7 @@ impl Sandbox {
     /// Everything it serves, to be mounted elsewhere. Only [`serve`] can drop a connection on
     /// purpose; under another server that is a 502.
     pub fn endpoint(&self) -> impl Endpoint + use<> {
-        control::routes(self.clone())
+        Door { sandbox: self.clone(), inner: control::routes(self.clone()) }
     }
 
     /// Connects an account, which is made if there is none.
@@ -187,9 +211,18 @@ impl Sandbox {
     /// When the sandbox does not speak the platform, the platform would not give anyone that name, or
     /// it could not be kept.
     pub fn connect(&self, platform: &str, username: &str) -> Result<Connected> {
+        self.connect_at(platform, username, None)
+    }
+
+    /// The same, of an account that moves to a server where one is named.
+    fn connect_at(&self, platform: &str, username: &str, server: Option<String>) -> Result<Connected> {
         let host = find(platform).ok_or_else(|| anyhow!("the sandbox does not speak {platform}"))?;
         self.turn(|turn| {
             let mut account = account::open(turn, host, username).map_err(anyhow::Error::msg)?;
+            if server.is_some() {
+                account.server = server;
+                turn.shelf.put(&account);
+            }
             let grant = host.grants().grant(turn, &mut account);
             Ok(Connected { identity: host.identity(&account), grant, app: host.grants().app() })
         })?
@@ -211,18 +244,9 @@ pub fn app(platform: &str) -> Option<App> {
     find(platform)?.grants().app()
 }
 
-        self.connect_at(platform, username, None)
-    }
-
-    /// The same, of an account that moves to a server where one is named.
-    fn connect_at(&self, platform: &str, username: &str, server: Option<String>) -> Result<Connected> {
 /// The platform of this name.
 fn find(platform: &str) -> Option<&'static dyn Host> {
     HOSTS.iter().copied().find(|host| host.id() == platform)
-            if server.is_some() {
-                account.server = server;
-                turn.shelf.put(&account);
-            }
 }
 
 /// What a step works on.

@@ -56,6 +56,11 @@ pub async fn serve(
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     tracing::info!(address = %local, "The sandbox listens on {local}");
+    if !local.ip().is_loopback() && sandbox.0.access.token.is_none() {
+        tracing::warn!(
+            "The sandbox has no token: organizations share its accounts, and only this machine controls it"
+        );
+    }
     loop {
         tokio::select! {
             () = &mut shutdown => break,
