@@ -28,10 +28,12 @@ const TRIES: usize = 5;
 /// What to change about a post: what is missing stays as it is. Publishing must not have begun.
 #[derive(Clone, Debug, Object)]
 pub struct EditPost {
-    /// The text of a post that is a single container; replaces all containers.
+    /// The text of a post that is a single container. A post with one container keeps its media; of several,
+    /// all are replaced.
     #[oai(validator(min_length = 1))]
     pub content: Option<String>,
-    /// The post, its first comment and the rest of the thread, in order; replaces all containers.
+    /// The post, its first comment and the rest of the thread, in order; replaces all containers and their
+    /// media.
     #[oai(validator(min_items = 1, max_items = 10))]
     pub containers: Option<Vec<NewText>>,
     /// Where to publish: account ids, usernames or platform-side ids; replaces all accounts.
@@ -122,9 +124,14 @@ async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<(Edit, 
         }
     };
     let is_single = body.content.is_some();
-    let containers = match (body.content, body.containers) {
-        (None, None) => None,
-        (content, containers) => Some(compose::containers(call, content, containers).await?),
+    let containers = match (body.content, body.containers, &post.containers[..]) {
+        (None, None, _) => None,
+        (Some(content), None, [only]) => {
+            let containers = vec![NewContainer { content, media: only.media.clone() }];
+            let media = content::recall(call, &containers).await?;
+            Some((containers, media))
+        }
+        (content, containers, _) => Some(compose::containers(call, content, containers).await?),
     };
     let origin = Origin::of(is_single, &body.blocks, body.config.as_ref().unwrap_or(&Config::default()));
     let default_config = settings::amend(&post.default_config, body.blocks, body.config);

@@ -297,6 +297,18 @@ pub struct Container {
     pub role: Word<Role>,
     /// The text.
     pub content: String,
+    /// The media published with it, in order.
+    pub media: Vec<ContainerMedia>,
+}
+
+/// A media asset of a container.
+#[derive(Debug, Object)]
+pub struct ContainerMedia {
+    /// The media asset.
+    pub id: Uuid,
+    /// The description given with the post; null where the media asset's own is used.
+    #[oai(nullable)]
+    pub alt_text: Option<String>,
 }
 
 /// One account of a post.
@@ -360,7 +372,14 @@ impl From<posts::Container> for Container {
             position: container.position,
             role: Word::of(container.role.as_str()),
             content: container.content,
+            media: container.media.into_iter().map(ContainerMedia::from).collect(),
         }
+    }
+}
+
+impl From<posts::Attachment> for ContainerMedia {
+    fn from(attachment: posts::Attachment) -> Self {
+        Self { id: attachment.id, alt_text: attachment.alt_text }
     }
 }
 

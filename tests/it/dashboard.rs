@@ -679,6 +679,7 @@ async fn files_are_shown_fetched_posted_and_deleted() {
     let path = page.leads().trim_start_matches("/dashboard").split('?').next().unwrap().to_owned();
     let post = world.get(&path).await;
     assert!(post["scheduled_at"].is_string(), "{post:#}");
+    assert!(browser.open(&path).await.contains("dawn.png (image)"), "the post's page shows its media");
     let again = browser.open(&format!("/compose?from={}", post["id"].as_str().unwrap())).await;
     assert!(again.contains(&format!("value=\"{id}\" checked")), "{again}");
 

@@ -1,12 +1,12 @@
 //! A post changes until publishing begins, and never after: the row decides.
 
-use crate::world;
+use crate::{media, world};
 use chrono::{TimeDelta, Utc};
 use futures::{StreamExt, stream};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tests::World;
+use tests::{World, samples::png};
 
 fn path(post: &Value) -> String {
     format!("/posts/{}", post["id"].as_str().unwrap())
@@ -76,6 +76,46 @@ async fn what_is_sent_replaces_and_what_is_missing_stays() {
         (world.accepted("x", "ada").await, world.accepted("bluesky", "bob.bsky.social").await),
         (1, 1)
     );
+}
+
+#[tokio::test]
+async fn a_new_text_keeps_the_media_of_a_single_container() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let picture = media::ready(&world, "a.png", None, png(64, 64)).await;
+    let shown = json!([{ "id": picture["id"], "alt_text": "A bridge at dawn" }]);
+    let at = "2040-01-02T03:04:05.000Z";
+    let main = json!({ "content": "Lok", "media": shown });
+    let post = world.post(json!({ "containers": [main], "accounts": ["ada"], "scheduled_at": at })).await;
+    assert_eq!(post["containers"][0]["media"], shown, "{post:#}");
+
+    let (status, edited) = patch(&world, &post, json!({ "content": "Look" })).await;
+    assert_eq!(status, StatusCode::OK, "{edited}");
+    assert_eq!(edited["containers"].as_array().unwrap().len(), 1);
+    let main = &edited["containers"][0];
+    assert_eq!((&main["content"], &main["media"]), (&json!("Look"), &shown));
+    assert_eq!(world.get(&path(&post)).await["containers"], edited["containers"]);
+
+    // The containers of an answer can be sent back, and replace everything.
+    let (_, edited) = patch(&world, &post, json!({ "containers": edited["containers"] })).await;
+    assert_eq!(edited["containers"][0]["media"], shown);
+    let two = json!([{ "content": "One", "media": shown }, { "content": "Two" }]);
+    let (_, edited) = patch(&world, &post, json!({ "containers": two })).await;
+    assert_eq!((&edited["containers"][0]["media"], &edited["containers"][1]["media"]), (&shown, &json!([])));
+    let (_, edited) = patch(&world, &post, json!({ "content": "One for both" })).await;
+    assert_eq!(edited["containers"].as_array().unwrap().len(), 1);
+    assert_eq!(edited["containers"][0]["media"], json!([]), "several containers are replaced as a whole");
+
+    let (_, edited) =
+        patch(&world, &post, json!({ "containers": [{ "content": "Lok", "media": shown }] })).await;
+    assert_eq!(edited["containers"][0]["media"], shown);
+    patch(&world, &post, json!({ "content": "Look", "scheduled_at": null })).await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    let page =
+        world.http.get(ended["targets"][0]["platform_post_url"].as_str().unwrap()).send().await.unwrap();
+    let page = page.text().await.unwrap();
+    assert!(page.contains("Look") && page.contains("A bridge at dawn"), "{page}");
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 //! The tools of language models: the same functions, keys, scopes and limits as the API's.
 
-use crate::{api::fail, api::key, world};
+use crate::{api::fail, api::key, media, world};
 use domain::scope::Scope;
 use reqwest::{Method, RequestBuilder, StatusCode, header};
 use serde_json::{Value, json};
-use tests::World;
+use tests::{World, samples::png};
 
 fn url(world: &World) -> String {
     world.base.replace("/api/v1", "/api/mcp")
@@ -142,6 +142,14 @@ async fn a_tool_does_what_its_operation_does() {
     let edited = call(&world, "update_post", edit).await;
     assert_eq!(edited["containers"][0]["content"], "Much later");
     assert_eq!(edited["scheduled_at"], planned["scheduled_at"]);
+    let picture = media::ready(&world, "a.png", None, png(8, 8)).await;
+    let shown = json!([{ "id": picture["id"], "alt_text": "Ada" }]);
+    let body = json!({ "id": planned["id"], "containers": [{ "content": "Lok", "media": shown }] });
+    call(&world, "update_post", body).await;
+    let edited = call(&world, "update_post", json!({ "id": planned["id"], "content": "Look" })).await;
+    assert_eq!(edited["containers"][0]["media"], shown, "a new text keeps the media");
+    let found = call(&world, "get_post", json!({ "id": planned["id"] })).await;
+    assert_eq!(found["containers"], edited["containers"]);
     let deleted = call(&world, "delete_post", json!({ "id": planned["id"] })).await;
     assert_eq!(deleted, json!({ "id": planned["id"], "canceled": true }));
 

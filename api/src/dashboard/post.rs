@@ -6,12 +6,12 @@ use super::{
     visit::{Visit, done},
     words::{self, Clock, Done, Label, Moment},
 };
-use crate::{body, edit, posts, problem::Problem, timeline};
+use crate::{body, content, edit, posts, problem::Problem, timeline};
 use askama::Template;
 use domain::{PostStatus, TargetStatus};
 use poem::Response;
 use serde_json::json;
-use store::overview;
+use store::{overview, posts::Attachment};
 use uuid::Uuid;
 use workflows::{publish_post, publish_target};
 
@@ -39,6 +39,7 @@ struct Page {
 struct Text {
     name: &'static str,
     content: String,
+    media: Vec<String>,
 }
 
 struct Target {
@@ -88,6 +89,12 @@ pub(crate) async fn show(visit: &Visit<'_>, id: &str, fault: Option<Fault>) -> R
         let target = post.targets.iter().find(|target| Some(target.id.0) == id);
         target.map(who)
     };
+    let shown = post.containers.iter().flat_map(|container| &container.media);
+    let files = content::known(&call, &shown.map(|media| media.id).collect::<Vec<_>>()).await?;
+    let file = |media: &Attachment| match files.get(&media.id) {
+        Some(file) => format!("{} ({})", file.filename, file.kind),
+        None => "A file that was deleted".to_owned(),
+    };
     let ui = visit.app.config.temporal_ui.as_ref();
     let first = post.containers.first().map_or("", |container| container.content.as_str());
     let page = Page {
@@ -113,6 +120,7 @@ pub(crate) async fn show(visit: &Visit<'_>, id: &str, fault: Option<Fault>) -> R
                     domain::Role::Thread => "Thread",
                 },
                 content: container.content.clone(),
+                media: container.media.iter().map(file).collect(),
             })
             .collect(),
         targets: post
