@@ -52,7 +52,8 @@ pub struct NewPost {
     pub queued_from_account: Option<String>,
     /// The IANA time zone that the slots are read in; `UTC` by default.
     pub queue_timezone: Option<String>,
-    /// Whether to keep the post until it is released.
+    /// Whether to keep the post until it is released. A draft may be unfinished: the platforms' limits are
+    /// checked on release.
     #[oai(default)]
     pub is_draft: bool,
     /// Settings by platform.
@@ -138,7 +139,10 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
     }
     let (is_draft, scheduled_at) = (body.is_draft, body.scheduled_at);
     let draft = Draft::of(call, body).await?;
-    content::refuse(draft.findings())?;
+    // A draft may be unfinished: it is checked when it is released.
+    if !is_draft {
+        content::refuse(draft.findings())?;
+    }
     let new = posts::NewPost {
         is_draft,
         scheduled_at: scheduled_at.map(|Timestamp(at)| at),

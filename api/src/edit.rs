@@ -47,7 +47,7 @@ pub struct EditPost {
     pub queued_from_account: Option<String>,
     /// The IANA time zone that the slots are read in; `UTC` by default.
     pub queue_timezone: Option<String>,
-    /// False releases a draft, true makes one.
+    /// False releases a draft, true makes one. The platforms' limits are checked on release.
     pub is_draft: Option<bool>,
     /// Settings by platform; replaces those of all platforms.
     pub config: Option<Config>,
@@ -143,8 +143,11 @@ async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<(Edit, 
         Some(accounts) => accounts.iter().map(|account| account.platform.as_str()).collect(),
         None => post.targets.iter().map(|target| target.platform.as_str()).collect(),
     };
-    content::refuse(content::look(targeted, &result, &media, &default_config, &origin))?;
     let is_draft = body.is_draft.unwrap_or(post.is_draft);
+    // A draft may be unfinished: it is checked when it is released.
+    if !is_draft {
+        content::refuse(content::look(targeted, &result, &media, &default_config, &origin))?;
+    }
     let queue = match queued {
         None => None,
         Some(_) if is_draft => {

@@ -494,6 +494,11 @@ async fn a_post_is_previewed_on_each_account_before_it_is_published() {
     assert!(browser.open(&format!("/posts/{id}")).await.contains("Publish this draft"));
     browser.post(&format!("/posts/{id}/release"), &[]).await.leads();
     world.ended(&json!({ "id": id })).await;
+    let long = "a".repeat(300);
+    let form = [("text", long.as_str()), ("account", &x), ("is_draft", "true")];
+    let page = browser.post("/compose", &form).await.text;
+    assert!(page.contains("Not every platform") && page.contains("value=\"publish\""), "{page}");
+    browser.post("/compose", &[&form[..], &[("action", "publish")]].concat()).await.leads();
 
     let form = [("text", "x"), ("account", &x), ("settings", "{"), ("action", "preview")];
     let page = browser.post("/compose", &form).await;

@@ -123,9 +123,12 @@ async fn an_edit_that_is_wrong_changes_nothing() {
     let world = world().start().await;
     world.connect("x", "ada").await;
     let post = world
-        .post(json!({ "content": "Same", "accounts": ["ada"], "is_draft": true, "external_ref": "ref" }))
+        .post(json!({
+            "content": "Same", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z", "external_ref": "ref",
+        }))
         .await;
-    let before = world.get(&path(&post)).await;
+    let id = post["id"].as_str().unwrap();
+    let before = world.until(id, "its workflow", |post| post["targets"][0]["status"] == "queued").await;
     for (body, status, code, paths) in [
         (json!({ "content": null }), 400, "invalid_request", json!([["content"]])),
         (json!({ "is_draft": null }), 400, "invalid_request", json!([["is_draft"]])),

@@ -403,7 +403,7 @@ async fn a_post_takes_only_what_can_be_posted() {
     .await;
     let of = |ids: &[&Value]| {
         let media: Vec<_> = ids.iter().map(|id| json!({ "id": id })).collect();
-        json!({ "containers": [{ "content": "Look", "media": media }], "accounts": ["ada"], "is_draft": true })
+        json!({ "containers": [{ "content": "Look", "media": media }], "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" })
     };
     let body = of(&[&picture["id"], &awaited["id"], &json!(Uuid::nil()), &json!("none")]);
     for path in ["/posts", "/posts/validate"] {
@@ -426,7 +426,7 @@ async fn a_post_takes_only_what_can_be_posted() {
         world.call(Method::PATCH, &path, Some(&json!({ "accounts": ["ada.bsky.social"] }))).await;
     assert_eq!(status, StatusCode::OK, "{problem}");
 
-    // A draft needs its media, too.
+    // A post that waits needs its media.
     let medium = format!("/media/{}", picture["id"].as_str().unwrap());
     let (status, problem) = world.call(Method::DELETE, &medium, None).await;
     assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("conflict")));

@@ -1,9 +1,10 @@
 //! Posts that wait: for their time, for their release, or for nothing any more.
 
-use crate::world;
+use crate::{media, world};
 use chrono::{DateTime, TimeDelta, Utc};
 use reqwest::{Method, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
+use tests::samples::jpeg;
 
 #[tokio::test]
 async fn a_scheduled_post_goes_out_at_its_time_and_not_before() {
@@ -58,6 +59,41 @@ async fn a_draft_waits_for_its_release() {
     world.ended(&next).await;
     assert_eq!(world.get(&format!("/posts/{}", draft["id"].as_str().unwrap())).await["status"], "draft");
     assert_eq!(world.accepted("x", "ada").await, 1);
+}
+
+#[tokio::test]
+async fn a_draft_may_be_unfinished_until_its_release() {
+    let world = world().start().await;
+    world.connect("instagram", "ada").await;
+    let body = json!({ "content": "No picture yet", "accounts": ["ada"] });
+    let (status, problem) = world.call(Method::POST, "/posts", Some(&body)).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("content_rejected")), "{problem}");
+    let body = json!({ "content": "No picture yet", "accounts": ["ada"], "is_draft": true });
+    let (_, verdict) = world.call(Method::POST, "/posts/validate", Some(&body)).await;
+    assert_eq!(verdict["valid"], false, "what would be refused is told before: {verdict}");
+    let draft = world.post(body).await;
+
+    let patch = async |body: Value| {
+        let path = format!("/posts/{}", draft["id"].as_str().unwrap());
+        world.call(Method::PATCH, &path, Some(&body)).await
+    };
+    let (status, edited) = patch(json!({ "content": "Still none" })).await;
+    assert_eq!(
+        (status, &edited["status"], &edited["containers"][0]["content"]),
+        (StatusCode::OK, &json!("draft"), &json!("Still none"))
+    );
+    let (status, problem) = patch(json!({ "is_draft": false })).await;
+    assert_eq!((status.as_u16(), &problem["code"]), (422, &json!("content_rejected")), "{problem}");
+    let picture = media::ready(&world, "a.jpg", None, jpeg(640, 640)).await;
+    let shown = json!([{ "content": "Here it is", "media": [{ "id": picture["id"] }] }]);
+    let (status, released) =
+        patch(json!({ "containers": shown, "is_draft": false, "scheduled_at": "2040-01-01T00:00:00Z" }))
+            .await;
+    assert_eq!((status, &released["status"]), (StatusCode::OK, &json!("scheduled")), "{released}");
+    let (status, _) = patch(json!({ "containers": [{ "content": "None" }] })).await;
+    assert_eq!(status.as_u16(), 422);
+    let (status, _) = patch(json!({ "containers": [{ "content": "None" }], "is_draft": true })).await;
+    assert_eq!(status, StatusCode::OK);
 }
 
 #[tokio::test]
