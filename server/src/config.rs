@@ -4,11 +4,14 @@ use anyhow::Context;
 use api::{limits::Limits, plans::Plans};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::TimeDelta;
-use clap::Args;
+use clap::{
+    Args,
+    error::{ContextKind, ContextValue},
+};
 use domain::{Pace, address::Opened};
 use media::{Caps, Place};
 use platforms::sandbox::{Access, Address};
-use std::{collections::BTreeMap, net::SocketAddr, str::FromStr};
+use std::{collections::BTreeMap, error::Error, net::SocketAddr, str::FromStr};
 use store::vault::{Opener, Sealer};
 use url::Url;
 
@@ -19,7 +22,7 @@ pub(crate) const COLLECT_EVERY: u64 = 15 * 60;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Database {
     /// Postgres, for example postgres://fanfare@localhost/fanfare
-    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_parser = postgres)]
     pub(crate) database_url: String,
     /// Connections this process may hold
     #[arg(long, env = "FANFARE_DATABASE_CONNECTIONS", default_value_t = 16)]
@@ -30,13 +33,13 @@ pub(crate) struct Database {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Temporal {
     /// The server, for example http://localhost:7233
-    #[arg(long, env = "TEMPORAL_ADDRESS", default_value = "http://127.0.0.1:7233")]
-    pub(crate) temporal_address: String,
+    #[arg(long, env = "TEMPORAL_ADDRESS", hide_env_values = true, default_value = "http://127.0.0.1:7233")]
+    pub(crate) temporal_address: ServerAddress,
     /// The namespace
     #[arg(long, env = "TEMPORAL_NAMESPACE", default_value = "default")]
     pub(crate) temporal_namespace: String,
     /// The address of Temporal's own pages, for the dashboard to lead to
-    #[arg(long, env = "FANFARE_TEMPORAL_UI")]
+    #[arg(long, env = "FANFARE_TEMPORAL_UI", hide_env_values = true)]
     pub(crate) temporal_ui: Option<Url>,
     /// The task queue of posts; those of platforms and webhooks are named after it
     #[arg(long, env = "FANFARE_TASK_QUEUE", default_value = workflows::queue::DEFAULT)]
@@ -105,7 +108,13 @@ pub(crate) struct Bounds {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Pricing {
     /// The plans, as JSON: [{"key", "name", "api_requests", "posts", "social_accounts", "upgrade_url"}]
-    #[arg(long, env = "FANFARE_PLANS", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        env = "FANFARE_PLANS",
+        hide_env_values = true,
+        default_value = "",
+        hide_default_value = true
+    )]
     pub(crate) plans: Plans,
 }
 
@@ -163,7 +172,7 @@ pub(crate) struct Storage {
     /// Where media are kept, the same for all processes: file:///path or s3://bucket/prefix. A bucket is
     /// reached as AWS_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
     /// AWS_ALLOW_HTTP and AWS_VIRTUAL_HOSTED_STYLE_REQUEST say
-    #[arg(long = "media", env = "FANFARE_MEDIA")]
+    #[arg(long = "media", env = "FANFARE_MEDIA", hide_env_values = true)]
     pub(crate) place: Place,
     #[command(flatten)]
     pub(crate) keeping: Keeping,
@@ -202,7 +211,7 @@ pub(crate) struct Serving {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Reach {
     /// The sandbox that test mode publishes to; without it, test mode can't publish
-    #[arg(long, env = "FANFARE_SANDBOX_URL")]
+    #[arg(long, env = "FANFARE_SANDBOX_URL", hide_env_values = true)]
     pub(crate) sandbox_url: Option<Url>,
     /// The sandbox's token, where others than this machine reach it: each organization then has accounts of
     /// its own there
@@ -268,6 +277,31 @@ fn place(text: &str) -> Result<Option<Url>, url::ParseError> {
     (!text.is_empty()).then(|| text.parse()).transpose()
 }
 
+/// A server's address. Prints without the user and the password that may stand in it.
+#[derive(Clone)]
+pub(crate) struct ServerAddress(pub(crate) Url);
+
+impl FromStr for ServerAddress {
+    type Err = url::ParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+impl std::fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}://{}", self.0.scheme(), self.0.host_str().unwrap_or_default())?;
+        self.0.port().map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
+impl std::fmt::Debug for ServerAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
 /// 32 secret bytes. Prints as `***`.
 #[derive(Clone, Copy)]
 pub(crate) struct Secret(pub(crate) [u8; 32]);
@@ -287,6 +321,45 @@ pub(crate) fn secret(text: &str) -> anyhow::Result<Secret> {
 /// The text form of a fresh secret.
 pub(crate) fn fresh_secret() -> String {
     URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
+}
+
+/// Checks an address of Postgres, without a word of what it holds.
+fn postgres(text: &str) -> anyhow::Result<String> {
+    let url = Url::parse(text).context("not of the form postgres://user:password@host/database")?;
+    anyhow::ensure!(
+        matches!(url.scheme(), "postgres" | "postgresql"),
+        "not of the form postgres://user:password@host/database"
+    );
+    Ok(text.to_owned())
+}
+
+/// What is wrong with a setting that holds a secret. Clap's own message repeats the value, and standard error
+/// is kept in logs: this one names the variable instead. `None` for any other error.
+pub(crate) fn malformed(command: &clap::Command, error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let (argument, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
+    let setting = secrets(command).into_iter().find(|setting| setting.to_string() == argument)?;
+    let variable = setting.get_env()?.to_string_lossy();
+    // What can't be said without the value is left unsaid.
+    let reason = error.source().map(ToString::to_string).filter(|reason| !quotes(reason, value));
+    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    let help = setting.get_help().map(ToString::to_string).unwrap_or_default();
+    Some(format!("error: {variable} (or {argument}) can't be read{reason}\n\nIt holds: {help}"))
+}
+
+/// The settings of a command and its subcommands whose values are shown nowhere.
+fn secrets(command: &clap::Command) -> Vec<&clap::Arg> {
+    let own = command.get_arguments().filter(|argument| argument.is_hide_env_values_set());
+    own.chain(command.get_subcommands().flat_map(secrets)).collect()
+}
+
+/// Whether a text repeats a part of a value from which the value could be guessed.
+fn quotes(text: &str, value: &str) -> bool {
+    const PART: usize = 7;
+    value.as_bytes().windows(PART).any(|part| text.as_bytes().windows(PART).any(|found| found == part))
 }
 
 fn pace(text: &str) -> anyhow::Result<Pace> {

@@ -164,7 +164,7 @@ async fn serve(
     connect(&db, &sandbox, &keys, first.org_id).await?;
 
     let settings = Temporal {
-        temporal_address: format!("http://{}", temporal.address),
+        temporal_address: format!("http://{}", temporal.address).parse()?,
         temporal_namespace: "default".to_owned(),
         temporal_ui: temporal.ui_url.as_deref().map(Url::parse).transpose()?,
         task_queue: workflows::queue::DEFAULT.to_owned(),

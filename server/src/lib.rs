@@ -8,7 +8,7 @@ mod parts;
 mod reseal;
 mod tools;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use config::{Bounds, Database, Guarding, Http, Keeping, Keys, Pricing, Reach, Serving, Storage, Temporal};
 use domain::{Email, OrgId};
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
@@ -159,9 +159,26 @@ enum Key {
     },
 }
 
+/// The command line with all its settings.
+pub fn command() -> clap::Command {
+    let mut command = Cli::command();
+    // Arguments get their full names here.
+    command.build();
+    command
+}
+
 /// Runs the command line.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => match config::malformed(&command(), &error) {
+            Some(message) => {
+                eprintln!("{message}");
+                return ExitCode::from(2);
+            }
+            None => error.exit(),
+        },
+    };
     if let Command::Guard(guarded) = cli.command {
         return report(Err(guarded.exec()));
     }
@@ -230,8 +247,10 @@ fn report(outcome: anyhow::Result<()>) -> ExitCode {
 
 fn log(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
+        // A parameter of DATABASE_URL that sqlx does not know would be shown with its value.
         EnvFilter::new(
-            "info,temporalio_sdk_core=error,temporalio_sdk=error,temporalio_client=error,sqlx=warn,poem=warn",
+            "info,temporalio_sdk_core=error,temporalio_sdk=error,temporalio_client=error,sqlx=warn,\
+             sqlx_postgres::options=error,poem=warn",
         )
     });
     let registry = tracing_subscriber::registry().with(filter);

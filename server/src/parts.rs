@@ -14,7 +14,6 @@ use platforms::sandbox::Address;
 use poem::listener::TcpAcceptor;
 use std::{
     net::{SocketAddr, TcpListener},
-    str::FromStr,
     time::Duration,
 };
 use store::Pool;
@@ -156,8 +155,7 @@ pub(crate) struct Ranges {
 
 /// Connects to Temporal.
 pub(crate) async fn connect(temporal: &Temporal) -> anyhow::Result<Client> {
-    let address = Url::from_str(&temporal.temporal_address).context("TEMPORAL_ADDRESS is no URL")?;
-    let options = ConnectionOptions::new(address)
+    let options = ConnectionOptions::new(temporal.temporal_address.0.clone())
         .identity(format!("fanfare-{}", std::process::id()))
         .connect_timeout(Duration::from_secs(5))
         // Compression costs more time than a local network saves.

@@ -18,8 +18,85 @@ use store::{
 };
 use temporalio_client::WorkflowFetchHistoryOptions;
 use temporalio_common::UntypedWorkflow;
-use tests::{Receiver, World};
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tests::{PATIENCE, Receiver, World};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::Command,
+};
+
+/// No part of this is a part of any text of ours.
+const CANARY: &str = "Zq7-Xv2kWj9_Qp4";
+
+/// Every setting that holds a secret, in every command that has it.
+#[tokio::test]
+async fn a_malformed_secret_is_named_and_not_shown() {
+    let private = PrivateKey::generate();
+    let directory = std::env::temp_dir();
+    let fit = [
+        ("DATABASE_URL", "postgres://fanfare@127.0.0.1:9/fanfare".to_owned()),
+        ("FANFARE_SECRET", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned()),
+        ("FANFARE_SEAL_KEY", format!("1:{}", private.public())),
+        ("FANFARE_OPEN_KEYS", format!("1:{}", private.reveal())),
+        ("FANFARE_MEDIA", format!("file://{}", directory.display())),
+    ];
+    let run = async |path: &[String], variable: &str, value: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fanfare-under-test"));
+        command.args(path).env_clear().envs(fit.clone()).env(variable, value).kill_on_drop(true);
+        let output = tokio::time::timeout(PATIENCE, command.output()).await.expect("it ends").unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(said).unwrap())
+    };
+    let quotes = |said: &str, secret: &str| {
+        secret.as_bytes().windows(7).any(|part| said.contains(str::from_utf8(part).unwrap()))
+    };
+    let whole = private.reveal();
+    let key = &whole[..42];
+    let mut seen = BTreeSet::new();
+    for (path, variable) in secret_settings(&server::command(), &[]) {
+        // What is no key, no URL and no JSON; and keys, JSON and URLs that are nearly right.
+        for value in [
+            CANARY.to_owned(),
+            format!("2:{key}"),
+            key.to_owned(),
+            format!("{{\"x\": {{\"client_id\": \"id\", \"client_secret\": [\"{CANARY}\"]}}}}"),
+            format!("[{{\"key\": \"{CANARY}\", \"posts\": \"{CANARY}\"}}]"),
+            format!("http//user:{CANARY}@host"),
+        ] {
+            let (code, said) = run(&path, &variable, &value).await;
+            assert_eq!(code, Some(2), "{path:?} with {variable}={value}: {said}");
+            assert!(said.contains(&variable), "{path:?} does not name {variable}: {said}");
+            assert!(!quotes(&said, CANARY) && !quotes(&said, key), "{path:?} shows {variable}: {said}");
+        }
+        seen.insert(variable);
+    }
+    for variable in
+        ["DATABASE_URL", "FANFARE_OPEN_KEYS", "FANFARE_SECRET", "FANFARE_SHARED_APPS", "FANFARE_MEDIA"]
+    {
+        assert!(seen.contains(variable), "{variable} is not among {seen:?}");
+    }
+
+    // What can be read and leads nowhere.
+    for url in [
+        format!("postgres://fanfare:{CANARY}@127.0.0.1:9/fanfare"),
+        format!("postgres://fanfare:{CANARY}@127.0.0.1:port/fanfare"),
+        format!("postgres://fanfare@127.0.0.1:9/fanfare?sslpassword={CANARY}"),
+        format!("postgres://fanfare@127.0.0.1:9/fanfare?sslmode={CANARY}"),
+    ] {
+        let (code, said) = run(&["migrate".to_owned()], "DATABASE_URL", &url).await;
+        assert!(code.is_some_and(|code| code > 0), "{url}: {said}");
+        assert!(!quotes(&said, CANARY), "DATABASE_URL={url} is shown: {said}");
+    }
+}
+
+/// The settings whose values are shown nowhere, with the words of the command that takes each.
+fn secret_settings(command: &clap::Command, path: &[String]) -> Vec<(Vec<String>, String)> {
+    let own = command.get_arguments().filter(|argument| argument.is_hide_env_values_set());
+    let own = own.filter_map(|argument| Some((path.to_vec(), argument.get_env()?.to_str()?.to_owned())));
+    let commands = command.get_subcommands().filter(|command| command.get_name() != "help");
+    let below = commands
+        .flat_map(|command| secret_settings(command, &[path, &[command.get_name().to_owned()]].concat()));
+    own.chain(below).collect()
+}
 
 /// A client secret of an OAuth app.
 const CLIENT_SECRET: &str = "planted-client-secret-5dbd1b2c";
@@ -351,7 +428,7 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
     let org = world.owner.org.to_string();
     let kinds = ["Ask", "DeliverEvent", "KeepAccount", "PartAccount", "PublishPost", "PublishTarget"]
         .map(str::to_owned);
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+    let deadline = tokio::time::Instant::now() + PATIENCE;
     while search.histories(&org).await != BTreeSet::from(kinds.clone()) {
         assert!(tokio::time::Instant::now() < deadline, "some workflows are not listed");
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
