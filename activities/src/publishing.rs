@@ -629,6 +629,7 @@ impl Deps {
             },
             created_at: attempt.created_at,
             commit_begun_at: entry.doubted_since.or(entry.commit_begun_at),
+            taken: Vec::new(),
         })
     }
 

@@ -1142,6 +1142,7 @@ mod tests {
             reply_to: None,
             created_at: DateTime::from_timestamp(1_700_000_000, 5_000_000).unwrap(),
             commit_begun_at: None,
+            taken: Vec::new(),
         }
     }
 

@@ -664,15 +664,16 @@ async fn feed_post(
     for _ in 0..graph::PAGES {
         let page = list(cx, Some(since), cursor.as_deref()).await?;
         cursor = page.next();
-        let ours = page.data.into_iter().filter(|other| other.is(post, step, since));
+        let ours = page.data.into_iter().filter(|other| other.is(post, step, since) && !post.is_taken(&other.id));
         if let Some(found) = graph::nearest(ours, begun, |other| other.created_time) {
             return Ok(Located::Live(found.id));
         }
         if cursor.is_none() {
-            break;
+            return Ok(Located::Absent);
         }
     }
-    Ok(Located::Absent)
+    // The Page posted more since than is read here.
+    Ok(Located::Unknown)
 }
 
 /// The Page's own comment with these words below a post.
@@ -690,19 +691,22 @@ async fn comment(cx: &Session<'_>, post: &Publication, begun: DateTime<Utc>) -> 
         }
         let page: Listed<Comment> = call.send().await?;
         cursor = page.next();
+        let is_past = page.data.iter().any(|comment| comment.created_time.is_some_and(|at| at < begun - SKEW));
         let own = page.data.into_iter().filter(|comment| {
             comment.from.as_ref().is_none_or(|from| from.id == cx.account.network_unique_id)
                 && comment.created_time.is_none_or(|at| at >= begun - SKEW)
                 && essence(comment.message.as_deref().unwrap_or_default()) == essence(&post.text)
+                && !post.is_taken(&comment.id)
         });
         if let Some(found) = graph::nearest(own, begun, |comment| comment.created_time) {
             return Ok(Located::Live(found.id));
         }
-        if cursor.is_none() {
-            break;
+        if is_past || cursor.is_none() {
+            return Ok(Located::Absent);
         }
     }
-    Ok(Located::Absent)
+    // There are more comments since than are read here.
+    Ok(Located::Unknown)
 }
 
 /// The story that a photo or a video became.
@@ -1137,6 +1141,7 @@ mod tests {
             reply_to: None,
             created_at: DateTime::UNIX_EPOCH,
             commit_begun_at: None,
+            taken: Vec::new(),
         };
         let step = |photos: &[&str]| Step {
             photos: photos.iter().map(|id| (*id).to_owned()).collect(),

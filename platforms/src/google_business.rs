@@ -22,11 +22,11 @@ const ACCOUNTS: &str = "https://mybusinessaccountmanagement.googleapis.com/v1";
 const LOCATIONS: &str = "https://mybusinessbusinessinformation.googleapis.com/v1";
 
 /// How much earlier than our clock's commit a post of ours may seem to Google.
-const SKEW: TimeDelta = TimeDelta::seconds(60);
+const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// How long moderation is waited for; a post that is still in it then is taken for published.
 const MODERATION: TimeDelta = TimeDelta::minutes(10);
 /// Pages of the location's posts that are searched for a lost one.
-const PAGES: usize = 5;
+const PAGES: usize = 20;
 
 static CAPABILITIES: Capabilities = Capabilities {
     text: TextLimit::characters(1500),
@@ -206,11 +206,14 @@ impl Platform for GoogleBusiness {
         let found = match step.post {
             Some(name) => {
                 let found: LocalPost = cx.get(format!("{POSTS}/{name}")).send().await?;
-                Some(found)
+                found
             }
-            None => found(cx, post, begun).await?,
+            None => match found(cx, post, begun).await? {
+                Found::Post(found) => *found,
+                Found::Nothing => return Ok(Located::Absent),
+                Found::Unknown => return Ok(Located::Unknown),
+            },
         };
-        let Some(found) = found else { return Ok(Located::Absent) };
         let age = (cx.now)() - begun;
         if found.is_settled()? || age > MODERATION {
             return Ok(Located::Live(found.name));
@@ -346,8 +349,18 @@ fn paged(call: Call, page: Option<&str>) -> Call {
     }
 }
 
+/// What a search of the location's list came to.
+enum Found {
+    /// The post.
+    Post(Box<LocalPost>),
+    /// It is not in the list.
+    Nothing,
+    /// The list is longer than what is read of it.
+    Unknown,
+}
+
 /// Looks for a post of ours in the location's list, which need not be in any order.
-async fn found(cx: &Session<'_>, post: &Publication, begun: DateTime<Utc>) -> Result<Option<LocalPost>> {
+async fn found(cx: &Session<'_>, post: &Publication, begun: DateTime<Utc>) -> Result<Found> {
     let ours = resource(post)?;
     let mut page: Option<String> = None;
     for _ in 0..PAGES {
@@ -359,17 +372,18 @@ async fn found(cx: &Session<'_>, post: &Publication, begun: DateTime<Utc>) -> Re
                 other.summary.trim() == post.text.trim()
                     && ours["topicType"] == other.topic_type.as_str()
                     && other.create_time.is_some_and(|at| at > begun - SKEW)
+                    && !post.is_taken(&other.name)
             })
-            .min_by_key(|other| other.create_time);
-        if nearest.is_some() {
-            return Ok(nearest);
+            .min_by_key(|other| other.create_time.map_or(TimeDelta::MAX, |at| (at - begun).abs()));
+        if let Some(nearest) = nearest {
+            return Ok(Found::Post(Box::new(nearest)));
         }
         page = list.next_page_token.filter(|token| !token.is_empty());
         if page.is_none() {
-            break;
+            return Ok(Found::Nothing);
         }
     }
-    Ok(None)
+    Ok(Found::Unknown)
 }
 
 /// The post as Google wants it, but for its photo.

@@ -28,7 +28,7 @@ pub(crate) const REST: Duration = Duration::from_secs(24 * 60 * 60);
 /// Containers die after 24 hours; one as old as this is not begun to be used.
 const STALE: TimeDelta = TimeDelta::hours(23);
 /// How much earlier than our clock's commit a post of ours may seem to Meta.
-pub(crate) const SKEW: TimeDelta = TimeDelta::seconds(60);
+pub(crate) const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// How long a published container's post may stay out of the lists.
 const HIDDEN: TimeDelta = TimeDelta::minutes(10);
 /// Pages of an author's posts that are searched for a lost one.

@@ -442,7 +442,8 @@ impl Containers for Instagram {
         for _ in 0..graph::PAGES {
             let page = list(cx, edge, Some(since), cursor.as_deref()).await?;
             cursor = page.next();
-            let ours = page.data.into_iter().filter(|other| other.is(post, place, since));
+            let ours =
+                page.data.into_iter().filter(|other| other.is(post, place, since) && !post.is_taken(&other.id));
             if let Some(found) = graph::nearest(ours, since + graph::SKEW, |other| other.timestamp) {
                 return Ok(Some(found.id));
             }
@@ -471,15 +472,17 @@ async fn comment(cx: &Session<'_>, post: &Publication, parent: &str) -> Result<L
             comment.is_by(cx.account)
                 && comment.timestamp.is_none_or(|at| at >= begun - graph::SKEW)
                 && essence(comment.text.as_deref().unwrap_or_default()) == essence(&post.text)
+                && !post.is_taken(&comment.id)
         });
         if let Some(found) = graph::nearest(own, begun, |comment| comment.timestamp) {
             return Ok(Located::Live(found.id));
         }
         if cursor.is_none() {
-            break;
+            return Ok(Located::Absent);
         }
     }
-    Ok(Located::Absent)
+    // There are more comments than are read here, in no order that is documented.
+    Ok(Located::Unknown)
 }
 
 #[async_trait]
@@ -680,6 +683,7 @@ mod tests {
             reply_to: None,
             created_at: DateTime::UNIX_EPOCH,
             commit_begun_at: None,
+            taken: Vec::new(),
         }
     }
 

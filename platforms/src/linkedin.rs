@@ -34,7 +34,7 @@ const POLL: Duration = Duration::from_secs(5);
 /// An upload is not gone on with when its addresses die within this time.
 const MARGIN: TimeDelta = TimeDelta::minutes(5);
 /// How much earlier than our clock's commit a post of ours may seem to LinkedIn.
-const SKEW: TimeDelta = TimeDelta::seconds(60);
+const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// Pages of the author's posts that are searched for a lost one.
 const PAGES: usize = 3;
 /// The most pages that are asked about at once.
@@ -362,6 +362,7 @@ impl Platform for LinkedIn {
         step.doubt(post.commit_begun_at);
         if let (Some(begun), Some(urn)) = (step.doubted, duplicate(&reply))
             && made_at(&urn).is_some_and(|at| at >= begun - SKEW)
+            && !post.is_taken(&urn)
         {
             return Ok(Committed::Live(urn));
         }
@@ -380,8 +381,7 @@ impl Platform for LinkedIn {
             None => find(cx, post, &author, begun).await,
         };
         match found {
-            Ok(Some(urn)) => Ok(Located::Live(urn)),
-            Ok(None) => Ok(Located::Absent),
+            Ok(located) => Ok(located),
             // The list is closed to this app. A post that is made again is refused and named.
             Err(failure) if is_closed(&failure) && post.reply_to.is_none() => {
                 let mut step: Step = at.read()?;
@@ -852,7 +852,7 @@ async fn find(
     post: &Publication,
     author: &str,
     begun: DateTime<Utc>,
-) -> Result<Option<String>> {
+) -> Result<Located> {
     let wanted = squeeze(&post.text);
     let mut start = 0;
     for _ in 0..PAGES {
@@ -863,18 +863,20 @@ async fn find(
             other.at().is_some_and(|at| at >= begun - SKEW)
                 && squeeze(&plain(&other.commentary)) == wanted
                 && other.has_media() == (!post.media.is_empty() || post.settings["link"].is_object())
+                && !post.is_taken(&other.id)
         });
         let nearest =
             ours.min_by_key(|other| other.at().map_or(TimeDelta::MAX, |at| (at - begun).abs()));
         if let Some(other) = nearest {
-            return Ok(Some(other.id));
+            return Ok(Located::Live(other.id));
         }
         match next.filter(|_| !is_past) {
             Some(next) => start = next,
-            None => break,
+            None => return Ok(Located::Absent),
         }
     }
-    Ok(None)
+    // The author posted more since than is read here.
+    Ok(Located::Unknown)
 }
 
 async fn find_comment(
@@ -883,7 +885,7 @@ async fn find_comment(
     author: &str,
     root: &str,
     begun: DateTime<Utc>,
-) -> Result<Option<String>> {
+) -> Result<Located> {
     let mut start = 0;
     for _ in 0..PAGES {
         let address = format!("{REST}/socialActions/{}/comments?start={start}&count=100", encode(root));
@@ -893,18 +895,20 @@ async fn find_comment(
             other.actor == author
                 && squeeze(&other.message.text) == squeeze(&post.text)
                 && other.created.at().is_some_and(|at| at >= begun - SKEW)
+                && !post.is_taken(&other.comment_urn)
         });
         let nearest =
             ours.min_by_key(|other| other.created.at().map_or(TimeDelta::MAX, |at| (at - begun).abs()));
         if let Some(other) = nearest {
-            return Ok(Some(other.comment_urn));
+            return Ok(Located::Live(other.comment_urn));
         }
         match next {
             Some(next) => start = next,
-            None => break,
+            None => return Ok(Located::Absent),
         }
     }
-    Ok(None)
+    // There are more comments than are read here, in no order that is documented.
+    Ok(Located::Unknown)
 }
 
 fn address(cx: &Session<'_>, id: &str) -> String {
@@ -1339,6 +1343,7 @@ mod tests {
             reply_to: None,
             created_at: DateTime::UNIX_EPOCH,
             commit_begun_at: None,
+            taken: Vec::new(),
         };
         let sent = body("urn:li:person:1", &post, &Step::default());
         assert_eq!((&sent["visibility"], &sent["isReshareDisabledByAuthor"]), (&json!("CONNECTIONS"), &json!(true)));

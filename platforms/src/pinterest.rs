@@ -31,7 +31,7 @@ const BLOCK: u64 = 3 << 18;
 /// Between two looks at a video that is being processed.
 const POLL: Duration = Duration::from_secs(5);
 /// How much earlier than our clock's commit a pin of ours may seem to Pinterest.
-const SKEW: TimeDelta = TimeDelta::seconds(60);
+const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// Pages of the account's pins that are searched for a lost one.
 const PAGES: usize = 4;
 /// Longest alt text.
@@ -232,7 +232,9 @@ impl Platform for Pinterest {
             let page = pins(cx, bookmark.as_deref(), "100").await?;
             let is_past = page.items.iter().any(|pin| pin.created_at.is_some_and(|at| at < begun - SKEW));
             let ours = page.items.iter().filter(|pin| {
-                pin.created_at.is_some_and(|at| at >= begun - SKEW) && pin.is(post, step.board.as_deref())
+                pin.created_at.is_some_and(|at| at >= begun - SKEW)
+                    && pin.is(post, step.board.as_deref())
+                    && !post.is_taken(&pin.id)
             });
             let nearest =
                 ours.min_by_key(|pin| pin.created_at.map_or(TimeDelta::MAX, |at| (at - begun).abs()));
@@ -241,10 +243,11 @@ impl Platform for Pinterest {
             }
             bookmark = page.bookmark();
             if is_past || bookmark.is_none() {
-                break;
+                return Ok(Located::Absent);
             }
         }
-        Ok(Located::Absent)
+        // The account posted more since than is read here.
+        Ok(Located::Unknown)
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {

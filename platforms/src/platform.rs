@@ -106,6 +106,9 @@ pub trait Platform: Send + Sync {
 
     /// Whether a commit that was begun has happened. Publishes nothing; what is live may get here what
     /// it could not have any earlier, such as a thumbnail, as long as that may be repeated.
+    ///
+    /// A search by words passes over [`Publication::taken`], and says [`Located::Absent`] only when it has read
+    /// everything since the commit.
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located>;
 
     /// The public address of a published post, as [`crate::Wire::route`] gives it: in test mode it is the
@@ -209,7 +212,7 @@ pub enum Located {
     },
     /// It did not happen.
     Absent,
-    /// The platform has no way to tell.
+    /// Nobody can tell: the platform has no way to, or its lists are longer than what is read of them.
     Unknown,
 }
 
@@ -258,6 +261,16 @@ pub struct Publication {
     pub created_at: DateTime<Utc>,
     /// When the last commit of it was begun; set when `locate` is asked.
     pub commit_begun_at: Option<DateTime<Utc>>,
+    /// Ids of the account's recent posts that other targets have captured: `locate` passes over them, since
+    /// two posts may have the same words.
+    pub taken: Vec<String>,
+}
+
+impl Publication {
+    /// Whether another target has captured the post of this id.
+    pub fn is_taken(&self, id: &str) -> bool {
+        self.taken.iter().any(|taken| taken == id)
+    }
 }
 
 /// The posts that a reply hangs on, as `commit` returned their ids.

@@ -38,7 +38,7 @@ const AT_ONCE: Duration = Duration::from_millis(100);
 /// How long one look listens to the socket.
 const LISTEN: Duration = Duration::from_secs(10);
 /// How much earlier than our clock's commit a post of ours may seem to Reddit.
-const SKEW: TimeDelta = TimeDelta::seconds(60);
+const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// How long a picture or a video may take to become a post that is listed.
 const LISTED: TimeDelta = TimeDelta::minutes(10);
 /// Pages of the account's posts that are searched for a lost one.
@@ -315,8 +315,7 @@ impl Platform for Reddit {
             let is_ours = |thing: &Thing| {
                 thing.parent_id.as_deref() == Some(&reply.parent) && same(&thing.body, &post.text)
             };
-            let found = search(cx, &format!("/user/{user}/comments"), begun, is_ours).await?;
-            return Ok(found.map_or(Located::Absent, Located::Live));
+            return search(cx, &format!("/user/{user}/comments"), post, begun, is_ours).await;
         }
         let (step, shape): (Step, Shape) = (at.read()?, shape(post)?);
         let (title, text) = words(post);
@@ -340,13 +339,14 @@ impl Platform for Reddit {
                 return Ok(Located::Live(id));
             }
         }
-        if let Some(id) = search(cx, &format!("/user/{user}/submitted"), begun, is_ours).await? {
-            return Ok(Located::Live(id));
+        let located = search(cx, &format!("/user/{user}/submitted"), post, begun, is_ours).await?;
+        if matches!(located, Located::Live(_)) {
+            return Ok(located);
         }
         let may_come = matches!(shape, Shape::Picture | Shape::Video(_)) && (cx.now)() - begun < LISTED;
         Ok(match step.is_accepted || may_come {
             true => Located::Processing { poll_after: POLL },
-            false => Located::Absent,
+            false => located,
         })
     }
 
@@ -571,24 +571,28 @@ async fn list(cx: &Session<'_>, path: &str, after: Option<&str>) -> Result<Listi
 async fn search(
     cx: &Session<'_>,
     path: &str,
+    post: &Publication,
     begun: DateTime<Utc>,
     is_ours: impl Fn(&Thing) -> bool,
-) -> Result<Option<String>> {
+) -> Result<Located> {
     let mut after = None;
     for _ in 0..PAGES {
         let page = list(cx, path, after.as_deref()).await?;
         let is_past = page.children.iter().any(|child| child.data.created_at() < begun - SKEW);
         let ours = page.children.into_iter().map(|child| child.data);
-        let ours = ours.filter(|thing| thing.created_at() >= begun - SKEW && is_ours(thing));
+        let ours = ours.filter(|thing| {
+            thing.created_at() >= begun - SKEW && is_ours(thing) && !post.is_taken(&thing.name)
+        });
         if let Some(thing) = ours.min_by_key(|thing| (thing.created_at() - begun).abs()) {
-            return Ok(Some(thing.name));
+            return Ok(Located::Live(thing.name));
         }
         after = page.after;
         if is_past || after.is_none() {
-            break;
+            return Ok(Located::Absent);
         }
     }
-    Ok(None)
+    // The account posted more since than is read here.
+    Ok(Located::Unknown)
 }
 
 /// One post or comment that is there.
@@ -1101,6 +1105,7 @@ mod tests {
             reply_to: None,
             created_at: DateTime::UNIX_EPOCH,
             commit_begun_at: None,
+            taken: Vec::new(),
         }
     }
 

@@ -345,7 +345,7 @@ impl Containers for Threads {
         for _ in 0..graph::PAGES {
             let page = list(cx, edge, Some(since), cursor.as_deref()).await?;
             cursor = page.next();
-            let ours = page.data.into_iter().filter(|other| other.is(post, since));
+            let ours = page.data.into_iter().filter(|other| other.is(post, since) && !post.is_taken(&other.id));
             if let Some(found) = graph::nearest(ours, since + graph::SKEW, |other| other.timestamp) {
                 return Ok(Some(found.id));
             }

@@ -32,7 +32,7 @@ const DAY: Duration = Duration::from_secs(6 * 3600);
 /// How long a public post is waited for to get its id once it is complete; its moderation may take hours.
 const MODERATION: TimeDelta = TimeDelta::minutes(5);
 /// How much earlier than our clock's commit a post of ours may seem to TikTok.
-const SKEW: TimeDelta = TimeDelta::seconds(60);
+const SKEW: TimeDelta = TimeDelta::minutes(5);
 
 const FIELDS: &str = "id,create_time,title,video_description,cover_image_url,like_count,comment_count,share_count,view_count";
 
@@ -555,6 +555,7 @@ async fn found(cx: &Session<'_>, post: &Publication, begun: DateTime<Utc>) -> Re
     let ours = recent.find(|video| {
         !post.text.trim().is_empty()
             && (video.title.trim() == post.text.trim() || video.video_description.trim() == post.text.trim())
+            && !post.is_taken(&video.id)
     });
     Ok(ours.map_or(Located::Unknown, |video| Located::Live(video.id)))
 }

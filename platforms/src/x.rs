@@ -31,7 +31,7 @@ const MARGIN: TimeDelta = TimeDelta::minutes(10);
 /// Between two looks at a medium that X is processing, where it names no time itself.
 const POLL: Duration = Duration::from_secs(1);
 /// How much earlier than our clock's commit a post of ours may seem to X.
-const SKEW: TimeDelta = TimeDelta::seconds(60);
+const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// Pages of the author's posts that are searched for a lost one.
 const PAGES: usize = 5;
 /// Credits can be bought at any moment; a cap ends with its day or month.
@@ -291,7 +291,7 @@ impl Platform for X {
         for _ in 0..PAGES {
             let start = (begun - SKEW).to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
             let timeline = timeline(cx, &[("start_time", start.as_str())], page.as_deref()).await?;
-            let ours = timeline.data.iter().filter(|tweet| tweet.is(post));
+            let ours = timeline.data.iter().filter(|tweet| tweet.is(post) && !post.is_taken(&tweet.id));
             // The same text with other media may have gone out at another moment.
             let nearest =
                 ours.min_by_key(|tweet| tweet.created_at.map_or(TimeDelta::MAX, |at| (at - begun).abs()));
@@ -300,10 +300,11 @@ impl Platform for X {
             }
             page = timeline.meta.next_token;
             if page.is_none() {
-                break;
+                return Ok(Located::Absent);
             }
         }
-        Ok(Located::Absent)
+        // The account posted more since than is read here.
+        Ok(Located::Unknown)
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
@@ -945,6 +946,7 @@ mod tests {
             reply_to: None,
             created_at: DateTime::UNIX_EPOCH,
             commit_begun_at: None,
+            taken: Vec::new(),
         };
         assert_eq!(
             body(&post, &Step::default()),

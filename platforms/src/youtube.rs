@@ -25,7 +25,7 @@ const REPORTS: &str = "https://youtubeanalytics.googleapis.com/v2/reports";
 /// One piece of an upload: a multiple of 256 KiB.
 const CHUNK: u64 = 8 << 20;
 /// How much earlier than our clock's commit a comment or video of ours may seem to YouTube.
-const SKEW: TimeDelta = TimeDelta::seconds(60);
+const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// Before a video can be in the lists, an upload that is gone tells nothing.
 const LISTED: TimeDelta = TimeDelta::minutes(2);
 /// Pages of a list that are searched for what was lost.
@@ -305,7 +305,7 @@ impl Platform for YouTube {
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let begun = post.commit_begun_at.unwrap_or(post.created_at);
         if let Some(reply) = &post.reply_to {
-            return found_comment(cx, &reply.root, &post.text, begun).await;
+            return found_comment(cx, post, &reply.root, begun).await;
         }
         let video = video(post)?;
         let mut step: Step = at.read()?;
@@ -314,10 +314,10 @@ impl Platform for YouTube {
             step.video = match probe(cx, upload, video.size_bytes).await? {
                 Stored::Video(id) => Some(id),
                 Stored::Bytes(_) => return Ok(Located::Absent),
-                Stored::Nothing => match found_video(cx, &title(post, video), begun).await? {
-                    Some(id) => Some(id),
-                    None if (cx.now)() - begun > LISTED => return Ok(Located::Absent),
-                    None => return Ok(Located::Processing { poll_after: Duration::from_secs(30) }),
+                Stored::Nothing => match found_video(cx, post, &title(post, video), begun).await? {
+                    Located::Live(id) => Some(id),
+                    located if (cx.now)() - begun > LISTED => return Ok(located),
+                    _ => return Ok(Located::Processing { poll_after: Duration::from_secs(30) }),
                 },
             };
         }
@@ -758,7 +758,12 @@ async fn comment(cx: &Session<'_>, video: &str, text: &str) -> Result<String> {
 }
 
 /// Looks for a comment of ours among a video's latest.
-async fn found_comment(cx: &Session<'_>, video: &str, text: &str, begun: DateTime<Utc>) -> Result<Located> {
+async fn found_comment(
+    cx: &Session<'_>,
+    post: &Publication,
+    video: &str,
+    begun: DateTime<Utc>,
+) -> Result<Located> {
     let ours = &cx.account.network_unique_id;
     let mut page: Option<String> = None;
     for _ in 0..PAGES {
@@ -778,26 +783,38 @@ async fn found_comment(cx: &Session<'_>, video: &str, text: &str, begun: DateTim
             let is_ours = said.author_channel_id.value == *ours;
             // The original is told to its author only.
             let words = said.text_original.as_deref().unwrap_or(&said.text_display);
-            if is_ours && words.trim() == text.trim() {
+            if is_ours && words.trim() == post.text.trim() && !post.is_taken(&thread.id) {
                 return Ok(Located::Live(thread.id.clone()));
             }
         }
         page = threads.next_page_token;
         if page.is_none() {
-            break;
+            return Ok(Located::Absent);
         }
     }
-    Ok(Located::Absent)
+    // There are more comments since than are read here.
+    Ok(Located::Unknown)
 }
 
 /// Looks for a video of ours among the channel's latest.
-async fn found_video(cx: &Session<'_>, title: &str, begun: DateTime<Utc>) -> Result<Option<String>> {
-    let Some(list) = uploads(cx).await? else { return Ok(None) };
+async fn found_video(
+    cx: &Session<'_>,
+    post: &Publication,
+    title: &str,
+    begun: DateTime<Utc>,
+) -> Result<Located> {
+    let Some(list) = uploads(cx).await? else { return Ok(Located::Absent) };
     let listed = listing(cx, &list, None).await?;
+    let is_recent = |item: &Item| item.snippet.published_at.is_some_and(|at| at > begun - SKEW);
+    // The channel uploaded more since than is read here.
+    let otherwise = match listed.next_page_token.is_some() && listed.items.iter().all(is_recent) {
+        true => Located::Unknown,
+        false => Located::Absent,
+    };
     let ours = listed.items.into_iter().find(|item| {
-        item.snippet.title == title && item.snippet.published_at.is_some_and(|at| at > begun - SKEW)
+        item.snippet.title == title && is_recent(item) && !post.is_taken(&item.content_details.video_id)
     });
-    Ok(ours.map(|item| item.content_details.video_id))
+    Ok(ours.map_or(otherwise, |item| Located::Live(item.content_details.video_id)))
 }
 
 /// The list of all that the channel uploaded.

@@ -12,8 +12,8 @@ mod specs;
 use domain::ErrorCode;
 use fixtures::{Actor, Named, World};
 use platforms::{
-    Capabilities, Checkpoint, Committed, Connection, Content, Located, MediaKind, Prepared, Publishing,
-    Renewal, Repeat, Replies,
+    Capabilities, Checkpoint, Committed, Connection, Content, Located, MediaKind, Prepared, Publication,
+    Publishing, Renewal, Repeat, Replies,
     check::{Draft, Severity, check},
 };
 use serde_json::{Value, json};
@@ -445,6 +445,68 @@ async fn an_accepted_post_whose_answer_is_lost_is_found_and_not_doubled() {
                 }
             }
             assert_eq!(actor.accepted().await, before + depth, "{name}");
+        }
+    }
+}
+
+/// A look that comes late for a busy account reads some pages and no more: that is no reason to publish again.
+#[tokio::test]
+async fn a_post_that_others_push_out_of_the_pages_is_not_told_absent() {
+    const OTHERS: usize = 26;
+    let world = World::tapped().await;
+    let hurry = world.http().post(world.url("_settings")).json(&json!({ "processing_ms": 0 }));
+    assert!(hurry.send().await.unwrap().status().is_success());
+    world.shorten_pages();
+    let actors = world.actors().into_iter();
+    for actor in actors.filter(|actor| actor.capabilities().repeat != Repeat::Harmless) {
+        let name = actor.name();
+        let mut ids = Vec::new();
+        let depth = if actor.capabilities().replies == Replies::None { 1 } else { 2 };
+        for _ in 0..depth {
+            let post = actor.reply(&format!("lost words {}", ids.len()), &ids);
+            let at = actor.prepare(&post).await.on(name);
+            let begun = fixtures::clock();
+            let committed = actor.commit(&post, &at).await.on(name);
+            let id = actor.landed(&post, committed).await.on(name);
+            // The upload of a video leads to it, wherever it stands in lists.
+            let is_video = post.media.iter().any(|medium| medium.kind == MediaKind::Video);
+            let others = if is_video { 1 } else { OTHERS };
+            for number in 0..others {
+                actor
+                    .publish(&actor.reply(&format!("other words {} {number}", ids.len()), &ids))
+                    .await
+                    .on(name);
+            }
+            let located = actor.look(&post, &at, begun).await.on(name);
+            assert_ne!(located, Located::Absent, "{name}: {} posts", ids.len());
+            ids.push(id);
+        }
+    }
+}
+
+/// Two posts of the same words, of which one has an answer and the other none.
+#[tokio::test]
+async fn a_look_passes_over_what_another_target_captured() {
+    let world = World::start().await;
+    let actors = world.actors().into_iter();
+    for actor in actors.filter(|actor| actor.capabilities().repeat != Repeat::Harmless) {
+        let name = actor.name();
+        let mut ids = Vec::new();
+        let depth = if actor.capabilities().replies == Replies::None { 1 } else { 2 };
+        for position in 0..depth {
+            let post = actor.reply(&format!("the same words {position}"), &ids);
+            let at = actor.prepare(&post).await.on(name);
+            let begun = fixtures::clock();
+            let committed = actor.commit(&post, &at).await.on(name);
+            let id = actor.landed(&post, committed).await.on(name);
+            let other = Publication {
+                taken: vec![id.clone()],
+                ..actor.reply(&format!("the same words {position}"), &ids)
+            };
+            let at = actor.prepare(&other).await.on(name);
+            let located = actor.look(&other, &at, begun).await.on(name);
+            assert!(!matches!(located, Located::Live(_)), "{name} at {position}: {located:?}");
+            ids.push(id);
         }
     }
 }

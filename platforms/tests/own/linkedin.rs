@@ -87,7 +87,7 @@ async fn a_lost_answer_is_settled_by_the_refusal_of_a_duplicate_where_nothing_ca
     let failure = actor.commit(&post, &at).await.expect_err("a duplicate");
     assert_eq!(failure.code, rejected(422));
     // Nor is what is older than the doubt.
-    let later = Publication { commit_begun_at: Some(clock() + TimeDelta::minutes(5)), ..post };
+    let later = Publication { commit_begun_at: Some(clock() + TimeDelta::minutes(10)), ..post };
     assert_eq!(actor.commit(&later, &at).await.expect_err("a duplicate").code, rejected(422));
 }
 
@@ -106,7 +106,7 @@ async fn a_doubt_survives_in_the_checkpoint() {
 
     // The second call's answer was lost as well, minutes later: the post is still the first call's.
     let kept = actor.prepare_from(&asked, at).await.on("prepare");
-    let later = Publication { commit_begun_at: Some(clock() + TimeDelta::minutes(5)), ..post };
+    let later = Publication { commit_begun_at: Some(clock() + TimeDelta::minutes(10)), ..post };
     let kept = actor.prepare_from(&later, kept).await.on("prepare");
     assert!(matches!(actor.commit(&later, &kept).await, Ok(Committed::Live(_))));
     assert_eq!(actor.accepted().await, 1);
