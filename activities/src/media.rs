@@ -50,6 +50,9 @@ const BATCH: i64 = 200;
 const HOPS: usize = 5;
 /// How long an address may say nothing.
 const SILENCE: Duration = Duration::from_secs(30);
+/// The slowest average that a file is fetched at, in bytes per second: one that is fetched takes a place
+/// that others wait for.
+const LEAST: u64 = 64 << 10;
 /// How long fetching may take in all.
 const FETCH: Duration = Duration::from_secs(45 * 60);
 /// How long a platform may take to fetch what it is given by address.
@@ -309,7 +312,8 @@ impl Deps {
                 ));
             }
             let pieces = answer.bytes_stream().map_err(io::Error::other);
-            return match self.media.receive(file, pieces, most, &files::Claim::default()).await {
+            let tempo = files::Tempo { silence: SILENCE, least: LEAST };
+            return match self.media.receive(file, pieces, most, &files::Claim::default(), tempo).await {
                 Ok(_) => Ok(()),
                 Err(error @ Unreceived::TooLarge(_)) => {
                     Err(Undrawn::Never(Reason::TooLarge, error.to_string()))

@@ -10,10 +10,10 @@ use crate::{
 };
 use domain::MediaStatus;
 use futures::{Stream, StreamExt};
-use media::{Asset, Pass, Right, Unreceived};
+use media::{Asset, Pass, Right, Tempo, Unreceived};
 use poem::{
     Body, IntoEndpoint, Request, Response, Route, get, handler,
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderValue, Method, StatusCode, header},
     put,
     web::{Data, Path},
 };
@@ -28,6 +28,15 @@ pub const PATHS: [&str; 2] = ["/media/{id}/content", "/media/{id}/content/{pass}
 /// How much of a body is swallowed after it was refused, in bytes and in time: a client that is still
 /// sending when the connection closes never sees the answer.
 const SWALLOW: (usize, Duration) = (16 << 20, Duration::from_secs(10));
+
+/// The slowest that a file may come on average, in bytes per second: less than any line in use has.
+const LEAST: u64 = 4 << 10;
+
+/// Whether a request brings a file: its body has a time limit of its own.
+pub(crate) fn is_file(prefix: &str, method: &Method, path: &str) -> bool {
+    let file = || path.strip_prefix(prefix)?.strip_prefix("/media/")?.strip_suffix("/content");
+    method == Method::PUT && file().is_some()
+}
 
 /// The routes below `prefix`.
 pub fn routes(route: Route, prefix: &str) -> Route {
@@ -62,10 +71,14 @@ async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) 
     let mut bytes = body.into_bytes_stream();
     let outcome = match length.filter(|length| *length > most) {
         Some(_) => Err(Unreceived::TooLarge(most)),
-        None => shelf.receive(&asset(&pass, &row), &mut bytes, most, &claim).await,
+        None => {
+            let tempo = Tempo { silence: app.config.body_timeout, least: LEAST };
+            shelf.receive(&asset(&pass, &row), &mut bytes, most, &claim, tempo).await
+        }
     };
     match outcome {
         Ok(_) => Ok(StatusCode::OK.into()),
+        Err(Unreceived::Slow { .. }) => Err(Problem::timed_out()),
         Err(refusal) => {
             swallow(bytes).await;
             Err(match refusal {
@@ -75,7 +88,9 @@ async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) 
                 }
                 Unreceived::TooLarge(_) => too_large(refusal.to_string()),
                 Unreceived::Other(message) => Problem::new(Code::Unprocessable, message),
-                Unreceived::Broken(_) => Problem::new(Code::InvalidRequest, refusal.to_string()),
+                Unreceived::Broken(_) | Unreceived::Slow { .. } => {
+                    Problem::new(Code::InvalidRequest, refusal.to_string())
+                }
                 Unreceived::Store(error) => unreadable(&error),
             })
         }

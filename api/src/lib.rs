@@ -6,6 +6,7 @@
 
 pub mod accounts;
 pub mod analytics;
+mod arrival;
 pub mod ask;
 pub mod batch;
 pub mod body;
@@ -60,6 +61,7 @@ mod zone;
 pub use document::document;
 
 use crate::{
+    arrival::Arrival,
     ask::Workers,
     connect::{CALLBACK, CHOICE},
     document::{Operations, PREFIX},
@@ -78,7 +80,7 @@ use poem::{
     middleware::CatchPanic,
     web::Data,
 };
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use store::{Pool, vault::Sealer};
 
 /// What the API's page may load: what it carries itself, and this service's answers.
@@ -124,6 +126,8 @@ pub struct Config {
     pub temporal_ui: Option<dashboard::TemporalUi>,
     /// How many proxies a request comes through, each of which appends to `X-Forwarded-For`.
     pub trusted_hops: usize,
+    /// How long a body may take to arrive; of a file, how long nothing of it may come.
+    pub body_timeout: Duration,
 }
 
 impl Config {
@@ -158,6 +162,7 @@ pub fn endpoint(app: App) -> impl Endpoint<Output = Response> + 'static {
     let specification = document::at(app.config.base_url.trim_end_matches('/'));
     let page = document::page(&specification);
     let specification_path = format!("{PREFIX}/openapi.json");
+    let arrival = Arrival { limit: app.config.body_timeout, prefix: PREFIX };
     let [taking, giving] = bytes::PATHS.map(|path| format!("{PREFIX}{path}"));
     let routes = Routes::of::<Operations>(PREFIX)
         .with(&taking, Method::PUT)
@@ -184,6 +189,7 @@ pub fn endpoint(app: App) -> impl Endpoint<Output = Response> + 'static {
         .at("/healthz", get(health))
         .data(app)
         .with(CatchPanic::new().with_handler(envelope::panicked))
+        .with(arrival)
         .with(Envelope::new(routes))
 }
 

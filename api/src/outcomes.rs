@@ -93,7 +93,9 @@ fn codes(operation: &Value, has_parameter: bool) -> BTreeMap<String, Vec<Code>> 
     if has_body || parameters.into_iter().any(|parameter| parameter["in"] != "path") {
         codes.push(Code::InvalidRequest);
     }
-    codes.extend(has_body.then_some(Code::PayloadTooLarge));
+    if has_body {
+        codes.extend([Code::PayloadTooLarge, Code::RequestTimeout]);
+    }
     codes.extend(has_parameter.then_some(Code::NotFound));
     let further = FURTHER.iter().filter(|(known, _)| *known == id).flat_map(|(_, codes)| *codes);
     codes.extend(further);
@@ -135,6 +137,7 @@ fn sample(code: Code) -> Problem {
         Code::Forbidden => of("a test key can't create a live key"),
         Code::NotFound => of("not found"),
         Code::MethodNotAllowed => Problem::method_not_allowed("GET, HEAD"),
+        Code::RequestTimeout => Problem::timed_out(),
         Code::Conflict => of("the state of it stands against that"),
         Code::PublishingStarted => of("publishing has begun; the post can't be changed any more"),
         Code::PayloadTooLarge => Problem::too_large(),

@@ -45,6 +45,8 @@ domain::words! {
         NotFound = "not_found",
         /// The path takes other methods.
         MethodNotAllowed = "method_not_allowed",
+        /// The request did not arrive in time.
+        RequestTimeout = "request_timeout",
         /// What exists stands against it.
         Conflict = "conflict",
         /// Publishing has begun, and what it publishes can't be changed any more.
@@ -86,6 +88,7 @@ impl Code {
             Self::InsufficientScope | Self::Forbidden => StatusCode::FORBIDDEN,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::Conflict | Self::PublishingStarted => StatusCode::CONFLICT,
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unprocessable
@@ -197,6 +200,11 @@ impl Problem {
         let value = HeaderValue::from_str(allow).expect("method names are plain ASCII");
         Self::new(Code::MethodNotAllowed, format!("this path takes {allow}"))
             .with_header(header::ALLOW, value)
+    }
+
+    /// A body that did not arrive in time.
+    pub fn timed_out() -> Self {
+        Self::new(Code::RequestTimeout, "the request body did not arrive in time")
     }
 
     /// A body above the ceiling.
@@ -419,6 +427,7 @@ impl ApiResponse for Problem {
             response(402, "The plan's quota is used up", vec![]),
             response(403, "The key lacks the scope", vec![]),
             response(404, "There is no such thing, or not for this caller", vec![]),
+            response(408, "The body did not arrive in time", vec![]),
             response(409, "What exists stands against it", vec![]),
             response(413, "The body exceeds 1 MiB", vec![]),
             response(422, "What the body refers to is wrong", vec![]),

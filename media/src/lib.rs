@@ -16,4 +16,4 @@ pub use caps::Caps;
 pub use format::{Format, claimed, format};
 pub use inspect::{Claim, Facts, Fault, Refusal};
 pub use pass::{Key, Pass, Right};
-pub use shelf::{Asset, Digest, HELD, Name, Piece, Place, Shelf, Unreceived};
+pub use shelf::{Asset, Digest, HELD, Name, Piece, Place, Shelf, Tempo, Unreceived};

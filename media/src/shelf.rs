@@ -25,6 +25,7 @@ use object_store::{
 };
 use sha2::{Digest as _, Sha256};
 use std::{io, ops::Range, path::PathBuf, pin::pin, str::FromStr, sync::Arc, time::Duration};
+use tokio::time::Instant;
 use url::Url;
 
 /// How much of a file is in memory at once while it passes through.
@@ -33,8 +34,6 @@ pub const HELD: u64 = 1 << 20;
 const PART: u64 = 8 << 20;
 /// How much a probe may read of a file beside the file itself where that is small.
 const PROBED: u64 = 32 << 20;
-/// How long whoever sends bytes may send none.
-const SILENCE: Duration = Duration::from_secs(30);
 /// The longest file name that is kept.
 const NAME: usize = 100;
 
@@ -107,6 +106,24 @@ pub type Digest = String;
 /// A piece of a file on its way.
 pub type Piece = io::Result<Bytes>;
 
+/// How fast bytes have to come.
+#[derive(Clone, Copy, Debug)]
+pub struct Tempo {
+    /// How long none may come, and how long the average does not count at first.
+    pub silence: Duration,
+    /// The slowest average, in bytes per second. Only the time that bytes are waited for counts.
+    pub least: u64,
+}
+
+impl Tempo {
+    /// How long to wait for the next of the bytes, of which `size` have come after waiting for `waited`;
+    /// zero when they come too slowly.
+    fn patience(&self, size: u64, waited: Duration) -> Duration {
+        let allowed = Duration::from_secs_f64(size as f64 / self.least as f64).max(self.silence);
+        allowed.saturating_sub(waited).min(self.silence)
+    }
+}
+
 /// Why bytes that were sent are not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreceived {
@@ -119,6 +136,14 @@ pub enum Unreceived {
     /// They stopped coming.
     #[error("the bytes stopped coming: {0}")]
     Broken(io::Error),
+    /// They come too slowly.
+    #[error("the bytes came too slowly: {size} in {} s", waited.as_secs())]
+    Slow {
+        /// How many came.
+        size: u64,
+        /// How long they were waited for.
+        waited: Duration,
+    },
     /// The store took none.
     #[error(transparent)]
     Store(#[from] object_store::Error),
@@ -241,16 +266,17 @@ impl Shelf {
     ///
     /// # Errors
     ///
-    /// When there are more than `most`, or others than announced, or not all of them came.
+    /// When there are more than `most`, or others than announced, or not all of them came, or too slowly.
     pub async fn receive(
         &self,
         asset: &Asset,
         bytes: impl Stream<Item = Piece>,
         most: u64,
         claim: &Claim,
+        tempo: Tempo,
     ) -> Result<u64, Unreceived> {
         let mut upload = self.store.put_multipart(&self.incoming(asset)).await?;
-        match self.pour(upload.as_mut(), bytes, most, claim).await {
+        match self.pour(upload.as_mut(), bytes, most, claim, tempo).await {
             Ok(size) => {
                 upload.complete().await?;
                 Ok(size)
@@ -269,13 +295,17 @@ impl Shelf {
         bytes: impl Stream<Item = Piece>,
         mut most: u64,
         claim: &Claim,
+        tempo: Tempo,
     ) -> Result<u64, Unreceived> {
         let mut bytes = pin!(bytes);
         let (mut size, mut hasher) = (0, Sha256::new());
         let (mut part, mut length) = (Vec::new(), 0);
+        let mut waited = Duration::ZERO;
         loop {
-            let next = tokio::time::timeout(SILENCE, bytes.next()).await;
-            let next = next.unwrap_or_else(|_| Some(Err(io::ErrorKind::TimedOut.into())));
+            let began = Instant::now();
+            let next = tokio::time::timeout(tempo.patience(size, waited), bytes.next()).await;
+            waited += began.elapsed();
+            let next = next.map_err(|_| Unreceived::Slow { size, waited })?;
             let piece = next.transpose().map_err(Unreceived::Broken)?;
             let is_last = piece.is_none();
             if let Some(piece) = piece {
@@ -530,6 +560,24 @@ mod tests {
         }
         for text in ["", "/var/lib", "file://host/path", "s3:///prefix", "http://example.com/"] {
             assert!(text.parse::<Place>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_may_be_late_for_a_while_and_not_slow_for_ever() {
+        let tempo = Tempo { silence: Duration::from_secs(30), least: 100 };
+        for (size, waited, patience) in [
+            (0, 0, 30),
+            (1, 29, 1),
+            (1, 30, 0),
+            (3000, 30, 0),
+            (3500, 30, 5),
+            // Enough came to be patient again, but not with silence.
+            (100_000, 30, 30),
+            (100_000, 1000, 0),
+        ] {
+            let found = tempo.patience(size, Duration::from_secs(waited));
+            assert_eq!(found, Duration::from_secs(patience), "{size} bytes in {waited} s");
         }
     }
 

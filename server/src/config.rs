@@ -1,5 +1,6 @@
 //! What an operator can set: flags and environment variables, with one description for both.
 
+use crate::http;
 use anyhow::Context;
 use api::{limits::Limits, plans::Plans};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -11,7 +12,7 @@ use clap::{
 use domain::{Pace, address::Opened};
 use media::{Caps, Place};
 use platforms::sandbox::{Access, Address};
-use std::{collections::BTreeMap, error::Error, net::SocketAddr, str::FromStr};
+use std::{collections::BTreeMap, error::Error, net::SocketAddr, str::FromStr, time::Duration};
 use store::vault::{Opener, Sealer};
 use url::Url;
 
@@ -102,6 +103,39 @@ pub(crate) struct Bounds {
     /// Proxies in front, each of which appends to X-Forwarded-For: so far from its end the caller stands
     #[arg(long, env = "FANFARE_TRUSTED_HOPS", default_value_t = 0)]
     pub(crate) trusted_hops: usize,
+    #[command(flatten)]
+    pub(crate) patience: Patience,
+}
+
+/// How many connections there may be, and how long their clients may take.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Patience {
+    /// Connections at a time; more wait, and idle ones are closed to make room for them
+    #[arg(long, env = "FANFARE_CONNECTIONS", default_value_t = 1000,
+        value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) connections: u16,
+    /// Seconds that the head of a request may take
+    #[arg(long, env = "FANFARE_HEAD_TIMEOUT", default_value_t = 15)]
+    pub(crate) head_timeout: u64,
+    /// Seconds that the body of a request may take; with a file, that none of it may come
+    #[arg(long, env = "FANFARE_BODY_TIMEOUT", default_value_t = 30)]
+    pub(crate) body_timeout: u64,
+    /// Seconds that a connection may be idle: longer than a proxy in front keeps it
+    #[arg(long, env = "FANFARE_IDLE_TIMEOUT", default_value_t = 75)]
+    pub(crate) idle_timeout: u64,
+}
+
+impl Patience {
+    /// What holds for connections.
+    pub(crate) fn limits(&self) -> http::Limits {
+        http::Limits {
+            connections: self.connections.into(),
+            head: Duration::from_secs(self.head_timeout),
+            idle: Duration::from_secs(self.idle_timeout),
+            unread: Duration::from_secs(60),
+            grace: Duration::from_secs(5),
+        }
+    }
 }
 
 /// What organizations pay for.

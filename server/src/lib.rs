@@ -4,6 +4,7 @@ mod clock;
 mod config;
 pub mod dev;
 mod develop;
+mod http;
 mod parts;
 mod reseal;
 mod tools;

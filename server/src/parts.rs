@@ -3,6 +3,7 @@
 use crate::{
     clock,
     config::{Database, Http, Keys, Reach, Secret, Serving, Storage, Temporal},
+    http,
 };
 use activities::{Apps, Deps, Wires, egress::Egress, schedule, worker::Workers};
 use anyhow::Context;
@@ -11,7 +12,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::address::Opened;
 use media::Shelf;
 use platforms::sandbox::Address;
-use poem::listener::TcpAcceptor;
 use std::{
     net::{SocketAddr, TcpListener},
     time::Duration,
@@ -25,9 +25,6 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use url::Url;
-
-/// How long connections under way may take to finish.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// Which parts one process runs, and what only they are told.
 pub(crate) enum Part<'a> {
@@ -222,7 +219,8 @@ async fn schedule(client: Client, temporal: Temporal) {
 
 /// The API, bound to its port and not yet serving.
 pub(crate) struct Api {
-    acceptor: TcpAcceptor,
+    listener: TcpListener,
+    limits: http::Limits,
     /// Where it listens.
     pub(crate) address: SocketAddr,
     app: api::App,
@@ -262,11 +260,12 @@ impl Api {
                 .clone()
                 .map(|base| TemporalUi { base, namespace: temporal.temporal_namespace.clone() }),
             trusted_hops: http.bounds.trusted_hops,
+            body_timeout: Duration::from_secs(http.bounds.patience.body_timeout),
         };
         let (connected, client) = watch::channel(None);
         let workers = api::ask::Workers::new(client, &temporal.task_queue);
         let app = api::App { db, workers, config: config.into(), now: clock::now };
-        Ok(Self { acceptor: TcpAcceptor::from_std(listener)?, address, app, temporal, connected })
+        Ok(Self { listener, limits: http.bounds.patience.limits(), address, app, temporal, connected })
     }
 
     /// The files of media.
@@ -279,9 +278,7 @@ impl Api {
         let db = self.app.db.clone();
         let relay = tokio::spawn(relay(db, self.temporal, self.connected));
         info!(address = %self.address, "The API listens on {}", self.address);
-        let server = poem::Server::new_with_acceptor(self.acceptor);
-        server
-            .run_with_graceful_shutdown(api::endpoint(self.app), stop.cancelled_owned(), Some(GRACE))
+        http::serve(self.listener, api::endpoint(self.app), self.limits, stop)
             .await
             .context("the API stopped")?;
         relay.abort();

@@ -1,9 +1,9 @@
 //! What a file is, and that no file makes whoever looks at it stumble.
 
-use ::media::{Asset, Caps, Claim, Facts, Fault, Key, Place, Refusal, Shelf};
+use ::media::{Asset, Caps, Claim, Facts, Fault, Key, Place, Refusal, Shelf, Tempo, Unreceived};
 use domain::{MediaId, Mode, OrgId, Owner};
-use futures::stream;
-use std::path::Path;
+use futures::{StreamExt, stream};
+use std::{path::Path, time::Duration};
 use tests::samples::{docx, film, gif, jpeg, pdf, png, wav, webm};
 use uuid::Uuid;
 
@@ -13,12 +13,17 @@ fn shelf(directory: &Path) -> Shelf {
     Shelf::open(&place, Key::derive(&[0; 32]), None, Caps::default()).unwrap()
 }
 
+fn asset() -> Asset {
+    let owner = Owner { org: OrgId(Uuid::from_u128(1)), mode: Mode::Test };
+    Asset { media: MediaId(Uuid::from_u128(2)), owner, filename: "a".to_owned() }
+}
+
 /// What a file turns out to be.
 async fn look(shelf: &Shelf, bytes: &[u8]) -> Result<Facts, Refusal> {
-    let owner = Owner { org: OrgId(Uuid::from_u128(1)), mode: Mode::Test };
-    let asset = Asset { media: MediaId(Uuid::from_u128(2)), owner, filename: "a".to_owned() };
+    let asset = asset();
     let pieces = stream::iter([Ok(bytes.to_vec().into())]);
-    shelf.receive(&asset, pieces, u64::MAX, &Claim::default()).await.unwrap();
+    let tempo = Tempo { silence: Duration::from_secs(30), least: 1 };
+    shelf.receive(&asset, pieces, u64::MAX, &Claim::default(), tempo).await.unwrap();
     match shelf.inspect(&asset, bytes.len() as u64, &Claim::default()).await {
         Ok(facts) => Ok(facts),
         Err(Fault::Refused(refusal)) => Err(refusal),
@@ -74,4 +79,19 @@ async fn no_byte_makes_a_reader_stumble() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn bytes_that_come_too_slowly_are_not_kept() {
+    let directory = tests::directory().join(Uuid::now_v7().to_string());
+    let shelf = shelf(&directory);
+    // Never silent for long, and it would never end.
+    let dripping = stream::repeat(()).then(|()| async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        Ok(vec![0].into())
+    });
+    let tempo = Tempo { silence: Duration::from_millis(100), least: 1 << 20 };
+    let received = shelf.receive(&asset(), dripping, u64::MAX, &Claim::default(), tempo).await;
+    assert!(matches!(received, Err(Unreceived::Slow { .. })), "{received:?}");
+    assert_eq!(shelf.arrived(&asset()).await.unwrap(), None);
 }

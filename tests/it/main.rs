@@ -38,6 +38,7 @@ mod retry;
 mod rules;
 mod scheduling;
 mod secrets;
+mod serving;
 mod slots;
 mod store;
 mod sweeping;

@@ -151,12 +151,25 @@ impl World {
 
     /// Starts `fanfare api`, `worker` or `all` beside what runs, and waits until it is up.
     pub async fn run(&mut self, command: &'static str) {
+        let mut program = Command::new(self.program);
+        program.arg(command);
+        self.launch(command, program).await;
+    }
+
+    /// As [`World::run`], with so many file descriptors and no more.
+    pub async fn run_with_files(&mut self, command: &'static str, files: u32) {
+        let mut shell = Command::new("sh");
+        let script = format!("ulimit -n {files}; exec \"$0\" \"$1\"");
+        shell.args(["-c", &script, self.program, command]);
+        self.launch(command, shell).await;
+    }
+
+    async fn launch(&mut self, command: &'static str, mut program: Command) {
         let log = match &self.log {
             Some(path) => File::options().create(true).append(true).open(path).expect("writable").into(),
             None => Stdio::inherit(),
         };
-        let mut child = Command::new(self.program)
-            .arg(command)
+        let mut child = program
             .stderr(log)
             .envs(self.env.iter().cloned())
             .stdin(Stdio::null())
