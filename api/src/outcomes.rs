@@ -57,6 +57,7 @@ const FURTHER: &[(&str, &[Code])] = &[
     ("removeTeamMember", &[Code::Conflict]),
     ("createApiKey", &[Code::Forbidden]),
     ("rotateApiKey", &[Code::Forbidden, Code::Conflict]),
+    ("createWebhook", &[Code::Conflict]),
     ("listWebhookDeliveries", &[Code::InvalidCursor]),
     ("redeliverWebhookDelivery", &[Code::Conflict]),
 ];

@@ -155,6 +155,10 @@ pub async fn create(call: &Call<'_>, body: NewWebhook) -> Result<Webhook, Proble
     let seal =
         |id| call.app.config.sealer.seal(secret.as_bytes(), &vault::aad_webhook_secret(call.owner, id));
     let webhook = webhooks::create(call.db(), call.owner, new, seal, call.now()).await?;
+    let webhook = webhook.ok_or_else(|| {
+        let detail = format!("there are {} endpoints, which is as many as there may be", webhooks::MOST);
+        Problem::new(Code::Conflict, detail)
+    })?;
     Ok(Webhook { signing_secret: Some(secret), ..webhook.into() })
 }
 

@@ -36,15 +36,36 @@ pub struct NewWebhook {
     pub description: Option<String>,
 }
 
-/// Makes an endpoint. `seal` seals its secret to the id that it gets.
+/// Endpoints that an organization may have in a mode: each gets a copy of every event that it subscribed
+/// to, and is asked eight times when it does not answer.
+pub const MOST: usize = 20;
+
+/// Makes an endpoint, unless there are as many as there may be. `seal` seals its secret to the id that it
+/// gets.
 pub async fn create(
     db: &PgPool,
     owner: Owner,
     new: NewWebhook,
     seal: impl FnOnce(WebhookId) -> Vec<u8>,
     now: DateTime<Utc>,
-) -> sqlx::Result<Webhook> {
+) -> sqlx::Result<Option<Webhook>> {
     let now = now.trunc_subsecs(6);
+    let mut tx = db.begin().await?;
+    // In a statement of its own: what was made while we waited for the lock has to be counted.
+    sqlx::query!("select from organizations where id = $1 for no key update", owner.org.0)
+        .execute(&mut *tx)
+        .await?;
+    let known = sqlx::query_scalar!(
+        r#"select count(*) as "known!" from webhooks
+           where org_id = $1 and mode = $2 and deleted_at is null"#,
+        owner.org.0,
+        owner.mode.as_str()
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    if known >= MOST as i64 {
+        return Ok(None);
+    }
     let webhook = Webhook {
         id: WebhookId(Uuid::now_v7()),
         url: new.url,
@@ -68,9 +89,10 @@ pub async fn create(
         seal(webhook.id),
         webhook.created_at
     )
-    .execute(db)
+    .execute(&mut *tx)
     .await?;
-    Ok(webhook)
+    tx.commit().await?;
+    Ok(Some(webhook))
 }
 
 /// The owner's endpoints, newest first.

@@ -540,7 +540,7 @@ async fn withdrawing_the_last_target_of_a_failing_post_tells_that_it_failed() {
         events: vec!["post.error".to_owned()],
         description: None,
     };
-    let webhook = webhooks::create(&db, owner, new, |_| vec![1], at(1)).await.unwrap();
+    let webhook = webhooks::create(&db, owner, new, |_| vec![1], at(1)).await.unwrap().unwrap();
     let (one, other) =
         (account(&db, owner, "x", "1", "one").await, account(&db, owner, "x", "2", "other").await);
     let new = NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&one, &other]) };
@@ -570,7 +570,7 @@ async fn a_timeline_tells_what_happened_and_what_was_told_in_order() {
         events: vec!["*".to_owned()],
         description: Some("all".to_owned()),
     };
-    let webhook = webhooks::create(&db, owner, new, |_| vec![1], at(1)).await.unwrap();
+    let webhook = webhooks::create(&db, owner, new, |_| vec![1], at(1)).await.unwrap().unwrap();
     assert_eq!(webhooks::get(&db, owner, webhook.id).await.unwrap(), Some(webhook.clone()));
     let account = account(&db, owner, "x", "1", "one").await;
     let created = posts::create(&db, owner, draft_of(&[&account]), tests::now()).await.unwrap().unwrap();
@@ -968,7 +968,7 @@ async fn an_attempt_of_an_earlier_round_leaves_a_delivery_alone() {
     let ada = account(&db, owner, "x", "1", "ada").await;
     let new =
         NewWebhook { url: "https://8.8.8.8/".to_owned(), events: vec!["*".to_owned()], description: None };
-    let webhook = webhooks::create(&db, owner, new, |_| vec![1], at(0)).await.unwrap();
+    let webhook = webhooks::create(&db, owner, new, |_| vec![1], at(0)).await.unwrap().unwrap();
     assert!(disconnect::disconnect(&db, owner, ada.id, at(1)).await.unwrap());
     let dispatched = |left: Vec<Errand>| {
         left.into_iter().find_map(|left| if let Errand::DeliverEvent(it) = left { Some(it) } else { None })

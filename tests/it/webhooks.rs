@@ -5,7 +5,7 @@ use crate::{
     replay, world,
 };
 use domain::{Mode, Owner, event::EventName, scope::Scope};
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::{collections::HashSet, time::Instant};
 use store::events::{self, NewEvent};
@@ -400,4 +400,24 @@ async fn an_endpoint_that_does_not_answer_keeps_nobody_waiting() {
         .await;
     let latest = all.last().expect("there are many").header("x-fanfare-event-id").to_owned();
     replay::replay(&replay::client().await, "deliver_event-waited", &format!("event-{latest}")).await;
+}
+
+#[tokio::test]
+async fn an_organization_has_so_many_endpoints_and_no_more() {
+    let world = world().start().await;
+    let make = async |_| {
+        let body = json!({ "url": "http://127.0.0.1:9/hook", "events": ["*"] });
+        world.call(Method::POST, "/webhooks", Some(&body)).await
+    };
+    let made = futures::future::join_all((0..30).map(make)).await;
+    let (made, refused): (Vec<_>, Vec<_>) =
+        made.into_iter().partition(|(status, _)| *status == StatusCode::CREATED);
+    assert_eq!(made.len(), ::store::webhooks::MOST);
+    for (status, problem) in refused {
+        assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("conflict")), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("20 endpoints"), "{problem}");
+    }
+    let (status, _) = world.call(Method::DELETE, &at(&made[0].1), None).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!([make(0).await.0, make(0).await.0], [StatusCode::CREATED, StatusCode::CONFLICT]);
 }
