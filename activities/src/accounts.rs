@@ -10,6 +10,7 @@ use crate::{
     Deps,
     grants::{self, Line, Unkept},
     publishing::repeat,
+    share::Shares,
     voice,
 };
 use domain::{
@@ -29,6 +30,7 @@ use workflows::{
 /// The activities about accounts.
 pub(crate) struct Accounts {
     pub(crate) deps: Arc<Deps>,
+    pub(crate) shares: Arc<Shares>,
 }
 
 #[activities]
@@ -40,6 +42,7 @@ impl Accounts {
         voice: Voice,
     ) -> Result<Checkup, ActivityError> {
         let deps = &self.deps;
+        let _share = self.shares.admit(voice.owner.org)?;
         let said = voice::ask(deps, &voice, |cx| cx.platform.health(cx)).await?;
         let at = (deps.now)();
         match (&said.answer, said.version) {
@@ -112,6 +115,7 @@ impl Accounts {
         _cx: ActivityContext,
         menu: Menu,
     ) -> Result<Result<Vec<Choice>, Failure>, ActivityError> {
+        let _share = self.shares.admit(menu.voice.owner.org)?;
         let said = voice::ask(&self.deps, &menu.voice, |cx| {
             let (kind, parent) = (menu.kind.clone(), menu.parent.clone());
             Box::pin(async move {

@@ -13,6 +13,7 @@ use crate::{
     Deps,
     grants::{self, Unkept},
     media,
+    share::Shares,
 };
 use anyhow::Context;
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -62,6 +63,7 @@ static NOBODY: platforms::Account = platforms::Account {
 /// The activities that connect accounts.
 pub(crate) struct Connecting {
     pub(crate) deps: Arc<Deps>,
+    pub(crate) shares: Arc<Shares>,
 }
 
 #[activities]
@@ -129,6 +131,7 @@ impl Connecting {
         sign_in: SignIn,
     ) -> Result<SignedIn, ActivityError> {
         let (deps, owner) = (&self.deps, sign_in.owner);
+        let _share = self.shares.admit(owner.org)?;
         let password: AppPassword = deps.unseal(&sign_in.sealed, owner, &sign_in.platform)?;
         let door = match Door::open(deps, owner, &sign_in.platform, None).await? {
             Ok(door) => door,

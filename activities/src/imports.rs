@@ -9,7 +9,11 @@
     reason = "the macro makes a marker per activity; workflows use those of the declarations"
 )]
 
-use crate::{Deps, voice};
+use crate::{
+    Deps,
+    share::{self, Shares},
+    voice,
+};
 use chrono::{DateTime, Utc};
 use domain::{
     ErrorCode, Failure,
@@ -27,6 +31,7 @@ use workflows::activities::{Leafed, Turn, Voice, definition};
 /// The activities of imports.
 pub(crate) struct Imports {
     pub(crate) deps: Arc<Deps>,
+    pub(crate) shares: Arc<Shares>,
 }
 
 #[activities]
@@ -39,6 +44,7 @@ impl Imports {
     ) -> Result<Leafed, ActivityError> {
         let deps = &self.deps;
         let Ingest { import, owner, account, platform } = turn.ingest.clone();
+        let _share = self.shares.take(owner.org, (deps.jitter)()).map_err(share::crowded)?;
         let Some(progress) = facts::go_on(&deps.db, owner, import, (deps.now)()).await? else {
             return Ok(Leafed::Over);
         };

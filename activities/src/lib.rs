@@ -14,6 +14,7 @@ mod media;
 mod metrics;
 mod publishing;
 pub mod schedule;
+mod share;
 mod voice;
 mod webhooks;
 pub mod worker;

@@ -9,7 +9,11 @@
     reason = "the macro makes a marker per activity; workflows use those of the declarations"
 )]
 
-use crate::{Deps, egress, publishing::alive};
+use crate::{
+    Deps, egress,
+    publishing::alive,
+    share::{self, Shares},
+};
 use ::media::{self as files, Shelf, Unreceived};
 use anyhow::Context;
 use async_trait::async_trait;
@@ -63,6 +67,7 @@ const PATIENCE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_m
 /// The activities about media.
 pub(crate) struct Media {
     pub(crate) deps: Arc<Deps>,
+    pub(crate) shares: Shares,
 }
 
 #[activities]
@@ -73,6 +78,7 @@ impl Media {
         _cx: ActivityContext,
         asset: Asset,
     ) -> Result<Confirmed, ActivityError> {
+        let _share = self.shares.admit(asset.owner.org)?;
         Ok(self.deps.confirm(asset).await?)
     }
 
@@ -82,6 +88,12 @@ impl Media {
         cx: ActivityContext,
         chore: Chore,
     ) -> Result<(), ActivityError> {
+        let _share = match (chore.what, self.shares.take(chore.owner.org, (self.deps.jitter)())) {
+            (_, Ok(share)) => Some(share),
+            // Short, and what frees storage should not wait.
+            (Care::Discard, Err(_)) => None,
+            (_, Err(wait)) => return Err(share::crowded(wait)),
+        };
         let tending = async {
             match chore.what {
                 Care::Fetch => self.deps.fetch(&chore).await?,

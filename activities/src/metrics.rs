@@ -8,7 +8,7 @@
     reason = "the macro makes a marker per activity; workflows use those of the declarations"
 )]
 
-use crate::{Deps, publishing::alive, voice};
+use crate::{Deps, publishing::alive, share::Shares, voice};
 use chrono::TimeDelta;
 use domain::Failure;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -42,6 +42,7 @@ const BATCHES: u64 = 100;
 /// The activities of engagement.
 pub(crate) struct Metrics {
     pub(crate) deps: Arc<Deps>,
+    pub(crate) shares: Arc<Shares>,
 }
 
 #[activities]
@@ -52,6 +53,7 @@ impl Metrics {
         _cx: ActivityContext,
         reading: Reading,
     ) -> Result<Result<(), Failure>, ActivityError> {
+        let _share = self.shares.admit(reading.voice.owner.org)?;
         Ok(read(&self.deps, &reading).await?)
     }
 

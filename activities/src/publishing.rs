@@ -23,6 +23,7 @@ use crate::{
     Deps,
     grants::{self, Line, Refused, Unrefreshed},
     media::{self, Unresolved},
+    share::Shares,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -68,6 +69,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10 * 60);
 /// The activities of publishing.
 pub(crate) struct Publishing {
     pub(crate) deps: Arc<Deps>,
+    pub(crate) shares: Shares,
 }
 
 #[activities]
@@ -78,6 +80,10 @@ impl Publishing {
         cx: ActivityContext,
         task: Task,
     ) -> Result<Published, ActivityError> {
+        let _share = match self.shares.take(task.owner.org, (self.deps.jitter)()) {
+            Ok(share) => share,
+            Err(pause) => return Ok(Published::Wait { pause }),
+        };
         alive(&cx, self.deps.attempt(&task)).await
     }
 
@@ -87,6 +93,11 @@ impl Publishing {
         _cx: ActivityContext,
         task: Task,
     ) -> Result<Polled, ActivityError> {
+        let _share = match self.shares.take(task.owner.org, (self.deps.jitter)()) {
+            Ok(share) => share,
+            // A look is repeated until the window closes, however often.
+            Err(pause) => return Err(repeat(&crowded(), Some(pause))),
+        };
         self.deps.look(&task).await
     }
 
@@ -901,6 +912,11 @@ fn polled(published: Published) -> Result<Polled, ActivityError> {
         Published::TokenRefused { grant_version } => Ok(Polled::TokenRefused { grant_version }),
         other => Err(anyhow::anyhow!("giving up ended with {other:?}").into()),
     }
+}
+
+/// Why a look is put off.
+fn crowded() -> Failure {
+    Failure::network("the organization holds its share of this worker", false)
 }
 
 /// A failure that Temporal is to repeat, after `wait` or as the policy says.

@@ -4,6 +4,7 @@
 //! and any order will do. What an operator paused stays paused.
 
 use anyhow::Context;
+use domain::Mode;
 use std::time::Duration;
 use temporalio_client::{
     Client,
@@ -35,7 +36,7 @@ pub async fn keep(client: &Client, base: &str, figures: Duration) -> anyhow::Res
     let note = "Collects the figures of what was published of late";
     set(client, &id, figures, action, note).await.context("the schedule of collecting figures")?;
     let id = tidy_media::id(base);
-    let action = ScheduleAction::start_workflow(TidyMedia::run, (), queue::media(base), &id);
+    let action = ScheduleAction::start_workflow(TidyMedia::run, (), queue::media(base, Mode::Live), &id);
     let note = "Deletes media that nobody waits for any more";
     set(client, &id, TIDY, action, note).await.context("the schedule of tidying media up")
 }

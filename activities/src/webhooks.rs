@@ -4,14 +4,15 @@
 //! receiver can refuse a stale one. Whatever is not a 2xx in time is repeated.
 //!
 //! An endpoint that is slow to answer would take all the room there is for deliveries, so each gets only
-//! some of it; what finds its endpoint's share taken waits in its workflow, where waiting costs nothing.
+//! some of it, and each organization a share ([`crate::share`]); what finds that taken waits in its
+//! workflow, where waiting costs nothing.
 
 #![expect(
     dead_code,
     reason = "the macro makes a marker per activity; workflows use those of the declarations"
 )]
 
-use crate::Deps;
+use crate::{Deps, share::Shares};
 use anyhow::Context;
 use domain::{EventId, Owner, WebhookId, event, retry, signature};
 use futures::StreamExt;
@@ -43,12 +44,13 @@ const SHARE: usize = 20;
 /// The activities of webhooks.
 pub(crate) struct Webhooks {
     deps: Arc<Deps>,
+    shares: Shares,
     places: Places,
 }
 
 impl Webhooks {
-    pub(crate) fn new(deps: Arc<Deps>) -> Self {
-        Self { deps, places: Places::default() }
+    pub(crate) fn new(deps: Arc<Deps>, shares: Shares) -> Self {
+        Self { deps, shares, places: Places::default() }
     }
 }
 
@@ -95,6 +97,10 @@ impl Webhooks {
         parcel: Parcel,
     ) -> Result<Option<Duration>, ActivityError> {
         let deps = &self.deps;
+        let _share = match self.shares.take(parcel.owner.org, (deps.jitter)()) {
+            Ok(share) => share,
+            Err(wait) => return Ok(Some(wait)),
+        };
         let Some(attempt) = facts::begin(&deps.db, parcel.owner, parcel.delivery, parcel.round).await? else {
             return Ok(None);
         };
@@ -129,6 +135,7 @@ impl Webhooks {
         sample: Sample,
     ) -> Result<Option<Sampled>, ActivityError> {
         let deps = &self.deps;
+        let _share = self.shares.admit(sample.owner.org)?;
         // Also for an endpoint that is paused: before it is resumed is when one wants to know.
         let Some(endpoint) = endpoints::sealed(&deps.db, sample.owner, sample.webhook).await? else {
             return Ok(None);

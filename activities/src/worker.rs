@@ -1,13 +1,23 @@
 //! The workers: one per task queue, all in one process.
 //!
 //! The queue of posts has workflows only; a platform's queue has its targets' workflows and all that is
-//! asked of it; the queues of webhooks and of media likewise. Idle queues cost a waiting poll and nothing else.
+//! asked of it; the queues of webhooks and of media likewise. Test and live mode have queues of their own,
+//! and in each queue an organization has a share of the slots. Idle queues cost a waiting poll and nothing
+//! else.
 
 use crate::{
-    Deps, accounts::Accounts, connecting::Connecting, imports::Imports, media::Media, metrics::Metrics,
-    publishing::Publishing, webhooks::Webhooks,
+    Deps,
+    accounts::Accounts,
+    connecting::Connecting,
+    imports::Imports,
+    media::Media,
+    metrics::Metrics,
+    publishing::Publishing,
+    share::{self, Shares},
+    webhooks::Webhooks,
 };
 use anyhow::Context;
+use domain::Mode;
 use std::{sync::Arc, time::Duration};
 use temporalio_sdk::{
     Runtime, Worker, WorkerOptions,
@@ -23,10 +33,14 @@ use workflows::{
 
 /// What one queue runs at a time.
 const SLOTS: usize = 100;
+/// What is asked of one platform at a time, beside that.
+const QUESTIONS: usize = 50;
 /// Deliveries at a time: they do little but wait, and some endpoints never answer.
 const DELIVERIES: usize = 500;
 /// Files at a time: each may hold a few MiB, and hashing takes a core.
 const FILES: usize = 16;
+/// Uploads that are confirmed at a time, while somebody waits for each.
+const UPLOADS: usize = 16;
 /// Workflows kept in memory per queue.
 const CACHE: usize = 1000;
 /// How long a task waits for a worker that may be gone before any worker may take it.
@@ -62,31 +76,9 @@ impl Workers {
         posts.register_workflow::<Ask>()?;
         posts.register_workflow::<CollectMetrics>()?;
         let mut queues = vec![posts];
-        for platform in platforms::all() {
-            let mut targets = options(&queue::platform(base, platform.id()), SLOTS);
-            targets.register_workflow::<PublishTarget>()?;
-            targets.register_workflow::<Ask>()?;
-            targets.register_workflow::<KeepAccount>()?;
-            targets.register_workflow::<PartAccount>()?;
-            targets.register_workflow::<ImportPosts>()?;
-            targets.register_activities(Publishing { deps: deps.clone() });
-            targets.register_activities(Accounts { deps: deps.clone() });
-            targets.register_activities(Imports { deps: deps.clone() });
-            targets.register_activities(Metrics { deps: deps.clone() });
-            targets.register_activities(Connecting { deps: deps.clone() });
-            queues.push(targets);
+        for mode in [Mode::Live, Mode::Test] {
+            queues.extend(in_mode(base, mode, &deps)?);
         }
-        let mut hooks = options(&queue::webhooks(base), DELIVERIES);
-        hooks.register_workflow::<DeliverEvent>()?;
-        hooks.register_workflow::<Ask>()?;
-        hooks.register_activities(Webhooks::new(deps.clone()));
-        queues.push(hooks);
-        let mut media = options(&queue::media(base), FILES);
-        media.register_workflow::<TendMedia>()?;
-        media.register_workflow::<TidyMedia>()?;
-        media.register_workflow::<Ask>()?;
-        media.register_activities(Media { deps });
-        queues.push(media);
         let all = queues.into_iter().map(|queue| Worker::new(&runtime, client.clone(), queue));
         let all = all.collect::<Result<_, _>>().map_err(|error| anyhow::anyhow!("{error}"))?;
         Ok(Self { all, _runtime: runtime })
@@ -107,6 +99,42 @@ impl Workers {
         let done = futures::future::join_all(self.all.iter_mut().map(Worker::run)).await;
         done.into_iter().collect::<Result<Vec<_>, _>>().map(drop).map_err(|error| anyhow::anyhow!("{error}"))
     }
+}
+
+/// The queues of one mode.
+fn in_mode(base: &str, mode: Mode, deps: &Arc<Deps>) -> anyhow::Result<Vec<WorkerOptions>> {
+    let shares = |slots| Shares::new(slots, deps.pace.of(share::LEAST));
+    let mut queues = Vec::new();
+    for platform in platforms::all() {
+        let mut targets = options(&queue::platform(base, platform.id(), mode), SLOTS + QUESTIONS);
+        let questions = Arc::new(shares(QUESTIONS));
+        targets.register_workflow::<PublishTarget>()?;
+        targets.register_workflow::<Ask>()?;
+        targets.register_workflow::<KeepAccount>()?;
+        targets.register_workflow::<PartAccount>()?;
+        targets.register_workflow::<ImportPosts>()?;
+        targets.register_activities(Publishing { deps: deps.clone(), shares: shares(SLOTS) });
+        targets.register_activities(Accounts { deps: deps.clone(), shares: questions.clone() });
+        targets.register_activities(Imports { deps: deps.clone(), shares: questions.clone() });
+        targets.register_activities(Metrics { deps: deps.clone(), shares: questions.clone() });
+        targets.register_activities(Connecting { deps: deps.clone(), shares: questions });
+        queues.push(targets);
+    }
+    let mut hooks = options(&queue::webhooks(base, mode), DELIVERIES);
+    hooks.register_workflow::<DeliverEvent>()?;
+    hooks.register_workflow::<Ask>()?;
+    hooks.register_activities(Webhooks::new(deps.clone(), shares(DELIVERIES)));
+    queues.push(hooks);
+    let mut media = options(&queue::media(base, mode), FILES);
+    media.register_workflow::<TendMedia>()?;
+    media.register_workflow::<TidyMedia>()?;
+    media.register_activities(Media { deps: deps.clone(), shares: shares(FILES) });
+    queues.push(media);
+    let mut uploads = options(&queue::uploads(base, mode), UPLOADS);
+    uploads.register_workflow::<Ask>()?;
+    uploads.register_activities(Media { deps: deps.clone(), shares: shares(UPLOADS) });
+    queues.push(uploads);
+    Ok(queues)
 }
 
 fn options(queue: &str, activities: usize) -> WorkerOptions {

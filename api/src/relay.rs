@@ -225,7 +225,7 @@ impl Relay {
 
     async fn deliver(&self, dispatch: &Dispatch) -> Result<(), Uncarried> {
         let order = deliver_event::Order { dispatch: dispatch.clone(), pace: self.pace };
-        let options = WorkflowStartOptions::new(queue::webhooks(&self.queue), deliver_event::id(dispatch))
+        let options = WorkflowStartOptions::new(queue::webhooks(&self.queue, dispatch.owner.mode), deliver_event::id(dispatch))
             .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
             .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
             .search_attributes(deliver_event::search_attributes(dispatch))
@@ -237,7 +237,7 @@ impl Relay {
 
     async fn part(&self, parting: &Parting) -> Result<(), Uncarried> {
         let order = part_account::Order { parting: parting.clone(), pace: self.pace };
-        let queue = queue::platform(&self.queue, &parting.platform);
+        let queue = queue::platform(&self.queue, &parting.platform, parting.owner.mode);
         let options = WorkflowStartOptions::new(queue, part_account::id(parting))
             .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
             .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
@@ -258,7 +258,7 @@ impl Relay {
             Some(Renewal::Never) | None => return Ok(()),
         };
         let order = keep_account::Order { keeping: keeping.clone(), rest, pace: self.pace };
-        let queue = queue::platform(&self.queue, &keeping.platform);
+        let queue = queue::platform(&self.queue, &keeping.platform, keeping.owner.mode);
         let options = WorkflowStartOptions::new(queue, keep_account::id(keeping.account))
             .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
             .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
@@ -275,7 +275,7 @@ impl Relay {
 
     async fn import(&self, ingest: &Ingest) -> Result<(), Uncarried> {
         let order = import_posts::Order { ingest: ingest.clone(), tries: 0 };
-        let queue = queue::platform(&self.queue, &ingest.platform);
+        let queue = queue::platform(&self.queue, &ingest.platform, ingest.owner.mode);
         let options = WorkflowStartOptions::new(queue, import_posts::id(ingest))
             .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
             .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
@@ -288,7 +288,7 @@ impl Relay {
 
     async fn tend(&self, chore: &Chore) -> Result<(), Uncarried> {
         let order = tend_media::Order { chore: chore.clone(), pace: self.pace };
-        let options = WorkflowStartOptions::new(queue::media(&self.queue), tend_media::id(chore))
+        let options = WorkflowStartOptions::new(queue::media(&self.queue, chore.owner.mode), tend_media::id(chore))
             .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
             .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
             .search_attributes(tend_media::search_attributes(chore))

@@ -18,6 +18,7 @@ mod creation;
 mod dashboard;
 mod dev;
 mod editing;
+mod fairness;
 mod files;
 mod imports;
 mod keeping;

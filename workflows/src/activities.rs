@@ -43,7 +43,8 @@ pub enum Published {
     },
     /// The post was edited before its first attempt: other work is on its way.
     Stale,
-    /// It is too early for an attempt: none was made, and nothing was counted.
+    /// It is too early for an attempt, or the organization holds its share of the worker's slots: none was
+    /// made, and nothing was counted.
     Wait {
         /// How long to wait.
         pause: Duration,
@@ -140,6 +141,10 @@ pub enum Settled {
 /// A refresh that cannot succeed ends with a failure of this type.
 pub const GRANT_LOST: &str = "grant_lost";
 
+/// What was not tried, because the organization holds its share of the worker's slots, ends with a failure
+/// of this type, and how long to wait as its details.
+pub const CROWDED: &str = "crowded";
+
 /// The name of a target that publishes.
 pub struct Publishing;
 
@@ -221,7 +226,8 @@ pub struct Webhooks;
 #[activity_definitions]
 impl Webhooks {
     /// One attempt to deliver an event to one endpoint. `None` when the delivery is over; else none was
-    /// made, for the endpoint has all it may have at a time, and this is how long to wait.
+    /// made, for the endpoint or its organization has all it may have at a time, and this is how long to
+    /// wait.
     #[activity(name = "deliver")]
     pub fn deliver(_parcel: Parcel) -> Result<Option<Duration>, ActivityError> {
         unimplemented!()
@@ -567,7 +573,7 @@ impl Media {
         unimplemented!()
     }
 
-    /// Fetches, looks at or discards the bytes of an asset.
+    /// Fetches, looks at or discards the bytes of an asset. Fails with [`CROWDED`] when nothing was tried.
     #[activity(name = "tend_media")]
     pub fn tend_media(_chore: Chore) -> Result<(), ActivityError> {
         unimplemented!()

@@ -93,12 +93,18 @@ impl Question {
     pub fn queue(&self, base: &str) -> String {
         match self {
             Self::Metrics { .. } => base.to_owned(),
-            Self::Health(voice) | Self::Options(Menu { voice, .. }) => queue::platform(base, &voice.platform),
-            Self::Sample(_) | Self::Reveal(_) => queue::webhooks(base),
-            Self::Return(Return { platform, .. })
-            | Self::SignIn(SignIn { platform, .. })
-            | Self::Selection(Selection { platform, .. }) => queue::platform(base, platform),
-            Self::Media(_) => queue::media(base),
+            Self::Health(voice) | Self::Options(Menu { voice, .. }) => {
+                queue::platform(base, &voice.platform, voice.owner.mode)
+            }
+            Self::Sample(Sample { owner, .. }) | Self::Reveal(Reveal { owner, .. }) => {
+                queue::webhooks(base, owner.mode)
+            }
+            Self::Return(Return { platform, owner, .. })
+            | Self::SignIn(SignIn { platform, owner, .. })
+            | Self::Selection(Selection { platform, owner, .. }) => {
+                queue::platform(base, platform, owner.mode)
+            }
+            Self::Media(asset) => queue::uploads(base, asset.owner.mode),
         }
     }
 
@@ -203,7 +209,8 @@ impl Ask {
         Ok(match question {
             Question::Metrics { readings, .. } => {
                 let read = join_all(readings.into_iter().map(|reading| {
-                    let queue = queue::platform(ctx.task_queue(), &reading.voice.platform);
+                    let voice = &reading.voice;
+                    let queue = queue::platform(ctx.task_queue(), &voice.platform, voice.owner.mode);
                     let mut options = reads(limit);
                     options.task_queue = Some(queue);
                     ctx.execute_activity(Metrics::read_metrics, reading, options)

@@ -10,6 +10,7 @@ use crate::{
     activities::{Collected, Metrics},
     queue,
 };
+use domain::Mode;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use temporalio_workflow::{
@@ -58,12 +59,14 @@ impl CollectMetrics {
         let platforms = ctx.state(|collect| collect.order.platforms.clone());
         // Any worker can forget; the first platform's queue is as good as another.
         if let Some(first) = platforms.first() {
-            let options = on(queue::platform(ctx.task_queue(), first), "Forget what is too old");
+            let options = on(queue::platform(ctx.task_queue(), first, Mode::Live), "Forget what is too old");
             // What is not forgotten now is later.
             let _ = ctx.execute_activity(Metrics::forget_metrics, (), options).await;
         }
         let rounds = join_all(platforms.into_iter().map(|platform| {
-            let options = on(queue::platform(ctx.task_queue(), &platform), &format!("Read {platform}"));
+            // A round reads the figures of both modes.
+            let queue = queue::platform(ctx.task_queue(), &platform, Mode::Live);
+            let options = on(queue, &format!("Read {platform}"));
             ctx.execute_activity(Metrics::collect_metrics, platform, options)
         }))
         .await;

@@ -10,6 +10,7 @@ use crate::{
     activities::{Imports, Leafed, Turn},
     attributes,
     publish_target::settling,
+    tend_media::crowded,
 };
 use domain::errand::Ingest;
 use serde::{Deserialize, Serialize};
@@ -81,7 +82,10 @@ impl ImportPosts {
                     }
                 }
                 // An operator ended it, or its workers did not get through: its row must not stay open.
-                Err(_) => return Self::abandon(ctx, ingest).await,
+                Err(error) => match crowded(&error) {
+                    Some(wait) if ctx.timer(wait).await == TimerResult::Fired => {}
+                    _ => return Self::abandon(ctx, ingest).await,
+                },
             }
             if ctx.continue_as_new_suggested() {
                 let order = Order { ingest: ingest.clone(), tries };

@@ -193,7 +193,11 @@ impl PublishPost {
     async fn stop(ctx: &WorkflowContext<Self>, task: Task) -> WorkflowResult<TargetStatus> {
         let settlement = Settlement { task, why: Why::Stopped };
         loop {
-            let mut options = settling(&queue::platform(ctx.task_queue(), &settlement.task.platform));
+            let mut options = settling(&queue::platform(
+                ctx.task_queue(),
+                &settlement.task.platform,
+                settlement.task.owner.mode,
+            ));
             options.cancellation_token = Some(WorkflowCancellationToken::new());
             match ctx.execute_activity(Publishing::settle, settlement.clone(), options).await? {
                 Settled::Ended { status } => return Ok(status),
@@ -231,7 +235,7 @@ fn task(job: &Job, assignment: &Assignment) -> Task {
 fn child(base: &str, job: &Job, assignment: &Assignment) -> ChildWorkflowOptions {
     ChildWorkflowOptions::builder()
         .workflow_id(publish_target::id(assignment.target))
-        .task_queue(queue::platform(base, &assignment.platform))
+        .task_queue(queue::platform(base, &assignment.platform, job.owner.mode))
         // A post's workflow that is terminated or reset takes no target with it: each ends by itself.
         .parent_close_policy(ParentClosePolicy::Abandon)
         .static_summary(format!("Publish on {}", assignment.platform))

@@ -6,7 +6,7 @@
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
 use crate::{
-    activities::{Lost, Media},
+    activities::{CROWDED, Lost, Media},
     attributes,
 };
 use domain::{
@@ -15,7 +15,7 @@ use domain::{
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use temporalio_common::search_attributes::SearchAttributes;
+use temporalio_common::{error::IncomingError, search_attributes::SearchAttributes};
 use temporalio_workflow::{
     ActivityExecutionError, ActivityOptions, RetryPolicy, WorkflowContext, WorkflowContextView,
     WorkflowResult, workflow, workflow_methods,
@@ -66,14 +66,30 @@ impl TendMedia {
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
         let Order { chore, pace } = ctx.state(|tend| tend.order.clone());
         let tries = if chore.what == Care::Discard { 0 } else { TRIES };
-        match ctx.execute_activity(Media::tend_media, chore.clone(), attempts(pace, tries)).await {
-            Ok(()) => Ok(()),
-            Err(error @ ActivityExecutionError::Cancelled(_)) => Err(error.into()),
-            Err(error) => {
-                let lost = Lost { chore, message: words(&error) };
-                Ok(ctx.execute_activity(Media::give_up_media, lost, attempts(pace, 0)).await?)
+        loop {
+            match ctx.execute_activity(Media::tend_media, chore.clone(), attempts(pace, tries)).await {
+                Ok(()) => return Ok(()),
+                Err(error @ ActivityExecutionError::Cancelled(_)) => return Err(error.into()),
+                Err(error) => {
+                    if let Some(wait) = crowded(&error) {
+                        ctx.timer(wait).await;
+                        continue;
+                    }
+                    let lost = Lost { chore, message: words(&error) };
+                    return Ok(ctx.execute_activity(Media::give_up_media, lost, attempts(pace, 0)).await?);
+                }
             }
         }
+    }
+}
+
+/// How long to wait before what was not tried is tried; `None` where something was.
+pub(crate) fn crowded(error: &ActivityExecutionError) -> Option<Duration> {
+    match error.cause() {
+        Some(IncomingError::Application(failure)) if failure.type_name() == Some(CROWDED) => {
+            failure.details().ok().flatten()
+        }
+        _ => None,
     }
 }
 

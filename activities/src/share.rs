@@ -1,0 +1,212 @@
+//! How many of a worker's slots one organization may hold.
+//!
+//! Slots are few, and some work holds one for a minute or more: a platform that does not answer, a slow
+//! address. So an organization may take another slot only while it holds fewer than are free. Alone it
+//! gets half of them; each of `n` that want all they can get has `1 / (n + 1)`, and as many are left for
+//! whoever comes next (dynamic thresholds, <https://doi.org/10.1109/90.664262>).
+//!
+//! What finds its organization's share taken gives its slot back at once and waits in its workflow. How
+//! long depends on how fast the organization's slots become free and on how many wait already, so that
+//! thousands of them cost no more wake-ups than slots become free.
+
+use domain::OrgId;
+use std::{collections::HashMap, sync::Mutex, time::Duration};
+use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
+use temporalio_sdk::activities::ActivityError;
+use tokio::time::Instant;
+use workflows::activities::CROWDED;
+
+/// The shortest wait.
+pub(crate) const LEAST: Duration = Duration::from_secs(2);
+/// The longest wait.
+const MOST: Duration = Duration::from_secs(300);
+
+/// The slots of one queue in this process.
+pub(crate) struct Shares {
+    slots: usize,
+    /// The shortest wait.
+    least: Duration,
+    epoch: Instant,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Default)]
+struct Taken {
+    /// By all organizations.
+    slots: usize,
+    by: HashMap<OrgId, Holding>,
+}
+
+/// What an organization holds.
+#[derive(Default)]
+struct Holding {
+    slots: usize,
+    /// When they were taken, summed up: seconds since the epoch.
+    since: f64,
+    /// When the last of those that wait is to try again.
+    last_turn: Option<Instant>,
+}
+
+impl Shares {
+    /// Shares of so many slots. `least` is the shortest wait.
+    pub(crate) fn new(slots: usize, least: Duration) -> Self {
+        Self { slots, least, epoch: Instant::now(), taken: Mutex::default() }
+    }
+
+    /// A slot for the organization; or how long to wait, because its share is taken. `jitter` is drawn
+    /// from 0..1 by the caller.
+    pub(crate) fn take(&self, org: OrgId, jitter: f64) -> Result<Share<'_>, Duration> {
+        self.take_at(org, jitter, Instant::now())
+    }
+
+    fn take_at(&self, org: OrgId, jitter: f64, now: Instant) -> Result<Share<'_>, Duration> {
+        let mut taken = self.taken.lock().expect("nobody panics with it");
+        let since = (now - self.epoch).as_secs_f64();
+        let free = self.slots.saturating_sub(taken.slots);
+        let held = taken.by.get(&org).map_or(0, |holding| holding.slots);
+        if held < free {
+            taken.slots += 1;
+            let holding = taken.by.entry(org).or_default();
+            holding.slots += 1;
+            holding.since += since;
+            return Ok(Share { shares: self, org, since });
+        }
+        let turn = match taken.by.get_mut(&org) {
+            Some(holding) => {
+                // In the long run a slot is held for twice its present age, on average.
+                let slots = holding.slots as f64;
+                let held_for = 2.0 * (since - holding.since / slots).max(0.0);
+                let next = holding.last_turn.unwrap_or(now).max(now + self.least);
+                let turn = (next + Duration::from_secs_f64(held_for / slots)).min(now + MOST);
+                *holding.last_turn.insert(turn)
+            }
+            // Others hold every slot.
+            None => now + self.least,
+        };
+        Err((turn - now).mul_f64(0.75 + jitter / 2.0))
+    }
+}
+
+/// A slot that an organization holds; free again when this is dropped.
+pub(crate) struct Share<'a> {
+    shares: &'a Shares,
+    org: OrgId,
+    since: f64,
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        let mut taken = self.shares.taken.lock().expect("nobody panics with it");
+        taken.slots -= 1;
+        if let Some(holding) = taken.by.get_mut(&self.org) {
+            holding.slots -= 1;
+            holding.since -= self.since;
+            if holding.slots == 0 {
+                taken.by.remove(&self.org);
+            }
+        }
+    }
+}
+
+impl Shares {
+    /// A slot for what somebody waits for, who is told to try again when the share is taken.
+    pub(crate) fn admit(&self, org: OrgId) -> anyhow::Result<Share<'_>> {
+        self.take(org, 0.5).map_err(|_| anyhow::anyhow!("the organization asks too much at once"))
+    }
+}
+
+/// The failure that tells a workflow to wait and then to ask for the same again.
+pub(crate) fn crowded(wait: Duration) -> ActivityError {
+    let error = anyhow::anyhow!("the organization holds its share of this worker");
+    ActivityError::application(
+        ApplicationFailure::builder(error)
+            .type_name(CROWDED.to_owned())
+            .details(wait)
+            .category(ApplicationErrorCategory::Benign)
+            // Not by Temporal's count of tries.
+            .non_retryable(true)
+            .build(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    fn org(number: u128) -> OrgId {
+        OrgId(Uuid::from_u128(number))
+    }
+
+    /// Slots for the organization until it gets no more.
+    fn all<'a>(shares: &'a Shares, number: u128) -> Vec<Share<'a>> {
+        std::iter::from_fn(|| shares.take(org(number), 0.5).ok()).collect()
+    }
+
+    #[test]
+    fn one_organization_gets_half_and_leaves_room_for_the_next() {
+        let shares = Shares::new(100, LEAST);
+        let first = all(&shares, 1);
+        assert_eq!(first.len(), 50);
+        let second = all(&shares, 2);
+        assert_eq!(second.len(), 25);
+        assert!(shares.take(org(3), 0.5).is_ok());
+    }
+
+    #[test]
+    fn greedy_organizations_come_to_equal_shares_and_there_is_room_for_one_more() {
+        let shares = Shares::new(100, LEAST);
+        let mut held: Vec<Vec<Share<'_>>> = (0..9).map(|number| all(&shares, number)).collect();
+        // Whoever gives a slot back tries at once to have another, as do all the others.
+        for round in 0..1000 {
+            held[round % 9].pop();
+            for number in 0..9 {
+                held[number].extend(shares.take(org(number as u128), 0.5).ok());
+            }
+        }
+        for slots in &held {
+            assert!((9..=11).contains(&slots.len()), "{:?}", held.iter().map(Vec::len).collect::<Vec<_>>());
+        }
+        assert!(all(&shares, 99).len() >= 4);
+    }
+
+    #[test]
+    fn even_the_only_slot_can_be_had_and_nothing_is_kept_of_who_holds_none() {
+        let shares = Shares::new(1, LEAST);
+        let only = shares.take(org(1), 0.5).unwrap_or_else(|_| panic!("it is free"));
+        assert!(shares.take(org(1), 0.5).is_err());
+        assert_eq!(shares.take(org(2), 0.5).err(), Some(LEAST));
+        drop(only);
+        assert!(shares.take(org(2), 0.5).is_ok());
+        assert!(shares.taken.lock().unwrap().by.is_empty());
+    }
+
+    #[test]
+    fn the_more_wait_and_the_longer_slots_are_held_the_longer_is_the_wait() {
+        let shares = Shares::new(100, LEAST);
+        let held = all(&shares, 1);
+        let waits = |at: Duration, number: usize| -> Vec<f64> {
+            let now = shares.epoch + at;
+            (0..number).map(|_| shares.take_at(org(1), 0.5, now).err().unwrap().as_secs_f64()).collect()
+        };
+        // Fifty slots that have been held for a second become free at 25 a second.
+        let early = waits(Duration::from_secs(1), 100);
+        assert!((2.0..2.1).contains(&early[0]) && (5.9..6.1).contains(&early[99]), "{early:?}");
+        // Held for 30 s, they do so at less than one a second; the next come after those.
+        let late = waits(Duration::from_secs(30), 50);
+        assert!(late.windows(2).all(|pair| pair[1] - pair[0] > 1.1), "{late:?}");
+        assert!(waits(Duration::from_secs(30), 1000)[999] <= MOST.as_secs_f64());
+        drop(held);
+        let _again = all(&shares, 1);
+        assert!(shares.take(org(1), 0.5).err().unwrap() < LEAST * 2, "nobody waits any more");
+    }
+
+    #[test]
+    fn waits_are_spread() {
+        let shares = Shares::new(2, LEAST);
+        let _held = all(&shares, 1);
+        let now = Instant::now();
+        let [soon, late] = [0.0, 1.0].map(|jitter| shares.take_at(org(1), jitter, now).err().unwrap());
+        assert!(soon < LEAST && late > LEAST, "{soon:?}, {late:?}");
+    }
+}

@@ -1,0 +1,305 @@
+//! What one tenant does delays no other.
+//!
+//! The verdicts are times, because a time is what is promised: beside a tenant that holds all it can get of
+//! every queue, another one's work takes at most twice as long as on an idle service. So that they hold on
+//! a busy machine, an idle service beside the flooded one is measured in turns with it, medians are
+//! compared, and the flood consists of work that waits for an answer rather than of work that computes.
+//! Half a second more is always allowed: what a process of its own may be late by on two busy cores, and a
+//! hundredth of what a full queue costs.
+//!
+//! Live publishing can't be flooded from outside: a live account needs a real platform. Its queues are
+//! others than those of test mode (`queue::no_two_kinds_of_work_share_a_queue`), and the share of an
+//! organization is the same in both modes (`activities::share`).
+
+use crate::{media::until, world};
+use domain::{Mode, Owner, scope::Scope};
+use futures::{StreamExt, future::join_all};
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+use std::time::Duration;
+use store::{keys, organizations};
+use temporalio_client::Client;
+use tests::{PATIENCE, Receiver, World, now, samples::png};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+    sync::watch,
+    task::JoinHandle,
+    time::Instant,
+};
+
+/// How often each kind of work is measured.
+const ROUNDS: usize = 5;
+/// How much later than on an idle service is always allowed.
+const FLOOR: Duration = Duration::from_millis(500);
+
+/// A server that never finishes an answer; it sends a byte of it now and then, so as not to seem dead.
+struct Slow {
+    url: String,
+    held: watch::Receiver<usize>,
+    serving: JoinHandle<()>,
+}
+
+impl Slow {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/a.png", listener.local_addr().unwrap());
+        let (count, held) = watch::channel(0);
+        let serving = tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                count.send_modify(|held| *held += 1);
+                tokio::spawn(async move {
+                    let _ = stream.read(&mut [0; 1024]).await;
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n").await;
+                    while stream.write_all(b"a").await.is_ok() {
+                        tokio::time::sleep(Duration::from_secs(1)).await;
+                    }
+                });
+            }
+        });
+        Self { url, held, serving }
+    }
+
+    async fn holds(&self, number: usize) {
+        let mut held = self.held.clone();
+        let waiting = held.wait_for(|held| *held >= number);
+        tokio::time::timeout(PATIENCE, waiting).await.expect("it is fetched from").unwrap();
+    }
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+/// The keys of a tenant, which the world acts for from here on.
+struct Tenant {
+    test: String,
+    live: String,
+}
+
+async fn tenant(world: &mut World, name: &str) -> Tenant {
+    let org = organizations::create(&world.db, name).await.unwrap();
+    let key = async |mode| {
+        let owner = Owner { org, mode };
+        let new = keys::NewKey { owner, name: name.into(), scopes: vec![Scope::All], expires_at: None };
+        keys::create(&world.db, new, now()).await.unwrap().1
+    };
+    let tenant = Tenant { test: key(Mode::Test).await, live: key(Mode::Live).await };
+    world.owner = Owner { org, mode: Mode::Test };
+    world.key.clone_from(&tenant.test);
+    tenant
+}
+
+/// How long something takes.
+async fn timed(what: impl Future<Output = ()>) -> Duration {
+    let began = Instant::now();
+    what.await;
+    began.elapsed()
+}
+
+/// A text that no other post has: platforms refuse a post that they have.
+fn unlike(text: &str) -> String {
+    format!("{text} {}", uuid::Uuid::new_v4())
+}
+
+async fn published(world: &World, account: &str) {
+    let post = world.post(json!({ "content": unlike("Mine"), "accounts": [account] })).await;
+    let post = world.ended(&post).await;
+    assert_eq!(post["status"], "published", "{post:#}");
+}
+
+async fn imported(world: &World, url: &str) {
+    let (status, told) = world.call(Method::POST, "/media/import", Some(&json!({ "url": url }))).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{told}");
+    until(world, &told["id"], "ready").await;
+}
+
+async fn confirmed(world: &World) {
+    crate::media::ready(world, "a.png", None, png(8, 8)).await;
+}
+
+async fn sampled(world: &World, webhook: &str) {
+    let (status, told) = world.call(Method::POST, &format!("/webhooks/{webhook}/test"), None).await;
+    assert_eq!((status, &told["delivered"]), (StatusCode::OK, &json!(true)), "{told}");
+}
+
+async fn told(world: &World, receiver: &Receiver) {
+    let post = world.post(json!({ "content": unlike("Told"), "accounts": ["bob"] })).await;
+    let id = post["id"].as_str().unwrap();
+    let is_its = |delivery: &tests::Delivery| String::from_utf8_lossy(&delivery.body).contains(id);
+    receiver.until("its event", |all| all.iter().any(is_its)).await;
+}
+
+/// A tenant of a service, and what it is measured by.
+struct Place {
+    world: World,
+    tenant: Tenant,
+    receiver: Receiver,
+    /// Endpoints in test and in live mode.
+    webhooks: [String; 2],
+    times: Vec<(String, Vec<Duration>)>,
+}
+
+impl Place {
+    async fn of(mut world: World) -> Self {
+        let tenant = tenant(&mut world, "Other").await;
+        world.connect("x", "bob").await;
+        world.connect("bluesky", "bob.bsky.social").await;
+        let receiver = Receiver::start().await;
+        let body = json!({ "url": receiver.url, "events": ["post.published"] });
+        let mut webhooks = Vec::new();
+        for key in [&tenant.test, &tenant.live] {
+            world.key.clone_from(key);
+            let (_, webhook) = world.call(Method::POST, "/webhooks", Some(&body)).await;
+            webhooks.push(webhook["id"].as_str().unwrap().to_owned());
+        }
+        Self { world, tenant, receiver, webhooks: webhooks.try_into().unwrap(), times: Vec::new() }
+    }
+
+    fn keep(&mut self, what: String, time: Duration) {
+        match self.times.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, times)) => times.push(time),
+            None => self.times.push((what, vec![time])),
+        }
+    }
+
+    /// Does one of each kind of work.
+    async fn work(&mut self, picture: &str) {
+        self.world.key.clone_from(&self.tenant.test);
+        for account in ["bob", "bob.bsky.social"] {
+            let time = timed(published(&self.world, account)).await;
+            self.keep(format!("a post of {account}"), time);
+        }
+        let time = timed(told(&self.world, &self.receiver)).await;
+        self.keep("an event".to_owned(), time);
+        for (index, mode) in ["test", "live"].into_iter().enumerate() {
+            self.world.key.clone_from([&self.tenant.test, &self.tenant.live][index]);
+            let time = timed(imported(&self.world, picture)).await;
+            self.keep(format!("a {mode} import"), time);
+            let time = timed(confirmed(&self.world)).await;
+            self.keep(format!("a {mode} upload"), time);
+            let time = timed(sampled(&self.world, &self.webhooks[index])).await;
+            self.keep(format!("a {mode} sample"), time);
+        }
+    }
+
+    /// The median of how long each kind of work takes.
+    fn medians(mut self) -> Vec<(String, Duration)> {
+        let median = |(what, mut times): (String, Vec<Duration>)| {
+            times.sort_unstable();
+            (what, times[times.len() / 2])
+        };
+        std::mem::take(&mut self.times).into_iter().map(median).collect()
+    }
+}
+
+/// How many targets of an organization are being published, as Temporal sees it.
+async fn targets(client: &Client, owner: Owner) -> usize {
+    let query = format!(
+        "WorkflowType = 'PublishTarget' and FanfareOrg = '{}' and ExecutionStatus = 'Running'",
+        owner.org
+    );
+    client.list_workflows(query, Default::default()).count().await
+}
+
+/// Creates posts, each to both accounts.
+async fn batch(world: &World, text: &str, number: usize) {
+    let post = || json!({ "content": unlike(text), "accounts": ["ada", "ada.bsky.social"] });
+    let posts: Vec<_> = std::iter::repeat_with(post).take(number).collect();
+    let (status, made) = world.call(Method::POST, "/posts/batch", Some(&json!({ "posts": posts }))).await;
+    assert!(status.is_success(), "{made}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beside_a_tenant_that_holds_all_it_can_get_another_is_served_as_ever() {
+    let mut idle = Place::of(world().pace(1.0).start().await).await;
+    let mut world = world().pace(1.0).start().await;
+    let greedy = tenant(&mut world, "Greedy").await;
+    world.connect("x", "ada").await;
+    world.connect("bluesky", "ada.bsky.social").await;
+    let greedy_owner = world.owner;
+    let mut flooded = Place::of(world).await;
+    let picture = picture().await;
+    for place in [&mut idle, &mut flooded] {
+        // What is done for the first time takes longer.
+        place.work(&picture.url).await;
+        place.times.clear();
+    }
+
+    // The flood: posts on two platforms that are never answered, deliveries that are never answered, and
+    // files that come a byte at a time, in test and in live mode.
+    let (slow, silent) = (Slow::start().await, Receiver::start().await);
+    silent.hold();
+    let world = &mut flooded.world;
+    world.owner = greedy_owner;
+    world.key.clone_from(&greedy.test);
+    // A worker would publish a hundred at a time on each of the two.
+    for _ in 0..6 {
+        batch(world, "Never #sandbox-stuck", 18).await;
+    }
+    let client = crate::replay::client().await;
+    let deadline = Instant::now() + PATIENCE;
+    while targets(&client, greedy_owner).await < 6 * 18 * 2 {
+        assert!(Instant::now() < deadline, "the flood does not begin");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    for _ in 0..10 {
+        let body = json!({ "url": silent.url, "events": ["post.published"] });
+        let (status, webhook) = world.call(Method::POST, "/webhooks", Some(&body)).await;
+        assert_eq!(status, StatusCode::CREATED, "{webhook}");
+    }
+    batch(world, "Quick", 10).await;
+    silent.until("deliveries that wait", |all| all.len() >= 90).await;
+    for key in [&greedy.test, &greedy.live] {
+        world.key.clone_from(key);
+        let world = &*world;
+        let body = json!({ "url": slow.url });
+        let import = async |()| world.call(Method::POST, "/media/import", Some(&body)).await.0;
+        let taken = join_all([(); 24].map(import)).await;
+        assert!(taken.iter().all(|status| *status == StatusCode::ACCEPTED), "{taken:?}");
+    }
+    // A shared queue of files would run 16.
+    slow.holds(16).await;
+
+    for _ in 0..ROUNDS {
+        idle.work(&picture.url).await;
+        flooded.work(&picture.url).await;
+    }
+    let (idle, flooded) = (idle.medians(), flooded.medians());
+    eprintln!("idle: {idle:?}\nbeside a flood: {flooded:?}");
+    let pairs = idle.iter().zip(&flooded);
+    let late: Vec<_> = pairs.filter(|(idle, now)| now.1 > (idle.1 * 2).max(idle.1 + FLOOR)).collect();
+    assert!(late.is_empty(), "much later than on an idle service: {late:#?}");
+    silent.release();
+}
+
+/// Serves a picture.
+async fn picture() -> Picture {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/b.png", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await;
+            let bytes = png(8, 8);
+            let head =
+                format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", bytes.len());
+            let _ = stream.write_all(&[head.into_bytes(), bytes].concat()).await;
+        }
+    });
+    Picture { url, serving }
+}
+
+struct Picture {
+    url: String,
+    serving: JoinHandle<()>,
+}
+
+impl Drop for Picture {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
