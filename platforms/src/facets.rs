@@ -5,7 +5,7 @@
 
 use crate::text;
 use regex::Regex;
-use std::{ops::Range, sync::LazyLock};
+use std::{collections::BTreeMap, ops::Range, sync::LazyLock};
 use unicode_segmentation::UnicodeSegmentation;
 use url::Url;
 
@@ -47,9 +47,10 @@ static HASHTAG: LazyLock<Regex> = LazyLock::new(|| {
 static PUNCTUATION: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\p{P}+$").expect("the pattern is well-formed"));
 
-/// Everything of meaning in a text, in order and without overlaps.
+/// Everything of meaning in a text, in order and without overlaps. Takes time in proportion to the
+/// text's length, but for the order.
 pub(crate) fn spans(text: &str) -> Vec<Span> {
-    let mut found = Vec::new();
+    let mut found = BTreeMap::new();
     for hit in ADDRESS.find_iter(text) {
         let address = trimmed(hit.as_str());
         let range = hit.start()..hit.start() + address.len();
@@ -75,31 +76,36 @@ pub(crate) fn spans(text: &str) -> Vec<Span> {
             add(&mut found, body.start() - sign..body.start() + tag.len(), Meaning::Tag(tag.into_owned()));
         }
     }
-    found.sort_by_key(|span| span.range.start);
-    found
+    found.into_values().collect()
 }
 
-fn add(found: &mut Vec<Span>, range: Range<usize>, meaning: Meaning) {
-    if !found.iter().any(|span| span.range.start < range.end && range.start < span.range.end) {
-        found.push(Span { range, meaning });
+/// Adds a span by its start, unless another one stands there.
+fn add(found: &mut BTreeMap<usize, Span>, range: Range<usize>, meaning: Meaning) {
+    // None overlaps another, so that the last to begin before this one's end is the last to end as well.
+    let before = found.range(..range.end).next_back();
+    if before.is_none_or(|(_, span)| span.range.end <= range.start) {
+        found.insert(range.start, Span { range, meaning });
     }
 }
 
 /// An address without the punctuation of the sentence around it.
 fn trimmed(mut address: &str) -> &str {
-    loop {
-        let unopened = |open: char, close: char| {
-            address.ends_with(close) && address.matches(open).count() < address.matches(close).count()
+    let [opened, mut closed, opened_square, mut closed_square] =
+        ['(', ')', '[', ']'].map(|sign| address.matches(sign).count());
+    while let Some((last, c)) = address.char_indices().next_back() {
+        let is_foreign = match c {
+            ')' => opened < closed,
+            ']' => opened_square < closed_square,
+            c => ".,;:!?\"'>”’»。、".contains(c),
         };
-        let is_foreign = address
-            .ends_with(['.', ',', ';', ':', '!', '?', '"', '\'', '>', '”', '’', '»', '。', '、'])
-            || unopened('(', ')')
-            || unopened('[', ']');
-        match address.char_indices().next_back() {
-            Some((last, _)) if is_foreign => address = &address[..last],
-            _ => return address,
+        if !is_foreign {
+            break;
         }
+        closed -= usize::from(c == ')');
+        closed_square -= usize::from(c == ']');
+        address = &address[..last];
     }
+    address
 }
 
 #[cfg(test)]
@@ -141,5 +147,33 @@ mod tests {
             ]
         );
         assert_eq!(read("@nodots #️⃣"), []);
+    }
+
+    #[test]
+    fn an_address_keeps_the_brackets_that_it_opens() {
+        assert_eq!(trimmed("https://a.b/(c)).]"), "https://a.b/(c)");
+        assert_eq!(trimmed("https://a.b/[c]!])"), "https://a.b/[c]");
+        assert_eq!(trimmed("https://a.b/c(d"), "https://a.b/c(d");
+    }
+
+    /// What took the square of its length does not come to an end here.
+    #[test]
+    fn a_long_text_of_any_shape_is_read() {
+        for (begin, piece, count) in [
+            ("https://a.bb/", ")", 1),
+            ("https://a.bb/", "(", 1),
+            ("https://a.bb/", ".])", 1),
+            ("", "https://a.bb ", 20_000),
+            ("", "a.com ", 40_000),
+            ("", " @a.bb", 40_000),
+            ("", " @a.b-", 40_000),
+            ("", " #a", 80_000),
+            (" #", "!", 0),
+            (" #", "!a", 0),
+        ] {
+            let text = begin.to_owned() + &piece.repeat(300_000 / piece.len());
+            let found = spans(&text).len();
+            assert!(found >= count, "{begin}{piece}: {found}");
+        }
     }
 }

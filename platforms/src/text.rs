@@ -57,13 +57,14 @@ pub fn graphemes(text: &str) -> usize {
     text.graphemes(true).count()
 }
 
-/// The links of a text, in order.
+/// The links of a text, in order. Takes time in proportion to the text's length, whatever stands in it.
 pub fn links(text: &str) -> Vec<Link> {
     let mut found = Vec::new();
     let mut at = 0;
     let mut before = None;
+    let mut hosts = Hosts::default();
     while let Some(next) = text[at..].chars().next() {
-        match link(text, at, before) {
+        match link(text, at, before, &mut hosts) {
             Some((range, scheme)) => {
                 // Right behind these a bare domain is part of something else, and is passed over.
                 if scheme.is_some() || !before.is_some_and(|c| "-_./".contains(c)) {
@@ -81,8 +82,14 @@ pub fn links(text: &str) -> Vec<Link> {
     found
 }
 
-/// The link that begins at `at`, and the length of its scheme where it has one.
-fn link(text: &str, at: usize, before: Option<char>) -> Option<(Range<usize>, Option<usize>)> {
+/// The link that begins at `at`, and the length of its scheme where it has one. `hosts` is what was read
+/// of the text before.
+fn link(
+    text: &str,
+    at: usize,
+    before: Option<char>,
+    hosts: &mut Hosts,
+) -> Option<(Range<usize>, Option<usize>)> {
     if before.is_some_and(|c| c.is_ascii_alphanumeric() || "@＠$#＃\u{FFFE}\u{FEFF}\u{FFFF}".contains(c)) {
         return None;
     }
@@ -91,46 +98,102 @@ fn link(text: &str, at: usize, before: Option<char>) -> Option<(Range<usize>, Op
         .into_iter()
         .find(|scheme| rest.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
         .map(str::len);
-    let start = scheme.unwrap_or(0);
-    let host = domain(&rest[start..], scheme.is_none())?;
-    let tail = REST.find(&rest[start + host..]).map_or(0, |tail| tail.len());
-    let mut end = start + host + tail;
-    if scheme.is_some() && rest[start..start + host].eq_ignore_ascii_case("t.co") {
+    let start = at + scheme.unwrap_or(0);
+    let host = match scheme {
+        None => hosts.domain(text, start)?,
+        // No scheme stands within the host of another, so that nothing is read twice here.
+        Some(_) => Hosts::read(text, start, false).domain_from(text, start)?,
+    };
+    let tail = REST.find(&text[host..]).map_or(0, |tail| tail.len());
+    let mut end = host + tail;
+    if scheme.is_some() && text[start..host].eq_ignore_ascii_case("t.co") {
         // A short link is letters and digits only; what follows belongs to the text.
-        let key = rest[start + host..]
+        let key = text[host..]
             .strip_prefix('/')
             .map_or(0, |key| 1 + key.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(key.len()));
-        end = end.min(start + host + key);
+        end = end.min(host + key);
     }
-    Some((at..at + end, scheme))
+    Some((at..end, scheme))
 }
 
-/// The length of the domain that `text` begins with. Without a scheme only Latin ones are seen.
-fn domain(text: &str, latin_only: bool) -> Option<usize> {
-    let mut best = None;
-    let mut label = String::new();
-    for (at, c) in text.char_indices() {
-        if c == '.' {
-            let whole = label.starts_with(letter) && label.ends_with(letter);
-            if !whole {
+/// A stretch of a text without a character that no host has, cut at its dots. It is read once for all
+/// places in it at which a domain may begin: read anew from each of them, a long stretch would take the
+/// square of its length.
+#[derive(Default)]
+struct Hosts {
+    /// Where it stands, in bytes.
+    range: Range<usize>,
+    /// The labels that end with a dot, in order.
+    labels: Vec<Label>,
+}
+
+/// A part of a host, up to a dot.
+struct Label {
+    /// Where its dot stands.
+    dot: usize,
+    /// Whether the character before the dot may end a label.
+    is_ended: bool,
+    /// Where its last underscore stands.
+    underscore: Option<usize>,
+    /// Where the top-level domain behind the dot ends, if one is there.
+    tld: Option<usize>,
+    /// Where the longest domain ends that goes on with the labels behind the dot.
+    longer: Option<usize>,
+}
+
+impl Hosts {
+    /// Reads from `start` on. Without a scheme only Latin hosts are seen.
+    fn read(text: &str, start: usize, latin_only: bool) -> Self {
+        let mut labels: Vec<Label> = Vec::new();
+        let (mut last, mut underscore, mut end) = (None, None, text.len());
+        for (at, c) in text[start..].char_indices().map(|(at, c)| (start + at, c)) {
+            if c == '.' {
+                let is_ended = last.is_some_and(letter);
+                // Behind a label that is none, nobody asks.
+                let tld = if is_ended { tld(&text[at + 1..]).map(|length| at + 1 + length) } else { None };
+                labels.push(Label { dot: at, is_ended, underscore, tld, longer: None });
+                (last, underscore) = (None, None);
+            } else if (letter(c) && (!latin_only || c.is_ascii() || accented(c)))
+                || c == '-'
+                || (c == '_' && !latin_only)
+            {
+                underscore = if c == '_' { Some(at) } else { underscore };
+                last = Some(c);
+            } else {
+                end = at;
                 break;
             }
-            if !label.contains('_')
-                && let Some(length) = tld(&text[at + 1..])
-            {
-                best = Some(at + 1 + length);
-            }
-            label.clear();
-        } else if (letter(c) && (!latin_only || c.is_ascii() || accented(c)))
-            || c == '-'
-            || (c == '_' && !latin_only)
-        {
-            label.push(c);
-        } else {
-            break;
         }
+        let mut hosts = Self { range: start..end, labels };
+        for index in (1..hosts.labels.len()).rev() {
+            let begin = hosts.labels[index - 1].dot + 1;
+            hosts.labels[index - 1].longer = hosts.labels[index].domain(text, begin);
+        }
+        hosts
     }
-    best
+
+    /// Where the domain ends that begins at `at`, of which only Latin ones are seen.
+    fn domain(&mut self, text: &str, at: usize) -> Option<usize> {
+        if !self.range.contains(&at) {
+            *self = Self::read(text, at, true);
+        }
+        self.domain_from(text, at)
+    }
+
+    /// Where the domain ends that begins at `at`, a place in the stretch.
+    fn domain_from(&self, text: &str, at: usize) -> Option<usize> {
+        let next = self.labels.partition_point(|label| label.dot < at);
+        self.labels.get(next)?.domain(text, at)
+    }
+}
+
+impl Label {
+    /// Where the domain ends whose first label begins at `begin` and is the rest of this one.
+    fn domain(&self, text: &str, begin: usize) -> Option<usize> {
+        let is_whole = self.is_ended && text[begin..self.dot].starts_with(letter);
+        let own = self.tld.filter(|_| self.underscore.is_none_or(|at| at < begin));
+        self.longer.or(own).filter(|_| is_whole)
+    }
 }
 
 /// The length of the longest top-level domain that `text` begins with and that ends there.
@@ -139,7 +202,13 @@ fn tld(text: &str) -> Option<usize> {
         let length = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).unwrap_or(text.len());
         return (length > 4).then_some(length);
     }
-    let ends: Vec<_> = text.char_indices().take(*LONGEST_TLD).map(|(at, c)| at + c.len_utf8()).collect();
+    let ends: Vec<_> = text
+        .char_indices()
+        .take(*LONGEST_TLD)
+        // None has a sign or a space in it.
+        .take_while(|(_, c)| !c.is_ascii() || c.is_ascii_alphanumeric())
+        .map(|(at, c)| at + c.len_utf8())
+        .collect();
     ends.into_iter().rev().find(|end| {
         let next = text[*end..].chars().next();
         !next.is_some_and(|c| c.is_ascii_alphanumeric() || "@+-".contains(c))
@@ -201,6 +270,92 @@ mod tests {
         assert_eq!(graphemes("é👨‍👩‍👧🇩🇪"), 3);
         assert_eq!(graphemes("e\u{301}"), 1);
         assert_eq!(graphemes(""), 0);
+    }
+
+    /// The definition: the domain that a text begins with, read anew from each place. It takes the square
+    /// of a text's length.
+    fn domain(text: &str, latin_only: bool) -> Option<usize> {
+        let mut best = None;
+        let mut label = String::new();
+        for (at, c) in text.char_indices() {
+            if c == '.' {
+                let whole = label.starts_with(letter) && label.ends_with(letter);
+                if !whole {
+                    break;
+                }
+                if !label.contains('_')
+                    && let Some(length) = tld(&text[at + 1..])
+                {
+                    best = Some(at + 1 + length);
+                }
+                label.clear();
+            } else if (letter(c) && (!latin_only || c.is_ascii() || accented(c)))
+                || c == '-'
+                || (c == '_' && !latin_only)
+            {
+                label.push(c);
+            } else {
+                break;
+            }
+        }
+        best
+    }
+
+    #[test]
+    fn a_stretch_that_is_read_once_has_the_domains_of_its_definition() {
+        const PIECES: [&str; 9] = [".", "a", "-", "_", "é", "日", " ", "com", "xn--a"];
+        let count = PIECES.len();
+        for number in 0..count.pow(6) {
+            let digits = (0..6).scan(number, |rest, _| {
+                let digit = *rest % count;
+                *rest /= count;
+                Some(digit)
+            });
+            let text: String = digits.map(|digit| PIECES[digit]).collect();
+            let mut hosts = Hosts::default();
+            for (at, _) in text.char_indices() {
+                let length = |end: Option<usize>| end.map(|end| end - at);
+                let latin = length(hosts.domain(&text, at));
+                assert_eq!(latin, domain(&text[at..], true), "{text:?} from {at}");
+            }
+            let any = Hosts::read(&text, 0, false).domain_from(&text, 0);
+            assert_eq!(any, domain(&text, false), "{text:?}");
+        }
+    }
+
+    /// What took the square of its length does not come to an end here.
+    #[test]
+    fn a_long_text_of_any_shape_is_measured() {
+        for piece in [
+            "-",
+            "é",
+            "é-",
+            "a.",
+            "-a.",
+            "a-.",
+            "é.",
+            "a.com ",
+            "a.xn--",
+            ".",
+            "_",
+            "@",
+            "http://",
+            "http://a_.",
+            "a.com/(",
+            "a.com/@",
+            "a.com?!",
+            "t.co/",
+            "e\u{301}",
+            "\u{301}\u{316}",
+            "🇩🇪",
+            "👩\u{200d}",
+            "क्",
+            "\u{94d}",
+        ] {
+            let text = piece.repeat(300_000 / piece.chars().count());
+            assert!(weighted(&text) > 0, "{piece}");
+            assert!(graphemes(&text) > 0, "{piece}");
+        }
     }
 
     /// What the reference implementation (`twitter-text` 3.1.0, `parseTweet`) answers.
