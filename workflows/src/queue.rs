@@ -13,7 +13,9 @@ use temporalio_common::Priority;
 /// How the tasks of an organization stand among those of others: where the server hands them out fairly
 /// (`matching.enableFairness`), organizations take turns.
 pub fn turn(org: OrgId) -> Priority {
-    Priority { fairness_key: Some(org.to_string()), ..Priority::default() }
+    let mut turn = Priority::default();
+    turn.fairness_key = Some(org.to_string());
+    turn
 }
 
 /// The queue of posts, unless the operator names another.
