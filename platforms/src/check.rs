@@ -5,9 +5,20 @@
 //! disagree.
 
 use crate::{Content, Media, MediaKind, MediaLimit, Platform, Replies, TextLimit};
+use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::fmt::Display;
+use std::{collections::HashMap, fmt::Display, sync::LazyLock};
+
+/// The most issues of one platform.
+const MOST: usize = 100;
+/// The most items of a list whose schema names no `maxItems`.
+const ITEMS: u64 = 500;
+/// The most characters of a text whose schema names no `maxLength`.
+const CHARACTERS: u64 = 10_000;
+/// The most characters of a value or a whole message that an issue repeats.
+const QUOTED: usize = 100;
+const MESSAGE: usize = 500;
 
 /// A container as its author wrote it.
 #[derive(Clone, Copy, Debug)]
@@ -94,12 +105,14 @@ pub fn check(platform: &dyn Platform, containers: &[Draft<'_>], settings: &Value
     }
     found.issues.extend(self::settings(platform, settings));
     let at = [json!("config"), json!(platform.id())];
-    excludes(&mut found, &(can.settings)(), settings, containers, &at);
+    excludes(&mut found, &Settings::of(platform).schema, settings, containers, &at);
     // The adapter would only say the same in other words.
     let is_told = |issue: &Issue| issue.severity == Severity::Error && issue.code.starts_with("media_");
     if !found.issues.iter().any(is_told) {
-        found.issues.extend(platform.objections(containers, settings));
+        let clipped = |issue: Issue| Issue { message: clip(&issue.message, MESSAGE), ..issue };
+        found.issues.extend(platform.objections(containers, settings).into_iter().map(clipped));
     }
+    found.issues.truncate(MOST);
     found.issues
 }
 
@@ -108,9 +121,77 @@ pub fn settings(platform: &dyn Platform, settings: &Value) -> Vec<Issue> {
     let mut found = Found { platform: platform.id(), issues: Vec::new() };
     let at = [json!("config"), json!(platform.id())];
     if !settings.is_null() {
-        matches(&mut found, &(platform.capabilities().settings)(), settings, &at);
+        let held = Settings::of(platform);
+        matches(held, &mut found, &held.schema, settings, &at);
     }
     found.issues
+}
+
+/// The JSON Schema that a platform's `config` block is held to: the adapter's own, with a ceiling on each
+/// text and list that it leaves open.
+pub fn schema(platform: &dyn Platform) -> Value {
+    let mut schema = (platform.capabilities().settings)();
+    bound(&mut schema);
+    schema
+}
+
+fn bound(schema: &mut Value) {
+    let (key, most) = match schema["type"].as_str() {
+        Some("string") if schema.get("enum").is_none() => ("maxLength", CHARACTERS),
+        Some("array") => ("maxItems", ITEMS),
+        _ => ("", 0),
+    };
+    if !key.is_empty() && schema.get(key).is_none() {
+        schema[key] = json!(most);
+    }
+    for (_, part) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        bound(part);
+    }
+    if let Some(items) = schema.get_mut("items") {
+        bound(items);
+    }
+}
+
+/// What a platform's settings are held to, drawn up once.
+struct Settings {
+    schema: Value,
+    patterns: HashMap<String, Regex>,
+}
+
+impl Settings {
+    fn of(platform: &dyn Platform) -> &'static Self {
+        static ALL: LazyLock<HashMap<&str, Settings>> = LazyLock::new(|| {
+            crate::all().iter().map(|platform| (platform.id(), Settings::new(schema(*platform)))).collect()
+        });
+        ALL.get(platform.id()).expect("every platform is listed")
+    }
+
+    fn new(schema: Value) -> Self {
+        let mut patterns = HashMap::new();
+        collect(&schema, &mut patterns);
+        Self { schema, patterns }
+    }
+}
+
+fn collect(schema: &Value, patterns: &mut HashMap<String, Regex>) {
+    if let Some(pattern) = schema["pattern"].as_str() {
+        let compiled = Regex::new(pattern).expect("the pattern is well-formed");
+        patterns.insert(pattern.to_owned(), compiled);
+    }
+    for part in schema["properties"].as_object().into_iter().flatten().map(|(_, part)| part) {
+        collect(part, patterns);
+    }
+    if let Some(items) = schema.get("items") {
+        collect(items, patterns);
+    }
+}
+
+/// The beginning of a text that may be long.
+fn clip(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 struct Found {
@@ -128,7 +209,10 @@ impl Found {
     }
 
     fn add(&mut self, severity: Severity, code: &str, path: Vec<Value>, message: impl Display) {
-        let message = format!("{} {message}", self.platform);
+        if self.issues.len() == MOST {
+            return;
+        }
+        let message = clip(&format!("{} {message}", self.platform), MESSAGE);
         self.issues.push(Issue { severity, code: code.to_owned(), message, path });
     }
 }
@@ -161,7 +245,11 @@ fn text(found: &mut Found, can: &Part<'_>, container: &Draft<'_>, path: Vec<Valu
         found.error("text_character_not_supported", path.clone(), message);
     }
     let limit = can.text;
-    let length = (limit.count)(container.text);
+    let Some(length) = limit.measure(container.text) else {
+        let length = container.text.len();
+        let message = format!("takes {} {}, and the text has {length} bytes", limit.max, limit.unit);
+        return found.error("text_too_long", path, message);
+    };
     if length > limit.max {
         let message = format!("takes {} {}, and the text has {length}", limit.max, limit.unit);
         found.error("text_too_long", path.clone(), message);
@@ -274,7 +362,10 @@ fn one(found: &mut Found, limit: &MediaLimit, medium: &Media, path: &[Value]) {
 }
 
 /// A value against the part of JSON Schema that our tables use.
-fn matches(found: &mut Found, schema: &Value, value: &Value, path: &[Value]) {
+fn matches(held: &Settings, found: &mut Found, schema: &Value, value: &Value, path: &[Value]) {
+    if found.issues.len() == MOST {
+        return;
+    }
     let name =
         path.last().map_or_else(String::new, |last| last.as_str().map_or(last.to_string(), str::to_owned));
     let mut wrong = |message: String| found.error("setting_invalid", path.to_vec(), message);
@@ -287,7 +378,7 @@ fn matches(found: &mut Found, schema: &Value, value: &Value, path: &[Value]) {
         && !options.contains(value)
     {
         let options: Vec<_> = options.iter().map(Value::to_string).collect();
-        return wrong(format!("takes {name} as one of {}, and it is {value}", options.join(", ")));
+        return wrong(format!("takes {name} as one of {}, and it is {}", options.join(", "), quote(value)));
     }
     let (size, unit) = match value {
         Value::String(text) => (text.chars().count(), "Length"),
@@ -296,7 +387,8 @@ fn matches(found: &mut Found, schema: &Value, value: &Value, path: &[Value]) {
     };
     if !unit.is_empty() {
         if let Some(max) = schema[format!("max{unit}")].as_u64().filter(|max| size as u64 > *max) {
-            wrong(format!("takes {name} with at most {max}, and it has {size}"));
+            // What is too long is not looked at any further.
+            return wrong(format!("takes {name} with at most {max}, and it has {size}"));
         }
         if let Some(min) = schema[format!("min{unit}")].as_u64().filter(|min| (size as u64) < *min) {
             wrong(format!("takes {name} with at least {min}, and it has {size}"));
@@ -311,15 +403,15 @@ fn matches(found: &mut Found, schema: &Value, value: &Value, path: &[Value]) {
         }
     }
     if let (Some(pattern), Some(text)) = (schema["pattern"].as_str(), value.as_str())
-        && !regex::Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(text))
+        && !held.patterns.get(pattern).is_some_and(|pattern| pattern.is_match(text))
     {
-        wrong(format!("takes {name} in the form {pattern}, and it is {text:?}"));
+        wrong(format!("takes {name} in the form {pattern}, and it is {}", quote(value)));
     }
     if schema["format"] == "date-time"
         && let Some(text) = value.as_str()
         && chrono::DateTime::parse_from_rfc3339(text).is_err()
     {
-        wrong(format!("takes {name} as a time like 2030-01-31T09:00:00Z, and it is {text:?}"));
+        wrong(format!("takes {name} as a time like 2030-01-31T09:00:00Z, and it is {}", quote(value)));
     }
     for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if value.get(required).is_none_or(Value::is_null) {
@@ -330,14 +422,19 @@ fn matches(found: &mut Found, schema: &Value, value: &Value, path: &[Value]) {
     for (key, part) in schema["properties"].as_object().into_iter().flatten() {
         // Null is absent, as everywhere on create.
         if let Some(inner) = value.get(key).filter(|inner| !inner.is_null()) {
-            matches(found, part, inner, &down(json!(key)));
+            matches(held, found, part, inner, &down(json!(key)));
         }
     }
     if let Some(items) = schema.get("items") {
         for (index, inner) in value.as_array().into_iter().flatten().enumerate() {
-            matches(found, items, inner, &down(json!(index)));
+            matches(held, found, items, inner, &down(json!(index)));
         }
     }
+}
+
+/// A value as an issue repeats it.
+fn quote(value: &Value) -> String {
+    clip(&value.to_string(), QUOTED)
 }
 
 /// Settings that can't stand beside each other or beside media: our annotation `excludes` in the schema.
@@ -477,5 +574,89 @@ mod tests {
         let poll = json!({ "poll": { "options": ["a", "b"], "duration_minutes": 5 } });
         assert_eq!(codes(&x("a", &[image()], poll)), ["settings_conflict"]);
         assert_eq!(codes(&x("a", &[], json!({ "quote_tweet_id": "12a" }))), ["setting_invalid"]);
+    }
+
+    #[test]
+    fn a_platforms_issues_are_few_and_short_whatever_is_sent() {
+        let long = "-".repeat(1_000_000);
+        let many = vec![json!(7); 300_000];
+        for platform in crate::all() {
+            let schema = schema(*platform);
+            let mut sent = json!({});
+            for (name, part) in schema["properties"].as_object().unwrap() {
+                sent[name] = match part["type"].as_str().unwrap() {
+                    "array" => json!(many),
+                    "object" => part["properties"]
+                        .as_object()
+                        .into_iter()
+                        .flatten()
+                        .map(|(name, part)| {
+                            let is_list = part["type"] == "array";
+                            (name.clone(), if is_list { json!(many) } else { json!(long) })
+                        })
+                        .collect(),
+                    _ => json!(long),
+                };
+            }
+            let draft = Draft { text: &long, media: &[] };
+            let issues = check(*platform, &[draft], &sent);
+            assert!(!issues.is_empty() && issues.len() <= MOST, "{}: {}", platform.id(), issues.len());
+            for issue in issues {
+                assert!(issue.message.chars().count() <= MESSAGE + 1, "{}: {issue:?}", platform.id());
+                assert!(issue.path.len() < 6, "{}: {issue:?}", platform.id());
+            }
+        }
+        let tags = json!({ "tags": vec!["<"; 500] });
+        let issues = settings(crate::get("youtube").unwrap(), &tags);
+        assert_eq!(issues.len(), MOST);
+        let tags = json!({ "tags": vec!["<"; 501] });
+        let issues = settings(crate::get("youtube").unwrap(), &tags);
+        assert_eq!(issues.len(), 1, "the items of a list that is too long are not looked at: {issues:?}");
+    }
+
+    #[test]
+    fn every_text_and_list_of_the_settings_has_a_ceiling() {
+        fn walk(schema: &Value, path: &str) {
+            match schema["type"].as_str() {
+                Some("string") => {
+                    assert!(schema.get("enum").is_some() || schema["maxLength"].is_u64(), "{path}")
+                }
+                Some("array") => assert!(schema["maxItems"].is_u64(), "{path}"),
+                _ => {}
+            }
+            for (name, part) in schema["properties"].as_object().into_iter().flatten() {
+                walk(part, &format!("{path}.{name}"));
+            }
+            if let Some(items) = schema.get("items") {
+                walk(items, &format!("{path}[]"));
+            }
+        }
+        for platform in crate::all() {
+            walk(&schema(*platform), platform.id());
+        }
+    }
+
+    #[test]
+    fn a_text_is_too_long_before_it_is_counted() {
+        fn count(_: &str) -> usize {
+            panic!("it was counted")
+        }
+        let can = TextLimit { max: 10, unit: "characters", count, max_bytes: None };
+        let mut found = Found { platform: "x", issues: Vec::new() };
+        let part = Part {
+            platform: crate::get("x").unwrap(),
+            text: &can,
+            forbidden: &[],
+            content: Content::Text,
+            needs: None,
+            media: &[],
+            mixed_media: false,
+            alt_text: None,
+        };
+        let long = "a".repeat(11 * 128);
+        text(&mut found, &part, &Draft { text: &long, media: &[] }, vec![json!("content")]);
+        let issue = &found.issues[0];
+        assert_eq!(issue.code, "text_too_long");
+        assert_eq!(issue.message, "x takes 10 characters, and the text has 1408 bytes");
     }
 }

@@ -318,7 +318,17 @@ pub struct TextLimit {
     pub max_bytes: Option<usize>,
 }
 
+/// Bytes per unit from which on a text is too long whatever its unit is. To some platforms a link is a few
+/// units, and it has a few thousand bytes at most.
+const BYTES_PER_UNIT: usize = 128;
+
 impl TextLimit {
+    /// The length of a text in units; `None` for one with so many bytes that it need not be counted to be
+    /// too long.
+    pub fn measure(&self, text: &str) -> Option<usize> {
+        (text.len() / BYTES_PER_UNIT <= self.max).then(|| (self.count)(text))
+    }
+
     /// So many characters, each Unicode scalar value being one.
     pub(crate) const fn characters(max: usize) -> Self {
         Self { max, unit: "characters", count: |text| text.chars().count(), max_bytes: None }

@@ -64,7 +64,9 @@ pub fn links(text: &str) -> Vec<Link> {
     let mut before = None;
     let mut hosts = Hosts::default();
     while let Some(next) = text[at..].chars().next() {
-        match link(text, at, before, &mut hosts) {
+        // A scheme and a host begin with a letter.
+        let here = if letter(next) { link(text, at, before, &mut hosts) } else { None };
+        match here {
             Some((range, scheme)) => {
                 // Right behind these a bare domain is part of something else, and is passed over.
                 if scheme.is_some() || !before.is_some_and(|c| "-_./".contains(c)) {
@@ -232,6 +234,9 @@ fn accented(c: char) -> bool {
 
 /// Hundredths of weighted characters of a text without links.
 fn weigh(text: &str) -> usize {
+    if text.is_ascii() {
+        return text.len() * 100;
+    }
     text.graphemes(true)
         .map(|cluster| if is_emoji(cluster) { 200 } else { cluster.chars().map(weight).sum() })
         .sum()
