@@ -9,7 +9,7 @@ use crate::{
     compose::{self, NewPost},
     document::Tag,
     posts::Reference,
-    problem::{Issue, Problem},
+    problem::{Issue, MOST_ISSUES, Problem},
     validate::Rules,
     word::Word,
 };
@@ -41,6 +41,8 @@ impl Batches {
 /// Creates each of the posts.
 pub async fn create(call: &Call<'_>, batch: Batch) -> Outcomes {
     let mut outcomes = Outcomes { data: Vec::new(), errors: Vec::new() };
+    // The items share what a single call may list; each lists its first issue.
+    let mut room = MOST_ISSUES;
     for (index, Unread(item, _)) in (0..).zip(batch.posts) {
         let created = match body::read::<NewPost>(item) {
             Ok(post) => compose::create(call, post, None).await,
@@ -48,7 +50,11 @@ pub async fn create(call: &Call<'_>, batch: Batch) -> Outcomes {
         };
         match created {
             Ok(created) => outcomes.data.push(Success::of(index, created)),
-            Err(problem) => outcomes.errors.push(Failure::of(index, problem)),
+            Err(problem) => {
+                let problem = problem.with_at_most(room.max(1));
+                room = room.saturating_sub(problem.issues.len());
+                outcomes.errors.push(Failure::of(index, problem));
+            }
         }
     }
     outcomes

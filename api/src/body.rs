@@ -4,7 +4,7 @@
 //! then parsed. MCP and batches hand in JSON that is read already; it goes the same way.
 
 use crate::{
-    problem::{Code, Issue, Problem},
+    problem::{Code, Issue, Problem, clip},
     validate::{Rules, Schema},
 };
 use poem::{
@@ -24,6 +24,9 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The largest body, in bytes.
 pub const LIMIT: usize = 1 << 20;
+/// The most objects and arrays in a body. A small one takes some hundred times as many bytes in memory as
+/// in a text.
+const CONTAINERS: usize = 20_000;
 /// How much of a larger body is swallowed before it is refused, in bytes and in time: a client that
 /// is still sending when the connection closes never sees the answer.
 const SWALLOW: (u64, Duration) = (16 << 20, Duration::from_secs(10));
@@ -44,6 +47,49 @@ pub fn read<T: ParseFromJSON + Rules + 'static>(value: Value) -> Result<T, Probl
     }
     T::parse_from_json(Some(value))
         .map_err(|error| Problem::invalid_body(vec![Issue::whole(error.into_message())]))
+}
+
+/// Reads a text as JSON, unless it would take a lot of memory.
+///
+/// # Errors
+///
+/// With what is wrong, for people.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
+    if Census::of(bytes).containers > CONTAINERS {
+        return Err(format!("it holds more than {CONTAINERS} objects and arrays"));
+    }
+    serde_json::from_slice(bytes).map_err(|error| error.to_string())
+}
+
+/// What a JSON text holds, counted without reading it.
+#[derive(Debug, Default)]
+pub(crate) struct Census {
+    /// Objects and arrays.
+    containers: usize,
+    commas: usize,
+}
+
+impl Census {
+    /// Counts in one pass.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let (mut census, mut is_text, mut is_escaped) = (Self::default(), false, false);
+        for byte in bytes {
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' => is_escaped = is_text,
+                b'"' => is_text = !is_text,
+                b'{' | b'[' if !is_text => census.containers += 1,
+                b',' if !is_text => census.commas += 1,
+                _ => {}
+            }
+        }
+        census
+    }
+
+    /// How many values there are at most.
+    pub(crate) fn values(&self) -> usize {
+        1 + self.commas + self.containers
+    }
 }
 
 /// Everything that is wrong with a value.
@@ -89,17 +135,18 @@ impl<T: ParseFromJSON + Rules + 'static> ParsePayload for Json<T> {
             let issue = Issue::wrong_type(&[], "object", "undefined");
             return Err(Problem::invalid_body(vec![issue]).into());
         }
-        let value = serde_json::from_slice(&bytes).map_err(|error| {
+        let value = parse(&bytes).map_err(|error| {
             Problem::invalid_body(vec![Issue::whole(format!("The body is no valid JSON: {error}"))])
-        })?;
-        Ok(Self(read(value)?))
+        });
+        drop(bytes);
+        Ok(Self(read(value?)?))
     }
 }
 
 /// The whole body of a request, if it is said to be JSON and is not too large.
 pub(crate) async fn receive(request: &Request, body: poem::Body) -> Result<Vec<u8>, Problem> {
     if let Some(found) = request.content_type().filter(|found| !is_json(found)) {
-        let detail = format!("the body must be application/json, not {found}");
+        let detail = format!("the body must be application/json, not {}", clip(found));
         return Err(Problem::new(Code::InvalidRequest, detail));
     }
     let header = |name| request.headers().get(name);
@@ -190,6 +237,23 @@ mod tests {
         ] {
             assert_eq!(is_json(content_type), expected, "{content_type}");
         }
+    }
+
+    #[test]
+    fn objects_and_arrays_are_counted_before_they_are_read() {
+        for (text, expected) in [
+            ("", (0, 0)),
+            ("7", (0, 0)),
+            (r#"{"a":[{},[]]}"#, (4, 1)),
+            (r#""[{,""#, (0, 0)),
+            (r#"["[\",[", {"\\": []}]"#, (3, 1)),
+        ] {
+            let Census { containers, commas } = Census::of(text.as_bytes());
+            assert_eq!((containers, commas), expected, "{text}");
+        }
+        let nested = |count: usize| format!("[{}[]]", "[],".repeat(count - 2));
+        assert!(parse(nested(CONTAINERS).as_bytes()).is_ok());
+        assert!(parse(nested(CONTAINERS + 1).as_bytes()).is_err());
     }
 
     #[tokio::test]

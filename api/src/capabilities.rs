@@ -131,7 +131,7 @@ pub struct Publishes {
 
 /// What a platform accepts.
 pub(crate) fn of(platform: &dyn platforms::Platform) -> Accepted {
-    let Capabilities { text, content, media, mixed_media, alt_text, replies, publishing, settings, .. } =
+    let Capabilities { text, content, media, mixed_media, alt_text, replies, publishing, .. } =
         platform.capabilities();
     Accepted {
         platform: Word::of(platform.id()),
@@ -159,7 +159,7 @@ pub(crate) fn of(platform: &dyn platforms::Platform) -> Accepted {
         analytics: platform.analytics().is_some(),
         history: platform.history().is_some(),
         deletion: platform.deletion().is_some(),
-        config_schema: free(settings()),
+        config_schema: free(platforms::check::schema(platform)),
     }
 }
 

@@ -7,9 +7,10 @@
 use crate::{
     caller::Call,
     content::{self, Finding, Origin},
-    problem::{Code, Issue, Problem, Segment},
+    problem::{Code, Issue, MOST_ISSUES, Problem, Segment},
     settings::{self, Config, TopLevel},
     slots,
+    text::Text,
     timestamp::Timestamp,
     validate::Rules,
     zone,
@@ -38,19 +39,21 @@ const AMBIGUOUS: &str = "Stands for several accounts; use the id of the one you 
 #[derive(Debug, Object)]
 pub struct NewPost {
     /// The text of a post that is a single container.
-    #[oai(validator(min_length = 1))]
+    #[oai(validator(min_length = 1, max_length = 100000))]
     pub content: Option<String>,
     /// The post, its first comment and the rest of the thread, in order.
     #[oai(validator(min_items = 1, max_items = 10))]
     pub containers: Option<Vec<NewText>>,
     /// Where to publish: account ids, usernames or platform-side ids.
-    #[oai(validator(min_items = 1))]
-    pub accounts: Vec<String>,
+    #[oai(validator(min_items = 1, max_items = 1000))]
+    pub accounts: Vec<Text<255, 0>>,
     /// When to publish, in ISO 8601 with an offset; at once where it is missing.
     pub scheduled_at: Option<Timestamp>,
     /// Publishes at the next open posting slot of this account, which is one of `accounts`.
+    #[oai(validator(max_length = 255))]
     pub queued_from_account: Option<String>,
     /// The IANA time zone that the slots are read in; `UTC` by default.
+    #[oai(validator(max_length = 64))]
     pub queue_timezone: Option<String>,
     /// Whether to keep the post until it is released. A draft may be unfinished: the platforms' limits are
     /// checked on release.
@@ -71,9 +74,10 @@ pub struct NewPost {
 #[oai(rename = "NewContainer")]
 pub struct NewText {
     /// The text. It may be empty where there is media.
+    #[oai(validator(max_length = 100000))]
     pub content: String,
     /// What is shown with it, in order.
-    #[oai(default)]
+    #[oai(default, validator(max_items = 100))]
     pub media: Vec<NewMedia>,
 }
 
@@ -82,8 +86,10 @@ pub struct NewText {
 #[oai(rename = "NewContainerMedia")]
 pub struct NewMedia {
     /// A media asset that was uploaded before.
+    #[oai(validator(max_length = 255))]
     pub id: String,
     /// What it shows, for those who can't see it.
+    #[oai(validator(max_length = 5000))]
     pub alt_text: Option<String>,
 }
 
@@ -104,7 +110,7 @@ pub(crate) fn contradictions(body: &Map<String, Value>, issues: &mut Vec<Issue>)
         issues.push(Issue::custom(["containers"], "Only one of content and containers can be given"));
     }
     let containers = given("containers").and_then(Value::as_array).into_iter().flatten();
-    for (index, container) in containers.enumerate() {
+    for (index, container) in containers.take(MOST_ISSUES).enumerate() {
         let has_media = container["media"].as_array().is_some_and(|media| !media.is_empty());
         if container["content"] == "" && !has_media {
             let path = [Segment::from("containers"), index.into(), "content".into()];
@@ -123,6 +129,7 @@ pub(crate) fn contradictions(body: &Map<String, Value>, issues: &mut Vec<Issue>)
         }
     }
     zone::check(body, "queue_timezone", issues);
+    settings::limit(body, "config", issues);
 }
 
 /// Creates a post, or finds the one that was created with the same key.
@@ -183,7 +190,8 @@ impl Draft {
     ///
     /// With what it refers to and what is not there.
     pub(crate) async fn of(call: &Call<'_>, body: NewPost) -> Result<Self, Problem> {
-        let (accounts, queued) = accounts(call, &body.accounts, body.queued_from_account.as_deref()).await?;
+        let entries: Vec<_> = body.accounts.into_iter().map(|entry| entry.0).collect();
+        let (accounts, queued) = accounts(call, &entries, body.queued_from_account.as_deref()).await?;
         let config = body.config.unwrap_or_default();
         let origin = Origin::of(body.content.is_some(), &body.blocks, &config);
         let default_config = profiled(call, &accounts, settings::resolve(body.blocks, config)).await?;

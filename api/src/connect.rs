@@ -10,6 +10,7 @@ use crate::{
     ask::{self, mistaken},
     caller::Call,
     hosted::{self, Counter},
+    limits,
     pending::{self, Chosen},
     plans::Plan,
     problem::{Code, Problem},
@@ -22,8 +23,8 @@ use base64::{
 use domain::{AccountId, LoginError, StateId};
 use platforms::{Code as Brought, Connection};
 use poem::{
-    Body, Response, handler,
-    http::{StatusCode, Uri, header},
+    Body, Request, Response, handler,
+    http::{StatusCode, header},
     web::{Data, Path},
 };
 use serde::Serialize;
@@ -49,25 +50,40 @@ pub const CHOICE: &str = "/connect/choose";
 
 /// The largest form: more boxes than any login has accounts.
 const FORM: usize = 256 << 10;
+/// The most boxes of a form.
+const BOXES: usize = 1000;
 /// How much of a platform's own words is passed on, in characters.
 const WORDS: usize = 300;
 
 /// What a platform's user comes back with.
 #[handler]
-pub(crate) async fn callback(app: Data<&App>, uri: &Uri) -> Response {
-    arrive(&app, uri.query().unwrap_or_default()).await.unwrap_or_else(stumble)
+pub(crate) async fn callback(app: Data<&App>, request: &Request) -> Response {
+    let query = request.uri().query().unwrap_or_default();
+    let answered = match limits::meet(&app, request).await {
+        Ok(()) => arrive(&app, query).await,
+        Err(problem) => Err(problem),
+    };
+    answered.unwrap_or_else(stumble)
 }
 
 /// The page to choose on.
 #[handler]
-pub(crate) async fn offer(app: Data<&App>, token: Path<String>) -> Response {
-    show(&app, &token).await.unwrap_or_else(stumble)
+pub(crate) async fn offer(app: Data<&App>, request: &Request, token: Path<String>) -> Response {
+    let answered = match limits::meet(&app, request).await {
+        Ok(()) => show(&app, &token).await,
+        Err(problem) => Err(problem),
+    };
+    answered.unwrap_or_else(stumble)
 }
 
 /// The choice that was made there.
 #[handler]
-pub(crate) async fn choose(app: Data<&App>, token: Path<String>, body: Body) -> Response {
-    settle(&app, &token, body).await.unwrap_or_else(stumble)
+pub(crate) async fn choose(app: Data<&App>, request: &Request, token: Path<String>, body: Body) -> Response {
+    let answered = match limits::meet(&app, request).await {
+        Ok(()) => settle(&app, &token, body).await,
+        Err(problem) => Err(problem),
+    };
+    answered.unwrap_or_else(stumble)
 }
 
 /// A platform's answer, as far as it concerns us.
@@ -259,12 +275,16 @@ async fn settle(app: &App, token: &str, body: Body) -> Result<Response, Problem>
     let ids: Vec<_> = form_urlencoded::parse(&form)
         .filter(|(name, _)| name == "page")
         .map(|(_, value)| value.into_owned())
+        .take(BOXES + 1)
         .collect();
+    if ids.len() > BOXES {
+        return Ok(hosted::invalid());
+    }
     if ids.is_empty() {
         let error = "Choose at least one account.";
         return counter(app, &login, StatusCode::BAD_REQUEST, &[], Some(error)).await;
     }
-    let Chosen { accounts, .. } = match pending::finalize(app, token, &ids).await {
+    let Chosen { accounts, .. } = match pending::finalize(app, token, &login, &ids).await {
         Ok(chosen) => chosen,
         Err(problem) => {
             let status = problem.code.status();

@@ -18,7 +18,7 @@ use crate::{
     posts::Posts,
     preview::Previews,
     profiles::Profiles,
-    settings::{Config, TopLevel},
+    settings::{self, Config, TopLevel},
     slots::Slots,
     team::Team,
     usage::Account,
@@ -194,10 +194,11 @@ fn describe_settings(document: &mut Value) {
                     json!({ "$ref": format!("#/components/schemas/{name}") });
             }
         }
-        let mut schema = (platform.capabilities().settings)();
+        let mut schema = platforms::check::schema(*platform);
         translate(&mut schema);
         schema["description"] =
             json!("Settings of this platform; what else a block holds is kept and ignored");
+        schema["maxProperties"] = json!(settings::KEYS);
         schemas.insert(name, schema);
     }
 }
@@ -311,7 +312,7 @@ fn tell_levels(document: &mut Value) {
     let reference = |name| json!({ "$ref": format!("#/components/headers/{name}") });
     let operations = document["paths"].as_object_mut().expect("the document has paths");
     let operations = operations.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut);
-    for operation in operations.filter(|operation| operation.get("security").is_some()) {
+    for operation in operations.filter(|operation| operation["responses"].get("429").is_some()) {
         let responses = operation["responses"].as_object_mut().expect("an operation has responses");
         for (status, response) in responses.iter_mut() {
             if status == "401" {
@@ -448,6 +449,58 @@ mod tests {
     fn the_committed_document_is_current() {
         let committed = include_str!("../openapi.json");
         assert!(document() == committed, "renew it: cargo run -q -- openapi > api/openapi.json");
+    }
+
+    /// Whatever a body may hold is read and checked, so that each part of it needs a ceiling. Where a format
+    /// or an enumeration says what fits, the check looks at a bounded part of the text, and an issue repeats
+    /// no more of it.
+    #[test]
+    fn every_text_list_and_map_of_a_body_has_a_ceiling() {
+        fn walk(document: &Value, schema: &Value, path: &str, open: &mut Vec<String>) {
+            if let Some(name) = schema["$ref"].as_str() {
+                return walk(document, document.pointer(&name[1..]).unwrap(), path, open);
+            }
+            for choice in ["allOf", "anyOf", "oneOf"].iter().flat_map(|key| schema[key].as_array()).flatten()
+            {
+                walk(document, choice, path, open);
+            }
+            let formats = ["uuid", "date-time", "email", crate::clock::FORMAT];
+            let is_bounded = match schema["type"].as_str() {
+                Some("string") => {
+                    schema["maxLength"].is_u64()
+                        || schema["enum"].is_array()
+                        || schema["format"].as_str().is_some_and(|format| formats.contains(&format))
+                }
+                Some("array") => schema["maxItems"].is_u64(),
+                Some("object") => {
+                    // A map is one without a ceiling; below a platform's block its size is bounded.
+                    schema["maxProperties"].is_u64()
+                        || matches!(&schema["additionalProperties"], Value::Null | Value::Bool(false))
+                }
+                _ => true,
+            };
+            if !is_bounded {
+                open.push(path.to_owned());
+            }
+            if let Some(items) = schema.get("items") {
+                walk(document, items, &format!("{path}[]"), open);
+            }
+            for (name, part) in schema["properties"].as_object().into_iter().flatten() {
+                walk(document, part, &format!("{path}.{name}"), open);
+            }
+        }
+        let document: Value = serde_json::from_str(&document()).unwrap();
+        let (mut open, mut bodies) = (Vec::new(), 0);
+        for (_, operation) in operations(&document) {
+            let Some(content) = operation["requestBody"]["content"].as_object() else { continue };
+            for body in content.values() {
+                let name = operation["operationId"].as_str().unwrap_or_default();
+                walk(&document, &body["schema"], name, &mut open);
+                bodies += 1;
+            }
+        }
+        assert!(bodies > 15, "only {bodies} bodies were found");
+        assert!(open.is_empty(), "without a ceiling: {open:#?}");
     }
 
     #[test]

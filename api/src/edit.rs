@@ -12,6 +12,7 @@ use crate::{
     problem::{Code, Issue, Problem},
     settings::{self, Config, TopLevel},
     slots,
+    text::Text,
     timestamp::Timestamp,
     validate::{Null, Rules},
 };
@@ -30,29 +31,31 @@ const TRIES: usize = 5;
 pub struct EditPost {
     /// The text of a post that is a single container. A post with one container keeps its media; of several,
     /// all are replaced.
-    #[oai(validator(min_length = 1))]
+    #[oai(validator(min_length = 1, max_length = 100000))]
     pub content: Option<String>,
     /// The post, its first comment and the rest of the thread, in order; replaces all containers and their
     /// media.
     #[oai(validator(min_items = 1, max_items = 10))]
     pub containers: Option<Vec<NewText>>,
     /// Where to publish: account ids, usernames or platform-side ids; replaces all accounts.
-    #[oai(validator(min_items = 1))]
-    pub accounts: Option<Vec<String>>,
+    #[oai(validator(min_items = 1, max_items = 1000))]
+    pub accounts: Option<Vec<Text<255, 0>>>,
     /// When to publish, in ISO 8601 with an offset; null at once.
     #[oai(nullable)]
     pub scheduled_at: MaybeUndefined<Timestamp>,
     /// Publishes at the next open posting slot of this account, which is one of `accounts`. A slot that the
     /// post holds is open to it; it is free for others once the post has another time.
+    #[oai(validator(max_length = 255))]
     pub queued_from_account: Option<String>,
     /// The IANA time zone that the slots are read in; `UTC` by default.
+    #[oai(validator(max_length = 64))]
     pub queue_timezone: Option<String>,
     /// False releases a draft, true makes one. The platforms' limits are checked on release.
     pub is_draft: Option<bool>,
     /// Settings by platform; replaces those of all platforms.
     pub config: Option<Config>,
     /// The idempotency key, which can't change.
-    #[oai(nullable)]
+    #[oai(nullable, validator(max_length = 255))]
     pub external_ref: MaybeUndefined<String>,
     /// Settings beside the other fields; each replaces those of its platform.
     #[oai(flatten)]
@@ -118,7 +121,8 @@ async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<(Edit, 
         (None, None) => (None, None),
         (entries, queued) => {
             let kept = || post.targets.iter().map(|target| target.account_id.to_string()).collect();
-            let entries = entries.clone().unwrap_or_else(kept);
+            let named = |entries: &Vec<Text<255, 0>>| entries.iter().map(|entry| entry.0.clone()).collect();
+            let entries: Vec<String> = entries.as_ref().map_or_else(kept, named);
             let (accounts, queued) = compose::accounts(call, &entries, queued.as_deref()).await?;
             (Some(accounts), queued)
         }

@@ -139,7 +139,7 @@ pub struct NewKey {
     #[oai(validator(min_length = 1, max_length = 100))]
     pub name: String,
     /// What it may do; `*` stands for everything.
-    #[oai(validator(min_items = 1, unique_items))]
+    #[oai(validator(min_items = 1, max_items = 100, unique_items))]
     pub scopes: Vec<Word<Scope>>,
     /// When it ends by itself; never, where none is given.
     pub expires_at: Option<Timestamp>,

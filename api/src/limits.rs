@@ -63,6 +63,10 @@ const TABLE: [Rule; 9] = [
 
 /// The bucket of each address at the MCP endpoint, counted before anything is known of the caller.
 const ADDRESS: Bucket = Bucket { name: "mcp", ceiling: 120, seconds: 60 };
+/// The bucket of each address that connects accounts without a key: the way back from a platform, the page
+/// to choose on, and logins that wait for a choice. A login makes a few calls, and many people may share
+/// an address.
+const LOGIN: Bucket = Bucket { name: "connect", ceiling: 300, seconds: 60 };
 /// The bucket of each address at the dashboard's doors: whoever guesses keys or invitations is slow at it.
 const DOOR: Bucket = Bucket { name: "sign-in", ceiling: 20, seconds: 60 };
 
@@ -118,7 +122,7 @@ impl FromStr for Limits {
 impl Limits {
     /// The names of all buckets.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        TABLE.iter().map(|rule| rule.bucket.name).chain([ADDRESS.name, DOOR.name])
+        TABLE.iter().map(|rule| rule.bucket.name).chain([ADDRESS.name, LOGIN.name, DOOR.name])
     }
 
     /// The buckets that a call fills. The path is what follows the API's prefix.
@@ -191,6 +195,16 @@ pub async fn admit(
 /// `rate_limited`.
 pub async fn greet(app: &App, request: &Request) -> Result<(), Problem> {
     count(app, request, ADDRESS).await
+}
+
+/// Counts a call of somebody who connects accounts and needs no key for it, by the address that it comes
+/// from.
+///
+/// # Errors
+///
+/// `rate_limited`.
+pub async fn meet(app: &App, request: &Request) -> Result<(), Problem> {
+    count(app, request, LOGIN).await
 }
 
 /// Counts an attempt to get into the dashboard by the address that it comes from.

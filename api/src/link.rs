@@ -8,6 +8,9 @@ use serde_json::Value;
 use std::borrow::Cow;
 use url::Url;
 
+/// The longest URL, in bytes: addresses that are signed for a time have a few thousand.
+const LONGEST: usize = 8192;
+
 /// An absolute URL with a host. It is kept as it was written; what is done with it goes by how it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
@@ -18,8 +21,11 @@ pub struct Link {
 }
 
 impl Link {
-    /// Reads a URL.
+    /// Reads a URL of at most 8192 bytes.
     pub fn read(text: &str) -> Option<Self> {
+        if text.len() > LONGEST {
+            return None;
+        }
         let url = Url::parse(text).ok().filter(Url::has_host)?;
         Some(Self { text: text.to_owned(), url })
     }

@@ -10,10 +10,10 @@ mod tools;
 
 use crate::{
     App,
-    body::{self, LIMIT},
+    body::{self, Census, LIMIT},
     caller::{Identity, identify},
     limits,
-    problem::{Code, Problem},
+    problem::{Code, Problem, clip},
 };
 use poem::{
     Endpoint, IntoResponse, Request, Response,
@@ -53,6 +53,12 @@ const PARSE_ERROR: i32 = -32700;
 const INVALID_REQUEST: i32 = -32600;
 /// JSON-RPC: the request's parameters are none of its method.
 const INVALID_PARAMS: i32 = -32602;
+
+/// The most values in a message, which the protocol's library reads into several forms. No tool takes as
+/// many.
+const VALUES: usize = 50_000;
+/// The longest id, and the longest name of a method or tool, in bytes: they are repeated in answers.
+const NAME: usize = 255;
 
 /// The endpoint, for clients of this address.
 pub(crate) fn endpoint(base_url: &str) -> impl Endpoint<Output = Response> + 'static {
@@ -146,21 +152,31 @@ impl IntoResponse for Fault {
 
 /// Reads who is called, and refuses what is no message.
 fn peek(bytes: &[u8]) -> Result<Message, Fault> {
-    let message: Value = serde_json::from_slice(bytes)
+    if Census::of(bytes).values() > VALUES {
+        let reason = format!("a message holds at most {VALUES} values");
+        return Err(Fault::new(Value::Null, INVALID_REQUEST, reason));
+    }
+    let message = body::parse(bytes)
         .map_err(|error| Fault::new(Value::Null, PARSE_ERROR, format!("no valid JSON: {error}")))?;
     let id = message["id"].clone();
     if message["jsonrpc"] != "2.0" {
         let reason = "not a JSON-RPC 2.0 message; several at once are not taken";
         return Err(Fault::new(Value::Null, INVALID_REQUEST, reason));
     }
-    if !(id.is_null() || id.is_string() || id.is_i64()) {
-        return Err(Fault::new(Value::Null, INVALID_REQUEST, "an id is a string or an integer"));
+    let is_short = |value: &Value| value.as_str().is_some_and(|text| text.len() <= NAME);
+    if !(id.is_null() || is_short(&id) || id.is_i64()) {
+        let reason = format!("an id is an integer or a string of at most {NAME} bytes");
+        return Err(Fault::new(Value::Null, INVALID_REQUEST, reason));
+    }
+    if !is_short(&message["method"]) {
+        let reason = format!("a method is a string of at most {NAME} bytes");
+        return Err(Fault::new(id, INVALID_REQUEST, reason));
     }
     if message["method"] != "tools/call" {
         return Ok(Message { id, tool: None });
     }
     let params = &message["params"];
-    let Some(name) = params["name"].as_str() else {
+    let Some(name) = params["name"].as_str().filter(|name| name.len() <= NAME) else {
         return Err(Fault::new(id, INVALID_PARAMS, "params.name must be the name of a tool"));
     };
     if !(params["arguments"].is_null() || params["arguments"].is_object()) {
@@ -178,8 +194,10 @@ async fn envelop(response: Response, id: Value) -> poem::Result<Response> {
     }
     let reason = response.into_body().into_string().await.unwrap_or_default();
     match status {
-        StatusCode::FORBIDDEN => Err(Problem::new(Code::Forbidden, reason).into()),
-        status if status.is_client_error() => Ok(Fault::new(id, INVALID_REQUEST, reason).into_response()),
+        StatusCode::FORBIDDEN => Err(Problem::new(Code::Forbidden, clip(&reason)).into()),
+        status if status.is_client_error() => {
+            Ok(Fault::new(id, INVALID_REQUEST, clip(&reason)).into_response())
+        }
         _ => {
             error!(%status, reason, "A message got no answer");
             Err(Problem::internal().into())
@@ -242,6 +260,9 @@ mod tests {
             (r#"{"jsonrpc":"1.0","id":1,"method":"tools/list"}"#, INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":[],"method":"tools/list"}"#, INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#, INVALID_PARAMS),
+            (&format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"a"}}"#, "a".repeat(256)), INVALID_REQUEST),
+            (&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, "a".repeat(256)), INVALID_REQUEST),
+            (&format!("[{}0]", "0,".repeat(VALUES)), INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#, INVALID_PARAMS),
             (
                 r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_post","arguments":[]}}"#,

@@ -337,6 +337,7 @@ impl Rules for NewUpload {
 #[oai(rename = "NewMediaImport")]
 pub struct NewImport {
     /// Where it is: an https URL that leads to the public internet.
+    #[oai(validator(max_length = 8192))]
     pub url: Link,
     /// What it shows, for those who can't see it.
     #[oai(validator(max_length = 5000))]

@@ -16,7 +16,7 @@ use crate::{
     state::{self, State},
     text::Text,
     timestamp::Timestamp,
-    validate::{Null, Rules},
+    validate::{Null, Rules, limit_size},
     webhooks::Removed,
     word::{Platform, Word},
 };
@@ -36,6 +36,8 @@ use store::{
 };
 use uuid::Uuid;
 
+/// The most bytes of `extra_config`, as JSON.
+const CONFIG: usize = 64 << 10;
 /// The key of `extra_config` that lists where users may be sent after connecting.
 const ALLOWED: &str = "redirect_uris";
 
@@ -333,7 +335,9 @@ fn missing() -> Problem {
 
 /// Everything in `extra_config` is the organization's own business, but for what we act on.
 fn check_config(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
-    let Some(allowed) = body.get("extra_config").and_then(|config| config.get(ALLOWED)) else { return };
+    let Some(config) = body.get("extra_config") else { return };
+    limit_size(config, CONFIG, ["extra_config"], issues);
+    let Some(allowed) = config.get(ALLOWED) else { return };
     if !allowed.as_array().is_some_and(|allowed| allowed.iter().all(Value::is_string)) {
         issues.push(Issue::custom(["extra_config", ALLOWED], "Must be an array of strings"));
     }
@@ -365,6 +369,7 @@ pub struct NewNetwork {
     pub scopes: Option<Vec<Text<255>>>,
     /// Anything else. `redirect_uris`, an array of strings, lists where users may be sent after
     /// connecting; anywhere without it.
+    #[oai(validator(max_properties = 100))]
     pub extra_config: Option<Free>,
     /// Whether accounts can be connected through it; true by default.
     pub is_enabled: Option<bool>,
@@ -396,6 +401,7 @@ pub struct NetworkPatch {
     #[oai(validator(max_items = 100))]
     pub scopes: Option<Vec<Text<255>>>,
     /// Anything else, as a whole.
+    #[oai(validator(max_properties = 100))]
     pub extra_config: Option<Free>,
     /// Whether accounts can be connected through it.
     pub is_enabled: Option<bool>,

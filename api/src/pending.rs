@@ -11,6 +11,7 @@ use crate::{
     caller::Call,
     connect::plan,
     document::Tag,
+    limits,
     problem::{Code, Issue, Problem, Segment},
     text::Text,
     timestamp::Timestamp,
@@ -18,8 +19,9 @@ use crate::{
     word::{Platform, Word},
 };
 use domain::{AccountId, Owner};
-use poem::web::Data;
+use poem::{FromRequest, Request, RequestBody, web::Data};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
+use std::collections::HashSet;
 use store::{
     accounts,
     pending::{self as facts, Digest},
@@ -40,8 +42,13 @@ impl Pending {
     /// The token is what the connect flow sent with `status=pending`; it is good for 30 minutes and
     /// needs no API key.
     #[oai(path = "/social-accounts/pending/:token", method = "get", operation_id = "getPendingLogin")]
-    async fn get(&self, app: Data<&App>, token: Path<String>) -> Result<Json<PendingLogin>, Problem> {
-        Ok(Json(get(&app, &token).await?))
+    async fn get(
+        &self,
+        app: Data<&App>,
+        #[oai(name = "token")] _token: Path<String>,
+        login: Login,
+    ) -> Result<Json<PendingLogin>, Problem> {
+        Ok(Json(get(&app, login.0).await?))
     }
 
     /// Choose what to connect
@@ -57,10 +64,11 @@ impl Pending {
         &self,
         app: Data<&App>,
         token: Path<String>,
+        login: Login,
         body: Json<Choice>,
     ) -> Result<Finalization, Problem> {
         let ids: Vec<_> = body.0.page_ids.into_iter().map(|id| id.0).collect();
-        let chosen = finalize(&app, &token, &ids).await?;
+        let chosen = finalize(&app, &token, &login.0, &ids).await?;
         let data = accounts(&app, chosen.owner, &chosen.accounts).await?;
         let list = Json(ConnectedList {
             account_ids: chosen.accounts.iter().map(|account| account.0).collect(),
@@ -70,9 +78,24 @@ impl Pending {
     }
 }
 
+/// The login that the token in a request's path leads to. It is counted by address and found before the
+/// body is read: there is no key that would say who asks.
+struct Login(facts::Pending);
+
+/// How `poem-openapi` names the first parameter of a path to the router.
+const TOKEN: &str = "param0";
+
+impl<'a> FromRequest<'a> for Login {
+    async fn from_request(request: &'a Request, _: &mut RequestBody) -> poem::Result<Self> {
+        let app: &App = request.data().expect("the endpoint hands its parts to every request");
+        limits::meet(app, request).await?;
+        let token = request.raw_path_param(TOKEN).unwrap_or_default();
+        Ok(Self(find(app, token).await?.ok_or_else(gone)?))
+    }
+}
+
 /// What a login offers.
-pub async fn get(app: &App, token: &str) -> Result<PendingLogin, Problem> {
-    let pending = find(app, token).await?.ok_or_else(gone)?;
+async fn get(app: &App, pending: facts::Pending) -> Result<PendingLogin, Problem> {
     let connected = connected(app, &pending).await?;
     let offer = |offer: facts::Offer| Offer {
         already_connected: connected.contains(&offer.network_unique_id),
@@ -104,10 +127,15 @@ pub(crate) struct Chosen {
     pub(crate) is_new: bool,
 }
 
-/// Connects what is chosen.
-pub(crate) async fn finalize(app: &App, token: &str, ids: &[String]) -> Result<Chosen, Problem> {
-    let pending = find(app, token).await?.ok_or_else(gone)?;
-    let is_offered = |id: &String| pending.offers.iter().any(|offer| offer.network_unique_id == *id);
+/// Connects what is chosen of the login that the token leads to.
+pub(crate) async fn finalize(
+    app: &App,
+    token: &str,
+    pending: &facts::Pending,
+    ids: &[String],
+) -> Result<Chosen, Problem> {
+    let offered: HashSet<_> = pending.offers.iter().map(|offer| &offer.network_unique_id).collect();
+    let is_offered = |id: &String| offered.contains(id);
     let issues: Vec<_> = (0u64..)
         .zip(ids)
         .filter(|(_, id)| !is_offered(id))
@@ -120,22 +148,18 @@ pub(crate) async fn finalize(app: &App, token: &str, ids: &[String]) -> Result<C
         let detail = "the login does not cover all that was chosen";
         return Err(Problem::new(Code::Unprocessable, detail).with_issues(issues));
     }
-    let mut chosen: Vec<String> = Vec::new();
-    for id in ids {
-        if !chosen.contains(id) {
-            chosen.push(id.clone());
-        }
-    }
+    let mut seen = HashSet::new();
+    let chosen: Vec<String> = ids.iter().filter(|id| seen.insert(*id)).cloned().collect();
     let owner = pending.owner;
-    if let Some(made) = pending.made.filter(|made| made.is_of(&chosen)) {
-        return Ok(Chosen { owner, accounts: made.accounts, is_new: false });
+    if let Some(made) = pending.made.as_ref().filter(|made| made.is_of(&chosen)) {
+        return Ok(Chosen { owner, accounts: made.accounts.clone(), is_new: false });
     }
     let call = Call { app, owner };
     let plan = plan(&call).await?;
     let selection = Selection {
         token_digest: Digest::of(token).to_string(),
         owner,
-        platform: pending.platform,
+        platform: pending.platform.clone(),
         ids: chosen,
         limit: plan.social_accounts,
     };

@@ -17,6 +17,9 @@ use poem_openapi::{Object, OpenApi};
 use store::accounts::AccountStatus;
 use uuid::Uuid;
 
+/// The most issues of a verdict.
+const MOST: usize = 1000;
+
 crate::vocabulary!(Severity, "Severity");
 
 /// The operation on posts that are not there yet.
@@ -50,10 +53,14 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
         Some(queue) => slots::crowded(call, queue).await?.map(|problem| (queue.account, problem)),
         None => None,
     };
-    let mut issues = Vec::new();
+    let (mut issues, mut valid) = (Vec::new(), true);
     for (index, account) in draft.accounts.iter().enumerate() {
         let own = findings.iter().filter(|finding| finding.platform == account.platform);
         let mut note = |severity: Severity, code: &str, message: &str, path: Vec<Segment>| {
+            valid &= severity != Severity::Error;
+            if issues.len() == MOST {
+                return;
+            }
             issues.push(Remark {
                 account: account.id.0,
                 platform: Word::of(&account.platform),
@@ -76,7 +83,6 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
             note(Severity::Warning, "account_not_active", &message, vec!["accounts".into(), index.into()]);
         }
     }
-    let valid = issues.iter().all(|issue| issue.severity.as_str() != Severity::Error.as_str());
     Ok(Verdict { valid, issues })
 }
 
@@ -86,7 +92,7 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
 pub struct Verdict {
     /// Whether the post would be taken: there may be warnings.
     pub valid: bool,
-    /// What is to be said, account by account.
+    /// What is to be said, account by account; at most 1000 issues.
     pub issues: Vec<Remark>,
 }
 

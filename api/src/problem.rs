@@ -21,6 +21,14 @@ use tracing::{error, warn};
 
 /// The content type of a problem document.
 const CONTENT_TYPE: &str = "application/problem+json";
+/// The most issues of one problem.
+pub(crate) const MOST_ISSUES: usize = 100;
+/// The most characters of a text of the caller's that an issue repeats.
+const QUOTED: usize = 64;
+/// The most characters of an issue's message.
+const MESSAGE: usize = 600;
+/// The most steps of a path. No field that the document names lies deeper.
+const STEPS: usize = 12;
 /// Seconds after which a call that found the database away may be repeated.
 const AWAY_SECONDS: u32 = 5;
 
@@ -112,8 +120,9 @@ pub struct Problem {
     pub code: Code,
     /// Why, for people.
     pub detail: String,
-    /// What is wrong with which field; empty where no field is to blame.
+    /// What is wrong with which field, at most [`MOST_ISSUES`]; empty where no field is to blame.
     pub issues: Vec<Issue>,
+    is_cut: bool,
     quota: Option<Quota>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -129,13 +138,27 @@ struct Quota {
 impl Problem {
     /// A problem of this kind.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), issues: Vec::new(), quota: None, headers: Vec::new() }
+        let detail = detail.into();
+        Self { code, detail, issues: Vec::new(), is_cut: false, quota: None, headers: Vec::new() }
     }
 
     /// Says which fields are to blame.
     #[must_use]
     pub fn with_issues(self, issues: Vec<Issue>) -> Self {
-        Self { issues, ..self }
+        Self { issues, ..self }.with_at_most(MOST_ISSUES)
+    }
+
+    /// Lists no more issues than these many, and says so where there are more.
+    #[must_use]
+    pub(crate) fn with_at_most(mut self, most: usize) -> Self {
+        if self.issues.len() > most {
+            self.issues.truncate(most);
+            if !self.is_cut {
+                self.detail.push_str("; there are more errors than are listed");
+            }
+            self.is_cut = true;
+        }
+        self
     }
 
     /// Says which quota is used up.
@@ -295,8 +318,9 @@ impl Issue {
         code: &str,
         message: impl Into<String>,
     ) -> Self {
-        let path = path.into_iter().map(Into::into).collect();
-        Self { path, code: code.to_owned(), message: message.into(), extras: BTreeMap::new() }
+        let path = path.into_iter().take(STEPS).map(Into::into).collect();
+        let message = clip_to(&message.into(), MESSAGE);
+        Self { path, code: code.to_owned(), message, extras: BTreeMap::new() }
     }
 
     /// A rule that no other code stands for.
@@ -331,6 +355,18 @@ impl Issue {
     }
 }
 
+/// A text of the caller's as an issue repeats it: no more than its beginning.
+pub(crate) fn clip(text: &str) -> String {
+    clip_to(text, QUOTED)
+}
+
+fn clip_to(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// A step towards a field: a key of an object or an index of an array.
 #[derive(Clone, Debug, PartialEq, Union)]
 #[oai(one_of)]
@@ -343,7 +379,7 @@ pub enum Segment {
 
 impl From<&str> for Segment {
     fn from(key: &str) -> Self {
-        Self::Key(key.to_owned())
+        Self::Key(clip(key))
     }
 }
 
@@ -472,6 +508,30 @@ mod tests {
                 }],
             }))
         );
+    }
+
+    #[test]
+    fn of_many_issues_the_first_are_listed() {
+        let problem = |count: usize| {
+            Problem::invalid_body(
+                (0..count).map(|index| Issue::custom([Segment::from(index)], "no")).collect(),
+            )
+        };
+        let (all, more) = (problem(MOST_ISSUES), problem(MOST_ISSUES + 1));
+        assert_eq!((all.issues.len(), all.detail.as_str()), (MOST_ISSUES, "invalid request body"));
+        let cut = "invalid request body; there are more errors than are listed";
+        assert_eq!((more.issues.len(), more.detail.as_str()), (MOST_ISSUES, cut));
+        let less = more.with_at_most(1);
+        assert_eq!((less.issues.len(), less.detail.as_str()), (1, cut));
+    }
+
+    #[test]
+    fn an_issue_repeats_no_long_text_of_the_callers() {
+        let long = "é".repeat(1000);
+        let issue = Issue::custom(vec![Segment::from(&*long); 1000], long.clone());
+        let clipped = format!("{}…", "é".repeat(64));
+        assert_eq!(issue.path, vec![Segment::Key(clipped); 12]);
+        assert_eq!(issue.message, format!("{}…", "é".repeat(600)));
     }
 
     #[test]

@@ -170,6 +170,7 @@ pub struct NewProfile {
     #[oai(validator(max_length = 1000))]
     pub description: Option<String>,
     /// Its IANA time zone; `UTC` by default.
+    #[oai(validator(max_length = 64))]
     pub timezone: Option<String>,
     /// Settings by platform, for posts to its accounts. Those of a post stand above them, key by key;
     /// where a post goes to several accounts of a platform, only what all their profiles say counts.
@@ -183,6 +184,7 @@ pub struct NewProfile {
 impl Rules for NewProfile {
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
         zone::check(body, "timezone", issues);
+        settings::limit(body, "default_config", issues);
     }
 }
 
@@ -199,6 +201,7 @@ pub struct ProfilePatch {
     #[oai(nullable, validator(max_length = 1000))]
     pub description: MaybeUndefined<String>,
     /// Its IANA time zone.
+    #[oai(validator(max_length = 64))]
     pub timezone: Option<String>,
     /// Settings by platform, as a whole.
     pub default_config: Option<Config>,
@@ -212,6 +215,7 @@ impl Rules for ProfilePatch {
 
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
         zone::check(body, "timezone", issues);
+        settings::limit(body, "default_config", issues);
     }
 }
 

@@ -4,7 +4,7 @@
 //! the object as a parameter of its own ([`mod@crate::document`]).
 
 use crate::{
-    problem::{Issue, Problem},
+    problem::{Issue, MOST_ISSUES, Problem},
     timestamp::Timestamp,
     validate::{Rules, Schema},
 };
@@ -31,7 +31,9 @@ pub(crate) fn read<T: ParseFromJSON + Rules + 'static>(query: &str) -> Result<T,
     let (mut object, mut issues) = (Map::new(), Vec::new());
     for (name, text) in form_urlencoded::parse(query.as_bytes()) {
         let Some(property) = schema.property(&name) else { continue };
-        if object.insert(name.clone().into_owned(), value(property, &text)).is_some() {
+        if object.insert(name.clone().into_owned(), value(property, &text)).is_some()
+            && issues.len() < MOST_ISSUES
+        {
             issues.push(Issue::custom([&*name], "Must be given once"));
         }
     }

@@ -4,13 +4,33 @@
 //! read from `platforms`, so that a further platform needs no line here. What is inside a block is
 //! the platform's business: its schema checks it when the accounts are known.
 
-use crate::validate::NEVER;
+use crate::{
+    problem::Issue,
+    validate::{NEVER, limit_size},
+};
 use poem_openapi::{
     registry::{MetaSchema, MetaSchemaRef, Registry},
     types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type},
 };
 use serde_json::{Map, Value};
 use std::{borrow::Cow, collections::BTreeMap};
+
+/// The most bytes of a platform's block, as JSON.
+const BLOCK: usize = 64 << 10;
+/// The most keys of a platform's block.
+pub(crate) const KEYS: usize = 200;
+
+/// Tells of blocks that are too large: those beside the other fields of a body, and those under `member`.
+pub(crate) fn limit(body: &Map<String, Value>, member: &str, issues: &mut Vec<Issue>) {
+    for id in platforms::IDS {
+        if let Some(block) = body.get(id) {
+            limit_size(block, BLOCK, [id], issues);
+        }
+        if let Some(block) = body.get(member).and_then(|blocks| blocks.get(id)) {
+            limit_size(block, BLOCK, [member, id], issues);
+        }
+    }
+}
 
 /// An object of any shape.
 pub type Free = BTreeMap<String, Value>;
@@ -91,6 +111,7 @@ impl<const CLOSED: bool> Type for Blocks<CLOSED> {
                 "Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema",
             ),
             additional_properties: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::ANY)))),
+            max_properties: Some(KEYS),
             ..MetaSchema::new("object")
         };
         let closed = || Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::new(NEVER))));

@@ -7,11 +7,11 @@ use poem_openapi::{
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// A text of at least one and at most so many characters.
+/// A text of at most `MOST` characters and, unless said otherwise, at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Text<const MOST: usize>(pub String);
+pub struct Text<const MOST: usize, const LEAST: usize = 1>(pub String);
 
-impl<const MOST: usize> Type for Text<MOST> {
+impl<const MOST: usize, const LEAST: usize> Type for Text<MOST, LEAST> {
     const IS_REQUIRED: bool = true;
     type RawValueType = String;
     type RawElementValueType = String;
@@ -21,7 +21,8 @@ impl<const MOST: usize> Type for Text<MOST> {
     }
 
     fn schema_ref() -> MetaSchemaRef {
-        let schema = MetaSchema { min_length: Some(1), max_length: Some(MOST), ..MetaSchema::new("string") };
+        let min_length = Some(LEAST).filter(|least| *least > 0);
+        let schema = MetaSchema { min_length, max_length: Some(MOST), ..MetaSchema::new("string") };
         MetaSchemaRef::Inline(Box::new(schema))
     }
 
@@ -34,13 +35,13 @@ impl<const MOST: usize> Type for Text<MOST> {
     }
 }
 
-impl<const MOST: usize> ParseFromJSON for Text<MOST> {
+impl<const MOST: usize, const LEAST: usize> ParseFromJSON for Text<MOST, LEAST> {
     fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
         String::parse_from_json(value).map(Self).map_err(ParseError::propagate)
     }
 }
 
-impl<const MOST: usize> ToJSON for Text<MOST> {
+impl<const MOST: usize, const LEAST: usize> ToJSON for Text<MOST, LEAST> {
     fn to_json(&self) -> Option<Value> {
         Some(self.0.clone().into())
     }

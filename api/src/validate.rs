@@ -7,7 +7,7 @@
 use crate::{
     clock,
     link::Link,
-    problem::{Issue, Segment},
+    problem::{Issue, MOST_ISSUES, Segment, clip},
     timestamp::Timestamp,
 };
 use domain::{Email, slot::Time};
@@ -18,13 +18,17 @@ use poem_openapi::{
 use serde_json::{Map, Value};
 use std::{
     any::TypeId,
-    collections::HashMap,
+    collections::{HashMap, HashSet},
+    io,
     sync::{Arc, LazyLock, PoisonError, RwLock},
 };
 use uuid::Uuid;
 
 /// The type of a schema that no value fits: `additional_properties` of it closes an object.
 pub(crate) const NEVER: &str = "never";
+
+/// The most keys that an issue about unknown ones names.
+const KEYS: usize = 20;
 
 /// The schema of a type with everything that it refers to.
 pub struct Schema {
@@ -71,7 +75,8 @@ impl Schema {
         schema
     }
 
-    /// Everything that is wrong with `value`.
+    /// Everything that is wrong with `value`, up to one issue more than a problem lists. Takes time in
+    /// proportion to the value's size; what is too long is not looked at any further.
     pub fn check(&self, value: &Value, null: Null) -> Vec<Issue> {
         let mut walk = Walk { schema: self, null, path: Vec::new(), issues: Vec::new() };
         walk.visit(&self.root, value);
@@ -128,8 +133,19 @@ impl<'a> Walk<'a> {
             ("integer", Value::Number(number)) if number.is_i64() || number.is_u64() => {
                 self.number(schema, number)
             }
-            (expected, value) => self.issues.push(Issue::wrong_type(&self.path, expected, kind(value))),
+            (expected, value) => self.add(Issue::wrong_type(&self.path, expected, kind(value))),
         }
+    }
+
+    fn add(&mut self, issue: Issue) {
+        if !self.is_full() {
+            self.issues.push(issue);
+        }
+    }
+
+    /// Whether no further issue would be told.
+    fn is_full(&self) -> bool {
+        self.issues.len() > MOST_ISSUES
     }
 
     fn under(&mut self, segment: impl Into<Segment>, look: impl FnOnce(&mut Self)) {
@@ -144,25 +160,33 @@ impl<'a> Walk<'a> {
             self.under(*name, |walk| match object.get(*name) {
                 None if is_required => {
                     let expected = walk.schema.essence(property).ty;
-                    walk.issues.push(Issue::wrong_type(&walk.path, expected, "undefined"));
+                    walk.add(Issue::wrong_type(&walk.path, expected, "undefined"));
                 }
                 None => {}
                 Some(Value::Null) if !is_required && walk.takes_null(property) => {}
                 Some(value) => walk.visit(property, value),
             });
         }
+        if let Some(most) = schema.max_properties.filter(|most| object.len() > *most) {
+            let message = format!("Object must contain at most {most} key(s)");
+            let issue = Issue::new(self.path.iter().cloned(), "too_big", message);
+            return self.add(issue.with("maximum", most).with("type", "object").with("inclusive", true));
+        }
         let Some(others) = &schema.additional_properties else { return };
         let unknown = object.iter().filter(|(key, _)| !schema.properties.iter().any(|(name, _)| name == key));
         if self.schema.resolve(others).ty == NEVER {
-            let keys: Vec<_> = unknown.map(|(key, _)| key.as_str()).collect();
+            let keys: Vec<_> = unknown.map(|(key, _)| clip(key)).take(KEYS).collect();
             if !keys.is_empty() {
                 let message = format!("Unrecognized key(s) in object: '{}'", keys.join("', '"));
                 let issue = Issue::new(self.path.iter().cloned(), "unrecognized_keys", message);
-                self.issues.push(issue.with("keys", keys));
+                self.add(issue.with("keys", keys));
             }
             return;
         }
         for (key, value) in unknown {
+            if self.is_full() {
+                return;
+            }
             self.under(key.as_str(), |walk| walk.visit(others, value));
         }
     }
@@ -178,31 +202,42 @@ impl<'a> Walk<'a> {
     fn array(&mut self, schema: &'a MetaSchema, items: &[Value]) {
         let bounds = (schema.min_items.map(|n| n as f64), schema.max_items.map(|n| n as f64));
         self.bounds("array", items.len() as f64, bounds);
+        if schema.max_items.is_some_and(|most| items.len() > most) {
+            return;
+        }
         if schema.unique_items == Some(true) {
-            for (index, item) in
-                items.iter().enumerate().filter(|(index, item)| items[..*index].contains(item))
-            {
-                self.under(index, |walk| {
-                    let message = format!("Must not stand here twice: {item}");
-                    walk.issues.push(Issue::custom(walk.path.clone(), message));
-                });
+            let mut seen = HashSet::new();
+            for (index, item) in items.iter().enumerate() {
+                let text = item.to_string();
+                if seen.contains(&text) {
+                    let message = format!("Must not stand here twice: {}", clip(&text));
+                    self.under(index, |walk| walk.add(Issue::custom(walk.path.clone(), message)));
+                }
+                seen.insert(text);
             }
         }
         let Some(schema) = &schema.items else { return };
         for (index, item) in items.iter().enumerate() {
+            if self.is_full() {
+                return;
+            }
             self.under(index, |walk| walk.visit(schema, item));
         }
     }
 
     fn string(&mut self, schema: &MetaSchema, text: &str) {
         if !schema.enum_items.is_empty() && !schema.enum_items.iter().any(|word| word == text) {
-            let message = format!("Invalid enum value, received '{text}'");
+            let received = clip(text);
+            let message = format!("Invalid enum value, received '{received}'");
             let issue = Issue::new(self.path.iter().cloned(), "invalid_enum_value", message);
-            self.issues.push(issue.with("options", schema.enum_items.clone()).with("received", text));
-            return;
+            return self.add(issue.with("options", schema.enum_items.clone()).with("received", received));
         }
         let bounds = (schema.min_length.map(|n| n as f64), schema.max_length.map(|n| n as f64));
-        self.bounds("string", text.chars().count() as f64, bounds);
+        let length = text.chars().count();
+        self.bounds("string", length as f64, bounds);
+        if schema.max_length.is_some_and(|most| length > most) {
+            return;
+        }
         let (validation, is_valid) = match schema.format {
             Some("uuid") => ("uuid", text.parse::<Uuid>().is_ok()),
             Some("date-time") => ("datetime", Timestamp::read(text).is_some()),
@@ -220,7 +255,7 @@ impl<'a> Walk<'a> {
                 _ => format!("Invalid {validation}"),
             };
             let issue = Issue::new(self.path.iter().cloned(), "invalid_string", message);
-            self.issues.push(issue.with("validation", validation));
+            self.add(issue.with("validation", validation));
         }
     }
 
@@ -247,24 +282,30 @@ impl<'a> Walk<'a> {
             // Lengths are whole numbers and are written as such.
             let limit: Value = if limit.fract() == 0.0 { (limit as i64).into() } else { limit.into() };
             let issue = Issue::new(self.path.iter().cloned(), code, message);
-            self.issues.push(issue.with(side, limit).with("type", what).with("inclusive", true));
+            self.add(issue.with(side, limit).with("type", what).with("inclusive", true));
         }
     }
 
     /// Postgres keeps no U+0000, neither in text nor in jsonb.
     fn refuse_nul(&mut self, value: &Value) {
         let issue = |walk: &mut Self| {
-            walk.issues.push(Issue::custom(walk.path.clone(), "Must not contain the character U+0000"));
+            walk.add(Issue::custom(walk.path.clone(), "Must not contain the character U+0000"));
         };
         match value {
             Value::String(text) if text.contains('\0') => issue(self),
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
+                    if self.is_full() {
+                        return;
+                    }
                     self.under(index, |walk| walk.refuse_nul(item));
                 }
             }
             Value::Object(object) => {
                 for (key, value) in object {
+                    if self.is_full() {
+                        return;
+                    }
                     self.under(key.as_str(), |walk| {
                         if key.contains('\0') {
                             issue(walk);
@@ -275,6 +316,37 @@ impl<'a> Walk<'a> {
             }
             _ => {}
         }
+    }
+}
+
+/// Tells of a value of any shape that takes more bytes as JSON than these many.
+pub(crate) fn limit_size<'a>(
+    value: &Value,
+    most: usize,
+    path: impl IntoIterator<Item = &'a str>,
+    issues: &mut Vec<Issue>,
+) {
+    let mut size = Size(0);
+    // Counting does not fail.
+    let _ = serde_json::to_writer(&mut size, value);
+    if size.0 > most {
+        let message = format!("Must take at most {most} bytes as JSON");
+        let issue = Issue::new(path, "too_big", message);
+        issues.push(issue.with("maximum", most).with("type", "object").with("inclusive", true));
+    }
+}
+
+/// Counts what is written.
+struct Size(usize);
+
+impl io::Write for Size {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -472,15 +544,62 @@ mod tests {
         );
     }
 
+    #[derive(Object)]
+    struct Large {
+        #[oai(validator(max_items = 200000, unique_items))]
+        many: Option<Vec<String>>,
+        #[oai(validator(max_items = 1000, unique_items))]
+        few: Option<Vec<Word<Platform>>>,
+        #[oai(validator(max_properties = 3))]
+        map: Option<std::collections::BTreeMap<String, Value>>,
+        config: Option<crate::settings::Config>,
+    }
+
+    fn large(value: Value) -> Vec<Value> {
+        let issues = Schema::of::<Large>().check(&value, Null::Absent);
+        assert!(issues.len() <= MOST_ISSUES + 1, "{} issues", issues.len());
+        issues.iter().map(|issue| issue.to_json().unwrap()).collect()
+    }
+
+    /// What took the square of a list's length does not come to an end here.
+    #[test]
+    fn of_a_large_body_little_is_told() {
+        let items: Vec<_> = (0..200_000).map(|index| index.to_string()).collect();
+        assert_eq!(large(json!({ "many": items })), Vec::<Value>::new());
+        assert_eq!(large(json!({ "many": vec!["a"; 200_000] })).len(), MOST_ISSUES + 1);
+        assert_eq!(large(json!({ "many": vec![0; 200_000] })).len(), MOST_ISSUES + 1);
+        assert_eq!(large(json!({ "many": vec!["a\u{0}"; 200_000] })).len(), MOST_ISSUES + 1);
+        // A list that is too long is one issue, whatever is in it.
+        let told = large(json!({ "few": vec![json!([7]); 1001] }));
+        assert_eq!((told.len(), &told[0]["code"], &told[0]["maximum"]), (1, &json!("too_big"), &json!(1000)));
+        let keys = |count: usize| {
+            (0..count).map(|index| (format!("{index}{}", "k".repeat(100)), json!(7))).collect::<Map<_, _>>()
+        };
+        let told = large(json!({ "map": keys(100_000) }));
+        assert_eq!(
+            (told.len(), &told[0]["code"], &told[0]["type"]),
+            (1, &json!("too_big"), &json!("object"))
+        );
+        let told = large(json!({ "config": keys(100_000) }));
+        assert_eq!((told.len(), &told[0]["code"]), (1, &json!("unrecognized_keys")));
+        assert_eq!(told[0]["keys"].as_array().unwrap().len(), KEYS);
+        let long = "x".repeat(1_000_000);
+        for told in [
+            large(json!({ "few": [long] })),
+            large(json!({ "few": [long, long] })),
+            large(json!({ "config": { (long.clone()): 1 } })),
+            large(json!({ (long.clone()): { "a": "\u{0}" } })),
+        ] {
+            assert!(!told.is_empty() && json!(told).to_string().len() < 2000, "{told:?}");
+        }
+    }
+
     #[test]
     fn all_faults_are_told_at_once() {
         let codes: Vec<_> = issues(json!({"inner": {"text": ""}, "list": [1, 2, 3], "flag": 0}))
             .into_iter()
             .map(|issue| issue["code"].clone())
             .collect();
-        assert_eq!(
-            codes,
-            ["too_small", "too_big", "invalid_type", "invalid_type", "invalid_type", "invalid_type"]
-        );
+        assert_eq!(codes, ["too_small", "too_big", "invalid_type"]);
     }
 }

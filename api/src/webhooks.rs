@@ -301,12 +301,13 @@ pub struct NewWebhook {
     #[oai(validator(max_length = 2048))]
     pub url: Link,
     /// Which events; `*` stands for all.
-    #[oai(validator(min_items = 1, unique_items))]
+    #[oai(validator(min_items = 1, max_items = 100, unique_items))]
     pub events: Vec<Word<Subscription>>,
     /// A label, for people.
+    #[oai(validator(max_length = 1000))]
     pub description: Option<String>,
     /// What deliveries are signed with; generated where none is given.
-    #[oai(validator(min_length = 1))]
+    #[oai(validator(min_length = 1, max_length = 1024))]
     pub signing_secret: Option<String>,
 }
 
@@ -319,10 +320,10 @@ pub struct WebhookPatch {
     #[oai(validator(max_length = 2048))]
     pub url: Option<Link>,
     /// Which events; `*` stands for all.
-    #[oai(validator(min_items = 1, unique_items))]
+    #[oai(validator(min_items = 1, max_items = 100, unique_items))]
     pub events: Option<Vec<Word<Subscription>>>,
     /// A label, for people; null removes it.
-    #[oai(nullable)]
+    #[oai(nullable, validator(max_length = 1000))]
     pub description: MaybeUndefined<String>,
     /// Whether events are delivered.
     pub is_active: Option<bool>,

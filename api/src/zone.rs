@@ -1,6 +1,6 @@
 //! Time zones by their IANA names. <https://www.iana.org/time-zones>
 
-use crate::problem::Issue;
+use crate::problem::{Issue, clip};
 use chrono_tz::Tz;
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ pub(crate) fn check(body: &Map<String, Value>, field: &str, issues: &mut Vec<Iss
     if let Some(zone) = body.get(field).and_then(Value::as_str)
         && zone.parse::<Tz>().is_err()
     {
-        issues.push(Issue::custom([field], format!("'{zone}' is no IANA time zone")));
+        issues.push(Issue::custom([field], format!("'{}' is no IANA time zone", clip(zone))));
     }
 }
 

@@ -92,7 +92,7 @@ async fn capabilities_are_those_that_posts_are_held_against() {
         assert_eq!(told["platform"], platform.id());
         assert_eq!(told["text"]["max_length"], can.text.max);
         assert_eq!(told["text"]["unit"], can.text.unit);
-        assert_eq!(told["config_schema"], (can.settings)());
+        assert_eq!(told["config_schema"], platforms::check::schema(*platform));
         assert_eq!(told["analytics"], platform.analytics().is_some());
         let kinds: Vec<_> = told["media"].as_array().unwrap().iter().map(|medium| &medium["kind"]).collect();
         assert_eq!(kinds, can.media.iter().map(|limit| limit.kind.as_str()).collect::<Vec<_>>());

@@ -129,6 +129,20 @@ async fn limits_hold_at_their_edges() {
         let issue = &problem["errors"][0];
         assert_eq!((&issue["path"], &issue["code"]), (&path, &json!(code)), "{body}: {problem}");
     }
+    let create = async |content: &str, accounts: usize| {
+        let body = json!({ "content": content, "accounts": vec!["ada"; accounts], "is_draft": true });
+        let (status, answer) = world.call(Method::POST, "/posts", Some(&body)).await;
+        (status.as_u16(), answer["errors"].clone())
+    };
+    assert_eq!(create("a", 1000).await.0, 201);
+    let (status, errors) = create("a", 1001).await;
+    assert_eq!((status, errors.as_array().map(Vec::len)), (400, Some(1)), "{errors}");
+    assert_eq!((&errors[0]["path"], &errors[0]["code"]), (&json!(["accounts"]), &json!("too_big")));
+    assert_eq!(errors[0]["maximum"], 1000);
+    // What is too long for X is the platform's to say; what is too long for any is the body's.
+    assert_eq!(create(&"é".repeat(100_000), 1).await.0, 422);
+    let (status, errors) = create(&"é".repeat(100_001), 1).await;
+    assert_eq!((status, &errors[0]["code"]), (400, &json!("too_big")), "{errors}");
 }
 
 #[tokio::test]

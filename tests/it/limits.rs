@@ -223,6 +223,38 @@ async fn usage_tells_what_the_month_holds() {
 }
 
 #[tokio::test]
+async fn logins_without_a_key_are_counted_by_address() {
+    let world = limited(json!({ "global": 100, "connect": 5 })).await;
+    let call = |method: Method, path: &str| world.http.request(method, format!("{}{path}", world.base));
+    let finalize = || call(Method::POST, "/social-accounts/pending/none/finalize").body("{");
+    let (status, levels, problem) = send(call(Method::GET, "/social-accounts/pending/none")).await;
+    assert_eq!((status, levels, &problem["code"]), (404, Some((5, 4)), &json!("not_found")));
+    // A body that is wrong is not read where there is no such login.
+    let (status, levels, problem) = send(finalize()).await;
+    assert_eq!((status, levels, &problem["code"]), (404, Some((5, 3)), &json!("not_found")));
+    for (method, path, status) in [
+        (Method::GET, "/connect/callback?state=none", 400),
+        (Method::GET, "/connect/choose/none", 404),
+        (Method::POST, "/connect/choose/none", 404),
+    ] {
+        let response = call(method, path).send().await.unwrap();
+        assert_eq!(response.status().as_u16(), status, "{path}");
+    }
+    refused(&finalize().send().await.unwrap());
+    refused(&call(Method::GET, "/social-accounts/pending/none").send().await.unwrap());
+    for (method, path) in [
+        (Method::GET, "/connect/callback?state=none"),
+        (Method::GET, "/connect/choose/none"),
+        (Method::POST, "/connect/choose/none"),
+    ] {
+        let response = call(method, path).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS, "{path}");
+    }
+    // Whoever has a key is counted by it.
+    assert_eq!(send(request(&world, Method::GET, "/posts")).await.0, 200);
+}
+
+#[tokio::test]
 async fn the_mcp_endpoint_counts_addresses_before_it_asks_for_a_key() {
     let mut world = limited(json!({ "global": 100, "mcp": 3 })).await;
     let url = world.base.replace("/api/v1", "/api/mcp");
