@@ -23,11 +23,14 @@ use domain::MediaStatus;
 use platforms::check::Severity;
 use poem::Response;
 use serde_json::{Map, Value, json};
+use std::collections::{HashMap, HashSet};
 use store::posts::Created;
 use uuid::Uuid;
 
 /// Texts that a post has at most.
 const MOST: usize = 10;
+/// How many characters of each text a preview shows, for each account.
+const SHOWN: usize = 3000;
 
 #[derive(Template)]
 #[template(path = "dashboard/compose.html")]
@@ -195,6 +198,8 @@ async fn shown(
         files.extend(choice.is_chosen.then_some(choice.name));
     }
     let mut cards = Vec::new();
+    // Counted once for all accounts of a platform.
+    let mut counts = HashMap::new();
     for id in &sketch.accounts {
         let account = accounts::get(&call, id).await?;
         let platform = account.platform.as_str();
@@ -209,10 +214,21 @@ async fn shown(
             }
         });
         let limit = platforms::get(platform).map(|adapter| &adapter.capabilities().text);
-        let pieces = sketch.filled().iter().enumerate().map(|(index, text)| Piece {
-            text: text.clone(),
+        let counts = counts.entry(platform.to_owned()).or_insert_with(|| {
+            let count = |text: &String| match limit {
+                Some(limit) => limit.measure(text).unwrap_or_else(|| text.chars().count()),
+                None => 0,
+            };
+            sketch.filled().iter().map(count).collect::<Vec<_>>()
+        });
+        let pieces = sketch.filled().iter().zip(counts).enumerate().map(|(index, (text, count))| Piece {
+            text: text
+                .chars()
+                .take(SHOWN)
+                .chain((text.chars().nth(SHOWN).is_some()).then_some('…'))
+                .collect(),
             media: if index == 0 { files.clone() } else { Vec::new() },
-            count: limit.map_or(0, |limit| (limit.count)(text)),
+            count: *count,
             max: limit.map_or(0, |limit| limit.max),
             unit: limit.map_or("characters", |limit| limit.unit),
             is_reply: index > 0,
@@ -253,10 +269,10 @@ impl Sketch {
         }
         let fresh = || format!("dashboard-{}", Uuid::new_v4());
         Self {
-            accounts: owned("account"),
+            accounts: each_once(owned("account")),
             // Browsers end the lines of a text as the standard of forms says, not as people write.
             texts: texts.into_iter().map(|text| text.replace("\r\n", "\n")).collect(),
-            media: owned("media"),
+            media: each_once(owned("media")),
             scheduled_at: fields.given("scheduled_at").unwrap_or_default().to_owned(),
             queue: fields.given("queue").unwrap_or_default().to_owned(),
             is_draft: fields.get("is_draft") == "true",
@@ -296,7 +312,7 @@ impl Sketch {
             body.insert("scheduled_at".to_owned(), json!(format!("{}{seconds}Z", self.scheduled_at)));
         }
         if !self.settings.is_empty() {
-            let settings: Value = serde_json::from_str(&self.settings).map_err(|error| {
+            let settings = body::parse(self.settings.as_bytes()).map_err(|error| {
                 let issue = Issue::custom(["settings"], format!("Is no valid JSON: {error}"));
                 Problem::new(Code::InvalidRequest, "the settings can't be read").with_issues(vec![issue])
             })?;
@@ -304,6 +320,11 @@ impl Sketch {
         }
         body::read(Value::Object(body))
     }
+}
+
+fn each_once(ids: Vec<String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    ids.into_iter().filter(|id| seen.insert(id.clone())).collect()
 }
 
 /// Where in a post an issue is; nothing where it is the whole, or its only text.

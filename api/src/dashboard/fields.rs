@@ -13,6 +13,9 @@ use url::{Url, form_urlencoded};
 /// Where a browser says whose page a request comes from.
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
+/// The most fields of a form: each takes a hundred times as many bytes in memory as in the form.
+const MOST: usize = 500;
+
 /// Names with values, in the order they were sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(Vec<(String, String)>);
@@ -24,7 +27,7 @@ impl Fields {
     }
 
     fn parse(bytes: &[u8]) -> Self {
-        Self(form_urlencoded::parse(bytes).into_owned().collect())
+        Self(form_urlencoded::parse(bytes).into_owned().take(MOST).collect())
     }
 
     /// The value of a name; empty where there is none.
@@ -76,6 +79,10 @@ pub(crate) async fn of_form(request: &Request, body: Body) -> Result<Fields, Pro
         return Err(Problem::new(Code::InvalidRequest, "this is not a form"));
     }
     let bytes = body.into_bytes_limit(body::LIMIT).await.map_err(|_| Problem::too_large())?;
+    if form_urlencoded::parse(&bytes).nth(MOST).is_some() {
+        let detail = format!("a form has at most {MOST} fields");
+        return Err(Problem::new(Code::InvalidRequest, detail));
+    }
     Ok(Fields::parse(&bytes))
 }
 
@@ -129,6 +136,18 @@ mod tests {
             }
             assert_eq!(is_ours(&request.finish()), is_fine, "{origin:?} {site:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_form_has_so_many_fields_and_no_more() {
+        let request = Request::builder()
+            .header("host", "localhost:8080")
+            .header("origin", "http://localhost:8080")
+            .content_type("application/x-www-form-urlencoded")
+            .finish();
+        let form = async |count: usize| of_form(&request, "a&".repeat(count).into()).await;
+        assert_eq!(form(MOST).await.unwrap().all("a").count(), MOST);
+        assert_eq!(form(MOST + 1).await.unwrap_err().code, Code::InvalidRequest);
     }
 
     #[test]

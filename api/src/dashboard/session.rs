@@ -28,6 +28,9 @@ const SEALED: &str = "__Host-fanfare";
 /// Its name on one's own machine, where there is no certificate.
 const PLAIN: &str = "fanfare";
 
+/// The longest address that signing in leads to, in bytes.
+const NEXT: usize = 2048;
+
 /// Who asks for a page.
 pub(crate) enum Arrival {
     /// Somebody who is signed in.
@@ -107,6 +110,7 @@ struct SignIn<'a> {
 }
 
 fn asked(next: &str, fault: Option<Fault>) -> Response {
+    let next = if next.len() > NEXT { PATH } else { next };
     let status = fault.as_ref().map_or(StatusCode::UNAUTHORIZED, |fault| fault.status);
     let frame = Frame { fault, ..Frame::of_stranger("Sign in") };
     render(status, &SignIn { frame, next: if leads_here(next) { next } else { PATH } })
