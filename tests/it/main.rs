@@ -20,6 +20,7 @@ mod dev;
 mod editing;
 mod fairness;
 mod files;
+mod hostile;
 mod imports;
 mod keeping;
 mod keys;

@@ -1,0 +1,450 @@
+//! What somebody sends who wants to harm: bodies of 1 MiB that are slow to check, large in memory, or
+//! answered at length.
+//!
+//! The document lists the operations and their fields, so that an operation is attacked by being in it. The
+//! time of an answer is part of what is promised here, so that it is part of the verdict: 2 s, of which a
+//! debug build on a busy machine needs a tenth.
+
+use crate::{connect, world};
+use reqwest::{Client, Method, RequestBuilder, StatusCode, header, redirect::Policy};
+use serde_json::{Map, Value, json};
+use std::time::{Duration, Instant};
+use tests::World;
+
+/// The size of a body: what the service reads at most.
+const SIZE: usize = 1 << 20;
+/// How long an answer may take.
+const TIME: Duration = Duration::from_secs(2);
+/// How many bytes the service may take beside those that it had.
+const MEMORY: u64 = 64 << 20;
+/// The longest answer of the API, in bytes.
+const ANSWER: usize = 256 << 10;
+/// The longest page, in bytes: it repeats what was sent, and a sign takes six bytes at most.
+const PAGE: usize = 7 << 20;
+
+/// The process under attack.
+struct Victim {
+    pid: u32,
+    sent: usize,
+    slowest: Duration,
+    largest: u64,
+}
+
+impl Victim {
+    fn of(world: &World) -> Self {
+        let [pid] = world.pids()[..] else { panic!("one process") };
+        Self { pid, sent: 0, slowest: Duration::ZERO, largest: 0 }
+    }
+
+    /// A figure of the kernel's about the process, in bytes.
+    fn memory(&self, name: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+    }
+
+    /// Sends it, and holds what happens to what may happen. What is slow is tried again: the machine may
+    /// have been busy with something else.
+    async fn send(&mut self, what: &str, request: RequestBuilder, longest: usize) -> (StatusCode, String) {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            // From now on the peak is that of what follows.
+            std::fs::write(format!("/proc/{}/clear_refs", self.pid), "5").unwrap();
+            let before = self.memory("VmRSS");
+            let begun = Instant::now();
+            let answer = request.try_clone().unwrap().send().await;
+            let answer = answer.unwrap_or_else(|error| panic!("{what}: no answer: {error:?}"));
+            let status = answer.status();
+            let text = answer.text().await.unwrap();
+            let took = begun.elapsed();
+            let memory = self.memory("VmHWM").saturating_sub(before);
+            assert!(!status.is_server_error(), "{what}: {status} {}", clipped(&text));
+            assert!(text.len() <= longest, "{what}: {status}, an answer of {} bytes", text.len());
+            assert!(memory < MEMORY, "{what}: {status}, {} MiB", memory >> 20);
+            if took >= TIME && tries < 3 {
+                continue;
+            }
+            assert!(took < TIME, "{what}: {status} after {took:?}");
+            if took > self.slowest || memory > self.largest {
+                println!("{what}: {status}, {took:?}, {} KiB, {} bytes", memory >> 10, text.len());
+            }
+            self.slowest = self.slowest.max(took);
+            self.largest = self.largest.max(memory);
+            self.sent += 1;
+            return (status, text);
+        }
+    }
+}
+
+fn clipped(text: &str) -> &str {
+    text.get(..1000).unwrap_or(text)
+}
+
+/// As many of it as fit into so many bytes, between two ends and with commas.
+fn filled(size: usize, begin: &str, item: impl Fn(usize) -> String, end: &str) -> String {
+    let mut body = begin.to_owned();
+    for index in 0.. {
+        let item = item(index);
+        if body.len() + item.len() + end.len() + 1 > size {
+            break;
+        }
+        if index > 0 {
+            body.push(',');
+        }
+        body += &item;
+    }
+    body + end
+}
+
+/// Values that fill a body but for so many bytes, each with its name.
+fn values(room: usize) -> Vec<(&'static str, String)> {
+    let text = |piece: &str| format!("\"{}\"", piece.repeat((SIZE - room - 2) / piece.len()));
+    let within =
+        |item: &dyn Fn(usize) -> String, (begin, end): (&str, &str)| filled(SIZE - room, begin, item, end);
+    let list = ("[", "]");
+    let fixed = |item: &'static str| move |_| item.to_owned();
+    vec![
+        ("zeros", within(&fixed("0"), list)),
+        ("empty texts", within(&fixed("\"\""), list)),
+        ("different texts", within(&|index| format!("\"{index:x}\""), list)),
+        ("texts with U+0000", within(&fixed(r#""\u0000""#), list)),
+        ("objects", within(&fixed(r#"{"":0}"#), list)),
+        ("lists", within(&fixed("[0]"), list)),
+        ("many keys", within(&|index| format!("\"{index:x}\":[]"), ("{", "}"))),
+        ("keys with values", within(&|index| format!("\"{index:x}\":\"\\u0000\""), ("{", "}"))),
+        ("deep lists", within(&|_| format!("{}{}", "[".repeat(100), "]".repeat(100)), list)),
+        ("dashes", text("-")),
+        ("accents", text("é")),
+        ("escapes", text("\\u0001")),
+    ]
+}
+
+/// A schema without references; of choices the first.
+fn resolve<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    if let Some(name) = schema["$ref"].as_str() {
+        return resolve(document, document.pointer(&name[1..]).unwrap());
+    }
+    match ["allOf", "anyOf"].into_iter().find_map(|key| schema[key].get(0)) {
+        Some(first) => resolve(document, first),
+        None => schema,
+    }
+}
+
+/// An object with one more field, which is JSON already.
+fn with(object: &Map<String, Value>, name: &str, value: &str) -> String {
+    let mut rest = object.clone();
+    rest.remove(name);
+    let rest = Value::Object(rest).to_string();
+    let begin = rest.strip_suffix('}').unwrap();
+    let comma = if begin == "{" { "" } else { "," };
+    format!("{begin}{comma}{}:{value}}}", json!(name))
+}
+
+/// The operations that take a body: method, path, schema and example.
+async fn operations(world: &World) -> Vec<(Method, String, Value, Map<String, Value>)> {
+    let url = format!("{}/openapi.json", world.base);
+    let document: Value = world.http.get(url).send().await.unwrap().json().await.unwrap();
+    let mut found = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let Some(content) = operation["requestBody"]["content"].as_object() else { continue };
+            let content = &content["application/json"];
+            let mut schema = resolve(&document, &content["schema"]).clone();
+            for (_, property) in schema["properties"].as_object_mut().unwrap() {
+                *property = resolve(&document, property).clone();
+            }
+            let example = content["example"].as_object().unwrap().clone();
+            found.push((method.to_uppercase().parse().unwrap(), path.clone(), schema, example));
+        }
+    }
+    assert!(found.len() > 15, "only {} operations were found", found.len());
+    found
+}
+
+fn request(world: &World, method: &Method, path: &str, body: String) -> RequestBuilder {
+    assert!(body.len() <= SIZE, "{} bytes", body.len());
+    let request = world.http.request(method.clone(), format!("{}{path}", world.base));
+    request.header(header::CONTENT_TYPE, "application/json").body(body)
+}
+
+#[tokio::test]
+async fn no_body_costs_much_whatever_operation_it_is_sent_to() {
+    let world = world().start().await;
+    let accounts = [world.connect("x", "ada").await, world.connect("youtube", "ada").await];
+    let token = connect::several(&world, "facebook", "ada,bob").await;
+    let (mut victim, operations) = (Victim::of(&world), operations(&world).await);
+    let begun = Instant::now();
+    for (method, path, schema, mut example) in operations {
+        let fill = |segment: &str| match segment {
+            "{token}" => token.clone(),
+            "{platform}" => "x".to_owned(),
+            segment if segment.starts_with('{') => "00000000-0000-0000-0000-000000000000".to_owned(),
+            segment => segment.to_owned(),
+        };
+        let address = path.split('/').map(fill).collect::<Vec<_>>().join("/");
+        if example.contains_key("accounts") {
+            example.insert("accounts".to_owned(), json!(accounts));
+            example.insert("is_draft".to_owned(), json!(true));
+        }
+        let mut bodies: Vec<(String, String)> =
+            values(0).into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        // What nobody knows stands beside what is right.
+        bodies.push(("unknown keys".to_owned(), {
+            let right = Value::Object(example.clone()).to_string();
+            filled(
+                SIZE,
+                &format!("{},", right.strip_suffix('}').unwrap()),
+                |index| format!("\"{index:x}\":0"),
+                "}",
+            )
+        }));
+        bodies.push(("a long key".to_owned(), with(&Map::new(), &"k".repeat(SIZE - 10), "0")));
+        for (name, property) in schema["properties"].as_object().unwrap() {
+            // All platforms' blocks are the same here; what is in them has a test of its own.
+            if platforms::IDS.contains(&name.as_str()) && name != "x" {
+                continue;
+            }
+            let kind = property["type"].as_str().unwrap_or_default();
+            let room = Value::Object(example.clone()).to_string().len() + name.len() + 10;
+            let values = values(room).into_iter().filter(|(what, _)| {
+                // The others are sent as whole bodies.
+                !["empty texts", "lists", "keys with values", "deep lists", "accents"].contains(what)
+            });
+            for (what, value) in values {
+                let is_text = value.starts_with('"');
+                let fits = match kind {
+                    "string" => is_text || what == "zeros",
+                    "array" => !is_text,
+                    "object" => !is_text && what != "zeros",
+                    _ => what == "zeros" || what == "dashes",
+                };
+                if fits {
+                    bodies.push((format!("{name}: {what}"), with(&example, name, &value)));
+                }
+            }
+            if let Some([item, ..]) = example.get(name).and_then(Value::as_array).map(Vec::as_slice) {
+                let item = item.to_string();
+                let items = filled(SIZE - room, "[", |_| item.clone(), "]");
+                bodies.push((format!("{name}: one item again and again"), with(&example, name, &items)));
+            }
+        }
+        for (index, (name, body)) in bodies.into_iter().enumerate() {
+            let what = format!("{method} {path}, {name}");
+            let sent = request(&world, &method, &address, body);
+            // The login that waits for a choice needs none.
+            let sent = if path.contains("{token}") { sent } else { sent.bearer_auth(&world.key) };
+            let (status, text) = victim.send(&what, sent, ANSWER).await;
+            assert_ne!(status, StatusCode::UNAUTHORIZED, "{what}: {}", clipped(&text));
+            assert!(index > 0 || status == 400, "{what}: {status} {}", clipped(&text));
+        }
+    }
+    println!("{} bodies, {:?}", victim.sent, begun.elapsed());
+    assert!(victim.sent > 300, "only {} bodies were sent", victim.sent);
+}
+
+#[tokio::test]
+async fn without_a_key_nothing_costs_much() {
+    let world = world().start().await;
+    let (mut victim, operations) = (Victim::of(&world), operations(&world).await);
+    for (method, path, _, _) in operations {
+        let address = path.replace('{', "").replace('}', "");
+        for (name, value) in values(0).into_iter().take(2) {
+            let what = format!("{method} {path} without a key, {name}");
+            // It is refused before it is read, so that its sender may not be able to send it whole: what is
+            // sent first is enough to be answered.
+            let part = value[..16 << 10].to_owned();
+            let (status, _) = victim.send(&what, request(&world, &method, &address, part), ANSWER).await;
+            let expected = if path.contains("{token}") { 404 } else { 401 };
+            assert_eq!(status, expected, "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_text_and_no_setting_of_a_post_costs_much() {
+    let world = world().start().await;
+    let mut accounts = Vec::new();
+    for platform in platforms::IDS {
+        accounts.push(world.connect(platform, "ada").await);
+    }
+    let mut victim = Victim::of(&world);
+    let mut posts = Vec::new();
+    for piece in ["-", "é", "a.", "a.com ", "http://", "@", "👩\u{200d}", "\u{301}\u{316}", " #a", "(", "."]
+    {
+        let text = piece.repeat(100_000 / piece.chars().count());
+        posts.push((format!("a text of {piece:?}"), json!({ "content": text, "accounts": accounts })));
+        // As long as the longest that is counted as X does.
+        let short = piece.repeat(35_000 / piece.len());
+        let containers: Vec<_> = (0..10).map(|_| json!({ "content": short })).collect();
+        posts
+            .push((format!("texts of {piece:?}"), json!({ "containers": containers, "accounts": accounts })));
+    }
+    for platform in platforms::all() {
+        let schema = (platform.capabilities().settings)();
+        for (name, part) in schema["properties"].as_object().unwrap() {
+            let value = match part["type"].as_str().unwrap() {
+                "array" => json!(vec!["a"; 200_000]),
+                "string" => json!("-".repeat(900_000)),
+                "object" => (0..60_000).map(|index| (format!("{index:x}"), json!([]))).take(15_000).collect(),
+                _ => continue,
+            };
+            let config = json!({ platform.id(): { name: value } });
+            let post = json!({ "content": "a", "accounts": accounts, "config": config });
+            posts.push((format!("config.{}.{name}", platform.id()), post));
+        }
+    }
+    for (name, mut post) in posts {
+        post["is_draft"] = json!(true);
+        let what = format!("POST /posts/validate, {name}");
+        let sent =
+            request(&world, &Method::POST, "/posts/validate", post.to_string()).bearer_auth(&world.key);
+        victim.send(&what, sent, ANSWER).await;
+    }
+    println!("{} posts", victim.sent);
+}
+
+#[tokio::test]
+async fn a_model_sends_no_message_that_costs_much() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let mut victim = Victim::of(&world);
+    let url = world.base.replace("/api/v1", "/api/mcp");
+    let post = |body: String| {
+        let request = world.http.post(&url).bearer_auth(&world.key);
+        request.header(header::CONTENT_TYPE, "application/json").body(body)
+    };
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let (_, listed) = victim.send("tools/list", post(list.to_owned()), ANSWER).await;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let mut bodies = Vec::new();
+    for tool in listed["result"]["tools"].as_array().unwrap() {
+        let name = tool["name"].as_str().unwrap();
+        let message = |arguments: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{name}","arguments":{arguments}}}}}"#
+            )
+        };
+        for (kind, value) in values(400).into_iter().filter(|(_, value)| value.starts_with('{')) {
+            bodies.push((format!("{name}, {kind}"), message(&value)));
+        }
+        let properties = tool["inputSchema"]["properties"].as_object().into_iter().flatten();
+        for (property, schema) in properties.filter(|(name, _)| !platforms::IDS.contains(&name.as_str())) {
+            let is_list = schema["type"] == "array" || schema["type"] == json!(["array", "null"]);
+            for (kind, value) in
+                values(400).into_iter().filter(|(_, value)| value.starts_with('[') == is_list)
+            {
+                if ["zeros", "different texts", "objects", "dashes"].contains(&kind) {
+                    bodies.push((
+                        format!("{name}.{property}, {kind}"),
+                        message(&with(&Map::new(), property, &value)),
+                    ));
+                }
+            }
+        }
+    }
+    for (kind, value) in values(400) {
+        let message = |field: &str| format!(r#"{{"jsonrpc":"2.0",{field}}}"#);
+        bodies.push((format!("a message of {kind}"), value.clone()));
+        bodies.push((format!("an id of {kind}"), message(&format!(r#""method":"tools/list","id":{value}"#))));
+        bodies.push((format!("a method of {kind}"), message(&format!(r#""id":1,"method":{value}"#))));
+        for method in ["initialize", "tools/list", "tools/call", "nothing"] {
+            let field = format!(r#""id":1,"method":"{method}","params":{value}"#);
+            bodies.push((format!("{method} with params of {kind}"), message(&field)));
+        }
+        let field = format!(r#""id":1,"method":"tools/call","params":{{"name":{value}}}"#);
+        bodies.push((format!("a tool of {kind}"), message(&field)));
+    }
+    for (name, body) in bodies {
+        victim.send(&format!("MCP, {name}"), post(body), ANSWER).await;
+    }
+    println!("{} messages", victim.sent);
+}
+
+#[tokio::test]
+async fn no_form_of_the_dashboard_costs_much() {
+    let world = world().start().await;
+    let account = world.connect("x", "ada").await;
+    let token = connect::several(&world, "facebook", "ada,bob").await;
+    let mut victim = Victim::of(&world);
+    let origin = world.base.trim_end_matches("/api/v1").to_owned();
+    let http = Client::builder().redirect(Policy::none()).build().unwrap();
+    let post = |path: &str, cookie: &str, body: String| {
+        let request = http.post(format!("{origin}{path}")).header(header::COOKIE, cookie);
+        let request = request.header(header::ORIGIN, &origin).header("sec-fetch-site", "same-origin");
+        request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded").body(body)
+    };
+    let entered = post("/dashboard/sign-in", "", format!("key={}", world.key)).send().await.unwrap();
+    let cookie =
+        entered.headers()[header::SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let id = "00000000-0000-0000-0000-000000000000";
+    let paths = [
+        "/dashboard/sign-in".to_owned(),
+        "/dashboard/sign-out".to_owned(),
+        format!("/dashboard/invite/{id}"),
+        format!("/dashboard/posts/{id}/cancel"),
+        format!("/dashboard/posts/{id}/release"),
+        format!("/dashboard/posts/{id}/targets/{id}/retry"),
+        "/dashboard/compose".to_owned(),
+        "/dashboard/accounts/connect".to_owned(),
+        "/dashboard/accounts/bluesky".to_owned(),
+        format!("/dashboard/accounts/{id}/check"),
+        format!("/dashboard/accounts/{id}/reconnect"),
+        format!("/dashboard/accounts/{id}/disconnect"),
+        "/dashboard/webhooks".to_owned(),
+        format!("/dashboard/webhooks/{id}/test"),
+        format!("/dashboard/webhooks/{id}/pause"),
+        format!("/dashboard/webhooks/{id}/deliveries/{id}/redeliver"),
+        "/dashboard/media".to_owned(),
+        format!("/dashboard/media/{id}/delete"),
+        "/dashboard/keys".to_owned(),
+        format!("/dashboard/keys/{id}/rotate"),
+        "/dashboard/team".to_owned(),
+        format!("/dashboard/team/{id}/remove"),
+        format!("/api/v1/connect/choose/{token}"),
+        "/api/v1/connect/choose/none".to_owned(),
+    ];
+    let again = |piece: &str| piece.repeat(SIZE / piece.len());
+    let mut bodies = vec![
+        ("many fields", again("a&")),
+        ("a long field", format!("next={}", again("a"))[..SIZE].to_owned()),
+        ("fields of a name", again("page=1&")),
+        ("a long name", format!("name={}", again("<"))[..SIZE].to_owned()),
+    ];
+    for path in &paths {
+        for (name, body) in &bodies {
+            for cookie in ["", &cookie] {
+                // Signing out would end it.
+                if path.ends_with("sign-out") && !cookie.is_empty() {
+                    continue;
+                }
+                let what =
+                    format!("{path}, {name}, {}", if cookie.is_empty() { "stranger" } else { "known" });
+                // The page to choose on takes less, and does not read what is more.
+                let body = if path.contains("/choose/") { &body[..200 << 10] } else { body };
+                victim.send(&what, post(path, cookie, body.to_owned()), PAGE).await;
+            }
+        }
+    }
+    let text = |sign: &str, count: usize| format!("text={}&", sign.repeat(count));
+    bodies = vec![
+        ("a text of dashes", format!("account={account}&{}", text("-", 100_000))),
+        ("a text of signs", format!("account={account}&{}", text("<", 1_000_000))),
+        ("ten texts", format!("account={account}&{}", text("%C3%A9", 15_000).repeat(10))),
+        ("one account again and again", format!("{}text=a", format!("account={account}&").repeat(480))),
+        (
+            "one medium again and again",
+            format!("account={account}&text=a&{}", format!("media={id}&").repeat(480)),
+        ),
+        ("settings", format!("account={account}&text=a&settings={}", "[".repeat(1_000_000))),
+        ("many settings", format!("account={account}&text=a&settings={}", "[{},".repeat(200_000))),
+    ];
+    for (name, body) in bodies {
+        for action in ["preview", "edit", "more", "publish"] {
+            let body = format!("action={action}&is_draft=true&{body}");
+            let what = format!("compose, {action}, {name}");
+            victim.send(&what, post("/dashboard/compose", &cookie, body), PAGE).await;
+        }
+    }
+    println!("{} forms", victim.sent);
+}
