@@ -189,7 +189,7 @@ impl Platform for Facebook {
         Ok(Grant {
             access_token: long.access_token,
             refresh_token: None,
-            expires_at: long.expires_in.and_then(TimeDelta::try_seconds).map(|life| (cx.now)() + life),
+            expires_at: oauth::end((cx.now)(), long.expires_in),
             scopes: allowed.map(|permission| permission.permission).collect(),
             extra: Value::Null,
         })

@@ -199,11 +199,11 @@ fn grant(cx: &Session<'_>, tokens: Tokens, permissions: &Value) -> Grant {
         Value::Array(list) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         _ => cx.grant.scopes.clone(),
     };
-    let life = tokens.expires_in.and_then(TimeDelta::try_seconds).unwrap_or(LONG);
+    let now = (cx.now)();
     Grant {
         access_token: tokens.access_token,
         refresh_token: None,
-        expires_at: Some((cx.now)() + life),
+        expires_at: Some(oauth::end(now, tokens.expires_in).unwrap_or(now + LONG)),
         scopes,
         extra: cx.grant.extra.clone(),
     }

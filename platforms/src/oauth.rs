@@ -4,7 +4,7 @@
 //! moment; the adapter says both. RFC 6749 sections 4.1.3 and 6, RFC 7636, RFC 7009. <https://www.rfc-editor.org/rfc/rfc6749>
 
 use crate::{Call, Code, Connection, Credentials, Grant, Reply, Result, Session, classify};
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::Failure;
 use serde::Deserialize;
 use serde_json::Value;
@@ -121,6 +121,12 @@ fn refused(reply: &Reply, is_dead: fn(&str) -> bool) -> Failure {
     }
 }
 
+/// When a token ends that lives so many seconds; `None` where nothing is said of it, or nothing that a date
+/// can hold.
+pub(crate) fn end(now: DateTime<Utc>, seconds: Option<i64>) -> Option<DateTime<Utc>> {
+    now.checked_add_signed(TimeDelta::try_seconds(seconds?)?)
+}
+
 /// A successful answer of a token endpoint.
 #[derive(Deserialize)]
 struct Tokens {
@@ -140,9 +146,24 @@ impl Tokens {
         Grant {
             access_token: self.access_token,
             refresh_token: self.refresh_token,
-            expires_at: self.expires_in.and_then(TimeDelta::try_seconds).map(|life| (cx.now)() + life),
+            expires_at: end((cx.now)(), self.expires_in),
             scopes,
             extra: cx.grant.extra.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_life_that_no_date_can_hold_has_no_end() {
+        let now = DateTime::from_timestamp(1_800_000_000, 0).expect("a moment of a test");
+        assert_eq!(end(now, Some(3600)), Some(now + TimeDelta::hours(1)));
+        for seconds in [None, Some(i64::MAX), Some(i64::MIN), Some(i64::MAX / 1000), Some(9_000_000_000_000)]
+        {
+            assert_eq!(end(now, seconds), None, "{seconds:?}");
         }
     }
 }

@@ -663,7 +663,10 @@ impl Processing {
                     _ => Failure::rejected(400, message.trim_end()),
                 })
             }
-            _ => State::Busy(self.check_after_secs.map_or(POLL, Duration::from_secs)),
+            _ => State::Busy(
+                self.check_after_secs
+                    .map_or(POLL, |wait| Duration::from_secs(wait).min(domain::failure::LONGEST_WAIT)),
+            ),
         }
     }
 }
@@ -960,5 +963,15 @@ mod tests {
             body(&Publication { reply_to: Some(reply), ..post }, &Step::default()),
             json!({ "text": "hello", "paid_partnership": true, "reply": { "in_reply_to_tweet_id": "2" } })
         );
+    }
+
+    #[test]
+    fn a_medium_is_looked_at_again_within_a_day() {
+        for (said, expected) in [(json!(7), 7), (json!(u64::MAX), 86_400), (Value::Null, POLL.as_secs())] {
+            let processing = json!({ "state": "pending", "check_after_secs": said });
+            let processing: Processing = serde_json::from_value(processing).unwrap();
+            let State::Busy(wait) = processing.state() else { panic!("{said}: it is not done") };
+            assert_eq!(wait.as_secs(), expected, "{said}");
+        }
     }
 }
