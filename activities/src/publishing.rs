@@ -177,11 +177,14 @@ impl From<Failure> for Halt {
 struct Run {
     attempt: Attempt,
     began: Instant,
+    /// What of the post is not published, and why.
+    left_out: Option<String>,
 }
 
 impl Run {
-    fn of(attempt: Box<Attempt>) -> Self {
-        Self { attempt: *attempt, began: Instant::now() }
+    fn of(mut attempt: Box<Attempt>) -> Self {
+        let left_out = leave_out(&mut attempt);
+        Self { attempt: *attempt, began: Instant::now(), left_out }
     }
 
     /// Now, by the database's clock.
@@ -263,11 +266,20 @@ impl Deps {
                 let end = End::Live { id: id.clone(), url: url.as_ref().ok().cloned() };
                 status = self.settled(attempt, &end, None).await?;
                 unknown_url = url.err();
+                if let Some(words) = &run.left_out {
+                    facts::leave_out(&self.db, attempt.key, words, (self.now)()).await?;
+                }
             }
             ids.push(id);
         }
-        if attempt.entries.len() > 1 && status == TargetStatus::Published {
-            facts::complete(&self.db, attempt.key, (self.now)()).await?;
+        match &run.left_out {
+            _ if status != TargetStatus::Published => {}
+            // Again, since a reply that failed meanwhile said something else.
+            Some(words) => facts::leave_out(&self.db, attempt.key, words, (self.now)()).await?,
+            None if attempt.entries.len() > 1 => {
+                facts::complete(&self.db, attempt.key, (self.now)()).await?;
+            }
+            None => {}
         }
         if status == TargetStatus::Published && attempt.status == status && attempt.url.is_none() {
             let keeper = Keeper { deps: self, attempt, position: 0 };
@@ -862,6 +874,15 @@ impl Deps {
             warn!(workflow, %error, "The workflow's search attributes stay behind");
         }
     }
+}
+
+/// Takes off an attempt what its platform has no place for, and says what.
+fn leave_out(attempt: &mut Attempt) -> Option<String> {
+    let platform = platforms::get(&attempt.account.platform)?;
+    let replies = platform.capabilities().replies;
+    let kept = attempt.entries.len().min(replies.containers());
+    let left_out = attempt.entries.split_off(kept).len();
+    (left_out > 0).then(|| format!("{} {}", platform.id(), replies.left_out(left_out)))
 }
 
 /// What is left of a window; `None` when it is over.

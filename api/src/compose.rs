@@ -41,7 +41,8 @@ pub struct NewPost {
     /// The text of a post that is a single container.
     #[oai(validator(min_length = 1, max_length = 100000))]
     pub content: Option<String>,
-    /// The post, its first comment and the rest of the thread, in order.
+    /// The post, its first comment and the rest of the thread, in order. A platform that takes no replies, or
+    /// one, publishes as many as it takes; the target tells what was left out.
     #[oai(validator(min_items = 1, max_items = 10))]
     pub containers: Option<Vec<NewText>>,
     /// Where to publish: account ids, usernames or platform-side ids.

@@ -328,7 +328,8 @@ pub struct Target {
     /// The published post's address.
     #[oai(nullable)]
     pub platform_post_url: Option<String>,
-    /// The stable reason of the last failure, for example `rate_limited` or `rejected_400`.
+    /// The stable reason of the last failure, for example `rate_limited` or `rejected_400`. Null on a target
+    /// that is published without what its platform has no place for: `error_message` tells what was left out.
     #[oai(nullable)]
     pub error_code: Option<String>,
     /// The platform's words about it; may change.

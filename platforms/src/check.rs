@@ -4,7 +4,7 @@
 //! known yet is not held against it. Creating a post and validating one ask here, so that they can't
 //! disagree.
 
-use crate::{Content, Media, MediaKind, MediaLimit, Platform, Replies, TextLimit};
+use crate::{Content, Media, MediaKind, MediaLimit, Platform, TextLimit};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -64,17 +64,11 @@ domain::words! {
 pub fn check(platform: &dyn Platform, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
     let can = platform.capabilities();
     let mut found = Found { platform: platform.id(), issues: Vec::new() };
-    let followers = match can.replies {
-        Replies::None => 0,
-        Replies::FirstComment => 1,
-        Replies::Thread => usize::MAX,
-    };
-    if let Some(extra) = followers.checked_add(1).filter(|allowed| containers.len() > *allowed) {
-        let message = match followers {
-            0 => format!("takes no replies, and {} follow the first container", containers.len() - 1),
-            _ => format!("takes 1 reply, and {} follow the first container", containers.len() - 1),
-        };
-        found.error("replies_not_supported", vec![json!("containers"), json!(extra)], message);
+    // What the platform has no place for is not published there, so nothing else is said of it.
+    let (containers, left_out) = containers.split_at(containers.len().min(can.replies.containers()));
+    if !left_out.is_empty() {
+        let message = can.replies.left_out(left_out.len());
+        found.warning("replies_not_supported", vec![json!("containers"), json!(containers.len())], message);
     }
     let rules = platform.rules();
     for (index, container) in containers.iter().enumerate() {

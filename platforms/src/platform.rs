@@ -393,12 +393,32 @@ pub struct Comment {
 /// What may follow the main container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replies {
-    /// Nothing: further containers are refused.
+    /// Nothing: further containers are left out.
     None,
-    /// One comment below the post.
+    /// One comment below the post; further containers are left out.
     FirstComment,
     /// A thread of any length.
     Thread,
+}
+
+impl Replies {
+    /// How many containers of a post are published, the main one included.
+    pub fn containers(self) -> usize {
+        match self {
+            Self::None => 1,
+            Self::FirstComment => 2,
+            Self::Thread => usize::MAX,
+        }
+    }
+
+    /// Why the last `count` containers of a post are not published, to be said of the platform.
+    pub fn left_out(self, count: usize) -> String {
+        let takes = if self == Self::None { "takes no replies" } else { "takes one reply" };
+        match count {
+            1 => format!("{takes}; 1 container is left out"),
+            _ => format!("{takes}; {count} containers are left out"),
+        }
+    }
 }
 
 /// How a platform publishes.

@@ -112,8 +112,8 @@ async fn what_the_platform_would_refuse_is_told_before_anything_is_sent() {
             let found = errors(&actor, &text, &actor.post("a").media, &json!({}));
             assert_eq!(found, ["text_character_not_supported"], "{name}");
         }
+        let main = actor.post(&text_for(can));
         if can.replies != Replies::None {
-            let main = actor.post(&text_for(can));
             let drafts = [
                 Draft { text: &main.text, media: &main.media },
                 Draft { text: &actor.reply("a comment", &["of something".to_owned()]).text, media: &[] },
@@ -125,6 +125,14 @@ async fn what_the_platform_would_refuse_is_told_before_anything_is_sent() {
             .iter()
             .any(|issue| issue.code == "replies_not_supported");
         assert_eq!(too_many, can.replies != Replies::Thread, "{name}");
+        let loud = [
+            Draft { text: &main.text, media: &main.media },
+            Draft { text: &"a".repeat(100_000), media: &[] },
+        ];
+        if can.replies == Replies::None {
+            let found = check(actor.platform, &loud, &json!({}));
+            assert!(found.iter().all(|issue| issue.severity == Severity::Warning), "{name}: {found:?}");
+        }
         assert_eq!(actor.heard().await, 0, "{name} was asked before the check");
     }
 }

@@ -9,6 +9,8 @@
 //!
 //! Intents, processing phases and waits are measured by the database's clock: workers' clocks differ.
 
+mod left_out;
+
 use crate::{
     events::{self, NewEvent},
     outbox,
@@ -25,6 +27,8 @@ use domain::{
 use serde_json::{Value, json};
 use sqlx::{PgConnection, PgExecutor, PgPool};
 use std::time::Duration;
+
+pub use left_out::leave_out;
 
 /// How much too early an attempt may come: timers of Temporal and the database's clock differ.
 const TOLERANCE: Duration = Duration::from_secs(1);

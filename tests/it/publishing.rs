@@ -67,6 +67,60 @@ async fn a_thread_is_published_in_order_below_its_main_container() {
 }
 
 #[tokio::test]
+async fn what_a_platform_has_no_place_for_is_left_out_and_told() {
+    let world = world().start().await;
+    let x = world.connect("x", "ada").await;
+    let google = world.connect("google_business", "ada").await;
+    let facebook = world.connect("facebook", "ada").await;
+    let receiver = Receiver::start().await;
+    world.subscribe(&receiver.url).await;
+    let texts =
+        [json!({ "content": "Main" }), json!({ "content": "Comment" }), json!({ "content": "Thread" })];
+    let body = json!({ "containers": texts, "accounts": [x, google, facebook] });
+    let (_, verdict) = world.call(Method::POST, "/posts/validate", Some(&body)).await;
+    assert_eq!(verdict["valid"], true, "{verdict:#}");
+    let mut told: Vec<_> = verdict["issues"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|issue| json!([issue["platform"], issue["severity"], issue["code"], issue["path"]]))
+        .collect();
+    told.sort_by_key(Value::to_string);
+    assert_eq!(
+        json!(told),
+        json!([
+            ["facebook", "warning", "replies_not_supported", ["containers", 2]],
+            ["google_business", "warning", "replies_not_supported", ["containers", 1]],
+        ])
+    );
+
+    let post = world.post(body).await;
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    world.completed(&post, 1).await;
+    let words = [("google_business", "2 containers are left out"), ("facebook", "1 container is left out")];
+    let is_told = |post: &Value| {
+        words.iter().all(|(platform, words)| {
+            target(post, platform)["error_message"].as_str().is_some_and(|told| told.contains(words))
+        })
+    };
+    let ended = world.until(post["id"].as_str().unwrap(), "what was left out", is_told).await;
+    for (platform, accepted) in [("x", 3), ("google_business", 1), ("facebook", 2)] {
+        let target = target(&ended, platform);
+        assert_eq!((&target["status"], &target["attempts"]), (&json!("published"), &json!(1)), "{target:#}");
+        assert_eq!((&target["error_code"], &target["next_attempt_at"]), (&Value::Null, &Value::Null));
+        assert_eq!(world.accepted(platform, "ada").await, accepted, "{platform}");
+    }
+    assert_eq!(target(&ended, "x")["error_message"], Value::Null);
+    let timeline = world.get(&format!("/posts/{}/timeline", post["id"].as_str().unwrap())).await;
+    let lines = timeline["data"].as_array().unwrap().iter().filter(|entry| entry["kind"] == "left_out");
+    assert_eq!(lines.count(), 2, "{timeline:#}");
+    assert_eq!(timeline["next"], json!([]), "nothing of it is tried again: {timeline:#}");
+    receiver.events(&["post.published", "post.target.published", "post.target.published"]).await;
+    assert!(receiver.all().iter().all(|delivery| delivery.event() != "post.target.failed"));
+}
+
+#[tokio::test]
 async fn a_refused_content_ends_dead_with_the_platforms_words() {
     let world = world().start().await;
     world.connect("x", "ada").await;

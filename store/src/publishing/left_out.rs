@@ -1,0 +1,31 @@
+//! What of a post its platform has no place for.
+
+use super::Key;
+use chrono::{DateTime, Utc};
+use sqlx::PgPool;
+
+/// Notes on a published target that a part of its post is not published there. Nothing failed, so there is
+/// no error code: the message tells it, and the timeline, once.
+pub async fn leave_out(db: &PgPool, key: Key, message: &str, now: DateTime<Utc>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "with target as (
+           update targets
+           set error_code = null, error_message = $2, error_source = 'user', next_attempt_at = null,
+               processing_since = null, updated_at = $3
+           where id = $1 and status = 'published'
+           returning id)
+         insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
+         select $4, $5, $6, id, $3, 'left_out', $7 from target
+         where not exists (select from timeline where post_id = $6 and target_id = $1 and kind = 'left_out')",
+        key.target.0,
+        message,
+        now,
+        key.owner.org.0,
+        key.owner.mode.as_str(),
+        key.post.0,
+        format!("Published in part: {message}")
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
