@@ -36,7 +36,10 @@ use platforms::{
     Repeat, ReplyTo, Session,
 };
 use std::{future::Future, sync::Arc, time::Duration};
-use store::publishing::{self as facts, Attempt, Barred, Begun, End, Entry, Key, Purpose};
+use store::{
+    accounts,
+    publishing::{self as facts, Attempt, Barred, Begun, End, Entry, Key, Purpose},
+};
 use temporalio_client::WorkflowSignalOptions;
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
 use temporalio_macros::activities;
@@ -387,9 +390,14 @@ impl Deps {
             Err(Failure::network(message, true))
         });
         match answer {
-            Ok(Committed::Live(id)) => Ok(self.captured(attempt, position, &id).await?),
+            Ok(Committed::Live(id)) => {
+                let id = self.captured(attempt, position, &id).await?;
+                self.heal(attempt).await;
+                Ok(id)
+            }
             Ok(Committed::Accepted { at, poll_after }) => {
                 self.accepted(attempt, position, begun, &at).await?;
+                self.heal(attempt).await;
                 Err(Halt::Processing(poll_after))
             }
             Err(failure) if failure.doubt && !failure.code.is_permanent() => {
@@ -420,6 +428,20 @@ impl Deps {
                     Err(Halt::Failure(Failure { doubt: false, ..failure }))
                 }
             },
+        }
+    }
+
+    /// The platform took a post of the account's: its grant is good, whatever was thought of it. Nothing of
+    /// the post depends on this.
+    async fn heal(&self, attempt: &Attempt) {
+        if attempt.is_account_active {
+            return;
+        }
+        let (owner, account) = (attempt.key.owner, &attempt.account);
+        let now = (self.now)();
+        if let Err(error) = accounts::answered(&self.db, owner, account.id, account.grant_version, now).await
+        {
+            warn!(account.id = %account.id, org.id = %owner.org, %error, "Account {} publishes and is not marked active", account.id);
         }
     }
 

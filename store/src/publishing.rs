@@ -106,6 +106,8 @@ pub struct Attempt {
     pub barred: Option<Barred>,
     /// The public address of the main container, once it is known.
     pub url: Option<String>,
+    /// Whether the account is active. One that is not may still have a good grant.
+    pub is_account_active: bool,
     /// The containers, in order, each with its outcome so far.
     pub entries: Vec<Entry>,
 }
@@ -307,6 +309,7 @@ pub async fn begin(db: &PgPool, key: Key, purpose: Purpose) -> sqlx::Result<Begu
             grant_sealed: row.grant_sealed.filter(|_| barred != Some(Barred::Disconnected) || has_begun),
             grant_version: row.grant_version,
         },
+        is_account_active: row.account_status == "active",
         barred,
         url: row.platform_post_url,
         entries,

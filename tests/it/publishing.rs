@@ -3,7 +3,8 @@
 use crate::world;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tests::Receiver;
+use store::accounts::{self, AccountStatus};
+use tests::{Receiver, now};
 
 fn target<'a>(post: &'a Value, platform: &str) -> &'a Value {
     post["targets"].as_array().unwrap().iter().find(|target| target["platform"] == platform).unwrap()
@@ -118,6 +119,25 @@ async fn what_a_platform_has_no_place_for_is_left_out_and_told() {
     assert_eq!(timeline["next"], json!([]), "nothing of it is tried again: {timeline:#}");
     receiver.events(&["post.published", "post.target.published", "post.target.published"]).await;
     assert!(receiver.all().iter().all(|delivery| delivery.event() != "post.target.failed"));
+}
+
+#[tokio::test]
+async fn an_account_that_publishes_is_active_again() {
+    let world = world().start().await;
+    let ada = world.connect("x", "ada").await;
+    let mut tx = world.db.begin().await.unwrap();
+    let lost = AccountStatus::TokenExpired;
+    let id = ada.parse().unwrap();
+    assert!(
+        accounts::set_status(&mut tx, world.owner, id, lost, Some("token_expired"), now()).await.unwrap()
+    );
+    tx.commit().await.unwrap();
+    let path = format!("/social-accounts/{ada}");
+    assert_eq!(world.get(&path).await["status"], "token_expired");
+    let post = world.post(json!({ "content": "Still here", "accounts": [ada] })).await;
+    assert_eq!(world.ended(&post).await["status"], "published");
+    let account = world.get(&path).await;
+    assert_eq!((&account["status"], &account["last_error_code"]), (&json!("active"), &Value::Null));
 }
 
 #[tokio::test]
