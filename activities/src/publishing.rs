@@ -411,7 +411,9 @@ impl Deps {
                     let code = entry.doubt_code.unwrap_or(ErrorCode::NetworkError);
                     facts::doubt(&self.db, target, position, begun, code).await?;
                     let found = platform.locate(cx, &post, &at).await;
-                    if let Ok(Located::Live(id)) = found {
+                    if let Ok(Located::Live(id)) = found
+                        && self.adopted(attempt, position, &id).await?
+                    {
                         return Ok(self.captured(attempt, position, &id).await?);
                     }
                     // Our own call is the likeliest original: its post will show up in the reads.
@@ -464,7 +466,11 @@ impl Deps {
     ) -> Result<Option<String>, Halt> {
         let code = entry.doubt_code.unwrap_or(ErrorCode::NetworkError);
         match platform.locate(cx, post, at).await {
-            Ok(Located::Live(id)) => Ok(Some(id)),
+            Ok(Located::Live(id)) if self.adopted(&run.attempt, entry.position, &id).await? => Ok(Some(id)),
+            Ok(Located::Live(_)) => {
+                let message = "no answer came, and what was found is another post with the same words";
+                Err(Halt::Early(Failure::new(code, message), self.pace.of(YIELD)))
+            }
             Ok(Located::Processing { poll_after }) => Err(Halt::Processing(poll_after)),
             Ok(Located::Absent) if entry.accepted => Err(Halt::Processing(YIELD)),
             Ok(Located::Absent) => {
@@ -493,10 +499,18 @@ impl Deps {
     /// Keeps an id before anything else can happen. Whatever the database says against it, it is tried
     /// again for as long as the attempt lives: whoever looks later may have no way to find the post.
     async fn captured(&self, attempt: &Attempt, position: u16, id: &str) -> Result<String, store::Error> {
-        let kept = persist(attempt, "the id of a published post", || {
+        let captured = persist(attempt, "the id of a published post", || {
             facts::capture(&self.db, attempt.key, position, id)
         })
         .await?;
+        let kept = captured.platform_id;
+        if captured.is_shared {
+            error!(
+                target.id = %attempt.key.target, post.id = %attempt.key.post, org.id = %attempt.key.owner.org,
+                platform = attempt.account.platform,
+                "Target {} and another one of its account have the same post: {kept}", attempt.key.target
+            );
+        }
         if kept != id {
             error!(
                 target.id = %attempt.key.target, post.id = %attempt.key.post, org.id = %attempt.key.owner.org,
@@ -505,6 +519,14 @@ impl Deps {
             );
         }
         Ok(kept)
+    }
+
+    /// Takes an id that a look-up found, unless another target of the account has it.
+    async fn adopted(&self, attempt: &Attempt, position: u16, id: &str) -> Result<bool, store::Error> {
+        persist(attempt, "the id of a post that was found", || {
+            facts::adopt(&self.db, attempt.key, position, id)
+        })
+        .await
     }
 
     /// Keeps what a platform gave instead of an id, in the same way: it is the only handle there is.
@@ -662,6 +684,13 @@ impl Deps {
         entry: &Entry,
         ids: &[String],
     ) -> Result<Publication, Unresolved> {
+        let doubted_since = entry.doubted_since.or(entry.commit_begun_at);
+        let taken = match doubted_since {
+            Some(since) => {
+                facts::taken(&self.db, attempt.key, entry.position, attempt.account.id, since).await
+            }
+            None => Ok(Vec::new()),
+        };
         Ok(Publication {
             target: attempt.key.target,
             position: entry.position,
@@ -673,8 +702,8 @@ impl Deps {
                 _ => None,
             },
             created_at: attempt.created_at,
-            commit_begun_at: entry.doubted_since.or(entry.commit_begun_at),
-            taken: Vec::new(),
+            commit_begun_at: doubted_since,
+            taken: taken.map_err(|error| Unresolved::Fault(error.into()))?,
         })
     }
 
@@ -716,10 +745,12 @@ impl Deps {
         let looked = match self.publication(attempt, entry, &ids).await {
             Ok(post) => match entry.commit_begun_at {
                 Some(_) => match line.platform.locate(&cx, &post, &at).await {
-                    Ok(Located::Live(id)) => {
+                    Ok(Located::Live(id)) if self.adopted(attempt, entry.position, &id).await? => {
                         self.captured(attempt, entry.position, &id).await?;
                         Ok(None)
                     }
+                    // Another post of the account with the same words, which was captured in this moment.
+                    Ok(Located::Live(_)) => Ok(Some(YIELD)),
                     Ok(Located::Processing { poll_after }) => Ok(Some(poll_after)),
                     Ok(Located::Absent) if entry.accepted => Ok(Some(YIELD)),
                     // What this means is for an attempt to decide.

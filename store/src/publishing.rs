@@ -10,6 +10,7 @@
 //! Intents, processing phases and waits are measured by the database's clock: workers' clocks differ.
 
 mod left_out;
+mod owned;
 
 use crate::{
     events::{self, NewEvent},
@@ -29,6 +30,7 @@ use sqlx::{PgConnection, PgExecutor, PgPool};
 use std::time::Duration;
 
 pub use left_out::leave_out;
+pub use owned::{adopt, taken};
 
 /// How much too early an attempt may come: timers of Temporal and the database's clock differ.
 const TOLERANCE: Duration = Duration::from_secs(1);
@@ -461,21 +463,39 @@ pub async fn accept(
     Ok(kept.rows_affected() == 1)
 }
 
-/// Keeps the platform's id of what is live now; the first one kept stays. Gives the kept one. A second
-/// id stands for a second post, and is shown on the timeline.
+/// What capturing an id came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Captured {
+    /// The id that is kept.
+    pub platform_id: String,
+    /// Whether another target of the account has it as well.
+    pub is_shared: bool,
+}
+
+/// Keeps the platform's id of what is live now; the first one kept stays. A second id stands for a second
+/// post; an id that another target of the account has stands for one post that was told to both. Neither is
+/// lost: they are shown on the timeline.
 ///
 /// # Errors
 ///
 /// [`sqlx::Error::RowNotFound`] when nothing was ever begun for the container.
-pub async fn capture(db: &PgPool, key: Key, position: u16, platform_id: &str) -> sqlx::Result<String> {
-    let kept = sqlx::query_scalar!(
+pub async fn capture(db: &PgPool, key: Key, position: u16, platform_id: &str) -> sqlx::Result<Captured> {
+    sqlx::query_as!(
+        Captured,
         r#"with captured as (
-             update publications
-             set platform_id = coalesce(platform_id, $3),
-                 published_at = coalesce(published_at, clock_timestamp()),
-                 commit_ended_at = coalesce(commit_ended_at, clock_timestamp())
-             where target_id = $1 and position = $2
-             returning platform_id),
+             update publications p
+             set platform_id = coalesce(p.platform_id, $3),
+                 account_id = case
+                   when p.platform_id is null and not exists (
+                     select from publications o where o.account_id = t.account_id and o.platform_id = $3)
+                   then t.account_id
+                   else p.account_id
+                 end,
+                 published_at = coalesce(p.published_at, clock_timestamp()),
+                 commit_ended_at = coalesce(p.commit_ended_at, clock_timestamp())
+             from targets t
+             where t.id = $1 and p.target_id = $1 and p.position = $2
+             returning p.platform_id, p.account_id),
            target as (
              update targets
              set platform_post_id = case $2::smallint when 0 then coalesce(platform_post_id, $3) else platform_post_id end,
@@ -486,8 +506,14 @@ pub async fn capture(db: &PgPool, key: Key, position: u16, platform_id: &str) ->
              select $4, $5, $6, $1, clock_timestamp(), 'duplicate',
                'A second post was found on the platform: ' || $3 || ' beside ' || platform_id,
                jsonb_build_object('platform_post_id', $3, 'position', $2::smallint)
-             from captured where platform_id <> $3)
-           select platform_id as "platform_id!" from captured"#,
+             from captured where platform_id <> $3),
+           shared as (
+             insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
+             select $4, $5, $6, $1, clock_timestamp(), 'shared',
+               'The platform told the id of another post of the account: ' || $3,
+               jsonb_build_object('platform_post_id', $3, 'position', $2::smallint)
+             from captured where platform_id = $3 and account_id is null)
+           select platform_id as "platform_id!", account_id is null as "is_shared!" from captured"#,
         key.target.0,
         small(position),
         platform_id,
@@ -496,8 +522,7 @@ pub async fn capture(db: &PgPool, key: Key, position: u16, platform_id: &str) ->
         key.post.0
     )
     .fetch_one(db)
-    .await?;
-    Ok(kept)
+    .await
 }
 
 /// Notes that the platform has been processing since `since` and is looked at again after `pause`; the

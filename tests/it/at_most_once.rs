@@ -43,6 +43,25 @@ async fn an_answer_that_can_not_be_read_publishes_once() {
     publishes_once(&world, "Done, said what? #sandbox-garbage", 1).await;
 }
 
+/// The first one's call never arrives; the second one goes live before the first is looked for.
+#[tokio::test]
+async fn two_posts_of_the_same_words_are_both_published() {
+    let world = world().pace(0.1).start().await;
+    let account = world.connect("google_business", "ada").await;
+    let body = json!({ "content": "The same words #sandbox-dropx1", "accounts": [account] });
+    let first = world.post(body.clone()).await;
+    let id = first["id"].as_str().unwrap();
+    let first_failed = |post: &Value| post["targets"][0]["error_code"] == "network_error";
+    world.until(id, "its first failure", first_failed).await;
+    let second = world.ended(&world.post(body).await).await;
+    assert_eq!(second["status"], "published", "{second:#}");
+    let first = world.ended(&first).await;
+    assert_eq!(first["status"], "published", "{first:#}");
+    let ids = [&first, &second].map(|post| post["targets"][0]["platform_post_id"].clone());
+    assert_ne!(ids[0], ids[1], "both rows name one post");
+    assert_eq!(world.accepted("google_business", "ada").await, 2);
+}
+
 #[tokio::test]
 async fn a_lost_reply_within_a_thread_publishes_each_container_once() {
     let world = connected().await;

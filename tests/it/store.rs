@@ -411,13 +411,13 @@ async fn a_second_id_is_shown_and_the_first_stays() {
     let (key, Begun::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
     assert!(intend(&db, key.target, attempt.fence).await);
     for _ in 0..2 {
-        assert_eq!(publishing::capture(&db, key, 0, "1").await.unwrap(), "1");
+        assert_eq!(publishing::capture(&db, key, 0, "1").await.unwrap().platform_id, "1");
     }
     let told = |entries: Vec<timeline::Entry>| {
         entries.into_iter().filter(|entry| entry.kind == "duplicate").collect::<Vec<_>>()
     };
     assert_eq!(told(timeline::list(&db, owner, post.id).await.unwrap()), []);
-    assert_eq!(publishing::capture(&db, key, 0, "2").await.unwrap(), "1");
+    assert_eq!(publishing::capture(&db, key, 0, "2").await.unwrap().platform_id, "1");
     let [told] = &told(timeline::list(&db, owner, post.id).await.unwrap())[..] else { panic!("told once") };
     assert!(told.message.contains("2 beside 1"), "{}", told.message);
 }
@@ -855,6 +855,48 @@ async fn targets_that_settle_at_the_same_moment_end_their_post() {
         }
         assert_eq!(now_of(&db, owner, &post).await.status, PostStatus::Published, "round {round}");
     }
+}
+
+/// Two targets of one account that a call left in doubt, and what the platform has of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_platforms_post_belongs_to_one_target() {
+    let db = database().await;
+    let owner = owner(&db).await;
+    let (ada, bob) = (account(&db, owner, "x", "1", "ada").await, account(&db, owner, "x", "2", "bob").await);
+    let begun = async |account: &Account| {
+        let post = create(&db, owner, draft_of(&[account])).await;
+        let (key, Begun::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+        assert!(intend(&db, key.target, attempt.fence).await);
+        key
+    };
+    let taken = async |key: Key, account: &Account| {
+        publishing::taken(&db, key, 0, account.id, Utc::now()).await.unwrap()
+    };
+    let (one, two, other) = (begun(&ada).await, begun(&ada).await, begun(&bob).await);
+    // Of two look-ups that find the same post in the same moment, one takes it.
+    let adopt = |key: Key| {
+        let db = db.clone();
+        tokio::spawn(async move { publishing::adopt(&db, key, 0, "9").await.unwrap() })
+    };
+    let adopted: Vec<_> = join_all([adopt(one), adopt(two)]).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(adopted.iter().filter(|is_ours| **is_ours).count(), 1, "{adopted:?}");
+    let (winner, loser) = if adopted[0] { (one, two) } else { (two, one) };
+    assert!(publishing::adopt(&db, winner, 0, "9").await.unwrap(), "it stays the winner's");
+    assert_eq!((taken(loser, &ada).await, taken(winner, &ada).await), (vec!["9".to_owned()], vec![]));
+    // Another account may have one of that id.
+    assert!(taken(other, &bob).await.is_empty());
+    assert!(publishing::adopt(&db, other, 0, "9").await.unwrap());
+
+    // What the platform answers is kept in any case, and what is odd about it is told.
+    let captured = publishing::capture(&db, winner, 0, "9").await.unwrap();
+    assert_eq!((captured.platform_id.as_str(), captured.is_shared), ("9", false));
+    let captured = publishing::capture(&db, loser, 0, "9").await.unwrap();
+    assert_eq!((captured.platform_id.as_str(), captured.is_shared), ("9", true));
+    let told = timeline::list(&db, owner, loser.post).await.unwrap();
+    assert_eq!(told.iter().filter(|entry| entry.kind == "shared").count(), 1, "{told:?}");
+    let third = begun(&ada).await;
+    let captured = publishing::capture(&db, third, 0, "10").await.unwrap();
+    assert_eq!((captured.platform_id.as_str(), captured.is_shared), ("10", false));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,65 @@
+//! Whose published post a platform's id is.
+//!
+//! A look-up goes by words and time, and two posts to one account may have the same words. So an id that a
+//! look-up found is taken only when no other target of the account has it. An id that the platform answered
+//! to the publishing call is kept in any case: see [`capture`](super::capture).
+
+use super::{Key, small};
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::AccountId;
+use sqlx::PgPool;
+
+/// The index that lets one target of an account have an id.
+const UNIQUE: &str = "publications_platform_id_key";
+/// A post may have been captured by a process whose clock is this much behind.
+const MARGIN: TimeDelta = TimeDelta::hours(1);
+
+/// The ids of an account's posts that were captured since shortly before `since`, but for that of this container.
+pub async fn taken(
+    db: &PgPool,
+    key: Key,
+    position: u16,
+    account: AccountId,
+    since: DateTime<Utc>,
+) -> sqlx::Result<Vec<String>> {
+    sqlx::query_scalar!(
+        r#"select platform_id as "platform_id!" from publications
+           where account_id = $1 and platform_id is not null and published_at >= $2
+             and not (target_id = $3 and position = $4)"#,
+        account.0,
+        since - MARGIN,
+        key.target.0,
+        small(position)
+    )
+    .fetch_all(db)
+    .await
+}
+
+/// Takes an id that a look-up found, unless another target of the account has it: then false.
+pub async fn adopt(db: &PgPool, key: Key, position: u16, platform_id: &str) -> sqlx::Result<bool> {
+    let adopted = sqlx::query_scalar!(
+        r#"with adopted as (
+             update publications p
+             set platform_id = $3, account_id = t.account_id,
+                 published_at = coalesce(p.published_at, clock_timestamp()),
+                 commit_ended_at = coalesce(p.commit_ended_at, clock_timestamp())
+             from targets t
+             where t.id = $1 and p.target_id = $1 and p.position = $2 and p.platform_id is null
+               and not exists (
+                 select from publications o where o.account_id = t.account_id and o.platform_id = $3)
+             returning p.platform_id)
+           select exists (select from adopted) or exists (
+             select from publications where target_id = $1 and position = $2 and platform_id is not null)
+             as "is_ours!""#,
+        key.target.0,
+        small(position),
+        platform_id
+    )
+    .fetch_one(db)
+    .await;
+    match adopted {
+        // Another target took it in the same moment.
+        Err(sqlx::Error::Database(error)) if error.constraint() == Some(UNIQUE) => Ok(false),
+        adopted => adopted,
+    }
+}
