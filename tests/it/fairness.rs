@@ -15,7 +15,7 @@ use crate::{media::until, world};
 use domain::{Mode, Owner, scope::Scope};
 use futures::{StreamExt, future::join_all};
 use reqwest::{Method, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 use store::{keys, organizations};
 use temporalio_client::Client;
@@ -274,6 +274,68 @@ async fn beside_a_tenant_that_holds_all_it_can_get_another_is_served_as_ever() {
     let late: Vec<_> = pairs.filter(|(idle, now)| now.1 > (idle.1 * 2).max(idle.1 + FLOOR)).collect();
     assert!(late.is_empty(), "much later than on an idle service: {late:#?}");
     silent.release();
+}
+
+/// Posts on X that are created together.
+async fn created(world: &World, number: usize) -> Vec<Value> {
+    let mut all = Vec::new();
+    for _ in 0..number / 10 {
+        let post = || json!({ "content": unlike("Held"), "accounts": ["ada"] });
+        let posts: Vec<_> = std::iter::repeat_with(post).take(10).collect();
+        let (status, made) = world.call(Method::POST, "/posts/batch", Some(&json!({ "posts": posts }))).await;
+        assert!(status.is_success(), "{made}");
+        all.extend(made["data"].as_array().unwrap().iter().map(|one| one["post"].clone()));
+    }
+    all
+}
+
+#[tokio::test]
+async fn what_waits_for_a_slot_costs_no_attempt_and_is_published() {
+    // At the contract's pace an attempt that is held for a while is not taken for dead.
+    let world = world().pace(1.0).start().await;
+    world.connect("x", "ada").await;
+    let holds = format!("{}/_holds", world.sandbox_url);
+    let mut held = Vec::new();
+    // An organization gets half of a platform's hundred slots.
+    for nth in 1..=50 {
+        let hold = json!({ "platform": "x", "method": "POST", "path_prefix": "/2/tweets", "nth": nth, "when": "before" });
+        let hold: Value = world.http.post(&holds).json(&hold).send().await.unwrap().json().await.unwrap();
+        held.push(format!(
+            "{holds}/{}",
+            hold["id"].as_str().map_or_else(|| hold["id"].to_string(), str::to_owned)
+        ));
+    }
+    let posts = created(&world, 50).await;
+    let deadline = Instant::now() + PATIENCE;
+    while !world.http.get(format!("{}/wait", held[49])).send().await.unwrap().status().is_success() {
+        assert!(Instant::now() < deadline, "fewer than fifty are published at a time");
+    }
+
+    let late = created(&world, 10).await;
+    let path = format!("/posts/{}", late[0]["id"].as_str().unwrap());
+    let target = world.get(&path).await["targets"][0]["id"].as_str().unwrap().to_owned();
+    let workflow = workflows::publish_target::id(target.parse().unwrap());
+    let client = crate::replay::client().await;
+    let deadline = Instant::now() + PATIENCE;
+    while !crate::replay::history(&client, &workflow).await.contains("TimerStarted") {
+        assert!(Instant::now() < deadline, "it does not wait in its workflow");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let waiting = world.get(&path).await;
+    assert_eq!(waiting["targets"][0]["attempts"], 0, "{waiting:#}");
+
+    for hold in held {
+        world.http.delete(&hold).send().await.unwrap();
+    }
+    for post in &late {
+        let post = world.ended(post).await;
+        let told = (&post["targets"][0]["attempts"], &post["status"]);
+        assert_eq!(told, (&json!(1), &json!("published")), "{post:#}");
+    }
+    for post in &posts {
+        assert_eq!(world.ended(post).await["status"], "published");
+    }
+    crate::replay::replay(&client, "publish_target-crowded", &workflow).await;
 }
 
 /// Serves a picture.

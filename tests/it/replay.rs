@@ -172,6 +172,13 @@ pub(crate) async fn fresh(client: &Client, org: &str, known: &HashSet<String>) -
     }
 }
 
+/// The history of a workflow so far, as JSON; empty while it has not been started.
+pub(crate) async fn history(client: &Client, id: &str) -> String {
+    let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
+    let history = handle.fetch_history(WorkflowFetchHistoryOptions::default()).to_json().await;
+    history.map_or_else(|_| String::new(), |history| String::from_utf8_lossy(&history).into_owned())
+}
+
 /// Waits for a workflow's end, replays its history, keeps it where that is asked for, and gives it.
 pub(crate) async fn replay(client: &Client, name: &str, id: &str) -> String {
     let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
