@@ -566,7 +566,7 @@ async fn a_timeline_tells_what_happened_and_what_was_told_in_order() {
     let db = database().await;
     let owner = owner(&db).await;
     let new = NewWebhook {
-        url: "https://receiver.example/".to_owned(),
+        url: "https://me:secret@receiver.example:8443/secret?token=secret".to_owned(),
         events: vec!["*".to_owned()],
         description: Some("all".to_owned()),
     };
@@ -582,6 +582,7 @@ async fn a_timeline_tells_what_happened_and_what_was_told_in_order() {
     let told: Vec<_> = entries.iter().map(|entry| entry.kind.as_str()).collect();
     assert_eq!(told, ["created", "attempt", "published", "delivery", "delivery"]);
     assert_eq!(entries[1].target_id, Some(post.targets[0].id));
+    assert_eq!(entries[3].message, "Delivering post.target.published to receiver.example:8443");
     // Both deliveries end with the endpoint.
     assert!(webhooks::delete(&db, owner, webhook.id, at(23)).await.unwrap());
     let entries = timeline::list(&db, owner, post.id).await.unwrap();
