@@ -45,6 +45,8 @@ const LEASE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_secs(2);
 /// How long an errand that could not be carried waits, at first and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
+/// A scaled pause is no shorter.
+const SHORTEST: Duration = Duration::from_millis(100);
 /// How long an errand waits that this version can't read.
 const UNREADABLE: Duration = Duration::from_secs(5 * 60);
 /// How often Temporal may refuse an errand before it is parked.
@@ -137,6 +139,7 @@ impl Relay {
                 }
                 Err(Uncarried::Refused(error) | Uncarried::Away(error)) => {
                     let pause = PAUSE.0.saturating_mul(1 << attempts.clamp(1, 10)).min(PAUSE.1);
+                    let pause = self.pace.of(pause).max(SHORTEST);
                     warn!(errand.id = id, attempts, error = %format!("{error:#}"), "An errand waits for Temporal");
                     outbox::postpone(&self.db, id, pause).await?;
                 }
@@ -225,13 +228,16 @@ impl Relay {
 
     async fn deliver(&self, dispatch: &Dispatch) -> Result<(), Uncarried> {
         let order = deliver_event::Order { dispatch: dispatch.clone(), pace: self.pace };
-        let options = WorkflowStartOptions::new(queue::webhooks(&self.queue, dispatch.owner.mode), deliver_event::id(dispatch))
-            .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
-            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-            .search_attributes(deliver_event::search_attributes(dispatch))
-            .priority(queue::turn(dispatch.owner.org))
-            .static_summary(format!("Deliver {}", dispatch.name))
-            .build();
+        let options = WorkflowStartOptions::new(
+            queue::webhooks(&self.queue, dispatch.owner.mode),
+            deliver_event::id(dispatch),
+        )
+        .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
+        .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+        .search_attributes(deliver_event::search_attributes(dispatch))
+        .priority(queue::turn(dispatch.owner.org))
+        .static_summary(format!("Deliver {}", dispatch.name))
+        .build();
         started(self.temporal.start_workflow(DeliverEvent::run, order, options).await)
     }
 
@@ -288,13 +294,14 @@ impl Relay {
 
     async fn tend(&self, chore: &Chore) -> Result<(), Uncarried> {
         let order = tend_media::Order { chore: chore.clone(), pace: self.pace };
-        let options = WorkflowStartOptions::new(queue::media(&self.queue, chore.owner.mode), tend_media::id(chore))
-            .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
-            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-            .search_attributes(tend_media::search_attributes(chore))
-            .priority(queue::turn(chore.owner.org))
-            .static_summary(format!("Tend the bytes of a medium: {}", chore.what))
-            .build();
+        let options =
+            WorkflowStartOptions::new(queue::media(&self.queue, chore.owner.mode), tend_media::id(chore))
+                .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
+                .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+                .search_attributes(tend_media::search_attributes(chore))
+                .priority(queue::turn(chore.owner.org))
+                .static_summary(format!("Tend the bytes of a medium: {}", chore.what))
+                .build();
         started(self.temporal.start_workflow(TendMedia::run, order, options).await)
     }
 
@@ -380,5 +387,59 @@ fn started<T>(outcome: Result<T, WorkflowStartError>) -> Result<(), Uncarried> {
             Err(Uncarried::of(&status.clone(), anyhow::Error::new(status)))
         }
         Err(error) => Err(Uncarried::Refused(error.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(code: Code, detail: &'static str) -> Status {
+        Status::with_details(code, "said the server", detail.as_bytes().into())
+    }
+
+    fn verdict<T>(outcome: &Result<T, Uncarried>) -> &'static str {
+        match outcome {
+            Ok(_) => "carried",
+            Err(Uncarried::Away(_)) => "away",
+            Err(Uncarried::Refused(_)) => "refused",
+            Err(Uncarried::Unreadable(_)) => "unreadable",
+        }
+    }
+
+    #[test]
+    fn what_temporal_answers_to_a_signal_is_told_apart() {
+        let namespace = "type.googleapis.com/temporal.api.errordetails.v1.NamespaceNotFoundFailure";
+        let workflow = "type.googleapis.com/temporal.api.errordetails.v1.NotFoundFailure";
+        let missing = |detail| WorkflowInteractionError::NotFound(status(Code::NotFound, detail));
+        assert!(matches!(told(Ok(())), Ok(true)));
+        assert!(matches!(told(Err(missing(workflow))), Ok(false)));
+        assert_eq!(verdict(&told(Err(missing(namespace)))), "away");
+        for (code, expected) in [
+            (Code::Unavailable, "away"),
+            (Code::DeadlineExceeded, "away"),
+            (Code::ResourceExhausted, "away"),
+            (Code::InvalidArgument, "refused"),
+            (Code::PermissionDenied, "refused"),
+        ] {
+            let answered = told(Err(WorkflowInteractionError::Rpc(status(code, ""))));
+            assert_eq!(verdict(&answered), expected, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn what_temporal_answers_to_a_start_is_told_apart() {
+        let already =
+            WorkflowStartError::AlreadyStarted { run_id: None, source: status(Code::AlreadyExists, "") };
+        assert_eq!(verdict(&started(Err::<(), _>(already))), "carried");
+        for (code, expected) in [
+            (Code::AlreadyExists, "carried"),
+            (Code::NotFound, "away"),
+            (Code::Unavailable, "away"),
+            (Code::InvalidArgument, "refused"),
+        ] {
+            let answered = started(Err::<(), _>(WorkflowStartError::Rpc(status(code, ""))));
+            assert_eq!(verdict(&answered), expected, "{code:?}");
+        }
     }
 }

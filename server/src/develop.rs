@@ -193,8 +193,7 @@ async fn serve(
         storage,
     )?;
     let files = Files { shelf: api.shelf(), retention: storage.keeping.retention() };
-    let workers =
-        parts::workers(db, client, &settings, &keys, Some(sandbox_address), &opened, files).await?;
+    let workers = parts::workers(db, client, &settings, &keys, Some(sandbox_address), &opened, files).await?;
 
     let origin = format!("http://{address}");
     let manifest = |server: u32, temporal_pid: u32, postgres_pid: u32| Manifest {

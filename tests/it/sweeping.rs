@@ -182,6 +182,31 @@ async fn an_errand_that_can_not_be_read_holds_up_nothing() {
 }
 
 #[tokio::test]
+async fn what_temporal_refuses_ends_with_a_reason() {
+    let world = world().start().await;
+    world.connect("threads", "ada").await;
+    let far = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
+    let post = world.post(far).await;
+    world.until(id(&post), "its workflow", |post| post["targets"][0]["status"] == "queued").await;
+    // No workflow's input may be that large.
+    let large = "update targets set platform = repeat('x', 3000000); update posts set scheduled_at = now();";
+    tests::sql(&world.db, large).await;
+    let (db, owner) = (&world.db, world.owner);
+    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
+    let ended = loop {
+        let found = store::posts::get(db, owner, id(&post).parse().unwrap()).await.unwrap().unwrap();
+        if found.status == domain::PostStatus::Failed {
+            break found;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "the post does not end: {:?}", found.status);
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    };
+    let message = ended.targets[0].error_message.as_deref().unwrap();
+    assert!(message.starts_with("Temporal refused to publish it"), "{message}");
+    assert_eq!(store::outbox::len(db).await.unwrap(), 0, "nothing is tried any more");
+}
+
+#[tokio::test]
 async fn a_thousand_accounts_of_one_post_all_publish() {
     let world = world().start().await;
     let mut accounts = Vec::new();
