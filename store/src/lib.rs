@@ -85,8 +85,9 @@ pub async fn connect(url: &str, max_connections: u32) -> anyhow::Result<Pool> {
 ///
 /// When the URL can't be read.
 pub fn connect_lazy(url: &str, max_connections: u32) -> anyhow::Result<Pool> {
+    // What sqlx says of a URL that it can't read quotes it.
     let options = PgConnectOptions::from_str(url)
-        .context("the database URL can't be read")?
+        .map_err(|_| anyhow::anyhow!("the database URL can't be read: its port or a parameter is malformed"))?
         .application_name("fanfare")
         .options([("statement_timeout", "15s"), ("idle_in_transaction_session_timeout", "30s")]);
     Ok(PgPoolOptions::new()
