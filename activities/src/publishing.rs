@@ -412,7 +412,7 @@ impl Deps {
                     facts::doubt(&self.db, target, position, begun, code).await?;
                     let found = platform.locate(cx, &post, &at).await;
                     if let Ok(Located::Live(id)) = found
-                        && self.adopted(attempt, position, &id).await?
+                        && self.adopted(attempt, entry, &id).await?
                     {
                         return Ok(self.captured(attempt, position, &id).await?);
                     }
@@ -466,7 +466,7 @@ impl Deps {
     ) -> Result<Option<String>, Halt> {
         let code = entry.doubt_code.unwrap_or(ErrorCode::NetworkError);
         match platform.locate(cx, post, at).await {
-            Ok(Located::Live(id)) if self.adopted(&run.attempt, entry.position, &id).await? => Ok(Some(id)),
+            Ok(Located::Live(id)) if self.adopted(&run.attempt, entry, &id).await? => Ok(Some(id)),
             Ok(Located::Live(_)) => {
                 let message = "no answer came, and what was found is another post with the same words";
                 Err(Halt::Early(Failure::new(code, message), self.pace.of(YIELD)))
@@ -521,10 +521,14 @@ impl Deps {
         Ok(kept)
     }
 
-    /// Takes an id that a look-up found, unless another target of the account has it.
-    async fn adopted(&self, attempt: &Attempt, position: u16, id: &str) -> Result<bool, store::Error> {
+    /// Takes an id that a look-up found, unless another target of the account has it. What the platform
+    /// accepted is looked up by its handle, and is ours.
+    async fn adopted(&self, attempt: &Attempt, entry: &Entry, id: &str) -> Result<bool, store::Error> {
+        if entry.accepted {
+            return self.captured(attempt, entry.position, id).await.map(|_| true);
+        }
         persist(attempt, "the id of a post that was found", || {
-            facts::adopt(&self.db, attempt.key, position, id)
+            facts::adopt(&self.db, attempt.key, entry.position, id)
         })
         .await
     }
@@ -745,7 +749,7 @@ impl Deps {
         let looked = match self.publication(attempt, entry, &ids).await {
             Ok(post) => match entry.commit_begun_at {
                 Some(_) => match line.platform.locate(&cx, &post, &at).await {
-                    Ok(Located::Live(id)) if self.adopted(attempt, entry.position, &id).await? => {
+                    Ok(Located::Live(id)) if self.adopted(attempt, entry, &id).await? => {
                         self.captured(attempt, entry.position, &id).await?;
                         Ok(None)
                     }

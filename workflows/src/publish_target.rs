@@ -226,13 +226,14 @@ impl PublishTarget {
 /// Each retryable failure brings its own next delay, from the row; the policy speaks when a worker dies
 /// without a word. The row ends the retries.
 fn attempts(task: &Task, pace: Pace, jitter: f64) -> ActivityOptions {
+    let first = pace.of(LOST).mul_f64(0.5 + jitter / 2.0).max(Duration::from_millis(10));
     ActivityOptions::with_start_to_close_timeout(ATTEMPT)
         .heartbeat_timeout(pace.of(HEARTBEAT).max(Duration::from_secs(2)))
         .retry_policy(
             RetryPolicy::builder()
-                .initial_interval(pace.of(LOST).mul_f64(0.5 + jitter / 2.0).max(Duration::from_millis(10)))
+                .initial_interval(first)
                 .backoff_coefficient(2.0)
-                .maximum_interval(pace.of(retry::CAP))
+                .maximum_interval(pace.of(retry::CAP).max(first))
                 .maximum_attempts(0)
                 .build(),
         )

@@ -35,7 +35,9 @@ pub async fn taken(
     .await
 }
 
-/// Takes an id that a look-up found, unless another target of the account has it: then false.
+/// Takes an id that a look-up found, unless another target of the account has it, or may be about to have
+/// it: then false. The latter is one with the same text whose call is under way, or was accepted and has no
+/// id yet; it is waited for.
 pub async fn adopt(db: &PgPool, key: Key, position: u16, platform_id: &str) -> sqlx::Result<bool> {
     let adopted = sqlx::query_scalar!(
         r#"with adopted as (
@@ -47,6 +49,14 @@ pub async fn adopt(db: &PgPool, key: Key, position: u16, platform_id: &str) -> s
              where t.id = $1 and p.target_id = $1 and p.position = $2 and p.platform_id is null
                and not exists (
                  select from publications o where o.account_id = t.account_id and o.platform_id = $3)
+               and not exists (
+                 select from targets ot
+                 join publications o on o.target_id = ot.id
+                 join containers oc on oc.post_id = ot.post_id and oc.position = o.position
+                 join containers c on c.post_id = t.post_id and c.position = p.position
+                 where ot.account_id = t.account_id and ot.id <> t.id and oc.content = c.content
+                   and o.commit_begun_at is not null and o.platform_id is null
+                   and (o.accepted or o.commit_ended_at is null and o.commit_deadline > clock_timestamp()))
              returning p.platform_id)
            select exists (select from adopted) or exists (
              select from publications where target_id = $1 and position = $2 and platform_id is not null)
