@@ -251,8 +251,9 @@ async fn beside_a_tenant_that_holds_all_it_can_get_another_is_served_as_ever() {
         let (status, webhook) = world.call(Method::POST, "/webhooks", Some(&body)).await;
         assert_eq!(status, StatusCode::CREATED, "{webhook}");
     }
+    // Those of the posts that find a slot beside their own organization's flood.
     batch(world, "Quick", 10).await;
-    silent.until("deliveries that wait", |all| all.len() >= 90).await;
+    silent.until("deliveries that wait", |all| all.len() >= 30).await;
     for key in [&greedy.test, &greedy.live] {
         world.key.clone_from(key);
         let world = &*world;
