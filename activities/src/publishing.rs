@@ -353,8 +353,8 @@ impl Deps {
         let attempt = &run.attempt;
         let (target, position, fence) = (attempt.key.target, entry.position, attempt.fence);
         let at = Checkpoint(entry.checkpoint.clone());
-        if let Some(begun) = entry.commit_begun_at {
-            match self.located(cx, platform, run, entry, post, &at, begun).await? {
+        if entry.commit_begun_at.is_some() {
+            match self.located(cx, platform, run, entry, post, &at).await? {
                 Some(id) => return Ok(self.captured(attempt, position, &id).await?),
                 None => facts::withdraw(&self.db, target, position, fence).await?,
             }
@@ -462,9 +462,9 @@ impl Deps {
         entry: &Entry,
         post: &Publication,
         at: &Checkpoint,
-        begun: DateTime<Utc>,
     ) -> Result<Option<String>, Halt> {
         let code = entry.doubt_code.unwrap_or(ErrorCode::NetworkError);
+        let Some(begun) = entry.commit_begun_at else { return Ok(None) };
         match platform.locate(cx, post, at).await {
             Ok(Located::Live(id)) if self.adopted(&run.attempt, entry, &id).await? => Ok(Some(id)),
             Ok(Located::Live(_)) => {
@@ -891,7 +891,7 @@ impl Deps {
         let cx = line.session(&keeper);
         let Ok(post) = self.publication(attempt, entry, &ids).await else { return Ok(None) };
         let at = Checkpoint(entry.checkpoint.clone());
-        let pause = match self.located(&cx, line.platform, &run, entry, &post, &at, begun).await {
+        let pause = match self.located(&cx, line.platform, &run, entry, &post, &at).await {
             Ok(Some(id)) => {
                 self.captured(attempt, entry.position, &id).await?;
                 // Settling finds it live; what was to follow it is not published.

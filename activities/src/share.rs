@@ -160,8 +160,8 @@ mod tests {
         // Whoever gives a slot back tries at once to have another, as do all the others.
         for round in 0..1000 {
             held[round % 9].pop();
-            for number in 0..9 {
-                held[number].extend(shares.take(org(number as u128), 0.5).ok());
+            for (number, slots) in (0..).zip(&mut held) {
+                slots.extend(shares.take(org(number), 0.5).ok());
             }
         }
         for slots in &held {

@@ -58,8 +58,12 @@ impl Victim {
             std::fs::write(format!("/proc/{}/clear_refs", self.pid), "5").unwrap();
             let before = self.memory("VmRSS");
             let begun = Instant::now();
-            let answer = request.try_clone().unwrap().send().await;
-            let answer = answer.unwrap_or_else(|error| panic!("{what}: no answer: {error:?}"));
+            let answer = match request.try_clone().unwrap().send().await {
+                Ok(answer) => answer,
+                // Whoever is refused before the body is read may see the connection end while sending it.
+                Err(_) if tries < TRIES => continue,
+                Err(error) => panic!("{what}: no answer: {error:?}"),
+            };
             let status = answer.status();
             let text = answer.text().await.unwrap();
             let took = begun.elapsed();

@@ -116,7 +116,9 @@ async fn what_a_platform_has_no_place_for_is_left_out_and_told() {
     let timeline = world.get(&format!("/posts/{}/timeline", post["id"].as_str().unwrap())).await;
     let lines = timeline["data"].as_array().unwrap().iter().filter(|entry| entry["kind"] == "left_out");
     assert_eq!(lines.count(), 2, "{timeline:#}");
-    assert_eq!(timeline["next"], json!([]), "nothing of it is tried again: {timeline:#}");
+    // Its events may still be on their way.
+    let mut next = timeline["next"].as_array().unwrap().iter();
+    assert!(next.all(|step| step["action"] == "deliver"), "nothing of it is tried again: {timeline:#}");
     receiver.events(&["post.published", "post.target.published", "post.target.published"]).await;
     assert!(receiver.all().iter().all(|delivery| delivery.event() != "post.target.failed"));
 }
