@@ -101,8 +101,6 @@ async fn a_body_that_does_not_come_is_answered_with_408() {
     let (_, upload) = upload.split_at(upload.find("/api/").unwrap());
     for (method, path) in [
         ("POST", "/api/v1/posts"),
-        // Nobody has to show a key there.
-        ("POST", "/api/v1/social-accounts/pending/none/finalize"),
         ("POST", "/api/mcp"),
         ("PUT", upload),
     ] {

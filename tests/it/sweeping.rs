@@ -189,9 +189,12 @@ async fn what_temporal_refuses_ends_with_a_reason() {
     let post = world.post(far).await;
     world.until(id(&post), "its workflow", |post| post["targets"][0]["status"] == "queued").await;
     // No workflow's input may be that large.
-    let large = "update targets set platform = repeat('x', 3000000); update posts set scheduled_at = now();";
-    tests::sql(&world.db, large).await;
     let (db, owner) = (&world.db, world.owner);
+    let mut tx = db.begin().await.unwrap();
+    let mut job = store::posts::job_of(&mut tx, owner, id(&post).parse().unwrap()).await.unwrap().unwrap();
+    job.targets[0].platform = "x".repeat(3_000_000);
+    store::outbox::push(&mut tx, &domain::errand::Errand::PublishPost(job)).await.unwrap();
+    tx.commit().await.unwrap();
     let deadline = tokio::time::Instant::now() + tests::PATIENCE;
     let ended = loop {
         let found = store::posts::get(db, owner, id(&post).parse().unwrap()).await.unwrap().unwrap();
