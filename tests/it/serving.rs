@@ -99,11 +99,7 @@ async fn a_body_that_does_not_come_is_answered_with_408() {
     assert_eq!(status, StatusCode::CREATED, "{upload}");
     let upload = upload["upload_url"].as_str().unwrap();
     let (_, upload) = upload.split_at(upload.find("/api/").unwrap());
-    for (method, path) in [
-        ("POST", "/api/v1/posts"),
-        ("POST", "/api/mcp"),
-        ("PUT", upload),
-    ] {
+    for (method, path) in [("POST", "/api/v1/posts"), ("POST", "/api/mcp"), ("PUT", upload)] {
         let mut stream = connection(&world).await;
         let key = &world.key;
         let head = format!(
