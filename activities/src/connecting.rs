@@ -286,9 +286,9 @@ fn missing(connection: &Connection, granted: &[String]) -> Vec<&'static str> {
     }
 }
 
-/// Whether a platform may give a refresh token with the first consent only, so that a later login goes on
-/// with the one there is. A password makes a session with tokens of its own, at a server that whoever logs
-/// in names: what an earlier server gave must never get there.
+/// True for platforms that may give a refresh token with the first consent only: a later login keeps the
+/// stored one. A login by password makes a session with tokens of its own, at a server that the user names;
+/// that server must never receive a token of an earlier one.
 fn gives_refresh_token_once(platform: &str) -> bool {
     let connection = platforms::get(platform).map(Platform::connection);
     matches!(connection, Some(Connection::OAuth2 { .. }))

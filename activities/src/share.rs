@@ -3,10 +3,10 @@
 //! Slots are few, and some work holds one for a minute or more: a platform that does not answer, a slow
 //! address. So an organization may take another slot only while it holds fewer than are free. Alone it
 //! gets half of them; each of `n` that want all they can get has `1 / (n + 1)`, and as many are left for
-//! whoever comes next (dynamic thresholds, <https://doi.org/10.1109/90.664262>).
+//! the next one (dynamic thresholds, <https://doi.org/10.1109/90.664262>).
 //!
-//! What finds its organization's share taken gives its slot back at once and waits in its workflow. How
-//! long depends on how fast the organization's slots become free and on how many wait already, so that
+//! An activity whose organization holds its share gives its slot back at once and waits in its workflow.
+//! The wait depends on how fast the organization's slots become free and on how many wait already, so that
 //! thousands of them cost no more wake-ups than slots become free.
 
 use domain::OrgId;
@@ -37,7 +37,7 @@ struct Taken {
     by: HashMap<OrgId, Holding>,
 }
 
-/// What an organization holds.
+/// The slots of one organization.
 #[derive(Default)]
 struct Holding {
     slots: usize,
@@ -109,7 +109,7 @@ impl Drop for Share<'_> {
 }
 
 impl Shares {
-    /// A slot for what somebody waits for, who is told to try again when the share is taken.
+    /// A slot for a call with a waiting caller, who gets an error when the share is taken.
     pub(crate) fn admit(&self, org: OrgId) -> anyhow::Result<Share<'_>> {
         self.take(org, 0.5).map_err(|_| anyhow::anyhow!("the organization asks too much at once"))
     }
@@ -157,7 +157,7 @@ mod tests {
     fn greedy_organizations_come_to_equal_shares_and_there_is_room_for_one_more() {
         let shares = Shares::new(100, LEAST);
         let mut held: Vec<Vec<Share<'_>>> = (0..9).map(|number| all(&shares, number)).collect();
-        // Whoever gives a slot back tries at once to have another, as do all the others.
+        // An organization that gives a slot back asks for another at once, as do all the others.
         for round in 0..1000 {
             held[round % 9].pop();
             for (number, slots) in (0..).zip(&mut held) {

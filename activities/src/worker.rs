@@ -33,7 +33,7 @@ use workflows::{
 
 /// What one queue runs at a time.
 const SLOTS: usize = 100;
-/// What is asked of one platform at a time, beside that.
+/// Concurrent questions of the API to one platform, beside its publishing slots.
 const QUESTIONS: usize = 50;
 /// Deliveries at a time: they do little but wait, and some endpoints never answer.
 const DELIVERIES: usize = 500;

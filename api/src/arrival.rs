@@ -1,6 +1,6 @@
 //! How long the body of a request may take to arrive.
 //!
-//! One place for all bodies, whoever reads them: operations, MCP, the dashboard's forms. Files have a
+//! One place for all bodies: operations, MCP, the dashboard's forms. Files have a
 //! rule of their own (`api::bytes`), because a large one may take hours.
 
 use crate::problem::Problem;
@@ -53,7 +53,7 @@ impl<E: Endpoint<Output = Response>> Endpoint for Timed<E> {
         request.set_body(Body::from_bytes_stream(body));
         let outcome = self.inner.call(request).await;
         if late.load(Ordering::Relaxed) {
-            // Whatever was made of the part that arrived.
+            // An answer to the part that arrived is dropped.
             return Ok(Problem::timed_out().into_response());
         }
         outcome

@@ -61,7 +61,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
 
-/// What a JSON text holds, counted without reading it.
+/// Counts the objects and arrays of a JSON text without parsing it.
 #[derive(Debug, Default)]
 pub(crate) struct Census {
     /// Objects and arrays.

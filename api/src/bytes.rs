@@ -32,7 +32,7 @@ const SWALLOW: (usize, Duration) = (16 << 20, Duration::from_secs(10));
 /// The slowest that a file may come on average, in bytes per second: less than any line in use has.
 const LEAST: u64 = 4 << 10;
 
-/// Whether a request brings a file: its body has a time limit of its own.
+/// True for requests that upload a file: their bodies have a time limit of their own.
 pub(crate) fn is_file(prefix: &str, method: &Method, path: &str) -> bool {
     let file = || path.strip_prefix(prefix)?.strip_prefix("/media/")?.strip_suffix("/content");
     method == Method::PUT && file().is_some()

@@ -56,7 +56,7 @@ pub struct NewPost {
     /// The IANA time zone that the slots are read in; `UTC` by default.
     #[oai(validator(max_length = 64))]
     pub queue_timezone: Option<String>,
-    /// Whether to keep the post until it is released. A draft may be unfinished: the platforms' limits are
+    /// Keeps the post until it is released. A draft may be unfinished: the platforms' limits are
     /// checked on release.
     #[oai(default)]
     pub is_draft: bool,

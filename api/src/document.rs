@@ -451,7 +451,7 @@ mod tests {
         assert!(document() == committed, "renew it: cargo run -q -- openapi > api/openapi.json");
     }
 
-    /// Whatever a body may hold is read and checked, so that each part of it needs a ceiling. Where a format
+    /// Every part of a body is read and checked, so that each needs a ceiling. Where a format
     /// or an enumeration says what fits, the check looks at a bounded part of the text, and an issue repeats
     /// no more of it.
     #[test]

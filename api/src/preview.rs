@@ -92,7 +92,7 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
 pub struct Verdict {
     /// Whether the post would be taken: there may be warnings.
     pub valid: bool,
-    /// What is to be said, account by account; at most 1000 issues.
+    /// Issues, account by account; at most 1000.
     pub issues: Vec<Remark>,
 }
 

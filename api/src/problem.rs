@@ -120,7 +120,7 @@ pub struct Problem {
     pub code: Code,
     /// Why, for people.
     pub detail: String,
-    /// What is wrong with which field, at most [`MOST_ISSUES`]; empty where no field is to blame.
+    /// Issues of single fields, at most [`MOST_ISSUES`]; empty where no field is at fault.
     pub issues: Vec<Issue>,
     is_cut: bool,
     quota: Option<Quota>,

@@ -143,7 +143,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether no further issue would be told.
+    /// True when no further issue would be listed.
     fn is_full(&self) -> bool {
         self.issues.len() > MOST_ISSUES
     }
@@ -561,7 +561,7 @@ mod tests {
         issues.iter().map(|issue| issue.to_json().unwrap()).collect()
     }
 
-    /// What took the square of a list's length does not come to an end here.
+    /// A check in quadratic time would not finish here.
     #[test]
     fn of_a_large_body_little_is_told() {
         let items: Vec<_> = (0..200_000).map(|index| index.to_string()).collect();

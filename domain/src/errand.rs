@@ -20,7 +20,7 @@ pub enum Errand {
     PostCanceled {
         /// The post.
         post: PostId,
-        /// Whose it is.
+        /// The post's owner.
         owner: Owner,
     },
     /// Somebody wants the next attempt of a failed target now.
@@ -29,7 +29,7 @@ pub enum Errand {
         target: TargetId,
         /// Its post.
         post: PostId,
-        /// Whose it is.
+        /// The post's owner.
         owner: Owner,
     },
     /// Tell the endpoints that subscribed.
@@ -45,7 +45,7 @@ pub enum Errand {
 }
 
 impl Errand {
-    /// Whose work it is.
+    /// The owner of the rows that the work is about.
     pub fn owner(&self) -> Owner {
         match self {
             Self::PublishPost(job) | Self::PostChanged(job) => job.owner,

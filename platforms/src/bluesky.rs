@@ -450,7 +450,7 @@ fn public(address: &str) -> Result<String> {
     }
 }
 
-/// What an identity says of itself, read where its server has no hand in it.
+/// A DID document, read from a place that the account's server does not control.
 /// <https://atproto.com/specs/did>
 struct Document {
     did: String,
@@ -491,7 +491,7 @@ impl Document {
         Ok(Self { did: did.to_owned(), pds, handle: handle.map(str::to_lowercase) })
     }
 
-    /// Whether a server may speak for it: its own, or the entryway, which passes calls on.
+    /// Checks that a server may speak for the identity: its own, or the entryway, which forwards calls.
     ///
     /// # Errors
     ///
@@ -539,7 +539,7 @@ fn unproven(did: &str, why: &str) -> Failure {
     Failure::rejected(422, format!("{did} can't be connected: {why}"))
 }
 
-/// Whether this is a host's name and nothing else, which may be put into an address.
+/// True for a bare host name, which may be put into an address.
 fn is_name(text: &str) -> bool {
     let url = Url::parse(&format!("https://{text}"));
     url.is_ok_and(|url| url.host_str() == Some(text) && public(url.as_str()).is_ok())
@@ -557,7 +557,7 @@ async fn me(cx: &Session<'_>, home: &str) -> Result<Me> {
     cx.get(format!("{home}/xrpc/com.atproto.server.getSession")).send().await
 }
 
-/// Whether an identity is the session's account; before any is connected it may be anyone's.
+/// Checks that an identity is the session's account. Before an account is connected, any identity passes.
 fn is_account(cx: &Session<'_>, did: &str) -> Result<()> {
     let ours = &cx.account.network_unique_id;
     if ours.is_empty() || ours == did {
@@ -566,7 +566,7 @@ fn is_account(cx: &Session<'_>, did: &str) -> Result<()> {
     Err(Failure::revoked(format!("its server speaks for {did}, which is another account")))
 }
 
-/// The grant that a session stands for, whose account is on the server `pds` where that is known anew.
+/// The grant that a session stands for, with the account's server `pds` where it was just resolved.
 fn granted(cx: &Session<'_>, tokens: Tokens, pds: Option<String>) -> Result<Grant> {
     is_account(cx, &tokens.did)?;
     let mut extra = if cx.grant.extra.is_object() { cx.grant.extra.clone() } else { json!({}) };

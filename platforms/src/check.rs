@@ -64,7 +64,7 @@ domain::words! {
 pub fn check(platform: &dyn Platform, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
     let can = platform.capabilities();
     let mut found = Found { platform: platform.id(), issues: Vec::new() };
-    // What the platform has no place for is not published there, so nothing else is said of it.
+    // Containers that the platform takes no more of are not published there: no further issues about them.
     let (containers, left_out) = containers.split_at(containers.len().min(can.replies.containers()));
     if !left_out.is_empty() {
         let message = can.replies.left_out(left_out.len());
@@ -146,7 +146,7 @@ fn bound(schema: &mut Value) {
     }
 }
 
-/// What a platform's settings are held to, drawn up once.
+/// The schema of a platform's settings with its compiled patterns, made once.
 struct Settings {
     schema: Value,
     patterns: HashMap<String, Regex>,
@@ -381,7 +381,7 @@ fn matches(held: &Settings, found: &mut Found, schema: &Value, value: &Value, pa
     };
     if !unit.is_empty() {
         if let Some(max) = schema[format!("max{unit}")].as_u64().filter(|max| size as u64 > *max) {
-            // What is too long is not looked at any further.
+            // An over-long text is not examined further.
             return wrong(format!("takes {name} with at most {max}, and it has {size}"));
         }
         if let Some(min) = schema[format!("min{unit}")].as_u64().filter(|min| (size as u64) < *min) {

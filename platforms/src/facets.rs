@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(trimmed("https://a.b/c(d"), "https://a.b/c(d");
     }
 
-    /// What took the square of its length does not come to an end here.
+    /// A scan in quadratic time would not finish here.
     #[test]
     fn a_long_text_of_any_shape_is_read() {
         for (begin, piece, count) in [

@@ -349,7 +349,7 @@ fn paged(call: Call, page: Option<&str>) -> Call {
     }
 }
 
-/// What a search of the location's list came to.
+/// The result of a search in the location's list.
 enum Found {
     /// The post.
     Post(Box<LocalPost>),

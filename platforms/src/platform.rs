@@ -267,7 +267,7 @@ pub struct Publication {
 }
 
 impl Publication {
-    /// Whether another target has captured the post of this id.
+    /// True when another target has captured the post with this id.
     pub fn is_taken(&self, id: &str) -> bool {
         self.taken.iter().any(|taken| taken == id)
     }

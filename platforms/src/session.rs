@@ -92,7 +92,7 @@ impl Wire {
     }
 }
 
-/// Whether an address leads into a sandbox already.
+/// True when an address leads into a sandbox already.
 fn is_below(sandbox: &Url, address: &str) -> bool {
     let rest = address.strip_prefix(sandbox.as_str().trim_end_matches('/'));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

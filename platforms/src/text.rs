@@ -119,7 +119,7 @@ fn link(
 }
 
 /// A stretch of a text without a character that no host has, cut at its dots. It is read once for all
-/// places in it at which a domain may begin: read anew from each of them, a long stretch would take the
+/// places in it at which a domain may begin: read again from each of them, a long stretch would take the
 /// square of its length.
 #[derive(Default)]
 struct Hosts {
@@ -133,7 +133,7 @@ struct Hosts {
 struct Label {
     /// Where its dot stands.
     dot: usize,
-    /// Whether the character before the dot may end a label.
+    /// True when the character before the dot may end a label.
     is_ended: bool,
     /// Where its last underscore stands.
     underscore: Option<usize>,
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(graphemes(""), 0);
     }
 
-    /// The definition: the domain that a text begins with, read anew from each place. It takes the square
+    /// The definition: the domain that a text begins with, read again from each place. It takes the square
     /// of a text's length.
     fn domain(text: &str, latin_only: bool) -> Option<usize> {
         let mut best = None;
@@ -328,7 +328,7 @@ mod tests {
         }
     }
 
-    /// What took the square of its length does not come to an end here.
+    /// A scan in quadratic time would not finish here.
     #[test]
     fn a_long_text_of_any_shape_is_measured() {
         for piece in [

@@ -1121,7 +1121,7 @@ async fn organizations_share_nothing_in_a_sandbox() {
     let post = world.http.get(world.at(post)).send().await.unwrap();
     assert!(post.text().await.unwrap().contains("a secret of one"));
 
-    // What controls a part asks for the token, and keeps to the part.
+    // Control paths of an organization ask for the token and show that organization only.
     let journal = async |at: &str| -> Value {
         let call = world.http.get(format!("{at}/_journal?accepted=true")).bearer_auth(TOKEN);
         call.send().await.unwrap().json::<Value>().await.unwrap()["entries"].take()

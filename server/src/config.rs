@@ -126,7 +126,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// What holds for connections.
+    /// The limits of connections.
     pub(crate) fn limits(&self) -> http::Limits {
         http::Limits {
             connections: self.connections.into(),
@@ -267,15 +267,15 @@ impl Reach {
 /// How a sandbox is protected that others than its machine reach.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Guarding {
-    /// What is asked of whoever controls the sandbox, and signs organizations' addresses in it: the same for
-    /// API, workers and sandbox. On loopback the sandbox is open to its machine
+    /// Token for the sandbox's control paths; also signs the organizations' addresses in it. The same for API,
+    /// workers and sandbox. On loopback the sandbox is open to its machine
     #[arg(long, env = "FANFARE_SANDBOX_TOKEN", hide_env_values = true, value_parser = token)]
     pub(crate) sandbox_token: Option<Token>,
     /// The address that API, workers and browsers know the sandbox by
     #[arg(long, env = "FANFARE_SANDBOX_URL")]
     pub(crate) sandbox_url: Option<Url>,
-    /// What addresses of media begin with that are fetched although they are not public, separated by
-    /// commas: the API's address and the bucket's. Without it, those of this machine
+    /// Prefixes of media addresses that are fetched although they are not public, separated by commas: the
+    /// API's address and the bucket's. Without it, addresses of this machine
     #[arg(long, env = "FANFARE_SANDBOX_MEDIA", value_delimiter = ',', value_parser = place)]
     pub(crate) sandbox_media: Option<Vec<Option<Url>>>,
 }
@@ -367,7 +367,7 @@ fn postgres(text: &str) -> anyhow::Result<String> {
     Ok(text.to_owned())
 }
 
-/// What is wrong with a setting that holds a secret. Clap's own message repeats the value, and standard error
+/// Describes a malformed setting that holds a secret. Clap's own message repeats the value, and standard error
 /// is kept in logs: this one names the variable instead. `None` for any other error.
 pub(crate) fn malformed(command: &clap::Command, error: &clap::Error) -> Option<String> {
     let text = |kind| match error.get(kind) {
@@ -377,7 +377,7 @@ pub(crate) fn malformed(command: &clap::Command, error: &clap::Error) -> Option<
     let (argument, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
     let setting = secrets(command).into_iter().find(|setting| setting.to_string() == argument)?;
     let variable = setting.get_env()?.to_string_lossy();
-    // What can't be said without the value is left unsaid.
+    // A reason that quotes the value is left out.
     let reason = error.source().map(ToString::to_string).filter(|reason| !quotes(reason, value));
     let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
     let help = setting.get_help().map(ToString::to_string).unwrap_or_default();
@@ -390,7 +390,7 @@ fn secrets(command: &clap::Command) -> Vec<&clap::Arg> {
     own.chain(command.get_subcommands().flat_map(secrets)).collect()
 }
 
-/// Whether a text repeats a part of a value from which the value could be guessed.
+/// True when a text repeats a part of a value from which the value could be guessed.
 fn quotes(text: &str, value: &str) -> bool {
     const PART: usize = 7;
     value.as_bytes().windows(PART).any(|part| text.as_bytes().windows(PART).any(|found| found == part))

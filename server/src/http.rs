@@ -44,7 +44,7 @@ const STREAMS: u32 = 128;
 /// How often a connection of HTTP/2 is asked whether its client is still there, and how long that may take.
 const PING: Duration = Duration::from_secs(30);
 
-/// What clients may keep open or unfinished.
+/// Ceilings of connections, and time-outs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Connections at a time. More wait in the listener's backlog; the one that has been idle for longest
@@ -126,7 +126,7 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// What is needed to serve one connection.
+/// One connection and its service.
 struct Connection<E> {
     endpoint: Arc<E>,
     local: SocketAddr,
@@ -176,7 +176,7 @@ impl<E: Endpoint<Output = Response> + 'static> Connection<E> {
                 }
             };
             tokio::select! {
-                // What has come is seen before anything else is decided.
+                // Received bytes are handled before anything else is decided.
                 biased;
                 ended = connection.as_mut() => {
                     if let Err(error) = ended {
@@ -208,7 +208,7 @@ impl<E: Endpoint<Output = Response> + 'static> Connection<E> {
     }
 }
 
-/// What a connection is doing.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Activity {
     /// Requests whose answer is not handed over yet.
@@ -217,11 +217,11 @@ struct Activity {
     answers: usize,
     /// When a piece of an answer was last taken.
     taken: Instant,
-    /// Whether a head is due, rather than allowed to come at any time. Counts where there are no requests.
+    /// True when a request head is due, rather than allowed to come at any time. Counts where there are no requests.
     head_due: bool,
     /// Since when that is so.
     since: Instant,
-    /// Whether several requests share it; then bytes may come that belong to none.
+    /// True when several requests share it (HTTP/2); bytes may then belong to none of them.
     is_shared: bool,
 }
 
@@ -231,7 +231,7 @@ impl Activity {
         Self { requests: 0, answers: 0, taken: now, head_due: true, since: now, is_shared: false }
     }
 
-    /// Whether it is kept open for requests that may come.
+    /// True when it is kept open for further requests.
     fn is_idle(&self) -> bool {
         self.requests == 0 && !self.head_due
     }
@@ -247,7 +247,7 @@ impl Activity {
         }
     }
 
-    /// Whatever a client still sends has as long as a head.
+    /// A client may go on sending for as long as a head may take.
     fn told_to_leave(&mut self) {
         (self.head_due, self.since) = (true, Instant::now());
     }

@@ -83,7 +83,7 @@ async fn cancel(
     .fetch_all(&mut *tx)
     .await?;
     let open: Vec<_> = targets.iter().map(|target| target.id).collect();
-    // Whoever holds one that may be live has no say any more: it is taken up again, to be looked up.
+    // Fences off the attempts under way. A target that may be live is taken up again, to be looked up.
     sqlx::query!("update targets set fence = fence + 1, next_attempt_at = null where id = any($1)", &open)
         .execute(&mut *tx)
         .await?;

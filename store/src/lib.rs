@@ -85,7 +85,7 @@ pub async fn connect(url: &str, max_connections: u32) -> anyhow::Result<Pool> {
 ///
 /// When the URL can't be read.
 pub fn connect_lazy(url: &str, max_connections: u32) -> anyhow::Result<Pool> {
-    // What sqlx says of a URL that it can't read quotes it.
+    // sqlx quotes a URL that it can't parse.
     let options = PgConnectOptions::from_str(url)
         .map_err(|_| anyhow::anyhow!("the database URL can't be read: its port or a parameter is malformed"))?
         .application_name("fanfare")

@@ -17,7 +17,7 @@ pub const CHANNEL: &str = "outbox";
 pub struct Claimed {
     /// The row.
     pub id: i64,
-    /// What to do; or why this version can't read it, which concerns no other errand.
+    /// The errand, or the reason why this version can't decode it. Other errands are not affected.
     pub errand: Result<Errand, String>,
     /// How often it was tried, this time included.
     pub attempts: i32,

@@ -344,8 +344,8 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
 
 /// Deletes a post; false when it is not there.
 ///
-/// What has no publishing call under way or in doubt is canceled, whatever waits for its next try
-/// included. The rest is looked up and not published again; what is live stays live.
+/// Cancels every target without a publishing call under way or in doubt, those that wait for their next
+/// try included. The others are looked up and not published again; live posts stay live.
 pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -> sqlx::Result<bool> {
     let mut tx = db.begin().await?;
     let Some((before, version)) = lock(&mut tx, owner, id).await? else { return Ok(false) };
@@ -521,8 +521,8 @@ async fn lock(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<O
     Ok(row.map(|row| (row.status.into(), row.version)))
 }
 
-/// Cancels the open targets that have no publishing call under way or in doubt. Whoever holds one of
-/// them, or one of the others, has no say any more: what may be live is taken up again, to be looked up.
+/// Cancels the open targets that have no publishing call under way or in doubt. Attempts under
+/// way are fenced off: a target that may be live is taken up again, to be looked up.
 async fn withdraw(
     tx: &mut PgConnection,
     owner: Owner,
@@ -595,7 +595,7 @@ pub(crate) async fn close(
     Ok(status)
 }
 
-/// What is left to publish of a post; `None` when nothing is, or the post is a draft or not there.
+/// The job for a post's open targets; `None` when it has none, is a draft or does not exist.
 pub async fn job_of(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<Job>> {
     let row =
         select!("where p.id = $1 and p.org_id = $2 and p.mode = $3", id.0, owner.org.0, owner.mode.as_str())

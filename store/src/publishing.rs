@@ -70,7 +70,7 @@ pub enum Barred {
     Deleted,
 }
 
-/// What a target is taken up for.
+/// Purpose of taking a target up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// To publish; counted as an attempt unless it continues one.
@@ -90,7 +90,7 @@ pub struct Attempt {
     pub status: TargetStatus,
     /// Publish attempts begun, this one included.
     pub attempts: u32,
-    /// Whether this one was counted: one that continues another was not.
+    /// False for an attempt that continues another: it costs no budget.
     pub is_counted: bool,
     /// Of these, how many the platform refused for the token.
     pub token_attempts: u32,
@@ -108,7 +108,7 @@ pub struct Attempt {
     pub barred: Option<Barred>,
     /// The public address of the main container, once it is known.
     pub url: Option<String>,
-    /// Whether the account is active. One that is not may still have a good grant.
+    /// True for an active account. Another one may still have a good grant.
     pub is_account_active: bool,
     /// The containers, in order, each with its outcome so far.
     pub entries: Vec<Entry>,
@@ -250,7 +250,7 @@ pub async fn begin(db: &PgPool, key: Key, purpose: Purpose) -> sqlx::Result<Begu
         .collect::<sqlx::Result<_>>()?;
     let is_live =
         status == TargetStatus::Published && entries.iter().all(|entry| entry.platform_id.is_some());
-    // What is live and waits for nothing but its address is looked at again only when that is due.
+    // A live target that only lacks its address is taken up again only when that is due.
     if is_live && (row.platform_post_url.is_some() || row.next_attempt_at.is_none()) {
         return Ok(Begun::Ended(status));
     }
@@ -463,12 +463,12 @@ pub async fn accept(
     Ok(kept.rows_affected() == 1)
 }
 
-/// What capturing an id came to.
+/// The result of capturing an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
     /// The id that is kept.
     pub platform_id: String,
-    /// Whether another target of the account has it as well.
+    /// True when another target of the account has it as well.
     pub is_shared: bool,
 }
 
@@ -752,8 +752,8 @@ pub enum Settled {
 /// Ends a target: its state, the post's, the events, their deliveries, in one transaction.
 ///
 /// A target that has ended already stays as it is, since its owner was told; one that is live can only
-/// lose what followed its main container. Without a fence the end counts whoever holds the target, and
-/// fences that attempt off; with one, "dead" and "canceled" count only for the attempt that holds it.
+/// lose what followed its main container. Without a fence the end counts in any case and fences
+/// off an attempt under way; with one, "dead" and "canceled" count only for the attempt that holds it.
 pub async fn settle(
     db: &PgPool,
     key: Key,
@@ -843,7 +843,7 @@ pub async fn settle(
                published_at = case when $2 = 'published' then coalesce(published_at, $5) end,
                error_code = $6, error_message = $7, error_source = $8, next_attempt_at = null,
                processing_since = null, is_continuation = false, updated_at = $5,
-               -- Whoever is still at it has no say any more.
+               -- Fences off an attempt that is still under way.
                fence = fence + case when $2 = 'published' then 0 else 1 end
            where id = $1),
          post as (

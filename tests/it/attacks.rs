@@ -302,7 +302,7 @@ async fn organizations_share_no_accounts_of_a_sandbox_that_others_reach() {
     let journal = world.http.get(format!("{place}/_journal")).send().await.unwrap();
     assert_eq!(journal.status(), 401);
 
-    // Whoever connects the same account in another organization connects another.
+    // The same name connected in another organization is another account.
     let mut owners = vec![world.owner];
     let stranger = organizations::create(&world.db, "Stranger").await.unwrap();
     world.owner = Owner { org: stranger, ..world.owner };

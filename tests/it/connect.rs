@@ -694,7 +694,7 @@ async fn an_account_of_another_tenant_is_not_taken_over() {
     let wish = json!({ "tenant_id": "t-2", "reconnect_account_id": id });
     assert_eq!(joined(&world, "x", "ada", wish).await, id);
     assert_eq!(tenant(&id).await, "t-2");
-    // Whoever removed it no longer has it.
+    // Its former tenant no longer has it.
     assert_eq!(world.call(Method::DELETE, &format!("/social-accounts/{id}"), None).await.0, StatusCode::OK);
     assert_eq!(joined(&world, "x", "ada", of("t-1")).await, id);
     assert_eq!(tenant(&id).await, "t-1");

@@ -139,8 +139,7 @@ async fn limits_hold_at_their_edges() {
     assert_eq!((status, errors.as_array().map(Vec::len)), (400, Some(1)), "{errors}");
     assert_eq!((&errors[0]["path"], &errors[0]["code"]), (&json!(["accounts"]), &json!("too_big")));
     assert_eq!(errors[0]["maximum"], 1000);
-    // What is too long for X is the platform's to say, and not of a draft; what is too long for any is the
-    // body's.
+    // A draft may be too long for X; a text that is too long for any platform is refused with the body.
     assert_eq!(create(&"é".repeat(100_000), 1).await.0, 201);
     let (status, errors) = create(&"é".repeat(100_001), 1).await;
     assert_eq!((status, &errors[0]["code"]), (400, &json!("too_big")), "{errors}");

@@ -1,4 +1,4 @@
-//! What one tenant does delays no other.
+//! One tenant delays no other.
 //!
 //! The verdicts are times, because a time is what is promised: beside a tenant that holds all it can get of
 //! every queue, another one's work takes at most twice as long as on an idle service. So that they hold on
@@ -224,7 +224,7 @@ async fn beside_a_tenant_that_holds_all_it_can_get_another_is_served_as_ever() {
     let mut flooded = Place::of(world).await;
     let picture = picture().await;
     for place in [&mut idle, &mut flooded] {
-        // What is done for the first time takes longer.
+        // The first of each takes longer.
         place.work(&picture.url).await;
         place.times.clear();
     }

@@ -1,5 +1,4 @@
-//! What somebody sends who wants to harm: bodies of 1 MiB that are slow to check, large in memory, or
-//! answered at length.
+//! Hostile bodies of 1 MiB: slow to check, large in memory, or answered at length.
 //!
 //! The document lists the operations and their fields, so that an operation is attacked by being in it. The
 //! time of an answer is part of what is promised here, so that it is part of the verdict: 2 s, of which a
@@ -60,7 +59,7 @@ impl Victim {
             let begun = Instant::now();
             let answer = match request.try_clone().unwrap().send().await {
                 Ok(answer) => answer,
-                // Whoever is refused before the body is read may see the connection end while sending it.
+                // A refusal before the body is read may end the connection while the body is sent.
                 Err(_) if tries < TRIES => continue,
                 Err(error) => panic!("{what}: no answer: {error:?}"),
             };
@@ -198,7 +197,7 @@ async fn no_body_costs_much_whatever_operation_it_is_sent_to() {
         }
         let mut bodies: Vec<(String, String)> =
             values(0).into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        // What nobody knows stands beside what is right.
+        // Unknown keys beside valid ones.
         bodies.push(("unknown keys".to_owned(), {
             let right = Value::Object(example.clone()).to_string();
             filled(

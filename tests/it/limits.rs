@@ -250,7 +250,7 @@ async fn logins_without_a_key_are_counted_by_address() {
         let response = call(method, path).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS, "{path}");
     }
-    // Whoever has a key is counted by it.
+    // Calls with a key are counted by the key.
     assert_eq!(send(request(&world, Method::GET, "/posts")).await.0, 200);
 }
 

@@ -1,4 +1,4 @@
-//! What operators do in Temporal's UI and CLI: terminate, cancel, reset, start again, signal.
+//! Operations in Temporal's UI and CLI: terminate, cancel, reset, start again, signal.
 //!
 //! None of it doubles a post, leaves a row open or gives two ends, and what was reset goes on. Each is
 //! done here with the real CLI.

@@ -53,7 +53,7 @@ async fn a_malformed_secret_is_named_and_not_shown() {
     let key = &whole[..42];
     let mut seen = BTreeSet::new();
     for (path, variable) in secret_settings(&server::command(), &[]) {
-        // What is too short, no key, no URL and no JSON; and keys, JSON and URLs that are nearly right.
+        // Too short, no key, no URL, no JSON; and keys, JSON and URLs that are nearly right.
         let values = [
             CANARY.to_owned(),
             format!("2:{key}"),
@@ -78,7 +78,7 @@ async fn a_malformed_secret_is_named_and_not_shown() {
         assert!(seen.contains(variable), "{variable} is not among {seen:?}");
     }
 
-    // What can be read and leads nowhere.
+    // Well-formed, but nobody answers there.
     for url in [
         format!("postgres://fanfare:{CANARY}@127.0.0.1:9/fanfare"),
         format!("postgres://fanfare:{CANARY}@127.0.0.1:port/fanfare"),

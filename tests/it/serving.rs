@@ -166,7 +166,7 @@ async fn a_client_of_http_2_has_so_many_streams_and_no_more() {
 /// The CPU time that a process has used, in hundredths of a second (USER_HZ is 100 on Linux).
 fn cpu(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // What follows the name, which may hold spaces: utime and stime are fields 14 and 15.
+    // The fields after the name, which may hold spaces: utime and stime are fields 14 and 15.
     let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }

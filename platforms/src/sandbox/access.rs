@@ -1,4 +1,4 @@
-//! Who may ask a sandbox for what.
+//! Access control of a sandbox.
 //!
 //! A sandbox that listens on loopback is open to its machine. One that others reach has a token: what
 //! controls it asks for the token, and each organization has accounts, posts, settings and a journal of its
@@ -38,13 +38,13 @@ pub struct Access {
     pub token: Option<String>,
     /// The address that its clients use; the name in it is accepted as the sandbox's.
     pub url: Option<Url>,
-    /// What the addresses of media may begin with although they are not public: the API's, the bucket's.
+    /// Prefixes of media addresses that are fetched although they are not public: the API's, the bucket's.
     /// `None` for addresses of this machine.
     pub media: Option<Vec<Url>>,
 }
 
 impl Access {
-    /// Whether a `Host` header names this sandbox. Nobody's DNS leads an address, `localhost` or a name
+    /// True when a `Host` header names this sandbox. Nobody's DNS leads an address, `localhost` or a name
     /// without a dot here.
     fn knows(&self, host: &str) -> bool {
         let Ok(url) = Url::parse(&format!("http://{host}/")) else { return false };
@@ -57,7 +57,7 @@ impl Access {
         }
     }
 
-    /// Whether a request may control the sandbox.
+    /// True when a request may control the sandbox.
     fn admits(&self, request: &Request) -> bool {
         let is_loopback = |ip: Option<IpAddr>| ip.is_some_and(|ip| ip.is_loopback());
         if is_loopback(request.local_addr().as_socket_addr().map(|address| address.ip())) {
@@ -148,7 +148,7 @@ fn given(request: &Request) -> Option<String> {
     scheme.eq_ignore_ascii_case("basic").then(|| password.to_owned())
 }
 
-/// What organizations have of their own, opened when it is first asked for.
+/// The organizations' own sandboxes, opened at first use.
 #[derive(Default)]
 pub(super) struct Orgs(Mutex<HashMap<String, Arc<BoxEndpoint<'static, Response>>>>);
 
@@ -211,7 +211,7 @@ impl Sandbox {
     }
 }
 
-/// Whether a path is not a platform's: it controls the sandbox, or shows all there is.
+/// True for paths that are not a platform's: they control the sandbox, or show all of it.
 fn is_control(path: &str) -> bool {
     let path = control::decode(path);
     let path = path.trim_start_matches('/');

@@ -1,4 +1,4 @@
-//! What of a post its platform has no place for.
+//! The part of a post that its platform has no place for.
 
 use super::Key;
 use chrono::{DateTime, Utc};

@@ -1,4 +1,4 @@
-//! Whose published post a platform's id is.
+//! Which target a published post belongs to.
 //!
 //! A look-up goes by words and time, and two posts to one account may have the same words. So an id that a
 //! look-up found is taken only when no other target of the account has it. An id that the platform answered
