@@ -10,8 +10,8 @@
 //! worker died without a word may still have one on its way; only when that time has passed is a
 //! look-up's "absent" believed.
 //!
-//! What happens next is decided by the row and the platform's answer alone, never by how often or why
-//! Temporal ran an activity: budget, polling window, time of the next attempt, doubt. So a workflow may
+//! The row and the platform's answer alone decide the next step (budget, polling window, time of the next
+//! attempt, doubt), never how often or why Temporal ran an activity. So a workflow may
 //! be reset or started again at any moment.
 
 #![expect(
@@ -66,7 +66,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(15);
 const CALL_FLOOR: Duration = Duration::from_secs(8);
 /// How long a live post's address is waited for before the post settles without it.
 const URL_PATIENCE: Duration = Duration::from_secs(10);
-/// How long what an operator stopped is looked for before it ends in doubt.
+/// How long a stopped target's open call is looked up before the target ends in doubt.
 const STOP_PATIENCE: Duration = Duration::from_secs(10 * 60);
 
 /// The activities of publishing.
@@ -180,7 +180,7 @@ impl From<Failure> for Halt {
 struct Run {
     attempt: Attempt,
     began: Instant,
-    /// What of the post is not published, and why.
+    /// The part of the post that is not published there, with the reason.
     left_out: Option<String>,
 }
 
@@ -264,10 +264,10 @@ impl Deps {
                 }
             };
             if entry.position == 0 && status != TargetStatus::Published {
-                // Live from here on, whatever becomes of its address and of the rest.
+                // Live from here on, with or without its address and the rest.
                 let url = address(line.platform, &cx, &id).await;
                 let end = End::Live { id: id.clone(), url: url.as_ref().ok().cloned() };
-                status = self.settled(attempt, &end, None).await?;
+                status = self.settled(attempt, &end).await?.ok_or(Halt::Superseded)?;
                 unknown_url = url.err();
                 if let Some(words) = &run.left_out {
                     facts::leave_out(&self.db, attempt.key, words, (self.now)()).await?;
@@ -298,22 +298,23 @@ impl Deps {
         }
     }
 
-    /// Writes an end down. `None` for a verdict counts whoever holds the target.
-    async fn settled(&self, attempt: &Attempt, end: &End, fence: Option<i32>) -> Result<TargetStatus, Halt> {
-        match facts::settle(&self.db, attempt.key, end, fence, (self.now)()).await? {
-            facts::Settled::Ended(status) => Ok(status),
-            facts::Settled::Superseded => Err(Halt::Superseded),
+    /// Stores the end of a target. "Dead" and "canceled" count only while the attempt holds the target: `None`
+    /// when another one does.
+    async fn settled(&self, attempt: &Attempt, end: &End) -> Result<Option<TargetStatus>, store::Error> {
+        match facts::settle(&self.db, attempt.key, end, Some(attempt.fence), (self.now)()).await? {
+            facts::Settled::Ended(status) => Ok(Some(status)),
+            facts::Settled::Superseded => Ok(None),
             facts::Settled::Late(status) => {
                 error!(
                     target.id = %attempt.key.target, post.id = %attempt.key.post, org.id = %attempt.key.owner.org,
                     "Target {} was found live after it had ended as {status}", attempt.key.target
                 );
-                Ok(status)
+                Ok(Some(status))
             }
         }
     }
 
-    /// How long a platform that is still processing is left alone; `None` when its window is over. The
+    /// Pause before the next look at a platform that is still processing; `None` when its window has closed. The
     /// last look comes when the window closes.
     async fn wait(
         &self,
@@ -331,7 +332,7 @@ impl Deps {
         Ok(Some(pause))
     }
 
-    /// The end of what a platform did not finish in time. `last` is what stood in the way of the last look.
+    /// The failure of a post that the platform did not finish in time. `last` is the error of the last look.
     fn window_closed(&self, run: &Run, last: Option<&Failure>) -> Failure {
         let platform = &run.attempt.account.platform;
         let message = match last {
@@ -496,8 +497,8 @@ impl Deps {
         }
     }
 
-    /// Keeps an id before anything else can happen. Whatever the database says against it, it is tried
-    /// again for as long as the attempt lives: whoever looks later may have no way to find the post.
+    /// Stores an id before anything else can happen. Every database error is retried for as long as the
+    /// attempt lives, because a later look-up may have no way to find the post.
     async fn captured(&self, attempt: &Attempt, position: u16, id: &str) -> Result<String, store::Error> {
         let captured = persist(attempt, "the id of a published post", || {
             facts::capture(&self.db, attempt.key, position, id)
@@ -521,11 +522,11 @@ impl Deps {
         Ok(kept)
     }
 
-    /// Takes an id that a look-up found, unless another target of the account has it. What the platform
-    /// accepted is looked up by its handle, and is ours.
+    /// Claims an id that a look-up found, for `captured` to keep; false when another target of the account
+    /// has it. A post that the platform accepted is looked up by its handle, so that its id needs no claim.
     async fn adopted(&self, attempt: &Attempt, entry: &Entry, id: &str) -> Result<bool, store::Error> {
         if entry.accepted {
-            return self.captured(attempt, entry.position, id).await.map(|_| true);
+            return Ok(true);
         }
         persist(attempt, "the id of a post that was found", || {
             facts::adopt(&self.db, attempt.key, entry.position, id)
@@ -616,7 +617,7 @@ impl Deps {
         attempt: &Attempt,
         failure: Failure,
     ) -> Result<Published, ActivityError> {
-        // The attempt that published asks anew at the same fence; each further one counts.
+        // Each further attempt counts.
         let spent = Spent { attempts: attempt.attempts, token_attempts: 0 };
         let asked = Failure { code: ErrorCode::NetworkError, ..failure.clone() };
         match retry::next(&asked, spent, (self.jitter)()).filter(|_| !failure.code.is_permanent()) {
@@ -654,11 +655,9 @@ impl Deps {
 
     /// Ends a target as the attempt that holds it.
     async fn verdict(&self, attempt: &Attempt, end: &End) -> Result<Published, ActivityError> {
-        match self.settled(attempt, end, Some(attempt.fence)).await {
-            Ok(status) => Ok(Published::Ended { status }),
-            Err(Halt::Superseded) => Err(self.superseded()),
-            Err(Halt::Fault(error)) => Err(error.into()),
-            Err(_) => Err(anyhow::anyhow!("settling ends, is superseded or fails").into()),
+        match self.settled(attempt, end).await? {
+            Some(status) => Ok(Published::Ended { status }),
+            None => Err(self.superseded()),
         }
     }
 
@@ -757,7 +756,7 @@ impl Deps {
                     Ok(Located::Live(_)) => Ok(Some(YIELD)),
                     Ok(Located::Processing { poll_after }) => Ok(Some(poll_after)),
                     Ok(Located::Absent) if entry.accepted => Ok(Some(YIELD)),
-                    // What this means is for an attempt to decide.
+                    // The next attempt decides.
                     Ok(Located::Absent | Located::Unknown) => Ok(None),
                     Err(failure) => Err(failure),
                 },
@@ -847,9 +846,7 @@ impl Deps {
                 Some(ErrorSource::Service),
             ),
             Why::Stopped => {
-                if standing.in_doubt
-                    && let Some(settled) = self.look_once_more(task).await?
-                {
+                if let Some(settled) = self.look_once_more(task).await? {
                     return Ok(settled);
                 }
                 (
@@ -942,7 +939,7 @@ fn leave_out(attempt: &mut Attempt) -> Option<String> {
     (left_out > 0).then(|| format!("{} {}", platform.id(), replies.left_out(left_out)))
 }
 
-/// What is left of a window; `None` when it is over.
+/// Time left in a window; `None` when it has closed.
 fn left(since: DateTime<Utc>, window: Duration, now: DateTime<Utc>) -> Option<Duration> {
     (since + window - now).to_std().ok().filter(|left| !left.is_zero())
 }

@@ -5,7 +5,7 @@
 //! wait, nothing else does. Carrying one at any time again does no harm: workflows have fixed ids, one
 //! that runs is left alone, and one that has ended finds in the row what is left to do.
 //!
-//! What Temporal answers is one of four: done, away (carried later, for as long as it takes), gone (the
+//! Temporal's answer is one of four: done, away (carried later, for as long as it takes), gone (the
 //! workflow to be signaled is not there, and is started where that makes sense), or refused (tried a
 //! few times, then parked with the reason).
 
@@ -200,7 +200,7 @@ impl Relay {
         }
     }
 
-    /// What is left to publish of a post.
+    /// The unpublished part of a post; `None` when there is none.
     async fn job(&self, owner: Owner, post: PostId) -> Result<Option<Job>, Uncarried> {
         let job = async {
             let mut connection = self.db.acquire().await?;
@@ -228,29 +228,27 @@ impl Relay {
 
     async fn deliver(&self, dispatch: &Dispatch) -> Result<(), Uncarried> {
         let order = deliver_event::Order { dispatch: dispatch.clone(), pace: self.pace };
-        let options = WorkflowStartOptions::new(
-            queue::webhooks(&self.queue, dispatch.owner.mode),
+        let queue = queue::webhooks(&self.queue, dispatch.owner.mode);
+        let options = options(
+            queue,
             deliver_event::id(dispatch),
-        )
-        .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
-        .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-        .search_attributes(deliver_event::search_attributes(dispatch))
-        .priority(queue::turn(dispatch.owner.org))
-        .static_summary(format!("Deliver {}", dispatch.name))
-        .build();
+            dispatch.owner,
+            deliver_event::search_attributes(dispatch),
+            format!("Deliver {}", dispatch.name),
+        );
         started(self.temporal.start_workflow(DeliverEvent::run, order, options).await)
     }
 
     async fn part(&self, parting: &Parting) -> Result<(), Uncarried> {
         let order = part_account::Order { parting: parting.clone(), pace: self.pace };
         let queue = queue::platform(&self.queue, &parting.platform, parting.owner.mode);
-        let options = WorkflowStartOptions::new(queue, part_account::id(parting))
-            .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
-            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-            .search_attributes(part_account::search_attributes(parting))
-            .priority(queue::turn(parting.owner.org))
-            .static_summary(format!("Part with an account of {}", parting.platform))
-            .build();
+        let options = options(
+            queue,
+            part_account::id(parting),
+            parting.owner,
+            part_account::search_attributes(parting),
+            format!("Part with an account of {}", parting.platform),
+        );
         started(self.temporal.start_workflow(PartAccount::run, order, options).await)?;
         let keeper = self.temporal.get_workflow_handle::<KeepAccount>(keep_account::id(parting.account));
         let version = Lenient::new(parting.grant_version);
@@ -265,13 +263,13 @@ impl Relay {
         };
         let order = keep_account::Order { keeping: keeping.clone(), rest, pace: self.pace };
         let queue = queue::platform(&self.queue, &keeping.platform, keeping.owner.mode);
-        let options = WorkflowStartOptions::new(queue, keep_account::id(keeping.account))
-            .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
-            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-            .search_attributes(keep_account::search_attributes(keeping))
-            .priority(queue::turn(keeping.owner.org))
-            .static_summary(format!("Keep an account of {} connected", keeping.platform))
-            .build();
+        let options = options(
+            queue,
+            keep_account::id(keeping.account),
+            keeping.owner,
+            keep_account::search_attributes(keeping),
+            format!("Keep an account of {} connected", keeping.platform),
+        );
         let signal = KeepAccount::renewed;
         let news = Lenient::new(keeping.clone());
         started(
@@ -282,41 +280,55 @@ impl Relay {
     async fn import(&self, ingest: &Ingest) -> Result<(), Uncarried> {
         let order = import_posts::Order { ingest: ingest.clone(), tries: 0 };
         let queue = queue::platform(&self.queue, &ingest.platform, ingest.owner.mode);
-        let options = WorkflowStartOptions::new(queue, import_posts::id(ingest))
-            .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
-            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-            .search_attributes(import_posts::search_attributes(ingest))
-            .priority(queue::turn(ingest.owner.org))
-            .static_summary(format!("Import posts of an account of {}", ingest.platform))
-            .build();
+        let options = options(
+            queue,
+            import_posts::id(ingest),
+            ingest.owner,
+            import_posts::search_attributes(ingest),
+            format!("Import posts of an account of {}", ingest.platform),
+        );
         started(self.temporal.start_workflow(ImportPosts::run, order, options).await)
     }
 
     async fn tend(&self, chore: &Chore) -> Result<(), Uncarried> {
         let order = tend_media::Order { chore: chore.clone(), pace: self.pace };
-        let options =
-            WorkflowStartOptions::new(queue::media(&self.queue, chore.owner.mode), tend_media::id(chore))
-                .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
-                .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-                .search_attributes(tend_media::search_attributes(chore))
-                .priority(queue::turn(chore.owner.org))
-                .static_summary(format!("Tend the bytes of a medium: {}", chore.what))
-                .build();
+        let queue = queue::media(&self.queue, chore.owner.mode);
+        let options = options(
+            queue,
+            tend_media::id(chore),
+            chore.owner,
+            tend_media::search_attributes(chore),
+            format!("Tend the bytes of a medium: {}", chore.what),
+        );
         started(self.temporal.start_workflow(TendMedia::run, order, options).await)
     }
 
     fn post_options(&self, job: &Job) -> WorkflowStartOptions {
-        WorkflowStartOptions::new(&self.queue, publish_post::id(job.post))
-            .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
-            .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
-            .search_attributes(SearchAttributes::new([
-                attributes::ORG.value_set(job.owner.org.to_string()),
-                attributes::POST.value_set(job.post.to_string()),
-            ]))
-            .priority(queue::turn(job.owner.org))
-            .static_summary(format!("Publish to {} accounts", job.targets.len()))
-            .build()
+        let search_attributes = SearchAttributes::new([
+            attributes::ORG.value_set(job.owner.org.to_string()),
+            attributes::POST.value_set(job.post.to_string()),
+        ]);
+        let summary = format!("Publish to {} accounts", job.targets.len());
+        options(self.queue.clone(), publish_post::id(job.post), job.owner, search_attributes, summary)
     }
+}
+
+/// How every workflow is started that stands for a row: one that runs is left alone, and one that has ended
+/// is started again, since the row decides what is left to do. Organizations take turns in the queue.
+fn options(
+    queue: String,
+    id: String,
+    owner: Owner,
+    search_attributes: SearchAttributes,
+    summary: String,
+) -> WorkflowStartOptions {
+    WorkflowStartOptions::new(queue, id)
+        .id_reuse_policy(WorkflowIdReusePolicy::AllowDuplicate)
+        .id_conflict_policy(WorkflowIdConflictPolicy::UseExisting)
+        .search_attributes(search_attributes)
+        .priority(queue::turn(owner.org))
+        .static_summary(summary)
+        .build()
 }
 
 /// The post whose workflow an errand starts.
@@ -344,8 +356,10 @@ enum Uncarried {
 }
 
 impl Uncarried {
-    fn of(status: &Status, error: anyhow::Error) -> Self {
-        match status.code() {
+    fn of(status: Status) -> Self {
+        let code = status.code();
+        let error = anyhow::Error::new(status);
+        match code {
             Code::InvalidArgument
             | Code::FailedPrecondition
             | Code::OutOfRange
@@ -358,20 +372,18 @@ impl Uncarried {
     }
 }
 
-/// Whether the workflow was there to be told.
+/// False when there is no such workflow.
 fn told(outcome: Result<(), WorkflowInteractionError>) -> Result<bool, Uncarried> {
     match outcome {
         Ok(()) => Ok(true),
         Err(WorkflowInteractionError::NotFound(status)) if !is_namespace(&status) => Ok(false),
         Err(WorkflowInteractionError::NotFound(status)) => Err(Uncarried::Away(anyhow::Error::new(status))),
-        Err(WorkflowInteractionError::Rpc(status)) => {
-            Err(Uncarried::of(&status.clone(), anyhow::Error::new(status)))
-        }
+        Err(WorkflowInteractionError::Rpc(status)) => Err(Uncarried::of(status)),
         Err(error) => Err(Uncarried::Refused(error.into())),
     }
 }
 
-/// Whether what was not found is the namespace, and not the workflow.
+/// True when the namespace was not found, rather than the workflow.
 fn is_namespace(status: &Status) -> bool {
     // https://github.com/temporalio/api/blob/master/temporal/api/errordetails/v1/message.proto
     let detail = b"NamespaceNotFoundFailure";
@@ -383,9 +395,7 @@ fn started<T>(outcome: Result<T, WorkflowStartError>) -> Result<(), Uncarried> {
     match outcome {
         Ok(_) | Err(WorkflowStartError::AlreadyStarted { .. }) => Ok(()),
         Err(WorkflowStartError::Rpc(status)) if status.code() == Code::AlreadyExists => Ok(()),
-        Err(WorkflowStartError::Rpc(status)) => {
-            Err(Uncarried::of(&status.clone(), anyhow::Error::new(status)))
-        }
+        Err(WorkflowStartError::Rpc(status)) => Err(Uncarried::of(status)),
         Err(error) => Err(Uncarried::Refused(error.into())),
     }
 }

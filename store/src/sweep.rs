@@ -1,4 +1,4 @@
-//! What is overdue although its workflow should have seen to it.
+//! Finds rows whose next step is overdue.
 //!
 //! A row names its next step and the time of it. When that time is over and nothing has happened, the
 //! row's workflow may be gone: terminated, or lost with Temporal's data. The row is carried to Temporal
@@ -11,6 +11,7 @@ use domain::{
 };
 use sqlx::{PgConnection, PgPool};
 use std::{collections::BTreeMap, time::Duration};
+use uuid::Uuid;
 
 /// How long a row is left alone after it was swept.
 const REST: Duration = Duration::from_secs(60);
@@ -42,6 +43,10 @@ pub async fn sweep(db: &PgPool, grace: Duration, limit: i64) -> sqlx::Result<usi
         pushed += errands.len();
     }
     Ok(pushed)
+}
+
+fn owner(org: Uuid, mode: Word<Mode>) -> Owner {
+    Owner { org: OrgId(org), mode: mode.into() }
 }
 
 enum Kind {
@@ -86,7 +91,7 @@ async fn unpublished(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
     .await?;
     let mut errands = Vec::with_capacity(swept.len());
     for row in swept {
-        let owner = Owner { org: OrgId(row.org_id), mode: row.mode.into() };
+        let owner = owner(row.org_id, row.mode);
         errands.extend(posts::job_of(&mut *tx, owner, row.id.into()).await?.map(Errand::PublishPost));
     }
     Ok(errands)
@@ -118,7 +123,7 @@ async fn undelivered(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
         let alone = (round > 0).then_some(row.id);
         let dispatch = dispatches.entry((row.event_id, alone)).or_insert_with(|| Dispatch {
             event: row.event_id.into(),
-            owner: Owner { org: OrgId(row.org_id), mode: row.mode.into() },
+            owner: owner(row.org_id, row.mode),
             name: row.event,
             post: row.post_id.map(Into::into),
             deliveries: Vec::new(),
@@ -147,14 +152,15 @@ async fn imports(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<
     )
     .fetch_all(tx)
     .await?;
-    let ingest = |import: uuid::Uuid, owner, account: uuid::Uuid, platform| {
-        Errand::ImportPosts(Ingest { import: import.into(), owner, account: account.into(), platform })
-    };
     Ok(swept
         .into_iter()
         .map(|row| {
-            let owner = Owner { org: OrgId(row.org_id), mode: row.mode.into() };
-            ingest(row.id, owner, row.account_id, row.platform)
+            Errand::ImportPosts(Ingest {
+                import: row.id.into(),
+                owner: owner(row.org_id, row.mode),
+                account: row.account_id.into(),
+                platform: row.platform,
+            })
         })
         .collect())
 }
@@ -186,7 +192,7 @@ async fn media(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Ve
                 (false, true) => Care::Probe,
                 (false, false) => Care::Fetch,
             };
-            let owner = Owner { org: OrgId(row.org_id), mode: row.mode.into() };
+            let owner = owner(row.org_id, row.mode);
             Errand::TendMedia(Chore { what, media: row.id.into(), owner })
         })
         .collect())
@@ -212,7 +218,7 @@ async fn disconnected(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Re
     Ok(swept
         .into_iter()
         .map(|row| {
-            let owner = Owner { org: OrgId(row.org_id), mode: row.mode.into() };
+            let owner = owner(row.org_id, row.mode);
             let (account, grant_version) = (row.id.into(), row.grant_version);
             Errand::PartAccount(Parting { account, owner, platform: row.platform, grant_version })
         })
@@ -244,7 +250,7 @@ async fn grants(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<V
         .map(|row| {
             Errand::KeepAccount(Keeping {
                 account: row.id.into(),
-                owner: Owner { org: OrgId(row.org_id), mode: row.mode.into() },
+                owner: owner(row.org_id, row.mode),
                 platform: row.platform,
                 grant_version: row.grant_version,
                 granted_at: row.granted_at,

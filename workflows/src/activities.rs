@@ -141,8 +141,8 @@ pub enum Settled {
 /// A refresh that cannot succeed ends with a failure of this type.
 pub const GRANT_LOST: &str = "grant_lost";
 
-/// What was not tried, because the organization holds its share of the worker's slots, ends with a failure
-/// of this type, and how long to wait as its details.
+/// Type of the failure of an activity that did nothing because its organization holds its share of the
+/// worker's slots. Its details are the time to wait.
 pub const CROWDED: &str = "crowded";
 
 /// The name of a target that publishes.

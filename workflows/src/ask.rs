@@ -113,7 +113,7 @@ impl Question {
         self.limit() + MARGIN
     }
 
-    /// Whose question it is.
+    /// The owner on whose behalf it is asked.
     pub fn owner(&self) -> Owner {
         match self {
             Self::Metrics { owner, .. } => *owner,

@@ -8,11 +8,11 @@
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
 use crate::{
-    activities::{Publishing, Settled, Settlement, Task, Why},
+    activities::Task,
     attributes,
     lenient::Lenient,
     publish_target,
-    publish_target::{Ended, PublishTarget, settling},
+    publish_target::{Ended, PublishTarget},
     queue,
 };
 use domain::{
@@ -28,8 +28,8 @@ use std::{
 use temporalio_common::{error::ChildWorkflowStartError, search_attributes::SearchAttributes};
 use temporalio_workflow::{
     ChildWorkflowOptions, ParentClosePolicy, StartChildWorkflowExecutionFailedCause, SyncWorkflowContext,
-    TimerOptions, TimerResult, WorkflowCancellationToken, WorkflowContext, WorkflowContextView,
-    WorkflowResult, WorkflowTermination, join_all, select, workflow, workflow_methods,
+    TimerOptions, TimerResult, WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination,
+    join_all, select, workflow, workflow_methods,
 };
 
 /// Targets started at a time.
@@ -189,28 +189,13 @@ impl PublishPost {
         results.into_iter().collect()
     }
 
-    /// Ends a target whose workflow was ended from outside, also while this one is being canceled.
     async fn stop(ctx: &WorkflowContext<Self>, task: Task) -> WorkflowResult<TargetStatus> {
-        let settlement = Settlement { task, why: Why::Stopped };
-        loop {
-            let mut options = settling(&queue::platform(
-                ctx.task_queue(),
-                &settlement.task.platform,
-                settlement.task.owner.mode,
-            ));
-            options.cancellation_token = Some(WorkflowCancellationToken::new());
-            match ctx.execute_activity(Publishing::settle, settlement.clone(), options).await? {
-                Settled::Ended { status } => return Ok(status),
-                Settled::Again { pause } => {
-                    let alarm = WorkflowCancellationToken::new();
-                    ctx.timer(TimerOptions::builder(pause).cancellation_token(alarm).build()).await;
-                }
-            }
-        }
+        publish_target::stop(ctx, &queue::platform(ctx.task_queue(), &task.platform, task.owner.mode), task)
+            .await
     }
 }
 
-/// Whether a child was not started because one with its id is running.
+/// True when a child was not started because a workflow with its id is running.
 fn is_running(error: &ChildWorkflowStartError) -> bool {
     matches!(
         error,

@@ -197,22 +197,14 @@ impl PublishTarget {
         }))
     }
 
-    /// Also when the workflow itself is being canceled: no row is left open. What an operator stopped is
-    /// looked up until it can be ended, and not attempted again.
+    /// Also when the workflow itself is being canceled: no row is left open.
     async fn settle(ctx: &WorkflowContext<Self>, task: &Task, why: Why) -> WorkflowResult<Settled> {
-        let stops = why == Why::Stopped;
-        let settlement = Settlement { task: task.clone(), why };
-        loop {
-            let mut options = settling(ctx.task_queue());
-            options.cancellation_token = Some(WorkflowCancellationToken::new());
-            match ctx.execute_activity(Publishing::settle, settlement.clone(), options).await? {
-                Settled::Again { pause } if stops => {
-                    let alarm = WorkflowCancellationToken::new();
-                    ctx.timer(TimerOptions::builder(pause).cancellation_token(alarm).build()).await;
-                }
-                settled => return Ok(settled),
-            }
+        if why == Why::Stopped {
+            return Ok(Settled::Ended { status: stop(ctx, ctx.task_queue(), task.clone()).await? });
         }
+        let mut options = settling(ctx.task_queue());
+        options.cancellation_token = Some(WorkflowCancellationToken::new());
+        Ok(ctx.execute_activity(Publishing::settle, Settlement { task: task.clone(), why }, options).await?)
     }
 
     fn end(ctx: &WorkflowContext<Self>, status: TargetStatus) -> Ended {
@@ -220,6 +212,27 @@ impl PublishTarget {
             ctx.upsert_search_attributes([attributes::STATUS.value_set(status.to_string())]);
         }
         Ended::Status(status)
+    }
+}
+
+/// Ends a target that an operator stopped, also while `ctx` is being canceled: it is looked up until it can
+/// be ended, and not attempted again. `queue` is the task queue of its platform.
+pub(crate) async fn stop<W>(
+    ctx: &WorkflowContext<W>,
+    queue: &str,
+    task: Task,
+) -> WorkflowResult<TargetStatus> {
+    let settlement = Settlement { task, why: Why::Stopped };
+    loop {
+        let mut options = settling(queue);
+        options.cancellation_token = Some(WorkflowCancellationToken::new());
+        match ctx.execute_activity(Publishing::settle, settlement.clone(), options).await? {
+            Settled::Ended { status } => return Ok(status),
+            Settled::Again { pause } => {
+                let alarm = WorkflowCancellationToken::new();
+                ctx.timer(TimerOptions::builder(pause).cancellation_token(alarm).build()).await;
+            }
+        }
     }
 }
 
