@@ -1062,4 +1062,14 @@ mod tests {
         assert_eq!(next(5, 600), None);
         assert_eq!(next(5, 5000), None);
     }
+
+    #[test]
+    fn a_retry_is_never_without_a_delay() {
+        let failure = Failure::new(ErrorCode::NetworkError, "no answer");
+        for (wait, delay) in [(0, 1), (1, 1), (40, 40)] {
+            let error = repeat(&failure, Some(Duration::from_millis(wait)));
+            let ActivityError::Application(error) = error else { panic!("{error:?}") };
+            assert_eq!(error.next_retry_delay(), Some(Duration::from_millis(delay)));
+        }
+    }
 }

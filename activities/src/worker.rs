@@ -28,7 +28,7 @@ use temporalio_sdk::{
 };
 use workflows::{
     Ask, CollectMetrics, DeliverEvent, ImportPosts, KeepAccount, PartAccount, PublishPost, PublishTarget,
-    TendMedia, TidyMedia, queue,
+    TendMedia, TidyMedia, publish_target, queue,
 };
 
 /// What one queue runs at a time.
@@ -49,6 +49,7 @@ const STICKY: Duration = Duration::from_secs(3);
 /// How far apart heartbeats may be held: well below their time-out, so that a moment of slowness costs no
 /// attempt. By default the SDK holds them for four fifths of it.
 const HEARTBEATS: Duration = Duration::from_secs(5);
+const _: () = assert!(HEARTBEATS.as_secs() * 4 <= publish_target::HEARTBEAT.as_secs());
 
 /// How long what is under way may take to finish when the process is asked to end.
 const GRACE: Duration = Duration::from_secs(10);

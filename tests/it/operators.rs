@@ -6,7 +6,7 @@
 use crate::{PROGRAM, replay, world};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 use tests::{Delivery, Receiver, World, temporal};
 
 fn id(of: &Value) -> &str {
@@ -285,4 +285,25 @@ async fn a_delivery_that_is_reset_is_not_made_twice() {
     replay::replay(&replay::client().await, "deliver_event-reset", &event).await;
     let same = |one: &&Delivery| one.header("x-fanfare-event-id") == first.header("x-fanfare-event-id");
     assert_eq!(scene.receiver.all().iter().filter(same).count(), 2, "refused once, then delivered");
+}
+
+/// The database's clock is a minute ahead of the worker's.
+#[tokio::test]
+async fn a_worker_whose_clock_is_far_off_does_not_start() {
+    let world = world().start().await;
+    tests::sql(
+        &world.db,
+        "create schema ahead;
+         create function ahead.clock_timestamp() returns timestamptz language sql
+           return pg_catalog.clock_timestamp() + interval '1 minute';
+         do $$ begin
+           execute format('alter database %I set search_path = ahead, pg_catalog, public', current_database());
+         end $$;",
+    )
+    .await;
+    let ended = tokio::time::timeout(Duration::from_secs(60), world.command(&["worker"])).await;
+    let ended = ended.expect("it ends");
+    let told = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success(), "{told}");
+    assert!(told.contains("this machine's clock and the database's differ by"), "{told}");
 }

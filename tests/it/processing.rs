@@ -172,3 +172,19 @@ async fn a_post_deleted_between_two_tries_is_not_published() {
     crate::replay::replay(&crate::replay::client().await, "publish_target-withdrawn", &workflow).await;
     assert_eq!(world.accepted("bluesky", "ada.bsky.social").await, 0);
 }
+
+/// X's limit for a publishing call is eight seconds at this pace.
+#[tokio::test]
+async fn a_call_that_is_never_answered_ends_at_its_deadline() {
+    let world = world().start().await;
+    world.connect("x", "ada").await;
+    let post = world.post(json!({ "content": "Silence #sandbox-stuckx1", "accounts": ["ada"] })).await;
+    let id = post["id"].as_str().unwrap();
+    let failed = |post: &Value| !post["targets"][0]["error_message"].is_null();
+    let told = world.until(id, "its first failure", failed).await;
+    let message = told["targets"][0]["error_message"].as_str().unwrap();
+    assert!(message.contains("did not answer within 8 s"), "{message}");
+    let ended = world.ended(&post).await;
+    assert_eq!(ended["status"], "published", "{ended:#}");
+    assert_eq!(world.accepted("x", "ada").await, 1);
+}
