@@ -7,8 +7,8 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use platforms::sandbox::{Options, Sandbox};
 use reqwest::{Client, Method, StatusCode};
+use sandbox::{Options, Sandbox};
 use serde_json::{Value, json};
 use std::{
     fs::File,
@@ -65,7 +65,7 @@ impl WorldBuilder {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let (quit, quitting) = oneshot::channel::<()>();
-        let serving = platforms::sandbox::serve(sandbox.clone(), listener, quitting.map(drop));
+        let serving = sandbox::serve(sandbox.clone(), listener, quitting.map(drop));
         let serving = tokio::spawn(async move { serving.await.expect("the sandbox serves") });
 
         let private = PrivateKey::generate();
