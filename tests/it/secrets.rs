@@ -433,8 +433,12 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
         ["WorkerRequest", "DeliverEvent", "DisconnectAccount", "PublishPost", "PublishTarget", "RenewGrant"]
             .map(str::to_owned);
     let deadline = tokio::time::Instant::now() + PATIENCE;
-    while search.histories(&org).await != BTreeSet::from(kinds.clone()) {
-        assert!(tokio::time::Instant::now() < deadline, "some workflows are not listed");
+    loop {
+        let listed = search.histories(&org).await;
+        if listed == BTreeSet::from(kinds.clone()) {
+            break;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "only these workflows are listed: {listed:?}");
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     }
     assert!(world.stop("worker").await && world.stop("api").await);
