@@ -75,17 +75,19 @@ impl Access {
     }
 
     /// Which addresses media may be fetched from.
-    pub(super) fn media(&self, url: &Url) -> Reach {
+    pub(super) fn media(&self, url: &Url) -> FetchPolicy {
         match &self.media {
-            None => Reach::Within(Opened::loopback()),
-            Some(places) if places.iter().any(|place| url.as_str().starts_with(place.as_str())) => Reach::Any,
-            Some(_) => Reach::Within(Opened::default()),
+            None => FetchPolicy::Within(Opened::loopback()),
+            Some(places) if places.iter().any(|place| url.as_str().starts_with(place.as_str())) => {
+                FetchPolicy::Any
+            }
+            Some(_) => FetchPolicy::Within(Opened::default()),
         }
     }
 }
 
 /// Where a request for a medium may go.
-pub(super) enum Reach {
+pub(super) enum FetchPolicy {
     /// Anywhere: the address is one that was configured.
     Any,
     /// To public addresses and these.
@@ -108,12 +110,12 @@ fn given(request: &Request) -> Option<String> {
 pub(super) struct Orgs(Mutex<HashMap<String, Arc<BoxEndpoint<'static, Response>>>>);
 
 /// Stands before everything that a sandbox serves.
-pub(super) struct Door<E> {
+pub(super) struct AccessControl<E> {
     pub(super) sandbox: Sandbox,
     pub(super) inner: E,
 }
 
-impl<E: Endpoint> Endpoint for Door<E> {
+impl<E: Endpoint> Endpoint for AccessControl<E> {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {

@@ -1,9 +1,9 @@
 //! The sandbox's accounts.
 
 use super::{
-    Turn,
-    host::Host,
-    shelf::{Record, Shelf},
+    Transaction,
+    simulator::Simulator,
+    store::{Record, Store},
 };
 use crate::Identity;
 use chrono::{DateTime, Utc};
@@ -47,7 +47,7 @@ impl Account {
 }
 
 impl Record for Account {
-    const SHELF: &'static str = "account";
+    const TABLE: &'static str = "account";
 
     fn key(&self) -> String {
         key(&self.platform, &self.username)
@@ -56,14 +56,14 @@ impl Record for Account {
 
 /// The way from the platform's id to the account.
 #[derive(Serialize, Deserialize)]
-struct Numbered {
+struct AccountId {
     platform: String,
     id: String,
     username: String,
 }
 
-impl Record for Numbered {
-    const SHELF: &'static str = "account_id";
+impl Record for AccountId {
+    const TABLE: &'static str = "account_id";
 
     fn key(&self) -> String {
         format!("{}/{}", self.platform, self.id)
@@ -75,22 +75,26 @@ impl Record for Numbered {
 /// # Errors
 ///
 /// Why the platform would not give that name to anyone.
-pub(crate) fn open(turn: &mut Turn<'_>, host: &dyn Host, username: &str) -> Result<Account, String> {
-    let username = host.name(username)?;
-    if let Some(account) = named(turn.shelf, host.id(), &username) {
+pub(crate) fn get_or_create(
+    tx: &mut Transaction,
+    simulator: &dyn Simulator,
+    username: &str,
+) -> Result<Account, String> {
+    let username = simulator.validate_username(username)?;
+    if let Some(account) = by_username(tx.store, simulator.id(), &username) {
         return Ok(account);
     }
     let account = Account {
-        platform: host.id().to_owned(),
-        id: host.number(&username),
+        platform: simulator.id().to_owned(),
+        id: simulator.account_id(&username),
         username,
-        created_at: turn.now,
+        created_at: tx.now,
         era: 0,
         password: None,
         server: None,
     };
-    turn.shelf.put(&account);
-    turn.shelf.put(&Numbered {
+    tx.store.put(&account);
+    tx.store.put(&AccountId {
         platform: account.platform.clone(),
         id: account.id.clone(),
         username: account.username.clone(),
@@ -99,14 +103,14 @@ pub(crate) fn open(turn: &mut Turn<'_>, host: &dyn Host, username: &str) -> Resu
 }
 
 /// The account of this name; case is not told apart, as on all platforms.
-pub(crate) fn named(shelf: &Shelf, platform: &str, username: &str) -> Option<Account> {
-    shelf.get(&key(platform, username))
+pub(crate) fn by_username(store: &Store, platform: &str, username: &str) -> Option<Account> {
+    store.get(&key(platform, username))
 }
 
 /// The account with this id.
-pub(crate) fn numbered(shelf: &Shelf, platform: &str, id: &str) -> Option<Account> {
-    let numbered: Numbered = shelf.get(&format!("{platform}/{id}"))?;
-    named(shelf, platform, &numbered.username)
+pub(crate) fn by_id(store: &Store, platform: &str, id: &str) -> Option<Account> {
+    let entry: AccountId = store.get(&format!("{platform}/{id}"))?;
+    by_username(store, platform, &entry.username)
 }
 
 /// A digest of a name, the same in every sandbox: an account that is made again has its old id.

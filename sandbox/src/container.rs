@@ -5,12 +5,12 @@
 //! processed for a while, which the clock alone decides, lives for 24 hours, and is published once.
 
 use super::{
-    Turn,
-    call::{Answer, Call},
+    Transaction,
+    exchange::{Request, Response},
     files::{KEPT_BYTES, Upload},
     graph::{DAY, error},
-    host::Picture,
-    shelf::Record,
+    simulator::MediaView,
+    store::Record,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub(crate) struct Container {
 }
 
 impl Record for Container {
-    const SHELF: &'static str = "graph.container";
+    const TABLE: &'static str = "graph.container";
 
     fn key(&self) -> String {
         self.id.clone()
@@ -56,7 +56,7 @@ impl Record for Container {
 
 /// How a container stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stands {
+pub(crate) enum Status {
     /// It is being processed.
     InProgress,
     /// It may be published.
@@ -73,8 +73,8 @@ pub(crate) enum Stands {
 
 impl Container {
     /// The container with this id.
-    pub(crate) fn get(turn: &Turn<'_>, id: &str) -> Option<Self> {
-        turn.shelf.get(id)
+    pub(crate) fn get(tx: &Transaction, id: &str) -> Option<Self> {
+        tx.store.get(id)
     }
 
     /// Something that it was made with.
@@ -93,40 +93,40 @@ impl Container {
     }
 
     /// How it stands now.
-    pub(crate) fn stands(&self, turn: &Turn<'_>) -> Stands {
+    pub(crate) fn status(&self, tx: &Transaction) -> Status {
         if self.published.is_some() {
-            return Stands::Published;
+            return Status::Published;
         }
-        let age = turn.now - self.created_at;
+        let age = tx.now - self.created_at;
         if age >= TimeDelta::seconds(DAY) {
-            return Stands::Expired;
+            return Status::Expired;
         }
         if !self.is_video {
-            return Stands::Finished;
+            return Status::Finished;
         }
         let name = self.file.as_ref().and_then(|file| file.name.clone()).unwrap_or_default();
         let says = |word: &str| name.contains(word) || self.alt().contains(word);
-        let needed = i64::try_from(turn.settings.processing_ms).unwrap_or(i64::MAX);
+        let needed = i64::try_from(tx.settings.processing_ms).unwrap_or(i64::MAX);
         if says("sandbox-stuck") || age.num_milliseconds() < needed {
-            return Stands::InProgress;
+            return Status::InProgress;
         }
         match &self.file {
-            None => Stands::Unfetched,
-            Some(_) if says("sandbox-failed") => Stands::Failed,
+            None => Status::Unfetched,
+            Some(_) if says("sandbox-failed") => Status::Failed,
             Some(file) if !file.mime.as_deref().is_some_and(|mime| mime.starts_with("video/")) => {
-                Stands::Failed
+                Status::Failed
             }
-            Some(_) => Stands::Finished,
+            Some(_) => Status::Finished,
         }
     }
 
     /// The media of what it became, as a page shows them.
-    pub(crate) fn pictures(&self, turn: &Turn<'_>) -> Vec<Picture> {
-        let items = self.items.iter().filter_map(|id| Self::get(turn, id));
+    pub(crate) fn pictures(&self, tx: &Transaction) -> Vec<MediaView> {
+        let items = self.items.iter().filter_map(|id| Self::get(tx, id));
         let all: Vec<Self> = if self.items.is_empty() { vec![self.clone()] } else { items.collect() };
         let one = |container: Self| {
             let file = container.file.as_ref()?;
-            Some(Picture {
+            Some(MediaView {
                 // Only what was kept can be shown.
                 files: (file.size_bytes <= KEPT_BYTES).then(|| file.id.clone()).into_iter().collect(),
                 mime: file.mime.clone().unwrap_or_default(),
@@ -143,12 +143,12 @@ impl Container {
 ///
 /// Why it is refused.
 pub(crate) fn picture(
-    call: &Call,
+    request: &Request,
     address: &str,
     formats: &[&str],
     ratio: std::ops::RangeInclusive<f64>,
-) -> Result<Upload, Answer> {
-    let Some(file) = call.at(address) else {
+) -> Result<Upload, Response> {
+    let Some(file) = request.fetched(address) else {
         let message = format!(
             "The media could not be fetched from this URI: {address}. Only photo or video can be accepted as media type."
         );

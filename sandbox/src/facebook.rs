@@ -8,13 +8,13 @@ mod feed;
 mod media;
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::{Answer, Call, Intake},
+    exchange::{BodyMode, Outcome, Request, Response},
     graph::{self, DAY, Login, Token},
-    host::{Card, Grants, Host},
     page,
-    window::Rule,
+    rate_limit::RateLimit,
+    simulator::{Grants, PostView, Simulator},
     tokens,
 };
 use crate::Identity;
@@ -45,10 +45,10 @@ const SCOPES: &[&str] = &[
 ];
 
 /// Calls with a Page's token; the documented figure for a Page that nobody sees is not.
-const CALLS: Rule = Rule { name: "facebook.calls", limit: 48_000, seconds: DAY };
+const CALLS: RateLimit = RateLimit { name: "facebook.calls", limit: 48_000, seconds: DAY };
 
 static LOGIN: Login = Login {
-    host: &Facebook,
+    simulator: &Facebook,
     client: CLIENT_ID,
     scopes: SCOPES,
     granted: SCOPES.split_at(6).0,
@@ -59,7 +59,7 @@ static LOGIN: Login = Login {
 /// Facebook.
 pub(super) struct Facebook;
 
-impl Host for Facebook {
+impl Simulator for Facebook {
     fn id(&self) -> &'static str {
         ID
     }
@@ -67,79 +67,89 @@ impl Host for Facebook {
     fn claims(&self, host: &str, _path: &str) -> bool {
         matches!(
             host,
-            "graph.facebook.com" | "graph-video.facebook.com" | "rupload.facebook.com" | "www.facebook.com"
-                | "facebook.com" | "media.facebook.sandbox"
+            "graph.facebook.com"
+                | "graph-video.facebook.com"
+                | "rupload.facebook.com"
+                | "www.facebook.com"
+                | "facebook.com"
+                | "media.facebook.sandbox"
         )
     }
 
-    fn intake(&self, call: &Call) -> Intake {
-        match call.mime() {
-            Some("multipart/form-data") => Intake::Form("source|video_file_chunk"),
-            _ if call.host == "rupload.facebook.com" && call.header("file_url").is_none() => Intake::Bytes,
-            _ => Intake::Whole(1 << 20),
+    fn body_mode(&self, request: &Request) -> BodyMode {
+        match request.mime() {
+            Some("multipart/form-data") => BodyMode::Multipart("source|video_file_chunk"),
+            _ if request.host == "rupload.facebook.com" && request.header("file_url").is_none() => {
+                BodyMode::Upload
+            }
+            _ => BodyMode::Buffered(1 << 20),
         }
     }
 
-    fn fetches(&self, call: &Call) -> Vec<String> {
-        if call.method != Method::POST {
+    fn media_urls(&self, request: &Request) -> Vec<String> {
+        if request.method != Method::POST {
             return Vec::new();
         }
-        let place = match graph::path(call).last() {
+        let place = match graph::path(request).last() {
             Some(&"photos") => "url",
             Some(&"videos") => "file_url",
             Some(&"comments") => "attachment_url",
-            _ if call.host == "rupload.facebook.com" => {
-                return call.header("file_url").map(str::to_owned).into_iter().collect();
+            _ if request.host == "rupload.facebook.com" => {
+                return request.header("file_url").map(str::to_owned).into_iter().collect();
             }
             _ => return Vec::new(),
         };
-        graph::param(call, place).into_iter().collect()
+        graph::param(request, place).into_iter().collect()
     }
 
-    fn account(&self, turn: &Turn<'_>, call: &Call) -> Option<String> {
-        graph::owner(turn, ID, call)
+    fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
+        graph::owner(tx, ID, request)
     }
 
-    fn answer(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
-        match call.host.as_str() {
+    fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
+        match request.host.as_str() {
             "media.facebook.sandbox" => {
-                graph::serve(turn, call.segments().last().copied().unwrap_or_default())
+                graph::serve(tx, request.segments().last().copied().unwrap_or_default())
             }
-            "rupload.facebook.com" => media::receive(turn, call).unwrap_or_else(|refusal| refusal),
+            "rupload.facebook.com" => media::receive(tx, request).unwrap_or_else(|refusal| refusal),
             "graph.facebook.com" | "graph-video.facebook.com" => {
-                api(turn, call).unwrap_or_else(|refusal| refusal)
+                api(tx, request).unwrap_or_else(|refusal| refusal)
             }
-            _ => site(turn, call),
+            _ => site(tx, request),
         }
     }
 
-    fn refuse(&self, turn: &mut Turn<'_>, call: &Call, status: u16) -> Answer {
-        let id = graph::carried(turn, call).and_then(|token| token.page).unwrap_or_default();
-        graph::refuse(status, KIND, &id, turn.now)
+    fn refuse(&self, tx: &mut Transaction, request: &Request, status: u16) -> Response {
+        let id = graph::carried(tx, request).and_then(|token| token.page).unwrap_or_default();
+        graph::refuse(status, KIND, &id, tx.now)
     }
 
-    fn name(&self, wish: &str) -> Result<String, String> {
-        let is_name = (1..=50).contains(&wish.len())
-            && wish.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".".contains(&byte));
-        is_name.then(|| wish.to_owned()).ok_or_else(|| {
-            format!("`{wish}` is no name of a Page: 1 to 50 letters, digits and points")
-        })
+    fn validate_username(&self, username: &str) -> Result<String, String> {
+        let is_name = (1..=50).contains(&username.len())
+            && username.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".".contains(&byte));
+        is_name
+            .then(|| username.to_owned())
+            .ok_or_else(|| format!("`{username}` is no name of a Page: 1 to 50 letters, digits and points"))
     }
 
-    fn number(&self, username: &str) -> String {
+    fn account_id(&self, username: &str) -> String {
         graph::number(ID, username, 100_000_000_000_000)
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        account.identity("page", Some(avatar(account)), format!("https://www.facebook.com/{}", account.username))
+        account.identity(
+            "page",
+            Some(avatar(account)),
+            format!("https://www.facebook.com/{}", account.username),
+        )
     }
 
     fn grants(&self) -> &dyn Grants {
         &LOGIN
     }
 
-    fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
-        feed::cards(turn, &account.id)
+    fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
+        feed::cards(tx, &account.id)
     }
 }
 
@@ -148,69 +158,74 @@ fn avatar(account: &Account) -> String {
 }
 
 /// What a browser finds: the dialog, Pages, posts, videos and stories.
-fn site(turn: &mut Turn<'_>, call: &Call) -> Answer {
-    let path = graph::path(call);
+fn site(tx: &mut Transaction, request: &Request) -> Response {
+    let path = graph::path(request);
     let shown = match path.as_slice() {
-        ["dialog", "oauth"] => return LOGIN.dialog(turn, call),
+        ["dialog", "oauth"] => return LOGIN.dialog(tx, request),
         [page, "posts", post] => {
-            let id = call.query("comment_id").map_or_else(|| format!("{page}_{post}"), |id| format!("{post}_{id}"));
-            feed::shown(turn, &id)
+            let id = request
+                .query("comment_id")
+                .map_or_else(|| format!("{page}_{post}"), |id| format!("{post}_{id}"));
+            feed::shown(tx, &id)
         }
-        ["reel", id] | [_, "videos", id] | ["stories", _, id] => feed::shown(turn, id),
-        [name] => account::named(turn.shelf, ID, name)
-            .or_else(|| account::numbered(turn.shelf, ID, name))
-            .map(|account| page::account(&Facebook.identity(&account), ID, &Facebook.posts(turn, &account))),
+        ["reel", id] | [_, "videos", id] | ["stories", _, id] => feed::shown(tx, id),
+        [name] => account::by_username(tx.store, ID, name)
+            .or_else(|| account::by_id(tx.store, ID, name))
+            .map(|account| page::account(&Facebook.identity(&account), ID, &Facebook.posts(tx, &account))),
         _ => None,
     };
-    shown.map_or_else(|| Answer::page(404, page::missing()), |html| Answer::page(200, html))
+    shown.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html))
 }
 
-fn api(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let path = graph::path(call);
-    let method = call.method.as_str();
+fn api(tx: &mut Transaction, request: &Request) -> Outcome {
+    let path = graph::path(request);
+    let method = request.method.as_str();
     match (method, path.as_slice()) {
-        ("GET" | "POST", ["oauth", "access_token"]) => return tokens(turn, call),
-        ("GET", ["debug_token"]) => return LOGIN.inspect(turn, call),
+        ("GET" | "POST", ["oauth", "access_token"]) => return tokens(tx, request),
+        ("GET", ["debug_token"]) => return LOGIN.inspect(tx, request),
         _ => {}
     }
-    let token = graph::admit(turn, ID, call, &[])?;
-    prove(call, &token)?;
-    let Some(own) = token.page.clone() else { return person(turn, call, &token, &path) };
-    let me = graph::account(turn, ID, &token)?;
-    turn.spend(CALLS, &me.id, 1).map_err(|_| {
-        let message = "(#80001) There have been too many calls to this Page account. Wait a bit and try again.";
+    let token = graph::admit(tx, ID, request, &[])?;
+    prove(request, &token)?;
+    let Some(own) = token.page.clone() else { return person(tx, request, &token, &path) };
+    let me = graph::account(tx, ID, &token)?;
+    tx.spend(CALLS, &me.id, 1).map_err(|_| {
+        let message =
+            "(#80001) There have been too many calls to this Page account. Wait a bit and try again.";
         graph::throttled(message, KIND, &me.id)
     })?;
     let is_own = |id: &str| id == "me" || id == own;
     match (method, path.as_slice()) {
-        ("GET", [id]) if is_own(id) => page_node(turn, call, &me, None),
-        ("POST", [id, "feed"]) if is_own(id) => feed::create(turn, call, &me),
-        ("POST", [id, "photos"]) if is_own(id) => media::photo(turn, call, &me),
-        ("POST", [id, "videos"]) if is_own(id) => media::video(turn, call, &me),
-        ("POST", [id, edge @ ("video_reels" | "video_stories")]) if is_own(id) => media::reel(turn, call, &me, edge),
-        ("POST", [id, "photo_stories"]) if is_own(id) => feed::photo_story(turn, call, &me),
-        ("GET", [id, "feed" | "posts" | "published_posts"]) if is_own(id) => feed::list(turn, call, &me),
-        ("GET", [id, "videos" | "video_reels"]) if is_own(id) => media::list(turn, call, &me, path[1]),
-        ("GET", [id, "stories"]) if is_own(id) => feed::stories(turn, call, &me),
-        ("GET", [id, "insights"]) if is_own(id) => feed::page_insights(turn, call, &me),
+        ("GET", [id]) if is_own(id) => page_node(tx, request, &me, None),
+        ("POST", [id, "feed"]) if is_own(id) => feed::create(tx, request, &me),
+        ("POST", [id, "photos"]) if is_own(id) => media::photo(tx, request, &me),
+        ("POST", [id, "videos"]) if is_own(id) => media::video(tx, request, &me),
+        ("POST", [id, edge @ ("video_reels" | "video_stories")]) if is_own(id) => {
+            media::reel(tx, request, &me, edge)
+        }
+        ("POST", [id, "photo_stories"]) if is_own(id) => feed::photo_story(tx, request, &me),
+        ("GET", [id, "feed" | "posts" | "published_posts"]) if is_own(id) => feed::list(tx, request, &me),
+        ("GET", [id, "videos" | "video_reels"]) if is_own(id) => media::list(tx, request, &me, path[1]),
+        ("GET", [id, "stories"]) if is_own(id) => feed::stories(tx, request, &me),
+        ("GET", [id, "insights"]) if is_own(id) => feed::page_insights(tx, request, &me),
         ("GET", [id, edge]) if is_own(id) => {
             Err(graph::invalid(&format!("Tried accessing nonexisting field ({edge}) on node type (Page)")))
         }
-        ("GET", [id]) => feed::node(turn, call, &me, id),
-        ("POST", [id]) => feed::edit(turn, call, &me, id),
-        ("DELETE", [id]) => feed::delete(turn, call, &me, id),
-        ("GET", [id, "comments"]) => feed::comments(turn, call, id),
-        ("POST", [id, "comments"]) => feed::comment(turn, call, &me, id),
-        ("GET", [id, "insights"]) => feed::insights(turn, call, &me, id),
-        ("GET", [id, "video_insights"]) => media::insights(turn, call, &me, id),
+        ("GET", [id]) => feed::node(tx, request, &me, id),
+        ("POST", [id]) => feed::edit(tx, request, &me, id),
+        ("DELETE", [id]) => feed::delete(tx, request, &me, id),
+        ("GET", [id, "comments"]) => feed::comments(tx, request, id),
+        ("POST", [id, "comments"]) => feed::comment(tx, request, &me, id),
+        ("GET", [id, "insights"]) => feed::insights(tx, request, &me, id),
+        ("GET", [id, "video_insights"]) => media::insights(tx, request, &me, id),
         (_, [id, ..]) => Err(graph::missing(method, id)),
         _ => Err(graph::error(404, 2500, 0, "Unknown path components")),
     }
 }
 
 /// A proof that the caller is the app is checked where one is sent.
-fn prove(call: &Call, token: &Token) -> Result<(), Answer> {
-    let Some(proof) = graph::param(call, "appsecret_proof") else { return Ok(()) };
+fn prove(request: &Request, token: &Token) -> Result<(), Response> {
+    let Some(proof) = graph::param(request, "appsecret_proof") else { return Ok(()) };
     let mut mac = Hmac::<Sha256>::new_from_slice(tokens::SECRET.as_bytes()).expect("any key will do");
     mac.update(token.token.as_bytes());
     match hex::encode(mac.finalize().into_bytes()) == proof {
@@ -220,36 +235,36 @@ fn prove(call: &Call, token: &Token) -> Result<(), Answer> {
 }
 
 /// `/oauth/access_token`: for a code, for a short-lived token, or for the app itself.
-fn tokens(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let get = |name: &str| graph::param(call, name).unwrap_or_default();
+fn tokens(tx: &mut Transaction, request: &Request) -> Outcome {
+    let get = |name: &str| graph::param(request, name).unwrap_or_default();
     match get("grant_type").as_str() {
         "" | "authorization_code" => {
-            let redeemed = LOGIN.redeem(turn, call).map_err(graph::Unredeemed::graph)?;
-            let mut token = graph::issue(turn, ID, &redeemed.user, redeemed.scopes, graph::Kind::Short, None);
+            let redeemed = LOGIN.redeem(tx, request).map_err(graph::Unredeemed::graph)?;
+            let mut token = graph::issue(tx, ID, &redeemed.user, redeemed.scopes, graph::Kind::Short, None);
             token.pages = redeemed.pages;
-            turn.shelf.put(&token);
-            Ok(graph::told(&token, turn.now))
+            tx.store.put(&token);
+            Ok(graph::told(&token, tx.now))
         }
         _ if get("client_id") != CLIENT_ID => Err(graph::Unredeemed::App.graph()),
         _ if get("client_secret") != tokens::SECRET => Err(graph::Unredeemed::Secret.graph()),
         "client_credentials" => {
             let token = format!("{CLIENT_ID}|{}", tokens::SECRET);
-            Ok(Answer::json(200, &json!({ "access_token": token, "token_type": "bearer" })))
+            Ok(Response::json(200, &json!({ "access_token": token, "token_type": "bearer" })))
         }
         "fb_exchange_token" => {
-            let short = graph::alive(turn, ID, &get("fb_exchange_token"))?;
-            let mut long = graph::issue(turn, ID, &short.user, short.scopes, graph::Kind::Long, None);
+            let short = graph::alive(tx, ID, &get("fb_exchange_token"))?;
+            let mut long = graph::issue(tx, ID, &short.user, short.scopes, graph::Kind::Long, None);
             long.pages = short.pages;
-            turn.shelf.put(&long);
-            Ok(graph::told(&long, turn.now))
+            tx.store.put(&long);
+            Ok(graph::told(&long, tx.now))
         }
         other => Err(graph::invalid(&format!("Unsupported grant_type {other}"))),
     }
 }
 
 /// What a person's token reaches: themselves, their permissions, and the Pages that they ticked.
-fn person(turn: &mut Turn<'_>, call: &Call, token: &Token, path: &[&str]) -> Result<Answer, Answer> {
-    let method = call.method.as_str();
+fn person(tx: &mut Transaction, request: &Request, token: &Token, path: &[&str]) -> Outcome {
+    let method = request.method.as_str();
     let number = format!("1{}", token.user);
     let is_own = |id: &str| id == "me" || id == number;
     match (method, path) {
@@ -261,40 +276,45 @@ fn person(turn: &mut Turn<'_>, call: &Call, token: &Token, path: &[&str]) -> Res
                 "last_name": "of the sandbox",
                 "picture": { "data": { "url": null, "is_silhouette": true } },
             });
-            Ok(Answer::json(200, &graph::select(&node, &graph::fields(call), "User", &["id", "name"])?))
+            Ok(Response::json(200, &graph::select(&node, &graph::fields(request), "User", &["id", "name"])?))
         }
         ("GET", [id, "permissions"]) if is_own(id) => {
             let all = token.scopes.iter().map(|scope| json!({ "permission": scope, "status": "granted" }));
-            Ok(Answer::json(200, &json!({ "data": all.collect::<Vec<_>>() })))
+            Ok(Response::json(200, &json!({ "data": all.collect::<Vec<_>>() })))
         }
         ("DELETE", [id, "permissions"]) if is_own(id) => {
             for page in token.pages.iter().chain([&token.user]) {
-                graph::revoke(turn, page);
+                graph::revoke(tx, page);
             }
-            Ok(Answer::json(200, &json!({ "success": true })))
+            Ok(Response::json(200, &json!({ "success": true })))
         }
         ("GET", [id, "accounts"]) if is_own(id) => {
-            graph::admit(turn, ID, call, &["pages_show_list"])?;
+            graph::admit(tx, ID, request, &["pages_show_list"])?;
             let pages: Vec<Account> =
-                token.pages.iter().filter_map(|id| account::numbered(turn.shelf, ID, id)).collect();
+                token.pages.iter().filter_map(|id| account::by_id(tx.store, ID, id)).collect();
             let mut tokens = Vec::new();
             for page in &pages {
                 let scopes = token.scopes.clone();
-                let own = graph::issue(turn, ID, &token.user, scopes, graph::Kind::Page, Some(page.id.clone()));
+                let own = graph::issue(tx, ID, &token.user, scopes, graph::Kind::Page, Some(page.id.clone()));
                 tokens.push((page.id.clone(), own.token));
             }
-            let fields = graph::fields(call);
+            let fields = graph::fields(request);
             let names = ["access_token", "category", "category_list", "name", "id", "tasks"];
-            graph::paged(call, pages, |page| &page.id, |page| {
-                let token = tokens.iter().find(|(id, _)| *id == page.id).map(|(_, token)| token.as_str());
-                graph::select(&page_value(turn, page, token), &fields, "Page", &names)
-            })
+            graph::paged(
+                request,
+                pages,
+                |page| &page.id,
+                |page| {
+                    let token = tokens.iter().find(|(id, _)| *id == page.id).map(|(_, token)| token.as_str());
+                    graph::select(&page_value(tx, page, token), &fields, "Page", &names)
+                },
+            )
         }
         ("GET", [id]) if token.pages.iter().any(|page| page == id) => {
-            let page = account::numbered(turn.shelf, ID, id).ok_or_else(|| graph::missing(method, id))?;
+            let page = account::by_id(tx.store, ID, id).ok_or_else(|| graph::missing(method, id))?;
             let scopes = token.scopes.clone();
-            let own = graph::issue(turn, ID, &token.user, scopes, graph::Kind::Page, Some(page.id.clone()));
-            page_node(turn, call, &page, Some(&own.token))
+            let own = graph::issue(tx, ID, &token.user, scopes, graph::Kind::Page, Some(page.id.clone()));
+            page_node(tx, request, &page, Some(&own.token))
         }
         ("POST", [id, ..]) if token.pages.iter().any(|page| page == id) => Err(graph::error(
             403,
@@ -307,13 +327,13 @@ fn person(turn: &mut Turn<'_>, call: &Call, token: &Token, path: &[&str]) -> Res
     }
 }
 
-fn page_node(turn: &Turn<'_>, call: &Call, page: &Account, token: Option<&str>) -> Result<Answer, Answer> {
-    let node = page_value(turn, page, token);
-    Ok(Answer::json(200, &graph::select(&node, &graph::fields(call), "Page", &["id", "name"])?))
+fn page_node(tx: &Transaction, request: &Request, page: &Account, token: Option<&str>) -> Outcome {
+    let node = page_value(tx, page, token);
+    Ok(Response::json(200, &graph::select(&node, &graph::fields(request), "Page", &["id", "name"])?))
 }
 
-fn page_value(turn: &Turn<'_>, page: &Account, token: Option<&str>) -> Value {
-    let followers = crate::figures::figure(&page.id, "followers", turn.now - page.created_at, 5_000);
+fn page_value(tx: &Transaction, page: &Account, token: Option<&str>) -> Value {
+    let followers = crate::fake_metrics::figure(&page.id, "followers", tx.now - page.created_at, 5_000);
     json!({
         "id": page.id,
         "name": page.username,

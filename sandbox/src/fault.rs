@@ -7,7 +7,7 @@
 //!
 //! The control panel arms an account instead: its next tries meet the fault, whatever their text says.
 
-use super::{Turn, account::Account, shelf::Record};
+use super::{Transaction, account::Account, store::Record};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -72,7 +72,7 @@ pub(crate) struct Armed {
 }
 
 impl Record for Armed {
-    const SHELF: &'static str = "armed";
+    const TABLE: &'static str = "armed";
 
     fn key(&self) -> String {
         armory(&self.platform, &self.username)
@@ -102,23 +102,23 @@ pub(crate) fn word(asked: &str) -> Option<&'static str> {
 }
 
 /// Lets an account's next tries meet a fault; none, where there are no tries.
-pub(crate) fn arm(turn: &mut Turn<'_>, armed: &Armed) {
+pub(crate) fn arm(tx: &mut Transaction, armed: &Armed) {
     if armed.tries == 0 {
-        turn.shelf.remove::<Armed>(&armed.key());
+        tx.store.remove::<Armed>(&armed.key());
     } else {
-        turn.shelf.put(armed);
+        tx.store.put(armed);
     }
 }
 
 /// How often a fault took place.
 #[derive(Serialize, Deserialize)]
-struct Tally {
+struct FaultCount {
     id: String,
     times: u64,
 }
 
-impl Record for Tally {
-    const SHELF: &'static str = "fault";
+impl Record for FaultCount {
+    const TABLE: &'static str = "fault";
 
     fn key(&self) -> String {
         self.id.clone()
@@ -132,12 +132,12 @@ impl Record for Tally {
 ///
 /// The fault, in place of accepting anything.
 pub(crate) fn draw(
-    turn: &mut Turn<'_>,
+    tx: &mut Transaction,
     platform: &str,
     username: &str,
     text: &str,
 ) -> Result<Option<Fault>, Fault> {
-    draw_only(turn, platform, username, text, |_| true)
+    draw_only(tx, platform, username, text, |_| true)
 }
 
 /// The same of some kinds only, where several calls publish together and each can refuse in its own way.
@@ -146,7 +146,7 @@ pub(crate) fn draw(
 ///
 /// The fault, in place of accepting anything.
 pub(crate) fn draw_only(
-    turn: &mut Turn<'_>,
+    tx: &mut Transaction,
     platform: &str,
     username: &str,
     text: &str,
@@ -156,40 +156,40 @@ pub(crate) fn draw_only(
         let mut fault = Fault { word, kind, tally: None, is_armed_for: None };
         if let Some(tries) = tries {
             let id = hex::encode(Sha256::digest(format!("{platform}\n{username}\n{word}\n{text}")));
-            if turn.shelf.get::<Tally>(&id).is_some_and(|tally| tally.times >= tries) {
+            if tx.store.get::<FaultCount>(&id).is_some_and(|tally| tally.times >= tries) {
                 continue;
             }
             fault.tally = Some(id);
         }
-        return strike(turn, fault);
+        return strike(tx, fault);
     }
     let id = armory(platform, username);
-    let armed = turn.shelf.get::<Armed>(&id);
+    let armed = tx.store.get::<Armed>(&id);
     let kind = armed.and_then(|armed| WORDS.into_iter().find(|(word, _)| *word == armed.word));
     match kind.filter(|(_, kind)| is_meant(*kind)) {
-        Some((word, kind)) => strike(turn, Fault { word, kind, tally: None, is_armed_for: Some(id) }),
+        Some((word, kind)) => strike(tx, Fault { word, kind, tally: None, is_armed_for: Some(id) }),
         None => Ok(None),
     }
 }
 
 /// A fault that takes place before the post is accepted does so now.
-fn strike(turn: &mut Turn<'_>, fault: Fault) -> Result<Option<Fault>, Fault> {
+fn strike(tx: &mut Transaction, fault: Fault) -> Result<Option<Fault>, Fault> {
     if matches!(fault.kind, Kind::Refuse(_) | Kind::Stuck | Kind::Drop) {
-        spend(turn, &fault);
+        spend(tx, &fault);
         return Err(fault);
     }
     Ok(Some(fault))
 }
 
 /// Counts a fault that took place.
-pub(crate) fn spend(turn: &mut Turn<'_>, fault: &Fault) {
+pub(crate) fn spend(tx: &mut Transaction, fault: &Fault) {
     if let Some(id) = &fault.tally {
-        let times = turn.shelf.get::<Tally>(id).map_or(0, |tally| tally.times);
-        turn.shelf.put(&Tally { id: id.clone(), times: times + 1 });
+        let times = tx.store.get::<FaultCount>(id).map_or(0, |tally| tally.times);
+        tx.store.put(&FaultCount { id: id.clone(), times: times + 1 });
     }
-    if let Some(armed) = fault.is_armed_for.as_deref().and_then(|id| turn.shelf.get::<Armed>(id)) {
+    if let Some(armed) = fault.is_armed_for.as_deref().and_then(|id| tx.store.get::<Armed>(id)) {
         let left = Armed { tries: armed.tries.saturating_sub(1), ..armed };
-        arm(turn, &left);
+        arm(tx, &left);
     }
 }
 

@@ -7,10 +7,10 @@
 
 use super::{
     Sandbox,
-    access::Reach,
-    call::{Call, Fetched},
+    access::FetchPolicy,
+    exchange::{Fetched, Request},
     files::Upload,
-    host::Host,
+    simulator::Simulator,
 };
 use futures::TryStreamExt;
 use poem::Body;
@@ -25,13 +25,13 @@ const MOST_BYTES: u64 = 8 << 30;
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Fetches what the platform would fetch for this request.
-pub(crate) async fn all(sandbox: &Sandbox, host: &dyn Host, call: &mut Call) {
-    for address in host.fetches(call) {
+pub(crate) async fn all(sandbox: &Sandbox, simulator: &dyn Simulator, request: &mut Request) {
+    for address in simulator.media_urls(request) {
         let upload = one(sandbox, &address).await;
         if let Err(error) = &upload {
             tracing::info!(address, error, "The sandbox could not fetch {address}: {error}");
         }
-        call.fetched.push(Fetched { address, upload });
+        request.fetched.push(Fetched { address, upload });
     }
 }
 
@@ -46,20 +46,20 @@ async fn one(sandbox: &Sandbox, address: &str) -> Result<Upload, String> {
         _ => None,
     };
     let client = match sandbox.0.access.media(&url) {
-        Reach::Any => egress::unfiltered(),
-        Reach::Within(opened) if literal.is_some_and(|address| !opened.allows(address)) => {
+        FetchPolicy::Any => egress::unfiltered(),
+        FetchPolicy::Within(opened) if literal.is_some_and(|address| !opened.allows(address)) => {
             return Err(format!("{address} is no public address"));
         }
-        Reach::Within(opened) => egress::filtered(opened),
+        FetchPolicy::Within(opened) => egress::filtered(opened),
     };
     let client = client.timeout(PATIENCE).build().map_err(|error| error.to_string())?;
-    let answer = client.get(url.clone()).send().await.map_err(|error| error.to_string())?;
-    if !answer.status().is_success() {
-        return Err(format!("it answered {}", answer.status()));
+    let response = client.get(url.clone()).send().await.map_err(|error| error.to_string())?;
+    if !response.status().is_success() {
+        return Err(format!("it answered {}", response.status()));
     }
-    let declared = answer.headers().get("content-type").and_then(|value| value.to_str().ok());
+    let declared = response.headers().get("content-type").and_then(|value| value.to_str().ok());
     let declared = declared.and_then(|value| value.split(';').next()).map(|value| value.trim().to_owned());
-    let body = Body::from_bytes_stream(answer.bytes_stream().map_err(std::io::Error::other));
+    let body = Body::from_bytes_stream(response.bytes_stream().map_err(std::io::Error::other));
     let reader = body.into_async_read().take(MOST_BYTES);
     let mut upload = sandbox.0.files.take(Box::pin(reader)).await.map_err(|error| error.to_string())?;
     upload.declared = declared;
@@ -88,8 +88,8 @@ mod tests {
             while let Ok((mut line, _)) = listener.accept().await {
                 counted.fetch_add(1, Ordering::SeqCst);
                 let _ = line.read(&mut [0; 1024]).await;
-                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\nword";
-                line.write_all(answer).await.unwrap();
+                let response = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\nword";
+                line.write_all(response).await.unwrap();
             }
         });
         (url, count)

@@ -9,13 +9,12 @@
 mod posts;
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::{Answer, Call, Intake},
-    google,
-    host::{Card, Grants, Host, Picture},
-    page,
-    window::Rule,
+    exchange::{BodyMode, Outcome, Request, Response},
+    google, page,
+    rate_limit::RateLimit,
+    simulator::{Grants, MediaView, PostView, Simulator},
 };
 use crate::Identity;
 use serde_json::{Map, Value, json};
@@ -26,7 +25,7 @@ const ID: &str = "google_business";
 const SCOPES: [&str; 1] = ["https://www.googleapis.com/auth/business.manage"];
 
 /// Calls of a project by the minute, counted for each API.
-const CALLS: Rule = Rule { name: "google_business.calls", limit: 300, seconds: 60 };
+const CALLS: RateLimit = RateLimit { name: "google_business.calls", limit: 300, seconds: 60 };
 
 const POSTS: &str = "mybusiness.googleapis.com";
 const MANAGEMENT: &str = "mybusinessaccountmanagement.googleapis.com";
@@ -36,79 +35,84 @@ const VERIFICATIONS: &str = "mybusinessverifications.googleapis.com";
 /// Google Business Profile.
 pub(super) struct GoogleBusiness;
 
-impl Host for GoogleBusiness {
+impl Simulator for GoogleBusiness {
     fn id(&self) -> &'static str {
         ID
     }
 
     fn claims(&self, host: &str, path: &str) -> bool {
         match host {
-            POSTS | MANAGEMENT | INFORMATION | VERIFICATIONS | "local.google.com" | "maps.google.com"
+            POSTS
+            | MANAGEMENT
+            | INFORMATION
+            | VERIFICATIONS
+            | "local.google.com"
+            | "maps.google.com"
             | "lh3.googleusercontent.com" => true,
             "" => path.starts_with("/v4/accounts/"),
             _ => false,
         }
     }
 
-    fn intake(&self, call: &Call) -> Intake {
-        match google::is_login(call) {
-            true => google::intake(call),
-            false => Intake::Whole(1 << 20),
+    fn body_mode(&self, request: &Request) -> BodyMode {
+        match google::is_login(request) {
+            true => google::body_mode(request),
+            false => BodyMode::Buffered(1 << 20),
         }
     }
 
-    fn fetches(&self, call: &Call) -> Vec<String> {
-        match call.path.ends_with("/localPosts") {
-            true => posts::addresses(&call.json().unwrap_or(Value::Null)),
+    fn media_urls(&self, request: &Request) -> Vec<String> {
+        match request.path.ends_with("/localPosts") {
+            true => posts::addresses(&request.json().unwrap_or(Value::Null)),
             false => Vec::new(),
         }
     }
 
-    fn account(&self, turn: &Turn<'_>, call: &Call) -> Option<String> {
-        let login = google::account(turn, call, ID)?;
+    fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
+        let login = google::account(tx, request, ID)?;
         // A location's posts are the location's own affair.
-        let of_path = match call.segments().as_slice() {
+        let of_path = match request.segments().as_slice() {
             ["v4", "accounts", account, "locations", location, ..] => {
-                account::numbered(turn.shelf, ID, &format!("accounts/{account}/locations/{location}"))
+                account::by_id(tx.store, ID, &format!("accounts/{account}/locations/{location}"))
             }
             _ => None,
         };
         Some(of_path.map_or(login, |account| account.username))
     }
 
-    fn answer(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
-        if google::is_login(call) {
-            return google::answer(turn, call, self);
+    fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
+        if google::is_login(request) {
+            return google::respond(tx, request, self);
         }
-        if let Some(answer) = site(turn, call) {
-            return answer;
+        if let Some(response) = site(tx, request) {
+            return response;
         }
-        let segments = call.segments();
-        let answer = match (call.host.as_str(), call.method.as_str(), segments.as_slice()) {
-            _ if call.is_too_large => Err(refusal(413, "INVALID_ARGUMENT", "The request is too large.")),
-            (MANAGEMENT, "GET", ["v1", "accounts"]) => accounts(turn, call),
-            (MANAGEMENT, "GET", ["v1", "accounts", account]) => one_account(turn, call, account),
-            (INFORMATION, "GET", ["v1", "accounts", account, "locations"]) => locations(turn, call, account),
-            (INFORMATION, "GET", ["v1", "locations", id]) => one_location(turn, call, id),
-            (VERIFICATIONS, "GET", ["v1", "locations", id, "VoiceOfMerchantState"]) => voice(turn, call, id),
+        let segments = request.segments();
+        let response = match (request.host.as_str(), request.method.as_str(), segments.as_slice()) {
+            _ if request.is_too_large => Err(refusal(413, "INVALID_ARGUMENT", "The request is too large.")),
+            (MANAGEMENT, "GET", ["v1", "accounts"]) => accounts(tx, request),
+            (MANAGEMENT, "GET", ["v1", "accounts", account]) => one_account(tx, request, account),
+            (INFORMATION, "GET", ["v1", "accounts", account, "locations"]) => locations(tx, request, account),
+            (INFORMATION, "GET", ["v1", "locations", id]) => one_location(tx, request, id),
+            (VERIFICATIONS, "GET", ["v1", "locations", id, "VoiceOfMerchantState"]) => voice(tx, request, id),
             (POSTS | "", method, ["v4", "accounts", account, "locations", location, rest @ ..]) => {
                 let parent = format!("accounts/{account}/locations/{location}");
                 match (method, rest) {
-                    ("POST", ["localPosts"]) => posts::create(turn, call, &parent),
-                    ("GET", ["localPosts"]) => posts::list(turn, call, &parent),
-                    ("GET", ["localPosts", id]) => posts::get(turn, call, &parent, id),
-                    ("PATCH", ["localPosts", id]) => posts::patch(turn, call, &parent, id),
-                    ("DELETE", ["localPosts", id]) => posts::delete(turn, call, &parent, id),
-                    ("GET", ["media"]) => posts::media(turn, call, &parent),
+                    ("POST", ["localPosts"]) => posts::create(tx, request, &parent),
+                    ("GET", ["localPosts"]) => posts::list(tx, request, &parent),
+                    ("GET", ["localPosts", id]) => posts::get(tx, request, &parent, id),
+                    ("PATCH", ["localPosts", id]) => posts::patch(tx, request, &parent, id),
+                    ("DELETE", ["localPosts", id]) => posts::delete(tx, request, &parent, id),
+                    ("GET", ["media"]) => posts::media(tx, request, &parent),
                     _ => Err(missing()),
                 }
             }
             _ => Err(missing()),
         };
-        answer.unwrap_or_else(|refusal| refusal)
+        response.unwrap_or_else(|refusal| refusal)
     }
 
-    fn refuse(&self, _turn: &mut Turn<'_>, _call: &Call, status: u16) -> Answer {
+    fn refuse(&self, _tx: &mut Transaction, _request: &Request, status: u16) -> Response {
         match status {
             400 => invalid(&[(3, "summary", "The text was refused on purpose.")]),
             401 => google::unauthenticated(),
@@ -120,15 +124,15 @@ impl Host for GoogleBusiness {
         }
     }
 
-    fn name(&self, wish: &str) -> Result<String, String> {
-        let wish = wish.trim();
-        match (1..=80).contains(&wish.chars().count()) && !wish.contains('/') {
-            true => Ok(wish.to_owned()),
-            false => Err(format!("`{wish}` is no name of a location: 1 to 80 characters, no slash")),
+    fn validate_username(&self, username: &str) -> Result<String, String> {
+        let username = username.trim();
+        match (1..=80).contains(&username.chars().count()) && !username.contains('/') {
+            true => Ok(username.to_owned()),
+            false => Err(format!("`{username}` is no name of a location: 1 to 80 characters, no slash")),
         }
     }
 
-    fn number(&self, username: &str) -> String {
+    fn account_id(&self, username: &str) -> String {
         let digits = |name: &str| {
             let digest = account::digest(ID, name);
             let draw = u64::from_be_bytes(digest[..8].try_into().expect("eight bytes of a digest"));
@@ -146,8 +150,8 @@ impl Host for GoogleBusiness {
         &google::Google { granted: &SCOPES }
     }
 
-    fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
-        posts::by(turn, &account.id).rev().map(|post| card(turn, &post)).collect()
+    fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
+        posts::by(tx, &account.id).rev().map(|post| card(tx, &post)).collect()
     }
 }
 
@@ -165,32 +169,33 @@ fn place(account: &Account) -> &str {
 }
 
 /// What a browser finds: places and posts.
-fn site(turn: &Turn<'_>, call: &Call) -> Option<Answer> {
-    let found = match (call.host.as_str(), call.segments().as_slice()) {
+fn site(tx: &Transaction, request: &Request) -> Option<Response> {
+    let found = match (request.host.as_str(), request.segments().as_slice()) {
         ("lh3.googleusercontent.com", [_, file]) => {
-            return Some(match turn.files.read(file) {
-                Some(bytes) => Answer { is_page: true, ..Answer::bytes(200, "image/jpeg", bytes) },
-                None => Answer::page(404, page::missing()),
+            return Some(match tx.files.read(file) {
+                Some(bytes) => Response { is_page: true, ..Response::bytes(200, "image/jpeg", bytes) },
+                None => Response::page(404, page::missing()),
             });
         }
-        ("maps.google.com", _) => call
-            .query("cid")
-            .and_then(|cid| by_place(turn, &format!("locations/{cid}")))
-            .map(|account| {
-                page::account(&GoogleBusiness.identity(&account), ID, &GoogleBusiness.posts(turn, &account))
-            }),
-        ("local.google.com", _) => call.query("lpsid").and_then(|id| posts::find(turn, id)).and_then(|post| {
-            let account = account::numbered(turn.shelf, ID, post.parent())?;
-            let cards = GoogleBusiness.posts(turn, &account);
-            Some(page::post(&GoogleBusiness.identity(&account), ID, &card(turn, &post), &cards))
-        }),
+        ("maps.google.com", _) => {
+            request.query("cid").and_then(|cid| by_place(tx, &format!("locations/{cid}"))).map(|account| {
+                page::account(&GoogleBusiness.identity(&account), ID, &GoogleBusiness.posts(tx, &account))
+            })
+        }
+        ("local.google.com", _) => {
+            request.query("lpsid").and_then(|id| posts::find(tx, id)).and_then(|post| {
+                let account = account::by_id(tx.store, ID, post.parent())?;
+                let cards = GoogleBusiness.posts(tx, &account);
+                Some(page::post(&GoogleBusiness.identity(&account), ID, &card(tx, &post), &cards))
+            })
+        }
         _ => return None,
     };
-    Some(found.map_or_else(|| Answer::page(404, page::missing()), |html| Answer::page(200, html)))
+    Some(found.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html)))
 }
 
-fn card(turn: &Turn<'_>, post: &posts::Post) -> Card {
-    Card {
+fn card(tx: &Transaction, post: &posts::Post) -> PostView {
+    PostView {
         id: post.id().to_owned(),
         address: format!("local.google.com/place?use=posts&lpsid={}", post.id()),
         text: post.words().to_owned(),
@@ -198,9 +203,13 @@ fn card(turn: &Turn<'_>, post: &posts::Post) -> Card {
         media: post
             .files
             .iter()
-            .map(|(file, mime)| Picture { files: vec![file.clone()], mime: mime.clone(), alt: String::new() })
+            .map(|(file, mime)| MediaView {
+                files: vec![file.clone()],
+                mime: mime.clone(),
+                alt: String::new(),
+            })
             .collect(),
-        notes: post.notes(turn),
+        notes: post.notes(tx),
         reply_to: None,
     }
 }
@@ -209,32 +218,32 @@ fn maps(account: &Account) -> String {
     format!("https://maps.google.com/maps?cid={}", place(account).trim_start_matches("locations/"))
 }
 
-fn by_place(turn: &Turn<'_>, name: &str) -> Option<Account> {
-    turn.shelf.under::<Account>(&format!("{ID}/")).find(|account| place(account) == name)
+fn by_place(tx: &Transaction, name: &str) -> Option<Account> {
+    tx.store.under::<Account>(&format!("{ID}/")).find(|account| place(account) == name)
 }
 
 /// Lets a request in: a token that lives, its scope, and room in the rate window.
-fn admit(turn: &mut Turn<'_>, call: &Call) -> Result<Account, Answer> {
-    let token = google::find(turn, call, ID).ok_or_else(google::unauthenticated)?;
-    let account = account::numbered(turn.shelf, ID, &token.user).ok_or_else(google::unauthenticated)?;
+fn admit(tx: &mut Transaction, request: &Request) -> Result<Account, Response> {
+    let token = google::find(tx, request, ID).ok_or_else(google::unauthenticated)?;
+    let account = account::by_id(tx.store, ID, &token.user).ok_or_else(google::unauthenticated)?;
     if !token.covers(&["business.manage", "plus.business.manage"]) {
         return Err(insufficient());
     }
-    let limit = turn.settings.limits.get(CALLS.name).copied().unwrap_or(CALLS.limit);
-    turn.spend(CALLS, &call.host, 1).map_err(|_| exhausted(limit))?;
+    let limit = tx.settings.limits.get(CALLS.name).copied().unwrap_or(CALLS.limit);
+    tx.spend(CALLS, &request.host, 1).map_err(|_| exhausted(limit))?;
     Ok(account)
 }
 
 /// The location at a path, if the caller manages it.
-fn managed(turn: &Turn<'_>, caller: &Account, parent: &str) -> Result<Account, Answer> {
-    let account = account::numbered(turn.shelf, ID, parent).ok_or_else(missing)?;
+fn managed(tx: &Transaction, caller: &Account, parent: &str) -> Result<Account, Response> {
+    let account = account::by_id(tx.store, ID, parent).ok_or_else(missing)?;
     match login(&account.id) == login(&caller.id) {
         true => Ok(account),
         false => Err(refusal(403, "PERMISSION_DENIED", "The caller does not have permission")),
     }
 }
 
-fn insufficient() -> Answer {
+fn insufficient() -> Response {
     detailed(
         403,
         "PERMISSION_DENIED",
@@ -248,8 +257,10 @@ fn insufficient() -> Answer {
     )
 }
 
-fn exhausted(limit: u64) -> Answer {
-    let message = format!("Quota exceeded for quota metric 'Requests' and limit 'Requests per minute' of service '{POSTS}' for consumer 'project_number:1'.");
+fn exhausted(limit: u64) -> Response {
+    let message = format!(
+        "Quota exceeded for quota metric 'Requests' and limit 'Requests per minute' of service '{POSTS}' for consumer 'project_number:1'."
+    );
     detailed(
         429,
         "RESOURCE_EXHAUSTED",
@@ -264,7 +275,7 @@ fn exhausted(limit: u64) -> Answer {
 }
 
 /// What is wrong with a post: code, field and words of each issue.
-fn invalid(issues: &[(u32, &str, &str)]) -> Answer {
+fn invalid(issues: &[(u32, &str, &str)]) -> Response {
     let errors: Vec<_> = issues
         .iter()
         .map(|(code, field, message)| match *field {
@@ -280,27 +291,27 @@ fn invalid(issues: &[(u32, &str, &str)]) -> Answer {
     )
 }
 
-fn missing() -> Answer {
+fn missing() -> Response {
     refusal(404, "NOT_FOUND", "Requested entity was not found.")
 }
 
-fn refusal(status: u16, word: &str, message: &str) -> Answer {
-    Answer::json(status, &json!({ "error": { "code": status, "message": message, "status": word } }))
+fn refusal(status: u16, word: &str, message: &str) -> Response {
+    Response::json(status, &json!({ "error": { "code": status, "message": message, "status": word } }))
 }
 
-fn detailed(status: u16, word: &str, message: &str, details: &Value) -> Answer {
+fn detailed(status: u16, word: &str, message: &str, details: &Value) -> Response {
     let error = json!({ "code": status, "message": message, "status": word, "details": details });
-    Answer::json(status, &json!({ "error": error }))
+    Response::json(status, &json!({ "error": error }))
 }
 
 /// A page of resources under `name`; its token is the place where it begins.
-fn page_of(call: &Call, name: &str, usual: usize, most: usize, all: &[Value]) -> Result<Answer, Answer> {
+fn page_of(request: &Request, name: &str, usual: usize, most: usize, all: &[Value]) -> Outcome {
     let wrong = |name: &str| refusal(400, "INVALID_ARGUMENT", &format!("Invalid value for {name}."));
-    let size = match call.query("pageSize") {
+    let size = match request.query("pageSize") {
         None | Some("0") => usual,
         Some(text) => text.parse::<usize>().map_err(|_| wrong("pageSize"))?.min(most),
     };
-    let start = match call.query("pageToken") {
+    let start = match request.query("pageToken") {
         None | Some("") => 0,
         Some(token) => token
             .strip_prefix("Ch")
@@ -316,19 +327,19 @@ fn page_of(call: &Call, name: &str, usual: usize, most: usize, all: &[Value]) ->
     if start + size < all.len() {
         body.insert("nextPageToken".into(), json!(format!("Ch{}", start + size)));
     }
-    Ok(Answer::json(200, &Value::Object(body)))
+    Ok(Response::json(200, &Value::Object(body)))
 }
 
 /// `GET /v1/accounts`.
-fn accounts(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    page_of(call, "accounts", 20, 20, &[account_of(&caller)])
+fn accounts(tx: &mut Transaction, request: &Request) -> Outcome {
+    let caller = admit(tx, request)?;
+    page_of(request, "accounts", 20, 20, &[account_of(&caller)])
 }
 
-fn one_account(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
+fn one_account(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
+    let caller = admit(tx, request)?;
     match login(&caller.id) == format!("accounts/{id}") {
-        true => Ok(Answer::json(200, &account_of(&caller))),
+        true => Ok(Response::json(200, &account_of(&caller))),
         false => Err(missing()),
     }
 }
@@ -344,45 +355,45 @@ fn account_of(caller: &Account) -> Value {
 }
 
 /// `GET /v1/accounts/{id}/locations`.
-fn locations(turn: &mut Turn<'_>, call: &Call, account: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    let mask = mask(call)?;
+fn locations(tx: &mut Transaction, request: &Request, account: &str) -> Outcome {
+    let caller = admit(tx, request)?;
+    let mask = mask(request)?;
     if account != "-" && login(&caller.id) != format!("accounts/{account}") {
         return Err(refusal(403, "PERMISSION_DENIED", "The caller does not have permission"));
     }
     let first = caller.username.strip_suffix(SECOND).unwrap_or(&caller.username).to_owned();
     let mut all = Vec::new();
     for name in [first.clone(), format!("{first}{SECOND}")] {
-        if let Ok(found) = account::open(turn, &GoogleBusiness, &name) {
+        if let Ok(found) = account::get_or_create(tx, &GoogleBusiness, &name) {
             all.push(cut(location(&found), &mask));
         }
     }
-    page_of(call, "locations", 10, 100, &all)
+    page_of(request, "locations", 10, 100, &all)
 }
 
 /// `GET /v1/locations/{id}`.
-fn one_location(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    let mask = mask(call)?;
-    let found = by_place(turn, &format!("locations/{id}")).ok_or_else(missing)?;
-    let found = managed(turn, &caller, &found.id)?;
-    Ok(Answer::json(200, &cut(location(&found), &mask)))
+fn one_location(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
+    let caller = admit(tx, request)?;
+    let mask = mask(request)?;
+    let found = by_place(tx, &format!("locations/{id}")).ok_or_else(missing)?;
+    let found = managed(tx, &caller, &found.id)?;
+    Ok(Response::json(200, &cut(location(&found), &mask)))
 }
 
-fn voice(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    let found = by_place(turn, &format!("locations/{id}")).ok_or_else(missing)?;
-    let found = managed(turn, &caller, &found.id)?;
+fn voice(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
+    let caller = admit(tx, request)?;
+    let found = by_place(tx, &format!("locations/{id}")).ok_or_else(missing)?;
+    let found = managed(tx, &caller, &found.id)?;
     let state = match is_verified(&found) {
         true => json!({ "hasVoiceOfMerchant": true, "hasBusinessAuthority": true }),
         false => json!({ "verify": { "hasPendingVerification": false } }),
     };
-    Ok(Answer::json(200, &state))
+    Ok(Response::json(200, &state))
 }
 
 /// The fields that are asked for, which has to be said.
-fn mask(call: &Call) -> Result<Vec<String>, Answer> {
-    let mask = call.query("readMask").unwrap_or_default();
+fn mask(request: &Request) -> Result<Vec<String>, Response> {
+    let mask = request.query("readMask").unwrap_or_default();
     let fields: Vec<String> =
         mask.split(',').map(|field| field.trim().to_owned()).filter(|field| !field.is_empty()).collect();
     let known = ["name", "title", "storeCode", "storefrontAddress", "websiteUri", "metadata", "languageCode"];

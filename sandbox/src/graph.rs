@@ -5,14 +5,14 @@
 //! <https://developers.facebook.com/docs/graph-api/guides/error-handling>.
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::{Answer, Call},
-    host::{Grants, Host},
+    exchange::{Outcome, Request, Response},
     page,
-    shelf::{Record, Shelf},
+    rate_limit::{Quota, RateLimit},
+    simulator::{Grants, Simulator},
+    store::{Record, Store},
     tokens::SECRET,
-    window::{Allowance, Rule},
 };
 use crate::{App, Grant};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -28,8 +28,8 @@ const SHORT_SECONDS: i64 = 3_600;
 const LONG_SECONDS: i64 = 60 * DAY;
 
 /// The path's segments without a version in front.
-pub(crate) fn path(call: &Call) -> Vec<&str> {
-    let segments = call.segments();
+pub(crate) fn path(request: &Request) -> Vec<&str> {
+    let segments = request.segments();
     let is_version = |text: &str| {
         text.strip_prefix('v').and_then(|rest| rest.split_once('.')).is_some_and(|(a, b)| {
             [a, b].iter().all(|n| !n.is_empty() && n.bytes().all(|c| c.is_ascii_digit()))
@@ -42,11 +42,11 @@ pub(crate) fn path(call: &Call) -> Vec<&str> {
 }
 
 /// A parameter, wherever it stands: in the query, a form, or a body of JSON.
-pub(crate) fn param(call: &Call, name: &str) -> Option<String> {
-    if let Some(value) = call.query(name).or_else(|| call.field(name)) {
+pub(crate) fn param(request: &Request, name: &str) -> Option<String> {
+    if let Some(value) = request.query(name).or_else(|| request.field(name)) {
         return Some(value.to_owned());
     }
-    match call.json().ok()?.get(name)? {
+    match request.json().ok()?.get(name)? {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
         other => Some(other.to_string()),
@@ -54,10 +54,10 @@ pub(crate) fn param(call: &Call, name: &str) -> Option<String> {
 }
 
 /// All parameters that may be kept, the token not among them.
-pub(crate) fn params(call: &Call) -> Map<String, Value> {
+pub(crate) fn params(request: &Request) -> Map<String, Value> {
     let body: Map<String, Value> =
-        call.json().ok().and_then(|body| body.as_object().cloned()).unwrap_or_default();
-    let texts = call.query.iter().chain(&call.fields);
+        request.json().ok().and_then(|body| body.as_object().cloned()).unwrap_or_default();
+    let texts = request.query.iter().chain(&request.fields);
     body.into_iter()
         .chain(texts.map(|(name, value)| (name.clone(), json!(value))))
         .filter(|(name, _)| !matches!(name.as_str(), "access_token" | "appsecret_proof" | "client_secret"))
@@ -65,8 +65,8 @@ pub(crate) fn params(call: &Call) -> Map<String, Value> {
 }
 
 /// A parameter that holds several values: with commas between them, or as a list in JSON.
-pub(crate) fn list(call: &Call, name: &str) -> Vec<String> {
-    let Some(text) = param(call, name) else { return Vec::new() };
+pub(crate) fn list(request: &Request, name: &str) -> Vec<String> {
+    let Some(text) = param(request, name) else { return Vec::new() };
     if let Ok(Value::Array(items)) = serde_json::from_str(&text) {
         return items.iter().map(|item| item.as_str().map_or(item.to_string(), str::to_owned)).collect();
     }
@@ -74,12 +74,12 @@ pub(crate) fn list(call: &Call, name: &str) -> Vec<String> {
 }
 
 /// Whether a parameter says yes.
-pub(crate) fn is_on(call: &Call, name: &str) -> bool {
-    matches!(param(call, name).as_deref(), Some("true" | "1"))
+pub(crate) fn is_on(request: &Request, name: &str) -> bool {
+    matches!(param(request, name).as_deref(), Some("true" | "1"))
 }
 
 /// An error as the Graph API writes it.
-pub(crate) fn error(status: u16, code: impl Into<Value>, subcode: u64, message: &str) -> Answer {
+pub(crate) fn error(status: u16, code: impl Into<Value>, subcode: u64, message: &str) -> Response {
     let code = code.into();
     let mut body = json!({
         "message": message,
@@ -93,21 +93,21 @@ pub(crate) fn error(status: u16, code: impl Into<Value>, subcode: u64, message: 
     if matches!(body["code"].as_u64(), Some(1 | 2)) {
         body["is_transient"] = json!(true);
     }
-    let answer = Answer::json(status, &json!({ "error": body }));
+    let response = Response::json(status, &json!({ "error": body }));
     if body["code"] == 190 {
         let told = format!("OAuth \"Facebook Platform\" \"invalid_token\" \"{message}\"");
-        return answer.with("www-authenticate", told);
+        return response.with("www-authenticate", told);
     }
-    answer
+    response
 }
 
 /// A parameter that is wrong.
-pub(crate) fn invalid(message: &str) -> Answer {
+pub(crate) fn invalid(message: &str) -> Response {
     error(400, 100, 0, &format!("(#100) {message}"))
 }
 
 /// An object that is not there, or not for this token.
-pub(crate) fn missing(method: &str, id: &str) -> Answer {
+pub(crate) fn missing(method: &str, id: &str) -> Response {
     let message = format!(
         "Unsupported {} request. Object with ID '{id}' does not exist, cannot be loaded due to missing permissions, or does not support this operation.",
         method.to_lowercase()
@@ -116,7 +116,7 @@ pub(crate) fn missing(method: &str, id: &str) -> Answer {
 }
 
 /// What all of Meta answers with a status that was asked for by a fault.
-pub(crate) fn refuse(status: u16, kind: &str, id: &str, now: DateTime<Utc>) -> Answer {
+pub(crate) fn refuse(status: u16, kind: &str, id: &str, now: DateTime<Utc>) -> Response {
     match status {
         400 => invalid("The content was refused on purpose."),
         401 => expired(now, now),
@@ -128,7 +128,7 @@ pub(crate) fn refuse(status: u16, kind: &str, id: &str, now: DateTime<Utc>) -> A
 }
 
 /// Too many calls, by the code of the platform and with the header that tells when there may be more.
-pub(crate) fn throttled(message: &str, kind: &str, id: &str) -> Answer {
+pub(crate) fn throttled(message: &str, kind: &str, id: &str) -> Response {
     let usage = json!({ id: [{
         "type": kind, "call_count": 100, "total_cputime": 25, "total_time": 25,
         "estimated_time_to_regain_access": 1,
@@ -143,7 +143,7 @@ pub(crate) fn throttled(message: &str, kind: &str, id: &str) -> Answer {
         .with("x-business-use-case-usage", usage)
 }
 
-fn expired(at: DateTime<Utc>, now: DateTime<Utc>) -> Answer {
+fn expired(at: DateTime<Utc>, now: DateTime<Utc>) -> Response {
     let told = |at: DateTime<Utc>| at.format("%A, %d-%b-%y %H:%M:%S PST").to_string();
     let message = format!(
         "Error validating access token: Session has expired on {}. The current time is {}.",
@@ -170,7 +170,7 @@ struct Code {
 }
 
 impl Record for Code {
-    const SHELF: &'static str = "graph.code";
+    const TABLE: &'static str = "graph.code";
 
     fn key(&self) -> String {
         self.code.clone()
@@ -199,7 +199,7 @@ pub(crate) struct Token {
 }
 
 impl Record for Token {
-    const SHELF: &'static str = "graph.token";
+    const TABLE: &'static str = "graph.token";
 
     fn key(&self) -> String {
         self.token.clone()
@@ -207,32 +207,32 @@ impl Record for Token {
 }
 
 /// The token that a request carries, dead or alive.
-pub(crate) fn carried(turn: &Turn<'_>, call: &Call) -> Option<Token> {
-    turn.shelf.get(&bearer(call)?)
+pub(crate) fn carried(tx: &Transaction, request: &Request) -> Option<Token> {
+    tx.store.get(&bearer(request)?)
 }
 
-fn bearer(call: &Call) -> Option<String> {
-    let header = call.header("authorization").and_then(|header| {
+fn bearer(request: &Request) -> Option<String> {
+    let header = request.header("authorization").and_then(|header| {
         let (scheme, token) = header.split_once(' ')?;
         (scheme.eq_ignore_ascii_case("bearer") || scheme.eq_ignore_ascii_case("oauth"))
             .then(|| token.trim().to_owned())
     });
-    header.filter(|token| !token.is_empty()).or_else(|| param(call, "access_token"))
+    header.filter(|token| !token.is_empty()).or_else(|| param(request, "access_token"))
 }
 
 /// Whose request it is: by its token, or by the code it brings.
-pub(crate) fn owner(turn: &Turn<'_>, platform: &str, call: &Call) -> Option<String> {
-    let user = match carried(turn, call) {
+pub(crate) fn owner(tx: &Transaction, platform: &str, request: &Request) -> Option<String> {
+    let user = match carried(tx, request) {
         Some(token) => token.page.unwrap_or(token.user),
         None => {
             let other = ["fb_exchange_token", "input_token"]
                 .iter()
-                .find_map(|name| turn.shelf.get::<Token>(&param(call, name)?))
+                .find_map(|name| tx.store.get::<Token>(&param(request, name)?))
                 .map(|token| token.user);
-            other.or_else(|| Some(turn.shelf.get::<Code>(&param(call, "code")?)?.user))?
+            other.or_else(|| Some(tx.store.get::<Code>(&param(request, "code")?)?.user))?
         }
     };
-    account::numbered(turn.shelf, platform, &user).map(|account| account.username)
+    account::by_id(tx.store, platform, &user).map(|account| account.username)
 }
 
 /// Lets a token in that lives and has the scopes.
@@ -240,12 +240,17 @@ pub(crate) fn owner(turn: &Turn<'_>, platform: &str, call: &Call) -> Option<Stri
 /// # Errors
 ///
 /// The refusal.
-pub(crate) fn admit(turn: &Turn<'_>, platform: &str, call: &Call, scopes: &[&str]) -> Result<Token, Answer> {
-    let Some(presented) = bearer(call) else {
+pub(crate) fn admit(
+    tx: &Transaction,
+    platform: &str,
+    request: &Request,
+    scopes: &[&str],
+) -> Result<Token, Response> {
+    let Some(presented) = bearer(request) else {
         let message = "An active access token must be used to query information about the current user.";
         return Err(error(400, 2500, 0, message));
     };
-    let token = alive(turn, platform, &presented)?;
+    let token = alive(tx, platform, &presented)?;
     match scopes.iter().find(|scope| !token.scopes.iter().any(|granted| granted == *scope)) {
         None => Ok(token),
         Some(scope) => {
@@ -261,16 +266,16 @@ pub(crate) fn admit(turn: &Turn<'_>, platform: &str, call: &Call, scopes: &[&str
 /// # Errors
 ///
 /// Why it does not.
-pub(crate) fn alive(turn: &Turn<'_>, platform: &str, token: &str) -> Result<Token, Answer> {
-    let found: Option<Token> = turn.shelf.get(token).filter(|token: &Token| token.platform == platform);
+pub(crate) fn alive(tx: &Transaction, platform: &str, token: &str) -> Result<Token, Response> {
+    let found: Option<Token> = tx.store.get(token).filter(|token: &Token| token.platform == platform);
     let token =
         found.ok_or_else(|| error(400, 190, 0, "Invalid OAuth access token - Cannot parse access token"))?;
-    token.live(turn.now)?;
+    token.live(tx.now)?;
     Ok(token)
 }
 
 impl Token {
-    fn live(&self, now: DateTime<Utc>) -> Result<(), Answer> {
+    fn live(&self, now: DateTime<Utc>) -> Result<(), Response> {
         if self.is_revoked {
             let message =
                 "Error validating access token: The user has not authorized application 1000000000000001.";
@@ -285,7 +290,7 @@ impl Token {
 
 /// A new token.
 pub(crate) fn issue(
-    turn: &mut Turn<'_>,
+    tx: &mut Transaction,
     platform: &str,
     user: &str,
     scopes: Vec<String>,
@@ -310,11 +315,11 @@ pub(crate) fn issue(
         pages: Vec::new(),
         scopes,
         is_long: kind != Kind::Short,
-        issued_at: turn.now,
-        expires_at: life.map(|life| turn.now + turn.settings.token_life(life)),
+        issued_at: tx.now,
+        expires_at: life.map(|life| tx.now + tx.settings.token_life(life)),
         is_revoked: false,
     };
-    turn.shelf.put(&token);
+    tx.store.put(&token);
     token
 }
 
@@ -329,15 +334,15 @@ pub(crate) enum Kind {
     Page,
 }
 
-fn of(turn: &Turn<'_>, user: &str) -> Vec<Token> {
+fn of(tx: &Transaction, user: &str) -> Vec<Token> {
     let is_theirs = |token: &Token| token.user == user || token.page.as_deref() == Some(user);
-    turn.shelf.under("").filter(is_theirs).collect()
+    tx.store.under("").filter(is_theirs).collect()
 }
 
 /// What tells the login of one platform from another's.
 pub(crate) struct Login {
     /// The platform.
-    pub(crate) host: &'static dyn Host,
+    pub(crate) simulator: &'static dyn Simulator,
     /// The app's public identifier.
     pub(crate) client: &'static str,
     /// What can be asked for.
@@ -356,12 +361,12 @@ impl Grants for Login {
     }
 
     /// It is a day old, as the refresh of a long-lived token wants it.
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
+    fn grant(&self, tx: &mut Transaction, account: &mut Account) -> Grant {
         let scopes: Vec<String> = self.granted.iter().map(|scope| (*scope).to_owned()).collect();
         let page = (self.kind == Kind::Page).then(|| account.id.clone());
-        let mut token = issue(turn, self.host.id(), &account.id, scopes.clone(), self.kind, page);
+        let mut token = issue(tx, self.simulator.id(), &account.id, scopes.clone(), self.kind, page);
         token.issued_at -= TimeDelta::days(1);
-        turn.shelf.put(&token);
+        tx.store.put(&token);
         Grant {
             access_token: token.token,
             refresh_token: None,
@@ -371,37 +376,38 @@ impl Grants for Login {
         }
     }
 
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        for token in of(turn, &account.id) {
-            turn.shelf.put(&Token { expires_at: Some(turn.now), ..token });
+    fn expire(&self, tx: &mut Transaction, account: &mut Account) {
+        for token in of(tx, &account.id) {
+            tx.store.put(&Token { expires_at: Some(tx.now), ..token });
         }
     }
 
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        revoke(turn, &account.id);
+    fn revoke(&self, tx: &mut Transaction, account: &mut Account) {
+        revoke(tx, &account.id);
     }
 }
 
 /// Takes back what a user or a page granted.
-pub(crate) fn revoke(turn: &mut Turn<'_>, user: &str) {
-    for token in of(turn, user) {
-        turn.shelf.put(&Token { is_revoked: true, ..token });
+pub(crate) fn revoke(tx: &mut Transaction, user: &str) {
+    for token in of(tx, user) {
+        tx.store.put(&Token { is_revoked: true, ..token });
     }
 }
 
 impl Login {
     /// Where the account's owner is asked, and where the decision goes.
-    pub(crate) fn dialog(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
-        self.decide(turn, call).unwrap_or_else(|refusal| refusal)
+    pub(crate) fn dialog(&self, tx: &mut Transaction, request: &Request) -> Response {
+        self.decide(tx, request).unwrap_or_else(|refusal| refusal)
     }
 
-    fn decide(&self, turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-        let is_decision = call.method == poem::http::Method::POST;
-        let fields = if is_decision { &call.fields } else { &call.query };
+    fn decide(&self, tx: &mut Transaction, request: &Request) -> Outcome {
+        let is_decision = request.method == poem::http::Method::POST;
+        let fields = if is_decision { &request.fields } else { &request.query };
         let field = |name: &str| {
             fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap_or_default()
         };
-        let refuse = |what: &str| Err(Answer::page(400, page::notice("Sorry, something went wrong.", what)));
+        let refuse =
+            |what: &str| Err(Response::page(400, page::notice("Sorry, something went wrong.", what)));
         if field("client_id") != self.client {
             return refuse("Invalid App ID: The provided app ID does not look like a valid app ID.");
         }
@@ -419,29 +425,32 @@ impl Login {
         }
         if !is_decision {
             let scopes = scopes.iter().map(String::as_str).collect();
-            return Ok(Answer::page(200, page::consent("Fanfare's sandbox app", scopes, "sandbox", fields)));
+            return Ok(Response::page(
+                200,
+                page::consent("Fanfare's sandbox app", scopes, "sandbox", fields),
+            ));
         }
         let state = field("state");
         if field("decision") == "allow" {
             // Several names, with commas between them, are the pages that were ticked.
             let mut pages = Vec::new();
             for name in field("username").split(',') {
-                let account = account::open(turn, self.host, name.trim().trim_start_matches('@'))
-                    .map_err(|error| Answer::page(400, page::notice("No such account", &error)))?;
+                let account = account::get_or_create(tx, self.simulator, name.trim().trim_start_matches('@'))
+                    .map_err(|error| Response::page(400, page::notice("No such account", &error)))?;
                 pages.push(account.id);
             }
             let code = Code {
                 code: format!("AQB{}", random()),
-                platform: self.host.id().into(),
+                platform: self.simulator.id().into(),
                 user: pages[0].clone(),
                 pages,
                 client: self.client.into(),
                 redirect_uri: field("redirect_uri").into(),
                 scopes,
-                expires_at: turn.now + TimeDelta::seconds(CODE_SECONDS),
+                expires_at: tx.now + TimeDelta::seconds(CODE_SECONDS),
                 is_used: false,
             };
-            turn.shelf.put(&code);
+            tx.store.put(&code);
             back.query_pairs_mut().append_pair("code", &code.code);
         } else {
             back.query_pairs_mut().extend_pairs([
@@ -453,7 +462,7 @@ impl Login {
         if !state.is_empty() {
             back.query_pairs_mut().append_pair("state", state);
         }
-        Ok(Answer::redirect(&format!("{back}{}", self.fragment)))
+        Ok(Response::redirect(&format!("{back}{}", self.fragment)))
     }
 
     /// The code that a request brings, which is used up by it.
@@ -461,8 +470,8 @@ impl Login {
     /// # Errors
     ///
     /// Why it is refused.
-    pub(crate) fn redeem(&self, turn: &mut Turn<'_>, call: &Call) -> Result<Redeemed, Unredeemed> {
-        let get = |name: &str| param(call, name).unwrap_or_default();
+    pub(crate) fn redeem(&self, tx: &mut Transaction, request: &Request) -> Result<Redeemed, Unredeemed> {
+        let get = |name: &str| param(request, name).unwrap_or_default();
         if get("client_id") != self.client {
             return Err(Unredeemed::App);
         }
@@ -470,8 +479,8 @@ impl Login {
             return Err(Unredeemed::Secret);
         }
         let presented = get("code");
-        let code = turn.shelf.get::<Code>(presented.trim_end_matches("#_"));
-        let Some(code) = code.filter(|code| code.platform == self.host.id()) else {
+        let code = tx.store.get::<Code>(presented.trim_end_matches("#_"));
+        let Some(code) = code.filter(|code| code.platform == self.simulator.id()) else {
             return Err(Unredeemed::Unknown);
         };
         if code.redirect_uri != get("redirect_uri") {
@@ -480,50 +489,50 @@ impl Login {
         if code.is_used {
             return Err(Unredeemed::Used);
         }
-        if code.expires_at <= turn.now {
+        if code.expires_at <= tx.now {
             return Err(Unredeemed::Expired);
         }
-        turn.shelf.put(&Code { is_used: true, ..code.clone() });
+        tx.store.put(&Code { is_used: true, ..code.clone() });
         Ok(Redeemed { user: code.user, pages: code.pages, scopes: code.scopes })
     }
 
     /// `GET /access_token`: a short-lived token for a long-lived one.
-    pub(crate) fn lengthen(&self, turn: &mut Turn<'_>, call: &Call, kind: &str) -> Result<Answer, Answer> {
-        if param(call, "grant_type").as_deref() != Some(kind) {
+    pub(crate) fn lengthen(&self, tx: &mut Transaction, request: &Request, kind: &str) -> Outcome {
+        if param(request, "grant_type").as_deref() != Some(kind) {
             return Err(invalid(&format!("Param grant_type must be one of {{{kind}}}")));
         }
-        if param(call, "client_secret").as_deref() != Some(SECRET) {
+        if param(request, "client_secret").as_deref() != Some(SECRET) {
             return Err(error(400, 1, 0, "Error validating client secret."));
         }
-        let token = admit(turn, self.host.id(), call, &[])?;
-        let long = issue(turn, self.host.id(), &token.user, token.scopes, Kind::Long, None);
-        Ok(told(&long, turn.now))
+        let token = admit(tx, self.simulator.id(), request, &[])?;
+        let long = issue(tx, self.simulator.id(), &token.user, token.scopes, Kind::Long, None);
+        Ok(told(&long, tx.now))
     }
 
     /// `GET /refresh_access_token`: a long-lived token that is a day old for another.
-    pub(crate) fn renew(&self, turn: &mut Turn<'_>, call: &Call, kind: &str) -> Result<Answer, Answer> {
-        if param(call, "grant_type").as_deref() != Some(kind) {
+    pub(crate) fn renew(&self, tx: &mut Transaction, request: &Request, kind: &str) -> Outcome {
+        if param(request, "grant_type").as_deref() != Some(kind) {
             return Err(invalid(&format!("Param grant_type must be one of {{{kind}}}")));
         }
-        let token = admit(turn, self.host.id(), call, &[])?;
-        let age = u64::try_from((turn.now - token.issued_at).num_milliseconds()).unwrap_or(0);
-        if !token.is_long || age < turn.settings.renew_after_ms {
+        let token = admit(tx, self.simulator.id(), request, &[])?;
+        let age = u64::try_from((tx.now - token.issued_at).num_milliseconds()).unwrap_or(0);
+        if !token.is_long || age < tx.settings.renew_after_ms {
             return Err(error(400, 10, 0, "(#10) The access token must be at least 24 hours old"));
         }
-        let fresh = issue(turn, self.host.id(), &token.user, token.scopes, Kind::Long, None);
-        Ok(told(&fresh, turn.now))
+        let fresh = issue(tx, self.simulator.id(), &token.user, token.scopes, Kind::Long, None);
+        Ok(told(&fresh, tx.now))
     }
 
     /// `GET /debug_token`.
-    pub(crate) fn inspect(&self, turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-        let is_app = bearer(call).is_some_and(|token| token == format!("{}|{SECRET}", self.client));
+    pub(crate) fn inspect(&self, tx: &mut Transaction, request: &Request) -> Outcome {
+        let is_app = bearer(request).is_some_and(|token| token == format!("{}|{SECRET}", self.client));
         if !is_app {
-            admit(turn, self.host.id(), call, &[])?;
+            admit(tx, self.simulator.id(), request, &[])?;
         }
-        let presented = param(call, "input_token").unwrap_or_default();
-        let found = turn.shelf.get::<Token>(&presented).filter(|token| token.platform == self.host.id());
+        let presented = param(request, "input_token").unwrap_or_default();
+        let found = tx.store.get::<Token>(&presented).filter(|token| token.platform == self.simulator.id());
         let Some(token) = found else {
-            return Ok(Answer::json(
+            return Ok(Response::json(
                 200,
                 &json!({ "data": {
                     "error": { "code": 190, "message": "Invalid OAuth access token - Cannot parse access token" },
@@ -537,7 +546,7 @@ impl Login {
             "application": "Fanfare's sandbox app",
             "data_access_expires_at": (token.issued_at + TimeDelta::days(90)).timestamp(),
             "expires_at": token.expires_at.map_or(0, |at| at.timestamp()),
-            "is_valid": token.live(turn.now).is_ok(),
+            "is_valid": token.live(tx.now).is_ok(),
             "issued_at": token.issued_at.timestamp(),
             "scopes": token.scopes,
             "user_id": token.user,
@@ -545,7 +554,7 @@ impl Login {
         if let Some(page) = &token.page {
             data["profile_id"] = json!(page);
         }
-        if let Err(refusal) = token.live(turn.now) {
+        if let Err(refusal) = token.live(tx.now) {
             let body: Value = serde_json::from_slice(&refusal.body).unwrap_or_default();
             data["error"] = json!({
                 "code": body["error"]["code"],
@@ -553,7 +562,7 @@ impl Login {
                 "message": body["error"]["message"],
             });
         }
-        Ok(Answer::json(200, &json!({ "data": data })))
+        Ok(Response::json(200, &json!({ "data": data })))
     }
 }
 
@@ -586,7 +595,7 @@ pub(crate) enum Unredeemed {
 
 impl Unredeemed {
     /// In the form of the token endpoints of Threads and Instagram.
-    pub(crate) fn flat(self) -> Answer {
+    pub(crate) fn flat(self) -> Response {
         let message = match self {
             Self::App => "Invalid platform app",
             Self::Secret => "Error validating client secret.",
@@ -596,11 +605,11 @@ impl Unredeemed {
             Self::Unknown | Self::Used => "Matching code was not found or was already used",
             Self::Expired => "This authorization code has expired.",
         };
-        Answer::json(400, &json!({ "error_type": "OAuthException", "code": 400, "error_message": message }))
+        Response::json(400, &json!({ "error_type": "OAuthException", "code": 400, "error_message": message }))
     }
 
     /// In the form of the Graph API.
-    pub(crate) fn graph(self) -> Answer {
+    pub(crate) fn graph(self) -> Response {
         match self {
             Self::App => error(
                 400,
@@ -623,19 +632,19 @@ impl Unredeemed {
 }
 
 /// A token endpoint's answer about a token that lives for long.
-pub(crate) fn told(token: &Token, now: DateTime<Utc>) -> Answer {
+pub(crate) fn told(token: &Token, now: DateTime<Utc>) -> Response {
     let mut body = json!({ "access_token": token.token, "token_type": "bearer" });
     if let Some(at) = token.expires_at {
         body["expires_in"] = json!((at - now).num_seconds());
     }
-    Answer::json(200, &body)
+    Response::json(200, &body)
 }
 
 /// The next id, of 17 digits and more than a float can hold.
-pub(crate) fn id(turn: &mut Turn<'_>) -> String {
-    let last = turn.shelf.get::<Last>("").map_or(17_900_000_000_000_000, |last| last.id);
+pub(crate) fn id(tx: &mut Transaction) -> String {
+    let last = tx.store.get::<Last>("").map_or(17_900_000_000_000_000, |last| last.id);
     let id = last + 7 + u64::from(rand::random::<u8>());
-    turn.shelf.put(&Last { id });
+    tx.store.put(&Last { id });
     id.to_string()
 }
 
@@ -646,7 +655,7 @@ struct Last {
 }
 
 impl Record for Last {
-    const SHELF: &'static str = "graph.last";
+    const TABLE: &'static str = "graph.last";
 
     fn key(&self) -> String {
         String::new()
@@ -662,7 +671,7 @@ struct Tie {
 }
 
 impl Record for Tie {
-    const SHELF: &'static str = "graph.tie";
+    const TABLE: &'static str = "graph.tie";
 
     fn key(&self) -> String {
         format!("{}/{}/{}", self.kind, self.of, self.id)
@@ -670,17 +679,17 @@ impl Record for Tie {
 }
 
 /// Keeps that `id` belongs to `of`.
-pub(crate) fn tie(turn: &mut Turn<'_>, kind: &str, of: &str, id: &str) {
-    turn.shelf.put(&Tie { kind: kind.into(), of: of.into(), id: id.into() });
+pub(crate) fn tie(tx: &mut Transaction, kind: &str, of: &str, id: &str) {
+    tx.store.put(&Tie { kind: kind.into(), of: of.into(), id: id.into() });
 }
 
 /// What belongs to `of` and is still there, oldest first: ids only grow.
 pub(crate) fn tied<'a, T: Record>(
-    shelf: &'a Shelf,
+    store: &'a Store,
     kind: &str,
     of: &str,
 ) -> impl DoubleEndedIterator<Item = T> + use<'a, T> {
-    shelf.under::<Tie>(&format!("{kind}/{of}/")).filter_map(|tie| shelf.get(&tie.id))
+    store.under::<Tie>(&format!("{kind}/{of}/")).filter_map(|tie| store.get(&tie.id))
 }
 
 /// An account's id, the same in every sandbox.
@@ -709,8 +718,8 @@ pub(crate) struct Field {
 }
 
 /// The fields that a request asks for: `id,children{media_url},picture.type(large)`.
-pub(crate) fn fields(call: &Call) -> Vec<Field> {
-    parse(&param(call, "fields").unwrap_or_default())
+pub(crate) fn fields(request: &Request) -> Vec<Field> {
+    parse(&param(request, "fields").unwrap_or_default())
 }
 
 fn parse(text: &str) -> Vec<Field> {
@@ -745,7 +754,7 @@ fn parse(text: &str) -> Vec<Field> {
 /// # Errors
 ///
 /// When something is asked for that the node has not.
-pub(crate) fn select(node: &Value, fields: &[Field], kind: &str, names: &[&str]) -> Result<Value, Answer> {
+pub(crate) fn select(node: &Value, fields: &[Field], kind: &str, names: &[&str]) -> Result<Value, Response> {
     let default: Vec<Field>;
     let fields = if fields.is_empty() {
         default = names.iter().map(|name| Field { name: (*name).to_owned(), inner: Vec::new() }).collect();
@@ -793,12 +802,12 @@ pub(crate) fn select(node: &Value, fields: &[Field], kind: &str, names: &[&str])
 
 /// One page of a list, newest first: items after or before a cursor, no more than asked for.
 pub(crate) fn paged<T>(
-    call: &Call,
+    request: &Request,
     items: Vec<T>,
     key: impl Fn(&T) -> &str,
-    view: impl Fn(&T) -> Result<Value, Answer>,
-) -> Result<Answer, Answer> {
-    let limit = match param(call, "limit") {
+    view: impl Fn(&T) -> Result<Value, Response>,
+) -> Outcome {
+    let limit = match param(request, "limit") {
         None => 25,
         Some(text) => match text.parse::<usize>() {
             Ok(limit @ 1..=100) => limit,
@@ -809,8 +818,8 @@ pub(crate) fn paged<T>(
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
         String::from_utf8(bytes).ok()
     };
-    let place = |name: &str| -> Result<Option<usize>, Answer> {
-        let Some(text) = param(call, name).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let place = |name: &str| -> Result<Option<usize>, Response> {
+        let Some(text) = param(request, name).filter(|text| !text.is_empty()) else { return Ok(None) };
         let found = cursor(&text).and_then(|id| items.iter().position(|item| key(item) == id));
         found.map(Some).ok_or_else(|| invalid(&format!("Invalid cursor: {name}")))
     };
@@ -828,24 +837,24 @@ pub(crate) fn paged<T>(
         let is_last = items.last().is_none_or(|end| key(end) == key(last));
         // Threads tells no address of the next page, the others do.
         if !is_last
-            && !call.host.contains("threads")
-            && let Some(host) = call.header("host")
+            && !request.host.contains("threads")
+            && let Some(host) = request.header("host")
         {
-            let rest = call.query.iter().filter(|(name, _)| name != "after" && name != "before");
+            let rest = request.query.iter().filter(|(name, _)| name != "after" && name != "before");
             let query = url::form_urlencoded::Serializer::new(String::new())
                 .extend_pairs(rest)
                 .append_pair("after", &token(last))
                 .finish();
-            body["paging"]["next"] = json!(format!("http://{host}/{}{}?{query}", call.host, call.path));
+            body["paging"]["next"] = json!(format!("http://{host}/{}{}?{query}", request.host, request.path));
         }
     }
-    Ok(Answer::json(200, &body))
+    Ok(Response::json(200, &body))
 }
 
 /// Whether a moment lies between `since` and `until`, which are Unix times or dates.
-pub(crate) fn is_within(call: &Call, at: DateTime<Utc>) -> bool {
+pub(crate) fn is_within(request: &Request, at: DateTime<Utc>) -> bool {
     let bound = |name: &str| {
-        let text = param(call, name)?;
+        let text = param(request, name)?;
         let date =
             || Some(text.get(..10)?.parse::<chrono::NaiveDate>().ok()?.and_hms_opt(0, 0, 0)?.and_utc());
         text.parse().ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0)).or_else(date)
@@ -859,12 +868,12 @@ pub(crate) fn is_within(call: &Call, at: DateTime<Utc>) -> bool {
 ///
 /// When one of them is none: that fails the whole request.
 pub(crate) fn insights(
-    call: &Call,
+    request: &Request,
     id: &str,
     figure: impl Fn(&str) -> Option<Value>,
     names: &[&str],
-) -> Result<Answer, Answer> {
-    let asked = list(call, "metric");
+) -> Outcome {
+    let asked = list(request, "metric");
     if asked.is_empty() {
         return Err(error(400, 3001, 1_504_028, "(#3001) No metric was specified to be fetched."));
     }
@@ -883,40 +892,40 @@ pub(crate) fn insights(
             "id": format!("{id}/insights/{name}/lifetime"),
         }));
     }
-    Ok(Answer::json(200, &json!({ "data": data })))
+    Ok(Response::json(200, &json!({ "data": data })))
 }
 
 /// Takes units of a cap that a platform refuses to be exceeded in its own words.
-pub(crate) fn capped(turn: &mut Turn<'_>, rule: Rule, user: &str) -> Result<Allowance, Answer> {
-    turn.spend(rule, user, 1).map_err(|_| {
+pub(crate) fn capped(tx: &mut Transaction, rule: RateLimit, user: &str) -> Result<Quota, Response> {
+    tx.spend(rule, user, 1).map_err(|_| {
         error(400, 9, 2_207_042, "(#9) Application request limit reached: you reached the maximum number of posts that is allowed to be published by API")
     })
 }
 
 /// How much of a cap is used up, as the limits' edges tell it.
-pub(crate) fn used(turn: &mut Turn<'_>, rule: Rule, user: &str) -> Value {
-    let stands = turn.spend(rule, user, 0).unwrap_or_else(|allowance| allowance);
+pub(crate) fn used(tx: &mut Transaction, rule: RateLimit, user: &str) -> Value {
+    let status = tx.spend(rule, user, 0).unwrap_or_else(|quota| quota);
     json!({
-        "usage": stands.limit - stands.remaining.min(stands.limit),
-        "config": { "quota_total": stands.limit, "quota_duration": rule.seconds },
+        "usage": status.limit - status.remaining.min(status.limit),
+        "config": { "quota_total": status.limit, "quota_duration": rule.seconds },
     })
 }
 
 /// The bytes of a medium.
-pub(crate) fn serve(turn: &Turn<'_>, file: &str) -> Answer {
-    match turn.files.read(file) {
+pub(crate) fn serve(tx: &Transaction, file: &str) -> Response {
+    match tx.files.read(file) {
         Some(bytes) => {
             let mime = infer::get(&bytes).map_or("application/octet-stream", |kind| kind.mime_type());
-            Answer { is_page: true, ..Answer::bytes(200, mime, bytes) }
+            Response { is_page: true, ..Response::bytes(200, mime, bytes) }
         }
-        None => Answer::page(404, page::missing()),
+        None => Response::page(404, page::missing()),
     }
 }
 
 /// The account of a token.
-pub(crate) fn account(turn: &Turn<'_>, platform: &str, token: &Token) -> Result<Account, Answer> {
+pub(crate) fn account(tx: &Transaction, platform: &str, token: &Token) -> Result<Account, Response> {
     let id = token.page.as_ref().unwrap_or(&token.user);
-    account::numbered(turn.shelf, platform, id)
+    account::by_id(tx.store, platform, id)
         .ok_or_else(|| error(400, 190, 460, "Error validating access token: The session has been invalidated because the user changed their password or Facebook has changed the session for security reasons."))
 }
 

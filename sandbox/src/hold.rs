@@ -64,7 +64,7 @@ impl Phase {
 
 /// A request as holds see it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Passing<'a> {
+pub(crate) struct PendingRequest<'a> {
     /// The platform.
     pub(crate) platform: &'a str,
     /// The account's name and id.
@@ -117,7 +117,7 @@ impl Hold {
         });
     }
 
-    fn is_for(&self, when: When, request: Passing<'_>) -> bool {
+    fn is_for(&self, when: When, request: PendingRequest<'_>) -> bool {
         let spec = &self.spec;
         let full = format!("/{}{}", request.host, request.path);
         spec.when == when
@@ -165,7 +165,7 @@ impl Holds {
     }
 
     /// The hold that this request runs into; every hold that means it counts it.
-    pub(crate) fn meet(&self, when: When, request: Passing<'_>) -> Option<Arc<Hold>> {
+    pub(crate) fn meet(&self, when: When, request: PendingRequest<'_>) -> Option<Arc<Hold>> {
         let mut met = None;
         for hold in self.lock().iter().filter(|hold| hold.is_for(when, request)) {
             if hold.seen.fetch_add(1, Ordering::Relaxed) + 1 == hold.spec.nth {

@@ -3,7 +3,7 @@
 //! An entry is written in the same turn as what it tells of, so that after a crash the two agree.
 //! It holds no token, no query and no body.
 
-use super::shelf::{Record, Shelf};
+use super::store::{Record, Store};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ pub(crate) struct Entry {
 }
 
 impl Record for Entry {
-    const SHELF: &'static str = "journal";
+    const TABLE: &'static str = "journal";
 
     fn key(&self) -> String {
         key(self.seq)
@@ -52,24 +52,24 @@ fn key(seq: u64) -> String {
 }
 
 /// Writes an entry and numbers it.
-pub(crate) fn add(shelf: &mut Shelf, entry: &mut Entry) {
-    entry.seq = last(shelf) + 1;
-    shelf.put(entry);
+pub(crate) fn add(store: &mut Store, entry: &mut Entry) {
+    entry.seq = last(store) + 1;
+    store.put(entry);
     if entry.seq > KEPT {
-        shelf.remove::<Entry>(&key(entry.seq - KEPT));
+        store.remove::<Entry>(&key(entry.seq - KEPT));
     }
 }
 
 /// The number of the last entry.
-pub(crate) fn last(shelf: &Shelf) -> u64 {
-    shelf.under::<Entry>("").next_back().map_or(0, |last| last.seq)
+pub(crate) fn last(store: &Store) -> u64 {
+    store.under::<Entry>("").next_back().map_or(0, |last| last.seq)
 }
 
 /// Notes that the reply to an entry's request never left.
-pub(crate) fn lose(shelf: &mut Shelf, seq: u64) {
-    if let Some(mut entry) = shelf.get::<Entry>(&key(seq)) {
+pub(crate) fn lose(store: &mut Store, seq: u64) {
+    if let Some(mut entry) = store.get::<Entry>(&key(seq)) {
         entry.status = None;
-        shelf.put(&entry);
+        store.put(&entry);
     }
 }
 
@@ -95,17 +95,17 @@ pub(crate) struct Filter {
 
 impl Filter {
     /// The entries that match, oldest first.
-    pub(crate) fn entries<'a>(&'a self, shelf: &'a Shelf) -> impl Iterator<Item = Entry> + 'a {
-        self.entries_since(shelf, self.after.map_or(0, |after| after + 1))
+    pub(crate) fn entries<'a>(&'a self, store: &'a Store) -> impl Iterator<Item = Entry> + 'a {
+        self.entries_since(store, self.after.map_or(0, |after| after + 1))
     }
 
     /// Those of them from this number on.
     pub(crate) fn entries_since<'a>(
         &'a self,
-        shelf: &'a Shelf,
+        store: &'a Store,
         seq: u64,
     ) -> impl Iterator<Item = Entry> + 'a {
-        shelf.since::<Entry>(&key(seq)).filter(|entry| self.admits(entry))
+        store.since::<Entry>(&key(seq)).filter(|entry| self.admits(entry))
     }
 
     fn admits(&self, entry: &Entry) -> bool {

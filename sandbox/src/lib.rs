@@ -45,73 +45,77 @@
 
 mod access;
 mod account;
-mod call;
+mod admin_page;
+mod bluesky;
 mod container;
 mod control;
+mod exchange;
+mod facebook;
+mod fake_metrics;
 mod fault;
 mod fetch;
-mod figures;
 mod files;
-mod front;
 mod google;
+mod google_business;
 mod graph;
 mod hold;
-mod host;
+mod instagram;
 mod journal;
+mod linkedin;
 mod login;
 mod page;
-mod panel;
+mod pinterest;
+mod pipeline;
+mod rate_limit;
+mod reddit;
 mod schema;
 mod server;
 mod settings;
-mod shelf;
+mod simulator;
+mod store;
+mod threads;
+mod tiktok;
 mod tokens;
-mod window;
+mod x;
+mod youtube;
 
 pub use access::Access;
 pub use domain::sandbox::Address;
 pub use server::serve;
 pub use settings::Settings;
 
-use access::{Door, Orgs};
+use access::{AccessControl, Orgs};
 use anyhow::{Context, Result, anyhow};
 use chrono::{DateTime, Utc};
 use domain::{App, Grant, Identity};
 use files::Files;
 use hold::Holds;
-use host::Host;
 use poem::Endpoint;
-use shelf::Shelf;
+use rate_limit::{Quota, RateLimit, RateWindows};
+use simulator::Simulator;
 use std::{
     collections::BTreeMap,
     fs::File,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
+use store::Store;
 use tokio::sync::watch;
-use window::{Allowance, Rule, Windows};
 
-macro_rules! hosts {
-    ($($module:ident::$host:ident),+ $(,)?) => {
-        $(mod $module;)+
-        /// The platforms that the sandbox speaks; the first that claims a request has it.
-        static HOSTS: &[&dyn Host] = &[$(&$module::$host),+];
-    };
-}
-
-hosts! {
-    facebook::Facebook,
-    instagram::Instagram,
-    threads::Threads,
-    x::X,
-    bluesky::Bluesky,
-    youtube::YouTube,
-    tiktok::TikTok,
-    linkedin::LinkedIn,
-    pinterest::Pinterest,
-    google_business::GoogleBusiness,
-    reddit::Reddit,
-}
+/// The simulated platforms. The first that claims a request answers it.
+static SIMULATORS: &[&dyn Simulator] = &[
+    &facebook::Facebook,
+    &instagram::Instagram,
+    &threads::Threads,
+    &x::X,
+    &bluesky::Bluesky,
+    &youtube::YouTube,
+    &tiktok::TikTok,
+    &linkedin::LinkedIn,
+    &pinterest::Pinterest,
+    &google_business::GoogleBusiness,
+    &reddit::Reddit,
+];
 
 /// How a sandbox is opened.
 #[derive(Clone, Debug)]
@@ -141,8 +145,8 @@ struct Inner {
 }
 
 struct State {
-    shelf: Shelf,
-    windows: Windows,
+    store: Store,
+    windows: RateWindows,
     settings: Settings,
 }
 
@@ -182,13 +186,13 @@ impl Sandbox {
             lock = Some(file);
         }
         let log = options.data.as_ref().map(|folder| folder.join("log.jsonl"));
-        let shelf = Shelf::open(log.as_deref())?;
+        let store = Store::open(log.as_deref())?;
         let files = Files::open(options.data.as_ref().map(|folder| folder.join("files")))
             .context("making the files' folder")?;
-        let settings = shelf.get("").unwrap_or_default();
-        let last = journal::last(&shelf);
+        let settings = store.get("").unwrap_or_default();
+        let last = journal::last(&store);
         Ok(Self(Arc::new(Inner {
-            state: Mutex::new(State { shelf, windows: Windows::default(), settings }),
+            state: Mutex::new(State { store, windows: RateWindows::default(), settings }),
             files,
             holds: Holds::default(),
             journal: watch::Sender::new(last),
@@ -203,7 +207,7 @@ impl Sandbox {
     /// Everything it serves, to be mounted elsewhere. Only [`serve`] can drop a connection on
     /// purpose; under another server that is a 502.
     pub fn endpoint(&self) -> impl Endpoint + use<> {
-        Door { sandbox: self.clone(), inner: control::routes(self.clone()) }
+        AccessControl { sandbox: self.clone(), inner: control::routes(self.clone()) }
     }
 
     /// Connects an account, which is made if there is none.
@@ -218,25 +222,25 @@ impl Sandbox {
 
     /// The same, of an account that moves to a server where one is named.
     fn connect_at(&self, platform: &str, username: &str, server: Option<String>) -> Result<Connected> {
-        let host = find(platform).ok_or_else(|| anyhow!("the sandbox does not speak {platform}"))?;
-        self.turn(|turn| {
-            let mut account = account::open(turn, host, username).map_err(anyhow::Error::msg)?;
+        let simulator = find(platform).ok_or_else(|| anyhow!("the sandbox does not speak {platform}"))?;
+        self.transaction(|tx| {
+            let mut account = account::get_or_create(tx, simulator, username).map_err(anyhow::Error::msg)?;
             if server.is_some() {
                 account.server = server;
-                turn.shelf.put(&account);
+                tx.store.put(&account);
             }
-            let grant = host.grants().grant(turn, &mut account);
-            Ok(Connected { identity: host.identity(&account), grant, app: host.grants().app() })
+            let grant = simulator.grants().grant(tx, &mut account);
+            Ok(Connected { identity: simulator.identity(&account), grant, app: simulator.grants().app() })
         })?
     }
 
     /// One step that nothing else comes between, written to the log at its end.
-    fn turn<T>(&self, work: impl FnOnce(&mut Turn<'_>) -> T) -> Result<T> {
+    fn transaction<T>(&self, work: impl FnOnce(&mut Transaction) -> T) -> Result<T> {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { shelf, windows, settings } = &mut *state;
+        let State { store, windows, settings } = &mut *state;
         let now = (self.0.clock)();
-        let done = work(&mut Turn { shelf, windows, settings, files: &self.0.files, now });
-        state.shelf.commit()?;
+        let done = work(&mut Transaction { store, windows, settings, files: &self.0.files, now });
+        state.store.commit()?;
         Ok(done)
     }
 }
@@ -248,26 +252,29 @@ pub fn app(platform: &str) -> Option<App> {
 
 /// The apps that the sandbox's grants are given to, by platform.
 pub fn apps() -> BTreeMap<String, App> {
-    HOSTS.iter().filter_map(|host| Some((host.id().to_owned(), host.grants().app()?))).collect()
+    SIMULATORS
+        .iter()
+        .filter_map(|simulator| Some((simulator.id().to_owned(), simulator.grants().app()?)))
+        .collect()
 }
 
 /// The platform of this name.
-fn find(platform: &str) -> Option<&'static dyn Host> {
-    HOSTS.iter().copied().find(|host| host.id() == platform)
+fn find(platform: &str) -> Option<&'static dyn Simulator> {
+    SIMULATORS.iter().copied().find(|simulator| simulator.id() == platform)
 }
 
 /// What a step works on.
-struct Turn<'a> {
-    shelf: &'a mut Shelf,
-    windows: &'a mut Windows,
+struct Transaction<'a> {
+    store: &'a mut Store,
+    windows: &'a mut RateWindows,
     settings: &'a mut Settings,
     files: &'a Files,
     now: DateTime<Utc>,
 }
 
-impl Turn<'_> {
+impl Transaction<'_> {
     /// Takes units of a rate window, or tells that there are not so many left.
-    fn spend(&mut self, rule: Rule, who: &str, cost: u64) -> Result<Allowance, Allowance> {
+    fn spend(&mut self, rule: RateLimit, who: &str, cost: u64) -> Result<Quota, Quota> {
         let limit = self.settings.limits.get(rule.name).copied().unwrap_or(rule.limit);
         self.windows.take(rule, limit, who, cost, self.now)
     }

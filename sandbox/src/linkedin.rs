@@ -10,15 +10,15 @@ mod posts;
 mod text;
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::{Answer, Call, Intake},
-    host::{Card, Grants, Host, Picture},
+    exchange::{BodyMode, Outcome, Request, Response},
     login::{Login, Refusal},
-    tokens::{self, Rotation, SECRET, Terms},
     page,
-    shelf::Record,
-    window::Rule,
+    rate_limit::RateLimit,
+    simulator::{Grants, MediaView, PostView, Simulator},
+    store::Record,
+    tokens::{self, Rotation, SECRET, TokenPolicy},
 };
 use crate::Identity;
 use serde::{Deserialize, Serialize};
@@ -31,8 +31,8 @@ const ID: &str = "linkedin";
 const OLDEST: u32 = 202_511;
 
 /// Calls of a member; real numbers are told in the developer portal only.
-const CALLS: Rule = Rule { name: "linkedin.calls", limit: 100_000, seconds: 86_400 };
-const CREATES: Rule = Rule { name: "linkedin.creates", limit: 150, seconds: 86_400 };
+const CALLS: RateLimit = RateLimit { name: "linkedin.calls", limit: 100_000, seconds: 86_400 };
+const CREATES: RateLimit = RateLimit { name: "linkedin.creates", limit: 150, seconds: 86_400 };
 
 const SCOPES: &[&str] = &[
     "openid",
@@ -49,8 +49,8 @@ const SCOPES: &[&str] = &[
 ];
 
 static LOGIN: Login = Login {
-    terms: Terms {
-        host: &LinkedIn,
+    tokens: TokenPolicy {
+        simulator: &LinkedIn,
         client: "fanfaresandbox",
         granted: SCOPES,
         code_seconds: 1_800,
@@ -73,7 +73,7 @@ struct Caller {
     scopes: Vec<String>,
 }
 
-impl Host for LinkedIn {
+impl Simulator for LinkedIn {
     fn id(&self) -> &'static str {
         ID
     }
@@ -88,42 +88,42 @@ impl Host for LinkedIn {
         }
     }
 
-    fn intake(&self, call: &Call) -> Intake {
-        match call.segments().as_slice() {
-            ["dms-uploads", ..] => Intake::Bytes,
-            _ => Intake::Whole(1 << 20),
+    fn body_mode(&self, request: &Request) -> BodyMode {
+        match request.segments().as_slice() {
+            ["dms-uploads", ..] => BodyMode::Upload,
+            _ => BodyMode::Buffered(1 << 20),
         }
     }
 
-    fn account(&self, turn: &Turn<'_>, call: &Call) -> Option<String> {
-        match call.segments().as_slice() {
+    fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
+        match request.segments().as_slice() {
             ["dms-uploads", "sandbox", id, ..] => {
-                let owner = media::get(turn, id)?.owner;
-                account::numbered(turn.shelf, ID, &owner).map(|account| account.username)
+                let owner = media::get(tx, id)?.owner;
+                account::by_id(tx.store, ID, &owner).map(|account| account.username)
             }
-            _ => tokens::owner(turn, ID, call),
+            _ => tokens::owner(tx, ID, request),
         }
     }
 
-    fn answer(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
-        let segments = call.segments();
-        let answer = match (call.method.as_str(), segments.as_slice()) {
-            ("GET" | "POST", ["oauth", "v2", "authorization"]) => return LOGIN.dialog(turn, call),
-            ("POST", ["oauth", "v2", "accessToken"]) => token(turn, call),
-            ("POST", ["oauth", "v2", "introspectToken"]) => introspect(turn, call),
-            ("POST", ["oauth", "v2", "revoke"]) => revoke(turn, call),
-            ("PUT" | "POST", ["dms-uploads", "sandbox", id, part]) => media::receive(turn, call, id, part),
-            ("GET", ["v2", "userinfo"]) => userinfo(turn, call),
-            ("GET", ["v2", "me"]) => me(turn, call),
-            ("GET", ["feed", "update", urn]) => return shown(turn, call, urn),
-            ("GET", ["in" | "company", name]) => return profile(turn, name),
-            (_, ["rest", path @ ..]) => versioned(call).and_then(|()| rest(turn, call, path)),
+    fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
+        let segments = request.segments();
+        let response = match (request.method.as_str(), segments.as_slice()) {
+            ("GET" | "POST", ["oauth", "v2", "authorization"]) => return LOGIN.dialog(tx, request),
+            ("POST", ["oauth", "v2", "accessToken"]) => token(tx, request),
+            ("POST", ["oauth", "v2", "introspectToken"]) => introspect(tx, request),
+            ("POST", ["oauth", "v2", "revoke"]) => revoke(tx, request),
+            ("PUT" | "POST", ["dms-uploads", "sandbox", id, part]) => media::receive(tx, request, id, part),
+            ("GET", ["v2", "userinfo"]) => userinfo(tx, request),
+            ("GET", ["v2", "me"]) => me(tx, request),
+            ("GET", ["feed", "update", urn]) => return shown(tx, request, urn),
+            ("GET", ["in" | "company", name]) => return profile(tx, name),
+            (_, ["rest", path @ ..]) => versioned(request).and_then(|()| rest(tx, request, path)),
             _ => Err(missing("There is no such resource.")),
         };
-        answer.unwrap_or_else(|refusal| refusal)
+        response.unwrap_or_else(|refusal| refusal)
     }
 
-    fn refuse(&self, _turn: &mut Turn<'_>, _call: &Call, status: u16) -> Answer {
+    fn refuse(&self, _tx: &mut Transaction, _request: &Request, status: u16) -> Response {
         match status {
             400 => invalid("The post was refused on purpose."),
             401 => expired(),
@@ -135,62 +135,71 @@ impl Host for LinkedIn {
         }
     }
 
-    fn name(&self, wish: &str) -> Result<String, String> {
-        let is_name = (3..=100).contains(&wish.len())
-            && wish.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        is_name
-            .then(|| wish.to_lowercase())
-            .ok_or_else(|| format!("`{wish}` is no name on LinkedIn: 3 to 100 letters, digits and hyphens"))
+    fn validate_username(&self, username: &str) -> Result<String, String> {
+        let is_name = (3..=100).contains(&username.len())
+            && username.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        is_name.then(|| username.to_lowercase()).ok_or_else(|| {
+            format!("`{username}` is no name on LinkedIn: 3 to 100 letters, digits and hyphens")
+        })
     }
 
-    fn number(&self, username: &str) -> String {
+    fn account_id(&self, username: &str) -> String {
         hex::encode(account::digest(ID, username))[..10].to_owned()
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        account.identity("profile", Some(avatar(account)), format!("https://www.linkedin.com/in/{}", account.username))
+        account.identity(
+            "profile",
+            Some(avatar(account)),
+            format!("https://www.linkedin.com/in/{}", account.username),
+        )
     }
 
     fn grants(&self) -> &dyn Grants {
-        &LOGIN.terms
+        &LOGIN.tokens
     }
 
-    fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
-        let mut cards: Vec<Card> = posts::by(turn, &account.id).map(|post| card(turn, &post)).collect();
-        cards.extend(posts::comments_by(turn, &account.id).map(|comment| comment_card(turn, &comment)));
+    fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
+        let mut cards: Vec<PostView> = posts::by(tx, &account.id).map(|post| card(tx, &post)).collect();
+        cards.extend(posts::comments_by(tx, &account.id).map(|comment| comment_card(tx, &comment)));
         cards.sort_by_key(|card| std::cmp::Reverse(card.at));
         cards
     }
 }
 
-fn rest(turn: &mut Turn<'_>, call: &Call, path: &[&str]) -> Result<Answer, Answer> {
-    match (call.method.as_str(), path) {
-        ("GET", ["organizationAcls"]) => roles(turn, call),
-        ("GET", ["organizations"]) => organizations(turn, call),
-        ("GET", ["organizations", id]) => organization(turn, call, id),
-        ("POST", ["posts"]) => posts::create(turn, call),
-        ("GET", ["posts"]) => posts::list(turn, call),
-        ("GET", ["posts", urn]) => posts::show(turn, call, urn),
-        ("POST", ["posts", urn]) => posts::change(turn, call, urn),
-        ("DELETE", ["posts", urn]) => posts::delete(turn, call, urn),
-        ("GET", ["socialActions", urn]) => posts::actions(turn, call, urn),
-        ("GET", ["socialActions", urn, "comments"]) => posts::comments(turn, call, urn),
-        ("POST", ["socialActions", urn, "comments"]) => posts::comment(turn, call, urn),
-        ("GET", ["socialActions", _, "comments", id]) => posts::remark(turn, call, id),
-        ("DELETE", ["socialActions", _, "comments", id]) => posts::uncomment(turn, call, id),
-        ("GET", ["organizationalEntityShareStatistics"]) => posts::page_statistics(turn, call),
-        ("GET", ["memberCreatorPostAnalytics"]) => posts::member_statistics(turn, call),
-        ("GET", ["videoAnalytics"]) => posts::views(turn, call),
-        ("POST", [kind @ ("images" | "videos" | "documents")]) => media::act(turn, call, kind),
-        ("GET", [kind @ ("images" | "videos" | "documents"), urn]) => media::show(turn, call, kind, urn),
+fn rest(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
+    match (request.method.as_str(), path) {
+        ("GET", ["organizationAcls"]) => roles(tx, request),
+        ("GET", ["organizations"]) => organizations(tx, request),
+        ("GET", ["organizations", id]) => organization(tx, request, id),
+        ("POST", ["posts"]) => posts::create(tx, request),
+        ("GET", ["posts"]) => posts::list(tx, request),
+        ("GET", ["posts", urn]) => posts::show(tx, request, urn),
+        ("POST", ["posts", urn]) => posts::change(tx, request, urn),
+        ("DELETE", ["posts", urn]) => posts::delete(tx, request, urn),
+        ("GET", ["socialActions", urn]) => posts::actions(tx, request, urn),
+        ("GET", ["socialActions", urn, "comments"]) => posts::comments(tx, request, urn),
+        ("POST", ["socialActions", urn, "comments"]) => posts::comment(tx, request, urn),
+        ("GET", ["socialActions", _, "comments", id]) => posts::remark(tx, request, id),
+        ("DELETE", ["socialActions", _, "comments", id]) => posts::uncomment(tx, request, id),
+        ("GET", ["organizationalEntityShareStatistics"]) => posts::page_statistics(tx, request),
+        ("GET", ["memberCreatorPostAnalytics"]) => posts::member_statistics(tx, request),
+        ("GET", ["videoAnalytics"]) => posts::views(tx, request),
+        ("POST", [kind @ ("images" | "videos" | "documents")]) => media::act(tx, request, kind),
+        ("GET", [kind @ ("images" | "videos" | "documents"), urn]) => media::show(tx, request, kind, urn),
         _ => Err(missing("No virtual resource found")),
     }
 }
 
 /// The version that each call has to name.
-fn versioned(call: &Call) -> Result<(), Answer> {
-    let Some(version) = call.header("linkedin-version") else {
-        return Err(error(400, "VERSION_MISSING", 0, "A version must be present. Please specify a version by adding the LinkedIn-Version header."));
+fn versioned(request: &Request) -> Result<(), Response> {
+    let Some(version) = request.header("linkedin-version") else {
+        return Err(error(
+            400,
+            "VERSION_MISSING",
+            0,
+            "A version must be present. Please specify a version by adding the LinkedIn-Version header.",
+        ));
     };
     match version.parse::<u32>() {
         Ok(number @ OLDEST..) if (1..=12).contains(&(number % 100)) && version.len() == 6 => Ok(()),
@@ -202,31 +211,32 @@ fn versioned(call: &Call) -> Result<(), Answer> {
 }
 
 /// The page of a post, or of a comment below it.
-fn shown(turn: &Turn<'_>, call: &Call, urn: &str) -> Answer {
-    let found = match call.query("commentUrn") {
-        Some(comment) => posts::comment_at(turn, comment)
-            .map(|comment| (comment.owner.clone(), comment_card(turn, &comment))),
-        None => posts::at(turn, urn).map(|post| (post.owner.clone(), card(turn, &post))),
+fn shown(tx: &Transaction, request: &Request, urn: &str) -> Response {
+    let found = match request.query("commentUrn") {
+        Some(comment) => {
+            posts::comment_at(tx, comment).map(|comment| (comment.owner.clone(), comment_card(tx, &comment)))
+        }
+        None => posts::at(tx, urn).map(|post| (post.owner.clone(), card(tx, &post))),
     };
     let html = found.and_then(|(owner, card)| {
-        let owner = account::numbered(turn.shelf, ID, &owner)?;
-        Some(page::post(&LinkedIn.identity(&owner), ID, &card, &LinkedIn.posts(turn, &owner)))
+        let owner = account::by_id(tx.store, ID, &owner)?;
+        Some(page::post(&LinkedIn.identity(&owner), ID, &card, &LinkedIn.posts(tx, &owner)))
     });
-    html.map_or_else(|| Answer::page(404, page::missing()), |html| Answer::page(200, html))
+    html.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html))
 }
 
-fn profile(turn: &Turn<'_>, name: &str) -> Answer {
+fn profile(tx: &Transaction, name: &str) -> Response {
     let name = name.strip_suffix("-works").unwrap_or(name);
-    match account::named(turn.shelf, ID, name) {
+    match account::by_username(tx.store, ID, name) {
         Some(owner) => {
-            let cards = LinkedIn.posts(turn, &owner);
-            Answer::page(200, page::account(&LinkedIn.identity(&owner), ID, &cards))
+            let cards = LinkedIn.posts(tx, &owner);
+            Response::page(200, page::account(&LinkedIn.identity(&owner), ID, &cards))
         }
-        None => Answer::page(404, page::missing()),
+        None => Response::page(404, page::missing()),
     }
 }
 
-fn card(turn: &Turn<'_>, post: &posts::Post) -> Card {
+fn card(tx: &Transaction, post: &posts::Post) -> PostView {
     let mut notes = vec![format!("By {}, visible: {}", post.author, post.visibility)];
     for (pointer, label) in [
         ("/article/title", "Card"),
@@ -240,10 +250,10 @@ fn card(turn: &Turn<'_>, post: &posts::Post) -> Card {
     }
     notes.extend(post.reshares.iter().map(|urn| format!("Shares {urn}")));
     let pictures = post.pictures().into_iter().filter_map(|(urn, alt)| {
-        let media = media::at(turn, &urn)?;
-        Some(Picture { files: media.files(), mime: media.mime(), alt })
+        let media = media::at(tx, &urn)?;
+        Some(MediaView { files: media.files(), mime: media.mime(), alt })
     });
-    Card {
+    PostView {
         id: post.urn.clone(),
         address: format!("www.linkedin.com/feed/update/{}/", post.urn),
         text: text::plain(&post.commentary),
@@ -254,15 +264,15 @@ fn card(turn: &Turn<'_>, post: &posts::Post) -> Card {
     }
 }
 
-fn comment_card(turn: &Turn<'_>, comment: &posts::Comment) -> Card {
-    let picture = comment.image.as_deref().and_then(|urn| media::at(turn, urn));
-    Card {
+fn comment_card(tx: &Transaction, comment: &posts::Comment) -> PostView {
+    let picture = comment.image.as_deref().and_then(|urn| media::at(tx, urn));
+    PostView {
         id: comment.urn.clone(),
         address: format!("www.linkedin.com/feed/update/{}?commentUrn={}", comment.post, comment.urn),
         text: comment.text.clone(),
         at: comment.created_at,
         media: picture
-            .map(|media| Picture { files: media.files(), mime: media.mime(), alt: String::new() })
+            .map(|media| MediaView { files: media.files(), mime: media.mime(), alt: String::new() })
             .into_iter()
             .collect(),
         notes: Vec::new(),
@@ -274,20 +284,20 @@ fn avatar(account: &Account) -> String {
     format!("https://media.licdn.com/dms/image/{}/profile-displayphoto", account.id)
 }
 
-fn is_app(call: &Call) -> bool {
-    call.field("client_id") == Some(LOGIN.terms.client) && call.field("client_secret") == Some(SECRET)
+fn is_app(request: &Request) -> bool {
+    request.field("client_id") == Some(LOGIN.tokens.client) && request.field("client_secret") == Some(SECRET)
 }
 
-fn oauth_error(status: u16, word: &str, description: &str) -> Answer {
-    Answer::json(status, &json!({ "error": word, "error_description": description }))
+fn oauth_error(status: u16, word: &str, description: &str) -> Response {
+    Response::json(status, &json!({ "error": word, "error_description": description }))
 }
 
 /// `POST /oauth/v2/accessToken`.
-fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    if !is_app(call) {
+fn token(tx: &mut Transaction, request: &Request) -> Outcome {
+    if !is_app(request) {
         return Err(oauth_error(401, "invalid_client", "Client authentication failed"));
     }
-    let issued = LOGIN.token(turn, call).map_err(|refusal| match refusal {
+    let issued = LOGIN.token(tx, request).map_err(|refusal| match refusal {
         Refusal::Code => oauth_error(
             400,
             "invalid_request",
@@ -300,7 +310,7 @@ fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
         ),
         Refusal::Kind => oauth_error(400, "unsupported_grant_type", "The grant type is not supported"),
     })?;
-    Ok(Answer::json(
+    Ok(Response::json(
         200,
         &json!({
             "access_token": issued.access,
@@ -313,23 +323,23 @@ fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
 }
 
 /// `POST /oauth/v2/introspectToken`.
-fn introspect(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    if !is_app(call) {
+fn introspect(tx: &mut Transaction, request: &Request) -> Outcome {
+    if !is_app(request) {
         return Err(oauth_error(401, "invalid_client", "Client authentication failed"));
     }
-    let token = call.field("token").and_then(|token| tokens::find(turn, ID, token));
+    let token = request.field("token").and_then(|token| tokens::find(tx, ID, token));
     let token = token.ok_or_else(|| oauth_error(400, "invalid_request", "Invalid token"))?;
-    let status = match (token.is_revoked, token.lives(turn.now)) {
+    let status = match (token.is_revoked, token.lives(tx.now)) {
         (true, _) => "revoked",
         (_, true) => "active",
         _ => "expired",
     };
-    Ok(Answer::json(
+    Ok(Response::json(
         200,
         &json!({
             "active": status == "active",
             "status": status,
-            "client_id": LOGIN.terms.client,
+            "client_id": LOGIN.tokens.client,
             "expires_at": token.expires_at.timestamp(),
             "scope": token.scopes.join(","),
             "auth_type": "3L",
@@ -338,23 +348,23 @@ fn introspect(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
 }
 
 /// `POST /oauth/v2/revoke`.
-fn revoke(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    if !is_app(call) {
+fn revoke(tx: &mut Transaction, request: &Request) -> Outcome {
+    if !is_app(request) {
         return Err(oauth_error(401, "invalid_client", "Client authentication failed"));
     }
-    let token = call.field("token").unwrap_or_default();
-    if tokens::find(turn, ID, token).is_none() {
+    let token = request.field("token").unwrap_or_default();
+    if tokens::find(tx, ID, token).is_none() {
         return Err(oauth_error(400, "invalid_request", "Invalid access token"));
     }
-    tokens::revoke(turn, ID, token);
-    Ok(Answer::json(200, &json!({})))
+    tokens::revoke(tx, ID, token);
+    Ok(Response::json(200, &json!({})))
 }
 
 /// `GET /v2/userinfo`.
-fn userinfo(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, &["profile"])?;
+fn userinfo(tx: &mut Transaction, request: &Request) -> Outcome {
+    let caller = admit(tx, request, &["profile"])?;
     let account = &caller.account;
-    Ok(Answer::json(
+    Ok(Response::json(
         200,
         &json!({
             "sub": account.id,
@@ -368,10 +378,10 @@ fn userinfo(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
 }
 
 /// `GET /v2/me`.
-fn me(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, &["r_basicprofile"])?;
+fn me(tx: &mut Transaction, request: &Request) -> Outcome {
+    let caller = admit(tx, request, &["r_basicprofile"])?;
     let account = &caller.account;
-    Ok(Answer::json(
+    Ok(Response::json(
         200,
         &json!({
             "id": account.id,
@@ -400,13 +410,14 @@ fn view(account: &Account) -> Value {
 }
 
 /// `GET /rest/organizationAcls?q=roleAssignee`.
-fn roles(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit_any(turn, call, &["rw_organization_admin", "r_organization_admin"], "organizationAcls")?;
-    if call.query("q") != Some("roleAssignee") {
+fn roles(tx: &mut Transaction, request: &Request) -> Outcome {
+    let caller =
+        admit_any(tx, request, &["rw_organization_admin", "r_organization_admin"], "organizationAcls")?;
+    if request.query("q") != Some("roleAssignee") {
         return Err(invalid("q has to be roleAssignee"));
     }
-    let role = call.query("role").unwrap_or("ADMINISTRATOR");
-    let is_theirs = role == "ADMINISTRATOR" && call.query("state").unwrap_or("APPROVED") == "APPROVED";
+    let role = request.query("role").unwrap_or("ADMINISTRATOR");
+    let is_theirs = role == "ADMINISTRATOR" && request.query("state").unwrap_or("APPROVED") == "APPROVED";
     let elements: Vec<_> = is_theirs
         .then(|| {
             json!({
@@ -418,35 +429,35 @@ fn roles(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
         })
         .into_iter()
         .collect();
-    paged(call, elements)
+    paged(request, elements)
 }
 
 /// `GET /rest/organizations/{id}`.
-fn organization(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit_any(turn, call, &["rw_organization_admin", "r_organization_admin"], "organizations")?;
+fn organization(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
+    let caller = admit_any(tx, request, &["rw_organization_admin", "r_organization_admin"], "organizations")?;
     if page_of(&caller.account) != id {
         return Err(missing("Organization not found"));
     }
-    Ok(Answer::json(200, &view(&caller.account)))
+    Ok(Response::json(200, &view(&caller.account)))
 }
 
 /// `GET /rest/organizations?ids=List(…)`.
-fn organizations(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit_any(turn, call, &["rw_organization_admin", "r_organization_admin"], "organizations")?;
+fn organizations(tx: &mut Transaction, request: &Request) -> Outcome {
+    let caller = admit_any(tx, request, &["rw_organization_admin", "r_organization_admin"], "organizations")?;
     let id = page_of(&caller.account);
-    let asked = call.query("ids").and_then(|ids| ids.strip_prefix("List(")?.strip_suffix(')'));
+    let asked = request.query("ids").and_then(|ids| ids.strip_prefix("List(")?.strip_suffix(')'));
     let asked = asked.ok_or_else(|| invalid("ids has to be List(…)"))?;
     let results: serde_json::Map<String, Value> = asked
         .split(',')
         .filter(|one| *one == id)
         .map(|one| (one.to_owned(), view(&caller.account)))
         .collect();
-    Ok(Answer::json(200, &json!({ "results": results, "statuses": {}, "errors": {} })))
+    Ok(Response::json(200, &json!({ "results": results, "statuses": {}, "errors": {} })))
 }
 
 /// Lets a request in: a token that lives, the scopes it needs, and room in the day's window.
-fn admit(turn: &mut Turn<'_>, call: &Call, scopes: &[&str]) -> Result<Caller, Answer> {
-    let token = call.bearer().and_then(|token| tokens::find(turn, ID, token));
+fn admit(tx: &mut Transaction, request: &Request, scopes: &[&str]) -> Result<Caller, Response> {
+    let token = request.bearer().and_then(|token| tokens::find(tx, ID, token));
     let token = token.ok_or_else(|| error(401, "INVALID_ACCESS_TOKEN", 65_600, "Invalid access token"))?;
     if token.is_revoked {
         return Err(error(
@@ -456,20 +467,25 @@ fn admit(turn: &mut Turn<'_>, call: &Call, scopes: &[&str]) -> Result<Caller, An
             "The token used in the request has been revoked by the user",
         ));
     }
-    if !token.lives(turn.now) {
+    if !token.lives(tx.now) {
         return Err(expired());
     }
     if token.lacks(scopes).is_some() {
-        return Err(forbidden(call.path.trim_start_matches('/')));
+        return Err(forbidden(request.path.trim_start_matches('/')));
     }
-    let account = account::numbered(turn.shelf, ID, &token.user).ok_or_else(expired)?;
-    turn.spend(CALLS, &account.id, 1).map_err(|_| throttled())?;
+    let account = account::by_id(tx.store, ID, &token.user).ok_or_else(expired)?;
+    tx.spend(CALLS, &account.id, 1).map_err(|_| throttled())?;
     Ok(Caller { account, scopes: token.scopes })
 }
 
 /// The same where one scope of several is enough.
-fn admit_any(turn: &mut Turn<'_>, call: &Call, scopes: &[&str], what: &str) -> Result<Caller, Answer> {
-    let caller = admit(turn, call, &[])?;
+fn admit_any(
+    tx: &mut Transaction,
+    request: &Request,
+    scopes: &[&str],
+    what: &str,
+) -> Result<Caller, Response> {
+    let caller = admit(tx, request, &[])?;
     if caller.may(scopes) { Ok(caller) } else { Err(forbidden(what)) }
 }
 
@@ -479,7 +495,7 @@ impl Caller {
     }
 
     /// Whether it may write as this author.
-    fn writes_as(&self, author: &str) -> Result<(), Answer> {
+    fn writes_as(&self, author: &str) -> Result<(), Response> {
         let may = match author.rsplit_once(':') {
             Some(("urn:li:person", id)) => id == self.account.id && self.may(&["w_member_social"]),
             Some(("urn:li:organization", id)) => {
@@ -491,7 +507,7 @@ impl Caller {
     }
 
     /// Whether it may read what this author wrote.
-    fn reads(&self, author: &str) -> Result<(), Answer> {
+    fn reads(&self, author: &str) -> Result<(), Response> {
         let may = match author.rsplit_once(':') {
             Some(("urn:li:person", id)) => id == self.account.id && self.may(&["r_member_social"]),
             Some(("urn:li:organization", id)) => {
@@ -503,44 +519,44 @@ impl Caller {
     }
 }
 
-fn expired() -> Answer {
+fn expired() -> Response {
     error(401, "EXPIRED_ACCESS_TOKEN", 65_602, "The token used in the request has expired")
 }
 
-fn forbidden(what: &str) -> Answer {
+fn forbidden(what: &str) -> Response {
     error(403, "ACCESS_DENIED", 100, &format!("Not enough permissions to access: {what}"))
 }
 
-fn throttled() -> Answer {
+fn throttled() -> Response {
     let message =
         "Resource level throttle APPLICATION_AND_MEMBER DAY limit for calls to this resource is reached.";
     error(429, "TOO_MANY_REQUESTS", 101, message)
 }
 
-fn missing(message: &str) -> Answer {
+fn missing(message: &str) -> Response {
     error(404, "NOT_FOUND", 0, message)
 }
 
-fn invalid(message: &str) -> Answer {
+fn invalid(message: &str) -> Response {
     error(400, "ILLEGAL_ARGUMENT", 0, message)
 }
 
-fn error(status: u16, code: &str, service: u32, message: &str) -> Answer {
+fn error(status: u16, code: &str, service: u32, message: &str) -> Response {
     let mut body = json!({ "status": status, "code": code, "message": message });
     if service > 0 {
         body["serviceErrorCode"] = json!(service);
     }
-    Answer::json(status, &body)
+    Response::json(status, &body)
 }
 
 /// A body of JSON.
-fn body(call: &Call) -> Result<Value, Answer> {
-    call.json().ok().filter(Value::is_object).ok_or_else(|| invalid("Cannot parse request entity"))
+fn body(request: &Request) -> Result<Value, Response> {
+    request.json().ok().filter(Value::is_object).ok_or_else(|| invalid("Cannot parse request entity"))
 }
 
 /// One page of a list.
-fn paged(call: &Call, all: Vec<Value>) -> Result<Answer, Answer> {
-    let number = |name: &str, otherwise: usize| match call.query(name).map(str::parse::<usize>) {
+fn paged(request: &Request, all: Vec<Value>) -> Outcome {
+    let number = |name: &str, otherwise: usize| match request.query(name).map(str::parse::<usize>) {
         None => Ok(otherwise),
         Some(Ok(number)) => Ok(number),
         Some(Err(_)) => Err(invalid(&format!("{name} has to be a number"))),
@@ -550,20 +566,20 @@ fn paged(call: &Call, all: Vec<Value>) -> Result<Answer, Answer> {
     let page: Vec<_> = all.into_iter().skip(start).take(count).collect();
     let mut links = Vec::new();
     if start + page.len() < total {
-        let href = format!("{}?start={}&count={count}", call.path, start + page.len());
+        let href = format!("{}?start={}&count={count}", request.path, start + page.len());
         links.push(json!({ "type": "application/json", "rel": "next", "href": href }));
     }
     let paging = json!({ "start": start, "count": count, "links": links, "total": total });
-    Ok(Answer::json(200, &json!({ "paging": paging, "elements": page })))
+    Ok(Response::json(200, &json!({ "paging": paging, "elements": page })))
 }
 
 /// The next number: the milliseconds, then a sequence, and never one twice.
-fn next(turn: &mut Turn<'_>) -> u64 {
-    let last = turn.shelf.get::<Last>("").map_or(0, |last| last.number);
-    let number = u64::try_from(turn.now.timestamp_millis()).unwrap_or(0) << 22;
+fn next(tx: &mut Transaction) -> u64 {
+    let last = tx.store.get::<Last>("").map_or(0, |last| last.number);
+    let number = u64::try_from(tx.now.timestamp_millis()).unwrap_or(0) << 22;
     // Two in a row differ in more than their last digit, so that a slip names nothing.
     let number = number.max(last + 64);
-    turn.shelf.put(&Last { number });
+    tx.store.put(&Last { number });
     number
 }
 
@@ -574,7 +590,7 @@ struct Last {
 }
 
 impl Record for Last {
-    const SHELF: &'static str = "linkedin.last";
+    const TABLE: &'static str = "linkedin.last";
 
     fn key(&self) -> String {
         String::new()

@@ -3,8 +3,8 @@
 use super::{
     account::Account,
     fault::{self, Armed},
-    host::Card,
     settings::Settings,
+    simulator::PostView,
 };
 use crate::Identity;
 use askama::Template;
@@ -36,7 +36,7 @@ const CLICKS: [&str; 4] = ["429", "503", "drop", "lost-reply"];
 <ul>{% for word in words %}<li><code>#sandbox-{{ word }}</code></li>{% endfor %}</ul>
 <h2 id="settings">Settings</h2><form method="post" action="/_panel/settings">{% for (name, label, value) in settings %}<label>{{ label }} <input name="{{ name }}" type="number" min="0" value="{{ value }}" required></label> {% endfor %}<button>Change</button></form></main></html>"#
 )]
-struct Index<'a> {
+struct AdminPage<'a> {
     style: &'static str,
     cards: Vec<Panel<'a>>,
     clicks: [&'static str; 4],
@@ -79,7 +79,7 @@ struct Page<'a> {
 {% for reply in replies %}{{ reply|safe }}{% endfor %}</article>"#
 )]
 struct View<'a> {
-    card: &'a Card,
+    card: &'a PostView,
     platform: &'a str,
     username: &'a str,
     time: String,
@@ -115,13 +115,13 @@ struct Notice<'a> {
 }
 
 /// All accounts, and what is to go wrong with them.
-pub(crate) fn index(accounts: &[Account], armed: &[Armed], settings: &Settings) -> String {
+pub(crate) fn admin(accounts: &[Account], armed: &[Armed], settings: &Settings) -> String {
     let cards = accounts.iter().map(|account| Panel {
         platform: &account.platform,
         username: &account.username,
         armed: armed.iter().find(|armed| armed.is_for(account)),
     });
-    render(&Index {
+    render(&AdminPage {
         style: STYLE,
         cards: cards.collect(),
         clicks: CLICKS,
@@ -137,8 +137,8 @@ pub(crate) fn index(accounts: &[Account], armed: &[Armed], settings: &Settings) 
 }
 
 /// An account: its posts, newest first, each with what answers it.
-pub(crate) fn account(who: &Identity, platform: &str, cards: &[Card]) -> String {
-    let is_below = |card: &Card| {
+pub(crate) fn account(who: &Identity, platform: &str, cards: &[PostView]) -> String {
+    let is_below = |card: &PostView| {
         card.reply_to.as_ref().is_some_and(|parent| cards.iter().any(|other| other.id == *parent))
     };
     let mut seen = HashSet::new();
@@ -148,7 +148,7 @@ pub(crate) fn account(who: &Identity, platform: &str, cards: &[Card]) -> String 
 }
 
 /// One post, with what answers it.
-pub(crate) fn post(who: &Identity, platform: &str, card: &Card, cards: &[Card]) -> String {
+pub(crate) fn post(who: &Identity, platform: &str, card: &PostView, cards: &[PostView]) -> String {
     render(&Page {
         style: STYLE,
         who,
@@ -181,8 +181,8 @@ pub(crate) fn missing() -> String {
 fn view<'a>(
     who: &Identity,
     platform: &str,
-    card: &'a Card,
-    cards: &'a [Card],
+    card: &'a PostView,
+    cards: &'a [PostView],
     seen: &mut HashSet<&'a str>,
 ) -> String {
     seen.insert(&card.id);

@@ -9,15 +9,15 @@ mod media;
 mod pins;
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::{Answer, Call, Intake},
-    host::{Card, Grants, Host, Picture},
+    exchange::{BodyMode, Outcome, Request, Response},
     login::{Login, Refusal},
-    tokens::{self, Rotation, Terms},
     page,
-    shelf::Record,
-    window::{Allowance, Rule},
+    rate_limit::{Quota, RateLimit},
+    simulator::{Grants, MediaView, PostView, Simulator},
+    store::Record,
+    tokens::{self, Rotation, TokenPolicy},
 };
 use crate::Identity;
 use chrono::{DateTime, Utc};
@@ -31,15 +31,15 @@ const ID: &str = "pinterest";
 /// The host that takes the bytes of videos.
 const STORAGE: &str = "pinterest-media-upload.s3-accelerate.amazonaws.com";
 
-const READ: Rule = Rule { name: "pinterest.org_read", limit: 1_000, seconds: 60 };
-const WRITE: Rule = Rule { name: "pinterest.org_write", limit: 100, seconds: 60 };
-const ANALYTICS: Rule = Rule { name: "pinterest.org_analytics", limit: 60, seconds: 60 };
+const READ: RateLimit = RateLimit { name: "pinterest.org_read", limit: 1_000, seconds: 60 };
+const WRITE: RateLimit = RateLimit { name: "pinterest.org_write", limit: 100, seconds: 60 };
+const ANALYTICS: RateLimit = RateLimit { name: "pinterest.org_analytics", limit: 60, seconds: 60 };
 
 const SCOPES: &[&str] = &["user_accounts:read", "boards:read", "boards:write", "pins:read", "pins:write"];
 
 static LOGIN: Login = Login {
-    terms: Terms {
-        host: &Pinterest,
+    tokens: TokenPolicy {
+        simulator: &Pinterest,
         client: "1480001",
         granted: SCOPES,
         code_seconds: 600,
@@ -59,156 +59,165 @@ pub(super) struct Pinterest;
 /// Who was let in.
 struct Caller {
     account: Account,
-    allowance: Allowance,
+    quota: Quota,
 }
 
-impl Host for Pinterest {
+impl Simulator for Pinterest {
     fn id(&self) -> &'static str {
         ID
     }
 
     fn claims(&self, host: &str, path: &str) -> bool {
         match host {
-            "api.pinterest.com" | "api-sandbox.pinterest.com" | "www.pinterest.com" | "pinterest.com"
-            | "i.pinimg.com" | STORAGE => true,
+            "api.pinterest.com"
+            | "api-sandbox.pinterest.com"
+            | "www.pinterest.com"
+            | "pinterest.com"
+            | "i.pinimg.com"
+            | STORAGE => true,
             "" => path.starts_with("/v5/"),
             _ => false,
         }
     }
 
-    fn intake(&self, call: &Call) -> Intake {
-        match call.segments().as_slice() {
-            _ if call.host == STORAGE && call.mime() == Some("multipart/form-data") => Intake::Form("file"),
+    fn body_mode(&self, request: &Request) -> BodyMode {
+        match request.segments().as_slice() {
+            _ if request.host == STORAGE && request.mime() == Some("multipart/form-data") => {
+                BodyMode::Multipart("file")
+            }
             // Five pictures of 20 MB in base64.
-            ["v5", "pins"] if call.method == Method::POST => Intake::Whole(140 << 20),
-            _ => Intake::Whole(1 << 20),
+            ["v5", "pins"] if request.method == Method::POST => BodyMode::Buffered(140 << 20),
+            _ => BodyMode::Buffered(1 << 20),
         }
     }
 
-    fn fetches(&self, call: &Call) -> Vec<String> {
-        match (call.method.as_str(), call.segments().as_slice()) {
-            ("POST", ["v5", "pins"]) => pins::addresses(call),
+    fn media_urls(&self, request: &Request) -> Vec<String> {
+        match (request.method.as_str(), request.segments().as_slice()) {
+            ("POST", ["v5", "pins"]) => pins::addresses(request),
             _ => Vec::new(),
         }
     }
 
-    fn account(&self, turn: &Turn<'_>, call: &Call) -> Option<String> {
-        if call.host == STORAGE {
-            let owner = media::keyed(turn, call)?.owner;
-            return account::numbered(turn.shelf, ID, &owner).map(|account| account.username);
+    fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
+        if request.host == STORAGE {
+            let owner = media::keyed(tx, request)?.owner;
+            return account::by_id(tx.store, ID, &owner).map(|account| account.username);
         }
-        tokens::owner(turn, ID, call)
+        tokens::owner(tx, ID, request)
     }
 
-    fn answer(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
-        let segments = call.segments();
-        match call.host.as_str() {
-            STORAGE => return media::store(turn, call),
-            "i.pinimg.com" => return pins::picture(turn, segments.last().copied().unwrap_or_default()),
-            "www.pinterest.com" | "pinterest.com" => return site(turn, call, &segments),
+    fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
+        let segments = request.segments();
+        match request.host.as_str() {
+            STORAGE => return media::store(tx, request),
+            "i.pinimg.com" => return pins::picture(tx, segments.last().copied().unwrap_or_default()),
+            "www.pinterest.com" | "pinterest.com" => return site(tx, request, &segments),
             _ => {}
         }
         let path = segments.strip_prefix(&["v5"]).unwrap_or_default();
-        let answer = match (call.method.as_str(), path) {
-            ("POST", ["oauth", "token"]) => token(turn, call),
-            ("POST", ["oauth", "token", "revoke"]) => revoke(call),
-            _ if call.is_too_large => Err(error(413, 1, "The request is too large.")),
-            ("GET", ["user_account"]) => me(turn, call),
-            ("GET", ["boards"]) => boards::list(turn, call),
-            ("POST", ["boards"]) => boards::create(turn, call),
-            ("GET", ["boards", board]) => boards::show(turn, call, board),
-            ("GET", ["boards", board, "sections"]) => boards::sections(turn, call, board),
-            ("POST", ["boards", board, "sections"]) => boards::divide(turn, call, board),
-            ("GET", ["boards", board, "pins"]) => pins::list(turn, call, Some(board)),
-            ("GET", ["pins"]) => pins::list(turn, call, None),
-            ("POST", ["pins"]) => pins::create(turn, call),
-            ("GET", ["pins", pin]) => pins::show(turn, call, pin),
-            ("PATCH", ["pins", pin]) => pins::change(turn, call, pin),
-            ("DELETE", ["pins", pin]) => pins::delete(turn, call, pin),
-            ("GET", ["pins", pin, "analytics"]) => pins::analytics(turn, call, pin),
-            ("GET", ["media"]) => media::list(turn, call),
-            ("POST", ["media"]) => media::register(turn, call),
-            ("GET", ["media", media]) => media::show(turn, call, media),
+        let response = match (request.method.as_str(), path) {
+            ("POST", ["oauth", "token"]) => token(tx, request),
+            ("POST", ["oauth", "token", "revoke"]) => revoke(request),
+            _ if request.is_too_large => Err(error(413, 1, "The request is too large.")),
+            ("GET", ["user_account"]) => me(tx, request),
+            ("GET", ["boards"]) => boards::list(tx, request),
+            ("POST", ["boards"]) => boards::create(tx, request),
+            ("GET", ["boards", board]) => boards::show(tx, request, board),
+            ("GET", ["boards", board, "sections"]) => boards::sections(tx, request, board),
+            ("POST", ["boards", board, "sections"]) => boards::divide(tx, request, board),
+            ("GET", ["boards", board, "pins"]) => pins::list(tx, request, Some(board)),
+            ("GET", ["pins"]) => pins::list(tx, request, None),
+            ("POST", ["pins"]) => pins::create(tx, request),
+            ("GET", ["pins", pin]) => pins::show(tx, request, pin),
+            ("PATCH", ["pins", pin]) => pins::change(tx, request, pin),
+            ("DELETE", ["pins", pin]) => pins::delete(tx, request, pin),
+            ("GET", ["pins", pin, "analytics"]) => pins::analytics(tx, request, pin),
+            ("GET", ["media"]) => media::list(tx, request),
+            ("POST", ["media"]) => media::register(tx, request),
+            ("GET", ["media", media]) => media::show(tx, request, media),
             (_, ["oauth", "token"] | ["user_account"] | ["boards" | "pins" | "media", ..]) => {
                 Err(error(405, 5, "Method not allowed."))
             }
             _ => Err(error(404, 404, "The requested resource was not found.")),
         };
-        answer.unwrap_or_else(|refusal| refusal)
+        response.unwrap_or_else(|refusal| refusal)
     }
 
-    fn refuse(&self, turn: &mut Turn<'_>, _call: &Call, status: u16) -> Answer {
+    fn refuse(&self, tx: &mut Transaction, _request: &Request, status: u16) -> Response {
         match status {
             400 => invalid("the pin was refused on purpose"),
             401 => unauthorized(),
             403 => forbidden(),
             429 => throttled(
-                Allowance {
+                Quota {
                     limit: WRITE.limit,
                     remaining: 0,
-                    reset: turn.now + chrono::TimeDelta::seconds(1),
+                    reset: tx.now + chrono::TimeDelta::seconds(1),
                     seconds: WRITE.seconds,
                 },
-                turn.now,
+                tx.now,
             ),
             503 => error(503, 4197, "The endpoint is temporarily unavailable."),
             _ => error(500, 0, "Sorry! Something went wrong on our end."),
         }
     }
 
-    fn name(&self, wish: &str) -> Result<String, String> {
-        let is_name = (3..=30).contains(&wish.len())
-            && wish.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        is_name
-            .then(|| wish.to_lowercase())
-            .ok_or_else(|| format!("`{wish}` is no name on Pinterest: 3 to 30 letters, digits and underscores"))
+    fn validate_username(&self, username: &str) -> Result<String, String> {
+        let is_name = (3..=30).contains(&username.len())
+            && username.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        is_name.then(|| username.to_lowercase()).ok_or_else(|| {
+            format!("`{username}` is no name on Pinterest: 3 to 30 letters, digits and underscores")
+        })
     }
 
-    fn number(&self, username: &str) -> String {
+    fn account_id(&self, username: &str) -> String {
         let digest = account::digest(ID, username);
         let draw = u64::from_be_bytes(digest[..8].try_into().expect("eight bytes of a digest"));
         (100_000_000_000_000_000 + draw % 800_000_000_000_000_000).to_string()
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        account.identity("business", Some(avatar(account)), format!("https://www.pinterest.com/{}/", account.username))
+        account.identity(
+            "business",
+            Some(avatar(account)),
+            format!("https://www.pinterest.com/{}/", account.username),
+        )
     }
 
     fn grants(&self) -> &dyn Grants {
-        &LOGIN.terms
+        &LOGIN.tokens
     }
 
-    fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
-        pins::by(turn, &account.id).rev().map(|pin| card(turn, &pin)).collect()
+    fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
+        pins::by(tx, &account.id).rev().map(|pin| card(tx, &pin)).collect()
     }
 }
 
 /// What a browser finds: the login, profiles and pins.
-fn site(turn: &mut Turn<'_>, call: &Call, segments: &[&str]) -> Answer {
+fn site(tx: &mut Transaction, request: &Request, segments: &[&str]) -> Response {
     let found = match segments {
-        ["oauth"] => return LOGIN.dialog(turn, call),
-        ["pin", id] => pins::get(turn, id).and_then(|pin| {
-            let owner = account::numbered(turn.shelf, ID, &pin.owner)?;
-            let cards = Pinterest.posts(turn, &owner);
-            Some(page::post(&Pinterest.identity(&owner), ID, &card(turn, &pin), &cards))
+        ["oauth"] => return LOGIN.dialog(tx, request),
+        ["pin", id] => pins::get(tx, id).and_then(|pin| {
+            let owner = account::by_id(tx.store, ID, &pin.owner)?;
+            let cards = Pinterest.posts(tx, &owner);
+            Some(page::post(&Pinterest.identity(&owner), ID, &card(tx, &pin), &cards))
         }),
-        [username] => account::named(turn.shelf, ID, username).map(|account| {
-            page::account(&Pinterest.identity(&account), ID, &Pinterest.posts(turn, &account))
-        }),
+        [username] => account::by_username(tx.store, ID, username)
+            .map(|account| page::account(&Pinterest.identity(&account), ID, &Pinterest.posts(tx, &account))),
         _ => None,
     };
-    found.map_or_else(|| Answer::page(404, page::missing()), |html| Answer::page(200, html))
+    found.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html))
 }
 
-fn card(turn: &Turn<'_>, pin: &pins::Pin) -> Card {
+fn card(tx: &Transaction, pin: &pins::Pin) -> PostView {
     let mut notes = vec![format!(
         "On the board {}",
-        boards::get(turn, &pin.board).map_or_else(|| pin.board.clone(), |board| board.name)
+        boards::get(tx, &pin.board).map_or_else(|| pin.board.clone(), |board| board.name)
     )];
     notes.extend(pin.title.iter().map(|title| format!("Title: {title}")));
     notes.extend(pin.link.iter().map(|link| format!("Leads to {link}")));
     let alt = pin.alt.clone().unwrap_or_default();
-    Card {
+    PostView {
         id: pin.id.clone(),
         address: format!("www.pinterest.com/pin/{}/", pin.id),
         text: pin.description.clone().unwrap_or_default(),
@@ -216,7 +225,7 @@ fn card(turn: &Turn<'_>, pin: &pins::Pin) -> Card {
         media: pin
             .files
             .iter()
-            .map(|file| Picture {
+            .map(|file| MediaView {
                 files: vec![file.id.clone()],
                 mime: file.mime.clone().unwrap_or_default(),
                 alt: alt.clone(),
@@ -232,17 +241,17 @@ fn avatar(account: &Account) -> String {
 }
 
 /// `POST /v5/oauth/token`.
-fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    if !LOGIN.is_signed(call) {
+fn token(tx: &mut Transaction, request: &Request) -> Outcome {
+    if !LOGIN.is_signed(request) {
         return Err(unauthorized());
     }
-    let kind = call.field("grant_type").unwrap_or_default().to_owned();
-    let issued = LOGIN.token(turn, call).map_err(|refusal| match refusal {
+    let kind = request.field("grant_type").unwrap_or_default().to_owned();
+    let issued = LOGIN.token(tx, request).map_err(|refusal| match refusal {
         Refusal::Code => error(400, 283, "The authorization grant is invalid"),
         Refusal::Refresh => unauthorized(),
         Refusal::Kind => invalid("grant_type has to be authorization_code or refresh_token"),
     })?;
-    Ok(Answer::json(
+    Ok(Response::json(
         200,
         &json!({
             "response_type": kind,
@@ -252,22 +261,22 @@ fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
             "scope": issued.scopes.join(" "),
             "refresh_token": issued.refresh,
             "refresh_token_expires_in": issued.refresh_seconds,
-            "refresh_token_expires_at": turn.now.timestamp() + issued.refresh_seconds,
+            "refresh_token_expires_at": tx.now.timestamp() + issued.refresh_seconds,
         }),
     ))
 }
 
 /// `POST /v5/oauth/token/revoke`, which is there for system users only.
-fn revoke(call: &Call) -> Result<Answer, Answer> {
-    if !LOGIN.is_signed(call) {
+fn revoke(request: &Request) -> Outcome {
+    if !LOGIN.is_signed(request) {
         return Err(unauthorized());
     }
     Err(error(403, 29, "You are not permitted to access that resource."))
 }
 
 /// `GET /v5/user_account`.
-fn me(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, &["user_accounts:read"], READ)?;
+fn me(tx: &mut Transaction, request: &Request) -> Outcome {
+    let caller = admit(tx, request, &["user_accounts:read"], READ)?;
     let account = &caller.account;
     let body = json!({
         "id": account.id,
@@ -279,18 +288,23 @@ fn me(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
         "about": "",
         "follower_count": 12,
         "following_count": 3,
-        "board_count": boards::of(turn, &account.id).len(),
-        "pin_count": pins::by(turn, &account.id).count(),
+        "board_count": boards::of(tx, &account.id).len(),
+        "pin_count": pins::by(tx, &account.id).count(),
         "monthly_views": 163,
     });
-    Ok(caller.reply(turn, 200, &body))
+    Ok(caller.reply(tx, 200, &body))
 }
 
 /// Lets a request in: a token that lives, the scopes it needs, and room in the rate window.
-fn admit(turn: &mut Turn<'_>, call: &Call, scopes: &[&str], rule: Rule) -> Result<Caller, Answer> {
-    let token = call.bearer().and_then(|token| tokens::find(turn, ID, token));
-    let token = token.filter(|token| token.lives(turn.now)).ok_or_else(unauthorized)?;
-    let account = account::numbered(turn.shelf, ID, &token.user).ok_or_else(unauthorized)?;
+fn admit(
+    tx: &mut Transaction,
+    request: &Request,
+    scopes: &[&str],
+    rule: RateLimit,
+) -> Result<Caller, Response> {
+    let token = request.bearer().and_then(|token| tokens::find(tx, ID, token));
+    let token = token.filter(|token| token.lives(tx.now)).ok_or_else(unauthorized)?;
+    let account = account::by_id(tx.store, ID, &token.user).ok_or_else(unauthorized)?;
     if let Some(scope) = token.lacks(scopes) {
         return Err(error(
             401,
@@ -298,57 +312,57 @@ fn admit(turn: &mut Turn<'_>, call: &Call, scopes: &[&str], rule: Rule) -> Resul
             &format!("Your token does not have the required scopes: it lacks {scope}."),
         ));
     }
-    let now = turn.now;
-    let allowance = turn.spend(rule, &account.id, 1).map_err(|spent| throttled(spent, now))?;
-    boards::found(turn, &account);
-    Ok(Caller { account, allowance })
+    let now = tx.now;
+    let quota = tx.spend(rule, &account.id, 1).map_err(|spent| throttled(spent, now))?;
+    boards::found(tx, &account);
+    Ok(Caller { account, quota })
 }
 
 impl Caller {
     /// An answer with the headers that tell how the window stands.
-    fn reply(&self, turn: &Turn<'_>, status: u16, body: &Value) -> Answer {
-        let answer = if status == 204 { Answer::empty(204) } else { Answer::json(status, body) };
-        windowed(answer, self.allowance, turn.now)
+    fn reply(&self, tx: &Transaction, status: u16, body: &Value) -> Response {
+        let response = if status == 204 { Response::empty(204) } else { Response::json(status, body) };
+        windowed(response, self.quota, tx.now)
     }
 }
 
-fn windowed(answer: Answer, allowance: Allowance, now: DateTime<Utc>) -> Answer {
+fn windowed(response: Response, quota: Quota, now: DateTime<Utc>) -> Response {
     // Whole seconds that have to pass.
-    let reset = (allowance.reset - now).num_milliseconds().max(0) as u64;
-    answer
-        .with("x-ratelimit-limit", format!("{0}, {0};w={1}", allowance.limit, allowance.seconds))
-        .with("x-ratelimit-remaining", allowance.remaining)
+    let reset = (quota.reset - now).num_milliseconds().max(0) as u64;
+    response
+        .with("x-ratelimit-limit", format!("{0}, {0};w={1}", quota.limit, quota.seconds))
+        .with("x-ratelimit-remaining", quota.remaining)
         .with("x-ratelimit-reset", reset.div_ceil(1_000))
 }
 
-fn throttled(allowance: Allowance, now: DateTime<Utc>) -> Answer {
-    windowed(error(429, 8, "This request exceeded a rate limit."), allowance, now)
+fn throttled(quota: Quota, now: DateTime<Utc>) -> Response {
+    windowed(error(429, 8, "This request exceeded a rate limit."), quota, now)
 }
 
-fn unauthorized() -> Answer {
+fn unauthorized() -> Response {
     error(401, 2, "Authentication failed.")
 }
 
-fn forbidden() -> Answer {
+fn forbidden() -> Response {
     error(403, 29, "You are not permitted to access that resource.")
 }
 
-fn invalid(what: &str) -> Answer {
+fn invalid(what: &str) -> Response {
     error(400, 1, &format!("Invalid request: {what}"))
 }
 
-fn error(status: u16, code: u32, message: &str) -> Answer {
-    Answer::json(status, &json!({ "status": "failure", "code": code, "message": message }))
+fn error(status: u16, code: u32, message: &str) -> Response {
+    Response::json(status, &json!({ "status": "failure", "code": code, "message": message }))
 }
 
 /// A body of JSON.
-fn body(call: &Call) -> Result<Value, Answer> {
-    let value = call.json().map_err(|error| invalid(&format!("the body is no JSON: {error}")))?;
+fn body(request: &Request) -> Result<Value, Response> {
+    let value = request.json().map_err(|error| invalid(&format!("the body is no JSON: {error}")))?;
     if value.is_object() { Ok(value) } else { Err(invalid("the body has to be an object")) }
 }
 
 /// A text member within its length.
-fn text(body: &Value, name: &str, most: usize) -> Result<Option<String>, Answer> {
+fn text(body: &Value, name: &str, most: usize) -> Result<Option<String>, Response> {
     match &body[name] {
         Value::Null => Ok(None),
         Value::String(text) if text.chars().count() > most => {
@@ -364,7 +378,7 @@ fn is_number(text: &str) -> bool {
 }
 
 /// An id in a body.
-fn number(body: &Value, name: &str) -> Result<Option<String>, Answer> {
+fn number(body: &Value, name: &str) -> Result<Option<String>, Response> {
     match text(body, name, 64)? {
         Some(id) if !is_number(&id) => Err(invalid(&format!("'{id}' does not match '^\\d+$'"))),
         id => Ok(id),
@@ -372,13 +386,17 @@ fn number(body: &Value, name: &str) -> Result<Option<String>, Answer> {
 }
 
 /// One page of a list, and the bookmark of the next. Items come in the order they are listed in.
-fn paged<T>(call: &Call, all: Vec<T>, id: impl Fn(&T) -> &str) -> Result<(Vec<T>, Option<String>), Answer> {
-    let size = match call.query("page_size").map(str::parse::<usize>) {
+fn paged<T>(
+    request: &Request,
+    all: Vec<T>,
+    id: impl Fn(&T) -> &str,
+) -> Result<(Vec<T>, Option<String>), Response> {
+    let size = match request.query("page_size").map(str::parse::<usize>) {
         None => 25,
         Some(Ok(size @ 1..=250)) => size,
         Some(_) => return Err(invalid("page_size has to be 1 to 250")),
     };
-    let skip = match call.query("bookmark") {
+    let skip = match request.query("bookmark") {
         None => 0,
         Some(mark) => {
             let last = mark.strip_prefix("b1.").ok_or_else(|| invalid("the bookmark is none of ours"))?;
@@ -392,9 +410,9 @@ fn paged<T>(call: &Call, all: Vec<T>, id: impl Fn(&T) -> &str) -> Result<(Vec<T>
 }
 
 /// The next id. Two in a row differ in more than their last digit, so that a slip names nothing.
-fn next(turn: &mut Turn<'_>) -> String {
-    let last = turn.shelf.get::<Last>("").map_or(0, |last| last.count) + 1;
-    turn.shelf.put(&Last { count: last });
+fn next(tx: &mut Transaction) -> String {
+    let last = tx.store.get::<Last>("").map_or(0, |last| last.count) + 1;
+    tx.store.put(&Last { count: last });
     (813_744_000_000_000_007 + last * 10).to_string()
 }
 
@@ -405,7 +423,7 @@ struct Last {
 }
 
 impl Record for Last {
-    const SHELF: &'static str = "pinterest.last";
+    const TABLE: &'static str = "pinterest.last";
 
     fn key(&self) -> String {
         String::new()

@@ -9,15 +9,15 @@ mod places;
 mod posts;
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::{Answer, Call, Intake},
-    host::{Card, Grants, Host},
+    exchange::{BodyMode, Outcome, Request, Response},
     login::{Login, Refusal},
-    tokens::{self, Rotation, Terms},
     page,
-    shelf::Record,
-    window::{Allowance, Rule},
+    rate_limit::{Quota, RateLimit},
+    simulator::{Grants, PostView, Simulator},
+    store::Record,
+    tokens::{self, Rotation, TokenPolicy},
 };
 use crate::Identity;
 use chrono::TimeDelta;
@@ -36,26 +36,16 @@ const STORAGES: [&str; 2] = [
 /// The host that tells what became of an upload.
 const SOCKETS: &str = "ws-05ba9e4989f78959d.wss.redditmedia.com";
 
-const REQUESTS: Rule = Rule { name: "reddit.requests", limit: 1_000, seconds: 600 };
+const REQUESTS: RateLimit = RateLimit { name: "reddit.requests", limit: 1_000, seconds: 600 };
 /// How much one may post at a time is told nobody; an account in good standing meets no limit.
-const POSTS: Rule = Rule { name: "reddit.posts", limit: 300, seconds: 600 };
+const POSTS: RateLimit = RateLimit { name: "reddit.posts", limit: 300, seconds: 600 };
 
-const SCOPES: &[&str] = &[
-    "identity",
-    "submit",
-    "read",
-    "edit",
-    "flair",
-    "history",
-    "mysubreddits",
-    "vote",
-    "save",
-    "subscribe",
-];
+const SCOPES: &[&str] =
+    &["identity", "submit", "read", "edit", "flair", "history", "mysubreddits", "vote", "save", "subscribe"];
 
 static LOGIN: Login = Login {
-    terms: Terms {
-        host: &Reddit,
+    tokens: TokenPolicy {
+        simulator: &Reddit,
         client: "fanfare-sandbox-reddit",
         granted: SCOPES,
         code_seconds: 600,
@@ -75,10 +65,10 @@ pub(super) struct Reddit;
 /// Who was let in.
 struct Caller {
     account: Account,
-    allowance: Allowance,
+    quota: Quota,
 }
 
-impl Host for Reddit {
+impl Simulator for Reddit {
     fn id(&self) -> &'static str {
         ID
     }
@@ -92,68 +82,70 @@ impl Host for Reddit {
         }
     }
 
-    fn intake(&self, call: &Call) -> Intake {
-        match STORAGES.contains(&call.host.as_str()) && call.mime() == Some("multipart/form-data") {
-            true => Intake::Form("file"),
-            false => Intake::Whole(1 << 20),
+    fn body_mode(&self, request: &Request) -> BodyMode {
+        match STORAGES.contains(&request.host.as_str()) && request.mime() == Some("multipart/form-data") {
+            true => BodyMode::Multipart("file"),
+            false => BodyMode::Buffered(1 << 20),
         }
     }
 
-    fn account(&self, turn: &Turn<'_>, call: &Call) -> Option<String> {
-        if STORAGES.contains(&call.host.as_str()) {
-            let owner = media::keyed(turn, call)?.owner;
-            return account::numbered(turn.shelf, ID, &owner).map(|account| account.username);
+    fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
+        if STORAGES.contains(&request.host.as_str()) {
+            let owner = media::keyed(tx, request)?.owner;
+            return account::by_id(tx.store, ID, &owner).map(|account| account.username);
         }
-        tokens::owner(turn, ID, call)
+        tokens::owner(tx, ID, request)
     }
 
-    fn answer(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
-        let segments = call.segments();
-        match call.host.as_str() {
-            SOCKETS => return media::tell(turn, call, segments.last().copied().unwrap_or_default()),
+    fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
+        let segments = request.segments();
+        match request.host.as_str() {
+            SOCKETS => return media::tell(tx, request, segments.last().copied().unwrap_or_default()),
             "i.redd.it" | "v.redd.it" => {
-                return media::show(turn, segments.first().copied().unwrap_or_default());
+                return media::show(tx, segments.first().copied().unwrap_or_default());
             }
-            host if STORAGES.contains(&host) => return media::store(turn, call),
+            host if STORAGES.contains(&host) => return media::store(tx, request),
             _ => {}
         }
-        let is_site = call.host != "oauth.reddit.com";
-        let answer = match (call.method.as_str(), segments.as_slice()) {
+        let is_site = request.host != "oauth.reddit.com";
+        let response = match (request.method.as_str(), segments.as_slice()) {
             (_, ["api", "v1", "authorize" | "authorize.compact"]) if is_site => {
-                return LOGIN.dialog(turn, call);
+                return LOGIN.dialog(tx, request);
             }
-            ("POST", ["api", "v1", "access_token"]) if is_site => token(turn, call),
-            ("POST", ["api", "v1", "revoke_token"]) if is_site => revoke(turn, call),
-            _ if is_site && !call.host.is_empty() => return site(turn, &segments),
-            _ if is_nobody(call) => Err(throttled(1)),
-            _ if call.is_too_large => Err(Answer::page(413, page::notice("Too large", "Payload Too Large"))),
-            ("GET", ["api", "v1", "me"]) => me(turn, call),
-            ("GET", ["api", "v1", place, "post_requirements"]) => places::requirements(turn, call, place),
-            ("GET", ["r", place, "about"]) => places::about(turn, call, place),
-            ("GET", ["r", place, "api", "link_flair_v2"]) => places::flairs(turn, call, place),
-            ("GET", ["subreddits", "mine", "subscriber"]) => places::mine(turn, call),
-            ("GET", ["subreddits", "search"]) => places::search(turn, call, "q"),
-            ("GET", ["api", "subreddit_autocomplete_v2"]) => places::search(turn, call, "query"),
-            ("POST", ["api", "media", "asset" | "asset.json"]) => media::lease(turn, call),
-            ("POST", ["api", "submit"]) => posts::submit(turn, call),
+            ("POST", ["api", "v1", "access_token"]) if is_site => token(tx, request),
+            ("POST", ["api", "v1", "revoke_token"]) if is_site => revoke(tx, request),
+            _ if is_site && !request.host.is_empty() => return site(tx, &segments),
+            _ if is_nobody(request) => Err(throttled(1)),
+            _ if request.is_too_large => {
+                Err(Response::page(413, page::notice("Too large", "Payload Too Large")))
+            }
+            ("GET", ["api", "v1", "me"]) => me(tx, request),
+            ("GET", ["api", "v1", place, "post_requirements"]) => places::requirements(tx, request, place),
+            ("GET", ["r", place, "about"]) => places::about(tx, request, place),
+            ("GET", ["r", place, "api", "link_flair_v2"]) => places::flairs(tx, request, place),
+            ("GET", ["subreddits", "mine", "subscriber"]) => places::mine(tx, request),
+            ("GET", ["subreddits", "search"]) => places::search(tx, request, "q"),
+            ("GET", ["api", "subreddit_autocomplete_v2"]) => places::search(tx, request, "query"),
+            ("POST", ["api", "media", "asset" | "asset.json"]) => media::lease(tx, request),
+            ("POST", ["api", "submit"]) => posts::submit(tx, request),
             ("POST", ["api", "submit_gallery_post" | "submit_gallery_post.json"]) => {
-                posts::submit_gallery(turn, call)
+                posts::submit_gallery(tx, request)
             }
-            ("POST", ["api", "comment"]) => posts::comment(turn, call),
-            ("POST", ["api", "editusertext"]) => posts::edit(turn, call),
-            ("POST", ["api", "del"]) => posts::delete(turn, call),
-            ("GET", ["api", "info"]) => posts::named(turn, call),
+            ("POST", ["api", "comment"]) => posts::comment(tx, request),
+            ("POST", ["api", "editusertext"]) => posts::edit(tx, request),
+            ("POST", ["api", "del"]) => posts::delete(tx, request),
+            ("GET", ["api", "info"]) => posts::named(tx, request),
             ("GET", ["user", name, list @ ("submitted" | "comments" | "overview")]) => {
-                posts::list(turn, call, name, list)
+                posts::list(tx, request, name, list)
             }
             _ => Err(error(404, "Not Found")),
         };
-        answer.unwrap_or_else(|refusal| refusal)
+        response.unwrap_or_else(|refusal| refusal)
     }
 
-    fn refuse(&self, _turn: &mut Turn<'_>, _call: &Call, status: u16) -> Answer {
+    fn refuse(&self, _tx: &mut Transaction, _request: &Request, status: u16) -> Response {
         match status {
-            400 => Answer::json(
+            400 => Response::json(
                 400,
                 &json!({
                     "fields": ["title"],
@@ -166,7 +158,7 @@ impl Host for Reddit {
             401 => unauthorized(),
             403 => forbidden(None),
             429 => throttled(1),
-            status => Answer::bytes(
+            status => Response::bytes(
                 status,
                 "text/html; charset=utf-8",
                 "<!doctype html><title>Ow!</title><h2>all of our servers are busy right now</h2>".into(),
@@ -174,50 +166,53 @@ impl Host for Reddit {
         }
     }
 
-    fn name(&self, wish: &str) -> Result<String, String> {
-        let is_name = (3..=20).contains(&wish.len())
-            && wish.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-        is_name.then(|| wish.to_owned()).ok_or_else(|| {
-            format!("`{wish}` is no name on Reddit: 3 to 20 letters, digits, underscores and hyphens")
+    fn validate_username(&self, username: &str) -> Result<String, String> {
+        let is_name = (3..=20).contains(&username.len())
+            && username.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+        is_name.then(|| username.to_owned()).ok_or_else(|| {
+            format!("`{username}` is no name on Reddit: 3 to 20 letters, digits, underscores and hyphens")
         })
     }
 
-    fn number(&self, username: &str) -> String {
+    fn account_id(&self, username: &str) -> String {
         let digest = account::digest(ID, username);
         let draw = u64::from(u32::from_be_bytes(digest[..4].try_into().expect("four bytes of a digest")));
         base36(60_466_176 + draw)
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        account.identity("profile", Some(avatar(account)), format!("https://www.reddit.com/user/{}/", account.username))
+        account.identity(
+            "profile",
+            Some(avatar(account)),
+            format!("https://www.reddit.com/user/{}/", account.username),
+        )
     }
 
     fn grants(&self) -> &dyn Grants {
-        &LOGIN.terms
+        &LOGIN.tokens
     }
 
-    fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
-        posts::by(turn, &account.id).rev().map(|thing| thing.card(turn)).collect()
+    fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
+        posts::by(tx, &account.id).rev().map(|thing| thing.card(tx)).collect()
     }
 }
 
 /// What a browser finds: profiles, posts and comments.
-fn site(turn: &Turn<'_>, segments: &[&str]) -> Answer {
+fn site(tx: &Transaction, segments: &[&str]) -> Response {
     let thing = |id: &str| {
-        let thing = posts::get(turn, id)?;
-        let owner = account::numbered(turn.shelf, ID, &thing.owner)?;
-        let cards = Reddit.posts(turn, &owner);
-        Some(page::post(&Reddit.identity(&owner), ID, &thing.card(turn), &cards))
+        let thing = posts::get(tx, id)?;
+        let owner = account::by_id(tx.store, ID, &thing.owner)?;
+        let cards = Reddit.posts(tx, &owner);
+        Some(page::post(&Reddit.identity(&owner), ID, &thing.card(tx), &cards))
     };
     let found = match segments {
         [.., "comments", _, _, comment] => thing(&format!("t1_{comment}")),
         [.., "comments", post] | [.., "comments", post, _] => thing(&format!("t3_{post}")),
-        ["user" | "u", name] => account::named(turn.shelf, ID, name).map(|account| {
-            page::account(&Reddit.identity(&account), ID, &Reddit.posts(turn, &account))
-        }),
+        ["user" | "u", name] => account::by_username(tx.store, ID, name)
+            .map(|account| page::account(&Reddit.identity(&account), ID, &Reddit.posts(tx, &account))),
         _ => None,
     };
-    found.map_or_else(|| Answer::page(404, page::missing()), |html| Answer::page(200, html))
+    found.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html))
 }
 
 fn avatar(account: &Account) -> String {
@@ -225,13 +220,13 @@ fn avatar(account: &Account) -> String {
 }
 
 /// `POST /api/v1/access_token`.
-fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    if !LOGIN.is_signed(call) {
+fn token(tx: &mut Transaction, request: &Request) -> Outcome {
+    if !LOGIN.is_signed(request) {
         return Err(error(401, "Unauthorized"));
     }
-    let issued = LOGIN.token(turn, call).map_err(|refusal| match refusal {
-        Refusal::Code => Answer::json(200, &json!({ "error": "invalid_grant" })),
-        Refusal::Kind => Answer::json(200, &json!({ "error": "unsupported_grant_type" })),
+    let issued = LOGIN.token(tx, request).map_err(|refusal| match refusal {
+        Refusal::Code => Response::json(200, &json!({ "error": "invalid_grant" })),
+        Refusal::Kind => Response::json(200, &json!({ "error": "unsupported_grant_type" })),
         Refusal::Refresh => error(400, "Bad Request"),
     })?;
     let mut body = json!({
@@ -243,22 +238,22 @@ fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
     if let Some(refresh) = issued.refresh {
         body["refresh_token"] = json!(refresh);
     }
-    Ok(Answer::json(200, &body))
+    Ok(Response::json(200, &body))
 }
 
 /// `POST /api/v1/revoke_token` (RFC 7009); a token that nobody knows is a success too.
-fn revoke(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    if !LOGIN.is_signed(call) {
+fn revoke(tx: &mut Transaction, request: &Request) -> Outcome {
+    if !LOGIN.is_signed(request) {
         return Err(error(401, "Unauthorized"));
     }
-    let token = call.field("token").ok_or_else(|| error(400, "Bad Request"))?;
-    tokens::revoke(turn, ID, token);
-    Ok(Answer::empty(200))
+    let token = request.field("token").ok_or_else(|| error(400, "Bad Request"))?;
+    tokens::revoke(tx, ID, token);
+    Ok(Response::empty(200))
 }
 
 /// `GET /api/v1/me`.
-fn me(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, "identity")?;
+fn me(tx: &mut Transaction, request: &Request) -> Outcome {
+    let caller = admit(tx, request, "identity")?;
     let account = &caller.account;
     let body = json!({
         "id": account.id,
@@ -276,102 +271,101 @@ fn me(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
             "subreddit_type": "user",
         },
     });
-    Ok(caller.reply(turn, &body))
+    Ok(caller.reply(tx, &body))
 }
 
 /// Whether a client has no name of its own, but its library's.
-fn is_nobody(call: &Call) -> bool {
-    let agent = call.header("user-agent").unwrap_or_default().to_lowercase();
+fn is_nobody(request: &Request) -> bool {
+    let agent = request.header("user-agent").unwrap_or_default().to_lowercase();
     ["python-requests/", "python-urllib/", "java/", "curl/", "go-http-client/"]
         .iter()
         .any(|name| agent.starts_with(name))
 }
 
 /// Lets a request in: a token that lives, the scope it needs, and room in the window.
-fn admit(turn: &mut Turn<'_>, call: &Call, scope: &str) -> Result<Caller, Answer> {
-    let token = call.bearer().and_then(|token| tokens::find(turn, ID, token));
-    let token = token.filter(|token| token.lives(turn.now)).ok_or_else(unauthorized)?;
-    let account = account::numbered(turn.shelf, ID, &token.user).ok_or_else(unauthorized)?;
+fn admit(tx: &mut Transaction, request: &Request, scope: &str) -> Result<Caller, Response> {
+    let token = request.bearer().and_then(|token| tokens::find(tx, ID, token));
+    let token = token.filter(|token| token.lives(tx.now)).ok_or_else(unauthorized)?;
+    let account = account::by_id(tx.store, ID, &token.user).ok_or_else(unauthorized)?;
     if token.lacks(&[scope]).is_some() {
         return Err(error(403, "Forbidden")
             .with("www-authenticate", "Bearer realm=\"reddit\", error=\"insufficient_scope\""));
     }
-    let allowance = turn.spend(REQUESTS, &account.id, 1).map_err(|spent| {
-        let rest = seconds(spent, turn);
+    let quota = tx.spend(REQUESTS, &account.id, 1).map_err(|spent| {
+        let rest = seconds(spent, tx);
         windowed(throttled(rest), spent, rest)
     })?;
-    Ok(Caller { account, allowance })
+    Ok(Caller { account, quota })
 }
 
 impl Caller {
     /// An answer with the headers that tell how the window stands.
-    fn reply(&self, turn: &Turn<'_>, body: &Value) -> Answer {
-        windowed(Answer::json(200, body), self.allowance, seconds(self.allowance, turn))
+    fn reply(&self, tx: &Transaction, body: &Value) -> Response {
+        windowed(Response::json(200, body), self.quota, seconds(self.quota, tx))
     }
 
     /// What was sent is refused, with a status of success.
-    fn refuse(&self, turn: &Turn<'_>, code: &str, words: &str, field: &str) -> Answer {
-        self.reply(turn, &json!({ "json": { "errors": [[code, words, field]] } }))
+    fn refuse(&self, tx: &Transaction, code: &str, words: &str, field: &str) -> Response {
+        self.reply(tx, &json!({ "json": { "errors": [[code, words, field]] } }))
     }
 
     /// Takes one of the posts and comments that the account may write for now.
-    fn write(&self, turn: &mut Turn<'_>) -> Result<(), Answer> {
-        let Err(spent) = turn.spend(POSTS, &self.account.id, 1) else { return Ok(()) };
-        let rest = seconds(spent, turn);
+    fn write(&self, tx: &mut Transaction) -> Result<(), Response> {
+        let Err(spent) = tx.spend(POSTS, &self.account.id, 1) else { return Ok(()) };
+        let rest = seconds(spent, tx);
         let time = match rest {
             1 => "1 second".to_owned(),
             2..60 => format!("{rest} seconds"),
             60..120 => "1 minute".to_owned(),
             _ => format!("{} minutes", rest / 60),
         };
-        let words = format!(
-            "Looks like you've been doing that a lot. Take a break for {time} before trying again."
-        );
+        let words =
+            format!("Looks like you've been doing that a lot. Take a break for {time} before trying again.");
         Err(self.reply(
-            turn,
+            tx,
             &json!({ "json": { "ratelimit": rest as f64, "errors": [["RATELIMIT", words, "ratelimit"]] } }),
         ))
     }
 }
 
 /// Whole seconds until a window ends.
-fn seconds(allowance: Allowance, turn: &Turn<'_>) -> u64 {
-    u64::try_from((allowance.reset - turn.now).num_milliseconds()).unwrap_or(0).div_ceil(1_000).max(1)
+fn seconds(quota: Quota, tx: &Transaction) -> u64 {
+    u64::try_from((quota.reset - tx.now).num_milliseconds()).unwrap_or(0).div_ceil(1_000).max(1)
 }
 
-fn windowed(answer: Answer, allowance: Allowance, rest: u64) -> Answer {
-    answer
-        .with("x-ratelimit-used", allowance.limit - allowance.remaining)
-        .with("x-ratelimit-remaining", format!("{}.0", allowance.remaining))
+fn windowed(response: Response, quota: Quota, rest: u64) -> Response {
+    response
+        .with("x-ratelimit-used", quota.limit - quota.remaining)
+        .with("x-ratelimit-remaining", format!("{}.0", quota.remaining))
         .with("x-ratelimit-reset", rest)
 }
 
-fn throttled(rest: u64) -> Answer {
+fn throttled(rest: u64) -> Response {
     let html = "<!doctype html><title>Too Many Requests</title><h1>whoa there, pardner!</h1>";
-    Answer::bytes(429, "text/html; charset=utf-8", html.into()).with("retry-after", rest)
+    Response::bytes(429, "text/html; charset=utf-8", html.into()).with("retry-after", rest)
 }
 
-fn unauthorized() -> Answer {
+fn unauthorized() -> Response {
     error(401, "Unauthorized").with("www-authenticate", "Bearer realm=\"reddit\", error=\"invalid_token\"")
 }
 
-fn forbidden(reason: Option<&str>) -> Answer {
+fn forbidden(reason: Option<&str>) -> Response {
     let mut body = json!({ "message": "Forbidden", "error": 403 });
     if let Some(reason) = reason {
         body["reason"] = json!(reason);
     }
-    Answer::json(403, &body)
+    Response::json(403, &body)
 }
 
-fn error(status: u16, message: &str) -> Answer {
-    Answer::json(status, &json!({ "message": message, "error": status }))
+fn error(status: u16, message: &str) -> Response {
+    Response::json(status, &json!({ "message": message, "error": status }))
 }
 
 /// Things of a kind, in the envelope of a list. They come newest first, and `after` names the last that
 /// was seen.
-fn listing(call: &Call, all: Vec<(String, &'static str, Value)>) -> Value {
-    let size = call.query("limit").and_then(|limit| limit.parse().ok()).unwrap_or(25_usize).clamp(1, 100);
-    let after = call.query("after").filter(|after| !after.is_empty());
+fn listing(request: &Request, all: Vec<(String, &'static str, Value)>) -> Value {
+    let size = request.query("limit").and_then(|limit| limit.parse().ok()).unwrap_or(25_usize).clamp(1, 100);
+    let after = request.query("after").filter(|after| !after.is_empty());
     let skip = match after {
         None => 0,
         Some(last) => all.iter().position(|(name, ..)| name == last).map_or(all.len(), |at| at + 1),
@@ -391,13 +385,13 @@ fn listing(call: &Call, all: Vec<(String, &'static str, Value)>) -> Value {
 }
 
 /// How long processing takes, as the settings say.
-fn processing(turn: &Turn<'_>) -> TimeDelta {
-    TimeDelta::milliseconds(i64::try_from(turn.settings.processing_ms).unwrap_or(i64::MAX / 2))
+fn processing(tx: &Transaction) -> TimeDelta {
+    TimeDelta::milliseconds(i64::try_from(tx.settings.processing_ms).unwrap_or(i64::MAX / 2))
 }
 
 /// Where a client of this sandbox finds a host of Reddit's.
-fn origin(call: &Call, scheme: &str, host: &str) -> String {
-    match call.header("host") {
+fn origin(request: &Request, scheme: &str, host: &str) -> String {
+    match request.header("host") {
         Some(own) => format!("{scheme}://{own}/{host}"),
         None => format!("{scheme}s://{host}"),
     }
@@ -409,7 +403,7 @@ struct Last {
 }
 
 impl Record for Last {
-    const SHELF: &'static str = "reddit.last";
+    const TABLE: &'static str = "reddit.last";
 
     fn key(&self) -> String {
         String::new()
@@ -418,9 +412,9 @@ impl Record for Last {
 
 /// The next id, in base 36 and of seven characters. Two in a row differ in more than their last digit,
 /// so that a slip names nothing.
-fn next(turn: &mut Turn<'_>) -> String {
-    let count = turn.shelf.get::<Last>("").unwrap_or_default().count + 1;
-    turn.shelf.put(&Last { count });
+fn next(tx: &mut Transaction) -> String {
+    let count = tx.store.get::<Last>("").unwrap_or_default().count + 1;
+    tx.store.put(&Last { count });
     base36(2_500_000_000 + count * 1_297)
 }
 

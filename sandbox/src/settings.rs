@@ -1,6 +1,6 @@
 //! What a test may change about the sandbox.
 
-use super::shelf::Record;
+use super::store::Record;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ impl Settings {
 }
 
 impl Record for Settings {
-    const SHELF: &'static str = "settings";
+    const TABLE: &'static str = "settings";
 
     fn key(&self) -> String {
         String::new()

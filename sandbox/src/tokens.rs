@@ -5,11 +5,11 @@
 //! RFC 6749 sections 4.1.2, 5.1 and 6: <https://www.rfc-editor.org/rfc/rfc6749>
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::Call,
-    host::{Grants, Host},
-    shelf::Record,
+    exchange::Request,
+    simulator::{Grants, Simulator},
+    store::Record,
 };
 use crate::{App, Grant};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -21,9 +21,9 @@ use serde_json::Value;
 pub(crate) const SECRET: &str = "fanfare-sandbox-secret";
 
 /// How one platform's tokens are.
-pub(crate) struct Terms {
+pub(crate) struct TokenPolicy {
     /// The platform.
-    pub(crate) host: &'static dyn Host,
+    pub(crate) simulator: &'static dyn Simulator,
     /// The public identifier of the sandbox's app.
     pub(crate) client: &'static str,
     /// What an account that the sandbox connects by itself granted.
@@ -93,7 +93,7 @@ struct Code {
 }
 
 impl Record for Code {
-    const SHELF: &'static str = "login.code";
+    const TABLE: &'static str = "login.code";
 
     fn key(&self) -> String {
         self.code.clone()
@@ -102,7 +102,7 @@ impl Record for Code {
 
 /// What a user allowed an app; its refresh token is the latest one only.
 #[derive(Clone, Serialize, Deserialize)]
-struct Allowed {
+struct AppGrant {
     id: String,
     platform: String,
     user: String,
@@ -112,8 +112,8 @@ struct Allowed {
     refresh_expires_at: Option<DateTime<Utc>>,
 }
 
-impl Record for Allowed {
-    const SHELF: &'static str = "login.grant";
+impl Record for AppGrant {
+    const TABLE: &'static str = "login.grant";
 
     fn key(&self) -> String {
         self.id.clone()
@@ -137,7 +137,7 @@ pub(crate) struct Token {
 }
 
 impl Record for Token {
-    const SHELF: &'static str = "login.token";
+    const TABLE: &'static str = "login.token";
 
     fn key(&self) -> String {
         self.token.clone()
@@ -157,92 +157,92 @@ impl Token {
 }
 
 /// The platform's access token of this text, dead or alive.
-pub(crate) fn find(turn: &Turn<'_>, platform: &str, token: &str) -> Option<Token> {
-    turn.shelf.get(token).filter(|token: &Token| token.platform == platform)
+pub(crate) fn find(tx: &Transaction, platform: &str, token: &str) -> Option<Token> {
+    tx.store.get(token).filter(|token: &Token| token.platform == platform)
 }
 
 /// Whose request it is: by its token, or by what it brings to a token endpoint.
-pub(crate) fn owner(turn: &Turn<'_>, platform: &str, call: &Call) -> Option<String> {
-    let carried = call.bearer().and_then(|token| find(turn, platform, token)).map(|token| token.user);
-    let code = || Some(turn.shelf.get::<Code>(call.field("code")?)?.consent.user);
+pub(crate) fn owner(tx: &Transaction, platform: &str, request: &Request) -> Option<String> {
+    let carried = request.bearer().and_then(|token| find(tx, platform, token)).map(|token| token.user);
+    let code = || Some(tx.store.get::<Code>(request.field("code")?)?.consent.user);
     let token = || {
-        let text = call.field("refresh_token").or_else(|| call.field("token"))?;
-        find(turn, platform, text).map(|token| token.user).or_else(|| Some(named(turn, platform, text)?.user))
+        let text = request.field("refresh_token").or_else(|| request.field("token"))?;
+        find(tx, platform, text).map(|token| token.user).or_else(|| Some(named(tx, platform, text)?.user))
     };
     let user = carried.or_else(code).or_else(token)?;
-    account::numbered(turn.shelf, platform, &user).map(|account| account.username)
+    account::by_id(tx.store, platform, &user).map(|account| account.username)
 }
 
-impl Terms {
+impl TokenPolicy {
     /// A code for what was allowed.
-    pub(crate) fn code(&self, turn: &mut Turn<'_>, consent: Consent) -> String {
+    pub(crate) fn code(&self, tx: &mut Transaction, consent: Consent) -> String {
         let code = random();
-        turn.shelf.put(&Code {
+        tx.store.put(&Code {
             code: code.clone(),
-            platform: self.host.id().into(),
+            platform: self.simulator.id().into(),
             consent,
-            expires_at: turn.now + TimeDelta::seconds(self.code_seconds),
+            expires_at: tx.now + TimeDelta::seconds(self.code_seconds),
         });
         code
     }
 
     /// What a code stands for. It is good for one use, whatever comes of it.
-    pub(crate) fn redeem(&self, turn: &mut Turn<'_>, code: &str) -> Option<Consent> {
-        let found: Code = turn.shelf.get(code)?;
-        turn.shelf.remove::<Code>(code);
-        (found.platform == self.host.id() && found.expires_at > turn.now).then_some(found.consent)
+    pub(crate) fn redeem(&self, tx: &mut Transaction, code: &str) -> Option<Consent> {
+        let found: Code = tx.store.get(code)?;
+        tx.store.remove::<Code>(code);
+        (found.platform == self.simulator.id() && found.expires_at > tx.now).then_some(found.consent)
     }
 
     /// The first tokens for what was allowed.
-    pub(crate) fn allow(&self, turn: &mut Turn<'_>, consent: Consent) -> Issued {
+    pub(crate) fn allow(&self, tx: &mut Transaction, consent: Consent) -> Issued {
         let id = random();
-        let allowed = Allowed {
+        let allowed = AppGrant {
             refresh: consent.lasts.then(|| self.refresh_token(&id)),
-            refresh_expires_at: self.refresh_end(turn.now),
+            refresh_expires_at: self.refresh_end(tx.now),
             id,
-            platform: self.host.id().into(),
+            platform: self.simulator.id().into(),
             user: consent.user,
             client: consent.client,
             scopes: consent.scopes,
         };
-        self.give(turn, &allowed)
+        self.give(tx, &allowed)
     }
 
     /// New tokens for the latest refresh token of an app's grant, if it lives.
-    pub(crate) fn renew(&self, turn: &mut Turn<'_>, refresh: &str, client: &str) -> Option<Issued> {
-        let mut allowed = named(turn, self.host.id(), refresh)
+    pub(crate) fn renew(&self, tx: &mut Transaction, refresh: &str, client: &str) -> Option<Issued> {
+        let mut allowed = named(tx, self.simulator.id(), refresh)
             .filter(|allowed| allowed.refresh.as_deref() == Some(refresh) && allowed.client == client)
-            .filter(|allowed| allowed.refresh_expires_at.is_none_or(|at| at > turn.now))?;
-        if turn.settings.empty_refresh {
-            return Some(Issued { refresh: Some(String::new()), ..self.give(turn, &allowed) });
+            .filter(|allowed| allowed.refresh_expires_at.is_none_or(|at| at > tx.now))?;
+        if tx.settings.empty_refresh {
+            return Some(Issued { refresh: Some(String::new()), ..self.give(tx, &allowed) });
         }
         if self.rotation != Rotation::Never {
             allowed.refresh = Some(self.refresh_token(&allowed.id));
         }
         if self.rotation == Rotation::Renewed {
-            allowed.refresh_expires_at = self.refresh_end(turn.now);
+            allowed.refresh_expires_at = self.refresh_end(tx.now);
         }
-        Some(self.give(turn, &allowed))
+        Some(self.give(tx, &allowed))
     }
 
-    fn give(&self, turn: &mut Turn<'_>, allowed: &Allowed) -> Issued {
+    fn give(&self, tx: &mut Transaction, allowed: &AppGrant) -> Issued {
         let token = Token {
             token: format!("{}{}", self.access.0, random()),
             grant: allowed.id.clone(),
             platform: allowed.platform.clone(),
             user: allowed.user.clone(),
             scopes: allowed.scopes.clone(),
-            expires_at: turn.now + turn.settings.token_life(self.access.1),
+            expires_at: tx.now + tx.settings.token_life(self.access.1),
             is_revoked: false,
         };
-        turn.shelf.put(&token);
-        turn.shelf.put(allowed);
+        tx.store.put(&token);
+        tx.store.put(allowed);
         Issued {
             user: token.user,
             access: token.token,
-            access_seconds: turn.settings.token_seconds(self.access.1),
+            access_seconds: tx.settings.token_seconds(self.access.1),
             refresh: allowed.refresh.clone(),
-            refresh_seconds: allowed.refresh_expires_at.map_or(0, |at| (at - turn.now).num_seconds()),
+            refresh_seconds: allowed.refresh_expires_at.map_or(0, |at| (at - tx.now).num_seconds()),
             scopes: allowed.scopes.clone(),
         }
     }
@@ -257,14 +257,14 @@ impl Terms {
     }
 }
 
-impl Grants for Terms {
+impl Grants for TokenPolicy {
     fn app(&self) -> Option<App> {
         Some(App { client_id: self.client.into(), client_secret: Some(SECRET.into()) })
     }
 
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
+    fn grant(&self, tx: &mut Transaction, account: &mut Account) -> Grant {
         let issued = self.allow(
-            turn,
+            tx,
             Consent {
                 user: account.id.clone(),
                 client: self.client.into(),
@@ -277,62 +277,61 @@ impl Grants for Terms {
         Grant {
             access_token: issued.access,
             refresh_token: issued.refresh,
-            expires_at: Some(turn.now + turn.settings.token_life(self.access.1)),
+            expires_at: Some(tx.now + tx.settings.token_life(self.access.1)),
             scopes: issued.scopes,
             extra: Value::Null,
         }
     }
 
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        let tokens: Vec<Token> = turn
-            .shelf
+    fn expire(&self, tx: &mut Transaction, account: &mut Account) {
+        let tokens: Vec<Token> = tx
+            .store
             .under("")
             .filter(|token: &Token| token.platform == account.platform && token.user == account.id)
             .collect();
         for token in tokens {
-            turn.shelf.put(&Token { expires_at: turn.now, ..token });
+            tx.store.put(&Token { expires_at: tx.now, ..token });
         }
     }
 
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        kill(turn, |allowed| allowed.platform == account.platform && allowed.user == account.id);
+    fn revoke(&self, tx: &mut Transaction, account: &mut Account) {
+        kill(tx, |allowed| allowed.platform == account.platform && allowed.user == account.id);
     }
 }
 
 /// Ends an access token alone, or the whole grant where it is a refresh token.
-pub(crate) fn revoke(turn: &mut Turn<'_>, platform: &str, token: &str) {
-    match find(turn, platform, token) {
-        Some(token) => turn.shelf.put(&Token { is_revoked: true, ..token }),
-        None => end(turn, platform, token),
+pub(crate) fn revoke(tx: &mut Transaction, platform: &str, token: &str) {
+    match find(tx, platform, token) {
+        Some(token) => tx.store.put(&Token { is_revoked: true, ..token }),
+        None => end(tx, platform, token),
     }
 }
 
 /// Ends the grant that a token of either kind belongs to.
-pub(crate) fn end(turn: &mut Turn<'_>, platform: &str, token: &str) {
-    let grant = find(turn, platform, token).map(|token| token.grant);
-    let grant = grant.or_else(|| Some(named(turn, platform, token)?.id));
+pub(crate) fn end(tx: &mut Transaction, platform: &str, token: &str) {
+    let grant = find(tx, platform, token).map(|token| token.grant);
+    let grant = grant.or_else(|| Some(named(tx, platform, token)?.id));
     if let Some(grant) = grant {
-        kill(turn, |allowed| allowed.id == grant);
+        kill(tx, |allowed| allowed.id == grant);
     }
 }
 
-fn kill(turn: &mut Turn<'_>, is_meant: impl Fn(&Allowed) -> bool) {
-    let grants: Vec<Allowed> = turn.shelf.under("").filter(is_meant).collect();
+fn kill(tx: &mut Transaction, is_meant: impl Fn(&AppGrant) -> bool) {
+    let grants: Vec<AppGrant> = tx.store.under("").filter(is_meant).collect();
     for grant in grants {
-        let tokens: Vec<Token> =
-            turn.shelf.under("").filter(|token: &Token| token.grant == grant.id).collect();
+        let tokens: Vec<Token> = tx.store.under("").filter(|token: &Token| token.grant == grant.id).collect();
         for token in tokens {
-            turn.shelf.put(&Token { is_revoked: true, ..token });
+            tx.store.put(&Token { is_revoked: true, ..token });
         }
-        turn.shelf.put(&Allowed { refresh: None, ..grant });
+        tx.store.put(&AppGrant { refresh: None, ..grant });
     }
 }
 
 /// The grant that a refresh token was made for.
-fn named(turn: &Turn<'_>, platform: &str, refresh: &str) -> Option<Allowed> {
+fn named(tx: &Transaction, platform: &str, refresh: &str) -> Option<AppGrant> {
     let tail = refresh.rsplit('.').next()?;
     let text = String::from_utf8(BASE64_URL_SAFE_NO_PAD.decode(tail).ok()?).ok()?;
-    turn.shelf.get(text.split_once(':')?.0).filter(|allowed: &Allowed| allowed.platform == platform)
+    tx.store.get(text.split_once(':')?.0).filter(|allowed: &AppGrant| allowed.platform == platform)
 }
 
 /// A text that nobody guesses.

@@ -1,10 +1,10 @@
 //! Local posts: created at once, moderated for a while, and public with their address after that.
 
 use super::{
-    Account, Answer, Call, GoogleBusiness, Host, ID, Turn, admit, detailed, invalid, is_verified,
-    managed, missing, page_of, refusal,
+    Account, GoogleBusiness, ID, Outcome, Request, Response, Simulator, Transaction, admit, detailed,
+    invalid, is_verified, managed, missing, page_of, refusal,
 };
-use crate::{fault, shelf::Record};
+use crate::{fault, store::Record};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ pub(super) struct Post {
 }
 
 impl Record for Post {
-    const SHELF: &'static str = "google_business.post";
+    const TABLE: &'static str = "google_business.post";
 
     fn key(&self) -> String {
         format!("{}/{:020}", self.parent(), self.number)
@@ -43,7 +43,7 @@ struct Way {
 }
 
 impl Record for Way {
-    const SHELF: &'static str = "google_business.way";
+    const TABLE: &'static str = "google_business.way";
 
     fn key(&self) -> String {
         self.id.clone()
@@ -67,9 +67,10 @@ impl Post {
     }
 
     /// What else a page tells of it.
-    pub(super) fn notes(&self, turn: &Turn<'_>) -> Vec<String> {
+    pub(super) fn notes(&self, tx: &Transaction) -> Vec<String> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        let mut notes = vec![format!("{} {}", self.resource["topicType"].as_str().unwrap_or_default(), self.state(turn))];
+        let mut notes =
+            vec![format!("{} {}", self.resource["topicType"].as_str().unwrap_or_default(), self.state(tx))];
         let action = &self.resource["callToAction"];
         if let Some(kind) = text(&action["actionType"]) {
             notes.push(format!("Button: {kind} {}", text(&action["url"]).unwrap_or_default()));
@@ -88,13 +89,14 @@ impl Post {
         notes
     }
 
-    fn state(&self, turn: &Turn<'_>) -> &'static str {
-        let needed = TimeDelta::milliseconds(i64::try_from(turn.settings.processing_ms).unwrap_or(i64::MAX));
-        let shown = self.resource["scheduledTime"].as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
+    fn state(&self, tx: &Transaction) -> &'static str {
+        let needed = TimeDelta::milliseconds(i64::try_from(tx.settings.processing_ms).unwrap_or(i64::MAX));
+        let shown =
+            self.resource["scheduledTime"].as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
         match () {
-            () if turn.now - self.created_at < needed => "PROCESSING",
+            () if tx.now - self.created_at < needed => "PROCESSING",
             () if self.is_refused() => "REJECTED",
-            () if shown.is_some_and(|at| at.to_utc() > turn.now) => "SCHEDULED",
+            () if shown.is_some_and(|at| at.to_utc() > tx.now) => "SCHEDULED",
             () if self.resource["event"]["recurrenceInfo"].is_object() => "RECURRING",
             () => "LIVE",
         }
@@ -105,15 +107,16 @@ impl Post {
         self.words().contains("sandbox-rejected")
     }
 
-    fn view(&self, turn: &Turn<'_>) -> Value {
+    fn view(&self, tx: &Transaction) -> Value {
         let mut view = self.resource.clone();
-        let state = self.state(turn);
+        let state = self.state(tx);
         view["name"] = json!(self.name);
         view["state"] = json!(state);
         view["createTime"] = json!(time(self.created_at));
         view["updateTime"] = json!(time(self.updated_at));
         if !["PROCESSING", "REJECTED"].contains(&state) {
-            view["searchUrl"] = json!(format!("https://local.google.com/place?use=posts&lpsid={}", self.id()));
+            view["searchUrl"] =
+                json!(format!("https://local.google.com/place?use=posts&lpsid={}", self.id()));
         }
         let media: Vec<_> = self
             .files
@@ -134,14 +137,14 @@ impl Post {
 }
 
 /// A location's posts, oldest first.
-pub(super) fn by<'a>(turn: &'a Turn<'_>, parent: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
-    turn.shelf.under(&format!("{parent}/"))
+pub(super) fn by<'a>(tx: &'a Transaction, parent: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
+    tx.store.under(&format!("{parent}/"))
 }
 
 /// The post with this id.
-pub(super) fn find(turn: &Turn<'_>, id: &str) -> Option<Post> {
-    let way: Way = turn.shelf.get(id)?;
-    turn.shelf.get(&way.post)
+pub(super) fn find(tx: &Transaction, id: &str) -> Option<Post> {
+    let way: Way = tx.store.get(id)?;
+    tx.store.get(&way.post)
 }
 
 /// The addresses in a post from which Google fetches.
@@ -151,20 +154,20 @@ pub(super) fn addresses(body: &Value) -> Vec<String> {
 }
 
 /// `POST …/localPosts`.
-pub(super) fn create(turn: &mut Turn<'_>, call: &Call, parent: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    let location = managed(turn, &caller, parent)?;
-    let body = body(call)?;
+pub(super) fn create(tx: &mut Transaction, request: &Request, parent: &str) -> Outcome {
+    let caller = admit(tx, request)?;
+    let location = managed(tx, &caller, parent)?;
+    let body = body(request)?;
     let words = body["summary"].as_str().unwrap_or_default();
-    let fault = match fault::draw(turn, ID, &location.username, words) {
+    let fault = match fault::draw(tx, ID, &location.username, words) {
         Ok(fault) => fault,
-        Err(fault) => return Err(GoogleBusiness.fail(turn, call, fault)),
+        Err(fault) => return Err(GoogleBusiness.fail(tx, request, fault)),
     };
     if !is_verified(&location) {
         return Err(refusal(400, "FAILED_PRECONDITION", "The location is not verified."));
     }
-    let files = judge(call, &body)?;
-    let number = by(turn, parent).next_back().map_or(0, |last| last.number + 1);
+    let files = judge(request, &body)?;
+    let number = by(tx, parent).next_back().map_or(0, |last| last.number + 1);
     let mut resource = body;
     if let Some(members) = resource.as_object_mut() {
         members.remove("media");
@@ -175,17 +178,17 @@ pub(super) fn create(turn: &mut Turn<'_>, call: &Call, parent: &str) -> Result<A
         number,
         resource,
         files,
-        created_at: turn.now,
-        updated_at: turn.now,
+        created_at: tx.now,
+        updated_at: tx.now,
     };
-    turn.shelf.put(&Way { id, post: post.key() });
-    turn.shelf.put(&post);
-    let answer = Answer::json(200, &post.view(turn)).because(fault);
-    Ok(if post.is_refused() { answer } else { answer.publishing(post.name) })
+    tx.store.put(&Way { id, post: post.key() });
+    tx.store.put(&post);
+    let response = Response::json(200, &post.view(tx)).with_fault(fault);
+    Ok(if post.is_refused() { response } else { response.with_post(post.name) })
 }
 
 /// The pictures of a post that is as it has to be.
-fn judge(call: &Call, body: &Value) -> Result<Vec<(String, String)>, Answer> {
+fn judge(request: &Request, body: &Value) -> Result<Vec<(String, String)>, Response> {
     let mut issues: Vec<(u32, &str, &str)> = Vec::new();
     let topic = body["topicType"].as_str().unwrap_or_default();
     if !["STANDARD", "EVENT", "OFFER", "ALERT"].contains(&topic) {
@@ -219,7 +222,9 @@ fn judge(call: &Call, body: &Value) -> Result<Vec<(String, String)>, Answer> {
         let kind = action["actionType"].as_str().unwrap_or_default();
         let url = action["url"].as_str().unwrap_or_default();
         match kind {
-            "CALL" if !url.is_empty() => issues.push((3, "call_to_action.url", "url has to be unset for CALL")),
+            "CALL" if !url.is_empty() => {
+                issues.push((3, "call_to_action.url", "url has to be unset for CALL"))
+            }
             "CALL" => {}
             "BOOK" | "ORDER" | "SHOP" | "LEARN_MORE" | "SIGN_UP" => {
                 if url::Url::parse(url).is_err() {
@@ -232,7 +237,7 @@ fn judge(call: &Call, body: &Value) -> Result<Vec<(String, String)>, Answer> {
     let mut files = Vec::new();
     for item in body["media"].as_array().into_iter().flatten() {
         let address = item["sourceUrl"].as_str().unwrap_or_default();
-        let upload = call.at(address).filter(|upload| {
+        let upload = request.fetched(address).filter(|upload| {
             !upload.is_failing && upload.name.as_deref().is_none_or(|name| !name.contains("sandbox-failed"))
         });
         match (item["mediaFormat"].as_str(), upload) {
@@ -257,31 +262,31 @@ fn judge(call: &Call, body: &Value) -> Result<Vec<(String, String)>, Answer> {
 }
 
 /// `GET …/localPosts`: newest first; the list runs a little behind.
-pub(super) fn list(turn: &mut Turn<'_>, call: &Call, parent: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    managed(turn, &caller, parent)?;
-    let lag = TimeDelta::milliseconds(i64::try_from(turn.settings.lag_ms).unwrap_or(i64::MAX));
-    let all: Vec<_> = by(turn, parent)
+pub(super) fn list(tx: &mut Transaction, request: &Request, parent: &str) -> Outcome {
+    let caller = admit(tx, request)?;
+    managed(tx, &caller, parent)?;
+    let lag = TimeDelta::milliseconds(i64::try_from(tx.settings.lag_ms).unwrap_or(i64::MAX));
+    let all: Vec<_> = by(tx, parent)
         .rev()
-        .filter(|post| turn.now - post.created_at >= lag)
-        .map(|post| post.view(turn))
+        .filter(|post| tx.now - post.created_at >= lag)
+        .map(|post| post.view(tx))
         .collect();
-    page_of(call, "localPosts", 20, 100, &all)
+    page_of(request, "localPosts", 20, 100, &all)
 }
 
 /// `GET …/localPosts/{id}`.
-pub(super) fn get(turn: &mut Turn<'_>, call: &Call, parent: &str, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    let post = own(turn, &caller, parent, id)?;
-    Ok(Answer::json(200, &post.view(turn)))
+pub(super) fn get(tx: &mut Transaction, request: &Request, parent: &str, id: &str) -> Outcome {
+    let caller = admit(tx, request)?;
+    let post = own(tx, &caller, parent, id)?;
+    Ok(Response::json(200, &post.view(tx)))
 }
 
 /// `PATCH …/localPosts/{id}`: the fields that the mask names.
-pub(super) fn patch(turn: &mut Turn<'_>, call: &Call, parent: &str, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    let mut post = own(turn, &caller, parent, id)?;
-    let body = body(call)?;
-    let mask = call.query("updateMask").unwrap_or_default();
+pub(super) fn patch(tx: &mut Transaction, request: &Request, parent: &str, id: &str) -> Outcome {
+    let caller = admit(tx, request)?;
+    let mut post = own(tx, &caller, parent, id)?;
+    let body = body(request)?;
+    let mask = request.query("updateMask").unwrap_or_default();
     let known = ["summary", "callToAction", "event", "offer", "topicType", "languageCode", "alertType"];
     for field in mask.split(',').map(str::trim).filter(|field| !field.is_empty()) {
         if !known.contains(&field) {
@@ -294,36 +299,36 @@ pub(super) fn patch(turn: &mut Turn<'_>, call: &Call, parent: &str, id: &str) ->
         // What was fetched is not fetched again.
         whole["summary"] = json!(if post.words().is_empty() { " with its picture" } else { post.words() });
     }
-    judge(call, &whole)?;
-    post.updated_at = turn.now;
-    turn.shelf.put(&post);
-    Ok(Answer::json(200, &post.view(turn)))
+    judge(request, &whole)?;
+    post.updated_at = tx.now;
+    tx.store.put(&post);
+    Ok(Response::json(200, &post.view(tx)))
 }
 
 /// `DELETE …/localPosts/{id}`.
-pub(super) fn delete(turn: &mut Turn<'_>, call: &Call, parent: &str, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    let post = own(turn, &caller, parent, id)?;
-    post.files.iter().for_each(|(file, _)| turn.files.discard(file));
-    turn.shelf.remove::<Way>(id);
-    turn.shelf.remove::<Post>(&post.key());
-    Ok(Answer::json(200, &json!({})))
+pub(super) fn delete(tx: &mut Transaction, request: &Request, parent: &str, id: &str) -> Outcome {
+    let caller = admit(tx, request)?;
+    let post = own(tx, &caller, parent, id)?;
+    post.files.iter().for_each(|(file, _)| tx.files.discard(file));
+    tx.store.remove::<Way>(id);
+    tx.store.remove::<Post>(&post.key());
+    Ok(Response::json(200, &json!({})))
 }
 
 /// `GET …/media`: the location's own pictures, of which the sandbox has none.
-pub(super) fn media(turn: &mut Turn<'_>, call: &Call, parent: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    managed(turn, &caller, parent)?;
-    page_of(call, "mediaItems", 100, 2_500, &[])
+pub(super) fn media(tx: &mut Transaction, request: &Request, parent: &str) -> Outcome {
+    let caller = admit(tx, request)?;
+    managed(tx, &caller, parent)?;
+    page_of(request, "mediaItems", 100, 2_500, &[])
 }
 
-fn own(turn: &Turn<'_>, caller: &Account, parent: &str, id: &str) -> Result<Post, Answer> {
-    managed(turn, caller, parent)?;
-    find(turn, id).filter(|post| post.parent() == parent).ok_or_else(missing)
+fn own(tx: &Transaction, caller: &Account, parent: &str, id: &str) -> Result<Post, Response> {
+    managed(tx, caller, parent)?;
+    find(tx, id).filter(|post| post.parent() == parent).ok_or_else(missing)
 }
 
-fn body(call: &Call) -> Result<Value, Answer> {
-    let value = call.json().ok().filter(Value::is_object);
+fn body(request: &Request) -> Result<Value, Response> {
+    let value = request.json().ok().filter(Value::is_object);
     value.ok_or_else(|| {
         let violation = json!([{
             "@type": "type.googleapis.com/google.rpc.BadRequest",

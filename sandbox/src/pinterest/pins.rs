@@ -1,15 +1,10 @@
 //! Pins: <https://developers.pinterest.com/docs/api/v5/pins-create> and the reads beside it.
 
 use super::{
-    ANALYTICS, Answer, Call, Caller, ID, READ, Record, Turn, WRITE, admit, body, boards, error, invalid,
-    is_number, media, next, number, paged, text, time,
+    ANALYTICS, Caller, ID, Outcome, READ, Record, Request, Response, Transaction, WRITE, admit, boards, body,
+    error, invalid, is_number, media, next, number, paged, text, time,
 };
-use crate::{
-    fault,
-    figures::figure,
-    files::Upload,
-    host::Host,
-};
+use crate::{fake_metrics::figure, fault, files::Upload, simulator::Simulator};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -48,7 +43,7 @@ pub(super) struct Pin {
 }
 
 impl Record for Pin {
-    const SHELF: &'static str = "pinterest.pin";
+    const TABLE: &'static str = "pinterest.pin";
 
     fn key(&self) -> String {
         self.id.clone()
@@ -56,19 +51,19 @@ impl Record for Pin {
 }
 
 /// The pin with this id.
-pub(super) fn get(turn: &Turn<'_>, id: &str) -> Option<Pin> {
-    turn.shelf.get(id)
+pub(super) fn get(tx: &Transaction, id: &str) -> Option<Pin> {
+    tx.store.get(id)
 }
 
 /// A user's pins, oldest first.
-pub(super) fn by<'a>(turn: &'a Turn<'_>, user: &str) -> impl DoubleEndedIterator<Item = Pin> + use<'a> {
+pub(super) fn by<'a>(tx: &'a Transaction, user: &str) -> impl DoubleEndedIterator<Item = Pin> + use<'a> {
     let user = user.to_owned();
-    turn.shelf.under("").filter(move |pin: &Pin| pin.owner == user)
+    tx.store.under("").filter(move |pin: &Pin| pin.owner == user)
 }
 
 /// The addresses from which a new pin's media are fetched.
-pub(super) fn addresses(call: &Call) -> Vec<String> {
-    let Ok(body) = call.json() else { return Vec::new() };
+pub(super) fn addresses(request: &Request) -> Vec<String> {
+    let Ok(body) = request.json() else { return Vec::new() };
     let source = &body["media_source"];
     let items = source["items"].as_array().into_iter().flatten().map(|item| &item["url"]);
     let all = [&source["url"], &source["cover_image_url"]].into_iter().chain(items);
@@ -76,23 +71,22 @@ pub(super) fn addresses(call: &Call) -> Vec<String> {
 }
 
 /// A picture's bytes, as `i.pinimg.com` gives them.
-pub(super) fn picture(turn: &Turn<'_>, name: &str) -> Answer {
+pub(super) fn picture(tx: &Transaction, name: &str) -> Response {
     let id = name.split('.').next().unwrap_or_default();
-    let known: Option<Upload> =
-        turn.shelf.under("").flat_map(|pin: Pin| pin.files).find(|file| file.id == id);
+    let known: Option<Upload> = tx.store.under("").flat_map(|pin: Pin| pin.files).find(|file| file.id == id);
     let mime = match known.and_then(|file| file.mime).as_deref() {
         Some("image/png") => "image/png",
         Some("image/jpeg") => "image/jpeg",
         Some("video/mp4") => "video/mp4",
         _ => "application/octet-stream",
     };
-    turn.files.read(id).map_or_else(|| Answer::empty(404), |bytes| Answer::bytes(200, mime, bytes))
+    tx.files.read(id).map_or_else(|| Response::empty(404), |bytes| Response::bytes(200, mime, bytes))
 }
 
 /// `POST /v5/pins`.
-pub(super) fn create(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, WRITES, WRITE)?;
-    let body = body(call)?;
+pub(super) fn create(tx: &mut Transaction, request: &Request) -> Outcome {
+    let caller = admit(tx, request, WRITES, WRITE)?;
+    let body = body(request)?;
     let board = number(&body, "board_id")?.ok_or_else(|| invalid("'board_id' is a required property"))?;
     let section = number(&body, "board_section_id")?;
     let title = text(&body, "title", 100)?;
@@ -105,18 +99,19 @@ pub(super) fn create(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
     if link.as_deref().is_some_and(|link| !is_address(link)) {
         return Err(error(400, 1, "Sorry! It looks like you entered an invalid URL."));
     }
-    let board = boards::own(turn, &caller.account, &board)?;
+    let board = boards::own(tx, &caller.account, &board)?;
     if section.as_deref().is_some_and(|section| !board.has(section)) {
         return Err(error(404, 2031, "Board section not found."));
     }
-    let (kind, files) = source(turn, call, &caller, &body["media_source"])?;
-    let words = [description.as_deref(), title.as_deref()].into_iter().flatten().collect::<Vec<_>>().join("\n");
-    let fault = match fault::draw(turn, ID, &caller.account.username, &words) {
+    let (kind, files) = source(tx, request, &caller, &body["media_source"])?;
+    let words =
+        [description.as_deref(), title.as_deref()].into_iter().flatten().collect::<Vec<_>>().join("\n");
+    let fault = match fault::draw(tx, ID, &caller.account.username, &words) {
         Ok(fault) => fault,
-        Err(fault) => return Err(super::Pinterest.fail(turn, call, fault)),
+        Err(fault) => return Err(super::Pinterest.fail(tx, request, fault)),
     };
     let pin = Pin {
-        id: next(turn),
+        id: next(tx),
         owner: caller.account.id.clone(),
         board: board.id,
         section,
@@ -127,20 +122,20 @@ pub(super) fn create(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
         color,
         kind,
         files,
-        created_at: turn.now,
+        created_at: tx.now,
     };
-    turn.shelf.put(&pin);
-    let view = pin.view(turn, &caller, false);
-    Ok(caller.reply(turn, 201, &view).publishing(pin.id).because(fault))
+    tx.store.put(&pin);
+    let view = pin.view(tx, &caller, false);
+    Ok(caller.reply(tx, 201, &view).with_post(pin.id).with_fault(fault))
 }
 
 /// What a pin is made of, and which kind that makes it.
 fn source(
-    turn: &Turn<'_>,
-    call: &Call,
+    tx: &Transaction,
+    request: &Request,
     caller: &Caller,
     source: &Value,
-) -> Result<(String, Vec<Upload>), Answer> {
+) -> Result<(String, Vec<Upload>), Response> {
     let items = || {
         let items = source["items"].as_array().map(Vec::as_slice).unwrap_or_default();
         match items.len() {
@@ -150,22 +145,24 @@ fn source(
         }
     };
     match source["source_type"].as_str() {
-        Some("image_base64") => Ok(("image".into(), vec![encoded(turn, source)?])),
-        Some("image_url") => Ok(("image".into(), vec![fetched(call, &source["url"])?])),
+        Some("image_base64") => Ok(("image".into(), vec![encoded(tx, source)?])),
+        Some("image_url") => Ok(("image".into(), vec![fetched(request, &source["url"])?])),
         Some("multiple_image_base64") => {
-            let files: Result<_, Answer> = items()?.iter().map(|item| encoded(turn, item)).collect();
+            let files: Result<_, Response> = items()?.iter().map(|item| encoded(tx, item)).collect();
             Ok(("multiple_images".into(), files?))
         }
         Some("multiple_image_urls") => {
-            let files: Result<_, Answer> = items()?.iter().map(|item| fetched(call, &item["url"])).collect();
+            let files: Result<_, Response> =
+                items()?.iter().map(|item| fetched(request, &item["url"])).collect();
             Ok(("multiple_images".into(), files?))
         }
         Some("video_id") => {
-            let id = number(source, "media_id")?.ok_or_else(|| invalid("'media_id' is a required property"))?;
-            let media = media::get(turn, &id).filter(|media| media.owner == caller.account.id);
+            let id =
+                number(source, "media_id")?.ok_or_else(|| invalid("'media_id' is a required property"))?;
+            let media = media::get(tx, &id).filter(|media| media.owner == caller.account.id);
             let media = media.ok_or_else(|| error(404, 404, "Media not found."))?;
-            if media.status(turn) != "succeeded" {
-                return Err(invalid(&format!("the video is not ready, its status is {}", media.status(turn))));
+            if media.status(tx) != "succeeded" {
+                return Err(invalid(&format!("the video is not ready, its status is {}", media.status(tx))));
             }
             let has_cover = ["cover_image_url", "cover_image_data", "cover_image_key_frame_time"]
                 .iter()
@@ -174,7 +171,7 @@ fn source(
                 return Err(invalid("a video needs a cover image"));
             }
             if source["cover_image_url"].is_string() {
-                fetched(call, &source["cover_image_url"])?;
+                fetched(request, &source["cover_image_url"])?;
             }
             Ok(("video".into(), media.upload.into_iter().collect()))
         }
@@ -183,30 +180,31 @@ fn source(
     }
 }
 
-fn encoded(turn: &Turn<'_>, item: &Value) -> Result<Upload, Answer> {
+fn encoded(tx: &Transaction, item: &Value) -> Result<Upload, Response> {
     let declared = item["content_type"].as_str().unwrap_or_default();
     if !["image/jpeg", "image/png"].contains(&declared) {
         return Err(invalid(&format!("'{declared}' is not one of ['image/jpeg', 'image/png']")));
     }
     let bytes = item["data"].as_str().and_then(|data| BASE64_STANDARD.decode(data).ok());
     let bytes = bytes.ok_or_else(|| invalid("'data' does not match '^[a-zA-Z0-9+\\/=]+$'"))?;
-    let upload = turn.files.keep(bytes.into()).map_err(|_| error(500, 0, "Something went wrong."))?;
+    let upload = tx.files.keep(bytes.into()).map_err(|_| error(500, 0, "Something went wrong."))?;
     if upload.mime.as_deref() != Some(declared) {
-        turn.files.discard(&upload.id);
+        tx.files.discard(&upload.id);
         return Err(error(400, 1, "Sorry, this is no image of the type that it is said to be."));
     }
     sized(upload)
 }
 
-fn fetched(call: &Call, address: &Value) -> Result<Upload, Answer> {
+fn fetched(request: &Request, address: &Value) -> Result<Upload, Response> {
     let address = address.as_str().ok_or_else(|| invalid("'url' is a required property"))?;
-    let unreachable = || error(400, 1, "Unable to reach the URL. Please check the URL is correct and try again.");
-    let upload = call.at(address).ok_or_else(unreachable)?.clone();
+    let unreachable =
+        || error(400, 1, "Unable to reach the URL. Please check the URL is correct and try again.");
+    let upload = request.fetched(address).ok_or_else(unreachable)?.clone();
     let is_image = upload.mime.as_deref().is_some_and(|mime| mime.starts_with("image/"));
     if is_image { sized(upload) } else { Err(error(400, 1, "The URL does not lead to an image.")) }
 }
 
-fn sized(upload: Upload) -> Result<Upload, Answer> {
+fn sized(upload: Upload) -> Result<Upload, Response> {
     if upload.size_bytes <= MOST_BYTES {
         return Ok(upload);
     }
@@ -214,7 +212,7 @@ fn sized(upload: Upload) -> Result<Upload, Answer> {
 }
 
 impl Pin {
-    fn view(&self, turn: &Turn<'_>, caller: &Caller, with_metrics: bool) -> Value {
+    fn view(&self, tx: &Transaction, caller: &Caller, with_metrics: bool) -> Value {
         let images = |file: &Upload| {
             let (width, height) = file.pixels.unwrap_or((0, 0));
             let of = |name: &str| {
@@ -260,13 +258,19 @@ impl Pin {
             "pin_metrics": null,
         });
         if with_metrics {
-            let age = turn.now - self.created_at;
+            let age = tx.now - self.created_at;
             let names = [
-                ("impression", 9_000), ("pin_click", 400), ("clickthrough", 120), ("save", 90), ("reaction", 60),
+                ("impression", 9_000),
+                ("pin_click", 400),
+                ("clickthrough", 120),
+                ("save", 90),
+                ("reaction", 60),
                 ("comment", 12),
             ];
-            let figures: Map<_, _> =
-                names.into_iter().map(|(name, most)| (name.into(), json!(figure(&self.id, name, age, most)))).collect();
+            let figures: Map<_, _> = names
+                .into_iter()
+                .map(|(name, most)| (name.into(), json!(figure(&self.id, name, age, most))))
+                .collect();
             view["pin_metrics"] = json!({ "90d": figures, "lifetime_metrics": figures });
         }
         view
@@ -274,48 +278,48 @@ impl Pin {
 }
 
 /// `GET /v5/pins` and `GET /v5/boards/{board_id}/pins`.
-pub(super) fn list(turn: &mut Turn<'_>, call: &Call, board: Option<&str>) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, SCOPES, READ)?;
+pub(super) fn list(tx: &mut Transaction, request: &Request, board: Option<&str>) -> Outcome {
+    let caller = admit(tx, request, SCOPES, READ)?;
     if let Some(board) = board {
-        boards::own(turn, &caller.account, board)?;
+        boards::own(tx, &caller.account, board)?;
     }
-    let filter = call.query("pin_filter").unwrap_or("exclude_repins");
+    let filter = request.query("pin_filter").unwrap_or("exclude_repins");
     if !["exclude_native", "exclude_repins", "has_been_promoted"].contains(&filter) {
         return Err(invalid(&format!("'{filter}' is no pin_filter")));
     }
-    let lag = TimeDelta::milliseconds(i64::try_from(turn.settings.lag_ms).unwrap_or(i64::MAX));
-    let own = by(turn, &caller.account.id)
+    let lag = TimeDelta::milliseconds(i64::try_from(tx.settings.lag_ms).unwrap_or(i64::MAX));
+    let own = by(tx, &caller.account.id)
         .rev()
         .filter(|pin| filter == "exclude_repins" && board.is_none_or(|board| pin.board == board))
-        .filter(|pin| pin.created_at + lag <= turn.now);
-    let (pins, bookmark) = paged(call, own.collect(), |pin: &Pin| &pin.id)?;
-    let with_metrics = call.query("pin_metrics") == Some("true");
-    let items: Vec<_> = pins.iter().map(|pin| pin.view(turn, &caller, with_metrics)).collect();
-    Ok(caller.reply(turn, 200, &json!({ "items": items, "bookmark": bookmark })))
+        .filter(|pin| pin.created_at + lag <= tx.now);
+    let (pins, bookmark) = paged(request, own.collect(), |pin: &Pin| &pin.id)?;
+    let with_metrics = request.query("pin_metrics") == Some("true");
+    let items: Vec<_> = pins.iter().map(|pin| pin.view(tx, &caller, with_metrics)).collect();
+    Ok(caller.reply(tx, 200, &json!({ "items": items, "bookmark": bookmark })))
 }
 
-fn own(turn: &Turn<'_>, caller: &Caller, id: &str) -> Result<Pin, Answer> {
+fn own(tx: &Transaction, caller: &Caller, id: &str) -> Result<Pin, Response> {
     if !is_number(id) {
         return Err(invalid(&format!("'{id}' does not match '^\\d+$'")));
     }
-    let pin = get(turn, id).ok_or_else(|| error(404, 50, "Pin not found."))?;
+    let pin = get(tx, id).ok_or_else(|| error(404, 50, "Pin not found."))?;
     if pin.owner == caller.account.id { Ok(pin) } else { Err(super::forbidden()) }
 }
 
 /// `GET /v5/pins/{pin_id}`.
-pub(super) fn show(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, SCOPES, READ)?;
-    let view = own(turn, &caller, id)?.view(turn, &caller, call.query("pin_metrics") == Some("true"));
-    Ok(caller.reply(turn, 200, &view))
+pub(super) fn show(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
+    let caller = admit(tx, request, SCOPES, READ)?;
+    let view = own(tx, &caller, id)?.view(tx, &caller, request.query("pin_metrics") == Some("true"));
+    Ok(caller.reply(tx, 200, &view))
 }
 
 /// `PATCH /v5/pins/{pin_id}`.
-pub(super) fn change(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, WRITES, WRITE)?;
-    let mut pin = own(turn, &caller, id)?;
-    let body = body(call)?;
+pub(super) fn change(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
+    let caller = admit(tx, request, WRITES, WRITE)?;
+    let mut pin = own(tx, &caller, id)?;
+    let body = body(request)?;
     if let Some(board) = number(&body, "board_id")? {
-        pin.board = boards::own(turn, &caller.account, &board)?.id;
+        pin.board = boards::own(tx, &caller.account, &board)?.id;
     }
     for (name, most, slot) in [
         ("title", 100, &mut pin.title),
@@ -327,21 +331,21 @@ pub(super) fn change(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answe
             *slot = text(&body, name, most)?;
         }
     }
-    turn.shelf.put(&pin);
-    let view = pin.view(turn, &caller, false);
-    Ok(caller.reply(turn, 200, &view))
+    tx.store.put(&pin);
+    let view = pin.view(tx, &caller, false);
+    Ok(caller.reply(tx, 200, &view))
 }
 
 /// `DELETE /v5/pins/{pin_id}`.
-pub(super) fn delete(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, WRITES, WRITE)?;
-    let pin = own(turn, &caller, id)?;
-    turn.shelf.remove::<Pin>(&pin.id);
-    Ok(caller.reply(turn, 204, &Value::Null))
+pub(super) fn delete(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
+    let caller = admit(tx, request, WRITES, WRITE)?;
+    let pin = own(tx, &caller, id)?;
+    tx.store.remove::<Pin>(&pin.id);
+    Ok(caller.reply(tx, 204, &Value::Null))
 }
 
 /// `GET /v5/pins/{pin_id}/analytics`.
-pub(super) fn analytics(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
+pub(super) fn analytics(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
     const METRICS: [(&str, u64); 15] = [
         ("IMPRESSION", 9_000),
         ("PIN_CLICK", 400),
@@ -359,22 +363,22 @@ pub(super) fn analytics(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<An
         ("VIDEO_START", 5_000),
         ("VIDEO_AVG_WATCH_TIME", 2_000),
     ];
-    let caller = admit(turn, call, SCOPES, ANALYTICS)?;
-    let pin = own(turn, &caller, id)?;
+    let caller = admit(tx, request, SCOPES, ANALYTICS)?;
+    let pin = own(tx, &caller, id)?;
     let day = |name: &str| {
-        let text = call.query(name).ok_or_else(|| invalid(&format!("'{name}' is a required property")))?;
+        let text = request.query(name).ok_or_else(|| invalid(&format!("'{name}' is a required property")))?;
         text.parse::<NaiveDate>().map_err(|_| invalid(&format!("'{text}' is not a 'date'")))
     };
     let (start, end) = (day("start_date")?, day("end_date")?);
-    let today = turn.now.date_naive();
+    let today = tx.now.date_naive();
     if start > end || today - start > TimeDelta::days(90) || end > today {
         return Err(invalid("start_date has to be within 90 days, and before end_date"));
     }
-    let asked: Vec<&str> = call.all("metric_types").flat_map(|names| names.split(',')).collect();
+    let asked: Vec<&str> = request.query_all("metric_types").flat_map(|names| names.split(',')).collect();
     if asked.is_empty() {
         return Err(invalid("'metric_types' is a required property"));
     }
-    let age = turn.now - pin.created_at;
+    let age = tx.now - pin.created_at;
     let (mut summary, mut lifetime) = (Map::new(), Map::new());
     for name in asked {
         let Some((_, most)) = METRICS.iter().find(|(known, _)| *known == name) else {
@@ -385,5 +389,5 @@ pub(super) fn analytics(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<An
     }
     let daily = json!([{ "date": today.to_string(), "data_status": "READY", "metrics": summary }]);
     let all = json!({ "daily_metrics": daily, "summary_metrics": summary, "lifetime_metrics": lifetime });
-    Ok(caller.reply(turn, 200, &json!({ "all": all })))
+    Ok(caller.reply(tx, 200, &json!({ "all": all })))
 }

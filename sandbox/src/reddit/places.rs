@@ -3,7 +3,10 @@
 //! `announcements` (nobody may post), `private` (nobody may look), `textonly`, `linksonly` (no texts,
 //! no media), `nomedia` (texts and links only), `flaired` (needs a flair).
 
-use super::{Account, Answer, Call, Caller, ID, Turn, account, admit, base36, error, forbidden, listing};
+use super::{
+    Account, Caller, ID, Outcome, Request, Response, Transaction, account, admit, base36, error, forbidden,
+    listing,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -31,9 +34,9 @@ pub(super) struct Flair {
 }
 
 /// The place of this name, where there is one.
-pub(super) fn find(turn: &Turn<'_>, name: &str) -> Option<Place> {
+pub(super) fn find(tx: &Transaction, name: &str) -> Option<Place> {
     if let Some(user) = name.strip_prefix("u_") {
-        let account = account::named(turn.shelf, ID, user)?;
+        let account = account::by_username(tx.store, ID, user)?;
         return Some(Place { name: format!("u_{}", account.username), is_profile: true });
     }
     let is_name = (2..=21).contains(&name.len())
@@ -132,22 +135,22 @@ impl Place {
     }
 }
 
-fn visible(turn: &Turn<'_>, name: &str) -> Result<Place, Answer> {
-    let place = find(turn, name).ok_or_else(|| error(404, "Not Found"))?;
+fn visible(tx: &Transaction, name: &str) -> Result<Place, Response> {
+    let place = find(tx, name).ok_or_else(|| error(404, "Not Found"))?;
     if place.is("private") { Err(forbidden(Some("private"))) } else { Ok(place) }
 }
 
 /// `GET /r/{subreddit}/about`.
-pub(super) fn about(turn: &mut Turn<'_>, call: &Call, name: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, "read")?;
-    let view = visible(turn, name)?.view();
-    Ok(caller.reply(turn, &json!({ "kind": "t5", "data": view })))
+pub(super) fn about(tx: &mut Transaction, request: &Request, name: &str) -> Outcome {
+    let caller = admit(tx, request, "read")?;
+    let view = visible(tx, name)?.view();
+    Ok(caller.reply(tx, &json!({ "kind": "t5", "data": view })))
 }
 
 /// `GET /api/v1/{subreddit}/post_requirements`.
-pub(super) fn requirements(turn: &mut Turn<'_>, call: &Call, name: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, "submit")?;
-    let place = visible(turn, name)?;
+pub(super) fn requirements(tx: &mut Transaction, request: &Request, name: &str) -> Outcome {
+    let caller = admit(tx, request, "submit")?;
+    let place = visible(tx, name)?;
     let body = json!({
         "is_flair_required": place.needs_flair(),
         "title_text_min_length": null, "title_text_max_length": null,
@@ -158,13 +161,13 @@ pub(super) fn requirements(turn: &mut Turn<'_>, call: &Call, name: &str) -> Resu
         "domain_whitelist": [], "domain_blacklist": [],
         "link_repost_age": null, "guidelines_text": null, "guidelines_display_policy": null,
     });
-    Ok(caller.reply(turn, &body))
+    Ok(caller.reply(tx, &body))
 }
 
 /// `GET /r/{subreddit}/api/link_flair_v2`.
-pub(super) fn flairs(turn: &mut Turn<'_>, call: &Call, name: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, "flair")?;
-    let flairs = visible(turn, name)?.flairs();
+pub(super) fn flairs(tx: &mut Transaction, request: &Request, name: &str) -> Outcome {
+    let caller = admit(tx, request, "flair")?;
+    let flairs = visible(tx, name)?.flairs();
     if flairs.is_empty() {
         return Err(forbidden(None));
     }
@@ -178,27 +181,27 @@ pub(super) fn flairs(turn: &mut Turn<'_>, call: &Call, name: &str) -> Result<Ans
             })
         })
         .collect();
-    Ok(caller.reply(turn, &json!(all)))
+    Ok(caller.reply(tx, &json!(all)))
 }
 
-fn list(turn: &Turn<'_>, call: &Call, caller: &Caller, places: Vec<Place>) -> Answer {
+fn list(tx: &Transaction, request: &Request, caller: &Caller, places: Vec<Place>) -> Response {
     let all = places.into_iter().map(|place| (place.id(), "t5", place.view())).collect();
-    caller.reply(turn, &listing(call, all))
+    caller.reply(tx, &listing(request, all))
 }
 
 /// `GET /subreddits/mine/subscriber`.
-pub(super) fn mine(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, "mysubreddits")?;
-    let places = MINE.iter().filter_map(|name| find(turn, name)).collect();
-    Ok(list(turn, call, &caller, places))
+pub(super) fn mine(tx: &mut Transaction, request: &Request) -> Outcome {
+    let caller = admit(tx, request, "mysubreddits")?;
+    let places = MINE.iter().filter_map(|name| find(tx, name)).collect();
+    Ok(list(tx, request, &caller, places))
 }
 
 /// `GET /subreddits/search` and `GET /api/subreddit_autocomplete_v2`: those that begin so.
-pub(super) fn search(turn: &mut Turn<'_>, call: &Call, parameter: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, "read")?;
-    let wanted = call.query(parameter).unwrap_or_default().to_lowercase();
+pub(super) fn search(tx: &mut Transaction, request: &Request, parameter: &str) -> Outcome {
+    let caller = admit(tx, request, "read")?;
+    let wanted = request.query(parameter).unwrap_or_default().to_lowercase();
     let known = MINE.into_iter().filter(|name| !wanted.is_empty() && name.starts_with(&wanted));
     let exact = Some(wanted.as_str()).filter(|name| !MINE.contains(name));
-    let places = known.chain(exact).filter_map(|name| find(turn, name)).collect();
-    Ok(list(turn, call, &caller, places))
+    let places = known.chain(exact).filter_map(|name| find(tx, name)).collect();
+    Ok(list(tx, request, &caller, places))
 }

@@ -4,24 +4,24 @@
 //! know, such as how a container that was published is refused when it is published again, is answered
 //! as the Graph API answers what is wrong with a parameter.
 
-use super::{Account, Answer, Call, DAY, ID, Rule, Turn, avatar, graph};
+use super::{Account, DAY, ID, Outcome, RateLimit, Request, Response, Transaction, avatar, graph};
 use crate::{
-    container::{Container, Stands, picture},
+    container::{Container, Status, picture},
+    fake_metrics::figure,
     fault,
-    figures::figure,
     graph::{error, invalid, missing, param},
-    host::{Card, Host},
-    shelf::Record,
+    simulator::{PostView, Simulator},
+    store::Record,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-const POSTS: Rule = Rule { name: "threads.posts", limit: 250, seconds: DAY };
-const REPLIES: Rule = Rule { name: "threads.replies", limit: 1_000, seconds: DAY };
-const DELETES: Rule = Rule { name: "threads.deletes", limit: 100, seconds: DAY };
-const SEARCHES: Rule = Rule { name: "threads.searches", limit: 500, seconds: DAY };
+const POSTS: RateLimit = RateLimit { name: "threads.posts", limit: 250, seconds: DAY };
+const REPLIES: RateLimit = RateLimit { name: "threads.replies", limit: 1_000, seconds: DAY };
+const DELETES: RateLimit = RateLimit { name: "threads.deletes", limit: 100, seconds: DAY };
+const SEARCHES: RateLimit = RateLimit { name: "threads.searches", limit: 500, seconds: DAY };
 
 const KINDS: [&str; 4] = ["TEXT", "IMAGE", "VIDEO", "CAROUSEL"];
 const CONTROLS: [&str; 5] =
@@ -52,7 +52,7 @@ pub(super) struct Post {
 }
 
 impl Record for Post {
-    const SHELF: &'static str = "threads.post";
+    const TABLE: &'static str = "threads.post";
 
     fn key(&self) -> String {
         self.id.clone()
@@ -60,25 +60,25 @@ impl Record for Post {
 }
 
 /// The posts of an author, oldest first.
-pub(super) fn by<'a>(turn: &'a Turn<'_>, author: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
-    graph::tied(turn.shelf, "threads.author", author)
+pub(super) fn by<'a>(tx: &'a Transaction, author: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
+    graph::tied(tx.store, "threads.author", author)
 }
 
 /// Keeps a new post.
-fn add(turn: &mut Turn<'_>, post: &Post) {
-    turn.shelf.put(post);
-    graph::tie(turn, "threads.author", &post.author, &post.id);
-    graph::tie(turn, "threads.code", &graph::shortcode(&post.id), &post.id);
+fn add(tx: &mut Transaction, post: &Post) {
+    tx.store.put(post);
+    graph::tie(tx, "threads.author", &post.author, &post.id);
+    graph::tie(tx, "threads.code", &graph::shortcode(&post.id), &post.id);
     for (kind, of) in [("threads.parent", &post.reply_to), ("threads.root", &post.root)] {
         if let Some(of) = of {
-            graph::tie(turn, kind, of, &post.id);
+            graph::tie(tx, kind, of, &post.id);
         }
     }
 }
 
 /// The post whose address has this code.
-pub(super) fn coded(turn: &Turn<'_>, code: &str) -> Option<Post> {
-    graph::tied(turn.shelf, "threads.code", code).next()
+pub(super) fn coded(tx: &Transaction, code: &str) -> Option<Post> {
+    graph::tied(tx.store, "threads.code", code).next()
 }
 
 impl Post {
@@ -87,8 +87,8 @@ impl Post {
     }
 
     /// The post as a page shows it.
-    pub(super) fn card(&self, turn: &Turn<'_>) -> Card {
-        let container = Container::get(turn, &self.container);
+    pub(super) fn card(&self, tx: &Transaction) -> PostView {
+        let container = Container::get(tx, &self.container);
         let given = |name: &str| container.as_ref().and_then(|container| container.given(name));
         let mut notes: Vec<String> = self.topic.iter().map(|topic| format!("Topic: {topic}")).collect();
         for (name, label) in [
@@ -102,19 +102,19 @@ impl Post {
             notes.extend(given(name).map(|value| format!("{label}: {value}")));
         }
         notes.extend(self.repost_of.iter().map(|id| format!("Repost of {id}")));
-        Card {
+        PostView {
             id: self.id.clone(),
             address: self.address(),
             text: self.text.clone(),
             at: self.created_at,
-            media: container.map(|container| container.pictures(turn)).unwrap_or_default(),
+            media: container.map(|container| container.pictures(tx)).unwrap_or_default(),
             notes,
             reply_to: self.reply_to.clone(),
         }
     }
 
-    fn node(&self, turn: &Turn<'_>, me: &str) -> Value {
-        let container = Container::get(turn, &self.container);
+    fn node(&self, tx: &Transaction, me: &str) -> Value {
+        let container = Container::get(tx, &self.container);
         let given = |name: &str| container.as_ref().and_then(|container| container.given(name));
         let object = |name: &str| given(name).and_then(|text| serde_json::from_str::<Value>(&text).ok());
         let url = |container: &Container| {
@@ -131,7 +131,7 @@ impl Post {
         let items: Vec<Value> = container
             .iter()
             .flat_map(|container| &container.items)
-            .filter_map(|id| Container::get(turn, id))
+            .filter_map(|id| Container::get(tx, id))
             .map(|item| {
                 json!({
                     "id": item.published.clone().unwrap_or_else(|| item.id.clone()),
@@ -167,7 +167,7 @@ impl Post {
             "is_quote_post": given("quote_post_id").is_some(),
             "quoted_post": reference(&given("quote_post_id")),
             "reposted_post": reference(&self.repost_of),
-            "has_replies": graph::tied::<Post>(turn.shelf, "threads.parent", &self.id).next().is_some(),
+            "has_replies": graph::tied::<Post>(tx.store, "threads.parent", &self.id).next().is_some(),
             "alt_text": given("alt_text"),
             "link_attachment_url": given("link_attachment"),
             "is_reply": self.reply_to.is_some(),
@@ -192,7 +192,7 @@ impl Post {
 }
 
 /// `GET /me`.
-pub(super) fn profile(call: &Call, me: &Account) -> Result<Answer, Answer> {
+pub(super) fn profile(request: &Request, me: &Account) -> Outcome {
     let node = json!({
         "id": me.id,
         "username": me.username,
@@ -203,18 +203,18 @@ pub(super) fn profile(call: &Call, me: &Account) -> Result<Answer, Answer> {
         "is_eligible_for_geo_gating": false,
         "recently_searched_keywords": null,
     });
-    Ok(Answer::json(200, &graph::select(&node, &graph::fields(call), "ThreadsUser", &["id"])?))
+    Ok(Response::json(200, &graph::select(&node, &graph::fields(request), "ThreadsUser", &["id"])?))
 }
 
 /// `POST /{user}/threads`: makes a container.
-pub(super) fn fill(turn: &mut Turn<'_>, call: &Call, me: &Account) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["threads_content_publish"])?;
-    let get = |name: &str| param(call, name).filter(|text| !text.is_empty());
+pub(super) fn fill(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
+    graph::admit(tx, ID, request, &["threads_content_publish"])?;
+    let get = |name: &str| param(request, name).filter(|text| !text.is_empty());
     let kind = get("media_type").unwrap_or_default();
     if !KINDS.contains(&kind.as_str()) {
         return Err(invalid(&format!("Param media_type must be one of {{{}}}", KINDS.join(", "))));
     }
-    let is_item = graph::is_on(call, "is_carousel_item");
+    let is_item = graph::is_on(request, "is_carousel_item");
     let text = get("text").unwrap_or_default();
     check_text(&kind, is_item, &text, get("link_attachment").as_deref())?;
     if let Some(control) = get("reply_control").filter(|control| !CONTROLS.contains(&control.as_str())) {
@@ -234,21 +234,23 @@ pub(super) fn fill(turn: &mut Turn<'_>, call: &Call, me: &Account) -> Result<Ans
     }
     if let Some(tag) = get("topic_tag") {
         if !(1..=50).contains(&tag.chars().count()) || tag.contains(['.', '&']) {
-            return Err(invalid("Param topic_tag must be 1 to 50 characters long, without periods and ampersands"));
+            return Err(invalid(
+                "Param topic_tag must be 1 to 50 characters long, without periods and ampersands",
+            ));
         }
         if tag.contains("sandbox-forbidden") {
             return Err(error(400, 100, 4_279_071, "Topic Tag Not Permitted"));
         }
     }
     for name in ["reply_to_id", "quote_post_id"] {
-        if let Some(id) = get(name).filter(|id| turn.shelf.get::<Post>(id).is_none()) {
+        if let Some(id) = get(name).filter(|id| tx.store.get::<Post>(id).is_none()) {
             return Err(missing("POST", &id));
         }
     }
-    let file = fetched(call, &kind)?;
-    let items = if kind == "CAROUSEL" { children(turn, call, me)? } else { Vec::new() };
+    let file = fetched(request, &kind)?;
+    let items = if kind == "CAROUSEL" { children(tx, request, me)? } else { Vec::new() };
     let container = Container {
-        id: graph::id(turn),
+        id: graph::id(tx),
         owner: me.id.clone(),
         is_item,
         is_video: kind == "VIDEO",
@@ -256,18 +258,18 @@ pub(super) fn fill(turn: &mut Turn<'_>, call: &Call, me: &Account) -> Result<Ans
         text,
         file,
         items,
-        given: graph::params(call),
-        created_at: turn.now,
+        given: graph::params(request),
+        created_at: tx.now,
         published: None,
     };
-    turn.shelf.put(&container);
-    if graph::is_on(call, "auto_publish_text") && container.kind == "TEXT" {
-        return live(turn, call, me, container);
+    tx.store.put(&container);
+    if graph::is_on(request, "auto_publish_text") && container.kind == "TEXT" {
+        return live(tx, request, me, container);
     }
-    Ok(Answer::json(200, &json!({ "id": container.id })))
+    Ok(Response::json(200, &json!({ "id": container.id })))
 }
 
-fn check_text(kind: &str, is_item: bool, text: &str, link: Option<&str>) -> Result<(), Answer> {
+fn check_text(kind: &str, is_item: bool, text: &str, link: Option<&str>) -> Result<(), Response> {
     let is_emoji = |c: char| unicode_properties::UnicodeEmoji::is_emoji_char(c) && !c.is_ascii();
     let length: usize = text.chars().map(|c| if is_emoji(c) { c.len_utf8() } else { 1 }).sum();
     if length > TEXT {
@@ -296,30 +298,33 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn check_poll(text: &str) -> Result<(), Answer> {
-    let poll: Value = serde_json::from_str(text).map_err(|_| invalid("Param poll_attachment must be an object"))?;
+fn check_poll(text: &str) -> Result<(), Response> {
+    let poll: Value =
+        serde_json::from_str(text).map_err(|_| invalid("Param poll_attachment must be an object"))?;
     let option = |name: &str| poll[format!("option_{name}")].as_str().unwrap_or_default().to_owned();
     let is_long = ["a", "b", "c", "d"].iter().any(|name| option(name).chars().count() > 25);
     if option("a").is_empty() || option("b").is_empty() || is_long {
-        return Err(invalid("Param poll_attachment needs option_a and option_b, each of at most 25 characters"));
+        return Err(invalid(
+            "Param poll_attachment needs option_a and option_b, each of at most 25 characters",
+        ));
     }
     Ok(())
 }
 
 /// The medium that stood at the address. A picture is judged at once, a video when it is processed.
-fn fetched(call: &Call, kind: &str) -> Result<Option<crate::files::Upload>, Answer> {
+fn fetched(request: &Request, kind: &str) -> Result<Option<crate::files::Upload>, Response> {
     let place = match kind {
         "IMAGE" => "image_url",
         "VIDEO" => "video_url",
         _ => return Ok(None),
     };
-    let Some(address) = param(call, place).filter(|text| !text.is_empty()) else {
+    let Some(address) = param(request, place).filter(|text| !text.is_empty()) else {
         return Err(invalid(&format!("The parameter {place} is required")));
     };
     if kind == "IMAGE" {
-        return picture(call, &address, &["image/jpeg", "image/png"], 0.1..=10.0).map(Some);
+        return picture(request, &address, &["image/jpeg", "image/png"], 0.1..=10.0).map(Some);
     }
-    let file = call.at(&address);
+    let file = request.fetched(&address);
     if file.is_some_and(|file| file.size_bytes > VIDEO_BYTES) {
         return Err(invalid("The video file is larger than 1 GB"));
     }
@@ -327,15 +332,15 @@ fn fetched(call: &Call, kind: &str) -> Result<Option<crate::files::Upload>, Answ
 }
 
 /// The items of a carousel: finished, the account's own, and each of them an item.
-fn children(turn: &Turn<'_>, call: &Call, me: &Account) -> Result<Vec<String>, Answer> {
-    let ids = graph::list(call, "children");
+fn children(tx: &Transaction, request: &Request, me: &Account) -> Result<Vec<String>, Response> {
+    let ids = graph::list(request, "children");
     if !(2..=ITEMS).contains(&ids.len()) {
         return Err(invalid("Param children must have between 2 and 20 items"));
     }
     for id in &ids {
-        let item = Container::get(turn, id).filter(|item| item.owner == me.id && item.is_item);
-        match item.map(|item| item.stands(turn)) {
-            Some(Stands::Finished) => {}
+        let item = Container::get(tx, id).filter(|item| item.owner == me.id && item.is_item);
+        match item.map(|item| item.status(tx)) {
+            Some(Status::Finished) => {}
             Some(_) => return Err(unready(id)),
             None => return Err(missing("POST", id)),
         }
@@ -343,63 +348,75 @@ fn children(turn: &Turn<'_>, call: &Call, me: &Account) -> Result<Vec<String>, A
     Ok(ids)
 }
 
-fn unready(id: &str) -> Answer {
-    error(400, 24, 4_279_009, &format!("The requested resource does not exist. Media Not Found: the media with id {id} cannot be found."))
+fn unready(id: &str) -> Response {
+    error(
+        400,
+        24,
+        4_279_009,
+        &format!(
+            "The requested resource does not exist. Media Not Found: the media with id {id} cannot be found."
+        ),
+    )
 }
 
 /// `POST /{user}/threads_publish`.
-pub(super) fn publish(turn: &mut Turn<'_>, call: &Call, me: &Account) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["threads_content_publish"])?;
-    let Some(id) = param(call, "creation_id").filter(|id| !id.is_empty()) else {
+pub(super) fn publish(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
+    graph::admit(tx, ID, request, &["threads_content_publish"])?;
+    let Some(id) = param(request, "creation_id").filter(|id| !id.is_empty()) else {
         return Err(invalid("The parameter creation_id is required"));
     };
-    let container = Container::get(turn, &id).filter(|container| container.owner == me.id);
+    let container = Container::get(tx, &id).filter(|container| container.owner == me.id);
     let container = container.filter(|container| !container.is_item).ok_or_else(|| unready(&id))?;
-    match container.stands(turn) {
-        Stands::Finished => live(turn, call, me, container),
-        Stands::Published => Err(invalid("The container was published already")),
-        Stands::Expired => Err(error(400, 24, 2_207_008, "The media builder with the given creation id does not exist or has expired.")),
-        Stands::InProgress | Stands::Unfetched | Stands::Failed => Err(unready(&id)),
+    match container.status(tx) {
+        Status::Finished => live(tx, request, me, container),
+        Status::Published => Err(invalid("The container was published already")),
+        Status::Expired => Err(error(
+            400,
+            24,
+            2_207_008,
+            "The media builder with the given creation id does not exist or has expired.",
+        )),
+        Status::InProgress | Status::Unfetched | Status::Failed => Err(unready(&id)),
     }
 }
 
 /// Publishes a container that is finished.
-fn live(turn: &mut Turn<'_>, call: &Call, me: &Account, container: Container) -> Result<Answer, Answer> {
-    let fault = match fault::draw(turn, ID, &me.username, &container.text) {
+fn live(tx: &mut Transaction, request: &Request, me: &Account, container: Container) -> Outcome {
+    let fault = match fault::draw(tx, ID, &me.username, &container.text) {
         Ok(fault) => fault,
-        Err(fault) => return Ok(super::Threads.fail(turn, call, fault)),
+        Err(fault) => return Ok(super::Threads.fail(tx, request, fault)),
     };
     let reply_to = container.given("reply_to_id");
     let parent = match &reply_to {
         None => None,
-        Some(id) => Some(turn.shelf.get::<Post>(id).ok_or_else(|| missing("POST", id))?),
+        Some(id) => Some(tx.store.get::<Post>(id).ok_or_else(|| missing("POST", id))?),
     };
-    graph::capped(turn, if reply_to.is_some() { REPLIES } else { POSTS }, &me.id)?;
+    graph::capped(tx, if reply_to.is_some() { REPLIES } else { POSTS }, &me.id)?;
     let explicit = container.given("topic_tag");
     let (text, topic) = match explicit {
         Some(topic) => (container.text.clone(), Some(topic)),
         None => tagged(&container.text),
     };
     let post = Post {
-        id: graph::id(turn),
+        id: graph::id(tx),
         author: me.id.clone(),
         username: me.username.clone(),
         text,
         topic,
-        created_at: turn.now,
+        created_at: tx.now,
         container: container.id.clone(),
         root: parent.map(|parent| parent.root.unwrap_or(parent.id)),
         reply_to,
         is_hidden: false,
         repost_of: None,
     };
-    add(turn, &post);
-    for item in container.items.iter().filter_map(|id| Container::get(turn, id)).collect::<Vec<_>>() {
-        let published = Some(graph::id(turn));
-        turn.shelf.put(&Container { published, ..item });
+    add(tx, &post);
+    for item in container.items.iter().filter_map(|id| Container::get(tx, id)).collect::<Vec<_>>() {
+        let published = Some(graph::id(tx));
+        tx.store.put(&Container { published, ..item });
     }
-    turn.shelf.put(&Container { published: Some(post.id.clone()), ..container });
-    Ok(Answer::json(200, &json!({ "id": post.id })).publishing(post.id).because(fault.clone()))
+    tx.store.put(&Container { published: Some(post.id.clone()), ..container });
+    Ok(Response::json(200, &json!({ "id": post.id })).with_post(post.id).with_fault(fault.clone()))
 }
 
 /// A text whose first hashtag has become the topic, and lost its mark.
@@ -420,148 +437,155 @@ fn tagged(text: &str) -> (String, Option<String>) {
 }
 
 /// `GET /{id}`: a container or a post.
-pub(super) fn node(turn: &Turn<'_>, call: &Call, me: &Account, id: &str) -> Result<Answer, Answer> {
-    if let Some(post) = turn.shelf.get::<Post>(id) {
-        let told = graph::select(&post.node(turn, &me.id), &graph::fields(call), "ThreadsMedia", &["id"])?;
-        return Ok(Answer::json(200, &told));
+pub(super) fn node(tx: &Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
+    if let Some(post) = tx.store.get::<Post>(id) {
+        let told = graph::select(&post.node(tx, &me.id), &graph::fields(request), "ThreadsMedia", &["id"])?;
+        return Ok(Response::json(200, &told));
     }
-    let container = Container::get(turn, id).filter(|container| container.owner == me.id);
+    let container = Container::get(tx, id).filter(|container| container.owner == me.id);
     let container = container.ok_or_else(|| missing("GET", id))?;
-    let (status, message) = match container.stands(turn) {
-        Stands::InProgress => ("IN_PROGRESS", None),
-        Stands::Finished => ("FINISHED", None),
-        Stands::Published => ("PUBLISHED", None),
-        Stands::Expired => ("EXPIRED", None),
-        Stands::Unfetched => ("ERROR", Some("FAILED_DOWNLOADING_VIDEO")),
-        Stands::Failed => ("ERROR", Some("FAILED_PROCESSING_VIDEO")),
+    let (status, message) = match container.status(tx) {
+        Status::InProgress => ("IN_PROGRESS", None),
+        Status::Finished => ("FINISHED", None),
+        Status::Published => ("PUBLISHED", None),
+        Status::Expired => ("EXPIRED", None),
+        Status::Unfetched => ("ERROR", Some("FAILED_DOWNLOADING_VIDEO")),
+        Status::Failed => ("ERROR", Some("FAILED_PROCESSING_VIDEO")),
     };
     let node = json!({ "id": id, "status": status, "error_message": message });
-    Ok(Answer::json(200, &graph::select(&node, &graph::fields(call), "ThreadsContainer", &["id"])?))
+    Ok(Response::json(200, &graph::select(&node, &graph::fields(request), "ThreadsContainer", &["id"])?))
 }
 
 /// `GET /{user}/threads` and `/replies`: the account's own, newest first.
-pub(super) fn list(turn: &Turn<'_>, call: &Call, me: &Account, is_replies: bool) -> Result<Answer, Answer> {
+pub(super) fn list(tx: &Transaction, request: &Request, me: &Account, is_replies: bool) -> Outcome {
     if is_replies {
-        graph::admit(turn, ID, call, &["threads_read_replies"])?;
+        graph::admit(tx, ID, request, &["threads_read_replies"])?;
     }
-    let lag = TimeDelta::milliseconds(i64::try_from(turn.settings.lag_ms).unwrap_or(i64::MAX));
-    let shown = by(turn, &me.id).rev().filter(|post| {
+    let lag = TimeDelta::milliseconds(i64::try_from(tx.settings.lag_ms).unwrap_or(i64::MAX));
+    let shown = by(tx, &me.id).rev().filter(|post| {
         post.reply_to.is_some() == is_replies
-            && turn.now - post.created_at >= lag
-            && graph::is_within(call, post.created_at)
+            && tx.now - post.created_at >= lag
+            && graph::is_within(request, post.created_at)
     });
-    told(turn, call, &me.id, shown.collect())
+    told(tx, request, &me.id, shown.collect())
 }
 
 /// `GET /{id}/replies` and `/conversation`.
-pub(super) fn replies(turn: &Turn<'_>, call: &Call, id: &str, is_direct: bool) -> Result<Answer, Answer> {
-    let token = graph::admit(turn, ID, call, &["threads_read_replies"])?;
-    turn.shelf.get::<Post>(id).ok_or_else(|| missing("GET", id))?;
+pub(super) fn replies(tx: &Transaction, request: &Request, id: &str, is_direct: bool) -> Outcome {
+    let token = graph::admit(tx, ID, request, &["threads_read_replies"])?;
+    tx.store.get::<Post>(id).ok_or_else(|| missing("GET", id))?;
     let kind = if is_direct { "threads.parent" } else { "threads.root" };
-    let mut shown: Vec<Post> = graph::tied(turn.shelf, kind, id).collect();
-    if param(call, "reverse").as_deref() != Some("false") {
+    let mut shown: Vec<Post> = graph::tied(tx.store, kind, id).collect();
+    if param(request, "reverse").as_deref() != Some("false") {
         shown.reverse();
     }
-    told(turn, call, &token.user, shown)
+    told(tx, request, &token.user, shown)
 }
 
-fn told(turn: &Turn<'_>, call: &Call, me: &str, posts: Vec<Post>) -> Result<Answer, Answer> {
-    let fields = graph::fields(call);
+fn told(tx: &Transaction, request: &Request, me: &str, posts: Vec<Post>) -> Outcome {
+    let fields = graph::fields(request);
     graph::paged(
-        call,
+        request,
         posts,
         |post| &post.id,
-        |post| graph::select(&post.node(turn, me), &fields, "ThreadsMedia", &["id"]),
+        |post| graph::select(&post.node(tx, me), &fields, "ThreadsMedia", &["id"]),
     )
 }
 
 /// `DELETE /{id}`.
-pub(super) fn delete(turn: &mut Turn<'_>, call: &Call, me: &Account, id: &str) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["threads_delete"])?;
-    let post = turn.shelf.get::<Post>(id).filter(|post| post.author == me.id);
+pub(super) fn delete(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
+    graph::admit(tx, ID, request, &["threads_delete"])?;
+    let post = tx.store.get::<Post>(id).filter(|post| post.author == me.id);
     let post = post.ok_or_else(|| missing("DELETE", id))?;
-    turn.spend(DELETES, &me.id, 1)
+    tx.spend(DELETES, &me.id, 1)
         .map_err(|_| error(400, 9, 2_207_042, "(#9) You reached the maximum number of deletions"))?;
-    turn.shelf.remove::<Post>(&post.id);
-    Ok(Answer::json(200, &json!({ "success": true, "deleted_id": post.id })))
+    tx.store.remove::<Post>(&post.id);
+    Ok(Response::json(200, &json!({ "success": true, "deleted_id": post.id })))
 }
 
 /// `POST /{id}/repost`.
-pub(super) fn repost(turn: &mut Turn<'_>, call: &Call, me: &Account, id: &str) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["threads_content_publish"])?;
-    turn.shelf.get::<Post>(id).ok_or_else(|| missing("POST", id))?;
-    graph::capped(turn, POSTS, &me.id)?;
+pub(super) fn repost(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
+    graph::admit(tx, ID, request, &["threads_content_publish"])?;
+    tx.store.get::<Post>(id).ok_or_else(|| missing("POST", id))?;
+    graph::capped(tx, POSTS, &me.id)?;
     let post = Post {
-        id: graph::id(turn),
+        id: graph::id(tx),
         author: me.id.clone(),
         username: me.username.clone(),
         text: String::new(),
         topic: None,
-        created_at: turn.now,
+        created_at: tx.now,
         container: String::new(),
         reply_to: None,
         root: None,
         is_hidden: false,
         repost_of: Some(id.to_owned()),
     };
-    add(turn, &post);
-    Ok(Answer::json(200, &json!({ "id": post.id })).publishing(post.id))
+    add(tx, &post);
+    Ok(Response::json(200, &json!({ "id": post.id })).with_post(post.id))
 }
 
 /// `POST /{id}/manage_reply`: hides a reply to one's own post, or shows it again.
-pub(super) fn hide(turn: &mut Turn<'_>, call: &Call, me: &Account, id: &str) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["threads_manage_replies"])?;
-    let reply = turn.shelf.get::<Post>(id).ok_or_else(|| missing("POST", id))?;
-    let root = reply.root.as_ref().and_then(|root| turn.shelf.get::<Post>(root));
+pub(super) fn hide(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
+    graph::admit(tx, ID, request, &["threads_manage_replies"])?;
+    let reply = tx.store.get::<Post>(id).ok_or_else(|| missing("POST", id))?;
+    let root = reply.root.as_ref().and_then(|root| tx.store.get::<Post>(root));
     root.filter(|root| root.author == me.id).ok_or_else(|| missing("POST", id))?;
-    turn.shelf.put(&Post { is_hidden: graph::is_on(call, "hide"), ..reply });
-    Ok(Answer::json(200, &json!({ "success": true })))
+    tx.store.put(&Post { is_hidden: graph::is_on(request, "hide"), ..reply });
+    Ok(Response::json(200, &json!({ "success": true })))
 }
 
 /// `GET /{user}/threads_publishing_limit`.
-pub(super) fn limits(turn: &mut Turn<'_>, call: &Call, me: &Account) -> Result<Answer, Answer> {
+pub(super) fn limits(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
     let mut node = json!({});
     for (prefix, rule) in
         [("", POSTS), ("reply_", REPLIES), ("delete_", DELETES), ("location_search_", SEARCHES)]
     {
-        let mut used = graph::used(turn, rule, &me.id);
+        let mut used = graph::used(tx, rule, &me.id);
         node[format!("{prefix}quota_usage")] = used["usage"].take();
         node[format!("{prefix}config")] = used["config"].take();
     }
-    let told = graph::select(&node, &graph::fields(call), "ThreadsPublishingLimit", &["quota_usage"])?;
-    Ok(Answer::json(200, &json!({ "data": [told] })))
+    let told = graph::select(&node, &graph::fields(request), "ThreadsPublishingLimit", &["quota_usage"])?;
+    Ok(Response::json(200, &json!({ "data": [told] })))
 }
 
 /// `GET /{id}/insights`.
-pub(super) fn insights(turn: &Turn<'_>, call: &Call, me: &Account, id: &str) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["threads_manage_insights"])?;
-    let post = turn.shelf.get::<Post>(id).filter(|post| post.author == me.id);
+pub(super) fn insights(tx: &Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
+    graph::admit(tx, ID, request, &["threads_manage_insights"])?;
+    let post = tx.store.get::<Post>(id).filter(|post| post.author == me.id);
     let post = post.ok_or_else(|| missing("GET", id))?;
     if post.repost_of.is_some() {
-        return Ok(Answer::json(200, &json!({ "data": [] })));
+        return Ok(Response::json(200, &json!({ "data": [] })));
     }
-    let age = turn.now - post.created_at;
+    let age = tx.now - post.created_at;
     // Of a reply only what answers it directly is counted.
     let kind = if post.reply_to.is_some() { "threads.parent" } else { "threads.root" };
-    let replies = graph::tied::<Post>(turn.shelf, kind, id).count();
+    let replies = graph::tied::<Post>(tx.store, kind, id).count();
     let count = |name: &str| match name {
         "views" => Some(json!(figure(id, name, age, 12_000))),
         "replies" => Some(json!(replies)),
         name if METRICS.contains(&name) => Some(json!(figure(id, name, age, 300))),
         _ => None,
     };
-    graph::insights(call, id, count, &METRICS)
+    graph::insights(request, id, count, &METRICS)
 }
 
 /// `GET /{user}/threads_insights`.
-pub(super) fn account_insights(turn: &Turn<'_>, call: &Call, me: &Account) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["threads_manage_insights"])?;
+pub(super) fn account_insights(tx: &Transaction, request: &Request, me: &Account) -> Outcome {
+    graph::admit(tx, ID, request, &["threads_manage_insights"])?;
     let names = [
-        "views", "likes", "replies", "reposts", "quotes", "clicks", "followers_count", "follower_demographics",
+        "views",
+        "likes",
+        "replies",
+        "reposts",
+        "quotes",
+        "clicks",
+        "followers_count",
+        "follower_demographics",
     ];
-    let age = turn.now - me.created_at;
+    let age = tx.now - me.created_at;
     let count = |name: &str| names.contains(&name).then(|| json!(figure(&me.id, name, age, 5_000)));
-    graph::insights(call, &me.id, count, &names)
+    graph::insights(request, &me.id, count, &names)
 }
 
 #[cfg(test)]

@@ -3,9 +3,12 @@
 //! In one request, or in segments that are put together by `finalize`; videos and GIFs are then
 //! processed for a while, which the clock alone decides. A medium belongs to whoever uploaded it.
 
-use super::{Answer, Call, QUARTER, Record, Rule, Turn, admit, body, invalid, not_permitted, problem};
+use super::{
+    Outcome, QUARTER, RateLimit, Record, Request, Response, Transaction, admit, body, invalid, not_permitted,
+    problem,
+};
 use crate::{
-    figures::figure,
+    fake_metrics::figure,
     files::{KEPT_BYTES, Upload},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -14,12 +17,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::LazyLock};
 
-const UPLOAD: Rule = Rule { name: "x.uploads", limit: 500, seconds: QUARTER };
-const INITIALIZE: Rule = Rule { name: "x.initializes", limit: 1_875, seconds: QUARTER };
-const APPEND: Rule = Rule { name: "x.appends", limit: 1_875, seconds: QUARTER };
-const FINALIZE: Rule = Rule { name: "x.finalizes", limit: 1_875, seconds: QUARTER };
-const METADATA: Rule = Rule { name: "x.metadata", limit: 500, seconds: QUARTER };
-const STATUS: Rule = Rule { name: "x.status", limit: 1_000, seconds: QUARTER };
+const UPLOAD: RateLimit = RateLimit { name: "x.uploads", limit: 500, seconds: QUARTER };
+const INITIALIZE: RateLimit = RateLimit { name: "x.initializes", limit: 1_875, seconds: QUARTER };
+const APPEND: RateLimit = RateLimit { name: "x.appends", limit: 1_875, seconds: QUARTER };
+const FINALIZE: RateLimit = RateLimit { name: "x.finalizes", limit: 1_875, seconds: QUARTER };
+const METADATA: RateLimit = RateLimit { name: "x.metadata", limit: 500, seconds: QUARTER };
+const STATUS: RateLimit = RateLimit { name: "x.status", limit: 1_000, seconds: QUARTER };
 
 const SCOPE: &[&str] = &["media.write"];
 const EXPIRES_SECONDS: i64 = 86_400;
@@ -62,7 +65,7 @@ pub(super) struct Media {
 }
 
 impl Record for Media {
-    const SHELF: &'static str = "x.media";
+    const TABLE: &'static str = "x.media";
 
     fn key(&self) -> String {
         self.id.clone()
@@ -70,17 +73,17 @@ impl Record for Media {
 }
 
 /// The medium with this id.
-pub(super) fn get(turn: &Turn<'_>, id: &str) -> Option<Media> {
-    turn.shelf.get(id)
+pub(super) fn get(tx: &Transaction, id: &str) -> Option<Media> {
+    tx.store.get(id)
 }
 
 /// Whether one post by this user may have these media: known, theirs, ready, fresh, and of one kind.
-pub(super) fn are_usable(turn: &Turn<'_>, user: &str, ids: &[String]) -> bool {
-    let media: Vec<Media> = ids.iter().filter_map(|id| get(turn, id)).collect();
+pub(super) fn are_usable(tx: &Transaction, user: &str, ids: &[String]) -> bool {
+    let media: Vec<Media> = ids.iter().filter_map(|id| get(tx, id)).collect();
     let is_usable = |media: &Media| {
         (media.owner == user || media.also.iter().any(|id| id == user))
-            && media.is_ready(turn)
-            && turn.now - media.created_at < TimeDelta::seconds(EXPIRES_SECONDS)
+            && media.is_ready(tx)
+            && tx.now - media.created_at < TimeDelta::seconds(EXPIRES_SECONDS)
     };
     let kind = |media: &Media| (!media.category.ends_with("image")).then(|| media.category.clone());
     let is_mixed = media.len() > 1 && media.iter().any(|media| kind(media).is_some());
@@ -96,8 +99,8 @@ impl Media {
         self.parts.values().map(|part| part.size_bytes).sum()
     }
 
-    fn is_ready(&self, turn: &Turn<'_>) -> bool {
-        self.finished_at.is_some() && self.processing(turn).is_none_or(|state| state["state"] == "succeeded")
+    fn is_ready(&self, tx: &Transaction) -> bool {
+        self.finished_at.is_some() && self.processing(tx).is_none_or(|state| state["state"] == "succeeded")
     }
 
     /// Under which posts list it; the number before tells the kind.
@@ -112,13 +115,13 @@ impl Media {
     }
 
     /// `processing_info`; absent where there is nothing to process.
-    fn processing(&self, turn: &Turn<'_>) -> Option<Value> {
+    fn processing(&self, tx: &Transaction) -> Option<Value> {
         let finished_at = self.finished_at?;
         if !self.is_moving() && !self.is_stuck {
             return None;
         }
-        let needed = i64::try_from(turn.settings.processing_ms).unwrap_or(i64::MAX);
-        let spent = (turn.now - finished_at).num_milliseconds();
+        let needed = i64::try_from(tx.settings.processing_ms).unwrap_or(i64::MAX);
+        let spent = (tx.now - finished_at).num_milliseconds();
         if self.is_stuck {
             return Some(json!({ "state": "in_progress", "check_after_secs": 1, "progress_percent": 50 }));
         }
@@ -145,8 +148,8 @@ impl Media {
         Some(json!({ "state": "succeeded", "progress_percent": 100 }))
     }
 
-    fn data(&self, turn: &Turn<'_>) -> Value {
-        let left = EXPIRES_SECONDS - (turn.now - self.created_at).num_seconds();
+    fn data(&self, tx: &Transaction) -> Value {
+        let left = EXPIRES_SECONDS - (tx.now - self.created_at).num_seconds();
         let mut data =
             json!({ "id": self.id, "media_key": self.media_key(), "expires_after_secs": left.max(0) });
         if self.finished_at.is_some() {
@@ -157,14 +160,14 @@ impl Media {
                 data["image"] = json!({ "image_type": self.mime, "w": w, "h": h });
             }
         }
-        if let Some(info) = self.processing(turn) {
+        if let Some(info) = self.processing(tx) {
             data["processing_info"] = info;
         }
         data
     }
 
     /// As an expansion of a post shows it.
-    pub(super) fn view(&self, turn: &Turn<'_>, fields: &[String]) -> Value {
+    pub(super) fn view(&self, tx: &Transaction, fields: &[String]) -> Value {
         let kind = match self.category.as_str() {
             category if category.ends_with("gif") => "animated_gif",
             category if category.ends_with("video") => "video",
@@ -185,7 +188,7 @@ impl Media {
                 "width" => json!(self.pixels.map(|pixels| pixels.0)),
                 "height" => json!(self.pixels.map(|pixels| pixels.1)),
                 "public_metrics" if kind == "video" => {
-                    json!({ "view_count": figure(&self.id, "views", turn.now - self.created_at, 9_000) })
+                    json!({ "view_count": figure(&self.id, "views", tx.now - self.created_at, 9_000) })
                 }
                 _ => continue,
             };
@@ -206,10 +209,10 @@ fn ceiling(category: &str) -> u64 {
 }
 
 /// `POST /2/media/upload`: all at once.
-pub(super) fn upload(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, SCOPE, UPLOAD)?;
-    let refused = |answer: Answer| caller.window(answer);
-    let (upload, fields) = bytes(turn, call).map_err(refused)?;
+pub(super) fn upload(tx: &mut Transaction, request: &Request) -> Outcome {
+    let caller = admit(tx, request, SCOPE, UPLOAD)?;
+    let refused = |response: Response| caller.window(response);
+    let (upload, fields) = bytes(tx, request).map_err(refused)?;
     let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
     let category = field("media_category").unwrap_or_default();
     if !CATEGORIES.contains(&category.as_str()) {
@@ -218,7 +221,7 @@ pub(super) fn upload(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
         return Err(refused(invalid("media_category", &category, &message)));
     }
     let mut media = Media {
-        id: super::snowflake(turn),
+        id: super::snowflake(tx),
         owner: caller.account.id.clone(),
         also: field("additional_owners")
             .map(|ids| ids.split(',').map(str::to_owned).collect())
@@ -227,7 +230,7 @@ pub(super) fn upload(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
         declared: field("media_type"),
         total_bytes: upload.size_bytes,
         parts: BTreeMap::from([(0, upload)]),
-        created_at: turn.now,
+        created_at: tx.now,
         finished_at: None,
         mime: None,
         pixels: None,
@@ -235,8 +238,8 @@ pub(super) fn upload(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
         is_stuck: false,
         is_failing: false,
     };
-    finish(turn, &mut media).map_err(refused)?;
-    let data = media.data(turn);
+    finish(tx, &mut media).map_err(refused)?;
+    let data = media.data(tx);
     Ok(caller.reply(200, &json!({ "data": data })))
 }
 
@@ -259,9 +262,9 @@ static INITIALIZE_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
 });
 
 /// `POST /2/media/upload/initialize`.
-pub(super) fn initialize(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, SCOPE, INITIALIZE)?;
-    let body = body(call, &INITIALIZE_SCHEMA).map_err(|answer| caller.window(answer))?;
+pub(super) fn initialize(tx: &mut Transaction, request: &Request) -> Outcome {
+    let caller = admit(tx, request, SCOPE, INITIALIZE)?;
+    let body = body(request, &INITIALIZE_SCHEMA).map_err(|response| caller.window(response))?;
     let declared = body["media_type"].as_str().unwrap_or_default();
     // Without a category it is what its type makes it.
     let category = body["media_category"].as_str().unwrap_or(match declared {
@@ -276,14 +279,14 @@ pub(super) fn initialize(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Ans
         return Err(caller.window(invalid("total_bytes", &text, &too_large(category))));
     }
     let media = Media {
-        id: super::snowflake(turn),
+        id: super::snowflake(tx),
         owner: caller.account.id.clone(),
         also: serde_json::from_value(body["additional_owners"].clone()).unwrap_or_default(),
         category: category.to_owned(),
         declared: Some(declared.to_owned()),
         total_bytes,
         parts: BTreeMap::new(),
-        created_at: turn.now,
+        created_at: tx.now,
         finished_at: None,
         mime: None,
         pixels: None,
@@ -291,17 +294,17 @@ pub(super) fn initialize(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Ans
         is_stuck: false,
         is_failing: false,
     };
-    turn.shelf.put(&media);
-    let data = media.data(turn);
+    tx.store.put(&media);
+    let data = media.data(tx);
     Ok(caller.reply(200, &json!({ "data": data })))
 }
 
 /// `POST /2/media/upload/{id}/append`. A segment that is sent again takes the place of the first.
-pub(super) fn append(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, SCOPE, APPEND)?;
-    let refused = |answer: Answer| caller.window(answer);
-    let mut media = own(turn, &caller.account.id, id).map_err(refused)?;
-    let (upload, fields) = bytes(turn, call).map_err(refused)?;
+pub(super) fn append(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
+    let caller = admit(tx, request, SCOPE, APPEND)?;
+    let refused = |response: Response| caller.window(response);
+    let mut media = own(tx, &caller.account.id, id).map_err(refused)?;
+    let (upload, fields) = bytes(tx, request).map_err(refused)?;
     let index = fields.iter().find(|(key, _)| key == "segment_index").map(|(_, value)| value.as_str());
     let Some(Ok(index @ 0..=999)) = index.map(str::parse::<u16>) else {
         return Err(refused(invalid(
@@ -321,47 +324,47 @@ pub(super) fn append(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answe
     if others + upload.size_bytes > KEPT_BYTES {
         // Nobody can look at a part of a file; what is known of it stays.
         for part in media.parts.values().chain([&upload]) {
-            turn.files.discard(&part.id);
+            tx.files.discard(&part.id);
         }
     }
     if let Some(replaced) = media.parts.insert(index, upload) {
-        turn.files.discard(&replaced.id);
+        tx.files.discard(&replaced.id);
     }
-    turn.shelf.put(&media);
+    tx.store.put(&media);
     let expires_at = (media.created_at + TimeDelta::seconds(EXPIRES_SECONDS)).timestamp();
     Ok(caller.reply(200, &json!({ "data": { "expires_at": expires_at } })))
 }
 
 /// `POST /2/media/upload/{id}/finalize`.
-pub(super) fn finalize(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, SCOPE, FINALIZE)?;
-    let refused = |answer: Answer| caller.window(answer);
-    let mut media = own(turn, &caller.account.id, id).map_err(refused)?;
+pub(super) fn finalize(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
+    let caller = admit(tx, request, SCOPE, FINALIZE)?;
+    let refused = |response: Response| caller.window(response);
+    let mut media = own(tx, &caller.account.id, id).map_err(refused)?;
     if media.finished_at.is_none() {
         let is_gapless = media.parts.keys().copied().eq(0..media.parts.len() as u16);
         if !is_gapless || media.size_bytes() != media.total_bytes {
             return Err(refused(invalid("id", id, "Segments do not add up to provided total file size.")));
         }
-        finish(turn, &mut media).map_err(refused)?;
+        finish(tx, &mut media).map_err(refused)?;
     }
-    let data = media.data(turn);
+    let data = media.data(tx);
     Ok(caller.reply(200, &json!({ "data": data })))
 }
 
 /// `GET /2/media/upload?command=STATUS`.
-pub(super) fn status(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, SCOPE, STATUS)?;
-    let refused = |answer: Answer| caller.window(answer);
-    if call.query("command").is_some_and(|command| command != "STATUS") {
+pub(super) fn status(tx: &mut Transaction, request: &Request) -> Outcome {
+    let caller = admit(tx, request, SCOPE, STATUS)?;
+    let refused = |response: Response| caller.window(response);
+    if request.query("command").is_some_and(|command| command != "STATUS") {
         return Err(refused(invalid(
             "command",
-            call.query("command").unwrap_or_default(),
+            request.query("command").unwrap_or_default(),
             "has to be STATUS",
         )));
     }
-    let id = call.query("media_id").unwrap_or_default();
-    let media = own(turn, &caller.account.id, id).map_err(refused)?;
-    let data = media.data(turn);
+    let id = request.query("media_id").unwrap_or_default();
+    let media = own(tx, &caller.account.id, id).map_err(refused)?;
+    let data = media.data(tx);
     Ok(caller.reply(200, &json!({ "data": data })))
 }
 
@@ -387,27 +390,26 @@ static METADATA_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
 });
 
 /// `POST /2/media/metadata`.
-pub(super) fn metadata(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, SCOPE, METADATA)?;
-    let refused = |answer: Answer| caller.window(answer);
-    let body = body(call, &METADATA_SCHEMA).map_err(refused)?;
-    let mut media =
-        own(turn, &caller.account.id, body["id"].as_str().unwrap_or_default()).map_err(refused)?;
+pub(super) fn metadata(tx: &mut Transaction, request: &Request) -> Outcome {
+    let caller = admit(tx, request, SCOPE, METADATA)?;
+    let refused = |response: Response| caller.window(response);
+    let body = body(request, &METADATA_SCHEMA).map_err(refused)?;
+    let mut media = own(tx, &caller.account.id, body["id"].as_str().unwrap_or_default()).map_err(refused)?;
     if let Some(alt) = body["metadata"]["alt_text"]["text"].as_str() {
         media.is_stuck |= alt.contains("sandbox-stuck");
         media.is_failing |= alt.contains("sandbox-failed");
         media.alt = Some(alt.to_owned());
     }
-    turn.shelf.put(&media);
+    tx.store.put(&media);
     Ok(caller.reply(200, &json!({ "data": { "id": media.id, "associated_metadata": body["metadata"] } })))
 }
 
 /// `POST /2/media/subtitles`. Taken and shown nowhere.
-pub(super) fn subtitles(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, SCOPE, METADATA)?;
-    let refused = |answer: Answer| caller.window(answer);
+pub(super) fn subtitles(tx: &mut Transaction, request: &Request) -> Outcome {
+    let caller = admit(tx, request, SCOPE, METADATA)?;
+    let refused = |response: Response| caller.window(response);
     let text = json!({ "type": "string" });
-    let body = body(call, &json!({
+    let body = body(request, &json!({
         "type": "object",
         "required": ["id", "media_category", "subtitles"],
         "properties": {
@@ -422,7 +424,7 @@ pub(super) fn subtitles(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answ
     }))
     .map_err(refused)?;
     for id in [&body["id"], &body["subtitles"]["id"]] {
-        own(turn, &caller.account.id, id.as_str().unwrap_or_default()).map_err(refused)?;
+        own(tx, &caller.account.id, id.as_str().unwrap_or_default()).map_err(refused)?;
     }
     Ok(caller.reply(
         200,
@@ -435,44 +437,43 @@ pub(super) fn subtitles(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answ
 }
 
 /// The bytes of a medium, at the addresses that posts give.
-pub(super) fn serve(turn: &Turn<'_>, name: &str) -> Answer {
+pub(super) fn serve(tx: &Transaction, name: &str) -> Response {
     let id = name.split('.').next().unwrap_or_default();
-    let found = get(turn, id).and_then(|media| {
+    let found = get(tx, id).and_then(|media| {
         let mut bytes = Vec::new();
         for part in media.parts.values() {
-            bytes.extend_from_slice(&turn.files.read(&part.id)?);
+            bytes.extend_from_slice(&tx.files.read(&part.id)?);
         }
         Some(bytes)
     });
     match found {
         Some(bytes) => {
             let mime = infer::get(&bytes).map_or("application/octet-stream", |kind| kind.mime_type());
-            let answer = Answer::bytes(200, mime, bytes.into()).with("x-content-type-options", "nosniff");
-            Answer { is_page: true, ..answer }
+            let response = Response::bytes(200, mime, bytes.into()).with("x-content-type-options", "nosniff");
+            Response { is_page: true, ..response }
         }
-        None => Answer { is_page: true, ..Answer::empty(404) },
+        None => Response { is_page: true, ..Response::empty(404) },
     }
 }
 
 /// The medium, if it is this user's.
-fn own(turn: &Turn<'_>, user: &str, id: &str) -> Result<Media, Answer> {
-    let media =
-        get(turn, id).filter(|media| turn.now - media.created_at < TimeDelta::seconds(EXPIRES_SECONDS));
+fn own(tx: &Transaction, user: &str, id: &str) -> Result<Media, Response> {
+    let media = get(tx, id).filter(|media| tx.now - media.created_at < TimeDelta::seconds(EXPIRES_SECONDS));
     let media = media.ok_or_else(|| invalid("media_id", id, "Your media IDs are invalid."))?;
     if media.owner == user { Ok(media) } else { Err(not_permitted()) }
 }
 
 /// The bytes of a request and the fields beside them: a form's part, or base64 in JSON.
-fn bytes(turn: &Turn<'_>, call: &Call) -> Result<(Upload, Vec<(String, String)>), Answer> {
-    if let Some(upload) = &call.upload {
-        return Ok((upload.clone(), call.fields.clone()));
+fn bytes(tx: &Transaction, request: &Request) -> Result<(Upload, Vec<(String, String)>), Response> {
+    if let Some(upload) = &request.upload {
+        return Ok((upload.clone(), request.fields.clone()));
     }
-    let body = call.json().unwrap_or(Value::Null);
+    let body = request.json().unwrap_or(Value::Null);
     let decoded = body["media"].as_str().and_then(|text| BASE64_STANDARD.decode(text).ok());
     let Some(decoded) = decoded else {
         return Err(invalid("media", "", "$.media: is missing but it is required"));
     };
-    let upload = turn
+    let upload = tx
         .files
         .keep(decoded.into())
         .map_err(|error| problem(500, "Internal Server Error", &error.to_string()))?;
@@ -484,7 +485,7 @@ fn bytes(turn: &Turn<'_>, call: &Call) -> Result<(Upload, Vec<(String, String)>)
 }
 
 /// Looks at what was uploaded. An image that is none is refused now, a video while it is processed.
-fn finish(turn: &mut Turn<'_>, media: &mut Media) -> Result<(), Answer> {
+fn finish(tx: &mut Transaction, media: &mut Media) -> Result<(), Response> {
     let Some(first) = media.parts.get(&0) else { return Err(invalid("media", "", "The media is empty.")) };
     (media.mime, media.pixels) = (first.mime.clone(), first.pixels);
     let has_word = |word: &str| {
@@ -505,8 +506,8 @@ fn finish(turn: &mut Turn<'_>, media: &mut Media) -> Result<(), Answer> {
     if !is_fine {
         return Err(invalid("media", mime, &format!("media type unrecognized for {}.", media.category)));
     }
-    media.finished_at = Some(turn.now);
-    turn.shelf.put(media);
+    media.finished_at = Some(tx.now);
+    tx.store.put(media);
     Ok(())
 }
 

@@ -2,10 +2,10 @@
 //! <https://docs.x.com/resources/fundamentals/authentication/oauth-2-0/authorization-code>: a code lives
 //! for 30 seconds, an access token for two hours, and a refresh token for one use.
 
-use super::{Answer, Call, Turn, account};
+use super::{Outcome, Request, Response, Transaction, account};
 use crate::{
     page,
-    tokens::{self, Consent, Issued, Rotation, SECRET, Terms},
+    tokens::{self, Consent, Issued, Rotation, SECRET, TokenPolicy},
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::json;
@@ -17,8 +17,8 @@ const CLIENT_ID: &str = "fanfare-sandbox";
 const PUBLIC_CLIENT_ID: &str = "fanfare-sandbox-public";
 
 /// The tokens of X.
-pub(super) const TERMS: Terms = Terms {
-    host: &super::X,
+pub(super) const TOKENS: TokenPolicy = TokenPolicy {
+    simulator: &super::X,
     client: CLIENT_ID,
     granted: &["tweet.read", "tweet.write", "users.read", "media.write", "offline.access"],
     code_seconds: 30,
@@ -29,23 +29,23 @@ pub(super) const TERMS: Terms = Terms {
 };
 
 /// `GET /i/oauth2/authorize`: asks the account's owner.
-pub(super) fn ask(call: &Call) -> Result<Answer, Answer> {
-    let wish = Wish::read(&call.query)?;
+pub(super) fn ask(request: &Request) -> Outcome {
+    let wish = Wish::read(&request.query)?;
     let client =
         if wish.client == CLIENT_ID { "Fanfare's sandbox app" } else { "Fanfare's public sandbox app" };
     let scopes = wish.scopes.iter().map(String::as_str).collect();
-    Ok(Answer::page(200, page::consent(client, scopes, "sandbox", &call.query)))
+    Ok(Response::page(200, page::consent(client, scopes, "sandbox", &request.query)))
 }
 
 /// `POST /i/oauth2/authorize`: the owner's decision, sent by the page's form.
-pub(super) fn consent(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let wish = Wish::read(&call.fields)?;
-    if call.field("decision") != Some("allow") {
+pub(super) fn consent(tx: &mut Transaction, request: &Request) -> Outcome {
+    let wish = Wish::read(&request.fields)?;
+    if request.field("decision") != Some("allow") {
         return Ok(wish.back(&[("error", "access_denied"), ("state", &wish.state)]));
     }
-    let username = call.field("username").unwrap_or_default().trim().trim_start_matches('@');
-    let account = account::open(turn, &super::X, username)
-        .map_err(|error| Answer::page(400, page::notice("No such account", &error)))?;
+    let username = request.field("username").unwrap_or_default().trim().trim_start_matches('@');
+    let account = account::get_or_create(tx, &super::X, username)
+        .map_err(|error| Response::page(400, page::notice("No such account", &error)))?;
     let consent = Consent {
         user: account.id,
         client: wish.client.clone(),
@@ -54,7 +54,7 @@ pub(super) fn consent(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer
         scopes: wish.scopes.clone(),
         challenge: Some((wish.challenge.clone(), wish.method.clone())),
     };
-    let code = TERMS.code(turn, consent);
+    let code = TOKENS.code(tx, consent);
     Ok(wish.back(&[("state", &wish.state), ("code", &code)]))
 }
 
@@ -69,11 +69,11 @@ struct Wish {
 }
 
 impl Wish {
-    fn read(fields: &[(String, String)]) -> Result<Self, Answer> {
+    fn read(fields: &[(String, String)]) -> Result<Self, Response> {
         let field = |name: &str| {
             fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap_or_default()
         };
-        let refuse = |what: &str| Err(Answer::page(400, page::notice("Something went wrong", what)));
+        let refuse = |what: &str| Err(Response::page(400, page::notice("Something went wrong", what)));
         if field("response_type") != "code" {
             return refuse("response_type has to be `code`.");
         }
@@ -107,24 +107,24 @@ impl Wish {
         })
     }
 
-    fn back(&self, pairs: &[(&str, &str)]) -> Answer {
+    fn back(&self, pairs: &[(&str, &str)]) -> Response {
         let mut url = url::Url::parse(&self.redirect_uri).expect("checked when it was read");
         url.query_pairs_mut().extend_pairs(pairs);
-        Answer::redirect(url.as_str())
+        Response::redirect(url.as_str())
     }
 }
 
 /// `POST /2/oauth2/token`.
-pub(super) fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let client = client(call)?;
+pub(super) fn token(tx: &mut Transaction, request: &Request) -> Outcome {
+    let client = client(request)?;
     let missing = |name: &str| refusal(&format!("Missing required parameter [{name}]."));
-    match call.field("grant_type") {
+    match request.field("grant_type") {
         Some("authorization_code") => {
-            let presented = call.field("code").ok_or_else(|| missing("code"))?;
-            let redirect_uri = call.field("redirect_uri").ok_or_else(|| missing("redirect_uri"))?;
-            let verifier = call.field("code_verifier").ok_or_else(|| missing("code_verifier"))?;
+            let presented = request.field("code").ok_or_else(|| missing("code"))?;
+            let redirect_uri = request.field("redirect_uri").ok_or_else(|| missing("redirect_uri"))?;
+            let verifier = request.field("code_verifier").ok_or_else(|| missing("code_verifier"))?;
             let invalid = || refusal("Value passed for the authorization code was invalid.");
-            let consent = TERMS.redeem(turn, presented).ok_or_else(invalid)?;
+            let consent = TOKENS.redeem(tx, presented).ok_or_else(invalid)?;
             if consent.client != client || consent.redirect_uri != redirect_uri {
                 return Err(invalid());
             }
@@ -138,16 +138,16 @@ pub(super) fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
             if !is_proven {
                 return Err(refusal("Value passed for code verifier did not match code challenge."));
             }
-            Ok(given(TERMS.allow(turn, consent)))
+            Ok(given(TOKENS.allow(tx, consent)))
         }
         Some("refresh_token") => {
-            let presented = call.field("refresh_token").ok_or_else(|| missing("refresh_token"))?;
-            let issued = TERMS
-                .renew(turn, presented, &client)
+            let presented = request.field("refresh_token").ok_or_else(|| missing("refresh_token"))?;
+            let issued = TOKENS
+                .renew(tx, presented, &client)
                 .ok_or_else(|| refusal("Value passed for the token was invalid."))?;
             Ok(given(issued))
         }
-        Some(_) => Err(Answer::json(
+        Some(_) => Err(Response::json(
             400,
             &json!({
                 "error": "unsupported_grant_type",
@@ -159,14 +159,14 @@ pub(super) fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
 }
 
 /// `POST /2/oauth2/revoke`.
-pub(super) fn revoke(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    client(call)?;
-    let token = call.field("token").ok_or_else(|| refusal("Missing required parameter [token]."))?;
-    tokens::end(turn, super::ID, token);
-    Ok(Answer::json(200, &json!({ "revoked": true })))
+pub(super) fn revoke(tx: &mut Transaction, request: &Request) -> Outcome {
+    client(request)?;
+    let token = request.field("token").ok_or_else(|| refusal("Missing required parameter [token]."))?;
+    tokens::end(tx, super::ID, token);
+    Ok(Response::json(200, &json!({ "revoked": true })))
 }
 
-fn given(issued: Issued) -> Answer {
+fn given(issued: Issued) -> Response {
     let mut body = json!({
         "token_type": "bearer",
         "expires_in": issued.access_seconds,
@@ -176,14 +176,15 @@ fn given(issued: Issued) -> Answer {
     if let Some(refresh) = issued.refresh {
         body["refresh_token"] = json!(refresh);
     }
-    Answer::json(200, &body)
+    Response::json(200, &body)
 }
 
 /// Who calls: the confidential app by its header, the public one by a field.
-fn client(call: &Call) -> Result<String, Answer> {
-    let unauthorized =
-        |text: &str| Answer::json(401, &json!({ "error": "unauthorized_client", "error_description": text }));
-    match (call.basic(), call.field("client_id")) {
+fn client(request: &Request) -> Result<String, Response> {
+    let unauthorized = |text: &str| {
+        Response::json(401, &json!({ "error": "unauthorized_client", "error_description": text }))
+    };
+    match (request.basic(), request.field("client_id")) {
         (Some((id, secret)), _) if id == CLIENT_ID && secret == SECRET => Ok(id),
         (Some(_), _) => Err(unauthorized("Missing valid authorization header")),
         (None, Some(PUBLIC_CLIENT_ID)) => Ok(PUBLIC_CLIENT_ID.into()),
@@ -192,6 +193,6 @@ fn client(call: &Call) -> Result<String, Answer> {
     }
 }
 
-fn refusal(description: &str) -> Answer {
-    Answer::json(400, &json!({ "error": "invalid_request", "error_description": description }))
+fn refusal(description: &str) -> Response {
+    Response::json(400, &json!({ "error": "invalid_request", "error_description": description }))
 }

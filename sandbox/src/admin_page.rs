@@ -55,8 +55,8 @@ pub(super) async fn arm(
         return Ok(problem(StatusCode::BAD_REQUEST, "no such fault"));
     };
     let at = (wish.platform, wish.username);
-    let armed = with_account(sandbox, &at, |_, turn, account| {
-        fault::arm(turn, &Armed::of(account, word, wish.tries));
+    let armed = with_account(sandbox, &at, |_, tx, account| {
+        fault::arm(tx, &Armed::of(account, word, wish.tries));
     })?;
     Ok(back(&at, armed))
 }
@@ -72,9 +72,9 @@ pub(super) async fn end_tokens(
         return Ok(refusal());
     }
     let at = (tokens.platform, tokens.username);
-    let ended = with_account(sandbox, &at, |host, turn, account| match tokens.end {
-        End::Expire => host.grants().expire(turn, account),
-        End::Revoke => host.grants().revoke(turn, account),
+    let ended = with_account(sandbox, &at, |simulator, tx, account| match tokens.end {
+        End::Expire => simulator.grants().expire(tx, account),
+        End::Revoke => simulator.grants().revoke(tx, account),
     })?;
     Ok(back(&at, ended))
 }

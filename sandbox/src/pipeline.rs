@@ -3,18 +3,18 @@
 
 use super::{
     Sandbox, account,
-    call::{Answer, Call, Intake, Message},
+    exchange::{BodyMode, Message, Request, Response},
     fault::{self, Kind},
     fetch,
-    hold::{Passing, When},
-    host::Host,
+    hold::{PendingRequest, When},
     journal::{self, Entry},
     server::Dropped,
+    simulator::Simulator,
 };
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
 use poem::{
-    FromRequest, OnUpgrade, Request, RequestBody, Response,
+    FromRequest, OnUpgrade, RequestBody,
     http::{HeaderMap, StatusCode, header},
     web::Multipart,
 };
@@ -25,21 +25,21 @@ use tokio_tungstenite::{WebSocketStream, tungstenite::protocol::Role};
 use url::form_urlencoded;
 
 /// Answers a request to a platform.
-pub(crate) async fn answer(
+pub(crate) async fn handle(
     sandbox: &Sandbox,
-    host: &'static dyn Host,
-    name: &str,
+    simulator: &'static dyn Simulator,
+    host: &str,
     path: &str,
-    request: Request,
-) -> Response {
+    request: poem::Request,
+) -> poem::Response {
     let line = request.take_upgrade();
-    let mut response = match take(sandbox, host, name, path, request).await {
-        Ok(mut call) => {
-            fetch::all(sandbox, host, &mut call).await;
-            process(sandbox, host, call).await
+    let mut response = match read(sandbox, simulator, host, path, request).await {
+        Ok(mut request) => {
+            fetch::all(sandbox, simulator, &mut request).await;
+            process(sandbox, simulator, request).await
         }
         // Half a body, or a form that is none.
-        Err(error) => Response::builder().status(StatusCode::BAD_REQUEST).body(error.to_string()),
+        Err(error) => poem::Response::builder().status(StatusCode::BAD_REQUEST).body(error.to_string()),
     };
     if let (Ok(line), Some(message)) = (line, response.extensions_mut().remove()) {
         tokio::spawn(say(line, message));
@@ -63,36 +63,36 @@ async fn say(line: OnUpgrade, message: Message) {
     }
 }
 
-async fn process(sandbox: &Sandbox, host: &'static dyn Host, call: Call) -> Response {
-    let known = sandbox.turn(|turn| {
-        let host = host.meant(turn, &call).unwrap_or(host);
-        let owner = host.account(turn, &call).and_then(|username| {
-            let id = account::named(turn.shelf, host.id(), &username)?.id;
+async fn process(sandbox: &Sandbox, simulator: &'static dyn Simulator, request: Request) -> poem::Response {
+    let known = sandbox.transaction(|tx| {
+        let simulator = simulator.resolve_platform(tx, &request).unwrap_or(simulator);
+        let owner = simulator.account(tx, &request).and_then(|username| {
+            let id = account::by_username(tx.store, simulator.id(), &username)?.id;
             Some((username, id))
         });
-        (host, owner)
+        (simulator, owner)
     });
-    let (host, owner) = match known {
+    let (simulator, owner) = match known {
         Ok(known) => known,
         Err(error) => return broken(&error),
     };
-    let passing = Passing {
-        platform: host.id(),
+    let pending = PendingRequest {
+        platform: simulator.id(),
         account: owner.as_ref().map(|(name, id)| (name.as_str(), id.as_str())),
-        method: call.method.as_str(),
-        host: &call.host,
-        path: &call.path,
+        method: request.method.as_str(),
+        host: &request.host,
+        path: &request.path,
     };
-    let mut debt = Debt::new(
+    let mut guard = JournalEntryGuard::new(
         sandbox,
         Entry {
             seq: 0,
             at: (sandbox.0.clock)(),
-            platform: host.id().to_owned(),
+            platform: simulator.id().to_owned(),
             account: owner.as_ref().map(|(name, _)| name.clone()),
-            method: call.method.to_string(),
-            host: call.host.clone(),
-            path: call.path.clone(),
+            method: request.method.to_string(),
+            host: request.host.clone(),
+            path: request.path.clone(),
             status: None,
             accepted: false,
             post_id: None,
@@ -101,121 +101,122 @@ async fn process(sandbox: &Sandbox, host: &'static dyn Host, call: Call) -> Resp
         },
     );
 
-    if let Some(hold) = sandbox.0.holds.meet(When::Before, passing) {
-        debt.entry.fault = Some("hold-before".into());
+    if let Some(hold) = sandbox.0.holds.meet(When::Before, pending) {
+        guard.entry.fault = Some("hold-before".into());
         hold.keep().await;
     }
     // The hold for later is met now, so that the entry says so; it keeps the reply, not the work.
-    let after = sandbox.0.holds.meet(When::After, passing);
+    let after = sandbox.0.holds.meet(When::After, pending);
     if after.is_some() {
-        debt.entry.fault = Some("hold-after".into());
+        guard.entry.fault = Some("hold-after".into());
     }
 
-    let answered = sandbox.turn(|turn| {
-        let mut answer = match turn.settings.refusal(&call.host, &call.path) {
-            Some(status) => host.refuse(turn, &call, status),
-            None => host.answer(turn, &call),
+    let answered = sandbox.transaction(|tx| {
+        let mut response = match tx.settings.refusal(&request.host, &request.path) {
+            Some(status) => simulator.refuse(tx, &request, status),
+            None => simulator.respond(tx, &request),
         };
         // A fault that strikes after acceptance has nothing to strike where nothing was accepted.
-        if answer.published.is_empty()
-            && answer.fault.as_ref().is_some_and(|fault| {
+        if response.published.is_empty()
+            && response.fault.as_ref().is_some_and(|fault| {
                 matches!(fault.kind, Kind::Slow | Kind::LostReply | Kind::BrokenAfter | Kind::Garbage)
             })
         {
-            answer.fault = None;
+            response.fault = None;
         }
-        if let Some(fault) = answer.fault.clone().filter(|_| !answer.published.is_empty()) {
-            fault::spend(turn, &fault);
+        if let Some(fault) = response.fault.clone().filter(|_| !response.published.is_empty()) {
+            fault::spend(tx, &fault);
             match fault.kind {
                 Kind::BrokenAfter => {
-                    let published = std::mem::take(&mut answer.published);
-                    answer = Answer { published, ..host.refuse(turn, &call, 500) }.because(*fault);
+                    let published = std::mem::take(&mut response.published);
+                    response =
+                        Response { published, ..simulator.refuse(tx, &request, 500) }.with_fault(*fault);
                 }
-                Kind::Garbage => answer.body = Bytes::from_static(b"{\"data\":{\"id\":"),
+                Kind::Garbage => response.body = Bytes::from_static(b"{\"data\":{\"id\":"),
                 _ => {}
             }
         }
-        debt.settle(turn.shelf, turn.now, &answer);
-        answer
+        guard.settle(tx.store, tx.now, &response);
+        response
     });
-    let answer = match answered {
-        Ok(answer) => answer,
+    let response = match answered {
+        Ok(response) => response,
         Err(error) => {
-            debt.is_paid = true;
+            guard.is_settled = true;
             return broken(&error);
         }
     };
     sandbox.0.journal.send_if_modified(|last| {
-        let has_grown = *last < debt.entry.seq;
-        *last = (*last).max(debt.entry.seq);
+        let has_grown = *last < guard.entry.seq;
+        *last = (*last).max(guard.entry.seq);
         has_grown
     });
 
     if let Some(hold) = after {
         hold.keep().await;
     }
-    let kind = answer.fault.as_ref().map(|fault| fault.kind);
+    let kind = response.fault.as_ref().map(|fault| fault.kind);
     match kind {
         Some(Kind::Slow) => {
-            let pause = sandbox.turn(|turn| turn.settings.slow_ms).unwrap_or_default();
+            let pause = sandbox.transaction(|tx| tx.settings.slow_ms).unwrap_or_default();
             tokio::time::sleep(Duration::from_millis(pause)).await;
         }
         Some(Kind::Stuck) => std::future::pending().await,
         _ => {}
     }
-    debt.is_paid = true;
+    guard.is_settled = true;
     match kind {
         Some(Kind::Drop | Kind::LostReply) => dropped(),
-        _ => reply(answer),
+        _ => reply(response),
     }
 }
 
 /// A reply that is still owed. Dropped unpaid, as when the client hangs up, it tells the journal.
-struct Debt<'a> {
+struct JournalEntryGuard<'a> {
     sandbox: &'a Sandbox,
     entry: Entry,
-    is_paid: bool,
+    is_settled: bool,
 }
 
-impl<'a> Debt<'a> {
+impl<'a> JournalEntryGuard<'a> {
     fn new(sandbox: &'a Sandbox, entry: Entry) -> Self {
-        Self { sandbox, entry, is_paid: false }
+        Self { sandbox, entry, is_settled: false }
     }
 
-    fn settle(&mut self, shelf: &mut super::Shelf, now: chrono::DateTime<chrono::Utc>, answer: &Answer) {
-        if answer.is_page {
-            self.is_paid = true;
+    fn settle(&mut self, store: &mut super::Store, now: chrono::DateTime<chrono::Utc>, response: &Response) {
+        if response.is_page {
+            self.is_settled = true;
             return;
         }
-        let silent = answer
+        let silent = response
             .fault
             .as_ref()
             .is_some_and(|fault| matches!(fault.kind, Kind::Stuck | Kind::Drop | Kind::LostReply));
         let entry = &mut self.entry;
         entry.at = now;
-        entry.status = (!silent).then_some(answer.status.as_u16());
-        entry.accepted = !answer.published.is_empty();
-        entry.post_id = answer.published.first().cloned();
-        entry.post_ids.clone_from(&answer.published);
-        if let Some(fault) = &answer.fault {
+        entry.status = (!silent).then_some(response.status.as_u16());
+        entry.accepted = !response.published.is_empty();
+        entry.post_id = response.published.first().cloned();
+        entry.post_ids.clone_from(&response.published);
+        if let Some(fault) = &response.fault {
             entry.fault = Some(fault.word.to_owned());
         }
-        journal::add(shelf, entry);
+        journal::add(store, entry);
     }
 }
 
-impl Drop for Debt<'_> {
+impl Drop for JournalEntryGuard<'_> {
     fn drop(&mut self) {
-        if self.is_paid {
+        if self.is_settled {
             return;
         }
         let entry = &mut self.entry;
-        let kept = self.sandbox.turn(|turn| {
+        let kept = self.sandbox.transaction(|tx| {
             if entry.seq == 0 {
-                entry.at = turn.now;
-                journal::add(turn.shelf, entry);
+                entry.at = tx.now;
+                journal::add(tx.store, entry);
             } else {
-                journal::lose(turn.shelf, entry.seq);
+                journal::lose(tx.store, entry.seq);
             }
         });
         if let Err(error) = kept {
@@ -227,35 +228,31 @@ impl Drop for Debt<'_> {
     }
 }
 
-async fn take(
+async fn read(
     sandbox: &Sandbox,
-    host: &'static dyn Host,
-    name: &str,
+    simulator: &'static dyn Simulator,
+    host: &str,
     path: &str,
-    mut request: Request,
-) -> poem::Result<Call> {
-    let query = request.uri().query().unwrap_or_default();
-    let mut call = Call {
-        method: request.method().clone(),
-        host: name.to_owned(),
+    mut http: poem::Request,
+) -> poem::Result<Request> {
+    let query = http.uri().query().unwrap_or_default();
+    let mut request = Request {
+        method: http.method().clone(),
+        host: host.to_owned(),
         path: path.to_owned(),
         query: form_urlencoded::parse(query.as_bytes()).into_owned().collect(),
-        headers: request.headers().clone(),
+        headers: http.headers().clone(),
         body: Bytes::new(),
         fields: Vec::new(),
         upload: None,
         fetched: Vec::new(),
         is_too_large: false,
-        peer: request
-            .remote_addr()
-            .as_socket_addr()
-            .map(|address| address.ip().to_string())
-            .unwrap_or_default(),
+        peer: http.remote_addr().as_socket_addr().map(|address| address.ip().to_string()).unwrap_or_default(),
     };
-    let body = request.take_body();
+    let body = http.take_body();
     let files = &sandbox.0.files;
-    match host.intake(&call) {
-        intake @ (Intake::Whole(most) | Intake::Members(most)) => {
+    match simulator.body_mode(&request) {
+        body_mode @ (BodyMode::Buffered(most) | BodyMode::JsonFields(most)) => {
             let mut reader = body.into_async_read();
             let mut bytes = Vec::new();
             (&mut reader)
@@ -263,32 +260,32 @@ async fn take(
                 .read_to_end(&mut bytes)
                 .await
                 .map_err(poem::error::BadRequest)?;
-            call.is_too_large = bytes.len() > most;
-            if call.is_too_large {
+            request.is_too_large = bytes.len() > most;
+            if request.is_too_large {
                 bytes.clear();
                 tokio::io::copy(&mut reader, &mut tokio::io::sink())
                     .await
                     .map_err(poem::error::BadRequest)?;
             }
-            if call.mime() == Some("application/x-www-form-urlencoded") {
-                call.fields = form_urlencoded::parse(&bytes).into_owned().collect();
+            if request.mime() == Some("application/x-www-form-urlencoded") {
+                request.fields = form_urlencoded::parse(&bytes).into_owned().collect();
             }
-            if matches!(intake, Intake::Members(_)) {
+            if matches!(body_mode, BodyMode::JsonFields(_)) {
                 let members: Map<String, Value> = serde_json::from_slice(&bytes).unwrap_or_default();
-                call.fields = members
+                request.fields = members
                     .iter()
                     .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.into())))
                     .collect();
             }
-            call.body = bytes.into();
+            request.body = bytes.into();
         }
-        Intake::Bytes => {
+        BodyMode::Upload => {
             let mut upload = files.take(body.into_async_read()).await.map_err(poem::error::BadRequest)?;
-            upload.declared = call.mime().map(str::to_owned);
-            call.upload = Some(upload);
+            upload.declared = request.mime().map(str::to_owned);
+            request.upload = Some(upload);
         }
-        Intake::Form(part) => {
-            let mut form = Multipart::from_request(&request, &mut RequestBody::new(body)).await?;
+        BodyMode::Multipart(part) => {
+            let mut form = Multipart::from_request(&http, &mut RequestBody::new(body)).await?;
             while let Some(field) = form.next_field().await? {
                 let name = field.name().unwrap_or_default().to_owned();
                 // Some forms may carry their file under one of several names.
@@ -300,43 +297,45 @@ async fn take(
                         .await
                         .map_err(poem::error::BadRequest)?;
                     (upload.name, upload.declared) = (file, declared);
-                    call.upload = Some(upload);
+                    request.upload = Some(upload);
                 } else {
-                    call.fields.push((name, field.text().await?));
+                    request.fields.push((name, field.text().await?));
                 }
             }
         }
     }
-    Ok(call)
+    Ok(request)
 }
 
-fn reply(answer: Answer) -> Response {
+fn reply(response: Response) -> poem::Response {
     let mut headers = HeaderMap::new();
-    if !answer.mime.is_empty() {
-        headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(answer.mime));
+    if !response.mime.is_empty() {
+        headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(response.mime));
     }
-    for (name, value) in answer.headers {
+    for (name, value) in response.headers {
         if let Ok(value) = header::HeaderValue::from_str(&value) {
             headers.insert(name, value);
         }
     }
-    let mut response = Response::builder().status(answer.status).body(answer.body);
-    *response.headers_mut() = headers;
-    if let Some(message) = answer.socket {
-        response.extensions_mut().insert(*message);
+    let mut http = poem::Response::builder().status(response.status).body(response.body);
+    *http.headers_mut() = headers;
+    if let Some(message) = response.socket {
+        http.extensions_mut().insert(*message);
     }
-    response
+    http
 }
 
 /// A reply that never leaves: the server closes the connection without a byte.
-fn dropped() -> Response {
-    Response::builder().status(StatusCode::BAD_GATEWAY).extension(Dropped).body("dropped on purpose")
+fn dropped() -> poem::Response {
+    poem::Response::builder().status(StatusCode::BAD_GATEWAY).extension(Dropped).body("dropped on purpose")
 }
 
-fn broken(error: &anyhow::Error) -> Response {
+fn broken(error: &anyhow::Error) -> poem::Response {
     tracing::error!(
         error = format!("{error:#}"),
         "The sandbox could not keep what it was about to answer for"
     );
-    Response::builder().status(StatusCode::INTERNAL_SERVER_ERROR).body("the sandbox can't write its log")
+    poem::Response::builder()
+        .status(StatusCode::INTERNAL_SERVER_ERROR)
+        .body("the sandbox can't write its log")
 }

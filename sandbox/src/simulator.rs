@@ -5,16 +5,16 @@
 //! and faults) is the same for all and stands in [`super::front`].
 
 use super::{
-    Turn,
+    Transaction,
     account::Account,
-    call::{Answer, Call, Intake},
+    exchange::{BodyMode, Request, Response},
     fault::{Fault, Kind},
 };
 use crate::{App, Grant, Identity};
 use chrono::{DateTime, Utc};
 
 /// One platform, seen from the other end of the line.
-pub(crate) trait Host: Send + Sync {
+pub(crate) trait Simulator: Send + Sync {
     /// The identifier of the contract.
     fn id(&self) -> &'static str;
 
@@ -23,32 +23,32 @@ pub(crate) trait Host: Send + Sync {
     fn claims(&self, host: &str, path: &str) -> bool;
 
     /// The platform that a request is for, where several share a host.
-    fn meant(&self, _turn: &Turn<'_>, _call: &Call) -> Option<&'static dyn Host> {
+    fn resolve_platform(&self, _tx: &Transaction, _request: &Request) -> Option<&'static dyn Simulator> {
         None
     }
 
     /// How the body of a request is taken in.
-    fn intake(&self, call: &Call) -> Intake;
+    fn body_mode(&self, request: &Request) -> BodyMode;
 
     /// The addresses in a request from which the platform fetches media.
-    fn fetches(&self, _call: &Call) -> Vec<String> {
+    fn media_urls(&self, _request: &Request) -> Vec<String> {
         Vec::new()
     }
 
     /// Whose request it is, whether it will be refused or not.
-    fn account(&self, turn: &Turn<'_>, call: &Call) -> Option<String>;
+    fn account(&self, tx: &Transaction, request: &Request) -> Option<String>;
 
     /// Answers it.
-    fn answer(&self, turn: &mut Turn<'_>, call: &Call) -> Answer;
+    fn respond(&self, tx: &mut Transaction, request: &Request) -> Response;
 
     /// What the platform answers with a status that it was asked for by a fault.
-    fn refuse(&self, turn: &mut Turn<'_>, call: &Call, status: u16) -> Answer;
+    fn refuse(&self, tx: &mut Transaction, request: &Request, status: u16) -> Response;
 
     /// The account's name as the platform writes it, or why it can't be one.
-    fn name(&self, wish: &str) -> Result<String, String>;
+    fn validate_username(&self, username: &str) -> Result<String, String>;
 
     /// The platform's own id of a new account.
-    fn number(&self, username: &str) -> String;
+    fn account_id(&self, username: &str) -> String;
 
     /// Who the account is to a client.
     fn identity(&self, account: &Account) -> Identity;
@@ -57,13 +57,13 @@ pub(crate) trait Host: Send + Sync {
     fn grants(&self) -> &dyn Grants;
 
     /// What the account published, newest first.
-    fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card>;
+    fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView>;
 
     /// Does as a fault says instead of publishing.
-    fn fail(&self, turn: &mut Turn<'_>, call: &Call, fault: Fault) -> Answer {
+    fn fail(&self, tx: &mut Transaction, request: &Request, fault: Fault) -> Response {
         match fault.kind {
-            Kind::Refuse(status) => self.refuse(turn, call, status).because(fault),
-            _ => Answer::silence(fault),
+            Kind::Refuse(status) => self.refuse(tx, request, status).with_fault(fault),
+            _ => Response::silence(fault),
         }
     }
 }
@@ -74,18 +74,18 @@ pub(crate) trait Grants {
     fn app(&self) -> Option<App>;
 
     /// A fresh grant, as if the owner had consented.
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant;
+    fn grant(&self, tx: &mut Transaction, account: &mut Account) -> Grant;
 
     /// Lets the account's access tokens run out.
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account);
+    fn expire(&self, tx: &mut Transaction, account: &mut Account);
 
     /// Takes back what the account granted.
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account);
+    fn revoke(&self, tx: &mut Transaction, account: &mut Account);
 }
 
 /// A post as a page shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Card {
+pub(crate) struct PostView {
     /// The last part of its address.
     pub(crate) id: String,
     /// Its address on the platform, without `https://`.
@@ -95,7 +95,7 @@ pub(crate) struct Card {
     /// When it was published.
     pub(crate) at: DateTime<Utc>,
     /// Its media.
-    pub(crate) media: Vec<Picture>,
+    pub(crate) media: Vec<MediaView>,
     /// What else stands below it, such as a poll or a link.
     pub(crate) notes: Vec<String>,
     /// The id of the post that it answers.
@@ -104,7 +104,7 @@ pub(crate) struct Card {
 
 /// A medium as a page shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Picture {
+pub(crate) struct MediaView {
     /// The ids of the files it is made of.
     pub(crate) files: Vec<String>,
     /// Its content type.

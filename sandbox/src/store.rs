@@ -18,7 +18,7 @@ use std::{
 /// Something the shelf keeps, and where it stands.
 pub(crate) trait Record: Serialize + DeserializeOwned {
     /// Which kind it is; changing it orphans what was kept.
-    const SHELF: &'static str;
+    const TABLE: &'static str;
 
     /// Its place among its kind. Keys sort as text.
     fn key(&self) -> String;
@@ -28,7 +28,7 @@ pub(crate) trait Record: Serialize + DeserializeOwned {
 type Change = (String, String, Value);
 
 /// All records.
-pub(crate) struct Shelf {
+pub(crate) struct Store {
     records: HashMap<String, BTreeMap<String, Value>>,
     unwritten: Vec<Change>,
     log: Option<Log>,
@@ -39,37 +39,37 @@ struct Log {
     length: u64,
 }
 
-impl Shelf {
+impl Store {
     /// A shelf in memory, or the one whose log stands at `path`.
     ///
     /// # Errors
     ///
     /// When the log can't be read, rewritten, or is broken elsewhere than at its end.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self> {
-        let mut shelf = Self { records: HashMap::new(), unwritten: Vec::new(), log: None };
+        let mut store = Self { records: HashMap::new(), unwritten: Vec::new(), log: None };
         if let Some(path) = path {
             if path.exists() {
-                shelf.replay(path).with_context(|| format!("reading {}", path.display()))?;
+                store.replay(path).with_context(|| format!("reading {}", path.display()))?;
             }
-            shelf.log = Some(shelf.compact(path).with_context(|| format!("rewriting {}", path.display()))?);
+            store.log = Some(store.compact(path).with_context(|| format!("rewriting {}", path.display()))?);
         }
-        Ok(shelf)
+        Ok(store)
     }
 
     /// The record with this key.
     pub(crate) fn get<T: Record>(&self, key: &str) -> Option<T> {
-        self.records.get(T::SHELF)?.get(key).map(read)
+        self.records.get(T::TABLE)?.get(key).map(read)
     }
 
     /// Adds or replaces a record.
     pub(crate) fn put<T: Record>(&mut self, record: &T) {
         let value = serde_json::to_value(record).expect("a record is plain data");
-        self.change((T::SHELF.to_owned(), record.key(), value));
+        self.change((T::TABLE.to_owned(), record.key(), value));
     }
 
     /// Takes a record away.
     pub(crate) fn remove<T: Record>(&mut self, key: &str) {
-        self.change((T::SHELF.to_owned(), key.to_owned(), Value::Null));
+        self.change((T::TABLE.to_owned(), key.to_owned(), Value::Null));
     }
 
     /// The records whose key begins with `prefix`, in the order of their keys.
@@ -79,7 +79,7 @@ impl Shelf {
     ) -> impl DoubleEndedIterator<Item = T> + use<'a, T> {
         let (start, end) = (prefix.to_owned(), format!("{prefix}\u{10ffff}"));
         self.records
-            .get(T::SHELF)
+            .get(T::TABLE)
             .into_iter()
             .flat_map(move |kind| kind.range(start.clone()..end.clone()))
             .map(|(_, value)| read(value))
@@ -89,7 +89,7 @@ impl Shelf {
     pub(crate) fn since<'a, T: Record>(&'a self, start: &str) -> impl Iterator<Item = T> + use<'a, T> {
         let start = start.to_owned();
         self.records
-            .get(T::SHELF)
+            .get(T::TABLE)
             .into_iter()
             .flat_map(move |kind| kind.range(start.clone()..))
             .map(|(_, value)| read(value))
@@ -180,7 +180,7 @@ mod tests {
     }
 
     impl Record for Note {
-        const SHELF: &'static str = "note";
+        const TABLE: &'static str = "note";
         fn key(&self) -> String {
             self.id.clone()
         }
@@ -199,38 +199,38 @@ mod tests {
     #[test]
     fn what_was_committed_is_there_again() {
         let path = path();
-        let mut shelf = Shelf::open(Some(&path)).unwrap();
-        shelf.put(&note("a/1", "one"));
-        shelf.put(&note("a/2", "two"));
-        shelf.put(&note("b/1", "other"));
-        shelf.commit().unwrap();
-        shelf.remove::<Note>("a/1");
-        shelf.put(&note("a/2", "twice"));
-        shelf.commit().unwrap();
-        shelf.put(&note("a/3", "never committed"));
-        drop(shelf);
+        let mut store = Store::open(Some(&path)).unwrap();
+        store.put(&note("a/1", "one"));
+        store.put(&note("a/2", "two"));
+        store.put(&note("b/1", "other"));
+        store.commit().unwrap();
+        store.remove::<Note>("a/1");
+        store.put(&note("a/2", "twice"));
+        store.commit().unwrap();
+        store.put(&note("a/3", "never committed"));
+        drop(store);
 
-        let shelf = Shelf::open(Some(&path)).unwrap();
-        assert_eq!(shelf.under::<Note>("a/").collect::<Vec<_>>(), [note("a/2", "twice")]);
-        assert_eq!(shelf.get("b/1"), Some(note("b/1", "other")));
+        let store = Store::open(Some(&path)).unwrap();
+        assert_eq!(store.under::<Note>("a/").collect::<Vec<_>>(), [note("a/2", "twice")]);
+        assert_eq!(store.get("b/1"), Some(note("b/1", "other")));
         assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2, "compacted");
     }
 
     #[test]
     fn a_torn_last_line_is_dropped_and_a_broken_middle_is_refused() {
         let path = path();
-        let mut shelf = Shelf::open(Some(&path)).unwrap();
-        shelf.put(&note("1", "kept"));
-        shelf.commit().unwrap();
-        drop(shelf);
+        let mut store = Store::open(Some(&path)).unwrap();
+        store.put(&note("1", "kept"));
+        store.commit().unwrap();
+        drop(store);
         let whole = std::fs::read_to_string(&path).unwrap();
 
         for torn in ["[[\"note\",\"2\",{\"id\"", "[[\"note\",\"2\"\n"] {
             std::fs::write(&path, format!("{whole}{torn}")).unwrap();
-            let shelf = Shelf::open(Some(&path)).unwrap();
-            assert_eq!(shelf.under::<Note>("").count(), 1, "{torn}");
+            let store = Store::open(Some(&path)).unwrap();
+            assert_eq!(store.under::<Note>("").count(), 1, "{torn}");
         }
         std::fs::write(&path, format!("nonsense\n{whole}")).unwrap();
-        assert!(Shelf::open(Some(&path)).is_err());
+        assert!(Store::open(Some(&path)).is_err());
     }
 }

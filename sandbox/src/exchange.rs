@@ -13,15 +13,15 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 /// How a body is taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Intake {
+pub(crate) enum BodyMode {
     /// Whole, in memory, up to this many bytes.
-    Whole(usize),
+    Buffered(usize),
     /// Whole, up to this many bytes, as a JSON object whose texts are fields.
-    Members(usize),
+    JsonFields(usize),
     /// As an upload of raw bytes.
-    Bytes,
+    Upload,
     /// As a multipart form, whose part of this name, or of one of several between bars, is an upload.
-    Form(&'static str),
+    Multipart(&'static str),
 }
 
 /// A medium that a request named by its address.
@@ -35,7 +35,7 @@ pub(crate) struct Fetched {
 
 /// One request.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct Request {
     /// The method.
     pub(crate) method: Method,
     /// The platform's host that was meant; empty where the sandbox itself was addressed.
@@ -60,14 +60,14 @@ pub(crate) struct Call {
     pub(crate) peer: String,
 }
 
-impl Call {
+impl Request {
     /// A query parameter.
     pub(crate) fn query(&self, name: &str) -> Option<&str> {
         first(&self.query, name)
     }
 
     /// All values of a query parameter that may be repeated.
-    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> + 'a {
+    pub(crate) fn query_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> + 'a {
         self.query
             .iter()
             .filter(move |(key, _)| key == name || key.strip_suffix("[]") == Some(name))
@@ -80,7 +80,7 @@ impl Call {
     }
 
     /// What stood at an address that the request named.
-    pub(crate) fn at(&self, address: &str) -> Option<&Upload> {
+    pub(crate) fn fetched(&self, address: &str) -> Option<&Upload> {
         let fetched = self.fetched.iter().find(|fetched| fetched.address == address)?;
         fetched.upload.as_ref().ok()
     }
@@ -136,9 +136,12 @@ pub(crate) struct Message {
     pub(crate) after: Duration,
 }
 
+/// A response, or the response that refuses the request.
+pub(crate) type Outcome = Result<Response, Response>;
+
 /// What a platform answers, and what it did.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     /// The status.
     pub(crate) status: StatusCode,
     /// Further headers.
@@ -157,7 +160,7 @@ pub(crate) struct Answer {
     pub(crate) is_page: bool,
 }
 
-impl Answer {
+impl Response {
     /// A JSON body.
     pub(crate) fn json(status: u16, body: &Value) -> Self {
         Self::bytes(status, "application/json; charset=utf-8", body.to_string().into())
@@ -194,9 +197,9 @@ impl Answer {
     }
 
     /// Turns the connection into a WebSocket (RFC 6455, section 4.2.2), or tells why not.
-    pub(crate) fn socket(call: &Call, message: Message) -> Self {
-        let is_asked = call.header("upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
-        match call.header("sec-websocket-key").filter(|_| is_asked) {
+    pub(crate) fn socket(request: &Request, message: Message) -> Self {
+        let is_asked = request.header("upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
+        match request.header("sec-websocket-key").filter(|_| is_asked) {
             None => Self::empty(426).with("upgrade", "websocket"),
             Some(key) => Self { socket: Some(Box::new(message)), is_page: true, ..Self::empty(101) }
                 .with("upgrade", "websocket")
@@ -217,13 +220,13 @@ impl Answer {
     }
 
     /// Says what came into being.
-    pub(crate) fn publishing(mut self, id: impl Into<String>) -> Self {
+    pub(crate) fn with_post(mut self, id: impl Into<String>) -> Self {
         self.published.push(id.into());
         self
     }
 
     /// Says which fault takes place.
-    pub(crate) fn because(mut self, fault: impl Into<Option<Fault>>) -> Self {
+    pub(crate) fn with_fault(mut self, fault: impl Into<Option<Fault>>) -> Self {
         self.fault = fault.into().map(Box::new);
         self
     }

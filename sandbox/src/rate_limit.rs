@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 /// All windows that are open.
 #[derive(Default)]
-pub(crate) struct Windows(HashMap<(&'static str, String), Window>);
+pub(crate) struct RateWindows(HashMap<(&'static str, String), Window>);
 
 struct Window {
     ends: DateTime<Utc>,
@@ -17,7 +17,7 @@ struct Window {
 
 /// A rule: a name, a ceiling and a length.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rule {
+pub(crate) struct RateLimit {
     /// Under which settings know it.
     pub(crate) name: &'static str,
     /// The documented ceiling.
@@ -28,7 +28,7 @@ pub(crate) struct Rule {
 
 /// How an account stands with a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Allowance {
+pub(crate) struct Quota {
     /// The ceiling.
     pub(crate) limit: u64,
     /// What is left.
@@ -39,16 +39,16 @@ pub(crate) struct Allowance {
     pub(crate) seconds: i64,
 }
 
-impl Windows {
+impl RateWindows {
     /// Takes `cost` units of what `who` may use, or tells that there are not so many left.
     pub(crate) fn take(
         &mut self,
-        rule: Rule,
+        rule: RateLimit,
         limit: u64,
         who: &str,
         cost: u64,
         now: DateTime<Utc>,
-    ) -> Result<Allowance, Allowance> {
+    ) -> Result<Quota, Quota> {
         let ends = now + TimeDelta::seconds(rule.seconds);
         let window = self.0.entry((rule.name, who.to_owned())).or_insert(Window { ends, used: 0 });
         if window.ends <= now {
@@ -59,7 +59,7 @@ impl Windows {
             window.used += cost;
         }
         let remaining = if is_allowed { limit - window.used } else { 0 };
-        let allowance = Allowance { limit, remaining, reset: window.ends, seconds: rule.seconds };
-        if is_allowed { Ok(allowance) } else { Err(allowance) }
+        let quota = Quota { limit, remaining, reset: window.ends, seconds: rule.seconds };
+        if is_allowed { Ok(quota) } else { Err(quota) }
     }
 }
