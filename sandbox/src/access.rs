@@ -42,7 +42,7 @@ pub struct Access {
 impl Access {
     /// True when a `Host` header names this sandbox. Nobody's DNS leads an address, `localhost` or a name
     /// without a dot here.
-    fn knows(&self, host: &str) -> bool {
+    fn is_own_name(&self, host: &str) -> bool {
         let Ok(url) = Url::parse(&format!("http://{host}/")) else { return false };
         match url.host() {
             Some(Host::Domain(name)) => {
@@ -66,7 +66,7 @@ impl Access {
             return !is_proxied && is_loopback(peer);
         };
         // Digests are compared, so that the time it takes tells nothing of the token.
-        given(request).is_some_and(|given| Sha256::digest(given) == Sha256::digest(token))
+        presented_token(request).is_some_and(|given| Sha256::digest(given) == Sha256::digest(token))
     }
 
     /// The organization of a signed name.
@@ -77,11 +77,11 @@ impl Access {
     /// Which addresses media may be fetched from.
     pub(super) fn media(&self, url: &Url) -> FetchPolicy {
         match &self.media {
-            None => FetchPolicy::Within(Opened::loopback()),
+            None => FetchPolicy::Restricted(Opened::loopback()),
             Some(places) if places.iter().any(|place| url.as_str().starts_with(place.as_str())) => {
-                FetchPolicy::Any
+                FetchPolicy::Unrestricted
             }
-            Some(_) => FetchPolicy::Within(Opened::default()),
+            Some(_) => FetchPolicy::Restricted(Opened::default()),
         }
     }
 }
@@ -89,13 +89,13 @@ impl Access {
 /// Where a request for a medium may go.
 pub(super) enum FetchPolicy {
     /// Anywhere: the address is one that was configured.
-    Any,
+    Unrestricted,
     /// To public addresses and these.
-    Within(Opened),
+    Restricted(Opened),
 }
 
 /// The token that a request came with: as a bearer token, or as a password, which a browser asks for.
-fn given(request: &Request) -> Option<String> {
+fn presented_token(request: &Request) -> Option<String> {
     let (scheme, value) = request.header(header::AUTHORIZATION)?.split_once(' ')?;
     if scheme.eq_ignore_ascii_case("bearer") {
         return Some(value.trim().to_owned());
@@ -121,7 +121,7 @@ impl<E: Endpoint> Endpoint for AccessControl<E> {
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let access = &self.sandbox.0.access;
         let host = request.header(header::HOST).unwrap_or("localhost").to_owned();
-        if !access.knows(&host) {
+        if !access.is_own_name(&host) {
             let detail = format!("the sandbox is not known as {host}");
             return Ok(control::problem(StatusCode::MISDIRECTED_REQUEST, detail));
         }
@@ -130,8 +130,8 @@ impl<E: Endpoint> Endpoint for AccessControl<E> {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
         let Some(rest) = path.strip_prefix(ORGS) else {
-            let is_closed = access.token.is_some() || is_control(&path);
-            if is_closed && !access.admits(&request) {
+            let needs_token = access.token.is_some() || is_control(&path);
+            if needs_token && !access.admits(&request) {
                 return Ok(refusal());
             }
             return Ok(self.inner.get_response(request).await);
@@ -146,10 +146,10 @@ impl<E: Endpoint> Endpoint for AccessControl<E> {
         }
         let inner = self.sandbox.of_org(org).map_err(control::internal)?;
         // Addresses that are made of the host lead back here.
-        let (uri, host) = below(request.uri(), &prefix, &host).map_err(control::internal)?;
+        let (uri, host) = strip_prefix(request.uri(), &prefix, &host).map_err(control::internal)?;
         *request.uri_mut() = uri;
         request.headers_mut().insert(header::HOST, host);
-        Ok(led_back(inner.get_response(request).await, &prefix).await)
+        Ok(prefix_links(inner.get_response(request).await, &prefix).await)
     }
 }
 
@@ -176,7 +176,7 @@ fn is_control(path: &str) -> bool {
 }
 
 /// A request's address without its prefix, and the host that stands for both.
-fn below(uri: &Uri, prefix: &str, host: &str) -> anyhow::Result<(Uri, HeaderValue)> {
+fn strip_prefix(uri: &Uri, prefix: &str, host: &str) -> anyhow::Result<(Uri, HeaderValue)> {
     let all = uri.path_and_query().map_or("/", |all| all.as_str());
     let rest = all.strip_prefix(prefix).unwrap_or(all);
     let rest = if rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") };
@@ -184,7 +184,7 @@ fn below(uri: &Uri, prefix: &str, host: &str) -> anyhow::Result<(Uri, HeaderValu
 }
 
 /// Lets the links of a page, which begin at the root, begin with the prefix.
-async fn led_back(mut response: Response, prefix: &str) -> Response {
+async fn prefix_links(mut response: Response, prefix: &str) -> Response {
     let headers = response.headers_mut();
     let within = |place: &HeaderValue| {
         let place = place.to_str().ok().filter(|place| place.starts_with('/'))?;
@@ -228,12 +228,12 @@ mod tests {
             "sandbox:8090",
             "sandbox.example.com",
         ] {
-            assert!(access.knows(host), "{host}");
+            assert!(access.is_own_name(host), "{host}");
         }
         for host in ["evil.example", "evil.example:8090", "sandbox.example.com.evil.example", "a b", ""] {
-            assert!(!access.knows(host), "{host}");
+            assert!(!access.is_own_name(host), "{host}");
         }
-        assert!(!Access::default().knows("sandbox.example.com"));
+        assert!(!Access::default().is_own_name("sandbox.example.com"));
     }
 
     #[test]

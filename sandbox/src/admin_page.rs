@@ -19,16 +19,16 @@ use std::collections::BTreeMap;
 
 /// A fault that is to come.
 #[derive(Deserialize)]
-struct Wish {
+struct FaultForm {
     platform: String,
     username: String,
     word: String,
     tries: u64,
 }
 
-/// Tokens to be ended.
+/// TokensForm to be ended.
 #[derive(Deserialize)]
-struct Tokens {
+struct TokensForm {
     platform: String,
     username: String,
     end: End,
@@ -46,19 +46,19 @@ enum End {
 pub(super) async fn arm(
     request: &Request,
     Data(sandbox): Data<&Sandbox>,
-    Form(wish): Form<Wish>,
+    Form(form): Form<FaultForm>,
 ) -> Result<Response> {
-    if is_foreign(request) {
+    if is_cross_site(request) {
         return Ok(refusal());
     }
-    let Some(word) = fault::word(&wish.word) else {
+    let Some(word) = fault::word(&form.word) else {
         return Ok(problem(StatusCode::BAD_REQUEST, "no such fault"));
     };
-    let at = (wish.platform, wish.username);
+    let at = (form.platform, form.username);
     let armed = with_account(sandbox, &at, |_, tx, account| {
-        fault::arm(tx, &Armed::of(account, word, wish.tries));
+        fault::arm(tx, &Armed::of(account, word, form.tries));
     })?;
-    Ok(back(&at, armed))
+    Ok(redirect_to_account(&at, armed))
 }
 
 /// Lets an account's tokens run out, or takes its consent back.
@@ -66,9 +66,9 @@ pub(super) async fn arm(
 pub(super) async fn end_tokens(
     request: &Request,
     Data(sandbox): Data<&Sandbox>,
-    Form(tokens): Form<Tokens>,
+    Form(tokens): Form<TokensForm>,
 ) -> Result<Response> {
-    if is_foreign(request) {
+    if is_cross_site(request) {
         return Ok(refusal());
     }
     let at = (tokens.platform, tokens.username);
@@ -76,7 +76,7 @@ pub(super) async fn end_tokens(
         End::Expire => simulator.grants().expire(tx, account),
         End::Revoke => simulator.grants().revoke(tx, account),
     })?;
-    Ok(back(&at, ended))
+    Ok(redirect_to_account(&at, ended))
 }
 
 /// Changes settings.
@@ -86,18 +86,18 @@ pub(super) async fn change(
     Data(sandbox): Data<&Sandbox>,
     Form(changes): Form<BTreeMap<String, u64>>,
 ) -> Result<Response> {
-    if is_foreign(request) {
+    if is_cross_site(request) {
         return Ok(refusal());
     }
     let changes: Map<_, _> = changes.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
     Ok(match apply(sandbox, changes)? {
-        Ok(_) => see("/#settings"),
+        Ok(_) => redirect("/#settings"),
         Err(error) => problem(StatusCode::BAD_REQUEST, error.to_string()),
     })
 }
 
 /// Whether a page of another site sent this. Programs say nothing of the kind, and are no browsers.
-fn is_foreign(request: &Request) -> bool {
+fn is_cross_site(request: &Request) -> bool {
     request.header("sec-fetch-site").is_some_and(|site| site != "same-origin")
 }
 
@@ -106,10 +106,10 @@ fn refusal() -> Response {
 }
 
 /// Back to the account, where what was wanted was done.
-fn back((platform, username): &(String, String), done: Response) -> Response {
-    if done.status().is_success() { see(&format!("/#{platform}-{username}")) } else { done }
+fn redirect_to_account((platform, username): &(String, String), done: Response) -> Response {
+    if done.status().is_success() { redirect(&format!("/#{platform}-{username}")) } else { done }
 }
 
-fn see(place: &str) -> Response {
+fn redirect(place: &str) -> Response {
     StatusCode::SEE_OTHER.with_header(header::LOCATION, place).into_response()
 }

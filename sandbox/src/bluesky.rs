@@ -137,7 +137,7 @@ impl Simulator for Bluesky {
     }
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
-        repo::posts(tx, &account.id).map(|post| card(tx, &post)).collect()
+        repo::posts(tx, &account.id).map(|post| post_view(tx, &post)).collect()
     }
 }
 
@@ -224,26 +224,25 @@ fn site(tx: &Transaction, request: &Request) -> Option<Response> {
         ("cdn.bsky.app", ["img", _, "plain", did, name]) => {
             Some(repo::picture(tx, did, name.split('@').next().unwrap_or_default()))
         }
-        ("bsky.app", ["profile", actor]) => Some(shown(
-            actor_account(tx, actor)
-                .map(|account| page::account(&Bluesky.identity(&account), ID, &Bluesky.posts(tx, &account))),
-        )),
+        ("bsky.app", ["profile", actor]) => {
+            Some(shown(actor_account(tx, actor).map(|account| page::account(tx, &Bluesky, &account))))
+        }
         ("bsky.app", ["profile", actor, "post", rkey]) => {
             Some(shown(actor_account(tx, actor).and_then(|account| {
-                let cards = Bluesky.posts(tx, &account);
-                let card = cards.iter().find(|card| card.id == *rkey)?;
-                Some(page::post(&Bluesky.identity(&account), ID, card, &cards))
+                let views = Bluesky.posts(tx, &account);
+                let card = views.iter().find(|card| card.id == *rkey)?;
+                Some(page::post(tx, &Bluesky, &account, card))
             })))
         }
         ("bsky.app" | "cdn.bsky.app" | "plc.directory", _) if !request.path.starts_with("/xrpc/") => {
-            Some(Response::page(404, page::missing()))
+            Some(page::serve(None))
         }
         _ => None,
     }
 }
 
 fn shown(html: Option<String>) -> Response {
-    html.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html))
+    page::serve(html)
 }
 
 /// The account that a handle or a DID names.
@@ -255,7 +254,7 @@ fn actor_account(tx: &Transaction, actor: &str) -> Option<Account> {
     }
 }
 
-fn card(tx: &Transaction, post: &repo::Stored) -> PostView {
+fn post_view(tx: &Transaction, post: &repo::Stored) -> PostView {
     let embed = &post.value["embed"];
     let media = if embed["media"].is_object() { &embed["media"] } else { embed };
     let mut pictures = Vec::new();

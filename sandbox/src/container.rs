@@ -7,7 +7,7 @@
 use super::{
     Transaction,
     exchange::{Request, Response},
-    files::{KEPT_BYTES, Upload},
+    files::{MAX_KEPT_BYTES, Upload},
     graph::{DAY, error},
     simulator::MediaView,
     store::Record,
@@ -78,7 +78,7 @@ impl Container {
     }
 
     /// Something that it was made with.
-    pub(crate) fn given(&self, name: &str) -> Option<String> {
+    pub(crate) fn parameter(&self, name: &str) -> Option<String> {
         match self.given.get(name)? {
             Value::Null => None,
             Value::String(text) if text.is_empty() => None,
@@ -89,7 +89,7 @@ impl Container {
 
     /// What describes its medium.
     pub(crate) fn alt(&self) -> String {
-        self.given("alt_text").unwrap_or_default()
+        self.parameter("alt_text").unwrap_or_default()
     }
 
     /// How it stands now.
@@ -121,14 +121,14 @@ impl Container {
     }
 
     /// The media of what it became, as a page shows them.
-    pub(crate) fn pictures(&self, tx: &Transaction) -> Vec<MediaView> {
+    pub(crate) fn media_views(&self, tx: &Transaction) -> Vec<MediaView> {
         let items = self.items.iter().filter_map(|id| Self::get(tx, id));
         let all: Vec<Self> = if self.items.is_empty() { vec![self.clone()] } else { items.collect() };
         let one = |container: Self| {
             let file = container.file.as_ref()?;
             Some(MediaView {
                 // Only what was kept can be shown.
-                files: (file.size_bytes <= KEPT_BYTES).then(|| file.id.clone()).into_iter().collect(),
+                files: (file.size_bytes <= MAX_KEPT_BYTES).then(|| file.id.clone()).into_iter().collect(),
                 mime: file.mime.clone().unwrap_or_default(),
                 alt: container.alt(),
             })
@@ -142,7 +142,7 @@ impl Container {
 /// # Errors
 ///
 /// Why it is refused.
-pub(crate) fn picture(
+pub(crate) fn fetched_image(
     request: &Request,
     address: &str,
     formats: &[&str],

@@ -97,15 +97,15 @@ async fn await_entries(
 }
 
 #[derive(Deserialize)]
-struct Wish {
+struct ConnectRequest {
     platform: String,
     username: Option<String>,
     service: Option<String>,
 }
 
 #[handler]
-async fn connect(Data(sandbox): Data<&Sandbox>, wish: Json<Wish>) -> Response {
-    let Json(Wish { platform, username, service }) = wish;
+async fn connect(Data(sandbox): Data<&Sandbox>, body: Json<ConnectRequest>) -> Response {
+    let Json(ConnectRequest { platform, username, service }) = body;
     match sandbox.connect_at(&platform, username.as_deref().unwrap_or("sandbox"), service) {
         Err(error) => problem(StatusCode::BAD_REQUEST, format!("{error:#}")),
         Ok(connected) => Json(json!({
@@ -231,8 +231,8 @@ async fn media(Data(sandbox): Data<&Sandbox>, file: Path<String>) -> Response {
 
 fn index(sandbox: &Sandbox) -> Result<Html<String>> {
     let html = sandbox.transaction(|tx| {
-        let accounts: Vec<_> = tx.store.under::<Account>("").collect();
-        let armed: Vec<_> = tx.store.under::<fault::Armed>("").collect();
+        let accounts: Vec<_> = tx.store.with_prefix::<Account>("").collect();
+        let armed: Vec<_> = tx.store.with_prefix::<fault::Armed>("").collect();
         page::admin(&accounts, &armed, tx.settings)
     });
     Ok(Html(html.map_err(internal)?))
@@ -279,12 +279,12 @@ fn show(sandbox: &Sandbox, simulator: &'static dyn Simulator, rest: &[&str]) -> 
         };
         let account =
             account::by_username(tx.store, simulator.id(), &simulator.validate_username(username).ok()?)?;
-        let cards = simulator.posts(tx, &account);
         match post {
-            None => Some(page::account(&simulator.identity(&account), simulator.id(), &cards)),
+            None => Some(page::account(tx, simulator, &account)),
             Some(post) => {
-                let card = cards.iter().find(|card| card.id == post)?;
-                Some(page::post(&simulator.identity(&account), simulator.id(), card, &cards))
+                let views = simulator.posts(tx, &account);
+                let view = views.iter().find(|view| view.id == post)?;
+                Some(page::post(tx, simulator, &account, view))
             }
         }
     });

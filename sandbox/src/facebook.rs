@@ -109,7 +109,7 @@ impl Simulator for Facebook {
     fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
         match request.host.as_str() {
             "media.facebook.sandbox" => {
-                graph::serve(tx, request.segments().last().copied().unwrap_or_default())
+                graph::serve_media(tx, request.segments().last().copied().unwrap_or_default())
             }
             "rupload.facebook.com" => media::receive(tx, request).unwrap_or_else(|refusal| refusal),
             "graph.facebook.com" | "graph-video.facebook.com" => {
@@ -120,7 +120,7 @@ impl Simulator for Facebook {
     }
 
     fn refuse(&self, tx: &mut Transaction, request: &Request, status: u16) -> Response {
-        let id = graph::carried(tx, request).and_then(|token| token.page).unwrap_or_default();
+        let id = graph::presented_token(tx, request).and_then(|token| token.page).unwrap_or_default();
         graph::refuse(status, KIND, &id, tx.now)
     }
 
@@ -133,7 +133,7 @@ impl Simulator for Facebook {
     }
 
     fn account_id(&self, username: &str) -> String {
-        graph::number(ID, username, 100_000_000_000_000)
+        graph::account_id(ID, username, 100_000_000_000_000)
     }
 
     fn identity(&self, account: &Account) -> Identity {
@@ -149,7 +149,7 @@ impl Simulator for Facebook {
     }
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
-        feed::cards(tx, &account.id)
+        feed::views(tx, &account.id)
     }
 }
 
@@ -166,15 +166,15 @@ fn site(tx: &mut Transaction, request: &Request) -> Response {
             let id = request
                 .query("comment_id")
                 .map_or_else(|| format!("{page}_{post}"), |id| format!("{post}_{id}"));
-            feed::shown(tx, &id)
+            feed::post_page(tx, &id)
         }
-        ["reel", id] | [_, "videos", id] | ["stories", _, id] => feed::shown(tx, id),
+        ["reel", id] | [_, "videos", id] | ["stories", _, id] => feed::post_page(tx, id),
         [name] => account::by_username(tx.store, ID, name)
             .or_else(|| account::by_id(tx.store, ID, name))
-            .map(|account| page::account(&Facebook.identity(&account), ID, &Facebook.posts(tx, &account))),
+            .map(|account| page::account(tx, &Facebook, &account)),
         _ => None,
     };
-    shown.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html))
+    page::serve(shown)
 }
 
 fn api(tx: &mut Transaction, request: &Request) -> Outcome {
@@ -186,7 +186,7 @@ fn api(tx: &mut Transaction, request: &Request) -> Outcome {
         _ => {}
     }
     let token = graph::admit(tx, ID, request, &[])?;
-    prove(request, &token)?;
+    check_proof(request, &token)?;
     let Some(own) = token.page.clone() else { return person(tx, request, &token, &path) };
     let me = graph::account(tx, ID, &token)?;
     tx.spend(CALLS, &me.id, 1).map_err(|_| {
@@ -224,9 +224,9 @@ fn api(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// A proof that the caller is the app is checked where one is sent.
-fn prove(request: &Request, token: &Token) -> Result<(), Response> {
+fn check_proof(request: &Request, token: &Token) -> Result<(), Response> {
     let Some(proof) = graph::param(request, "appsecret_proof") else { return Ok(()) };
-    let mut mac = Hmac::<Sha256>::new_from_slice(tokens::SECRET.as_bytes()).expect("any key will do");
+    let mut mac = Hmac::<Sha256>::new_from_slice(tokens::CLIENT_SECRET.as_bytes()).expect("any key will do");
     mac.update(token.token.as_bytes());
     match hex::encode(mac.finalize().into_bytes()) == proof {
         true => Ok(()),
@@ -239,24 +239,24 @@ fn tokens(tx: &mut Transaction, request: &Request) -> Outcome {
     let get = |name: &str| graph::param(request, name).unwrap_or_default();
     match get("grant_type").as_str() {
         "" | "authorization_code" => {
-            let redeemed = LOGIN.redeem(tx, request).map_err(graph::Unredeemed::graph)?;
+            let redeemed = LOGIN.redeem(tx, request).map_err(graph::CodeError::graph)?;
             let mut token = graph::issue(tx, ID, &redeemed.user, redeemed.scopes, graph::Kind::Short, None);
             token.pages = redeemed.pages;
             tx.store.put(&token);
-            Ok(graph::told(&token, tx.now))
+            Ok(graph::token_response(&token, tx.now))
         }
-        _ if get("client_id") != CLIENT_ID => Err(graph::Unredeemed::App.graph()),
-        _ if get("client_secret") != tokens::SECRET => Err(graph::Unredeemed::Secret.graph()),
+        _ if get("client_id") != CLIENT_ID => Err(graph::CodeError::App.graph()),
+        _ if get("client_secret") != tokens::CLIENT_SECRET => Err(graph::CodeError::Secret.graph()),
         "client_credentials" => {
-            let token = format!("{CLIENT_ID}|{}", tokens::SECRET);
+            let token = format!("{CLIENT_ID}|{}", tokens::CLIENT_SECRET);
             Ok(Response::json(200, &json!({ "access_token": token, "token_type": "bearer" })))
         }
         "fb_exchange_token" => {
-            let short = graph::alive(tx, ID, &get("fb_exchange_token"))?;
+            let short = graph::valid_token(tx, ID, &get("fb_exchange_token"))?;
             let mut long = graph::issue(tx, ID, &short.user, short.scopes, graph::Kind::Long, None);
             long.pages = short.pages;
             tx.store.put(&long);
-            Ok(graph::told(&long, tx.now))
+            Ok(graph::token_response(&long, tx.now))
         }
         other => Err(graph::invalid(&format!("Unsupported grant_type {other}"))),
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// What begins the word.
-const MARK: &str = "#sandbox-";
+const PREFIX: &str = "#sandbox-";
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +56,8 @@ pub(crate) struct Fault {
     pub(crate) word: &'static str,
     /// What goes wrong.
     pub(crate) kind: Kind,
-    tally: Option<String>,
-    is_armed_for: Option<String>,
+    count_id: Option<String>,
+    armed_id: Option<String>,
 }
 
 /// A fault that an account's next tries meet.
@@ -75,7 +75,7 @@ impl Record for Armed {
     const TABLE: &'static str = "armed";
 
     fn key(&self) -> String {
-        armory(&self.platform, &self.username)
+        armed_key(&self.platform, &self.username)
     }
 }
 
@@ -92,7 +92,7 @@ impl Armed {
     }
 }
 
-fn armory(platform: &str, username: &str) -> String {
+fn armed_key(platform: &str, username: &str) -> String {
     format!("{platform}/{username}")
 }
 
@@ -131,13 +131,13 @@ impl Record for FaultCount {
 /// # Errors
 ///
 /// The fault, in place of accepting anything.
-pub(crate) fn draw(
+pub(crate) fn trigger(
     tx: &mut Transaction,
     platform: &str,
     username: &str,
     text: &str,
 ) -> Result<Option<Fault>, Fault> {
-    draw_only(tx, platform, username, text, |_| true)
+    trigger_kinds(tx, platform, username, text, |_| true)
 }
 
 /// The same of some kinds only, where several calls publish together and each can refuse in its own way.
@@ -145,7 +145,7 @@ pub(crate) fn draw(
 /// # Errors
 ///
 /// The fault, in place of accepting anything.
-pub(crate) fn draw_only(
+pub(crate) fn trigger_kinds(
     tx: &mut Transaction,
     platform: &str,
     username: &str,
@@ -153,41 +153,41 @@ pub(crate) fn draw_only(
     is_meant: impl Fn(Kind) -> bool,
 ) -> Result<Option<Fault>, Fault> {
     for (word, kind, tries) in asked(text).filter(|(_, kind, _)| is_meant(*kind)) {
-        let mut fault = Fault { word, kind, tally: None, is_armed_for: None };
+        let mut fault = Fault { word, kind, count_id: None, armed_id: None };
         if let Some(tries) = tries {
             let id = hex::encode(Sha256::digest(format!("{platform}\n{username}\n{word}\n{text}")));
-            if tx.store.get::<FaultCount>(&id).is_some_and(|tally| tally.times >= tries) {
+            if tx.store.get::<FaultCount>(&id).is_some_and(|count_id| count_id.times >= tries) {
                 continue;
             }
-            fault.tally = Some(id);
+            fault.count_id = Some(id);
         }
-        return strike(tx, fault);
+        return apply(tx, fault);
     }
-    let id = armory(platform, username);
+    let id = armed_key(platform, username);
     let armed = tx.store.get::<Armed>(&id);
     let kind = armed.and_then(|armed| WORDS.into_iter().find(|(word, _)| *word == armed.word));
     match kind.filter(|(_, kind)| is_meant(*kind)) {
-        Some((word, kind)) => strike(tx, Fault { word, kind, tally: None, is_armed_for: Some(id) }),
+        Some((word, kind)) => apply(tx, Fault { word, kind, count_id: None, armed_id: Some(id) }),
         None => Ok(None),
     }
 }
 
 /// A fault that takes place before the post is accepted does so now.
-fn strike(tx: &mut Transaction, fault: Fault) -> Result<Option<Fault>, Fault> {
+fn apply(tx: &mut Transaction, fault: Fault) -> Result<Option<Fault>, Fault> {
     if matches!(fault.kind, Kind::Refuse(_) | Kind::Stuck | Kind::Drop) {
-        spend(tx, &fault);
+        count(tx, &fault);
         return Err(fault);
     }
     Ok(Some(fault))
 }
 
 /// Counts a fault that took place.
-pub(crate) fn spend(tx: &mut Transaction, fault: &Fault) {
-    if let Some(id) = &fault.tally {
-        let times = tx.store.get::<FaultCount>(id).map_or(0, |tally| tally.times);
+pub(crate) fn count(tx: &mut Transaction, fault: &Fault) {
+    if let Some(id) = &fault.count_id {
+        let times = tx.store.get::<FaultCount>(id).map_or(0, |count_id| count_id.times);
         tx.store.put(&FaultCount { id: id.clone(), times: times + 1 });
     }
-    if let Some(armed) = fault.is_armed_for.as_deref().and_then(|id| tx.store.get::<Armed>(id)) {
+    if let Some(armed) = fault.armed_id.as_deref().and_then(|id| tx.store.get::<Armed>(id)) {
         let left = Armed { tries: armed.tries.saturating_sub(1), ..armed };
         arm(tx, &left);
     }
@@ -195,8 +195,8 @@ pub(crate) fn spend(tx: &mut Transaction, fault: &Fault) {
 
 /// The faults a text asks for, in order, each with how many tries it is limited to.
 fn asked(text: &str) -> impl Iterator<Item = (&'static str, Kind, Option<u64>)> + '_ {
-    text.match_indices(MARK).filter_map(|(start, _)| {
-        let rest = &text[start + MARK.len()..];
+    text.match_indices(PREFIX).filter_map(|(start, _)| {
+        let rest = &text[start + PREFIX.len()..];
         let (word, kind) = WORDS.into_iter().find(|(word, _)| rest.starts_with(word))?;
         let rest = &rest[word.len()..];
         let tries = rest.strip_prefix('x').and_then(|rest| {

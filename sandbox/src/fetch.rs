@@ -19,15 +19,15 @@ use tokio::io::AsyncReadExt;
 use url::Url;
 
 /// The most bytes that are read of one medium.
-const MOST_BYTES: u64 = 8 << 30;
+const MAX_BYTES: u64 = 8 << 30;
 
 /// How long fetching one medium may take.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Fetches what the platform would fetch for this request.
-pub(crate) async fn all(sandbox: &Sandbox, simulator: &dyn Simulator, request: &mut Request) {
+pub(crate) async fn fetch_all(sandbox: &Sandbox, simulator: &dyn Simulator, request: &mut Request) {
     for address in simulator.media_urls(request) {
-        let upload = one(sandbox, &address).await;
+        let upload = fetch(sandbox, &address).await;
         if let Err(error) = &upload {
             tracing::info!(address, error, "The sandbox could not fetch {address}: {error}");
         }
@@ -35,7 +35,7 @@ pub(crate) async fn all(sandbox: &Sandbox, simulator: &dyn Simulator, request: &
     }
 }
 
-async fn one(sandbox: &Sandbox, address: &str) -> Result<Upload, String> {
+async fn fetch(sandbox: &Sandbox, address: &str) -> Result<Upload, String> {
     let url = Url::parse(address).map_err(|error| error.to_string())?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("{} is no scheme to fetch by", url.scheme()));
@@ -46,13 +46,13 @@ async fn one(sandbox: &Sandbox, address: &str) -> Result<Upload, String> {
         _ => None,
     };
     let client = match sandbox.0.access.media(&url) {
-        FetchPolicy::Any => egress::unfiltered(),
-        FetchPolicy::Within(opened) if literal.is_some_and(|address| !opened.allows(address)) => {
+        FetchPolicy::Unrestricted => egress::unfiltered(),
+        FetchPolicy::Restricted(opened) if literal.is_some_and(|address| !opened.allows(address)) => {
             return Err(format!("{address} is no public address"));
         }
-        FetchPolicy::Within(opened) => egress::filtered(opened),
+        FetchPolicy::Restricted(opened) => egress::filtered(opened),
     };
-    let client = client.timeout(PATIENCE).build().map_err(|error| error.to_string())?;
+    let client = client.timeout(TIMEOUT).build().map_err(|error| error.to_string())?;
     let response = client.get(url.clone()).send().await.map_err(|error| error.to_string())?;
     if !response.status().is_success() {
         return Err(format!("it answered {}", response.status()));
@@ -60,8 +60,8 @@ async fn one(sandbox: &Sandbox, address: &str) -> Result<Upload, String> {
     let declared = response.headers().get("content-type").and_then(|value| value.to_str().ok());
     let declared = declared.and_then(|value| value.split(';').next()).map(|value| value.trim().to_owned());
     let body = Body::from_bytes_stream(response.bytes_stream().map_err(std::io::Error::other));
-    let reader = body.into_async_read().take(MOST_BYTES);
-    let mut upload = sandbox.0.files.take(Box::pin(reader)).await.map_err(|error| error.to_string())?;
+    let reader = body.into_async_read().take(MAX_BYTES);
+    let mut upload = sandbox.0.files.store(Box::pin(reader)).await.map_err(|error| error.to_string())?;
     upload.declared = declared;
     upload.name = url.path_segments().and_then(|mut segments| segments.next_back()).map(str::to_owned);
     Ok(upload)
@@ -105,7 +105,7 @@ mod tests {
             Sandbox::open_with(options, Access { media, ..Access::default() }).unwrap()
         };
         let told = open(Some(vec![api.clone()]));
-        let found = one(&told, &at(&api, "a.jpg")).await.unwrap();
+        let found = fetch(&told, &at(&api, "a.jpg")).await.unwrap();
         assert_eq!((found.size_bytes, found.name.as_deref()), (4, Some("a.jpg")));
         let localhost = at(&inner, "a.jpg").replace("127.0.0.1", "localhost");
         for address in [
@@ -118,15 +118,15 @@ mod tests {
             "http://[::1]/a.jpg".into(),
             "ftp://127.0.0.1/a.jpg".into(),
         ] {
-            assert!(one(&told, &address).await.is_err(), "{address}");
+            assert!(fetch(&told, &address).await.is_err(), "{address}");
         }
         assert_eq!((asked.load(Ordering::SeqCst), spared.load(Ordering::SeqCst)), (1, 0));
 
         // One that was told nothing serves its own machine.
         let untold = open(None);
         for address in [at(&inner, "a.jpg"), localhost] {
-            assert_eq!(one(&untold, &address).await.unwrap().size_bytes, 4, "{address}");
+            assert_eq!(fetch(&untold, &address).await.unwrap().size_bytes, 4, "{address}");
         }
-        assert!(one(&untold, "http://10.0.0.1/a.jpg").await.is_err());
+        assert!(fetch(&untold, "http://10.0.0.1/a.jpg").await.is_err());
     }
 }

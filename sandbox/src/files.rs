@@ -16,7 +16,7 @@ use std::{
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 /// The most bytes of one upload that are kept.
-pub(crate) const KEPT_BYTES: u64 = 32 << 20;
+pub(crate) const MAX_KEPT_BYTES: u64 = 32 << 20;
 
 /// The most bytes that a sandbox without a folder keeps in all.
 const MEMORY_BYTES: usize = 256 << 20;
@@ -78,7 +78,7 @@ impl Files {
     /// # Errors
     ///
     /// When the reader breaks off or the file can't be written.
-    pub(crate) async fn take(&self, mut reader: impl AsyncRead + Unpin + Send) -> io::Result<Upload> {
+    pub(crate) async fn store(&self, mut reader: impl AsyncRead + Unpin + Send) -> io::Result<Upload> {
         let id = uuid::Uuid::now_v7().simple().to_string();
         let mut writer = match self {
             Self::Folder(folder) => Writer::File(tokio::fs::File::create(folder.join(&id)).await?),
@@ -95,7 +95,7 @@ impl Files {
             hash.update(piece);
             head.extend_from_slice(&piece[..read.min(HEAD_BYTES - head.len())]);
             size_bytes += read as u64;
-            if size_bytes > KEPT_BYTES {
+            if size_bytes > MAX_KEPT_BYTES {
                 if !matches!(writer, Writer::Nothing) {
                     writer = Writer::Nothing;
                     self.discard(&id);
@@ -110,7 +110,7 @@ impl Files {
         }
         match writer {
             Writer::File(mut file) => file.flush().await?,
-            Writer::Memory(bytes) => self.remember(&id, bytes.into()),
+            Writer::Memory(bytes) => self.keep_in_memory(&id, bytes.into()),
             Writer::Nothing => {}
         }
         Ok(describe(id, hash, size_bytes, &head))
@@ -121,15 +121,15 @@ impl Files {
     /// # Errors
     ///
     /// When the file can't be written.
-    pub(crate) fn keep(&self, bytes: Bytes) -> io::Result<Upload> {
+    pub(crate) fn store_bytes(&self, bytes: Bytes) -> io::Result<Upload> {
         let id = uuid::Uuid::now_v7().simple().to_string();
         let mut hash = Sha256::new();
         hash.update(&bytes);
         let upload = describe(id, hash, bytes.len() as u64, &bytes[..bytes.len().min(HEAD_BYTES)]);
-        if upload.size_bytes <= KEPT_BYTES {
+        if upload.size_bytes <= MAX_KEPT_BYTES {
             match self {
                 Self::Folder(folder) => std::fs::write(folder.join(&upload.id), &bytes)?,
-                Self::Memory(_) => self.remember(&upload.id, bytes),
+                Self::Memory(_) => self.keep_in_memory(&upload.id, bytes),
             }
         }
         Ok(upload)
@@ -160,7 +160,7 @@ impl Files {
         }
     }
 
-    fn remember(&self, id: &str, bytes: Bytes) {
+    fn keep_in_memory(&self, id: &str, bytes: Bytes) {
         if let Self::Memory(files) = self {
             let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
             if files.values().map(Bytes::len).sum::<usize>() + bytes.len() <= MEMORY_BYTES {
@@ -188,13 +188,13 @@ fn describe(id: String, hash: Sha256, size_bytes: u64, head: &[u8]) -> Upload {
         pixels,
         name: None,
         declared: None,
-        is_stuck: says(head, b"sandbox-stuck"),
-        is_failing: says(head, b"sandbox-failed"),
+        is_stuck: contains(head, b"sandbox-stuck"),
+        is_failing: contains(head, b"sandbox-failed"),
     }
 }
 
 /// Whether the first of the bytes hold a word, for platforms that are told no name of a file.
-fn says(head: &[u8], word: &[u8]) -> bool {
+fn contains(head: &[u8], word: &[u8]) -> bool {
     head[..head.len().min(4 << 10)].windows(word.len()).any(|window| window == word)
 }
 
@@ -206,11 +206,11 @@ mod tests {
     async fn a_large_upload_leaves_hash_and_size_only() {
         let folder = std::env::temp_dir().join(format!("fanfare-files-{}", uuid::Uuid::now_v7()));
         for files in [Files::open(None).unwrap(), Files::open(Some(folder.clone())).unwrap()] {
-            let small = files.take(&b"\x89PNG\r\n\x1a\n-"[..]).await.unwrap();
+            let small = files.store(&b"\x89PNG\r\n\x1a\n-"[..]).await.unwrap();
             assert_eq!(small.mime.as_deref(), Some("image/png"));
             assert!(files.read(&small.id).is_some());
-            let large = files.take(tokio::io::repeat(7).take(KEPT_BYTES + 1)).await.unwrap();
-            assert_eq!(large.size_bytes, KEPT_BYTES + 1);
+            let large = files.store(tokio::io::repeat(7).take(MAX_KEPT_BYTES + 1)).await.unwrap();
+            assert_eq!(large.size_bytes, MAX_KEPT_BYTES + 1);
             assert!(files.read(&large.id).is_none());
         }
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1);

@@ -48,7 +48,7 @@ impl Record for Code {
     }
 }
 
-/// What a user allowed an app, found by its refresh token.
+/// What a user grant an app, found by its refresh token.
 #[derive(Clone, Serialize, Deserialize)]
 struct AppGrant {
     refresh: String,
@@ -96,7 +96,7 @@ pub(super) fn is_login(request: &Request) -> bool {
 pub(super) fn platform(tx: &Transaction, request: &Request) -> Option<String> {
     let scopes = request.query("scope").or_else(|| request.field("scope")).filter(|scope| !scope.is_empty());
     if request.host == "accounts.google.com" {
-        return Some(purpose(scopes.unwrap_or_default().split_whitespace()).to_owned());
+        return Some(platform_of_scopes(scopes.unwrap_or_default().split_whitespace()).to_owned());
     }
     if let Some(code) = request.field("code") {
         return tx.store.get::<Code>(code).map(|code| code.platform);
@@ -143,15 +143,15 @@ pub(super) fn body_mode(request: &Request) -> BodyMode {
 pub(super) fn respond(tx: &mut Transaction, request: &Request, simulator: &dyn Simulator) -> Response {
     let response =
         match (request.host.as_str(), request.method.as_str(), request.path.trim_end_matches('/')) {
-            ("accounts.google.com", "GET", "/o/oauth2/v2/auth" | "/o/oauth2/auth") => ask(request),
+            ("accounts.google.com", "GET", "/o/oauth2/v2/auth" | "/o/oauth2/auth") => consent_page(request),
             ("accounts.google.com", "POST", "/o/oauth2/v2/auth" | "/o/oauth2/auth") => {
-                consent(tx, request, simulator)
+                decide(tx, request, simulator)
             }
             ("oauth2.googleapis.com", "POST", "/token")
             | ("accounts.google.com", "POST", "/o/oauth2/token") => token(tx, request),
             ("oauth2.googleapis.com", "POST" | "GET", "/revoke") => revoke(tx, request),
-            ("oauth2.googleapis.com", "GET" | "POST", "/tokeninfo") => describe(tx, request),
-            ("www.googleapis.com", "GET", "/oauth2/v2/userinfo") => profile(tx, request),
+            ("oauth2.googleapis.com", "GET" | "POST", "/tokeninfo") => token_info(tx, request),
+            ("www.googleapis.com", "GET", "/oauth2/v2/userinfo") => user_info(tx, request),
             _ => Err(Response::json(404, &json!({ "error": "not_found" }))),
         };
     response.unwrap_or_else(|refusal| refusal)
@@ -165,7 +165,7 @@ pub(super) fn find(tx: &Transaction, request: &Request, platform: &str) -> Optio
 
 impl Token {
     /// Whether it has one of these scopes, each named without what all of Google's begin with.
-    pub(super) fn covers(&self, scopes: &[&str]) -> bool {
+    pub(super) fn has_any_scope(&self, scopes: &[&str]) -> bool {
         let has = |wanted: &&str| self.scopes.iter().any(|scope| short(scope) == *wanted);
         scopes.is_empty() || scopes.iter().any(has)
     }
@@ -176,22 +176,22 @@ fn short(scope: &str) -> &str {
 }
 
 /// Which platform's accounts these scopes are about.
-fn purpose<'a>(mut scopes: impl Iterator<Item = &'a str>) -> &'static str {
+fn platform_of_scopes<'a>(mut scopes: impl Iterator<Item = &'a str>) -> &'static str {
     let is_business = scopes.any(|scope| short(scope).ends_with("business.manage"));
     if is_business { "google_business" } else { "youtube" }
 }
 
-fn ask(request: &Request) -> Outcome {
-    let wish = Wish::read(&request.query)?;
-    let scopes = wish.scopes.iter().map(String::as_str).collect();
+fn consent_page(request: &Request) -> Outcome {
+    let authorization = AuthorizationRequest::read(&request.query)?;
+    let scopes = authorization.scopes.iter().map(String::as_str).collect();
     let suggested = request.query("login_hint").unwrap_or("sandbox");
     Ok(Response::page(200, page::consent("Fanfare's sandbox app", scopes, suggested, &request.query)))
 }
 
-fn consent(tx: &mut Transaction, request: &Request, simulator: &dyn Simulator) -> Outcome {
-    let wish = Wish::read(&request.fields)?;
+fn decide(tx: &mut Transaction, request: &Request, simulator: &dyn Simulator) -> Outcome {
+    let authorization = AuthorizationRequest::read(&request.fields)?;
     if request.field("decision") != Some("allow") {
-        return Ok(wish.back(&[("error", "access_denied")]));
+        return Ok(authorization.back(&[("error", "access_denied")]));
     }
     let username = request.field("username").unwrap_or_default().trim().trim_start_matches('@');
     let account = account::get_or_create(tx, simulator, username)
@@ -201,18 +201,18 @@ fn consent(tx: &mut Transaction, request: &Request, simulator: &dyn Simulator) -
         code: code.clone(),
         platform: account.platform,
         user: account.id,
-        redirect_uri: wish.redirect_uri.clone(),
-        scopes: wish.scopes.clone(),
-        challenge: wish.challenge.clone(),
-        is_offline: wish.is_offline,
-        is_prompted: wish.is_prompted,
+        redirect_uri: authorization.redirect_uri.clone(),
+        scopes: authorization.scopes.clone(),
+        challenge: authorization.challenge.clone(),
+        is_offline: authorization.is_offline,
+        is_prompted: authorization.is_prompted,
         expires_at: tx.now + TimeDelta::seconds(CODE_SECONDS),
     });
-    Ok(wish.back(&[("code", &code), ("scope", &wish.scopes.join(" "))]))
+    Ok(authorization.back(&[("code", &code), ("scope", &authorization.scopes.join(" "))]))
 }
 
 /// What an app asks a user for.
-struct Wish {
+struct AuthorizationRequest {
     redirect_uri: String,
     scopes: Vec<String>,
     state: String,
@@ -221,7 +221,7 @@ struct Wish {
     is_prompted: bool,
 }
 
-impl Wish {
+impl AuthorizationRequest {
     fn read(fields: &[(String, String)]) -> Result<Self, Response> {
         let field = |name: &str| {
             fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap_or_default()
@@ -311,9 +311,9 @@ fn token(tx: &mut Transaction, request: &Request) -> Outcome {
             }
             let is_first = !tx
                 .store
-                .under::<AppGrant>("")
+                .with_prefix::<AppGrant>("")
                 .any(|grant| grant.platform == code.platform && grant.user == code.user && !grant.is_revoked);
-            let allowed = AppGrant {
+            let grant = AppGrant {
                 refresh: format!("1//0{}", random()),
                 platform: code.platform,
                 user: code.user,
@@ -321,21 +321,21 @@ fn token(tx: &mut Transaction, request: &Request) -> Outcome {
                 is_revoked: false,
             };
             let gives_refresh = code.is_offline && (code.is_prompted || is_first);
-            let (_, mut body) = issue(tx, &allowed);
-            tx.store.put(&allowed);
+            let (_, mut body) = issue(tx, &grant);
+            tx.store.put(&grant);
             if gives_refresh {
-                body["refresh_token"] = json!(allowed.refresh);
+                body["refresh_token"] = json!(grant.refresh);
             }
             Ok(Response::json(200, &body))
         }
         Some("refresh_token") => {
             let presented = request.field("refresh_token").ok_or_else(|| missing("refresh_token"))?;
-            let allowed = tx
+            let grant = tx
                 .store
                 .get::<AppGrant>(presented)
                 .filter(|grant| !grant.is_revoked)
                 .ok_or_else(|| refusal(400, "invalid_grant", "Token has been expired or revoked."))?;
-            Ok(Response::json(200, &issue(tx, &allowed).1))
+            Ok(Response::json(200, &issue(tx, &grant).1))
         }
         Some(other) => Err(refusal(400, "unsupported_grant_type", &format!("Invalid grant_type: {other}"))),
         None => Err(missing("grant_type")),
@@ -351,12 +351,12 @@ fn revoke(tx: &mut Transaction, request: &Request) -> Outcome {
     let Some(grant) = grant else {
         return Err(refusal(400, "invalid_token", "Token expired or revoked"));
     };
-    kill(tx, |allowed| allowed.refresh == grant);
+    revoke_grants(tx, |other| other.refresh == grant);
     Ok(Response::json(200, &json!({})))
 }
 
 /// `tokeninfo`: what a token is good for.
-fn describe(tx: &mut Transaction, request: &Request) -> Outcome {
+fn token_info(tx: &mut Transaction, request: &Request) -> Outcome {
     let token = presented(request)
         .and_then(|presented| tx.store.get::<Token>(presented))
         .filter(|token| token.expires_at > tx.now)
@@ -375,7 +375,7 @@ fn describe(tx: &mut Transaction, request: &Request) -> Outcome {
     ))
 }
 
-fn profile(tx: &mut Transaction, request: &Request) -> Outcome {
+fn user_info(tx: &mut Transaction, request: &Request) -> Outcome {
     let token = presented(request)
         .and_then(|presented| tx.store.get::<Token>(presented))
         .filter(|token| token.expires_at > tx.now)
@@ -406,63 +406,63 @@ impl Grants for Google {
     }
 
     fn grant(&self, tx: &mut Transaction, account: &mut Account) -> Grant {
-        let allowed = AppGrant {
+        let grant = AppGrant {
             refresh: format!("1//0{}", random()),
             platform: account.platform.clone(),
             user: account.id.clone(),
             scopes: self.granted.iter().map(|scope| (*scope).to_owned()).collect(),
             is_revoked: false,
         };
-        let (access_token, _) = issue(tx, &allowed);
-        tx.store.put(&allowed);
+        let (access_token, _) = issue(tx, &grant);
+        tx.store.put(&grant);
         Grant {
             access_token,
-            refresh_token: Some(allowed.refresh),
+            refresh_token: Some(grant.refresh),
             expires_at: Some(tx.now + tx.settings.token_life(ACCESS_SECONDS)),
-            scopes: allowed.scopes,
+            scopes: grant.scopes,
             extra: Value::Null,
         }
     }
 
     fn expire(&self, tx: &mut Transaction, account: &mut Account) {
-        end(tx, |token| token.platform == account.platform && token.user == account.id);
+        expire_tokens(tx, |token| token.platform == account.platform && token.user == account.id);
     }
 
     fn revoke(&self, tx: &mut Transaction, account: &mut Account) {
-        kill(tx, |allowed| allowed.platform == account.platform && allowed.user == account.id);
+        revoke_grants(tx, |grant| grant.platform == account.platform && grant.user == account.id);
     }
 }
 
-fn kill(tx: &mut Transaction, is_meant: impl Fn(&AppGrant) -> bool) {
-    let grants: Vec<AppGrant> = tx.store.under("").filter(is_meant).collect();
+fn revoke_grants(tx: &mut Transaction, is_meant: impl Fn(&AppGrant) -> bool) {
+    let grants: Vec<AppGrant> = tx.store.with_prefix("").filter(is_meant).collect();
     for grant in grants {
-        end(tx, |token| token.grant == grant.refresh);
+        expire_tokens(tx, |token| token.grant == grant.refresh);
         tx.store.put(&AppGrant { is_revoked: true, ..grant });
     }
 }
 
-fn end(tx: &mut Transaction, is_meant: impl Fn(&Token) -> bool) {
-    let tokens: Vec<Token> = tx.store.under("").filter(is_meant).collect();
+fn expire_tokens(tx: &mut Transaction, is_meant: impl Fn(&Token) -> bool) {
+    let tokens: Vec<Token> = tx.store.with_prefix("").filter(is_meant).collect();
     for token in tokens {
         tx.store.put(&Token { expires_at: tx.now, ..token });
     }
 }
 
 /// A new access token, and the answer that tells it.
-fn issue(tx: &mut Transaction, allowed: &AppGrant) -> (String, Value) {
+fn issue(tx: &mut Transaction, grant: &AppGrant) -> (String, Value) {
     let token = format!("ya29.{}", random());
     tx.store.put(&Token {
         token: token.clone(),
-        grant: allowed.refresh.clone(),
-        platform: allowed.platform.clone(),
-        user: allowed.user.clone(),
-        scopes: allowed.scopes.clone(),
+        grant: grant.refresh.clone(),
+        platform: grant.platform.clone(),
+        user: grant.user.clone(),
+        scopes: grant.scopes.clone(),
         expires_at: tx.now + tx.settings.token_life(ACCESS_SECONDS),
     });
     let body = json!({
         "access_token": token,
         "expires_in": tx.settings.token_seconds(ACCESS_SECONDS),
-        "scope": allowed.scopes.join(" "),
+        "scope": grant.scopes.join(" "),
         "token_type": "Bearer",
     });
     (token, body)

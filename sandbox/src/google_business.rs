@@ -63,7 +63,7 @@ impl Simulator for GoogleBusiness {
 
     fn media_urls(&self, request: &Request) -> Vec<String> {
         match request.path.ends_with("/localPosts") {
-            true => posts::addresses(&request.json().unwrap_or(Value::Null)),
+            true => posts::media_urls(&request.json().unwrap_or(Value::Null)),
             false => Vec::new(),
         }
     }
@@ -94,7 +94,9 @@ impl Simulator for GoogleBusiness {
             (MANAGEMENT, "GET", ["v1", "accounts", account]) => one_account(tx, request, account),
             (INFORMATION, "GET", ["v1", "accounts", account, "locations"]) => locations(tx, request, account),
             (INFORMATION, "GET", ["v1", "locations", id]) => one_location(tx, request, id),
-            (VERIFICATIONS, "GET", ["v1", "locations", id, "VoiceOfMerchantState"]) => voice(tx, request, id),
+            (VERIFICATIONS, "GET", ["v1", "locations", id, "VoiceOfMerchantState"]) => {
+                voice_of_merchant(tx, request, id)
+            }
             (POSTS | "", method, ["v4", "accounts", account, "locations", location, rest @ ..]) => {
                 let parent = format!("accounts/{account}/locations/{location}");
                 match (method, rest) {
@@ -138,12 +140,12 @@ impl Simulator for GoogleBusiness {
             let draw = u64::from_be_bytes(digest[..8].try_into().expect("eight bytes of a digest"));
             10_000_000_000_000_000_000 | (draw >> 2)
         };
-        let login = username.strip_suffix(SECOND).unwrap_or(username);
+        let login = username.strip_suffix(SECOND_SUFFIX).unwrap_or(username);
         format!("accounts/{}/locations/{}", digits(login), digits(&format!("{username}/location")))
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        account.identity("location", None, maps(account))
+        account.identity("location", None, maps_url(account))
     }
 
     fn grants(&self) -> &dyn Grants {
@@ -151,12 +153,12 @@ impl Simulator for GoogleBusiness {
     }
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
-        posts::by(tx, &account.id).rev().map(|post| card(tx, &post)).collect()
+        posts::by(tx, &account.id).rev().map(|post| post_view(tx, &post)).collect()
     }
 }
 
 /// What the second location of a login has behind its name.
-const SECOND: &str = " 2";
+const SECOND_SUFFIX: &str = " 2";
 
 /// The login behind a location: `accounts/1` of `accounts/1/locations/2`.
 fn login(id: &str) -> &str {
@@ -164,7 +166,7 @@ fn login(id: &str) -> &str {
 }
 
 /// The name of a location without its login: `locations/2`.
-fn place(account: &Account) -> &str {
+fn location_name(account: &Account) -> &str {
     account.id.find("locations/").map_or(account.id.as_str(), |at| &account.id[at..])
 }
 
@@ -174,31 +176,29 @@ fn site(tx: &Transaction, request: &Request) -> Option<Response> {
         ("lh3.googleusercontent.com", [_, file]) => {
             return Some(match tx.files.read(file) {
                 Some(bytes) => Response { is_page: true, ..Response::bytes(200, "image/jpeg", bytes) },
-                None => Response::page(404, page::missing()),
+                None => page::serve(None),
             });
         }
-        ("maps.google.com", _) => {
-            request.query("cid").and_then(|cid| by_place(tx, &format!("locations/{cid}"))).map(|account| {
-                page::account(&GoogleBusiness.identity(&account), ID, &GoogleBusiness.posts(tx, &account))
-            })
-        }
+        ("maps.google.com", _) => request
+            .query("cid")
+            .and_then(|cid| by_location(tx, &format!("locations/{cid}")))
+            .map(|account| page::account(tx, &GoogleBusiness, &account)),
         ("local.google.com", _) => {
             request.query("lpsid").and_then(|id| posts::find(tx, id)).and_then(|post| {
                 let account = account::by_id(tx.store, ID, post.parent())?;
-                let cards = GoogleBusiness.posts(tx, &account);
-                Some(page::post(&GoogleBusiness.identity(&account), ID, &card(tx, &post), &cards))
+                Some(page::post(tx, &GoogleBusiness, &account, &post_view(tx, &post)))
             })
         }
         _ => return None,
     };
-    Some(found.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html)))
+    Some(page::serve(found))
 }
 
-fn card(tx: &Transaction, post: &posts::Post) -> PostView {
+fn post_view(tx: &Transaction, post: &posts::Post) -> PostView {
     PostView {
         id: post.id().to_owned(),
         address: format!("local.google.com/place?use=posts&lpsid={}", post.id()),
-        text: post.words().to_owned(),
+        text: post.text().to_owned(),
         at: post.created_at,
         media: post
             .files
@@ -214,19 +214,19 @@ fn card(tx: &Transaction, post: &posts::Post) -> PostView {
     }
 }
 
-fn maps(account: &Account) -> String {
-    format!("https://maps.google.com/maps?cid={}", place(account).trim_start_matches("locations/"))
+fn maps_url(account: &Account) -> String {
+    format!("https://maps.google.com/maps?cid={}", location_name(account).trim_start_matches("locations/"))
 }
 
-fn by_place(tx: &Transaction, name: &str) -> Option<Account> {
-    tx.store.under::<Account>(&format!("{ID}/")).find(|account| place(account) == name)
+fn by_location(tx: &Transaction, name: &str) -> Option<Account> {
+    tx.store.with_prefix::<Account>(&format!("{ID}/")).find(|account| location_name(account) == name)
 }
 
 /// Lets a request in: a token that lives, its scope, and room in the rate window.
 fn admit(tx: &mut Transaction, request: &Request) -> Result<Account, Response> {
     let token = google::find(tx, request, ID).ok_or_else(google::unauthenticated)?;
     let account = account::by_id(tx.store, ID, &token.user).ok_or_else(google::unauthenticated)?;
-    if !token.covers(&["business.manage", "plus.business.manage"]) {
+    if !token.has_any_scope(&["business.manage", "plus.business.manage"]) {
         return Err(insufficient());
     }
     let limit = tx.settings.limits.get(CALLS.name).copied().unwrap_or(CALLS.limit);
@@ -305,11 +305,11 @@ fn detailed(status: u16, word: &str, message: &str, details: &Value) -> Response
 }
 
 /// A page of resources under `name`; its token is the place where it begins.
-fn page_of(request: &Request, name: &str, usual: usize, most: usize, all: &[Value]) -> Outcome {
+fn page_of(request: &Request, name: &str, usual: usize, max: usize, all: &[Value]) -> Outcome {
     let wrong = |name: &str| refusal(400, "INVALID_ARGUMENT", &format!("Invalid value for {name}."));
     let size = match request.query("pageSize") {
         None | Some("0") => usual,
-        Some(text) => text.parse::<usize>().map_err(|_| wrong("pageSize"))?.min(most),
+        Some(text) => text.parse::<usize>().map_err(|_| wrong("pageSize"))?.min(max),
     };
     let start = match request.query("pageToken") {
         None | Some("") => 0,
@@ -347,7 +347,7 @@ fn one_account(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
 fn account_of(caller: &Account) -> Value {
     json!({
         "name": login(&caller.id),
-        "accountName": caller.username.strip_suffix(SECOND).unwrap_or(&caller.username),
+        "accountName": caller.username.strip_suffix(SECOND_SUFFIX).unwrap_or(&caller.username),
         "type": "PERSONAL",
         "verificationState": "UNVERIFIED",
         "vettedState": "NOT_VETTED",
@@ -361,11 +361,11 @@ fn locations(tx: &mut Transaction, request: &Request, account: &str) -> Outcome 
     if account != "-" && login(&caller.id) != format!("accounts/{account}") {
         return Err(refusal(403, "PERMISSION_DENIED", "The caller does not have permission"));
     }
-    let first = caller.username.strip_suffix(SECOND).unwrap_or(&caller.username).to_owned();
+    let first = caller.username.strip_suffix(SECOND_SUFFIX).unwrap_or(&caller.username).to_owned();
     let mut all = Vec::new();
-    for name in [first.clone(), format!("{first}{SECOND}")] {
+    for name in [first.clone(), format!("{first}{SECOND_SUFFIX}")] {
         if let Ok(found) = account::get_or_create(tx, &GoogleBusiness, &name) {
-            all.push(cut(location(&found), &mask));
+            all.push(select_fields(location(&found), &mask));
         }
     }
     page_of(request, "locations", 10, 100, &all)
@@ -375,14 +375,14 @@ fn locations(tx: &mut Transaction, request: &Request, account: &str) -> Outcome 
 fn one_location(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
     let caller = admit(tx, request)?;
     let mask = mask(request)?;
-    let found = by_place(tx, &format!("locations/{id}")).ok_or_else(missing)?;
+    let found = by_location(tx, &format!("locations/{id}")).ok_or_else(missing)?;
     let found = managed(tx, &caller, &found.id)?;
-    Ok(Response::json(200, &cut(location(&found), &mask)))
+    Ok(Response::json(200, &select_fields(location(&found), &mask)))
 }
 
-fn voice(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
+fn voice_of_merchant(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
     let caller = admit(tx, request)?;
-    let found = by_place(tx, &format!("locations/{id}")).ok_or_else(missing)?;
+    let found = by_location(tx, &format!("locations/{id}")).ok_or_else(missing)?;
     let found = managed(tx, &caller, &found.id)?;
     let state = match is_verified(&found) {
         true => json!({ "hasVoiceOfMerchant": true, "hasBusinessAuthority": true }),
@@ -412,7 +412,7 @@ fn mask(request: &Request) -> Result<Vec<String>, Response> {
     Ok(fields)
 }
 
-fn cut(resource: Value, mask: &[String]) -> Value {
+fn select_fields(resource: Value, mask: &[String]) -> Value {
     let Value::Object(members) = resource else { return resource };
     let is_asked = |name: &str| mask.iter().any(|field| field.split('.').next() == Some(name));
     Value::Object(members.into_iter().filter(|(name, _)| is_asked(name)).collect())
@@ -423,9 +423,9 @@ fn is_verified(account: &Account) -> bool {
 }
 
 fn location(account: &Account) -> Value {
-    let number = place(account).trim_start_matches("locations/");
+    let number = location_name(account).trim_start_matches("locations/");
     json!({
-        "name": place(account),
+        "name": location_name(account),
         "title": account.username,
         "storeCode": format!("store-{}", &number[number.len() - 4..]),
         "languageCode": "en",
@@ -439,7 +439,7 @@ fn location(account: &Account) -> Value {
         "websiteUri": "https://example.com/",
         "metadata": {
             "placeId": format!("ChIJ{number}"),
-            "mapsUri": maps(account),
+            "mapsUri": maps_url(account),
             "newReviewUri": format!("https://search.google.com/local/writereview?placeid=ChIJ{number}"),
             "hasVoiceOfMerchant": is_verified(account),
         },

@@ -12,7 +12,7 @@ use super::{
     rate_limit::{Quota, RateLimit},
     simulator::{Grants, Simulator},
     store::{Record, Store},
-    tokens::SECRET,
+    tokens::CLIENT_SECRET,
 };
 use crate::{App, Grant};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -74,7 +74,7 @@ pub(crate) fn list(request: &Request, name: &str) -> Vec<String> {
 }
 
 /// Whether a parameter says yes.
-pub(crate) fn is_on(request: &Request, name: &str) -> bool {
+pub(crate) fn is_true(request: &Request, name: &str) -> bool {
     matches!(param(request, name).as_deref(), Some("true" | "1"))
 }
 
@@ -207,7 +207,7 @@ impl Record for Token {
 }
 
 /// The token that a request carries, dead or alive.
-pub(crate) fn carried(tx: &Transaction, request: &Request) -> Option<Token> {
+pub(crate) fn presented_token(tx: &Transaction, request: &Request) -> Option<Token> {
     tx.store.get(&bearer(request)?)
 }
 
@@ -222,7 +222,7 @@ fn bearer(request: &Request) -> Option<String> {
 
 /// Whose request it is: by its token, or by the code it brings.
 pub(crate) fn owner(tx: &Transaction, platform: &str, request: &Request) -> Option<String> {
-    let user = match carried(tx, request) {
+    let user = match presented_token(tx, request) {
         Some(token) => token.page.unwrap_or(token.user),
         None => {
             let other = ["fb_exchange_token", "input_token"]
@@ -250,7 +250,7 @@ pub(crate) fn admit(
         let message = "An active access token must be used to query information about the current user.";
         return Err(error(400, 2500, 0, message));
     };
-    let token = alive(tx, platform, &presented)?;
+    let token = valid_token(tx, platform, &presented)?;
     match scopes.iter().find(|scope| !token.scopes.iter().any(|granted| granted == *scope)) {
         None => Ok(token),
         Some(scope) => {
@@ -266,16 +266,16 @@ pub(crate) fn admit(
 /// # Errors
 ///
 /// Why it does not.
-pub(crate) fn alive(tx: &Transaction, platform: &str, token: &str) -> Result<Token, Response> {
+pub(crate) fn valid_token(tx: &Transaction, platform: &str, token: &str) -> Result<Token, Response> {
     let found: Option<Token> = tx.store.get(token).filter(|token: &Token| token.platform == platform);
     let token =
         found.ok_or_else(|| error(400, 190, 0, "Invalid OAuth access token - Cannot parse access token"))?;
-    token.live(tx.now)?;
+    token.check(tx.now)?;
     Ok(token)
 }
 
 impl Token {
-    fn live(&self, now: DateTime<Utc>) -> Result<(), Response> {
+    fn check(&self, now: DateTime<Utc>) -> Result<(), Response> {
         if self.is_revoked {
             let message =
                 "Error validating access token: The user has not authorized application 1000000000000001.";
@@ -334,9 +334,9 @@ pub(crate) enum Kind {
     Page,
 }
 
-fn of(tx: &Transaction, user: &str) -> Vec<Token> {
+fn tokens_of(tx: &Transaction, user: &str) -> Vec<Token> {
     let is_theirs = |token: &Token| token.user == user || token.page.as_deref() == Some(user);
-    tx.store.under("").filter(is_theirs).collect()
+    tx.store.with_prefix("").filter(is_theirs).collect()
 }
 
 /// What tells the login of one platform from another's.
@@ -357,7 +357,7 @@ pub(crate) struct Login {
 
 impl Grants for Login {
     fn app(&self) -> Option<App> {
-        Some(App { client_id: self.client.into(), client_secret: Some(SECRET.into()) })
+        Some(App { client_id: self.client.into(), client_secret: Some(CLIENT_SECRET.into()) })
     }
 
     /// It is a day old, as the refresh of a long-lived token wants it.
@@ -377,7 +377,7 @@ impl Grants for Login {
     }
 
     fn expire(&self, tx: &mut Transaction, account: &mut Account) {
-        for token in of(tx, &account.id) {
+        for token in tokens_of(tx, &account.id) {
             tx.store.put(&Token { expires_at: Some(tx.now), ..token });
         }
     }
@@ -389,7 +389,7 @@ impl Grants for Login {
 
 /// Takes back what a user or a page granted.
 pub(crate) fn revoke(tx: &mut Transaction, user: &str) {
-    for token in of(tx, user) {
+    for token in tokens_of(tx, user) {
         tx.store.put(&Token { is_revoked: true, ..token });
     }
 }
@@ -470,47 +470,47 @@ impl Login {
     /// # Errors
     ///
     /// Why it is refused.
-    pub(crate) fn redeem(&self, tx: &mut Transaction, request: &Request) -> Result<Redeemed, Unredeemed> {
+    pub(crate) fn redeem(&self, tx: &mut Transaction, request: &Request) -> Result<RedeemedCode, CodeError> {
         let get = |name: &str| param(request, name).unwrap_or_default();
         if get("client_id") != self.client {
-            return Err(Unredeemed::App);
+            return Err(CodeError::App);
         }
-        if get("client_secret") != SECRET {
-            return Err(Unredeemed::Secret);
+        if get("client_secret") != CLIENT_SECRET {
+            return Err(CodeError::Secret);
         }
         let presented = get("code");
         let code = tx.store.get::<Code>(presented.trim_end_matches("#_"));
         let Some(code) = code.filter(|code| code.platform == self.simulator.id()) else {
-            return Err(Unredeemed::Unknown);
+            return Err(CodeError::Unknown);
         };
         if code.redirect_uri != get("redirect_uri") {
-            return Err(Unredeemed::Redirect);
+            return Err(CodeError::Redirect);
         }
         if code.is_used {
-            return Err(Unredeemed::Used);
+            return Err(CodeError::Used);
         }
         if code.expires_at <= tx.now {
-            return Err(Unredeemed::Expired);
+            return Err(CodeError::Expired);
         }
         tx.store.put(&Code { is_used: true, ..code.clone() });
-        Ok(Redeemed { user: code.user, pages: code.pages, scopes: code.scopes })
+        Ok(RedeemedCode { user: code.user, pages: code.pages, scopes: code.scopes })
     }
 
     /// `GET /access_token`: a short-lived token for a long-lived one.
-    pub(crate) fn lengthen(&self, tx: &mut Transaction, request: &Request, kind: &str) -> Outcome {
+    pub(crate) fn exchange_token(&self, tx: &mut Transaction, request: &Request, kind: &str) -> Outcome {
         if param(request, "grant_type").as_deref() != Some(kind) {
             return Err(invalid(&format!("Param grant_type must be one of {{{kind}}}")));
         }
-        if param(request, "client_secret").as_deref() != Some(SECRET) {
+        if param(request, "client_secret").as_deref() != Some(CLIENT_SECRET) {
             return Err(error(400, 1, 0, "Error validating client secret."));
         }
         let token = admit(tx, self.simulator.id(), request, &[])?;
         let long = issue(tx, self.simulator.id(), &token.user, token.scopes, Kind::Long, None);
-        Ok(told(&long, tx.now))
+        Ok(token_response(&long, tx.now))
     }
 
     /// `GET /refresh_access_token`: a long-lived token that is a day old for another.
-    pub(crate) fn renew(&self, tx: &mut Transaction, request: &Request, kind: &str) -> Outcome {
+    pub(crate) fn refresh_token(&self, tx: &mut Transaction, request: &Request, kind: &str) -> Outcome {
         if param(request, "grant_type").as_deref() != Some(kind) {
             return Err(invalid(&format!("Param grant_type must be one of {{{kind}}}")));
         }
@@ -520,12 +520,12 @@ impl Login {
             return Err(error(400, 10, 0, "(#10) The access token must be at least 24 hours old"));
         }
         let fresh = issue(tx, self.simulator.id(), &token.user, token.scopes, Kind::Long, None);
-        Ok(told(&fresh, tx.now))
+        Ok(token_response(&fresh, tx.now))
     }
 
     /// `GET /debug_token`.
     pub(crate) fn inspect(&self, tx: &mut Transaction, request: &Request) -> Outcome {
-        let is_app = bearer(request).is_some_and(|token| token == format!("{}|{SECRET}", self.client));
+        let is_app = bearer(request).is_some_and(|token| token == format!("{}|{CLIENT_SECRET}", self.client));
         if !is_app {
             admit(tx, self.simulator.id(), request, &[])?;
         }
@@ -546,7 +546,7 @@ impl Login {
             "application": "Fanfare's sandbox app",
             "data_access_expires_at": (token.issued_at + TimeDelta::days(90)).timestamp(),
             "expires_at": token.expires_at.map_or(0, |at| at.timestamp()),
-            "is_valid": token.live(tx.now).is_ok(),
+            "is_valid": token.check(tx.now).is_ok(),
             "issued_at": token.issued_at.timestamp(),
             "scopes": token.scopes,
             "user_id": token.user,
@@ -554,7 +554,7 @@ impl Login {
         if let Some(page) = &token.page {
             data["profile_id"] = json!(page);
         }
-        if let Err(refusal) = token.live(tx.now) {
+        if let Err(refusal) = token.check(tx.now) {
             let body: Value = serde_json::from_slice(&refusal.body).unwrap_or_default();
             data["error"] = json!({
                 "code": body["error"]["code"],
@@ -567,7 +567,7 @@ impl Login {
 }
 
 /// What a code stands for.
-pub(crate) struct Redeemed {
+pub(crate) struct RedeemedCode {
     /// Whose login it was.
     pub(crate) user: String,
     /// The pages that were ticked.
@@ -578,7 +578,7 @@ pub(crate) struct Redeemed {
 
 /// Why a code is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unredeemed {
+pub(crate) enum CodeError {
     /// No such app.
     App,
     /// The app's secret is wrong.
@@ -593,7 +593,7 @@ pub(crate) enum Unredeemed {
     Expired,
 }
 
-impl Unredeemed {
+impl CodeError {
     /// In the form of the token endpoints of Threads and Instagram.
     pub(crate) fn flat(self) -> Response {
         let message = match self {
@@ -632,7 +632,7 @@ impl Unredeemed {
 }
 
 /// A token endpoint's answer about a token that lives for long.
-pub(crate) fn told(token: &Token, now: DateTime<Utc>) -> Response {
+pub(crate) fn token_response(token: &Token, now: DateTime<Utc>) -> Response {
     let mut body = json!({ "access_token": token.token, "token_type": "bearer" });
     if let Some(at) = token.expires_at {
         body["expires_in"] = json!((at - now).num_seconds());
@@ -641,7 +641,7 @@ pub(crate) fn told(token: &Token, now: DateTime<Utc>) -> Response {
 }
 
 /// The next id, of 17 digits and more than a float can hold.
-pub(crate) fn id(tx: &mut Transaction) -> String {
+pub(crate) fn next_id(tx: &mut Transaction) -> String {
     let last = tx.store.get::<Last>("").map_or(17_900_000_000_000_000, |last| last.id);
     let id = last + 7 + u64::from(rand::random::<u8>());
     tx.store.put(&Last { id });
@@ -689,11 +689,11 @@ pub(crate) fn tied<'a, T: Record>(
     kind: &str,
     of: &str,
 ) -> impl DoubleEndedIterator<Item = T> + use<'a, T> {
-    store.under::<Tie>(&format!("{kind}/{of}/")).filter_map(|tie| store.get(&tie.id))
+    store.with_prefix::<Tie>(&format!("{kind}/{of}/")).filter_map(|tie| store.get(&tie.id))
 }
 
 /// An account's id, the same in every sandbox.
-pub(crate) fn number(platform: &str, username: &str, first: u64) -> String {
+pub(crate) fn account_id(platform: &str, username: &str, first: u64) -> String {
     let digest = account::digest(platform, username);
     let draw = u64::from_be_bytes(digest[..8].try_into().expect("eight bytes of a digest"));
     (first + draw % 90_000_000_000_000).to_string()
@@ -896,14 +896,14 @@ pub(crate) fn insights(
 }
 
 /// Takes units of a cap that a platform refuses to be exceeded in its own words.
-pub(crate) fn capped(tx: &mut Transaction, rule: RateLimit, user: &str) -> Result<Quota, Response> {
+pub(crate) fn spend_cap(tx: &mut Transaction, rule: RateLimit, user: &str) -> Result<Quota, Response> {
     tx.spend(rule, user, 1).map_err(|_| {
         error(400, 9, 2_207_042, "(#9) Application request limit reached: you reached the maximum number of posts that is allowed to be published by API")
     })
 }
 
 /// How much of a cap is used up, as the limits' edges tell it.
-pub(crate) fn used(tx: &mut Transaction, rule: RateLimit, user: &str) -> Value {
+pub(crate) fn quota_usage(tx: &mut Transaction, rule: RateLimit, user: &str) -> Value {
     let status = tx.spend(rule, user, 0).unwrap_or_else(|quota| quota);
     json!({
         "usage": status.limit - status.remaining.min(status.limit),
@@ -912,13 +912,13 @@ pub(crate) fn used(tx: &mut Transaction, rule: RateLimit, user: &str) -> Value {
 }
 
 /// The bytes of a medium.
-pub(crate) fn serve(tx: &Transaction, file: &str) -> Response {
+pub(crate) fn serve_media(tx: &Transaction, file: &str) -> Response {
     match tx.files.read(file) {
         Some(bytes) => {
             let mime = infer::get(&bytes).map_or("application/octet-stream", |kind| kind.mime_type());
             Response { is_page: true, ..Response::bytes(200, mime, bytes) }
         }
-        None => Response::page(404, page::missing()),
+        None => page::serve(None),
     }
 }
 

@@ -93,21 +93,21 @@ impl Hold {
     }
 
     /// Keeps the caller until it is let go.
-    pub(crate) async fn keep(&self) {
-        struct Gone<'a>(&'a Hold);
-        impl Drop for Gone<'_> {
+    pub(crate) async fn block(&self) {
+        struct OnDrop<'a>(&'a Hold);
+        impl Drop for OnDrop<'_> {
             fn drop(&mut self) {
-                self.0.pass(Phase::Held, Phase::Dropped);
+                self.0.advance(Phase::Held, Phase::Dropped);
             }
         }
-        self.pass(Phase::Waiting, Phase::Held);
-        let _gone = Gone(self);
+        self.advance(Phase::Waiting, Phase::Held);
+        let _on_drop = OnDrop(self);
         let mut phase = self.phase.subscribe();
         // The sender is a field of `self`, so it outlives the wait.
         let _ = phase.wait_for(|phase| *phase == Phase::Released).await;
     }
 
-    fn pass(&self, from: Phase, to: Phase) {
+    fn advance(&self, from: Phase, to: Phase) {
         self.phase.send_if_modified(|phase| {
             let is_due = *phase == from;
             if is_due {
@@ -159,20 +159,20 @@ impl Holds {
         let mut all = self.lock();
         let at = all.iter().position(|hold| hold.id == id)?;
         let hold = all.remove(at);
-        hold.pass(Phase::Waiting, Phase::Released);
-        hold.pass(Phase::Held, Phase::Released);
+        hold.advance(Phase::Waiting, Phase::Released);
+        hold.advance(Phase::Held, Phase::Released);
         Some(hold)
     }
 
     /// The hold that this request runs into; every hold that means it counts it.
-    pub(crate) fn meet(&self, when: When, request: PendingRequest<'_>) -> Option<Arc<Hold>> {
-        let mut met = None;
+    pub(crate) fn find(&self, when: When, request: PendingRequest<'_>) -> Option<Arc<Hold>> {
+        let mut found = None;
         for hold in self.lock().iter().filter(|hold| hold.is_for(when, request)) {
             if hold.seen.fetch_add(1, Ordering::Relaxed) + 1 == hold.spec.nth {
-                met.get_or_insert_with(|| hold.clone());
+                found.get_or_insert_with(|| hold.clone());
             }
         }
-        met
+        found
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Hold>>> {

@@ -80,7 +80,7 @@ impl Simulator for Instagram {
     fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
         match request.host.as_str() {
             "media.instagram.sandbox" => {
-                graph::serve(tx, request.segments().last().copied().unwrap_or_default())
+                graph::serve_media(tx, request.segments().last().copied().unwrap_or_default())
             }
             "graph.instagram.com" | "api.instagram.com" => api(tx, request).unwrap_or_else(|refusal| refusal),
             _ => site(tx, request),
@@ -88,7 +88,7 @@ impl Simulator for Instagram {
     }
 
     fn refuse(&self, tx: &mut Transaction, request: &Request, status: u16) -> Response {
-        let id = graph::carried(tx, request).map(|token| token.user).unwrap_or_default();
+        let id = graph::presented_token(tx, request).map(|token| token.user).unwrap_or_default();
         graph::refuse(status, ID, &id, tx.now)
     }
 
@@ -101,7 +101,7 @@ impl Simulator for Instagram {
     }
 
     fn account_id(&self, username: &str) -> String {
-        graph::number(ID, username, 17_841_400_000_000_000)
+        graph::account_id(ID, username, 17_841_400_000_000_000)
     }
 
     fn identity(&self, account: &Account) -> Identity {
@@ -117,7 +117,7 @@ impl Simulator for Instagram {
     }
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
-        posts::cards(tx, &account.id)
+        posts::views(tx, &account.id)
     }
 }
 
@@ -130,14 +130,15 @@ fn site(tx: &mut Transaction, request: &Request) -> Response {
     let segments = request.segments();
     let shown = match segments.as_slice() {
         ["oauth", "authorize"] => return LOGIN.dialog(tx, request),
-        [_, _, "c", comment] => posts::shown(tx, comment),
-        ["p" | "reel", code] => posts::coded(tx, code).and_then(|id| posts::shown(tx, &id)),
-        ["stories", _, id] => posts::shown(tx, id),
-        [name] => account::by_username(tx.store, ID, name)
-            .map(|account| page::account(&Instagram.identity(&account), ID, &Instagram.posts(tx, &account))),
+        [_, _, "c", comment] => posts::post_page(tx, comment),
+        ["p" | "reel", code] => posts::by_shortcode(tx, code).and_then(|id| posts::post_page(tx, &id)),
+        ["stories", _, id] => posts::post_page(tx, id),
+        [name] => {
+            account::by_username(tx.store, ID, name).map(|account| page::account(tx, &Instagram, &account))
+        }
         _ => None,
     };
-    shown.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html))
+    page::serve(shown)
 }
 
 fn api(tx: &mut Transaction, request: &Request) -> Outcome {
@@ -146,17 +147,17 @@ fn api(tx: &mut Transaction, request: &Request) -> Outcome {
     match (method, path.as_slice()) {
         ("POST", ["oauth", "access_token"]) => {
             if graph::param(request, "grant_type").as_deref() != Some("authorization_code") {
-                return Err(graph::Unredeemed::App.flat());
+                return Err(graph::CodeError::App.flat());
             }
-            let graph::Redeemed { user, scopes, .. } =
-                LOGIN.redeem(tx, request).map_err(graph::Unredeemed::flat)?;
+            let graph::RedeemedCode { user, scopes, .. } =
+                LOGIN.redeem(tx, request).map_err(graph::CodeError::flat)?;
             let permissions = scopes.join(",");
             let token = graph::issue(tx, ID, &user, scopes, graph::Kind::Short, None);
             let data = json!({ "access_token": token.token, "user_id": user, "permissions": permissions });
             return Ok(Response::json(200, &json!({ "data": [data] })));
         }
-        ("GET", ["access_token"]) => return LOGIN.lengthen(tx, request, "ig_exchange_token"),
-        ("GET", ["refresh_access_token"]) => return LOGIN.renew(tx, request, "ig_refresh_token"),
+        ("GET", ["access_token"]) => return LOGIN.exchange_token(tx, request, "ig_exchange_token"),
+        ("GET", ["refresh_access_token"]) => return LOGIN.refresh_token(tx, request, "ig_refresh_token"),
         _ => {}
     }
     let token = graph::admit(tx, ID, request, &["instagram_business_basic"])?;
@@ -166,7 +167,7 @@ fn api(tx: &mut Transaction, request: &Request) -> Outcome {
     let own = |id: &str| id == "me" || id == me.id;
     match (method, path.as_slice()) {
         ("GET", [id]) if own(id) => posts::profile(tx, request, &me),
-        ("POST", [id, "media"]) if own(id) => posts::fill(tx, request, &me),
+        ("POST", [id, "media"]) if own(id) => posts::create_container(tx, request, &me),
         // The second spelling is the one of Meta's generated clients.
         ("POST", [id, "media_publish" | "mediapublish"]) if own(id) => posts::publish(tx, request, &me),
         ("GET", [id, "media"]) if own(id) => posts::list(tx, request, &me, false),

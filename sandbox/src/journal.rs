@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 /// How many entries are kept; older ones go.
-const KEPT: u64 = 200_000;
+const MAX_ENTRIES: u64 = 200_000;
 
 /// One request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -55,18 +55,18 @@ fn key(seq: u64) -> String {
 pub(crate) fn add(store: &mut Store, entry: &mut Entry) {
     entry.seq = last(store) + 1;
     store.put(entry);
-    if entry.seq > KEPT {
-        store.remove::<Entry>(&key(entry.seq - KEPT));
+    if entry.seq > MAX_ENTRIES {
+        store.remove::<Entry>(&key(entry.seq - MAX_ENTRIES));
     }
 }
 
 /// The number of the last entry.
 pub(crate) fn last(store: &Store) -> u64 {
-    store.under::<Entry>("").next_back().map_or(0, |last| last.seq)
+    store.with_prefix::<Entry>("").next_back().map_or(0, |last| last.seq)
 }
 
 /// Notes that the reply to an entry's request never left.
-pub(crate) fn lose(store: &mut Store, seq: u64) {
+pub(crate) fn mark_unanswered(store: &mut Store, seq: u64) {
     if let Some(mut entry) = store.get::<Entry>(&key(seq)) {
         entry.status = None;
         store.put(&entry);
@@ -105,15 +105,16 @@ impl Filter {
         store: &'a Store,
         seq: u64,
     ) -> impl Iterator<Item = Entry> + 'a {
-        store.since::<Entry>(&key(seq)).filter(|entry| self.admits(entry))
+        store.from_key::<Entry>(&key(seq)).filter(|entry| self.includes(entry))
     }
 
-    fn admits(&self, entry: &Entry) -> bool {
+    fn includes(&self, entry: &Entry) -> bool {
         let full = || format!("/{}{}", entry.host, entry.path);
-        same(&self.platform, &entry.platform)
-            && same(&self.method, &entry.method)
-            && self.account.is_none() | entry.account.as_deref().is_some_and(|name| same(&self.account, name))
-            && self.fault.is_none() | entry.fault.as_deref().is_some_and(|fault| same(&self.fault, fault))
+        matches(&self.platform, &entry.platform)
+            && matches(&self.method, &entry.method)
+            && self.account.is_none()
+                | entry.account.as_deref().is_some_and(|name| matches(&self.account, name))
+            && self.fault.is_none() | entry.fault.as_deref().is_some_and(|fault| matches(&self.fault, fault))
             && self.accepted.is_none_or(|accepted| accepted == entry.accepted)
             && self
                 .path
@@ -122,6 +123,6 @@ impl Filter {
     }
 }
 
-fn same(wanted: &Option<String>, found: &str) -> bool {
+fn matches(wanted: &Option<String>, found: &str) -> bool {
     wanted.as_deref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(found))
 }

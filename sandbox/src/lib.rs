@@ -68,6 +68,7 @@ mod pinterest;
 mod pipeline;
 mod rate_limit;
 mod reddit;
+mod routes;
 mod schema;
 mod server;
 mod settings;
@@ -239,7 +240,8 @@ impl Sandbox {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { store, windows, settings } = &mut *state;
         let now = (self.0.clock)();
-        let done = work(&mut Transaction { store, windows, settings, files: &self.0.files, now });
+        let done =
+            work(&mut Transaction { store, windows, settings, files: &self.0.files, now, quota: None });
         state.store.commit()?;
         Ok(done)
     }
@@ -270,6 +272,8 @@ struct Transaction<'a> {
     settings: &'a mut Settings,
     files: &'a Files,
     now: DateTime<Utc>,
+    /// State of the rate window that the request counts against, for the response's headers.
+    quota: Option<Quota>,
 }
 
 impl Transaction<'_> {

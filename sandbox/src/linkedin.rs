@@ -13,12 +13,12 @@ use super::{
     Transaction,
     account::{self, Account},
     exchange::{BodyMode, Outcome, Request, Response},
-    login::{Login, Refusal},
+    login::{Login, TokenError},
     page,
     rate_limit::RateLimit,
     simulator::{Grants, MediaView, PostView, Simulator},
     store::Record,
-    tokens::{self, Rotation, SECRET, TokenPolicy},
+    tokens::{self, CLIENT_SECRET, Rotation, TokenPolicy},
 };
 use crate::Identity;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 const ID: &str = "linkedin";
 
 /// Versions before this one are answered with 426.
-const OLDEST: u32 = 202_511;
+const OLDEST_VERSION: u32 = 202_511;
 
 /// Calls of a member; real numbers are told in the developer portal only.
 const CALLS: RateLimit = RateLimit { name: "linkedin.calls", limit: 100_000, seconds: 86_400 };
@@ -59,8 +59,8 @@ static LOGIN: Login = Login {
         rotation: Rotation::Never,
     },
     scopes: SCOPES,
-    lasts: |_| true,
-    denied: "user_cancelled_authorize",
+    has_refresh_token: |_| true,
+    denied_error: "user_cancelled_authorize",
     fragment: "",
 };
 
@@ -115,9 +115,9 @@ impl Simulator for LinkedIn {
             ("PUT" | "POST", ["dms-uploads", "sandbox", id, part]) => media::receive(tx, request, id, part),
             ("GET", ["v2", "userinfo"]) => userinfo(tx, request),
             ("GET", ["v2", "me"]) => me(tx, request),
-            ("GET", ["feed", "update", urn]) => return shown(tx, request, urn),
+            ("GET", ["feed", "update", urn]) => return post_page(tx, request, urn),
             ("GET", ["in" | "company", name]) => return profile(tx, name),
-            (_, ["rest", path @ ..]) => versioned(request).and_then(|()| rest(tx, request, path)),
+            (_, ["rest", path @ ..]) => check_version(request).and_then(|()| rest(tx, request, path)),
             _ => Err(missing("There is no such resource.")),
         };
         response.unwrap_or_else(|refusal| refusal)
@@ -160,10 +160,10 @@ impl Simulator for LinkedIn {
     }
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
-        let mut cards: Vec<PostView> = posts::by(tx, &account.id).map(|post| card(tx, &post)).collect();
-        cards.extend(posts::comments_by(tx, &account.id).map(|comment| comment_card(tx, &comment)));
-        cards.sort_by_key(|card| std::cmp::Reverse(card.at));
-        cards
+        let mut views: Vec<PostView> = posts::by(tx, &account.id).map(|post| post_view(tx, &post)).collect();
+        views.extend(posts::comments_by(tx, &account.id).map(|comment| comment_view(tx, &comment)));
+        views.sort_by_key(|card| std::cmp::Reverse(card.at));
+        views
     }
 }
 
@@ -180,11 +180,11 @@ fn rest(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
         ("GET", ["socialActions", urn]) => posts::actions(tx, request, urn),
         ("GET", ["socialActions", urn, "comments"]) => posts::comments(tx, request, urn),
         ("POST", ["socialActions", urn, "comments"]) => posts::comment(tx, request, urn),
-        ("GET", ["socialActions", _, "comments", id]) => posts::remark(tx, request, id),
-        ("DELETE", ["socialActions", _, "comments", id]) => posts::uncomment(tx, request, id),
+        ("GET", ["socialActions", _, "comments", id]) => posts::show_comment(tx, request, id),
+        ("DELETE", ["socialActions", _, "comments", id]) => posts::delete_comment(tx, request, id),
         ("GET", ["organizationalEntityShareStatistics"]) => posts::page_statistics(tx, request),
         ("GET", ["memberCreatorPostAnalytics"]) => posts::member_statistics(tx, request),
-        ("GET", ["videoAnalytics"]) => posts::views(tx, request),
+        ("GET", ["videoAnalytics"]) => posts::video_views(tx, request),
         ("POST", [kind @ ("images" | "videos" | "documents")]) => media::act(tx, request, kind),
         ("GET", [kind @ ("images" | "videos" | "documents"), urn]) => media::show(tx, request, kind, urn),
         _ => Err(missing("No virtual resource found")),
@@ -192,7 +192,7 @@ fn rest(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
 }
 
 /// The version that each call has to name.
-fn versioned(request: &Request) -> Result<(), Response> {
+fn check_version(request: &Request) -> Result<(), Response> {
     let Some(version) = request.header("linkedin-version") else {
         return Err(error(
             400,
@@ -202,7 +202,7 @@ fn versioned(request: &Request) -> Result<(), Response> {
         ));
     };
     match version.parse::<u32>() {
-        Ok(number @ OLDEST..) if (1..=12).contains(&(number % 100)) && version.len() == 6 => Ok(()),
+        Ok(number @ OLDEST_VERSION..) if (1..=12).contains(&(number % 100)) && version.len() == 6 => Ok(()),
         _ => {
             let message = format!("Requested version {version} is not active");
             Err(error(426, "NONEXISTENT_VERSION", 0, &message))
@@ -211,32 +211,26 @@ fn versioned(request: &Request) -> Result<(), Response> {
 }
 
 /// The page of a post, or of a comment below it.
-fn shown(tx: &Transaction, request: &Request, urn: &str) -> Response {
+fn post_page(tx: &Transaction, request: &Request, urn: &str) -> Response {
     let found = match request.query("commentUrn") {
         Some(comment) => {
-            posts::comment_at(tx, comment).map(|comment| (comment.owner.clone(), comment_card(tx, &comment)))
+            posts::comment_at(tx, comment).map(|comment| (comment.owner.clone(), comment_view(tx, &comment)))
         }
-        None => posts::at(tx, urn).map(|post| (post.owner.clone(), card(tx, &post))),
+        None => posts::at(tx, urn).map(|post| (post.owner.clone(), post_view(tx, &post))),
     };
     let html = found.and_then(|(owner, card)| {
         let owner = account::by_id(tx.store, ID, &owner)?;
-        Some(page::post(&LinkedIn.identity(&owner), ID, &card, &LinkedIn.posts(tx, &owner)))
+        Some(page::post(tx, &LinkedIn, &owner, &card))
     });
-    html.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html))
+    page::serve(html)
 }
 
 fn profile(tx: &Transaction, name: &str) -> Response {
     let name = name.strip_suffix("-works").unwrap_or(name);
-    match account::by_username(tx.store, ID, name) {
-        Some(owner) => {
-            let cards = LinkedIn.posts(tx, &owner);
-            Response::page(200, page::account(&LinkedIn.identity(&owner), ID, &cards))
-        }
-        None => Response::page(404, page::missing()),
-    }
+    page::serve(account::by_username(tx.store, ID, name).map(|owner| page::account(tx, &LinkedIn, &owner)))
 }
 
-fn card(tx: &Transaction, post: &posts::Post) -> PostView {
+fn post_view(tx: &Transaction, post: &posts::Post) -> PostView {
     let mut notes = vec![format!("By {}, visible: {}", post.author, post.visibility)];
     for (pointer, label) in [
         ("/article/title", "Card"),
@@ -264,7 +258,7 @@ fn card(tx: &Transaction, post: &posts::Post) -> PostView {
     }
 }
 
-fn comment_card(tx: &Transaction, comment: &posts::Comment) -> PostView {
+fn comment_view(tx: &Transaction, comment: &posts::Comment) -> PostView {
     let picture = comment.image.as_deref().and_then(|urn| media::at(tx, urn));
     PostView {
         id: comment.urn.clone(),
@@ -285,7 +279,8 @@ fn avatar(account: &Account) -> String {
 }
 
 fn is_app(request: &Request) -> bool {
-    request.field("client_id") == Some(LOGIN.tokens.client) && request.field("client_secret") == Some(SECRET)
+    request.field("client_id") == Some(LOGIN.tokens.client)
+        && request.field("client_secret") == Some(CLIENT_SECRET)
 }
 
 fn oauth_error(status: u16, word: &str, description: &str) -> Response {
@@ -298,17 +293,17 @@ fn token(tx: &mut Transaction, request: &Request) -> Outcome {
         return Err(oauth_error(401, "invalid_client", "Client authentication failed"));
     }
     let issued = LOGIN.token(tx, request).map_err(|refusal| match refusal {
-        Refusal::Code => oauth_error(
+        TokenError::InvalidCode => oauth_error(
             400,
             "invalid_request",
             "Unable to retrieve access token: appid/redirect uri/code verifier does not match authorization code. Or authorization code expired. Or external member binding exists",
         ),
-        Refusal::Refresh => oauth_error(
+        TokenError::InvalidRefreshToken => oauth_error(
             400,
             "invalid_grant",
             "The provided authorization grant or refresh token is invalid, expired or revoked.",
         ),
-        Refusal::Kind => oauth_error(400, "unsupported_grant_type", "The grant type is not supported"),
+        TokenError::UnsupportedGrantType => oauth_error(400, "unsupported_grant_type", "The grant type is not supported"),
     })?;
     Ok(Response::json(
         200,
@@ -329,7 +324,7 @@ fn introspect(tx: &mut Transaction, request: &Request) -> Outcome {
     }
     let token = request.field("token").and_then(|token| tokens::find(tx, ID, token));
     let token = token.ok_or_else(|| oauth_error(400, "invalid_request", "Invalid token"))?;
-    let status = match (token.is_revoked, token.lives(tx.now)) {
+    let status = match (token.is_revoked, token.is_valid(tx.now)) {
         (true, _) => "revoked",
         (_, true) => "active",
         _ => "expired",
@@ -467,10 +462,10 @@ fn admit(tx: &mut Transaction, request: &Request, scopes: &[&str]) -> Result<Cal
             "The token used in the request has been revoked by the user",
         ));
     }
-    if !token.lives(tx.now) {
+    if !token.is_valid(tx.now) {
         return Err(expired());
     }
-    if token.lacks(scopes).is_some() {
+    if token.missing_scope(scopes).is_some() {
         return Err(forbidden(request.path.trim_start_matches('/')));
     }
     let account = account::by_id(tx.store, ID, &token.user).ok_or_else(expired)?;
@@ -495,7 +490,7 @@ impl Caller {
     }
 
     /// Whether it may write as this author.
-    fn writes_as(&self, author: &str) -> Result<(), Response> {
+    fn check_writes_as(&self, author: &str) -> Result<(), Response> {
         let may = match author.rsplit_once(':') {
             Some(("urn:li:person", id)) => id == self.account.id && self.may(&["w_member_social"]),
             Some(("urn:li:organization", id)) => {
@@ -507,7 +502,7 @@ impl Caller {
     }
 
     /// Whether it may read what this author wrote.
-    fn reads(&self, author: &str) -> Result<(), Response> {
+    fn check_reads(&self, author: &str) -> Result<(), Response> {
         let may = match author.rsplit_once(':') {
             Some(("urn:li:person", id)) => id == self.account.id && self.may(&["r_member_social"]),
             Some(("urn:li:organization", id)) => {

@@ -7,7 +7,7 @@ use super::{
     Transaction, account,
     exchange::{Outcome, Request, Response},
     page,
-    tokens::{Consent, Issued, SECRET, TokenPolicy},
+    tokens::{CLIENT_SECRET, Consent, Issued, TokenPolicy},
 };
 
 /// One platform's login.
@@ -17,22 +17,22 @@ pub(crate) struct Login {
     /// What can be asked for.
     pub(crate) scopes: &'static [&'static str],
     /// Whether a login of these parameters brings a refresh token.
-    pub(crate) lasts: fn(&[(String, String)]) -> bool,
+    pub(crate) has_refresh_token: fn(&[(String, String)]) -> bool,
     /// The word for an owner who says no.
-    pub(crate) denied: &'static str,
+    pub(crate) denied_error: &'static str,
     /// What stands behind the parameters that a browser brings back.
     pub(crate) fragment: &'static str,
 }
 
 /// Why a token request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum TokenError {
     /// The code is none, is used up, too old, or another app's or address's.
-    Code,
+    InvalidCode,
     /// The refresh token is none, was taken back, has run out, or was replaced.
-    Refresh,
+    InvalidRefreshToken,
     /// There is no such way to get a token.
-    Kind,
+    UnsupportedGrantType,
 }
 
 impl Login {
@@ -80,14 +80,14 @@ impl Login {
                 client: self.tokens.client.into(),
                 redirect_uri: field("redirect_uri").into(),
                 scopes,
-                lasts: (self.lasts)(fields),
+                has_refresh_token: (self.has_refresh_token)(fields),
                 challenge: None,
             };
             let code = self.tokens.code(tx, consent);
             back.query_pairs_mut().append_pair("code", &code);
         } else {
             back.query_pairs_mut()
-                .append_pair("error", self.denied)
+                .append_pair("error", self.denied_error)
                 .append_pair("error_description", "The user denied the request");
         }
         if !field("state").is_empty() {
@@ -97,8 +97,8 @@ impl Login {
     }
 
     /// Whether a call names the app and its secret in the header.
-    pub(crate) fn is_signed(&self, request: &Request) -> bool {
-        request.basic().is_some_and(|(id, secret)| id == self.tokens.client && secret == SECRET)
+    pub(crate) fn has_client_credentials(&self, request: &Request) -> bool {
+        request.basic().is_some_and(|(id, secret)| id == self.tokens.client && secret == CLIENT_SECRET)
     }
 
     /// Tokens for a code or a refresh token.
@@ -106,21 +106,21 @@ impl Login {
     /// # Errors
     ///
     /// Why there are none.
-    pub(crate) fn token(&self, tx: &mut Transaction, request: &Request) -> Result<Issued, Refusal> {
+    pub(crate) fn token(&self, tx: &mut Transaction, request: &Request) -> Result<Issued, TokenError> {
         match request.field("grant_type") {
             Some("authorization_code") => {
                 let consent = request
                     .field("code")
                     .and_then(|code| self.tokens.redeem(tx, code))
                     .filter(|consent| request.field("redirect_uri") == Some(consent.redirect_uri.as_str()))
-                    .ok_or(Refusal::Code)?;
-                Ok(self.tokens.allow(tx, consent))
+                    .ok_or(TokenError::InvalidCode)?;
+                Ok(self.tokens.issue(tx, consent))
             }
             Some("refresh_token") => request
                 .field("refresh_token")
-                .and_then(|token| self.tokens.renew(tx, token, self.tokens.client))
-                .ok_or(Refusal::Refresh),
-            _ => Err(Refusal::Kind),
+                .and_then(|token| self.tokens.refresh(tx, token, self.tokens.client))
+                .ok_or(TokenError::InvalidRefreshToken),
+            _ => Err(TokenError::UnsupportedGrantType),
         }
     }
 }

@@ -12,7 +12,7 @@ use super::{
     Transaction,
     account::{self, Account},
     exchange::{BodyMode, Outcome, Request, Response},
-    login::{Login, Refusal},
+    login::{Login, TokenError},
     page,
     rate_limit::{Quota, RateLimit},
     simulator::{Grants, MediaView, PostView, Simulator},
@@ -48,8 +48,8 @@ static LOGIN: Login = Login {
         rotation: Rotation::Renewed,
     },
     scopes: SCOPES,
-    lasts: |_| true,
-    denied: "access_denied",
+    has_refresh_token: |_| true,
+    denied_error: "access_denied",
     fragment: "",
 };
 
@@ -93,14 +93,14 @@ impl Simulator for Pinterest {
 
     fn media_urls(&self, request: &Request) -> Vec<String> {
         match (request.method.as_str(), request.segments().as_slice()) {
-            ("POST", ["v5", "pins"]) => pins::addresses(request),
+            ("POST", ["v5", "pins"]) => pins::media_urls(request),
             _ => Vec::new(),
         }
     }
 
     fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
         if request.host == STORAGE {
-            let owner = media::keyed(tx, request)?.owner;
+            let owner = media::by_upload_key(tx, request)?.owner;
             return account::by_id(tx.store, ID, &owner).map(|account| account.username);
         }
         tokens::owner(tx, ID, request)
@@ -124,7 +124,7 @@ impl Simulator for Pinterest {
             ("POST", ["boards"]) => boards::create(tx, request),
             ("GET", ["boards", board]) => boards::show(tx, request, board),
             ("GET", ["boards", board, "sections"]) => boards::sections(tx, request, board),
-            ("POST", ["boards", board, "sections"]) => boards::divide(tx, request, board),
+            ("POST", ["boards", board, "sections"]) => boards::create_section(tx, request, board),
             ("GET", ["boards", board, "pins"]) => pins::list(tx, request, Some(board)),
             ("GET", ["pins"]) => pins::list(tx, request, None),
             ("POST", ["pins"]) => pins::create(tx, request),
@@ -189,7 +189,7 @@ impl Simulator for Pinterest {
     }
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
-        pins::by(tx, &account.id).rev().map(|pin| card(tx, &pin)).collect()
+        pins::by(tx, &account.id).rev().map(|pin| post_view(tx, &pin)).collect()
     }
 }
 
@@ -199,17 +199,16 @@ fn site(tx: &mut Transaction, request: &Request, segments: &[&str]) -> Response 
         ["oauth"] => return LOGIN.dialog(tx, request),
         ["pin", id] => pins::get(tx, id).and_then(|pin| {
             let owner = account::by_id(tx.store, ID, &pin.owner)?;
-            let cards = Pinterest.posts(tx, &owner);
-            Some(page::post(&Pinterest.identity(&owner), ID, &card(tx, &pin), &cards))
+            Some(page::post(tx, &Pinterest, &owner, &post_view(tx, &pin)))
         }),
         [username] => account::by_username(tx.store, ID, username)
-            .map(|account| page::account(&Pinterest.identity(&account), ID, &Pinterest.posts(tx, &account))),
+            .map(|account| page::account(tx, &Pinterest, &account)),
         _ => None,
     };
-    found.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html))
+    page::serve(found)
 }
 
-fn card(tx: &Transaction, pin: &pins::Pin) -> PostView {
+fn post_view(tx: &Transaction, pin: &pins::Pin) -> PostView {
     let mut notes = vec![format!(
         "On the board {}",
         boards::get(tx, &pin.board).map_or_else(|| pin.board.clone(), |board| board.name)
@@ -242,14 +241,16 @@ fn avatar(account: &Account) -> String {
 
 /// `POST /v5/oauth/token`.
 fn token(tx: &mut Transaction, request: &Request) -> Outcome {
-    if !LOGIN.is_signed(request) {
+    if !LOGIN.has_client_credentials(request) {
         return Err(unauthorized());
     }
     let kind = request.field("grant_type").unwrap_or_default().to_owned();
     let issued = LOGIN.token(tx, request).map_err(|refusal| match refusal {
-        Refusal::Code => error(400, 283, "The authorization grant is invalid"),
-        Refusal::Refresh => unauthorized(),
-        Refusal::Kind => invalid("grant_type has to be authorization_code or refresh_token"),
+        TokenError::InvalidCode => error(400, 283, "The authorization grant is invalid"),
+        TokenError::InvalidRefreshToken => unauthorized(),
+        TokenError::UnsupportedGrantType => {
+            invalid("grant_type has to be authorization_code or refresh_token")
+        }
     })?;
     Ok(Response::json(
         200,
@@ -268,7 +269,7 @@ fn token(tx: &mut Transaction, request: &Request) -> Outcome {
 
 /// `POST /v5/oauth/token/revoke`, which is there for system users only.
 fn revoke(request: &Request) -> Outcome {
-    if !LOGIN.is_signed(request) {
+    if !LOGIN.has_client_credentials(request) {
         return Err(unauthorized());
     }
     Err(error(403, 29, "You are not permitted to access that resource."))
@@ -303,9 +304,9 @@ fn admit(
     rule: RateLimit,
 ) -> Result<Caller, Response> {
     let token = request.bearer().and_then(|token| tokens::find(tx, ID, token));
-    let token = token.filter(|token| token.lives(tx.now)).ok_or_else(unauthorized)?;
+    let token = token.filter(|token| token.is_valid(tx.now)).ok_or_else(unauthorized)?;
     let account = account::by_id(tx.store, ID, &token.user).ok_or_else(unauthorized)?;
-    if let Some(scope) = token.lacks(scopes) {
+    if let Some(scope) = token.missing_scope(scopes) {
         return Err(error(
             401,
             3,
@@ -314,7 +315,7 @@ fn admit(
     }
     let now = tx.now;
     let quota = tx.spend(rule, &account.id, 1).map_err(|spent| throttled(spent, now))?;
-    boards::found(tx, &account);
+    boards::ensure_first(tx, &account);
     Ok(Caller { account, quota })
 }
 
@@ -362,11 +363,11 @@ fn body(request: &Request) -> Result<Value, Response> {
 }
 
 /// A text member within its length.
-fn text(body: &Value, name: &str, most: usize) -> Result<Option<String>, Response> {
+fn text(body: &Value, name: &str, max: usize) -> Result<Option<String>, Response> {
     match &body[name] {
         Value::Null => Ok(None),
-        Value::String(text) if text.chars().count() > most => {
-            Err(invalid(&format!("'{name}' is too long, constraint: maxLength={most}")))
+        Value::String(text) if text.chars().count() > max => {
+            Err(invalid(&format!("'{name}' is too long, constraint: maxLength={max}")))
         }
         Value::String(text) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
         other => Err(invalid(&format!("'{name}': {other} is not of type 'string'"))),

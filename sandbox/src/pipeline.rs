@@ -32,24 +32,24 @@ pub(crate) async fn handle(
     path: &str,
     request: poem::Request,
 ) -> poem::Response {
-    let line = request.take_upgrade();
+    let upgrade = request.take_upgrade();
     let mut response = match read(sandbox, simulator, host, path, request).await {
         Ok(mut request) => {
-            fetch::all(sandbox, simulator, &mut request).await;
+            fetch::fetch_all(sandbox, simulator, &mut request).await;
             process(sandbox, simulator, request).await
         }
         // Half a body, or a form that is none.
         Err(error) => poem::Response::builder().status(StatusCode::BAD_REQUEST).body(error.to_string()),
     };
-    if let (Ok(line), Some(message)) = (line, response.extensions_mut().remove()) {
-        tokio::spawn(say(line, message));
+    if let (Ok(upgrade), Some(message)) = (upgrade, response.extensions_mut().remove()) {
+        tokio::spawn(send_message(upgrade, message));
     }
     response
 }
 
 /// Says what there is to say over a connection that has become a WebSocket.
-async fn say(line: OnUpgrade, message: Message) {
-    let Ok(upgraded) = line.await else { return };
+async fn send_message(upgrade: OnUpgrade, message: Message) {
+    let Ok(upgraded) = upgrade.await else { return };
     let mut socket = WebSocketStream::from_raw_socket(upgraded, Role::Server, None).await;
     match message.body {
         Some(body) => {
@@ -101,12 +101,12 @@ async fn process(sandbox: &Sandbox, simulator: &'static dyn Simulator, request: 
         },
     );
 
-    if let Some(hold) = sandbox.0.holds.meet(When::Before, pending) {
+    if let Some(hold) = sandbox.0.holds.find(When::Before, pending) {
         guard.entry.fault = Some("hold-before".into());
-        hold.keep().await;
+        hold.block().await;
     }
     // The hold for later is met now, so that the entry says so; it keeps the reply, not the work.
-    let after = sandbox.0.holds.meet(When::After, pending);
+    let after = sandbox.0.holds.find(When::After, pending);
     if after.is_some() {
         guard.entry.fault = Some("hold-after".into());
     }
@@ -125,7 +125,7 @@ async fn process(sandbox: &Sandbox, simulator: &'static dyn Simulator, request: 
             response.fault = None;
         }
         if let Some(fault) = response.fault.clone().filter(|_| !response.published.is_empty()) {
-            fault::spend(tx, &fault);
+            fault::count(tx, &fault);
             match fault.kind {
                 Kind::BrokenAfter => {
                     let published = std::mem::take(&mut response.published);
@@ -153,7 +153,7 @@ async fn process(sandbox: &Sandbox, simulator: &'static dyn Simulator, request: 
     });
 
     if let Some(hold) = after {
-        hold.keep().await;
+        hold.block().await;
     }
     let kind = response.fault.as_ref().map(|fault| fault.kind);
     match kind {
@@ -216,7 +216,7 @@ impl Drop for JournalEntryGuard<'_> {
                 entry.at = tx.now;
                 journal::add(tx.store, entry);
             } else {
-                journal::lose(tx.store, entry.seq);
+                journal::mark_unanswered(tx.store, entry.seq);
             }
         });
         if let Err(error) = kept {
@@ -252,15 +252,15 @@ async fn read(
     let body = http.take_body();
     let files = &sandbox.0.files;
     match simulator.body_mode(&request) {
-        body_mode @ (BodyMode::Buffered(most) | BodyMode::JsonFields(most)) => {
+        body_mode @ (BodyMode::Buffered(max) | BodyMode::JsonFields(max)) => {
             let mut reader = body.into_async_read();
             let mut bytes = Vec::new();
             (&mut reader)
-                .take(most as u64 + 1)
+                .take(max as u64 + 1)
                 .read_to_end(&mut bytes)
                 .await
                 .map_err(poem::error::BadRequest)?;
-            request.is_too_large = bytes.len() > most;
+            request.is_too_large = bytes.len() > max;
             if request.is_too_large {
                 bytes.clear();
                 tokio::io::copy(&mut reader, &mut tokio::io::sink())
@@ -280,7 +280,7 @@ async fn read(
             request.body = bytes.into();
         }
         BodyMode::Upload => {
-            let mut upload = files.take(body.into_async_read()).await.map_err(poem::error::BadRequest)?;
+            let mut upload = files.store(body.into_async_read()).await.map_err(poem::error::BadRequest)?;
             upload.declared = request.mime().map(str::to_owned);
             request.upload = Some(upload);
         }
@@ -293,7 +293,7 @@ async fn read(
                     let (file, declared) =
                         (field.file_name().map(str::to_owned), field.content_type().map(str::to_owned));
                     let mut upload = files
-                        .take(Box::pin(field.into_async_read()))
+                        .store(Box::pin(field.into_async_read()))
                         .await
                         .map_err(poem::error::BadRequest)?;
                     (upload.name, upload.declared) = (file, declared);

@@ -26,6 +26,12 @@ pub(crate) struct RateLimit {
     pub(crate) seconds: i64,
 }
 
+impl RateLimit {
+    pub(crate) const fn new(name: &'static str, limit: u64, seconds: i64) -> Self {
+        Self { name, limit, seconds }
+    }
+}
+
 /// How an account stands with a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quota {

@@ -2,17 +2,17 @@
 //! source (<https://github.com/reddit-archive/reddit>) and what PRAW records of it say.
 //!
 //! Errors of what was sent come with a status of success. Refresh tokens stay the same. Any name is a
-//! subreddit's but those that begin with `missing`; a few are special, see [`places`].
+//! subreddit's but those that begin with `missing`; a few are special, see [`subreddits`].
 
 mod media;
-mod places;
 mod posts;
+mod subreddits;
 
 use super::{
     Transaction,
     account::{self, Account},
     exchange::{BodyMode, Outcome, Request, Response},
-    login::{Login, Refusal},
+    login::{Login, TokenError},
     page,
     rate_limit::{Quota, RateLimit},
     simulator::{Grants, PostView, Simulator},
@@ -54,8 +54,8 @@ static LOGIN: Login = Login {
         rotation: Rotation::Never,
     },
     scopes: SCOPES,
-    lasts: |fields| fields.iter().any(|(name, value)| name == "duration" && value == "permanent"),
-    denied: "access_denied",
+    has_refresh_token: |fields| fields.iter().any(|(name, value)| name == "duration" && value == "permanent"),
+    denied_error: "access_denied",
     fragment: "#_",
 };
 
@@ -91,7 +91,7 @@ impl Simulator for Reddit {
 
     fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
         if STORAGES.contains(&request.host.as_str()) {
-            let owner = media::keyed(tx, request)?.owner;
+            let owner = media::by_upload_key(tx, request)?.owner;
             return account::by_id(tx.store, ID, &owner).map(|account| account.username);
         }
         tokens::owner(tx, ID, request)
@@ -100,7 +100,7 @@ impl Simulator for Reddit {
     fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
         let segments = request.segments();
         match request.host.as_str() {
-            SOCKETS => return media::tell(tx, request, segments.last().copied().unwrap_or_default()),
+            SOCKETS => return media::notify(tx, request, segments.last().copied().unwrap_or_default()),
             "i.redd.it" | "v.redd.it" => {
                 return media::show(tx, segments.first().copied().unwrap_or_default());
             }
@@ -115,17 +115,17 @@ impl Simulator for Reddit {
             ("POST", ["api", "v1", "access_token"]) if is_site => token(tx, request),
             ("POST", ["api", "v1", "revoke_token"]) if is_site => revoke(tx, request),
             _ if is_site && !request.host.is_empty() => return site(tx, &segments),
-            _ if is_nobody(request) => Err(throttled(1)),
+            _ if has_generic_agent(request) => Err(throttled(1)),
             _ if request.is_too_large => {
                 Err(Response::page(413, page::notice("Too large", "Payload Too Large")))
             }
             ("GET", ["api", "v1", "me"]) => me(tx, request),
-            ("GET", ["api", "v1", place, "post_requirements"]) => places::requirements(tx, request, place),
-            ("GET", ["r", place, "about"]) => places::about(tx, request, place),
-            ("GET", ["r", place, "api", "link_flair_v2"]) => places::flairs(tx, request, place),
-            ("GET", ["subreddits", "mine", "subscriber"]) => places::mine(tx, request),
-            ("GET", ["subreddits", "search"]) => places::search(tx, request, "q"),
-            ("GET", ["api", "subreddit_autocomplete_v2"]) => places::search(tx, request, "query"),
+            ("GET", ["api", "v1", name, "post_requirements"]) => subreddits::requirements(tx, request, name),
+            ("GET", ["r", name, "about"]) => subreddits::about(tx, request, name),
+            ("GET", ["r", name, "api", "link_flair_v2"]) => subreddits::flairs(tx, request, name),
+            ("GET", ["subreddits", "mine", "subscriber"]) => subreddits::mine(tx, request),
+            ("GET", ["subreddits", "search"]) => subreddits::search(tx, request, "q"),
+            ("GET", ["api", "subreddit_autocomplete_v2"]) => subreddits::search(tx, request, "query"),
             ("POST", ["api", "media", "asset" | "asset.json"]) => media::lease(tx, request),
             ("POST", ["api", "submit"]) => posts::submit(tx, request),
             ("POST", ["api", "submit_gallery_post" | "submit_gallery_post.json"]) => {
@@ -134,7 +134,7 @@ impl Simulator for Reddit {
             ("POST", ["api", "comment"]) => posts::comment(tx, request),
             ("POST", ["api", "editusertext"]) => posts::edit(tx, request),
             ("POST", ["api", "del"]) => posts::delete(tx, request),
-            ("GET", ["api", "info"]) => posts::named(tx, request),
+            ("GET", ["api", "info"]) => posts::info(tx, request),
             ("GET", ["user", name, list @ ("submitted" | "comments" | "overview")]) => {
                 posts::list(tx, request, name, list)
             }
@@ -193,7 +193,7 @@ impl Simulator for Reddit {
     }
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
-        posts::by(tx, &account.id).rev().map(|thing| thing.card(tx)).collect()
+        posts::by(tx, &account.id).rev().map(|thing| thing.post_view(tx)).collect()
     }
 }
 
@@ -202,17 +202,17 @@ fn site(tx: &Transaction, segments: &[&str]) -> Response {
     let thing = |id: &str| {
         let thing = posts::get(tx, id)?;
         let owner = account::by_id(tx.store, ID, &thing.owner)?;
-        let cards = Reddit.posts(tx, &owner);
-        Some(page::post(&Reddit.identity(&owner), ID, &thing.card(tx), &cards))
+        Some(page::post(tx, &Reddit, &owner, &thing.post_view(tx)))
     };
     let found = match segments {
         [.., "comments", _, _, comment] => thing(&format!("t1_{comment}")),
         [.., "comments", post] | [.., "comments", post, _] => thing(&format!("t3_{post}")),
-        ["user" | "u", name] => account::by_username(tx.store, ID, name)
-            .map(|account| page::account(&Reddit.identity(&account), ID, &Reddit.posts(tx, &account))),
+        ["user" | "u", name] => {
+            account::by_username(tx.store, ID, name).map(|account| page::account(tx, &Reddit, &account))
+        }
         _ => None,
     };
-    found.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html))
+    page::serve(found)
 }
 
 fn avatar(account: &Account) -> String {
@@ -221,13 +221,15 @@ fn avatar(account: &Account) -> String {
 
 /// `POST /api/v1/access_token`.
 fn token(tx: &mut Transaction, request: &Request) -> Outcome {
-    if !LOGIN.is_signed(request) {
+    if !LOGIN.has_client_credentials(request) {
         return Err(error(401, "Unauthorized"));
     }
     let issued = LOGIN.token(tx, request).map_err(|refusal| match refusal {
-        Refusal::Code => Response::json(200, &json!({ "error": "invalid_grant" })),
-        Refusal::Kind => Response::json(200, &json!({ "error": "unsupported_grant_type" })),
-        Refusal::Refresh => error(400, "Bad Request"),
+        TokenError::InvalidCode => Response::json(200, &json!({ "error": "invalid_grant" })),
+        TokenError::UnsupportedGrantType => {
+            Response::json(200, &json!({ "error": "unsupported_grant_type" }))
+        }
+        TokenError::InvalidRefreshToken => error(400, "Bad Request"),
     })?;
     let mut body = json!({
         "access_token": issued.access,
@@ -243,7 +245,7 @@ fn token(tx: &mut Transaction, request: &Request) -> Outcome {
 
 /// `POST /api/v1/revoke_token` (RFC 7009); a token that nobody knows is a success too.
 fn revoke(tx: &mut Transaction, request: &Request) -> Outcome {
-    if !LOGIN.is_signed(request) {
+    if !LOGIN.has_client_credentials(request) {
         return Err(error(401, "Unauthorized"));
     }
     let token = request.field("token").ok_or_else(|| error(400, "Bad Request"))?;
@@ -275,7 +277,7 @@ fn me(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// Whether a client has no name of its own, but its library's.
-fn is_nobody(request: &Request) -> bool {
+fn has_generic_agent(request: &Request) -> bool {
     let agent = request.header("user-agent").unwrap_or_default().to_lowercase();
     ["python-requests/", "python-urllib/", "java/", "curl/", "go-http-client/"]
         .iter()
@@ -285,9 +287,9 @@ fn is_nobody(request: &Request) -> bool {
 /// Lets a request in: a token that lives, the scope it needs, and room in the window.
 fn admit(tx: &mut Transaction, request: &Request, scope: &str) -> Result<Caller, Response> {
     let token = request.bearer().and_then(|token| tokens::find(tx, ID, token));
-    let token = token.filter(|token| token.lives(tx.now)).ok_or_else(unauthorized)?;
+    let token = token.filter(|token| token.is_valid(tx.now)).ok_or_else(unauthorized)?;
     let account = account::by_id(tx.store, ID, &token.user).ok_or_else(unauthorized)?;
-    if token.lacks(&[scope]).is_some() {
+    if token.missing_scope(&[scope]).is_some() {
         return Err(error(403, "Forbidden")
             .with("www-authenticate", "Bearer realm=\"reddit\", error=\"insufficient_scope\""));
     }

@@ -48,7 +48,7 @@ fn walk(schema: &Value, value: &Value, at: &str) -> Result<(), Issue> {
             if limit("minItems").is_some_and(|least| (items.len() as u64) < least) {
                 return fail(format!("there must be a minimum of {} items in the array", schema["minItems"]));
             }
-            if limit("maxItems").is_some_and(|most| items.len() as u64 > most) {
+            if limit("maxItems").is_some_and(|max| items.len() as u64 > max) {
                 return fail(format!("there must be a maximum of {} items in the array", schema["maxItems"]));
             }
             for item in items {
@@ -65,7 +65,7 @@ fn walk(schema: &Value, value: &Value, at: &str) -> Result<(), Issue> {
             if schema["minLength"].as_u64().is_some_and(|least| length < least) {
                 return fail(format!("must be at least {} characters long", schema["minLength"]));
             }
-            if schema["maxLength"].as_u64().is_some_and(|most| length > most) {
+            if schema["maxLength"].as_u64().is_some_and(|max| length > max) {
                 return fail(format!("may only be {} characters long", schema["maxLength"]));
             }
         }
@@ -74,7 +74,7 @@ fn walk(schema: &Value, value: &Value, at: &str) -> Result<(), Issue> {
             if schema["minimum"].as_i64().is_some_and(|least| number < least) {
                 return fail(format!("must have a minimum value of {}", schema["minimum"]));
             }
-            if schema["maximum"].as_i64().is_some_and(|most| number > most) {
+            if schema["maximum"].as_i64().is_some_and(|max| number > max) {
                 return fail(format!("must have a maximum value of {}", schema["maximum"]));
             }
         }

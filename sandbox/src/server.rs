@@ -21,10 +21,10 @@ use tokio::{
 };
 
 /// How long requests that are still under way may go on after the sandbox was told to stop.
-const GRACE: Duration = Duration::from_secs(1);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
 /// How long to leave the listener alone after it failed, as when no file descriptor is left.
-const PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Marks a reply that is not sent: the connection closes in its stead.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +70,7 @@ pub async fn serve(
                 }
                 Err(error) => {
                     tracing::warn!(%error, "The sandbox could not accept a connection");
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
             // Those that ended leave the set.
@@ -79,7 +79,7 @@ pub async fn serve(
     }
     drop((listener, stop));
     let all = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(GRACE, all).await.is_err() {
+    if tokio::time::timeout(SHUTDOWN_GRACE, all).await.is_err() {
         // Held and stuck requests end here.
         connections.shutdown().await;
     }

@@ -58,12 +58,31 @@ impl Settings {
         TimeDelta::seconds(self.token_seconds(documented))
     }
 
+    /// How long a new post stays out of lists.
+    pub(crate) fn lag(&self) -> TimeDelta {
+        milliseconds(self.lag_ms)
+    }
+
+    /// How long processing a video takes.
+    pub(crate) fn processing(&self) -> TimeDelta {
+        milliseconds(self.processing_ms)
+    }
+
+    /// How long a text counts as a duplicate.
+    pub(crate) fn duplicate_window(&self) -> TimeDelta {
+        milliseconds(self.duplicate_ms)
+    }
+
     /// What a request is refused with.
     pub(crate) fn refusal(&self, host: &str, path: &str) -> Option<u16> {
         let full = format!("/{host}{path}");
         let is_meant = |prefix: &str| path.starts_with(prefix) || full.starts_with(prefix);
         self.refusals.iter().find(|(prefix, _)| is_meant(prefix)).map(|(_, status)| *status)
     }
+}
+
+fn milliseconds(count: u64) -> TimeDelta {
+    TimeDelta::milliseconds(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 impl Record for Settings {

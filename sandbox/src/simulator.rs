@@ -8,7 +8,7 @@ use super::{
     Transaction,
     account::Account,
     exchange::{BodyMode, Request, Response},
-    fault::{Fault, Kind},
+    fault::{self, Fault, Kind},
 };
 use crate::{App, Grant, Identity};
 use chrono::{DateTime, Utc};
@@ -58,6 +58,22 @@ pub(crate) trait Simulator: Send + Sync {
 
     /// What the account published, newest first.
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView>;
+
+    /// Applies the faults that a text or the control panel asks for. A fault that strikes after the post is
+    /// accepted is returned.
+    ///
+    /// # Errors
+    ///
+    /// The response of a fault that strikes before.
+    fn trigger_fault(
+        &self,
+        tx: &mut Transaction,
+        request: &Request,
+        username: &str,
+        text: &str,
+    ) -> Result<Option<Fault>, Response> {
+        fault::trigger(tx, self.id(), username, text).map_err(|fault| self.fail(tx, request, fault))
+    }
 
     /// Does as a fault says instead of publishing.
     fn fail(&self, tx: &mut Transaction, request: &Request, fault: Fault) -> Response {

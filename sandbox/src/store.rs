@@ -6,7 +6,7 @@
 //! One write to the page cache is enough for that: this survives a dead process, not a power cut.
 
 use anyhow::{Context, Result, bail};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, HashMap},
@@ -22,6 +22,45 @@ pub(crate) trait Record: Serialize + DeserializeOwned {
 
     /// Its place among its kind. Keys sort as text.
     fn key(&self) -> String;
+}
+
+/// A counter, such as the last id that was given.
+#[derive(Serialize, Deserialize)]
+struct Counter {
+    name: String,
+    value: u64,
+}
+
+impl Record for Counter {
+    const TABLE: &'static str = "counter";
+
+    fn key(&self) -> String {
+        self.name.clone()
+    }
+}
+
+/// An entry of an index: the key of a record that belongs to an author, a parent or the like.
+#[derive(Serialize, Deserialize)]
+struct Link {
+    index: String,
+    of: String,
+    position: u64,
+    key: String,
+}
+
+impl Link {
+    fn prefix(index: &str, of: &str) -> String {
+        // No id has a line break.
+        format!("{index}\n{of}\n")
+    }
+}
+
+impl Record for Link {
+    const TABLE: &'static str = "link";
+
+    fn key(&self) -> String {
+        format!("{}{:020}", Self::prefix(&self.index, &self.of), self.position)
+    }
 }
 
 /// One change: kind, key, and the record, or null where it was taken away.
@@ -73,7 +112,7 @@ impl Store {
     }
 
     /// The records whose key begins with `prefix`, in the order of their keys.
-    pub(crate) fn under<'a, T: Record>(
+    pub(crate) fn with_prefix<'a, T: Record>(
         &'a self,
         prefix: &str,
     ) -> impl DoubleEndedIterator<Item = T> + use<'a, T> {
@@ -86,7 +125,7 @@ impl Store {
     }
 
     /// The records from this key on.
-    pub(crate) fn since<'a, T: Record>(&'a self, start: &str) -> impl Iterator<Item = T> + use<'a, T> {
+    pub(crate) fn from_key<'a, T: Record>(&'a self, start: &str) -> impl Iterator<Item = T> + use<'a, T> {
         let start = start.to_owned();
         self.records
             .get(T::TABLE)
@@ -95,7 +134,47 @@ impl Store {
             .map(|(_, value)| read(value))
     }
 
-    /// Writes the turn's changes to the log.
+    /// Sets a counter, which begins at 0, to the number that follows its last one, and returns that.
+    pub(crate) fn advance(&mut self, counter: &str, next: impl FnOnce(u64) -> u64) -> u64 {
+        let value = next(self.get::<Counter>(counter).map_or(0, |counter| counter.value));
+        self.put(&Counter { name: counter.to_owned(), value });
+        value
+    }
+
+    /// Adds a record's key to those that an index lists for `of`.
+    pub(crate) fn link(&mut self, index: &str, of: &str, key: &str) {
+        let last = self.with_prefix::<Link>(&Link::prefix(index, of)).next_back();
+        let position = last.map_or(0, |last| last.position + 1);
+        self.put(&Link { index: index.into(), of: of.into(), position, key: key.into() });
+    }
+
+    /// Removes a record's key from those that an index lists for `of`.
+    pub(crate) fn unlink(&mut self, index: &str, of: &str, key: &str) {
+        let found = self.with_prefix::<Link>(&Link::prefix(index, of)).find(|link| link.key == key);
+        if let Some(link) = found {
+            self.remove::<Link>(&Record::key(&link));
+        }
+    }
+
+    /// The keys that an index lists for `of`, in the order in which they were added.
+    pub(crate) fn linked_keys<'a>(
+        &'a self,
+        index: &str,
+        of: &str,
+    ) -> impl DoubleEndedIterator<Item = String> + use<'a> {
+        self.with_prefix::<Link>(&Link::prefix(index, of)).map(|link| link.key)
+    }
+
+    /// The records that an index lists for `of` and that still exist, in the order in which they were added.
+    pub(crate) fn linked<'a, T: Record>(
+        &'a self,
+        index: &str,
+        of: &str,
+    ) -> impl DoubleEndedIterator<Item = T> + use<'a, T> {
+        self.linked_keys(index, of).filter_map(|key| self.get(&key))
+    }
+
+    /// Writes the transaction's changes to the log.
     ///
     /// # Errors
     ///
@@ -171,7 +250,6 @@ fn read<T: Record>(value: &Value) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::Deserialize;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Note {
@@ -211,9 +289,27 @@ mod tests {
         drop(store);
 
         let store = Store::open(Some(&path)).unwrap();
-        assert_eq!(store.under::<Note>("a/").collect::<Vec<_>>(), [note("a/2", "twice")]);
+        assert_eq!(store.with_prefix::<Note>("a/").collect::<Vec<_>>(), [note("a/2", "twice")]);
         assert_eq!(store.get("b/1"), Some(note("b/1", "other")));
         assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2, "compacted");
+    }
+
+    #[test]
+    fn an_index_lists_what_exists_in_order() {
+        let mut store = Store::open(None).unwrap();
+        for id in ["b", "a", "c"] {
+            store.put(&note(id, ""));
+            store.link("by", "ada", id);
+        }
+        store.link("by", "ada 2", "b");
+        store.unlink("by", "ada", "a");
+        store.remove::<Note>("c");
+        store.put(&note("0", ""));
+        store.link("by", "ada", "0");
+        let listed: Vec<_> = store.linked::<Note>("by", "ada").map(|note| note.id).collect();
+        assert_eq!(listed, ["b", "0"]);
+        assert_eq!(store.linked_keys("by", "ada").count(), 3);
+        assert_eq!((store.advance("n", |last| last + 2), store.advance("n", |last| last + 2)), (2, 4));
     }
 
     #[test]
@@ -228,7 +324,7 @@ mod tests {
         for torn in ["[[\"note\",\"2\",{\"id\"", "[[\"note\",\"2\"\n"] {
             std::fs::write(&path, format!("{whole}{torn}")).unwrap();
             let store = Store::open(Some(&path)).unwrap();
-            assert_eq!(store.under::<Note>("").count(), 1, "{torn}");
+            assert_eq!(store.with_prefix::<Note>("").count(), 1, "{torn}");
         }
         std::fs::write(&path, format!("nonsense\n{whole}")).unwrap();
         assert!(Store::open(Some(&path)).is_err());

@@ -91,7 +91,7 @@ impl Simulator for Threads {
     fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
         match request.host.as_str() {
             "media.threads.sandbox" => {
-                graph::serve(tx, request.segments().last().copied().unwrap_or_default())
+                graph::serve_media(tx, request.segments().last().copied().unwrap_or_default())
             }
             "" | "graph.threads.com" | "graph.threads.net" => {
                 api(tx, request).unwrap_or_else(|refusal| refusal)
@@ -101,7 +101,7 @@ impl Simulator for Threads {
     }
 
     fn refuse(&self, tx: &mut Transaction, request: &Request, status: u16) -> Response {
-        let id = graph::carried(tx, request).map(|token| token.user).unwrap_or_default();
+        let id = graph::presented_token(tx, request).map(|token| token.user).unwrap_or_default();
         graph::refuse(status, ID, &id, tx.now)
     }
 
@@ -114,7 +114,7 @@ impl Simulator for Threads {
     }
 
     fn account_id(&self, username: &str) -> String {
-        graph::number(ID, username, 17_840_000_000_000_000)
+        graph::account_id(ID, username, 17_840_000_000_000_000)
     }
 
     fn identity(&self, account: &Account) -> Identity {
@@ -130,7 +130,7 @@ impl Simulator for Threads {
     }
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
-        posts::by(tx, &account.id).rev().map(|post| post.card(tx)).collect()
+        posts::by(tx, &account.id).rev().map(|post| post.post_view(tx)).collect()
     }
 }
 
@@ -144,15 +144,14 @@ fn site(tx: &mut Transaction, request: &Request) -> Response {
     let shown = match segments.as_slice() {
         ["oauth", "authorize"] => return LOGIN.dialog(tx, request),
         [name] if name.starts_with('@') => account::by_username(tx.store, ID, &name[1..])
-            .map(|account| page::account(&Threads.identity(&account), ID, &Threads.posts(tx, &account))),
-        [_, "post", code] | ["t", code] => posts::coded(tx, code).and_then(|post| {
+            .map(|account| page::account(tx, &Threads, &account)),
+        [_, "post", code] | ["t", code] => posts::by_shortcode(tx, code).and_then(|post| {
             let author = account::by_id(tx.store, ID, &post.author)?;
-            let cards = Threads.posts(tx, &author);
-            Some(page::post(&Threads.identity(&author), ID, &post.card(tx), &cards))
+            Some(page::post(tx, &Threads, &author, &post.post_view(tx)))
         }),
         _ => None,
     };
-    shown.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html))
+    page::serve(shown)
 }
 
 fn api(tx: &mut Transaction, request: &Request) -> Outcome {
@@ -160,15 +159,15 @@ fn api(tx: &mut Transaction, request: &Request) -> Outcome {
     let method = request.method.as_str();
     match (method, path.as_slice()) {
         ("POST", ["oauth", "access_token"]) => {
-            let graph::Redeemed { user, scopes, .. } =
-                LOGIN.redeem(tx, request).map_err(graph::Unredeemed::flat)?;
+            let graph::RedeemedCode { user, scopes, .. } =
+                LOGIN.redeem(tx, request).map_err(graph::CodeError::flat)?;
             let token = graph::issue(tx, ID, &user, scopes, graph::Kind::Short, None);
             let number: u64 = user.parse().unwrap_or(0);
             return Ok(Response::json(200, &json!({ "access_token": token.token, "user_id": number })));
         }
         ("GET", ["oauth", "access_token"]) => return app_token(request),
-        ("GET", ["access_token"]) => return LOGIN.lengthen(tx, request, "th_exchange_token"),
-        ("GET", ["refresh_access_token"]) => return LOGIN.renew(tx, request, "th_refresh_token"),
+        ("GET", ["access_token"]) => return LOGIN.exchange_token(tx, request, "th_exchange_token"),
+        ("GET", ["refresh_access_token"]) => return LOGIN.refresh_token(tx, request, "th_refresh_token"),
         ("GET", ["debug_token"]) => return LOGIN.inspect(tx, request),
         _ => {}
     }
@@ -180,7 +179,7 @@ fn api(tx: &mut Transaction, request: &Request) -> Outcome {
     let own = |id: &str| id == "me" || id == me.id;
     match (method, path.as_slice()) {
         ("GET", [id]) if own(id) => posts::profile(request, &me),
-        ("POST", [id, "threads"]) if own(id) => posts::fill(tx, request, &me),
+        ("POST", [id, "threads"]) if own(id) => posts::create_container(tx, request, &me),
         ("POST", [id, "threads_publish"]) if own(id) => posts::publish(tx, request, &me),
         ("GET", [id, "threads"]) if own(id) => posts::list(tx, request, &me, false),
         ("GET", [id, "replies"]) if own(id) => posts::list(tx, request, &me, true),
@@ -207,7 +206,7 @@ fn app_token(request: &Request) -> Outcome {
     if get("grant_type") != "client_credentials" {
         return Err(graph::invalid("Param grant_type must be one of {client_credentials}"));
     }
-    if get("client_id") != CLIENT_ID || get("client_secret") != tokens::SECRET {
+    if get("client_id") != CLIENT_ID || get("client_secret") != tokens::CLIENT_SECRET {
         return Err(graph::error(400, 1, 0, "Error validating client secret."));
     }
     let token = format!("TH|{CLIENT_ID}|{}", graph::random());

@@ -61,7 +61,7 @@ impl Simulator for TikTok {
 
     fn media_urls(&self, request: &Request) -> Vec<String> {
         match request.path.contains("/post/publish/") {
-            true => publish::addresses(&request.json().unwrap_or(Value::Null)),
+            true => publish::media_urls(&request.json().unwrap_or(Value::Null)),
             false => Vec::new(),
         }
     }
@@ -84,8 +84,8 @@ impl Simulator for TikTok {
         }
         let path = segments.strip_prefix(&["v2"]).unwrap_or(&segments);
         let response = match (request.method.as_str(), path) {
-            ("GET", ["auth", "authorize"]) => oauth::ask(request),
-            ("POST", ["auth", "authorize"]) => oauth::consent(tx, request),
+            ("GET", ["auth", "authorize"]) => oauth::consent_page(request),
+            ("POST", ["auth", "authorize"]) => oauth::decide(tx, request),
             ("POST", ["oauth", "token"]) => oauth::token(tx, request),
             ("POST", ["oauth", "revoke"]) => oauth::revoke(tx, request),
             _ if request.is_too_large => Err(refusal(400, "invalid_params", "The request is too large.")),
@@ -148,7 +148,7 @@ impl Simulator for TikTok {
     }
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
-        publish::by(tx, &account.id).rev().filter_map(|post| card(account, &post)).collect()
+        publish::by(tx, &account.id).rev().filter_map(|post| post_view(account, &post)).collect()
     }
 }
 
@@ -156,27 +156,24 @@ impl Simulator for TikTok {
 fn site(tx: &mut Transaction, request: &Request, segments: &[&str]) -> Option<Response> {
     match (request.host.as_str(), request.method.as_str(), segments) {
         ("www.tiktok.com" | "tiktok.com" | "", "GET", ["v2", "auth", "authorize"]) => {
-            Some(oauth::ask(request).unwrap_or_else(|refusal| refusal))
+            Some(oauth::consent_page(request).unwrap_or_else(|refusal| refusal))
         }
         ("www.tiktok.com" | "tiktok.com" | "", "POST", ["v2", "auth", "authorize"]) => {
-            Some(oauth::consent(tx, request).unwrap_or_else(|refusal| refusal))
+            Some(oauth::decide(tx, request).unwrap_or_else(|refusal| refusal))
         }
         ("www.tiktok.com" | "tiktok.com", _, [handle, "video" | "photo", id]) => {
             let shown = named(tx, handle).and_then(|account| {
-                let cards = TikTok.posts(tx, &account);
-                let card = cards.iter().find(|card| card.id == *id)?;
-                Some(page::post(&TikTok.identity(&account), ID, card, &cards))
+                let views = TikTok.posts(tx, &account);
+                let card = views.iter().find(|card| card.id == *id)?;
+                Some(page::post(tx, &TikTok, &account, card))
             });
-            Some(shown.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html)))
+            Some(page::serve(shown))
         }
         ("www.tiktok.com" | "tiktok.com", _, [handle]) => {
-            let shown = named(tx, handle)
-                .map(|account| page::account(&TikTok.identity(&account), ID, &TikTok.posts(tx, &account)));
-            Some(shown.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html)))
+            let shown = named(tx, handle).map(|account| page::account(tx, &TikTok, &account));
+            Some(page::serve(shown))
         }
-        ("www.tiktok.com" | "tiktok.com" | "p16-sign.tiktokcdn.com", _, _) => {
-            Some(Response::page(404, page::missing()))
-        }
+        ("www.tiktok.com" | "tiktok.com" | "p16-sign.tiktokcdn.com", _, _) => Some(page::serve(None)),
         _ => None,
     }
 }
@@ -185,8 +182,8 @@ fn named(tx: &Transaction, handle: &str) -> Option<Account> {
     account::by_username(tx.store, ID, handle.strip_prefix('@')?)
 }
 
-fn card(account: &Account, post: &publish::Publish) -> Option<PostView> {
-    let at = post.came_into_being()?;
+fn post_view(account: &Account, post: &publish::Publish) -> Option<PostView> {
+    let at = post.published_at()?;
     let kind = if post.is_video { "video" } else { "photo" };
     let mut notes = vec![format!("Visible: {}", post.privacy())];
     notes.extend(post.notes());
@@ -198,7 +195,7 @@ fn card(account: &Account, post: &publish::Publish) -> Option<PostView> {
     Some(PostView {
         id: post.post.clone(),
         address: format!("www.tiktok.com/@{}/{kind}/{}", account.username, post.post),
-        text: post.words().to_owned(),
+        text: post.text().to_owned(),
         at,
         media: media.collect(),
         notes,
@@ -222,7 +219,7 @@ fn admit(
     rule: RateLimit,
 ) -> Result<Account, Response> {
     let token =
-        request.bearer().and_then(|token| tokens::find(tx, ID, token)).filter(|token| token.lives(tx.now));
+        request.bearer().and_then(|token| tokens::find(tx, ID, token)).filter(|token| token.is_valid(tx.now));
     let account = token.as_ref().and_then(|token| account::by_id(tx.store, ID, &token.user));
     let (Some(token), Some(account)) = (token, account) else { return Err(unauthorized()) };
     if !scopes.iter().any(|scope| token.scopes.iter().any(|granted| granted == scope)) {

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The secret of the sandbox's apps.
-pub(crate) const SECRET: &str = "fanfare-sandbox-secret";
+pub(crate) const CLIENT_SECRET: &str = "fanfare-sandbox-secret";
 
 /// How one platform's tokens are.
 pub(crate) struct TokenPolicy {
@@ -49,7 +49,7 @@ pub(crate) enum Rotation {
     Inherited,
 }
 
-/// What an account's owner allowed in a browser, until its code is redeemed.
+/// What an account's owner grant in a browser, until its code is redeemed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Consent {
     /// Whose account it is.
@@ -61,7 +61,7 @@ pub(crate) struct Consent {
     /// What was granted.
     pub(crate) scopes: Vec<String>,
     /// Whether there will be a refresh token.
-    pub(crate) lasts: bool,
+    pub(crate) has_refresh_token: bool,
     /// The challenge of RFC 7636 and how it was derived, where there was one.
     pub(crate) challenge: Option<(String, String)>,
 }
@@ -100,7 +100,7 @@ impl Record for Code {
     }
 }
 
-/// What a user allowed an app; its refresh token is the latest one only.
+/// What a user grant an app; its refresh token is the latest one only.
 #[derive(Clone, Serialize, Deserialize)]
 struct AppGrant {
     id: String,
@@ -146,12 +146,12 @@ impl Record for Token {
 
 impl Token {
     /// Whether it opens anything now.
-    pub(crate) fn lives(&self, now: DateTime<Utc>) -> bool {
+    pub(crate) fn is_valid(&self, now: DateTime<Utc>) -> bool {
         !self.is_revoked && self.expires_at > now
     }
 
     /// The first of these scopes that it lacks.
-    pub(crate) fn lacks<'a>(&self, scopes: &[&'a str]) -> Option<&'a str> {
+    pub(crate) fn missing_scope<'a>(&self, scopes: &[&'a str]) -> Option<&'a str> {
         scopes.iter().copied().find(|scope| !self.scopes.iter().any(|granted| granted == scope))
     }
 }
@@ -167,14 +167,14 @@ pub(crate) fn owner(tx: &Transaction, platform: &str, request: &Request) -> Opti
     let code = || Some(tx.store.get::<Code>(request.field("code")?)?.consent.user);
     let token = || {
         let text = request.field("refresh_token").or_else(|| request.field("token"))?;
-        find(tx, platform, text).map(|token| token.user).or_else(|| Some(named(tx, platform, text)?.user))
+        find(tx, platform, text).map(|token| token.user).or_else(|| Some(grant_of(tx, platform, text)?.user))
     };
     let user = carried.or_else(code).or_else(token)?;
     account::by_id(tx.store, platform, &user).map(|account| account.username)
 }
 
 impl TokenPolicy {
-    /// A code for what was allowed.
+    /// A code for what was grant.
     pub(crate) fn code(&self, tx: &mut Transaction, consent: Consent) -> String {
         let code = random();
         tx.store.put(&Code {
@@ -193,57 +193,57 @@ impl TokenPolicy {
         (found.platform == self.simulator.id() && found.expires_at > tx.now).then_some(found.consent)
     }
 
-    /// The first tokens for what was allowed.
-    pub(crate) fn allow(&self, tx: &mut Transaction, consent: Consent) -> Issued {
+    /// The first tokens for what was grant.
+    pub(crate) fn issue(&self, tx: &mut Transaction, consent: Consent) -> Issued {
         let id = random();
-        let allowed = AppGrant {
-            refresh: consent.lasts.then(|| self.refresh_token(&id)),
-            refresh_expires_at: self.refresh_end(tx.now),
+        let grant = AppGrant {
+            refresh: consent.has_refresh_token.then(|| self.refresh_token(&id)),
+            refresh_expires_at: self.refresh_expiry(tx.now),
             id,
             platform: self.simulator.id().into(),
             user: consent.user,
             client: consent.client,
             scopes: consent.scopes,
         };
-        self.give(tx, &allowed)
+        self.issue_tokens(tx, &grant)
     }
 
     /// New tokens for the latest refresh token of an app's grant, if it lives.
-    pub(crate) fn renew(&self, tx: &mut Transaction, refresh: &str, client: &str) -> Option<Issued> {
-        let mut allowed = named(tx, self.simulator.id(), refresh)
-            .filter(|allowed| allowed.refresh.as_deref() == Some(refresh) && allowed.client == client)
-            .filter(|allowed| allowed.refresh_expires_at.is_none_or(|at| at > tx.now))?;
+    pub(crate) fn refresh(&self, tx: &mut Transaction, refresh: &str, client: &str) -> Option<Issued> {
+        let mut grant = grant_of(tx, self.simulator.id(), refresh)
+            .filter(|grant| grant.refresh.as_deref() == Some(refresh) && grant.client == client)
+            .filter(|grant| grant.refresh_expires_at.is_none_or(|at| at > tx.now))?;
         if tx.settings.empty_refresh {
-            return Some(Issued { refresh: Some(String::new()), ..self.give(tx, &allowed) });
+            return Some(Issued { refresh: Some(String::new()), ..self.issue_tokens(tx, &grant) });
         }
         if self.rotation != Rotation::Never {
-            allowed.refresh = Some(self.refresh_token(&allowed.id));
+            grant.refresh = Some(self.refresh_token(&grant.id));
         }
         if self.rotation == Rotation::Renewed {
-            allowed.refresh_expires_at = self.refresh_end(tx.now);
+            grant.refresh_expires_at = self.refresh_expiry(tx.now);
         }
-        Some(self.give(tx, &allowed))
+        Some(self.issue_tokens(tx, &grant))
     }
 
-    fn give(&self, tx: &mut Transaction, allowed: &AppGrant) -> Issued {
+    fn issue_tokens(&self, tx: &mut Transaction, grant: &AppGrant) -> Issued {
         let token = Token {
             token: format!("{}{}", self.access.0, random()),
-            grant: allowed.id.clone(),
-            platform: allowed.platform.clone(),
-            user: allowed.user.clone(),
-            scopes: allowed.scopes.clone(),
+            grant: grant.id.clone(),
+            platform: grant.platform.clone(),
+            user: grant.user.clone(),
+            scopes: grant.scopes.clone(),
             expires_at: tx.now + tx.settings.token_life(self.access.1),
             is_revoked: false,
         };
         tx.store.put(&token);
-        tx.store.put(allowed);
+        tx.store.put(grant);
         Issued {
             user: token.user,
             access: token.token,
             access_seconds: tx.settings.token_seconds(self.access.1),
-            refresh: allowed.refresh.clone(),
-            refresh_seconds: allowed.refresh_expires_at.map_or(0, |at| (at - tx.now).num_seconds()),
-            scopes: allowed.scopes.clone(),
+            refresh: grant.refresh.clone(),
+            refresh_seconds: grant.refresh_expires_at.map_or(0, |at| (at - tx.now).num_seconds()),
+            scopes: grant.scopes.clone(),
         }
     }
 
@@ -252,25 +252,25 @@ impl TokenPolicy {
         format!("{}{tail}", self.refresh.0)
     }
 
-    fn refresh_end(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    fn refresh_expiry(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         (self.refresh.1 > 0).then(|| now + TimeDelta::seconds(self.refresh.1))
     }
 }
 
 impl Grants for TokenPolicy {
     fn app(&self) -> Option<App> {
-        Some(App { client_id: self.client.into(), client_secret: Some(SECRET.into()) })
+        Some(App { client_id: self.client.into(), client_secret: Some(CLIENT_SECRET.into()) })
     }
 
     fn grant(&self, tx: &mut Transaction, account: &mut Account) -> Grant {
-        let issued = self.allow(
+        let issued = self.issue(
             tx,
             Consent {
                 user: account.id.clone(),
                 client: self.client.into(),
                 redirect_uri: String::new(),
                 scopes: self.granted.iter().map(|scope| (*scope).to_owned()).collect(),
-                lasts: true,
+                has_refresh_token: true,
                 challenge: None,
             },
         );
@@ -286,7 +286,7 @@ impl Grants for TokenPolicy {
     fn expire(&self, tx: &mut Transaction, account: &mut Account) {
         let tokens: Vec<Token> = tx
             .store
-            .under("")
+            .with_prefix("")
             .filter(|token: &Token| token.platform == account.platform && token.user == account.id)
             .collect();
         for token in tokens {
@@ -295,7 +295,7 @@ impl Grants for TokenPolicy {
     }
 
     fn revoke(&self, tx: &mut Transaction, account: &mut Account) {
-        kill(tx, |allowed| allowed.platform == account.platform && allowed.user == account.id);
+        revoke_grants(tx, |grant| grant.platform == account.platform && grant.user == account.id);
     }
 }
 
@@ -303,23 +303,24 @@ impl Grants for TokenPolicy {
 pub(crate) fn revoke(tx: &mut Transaction, platform: &str, token: &str) {
     match find(tx, platform, token) {
         Some(token) => tx.store.put(&Token { is_revoked: true, ..token }),
-        None => end(tx, platform, token),
+        None => revoke_grant(tx, platform, token),
     }
 }
 
 /// Ends the grant that a token of either kind belongs to.
-pub(crate) fn end(tx: &mut Transaction, platform: &str, token: &str) {
+pub(crate) fn revoke_grant(tx: &mut Transaction, platform: &str, token: &str) {
     let grant = find(tx, platform, token).map(|token| token.grant);
-    let grant = grant.or_else(|| Some(named(tx, platform, token)?.id));
+    let grant = grant.or_else(|| Some(grant_of(tx, platform, token)?.id));
     if let Some(grant) = grant {
-        kill(tx, |allowed| allowed.id == grant);
+        revoke_grants(tx, |other| other.id == grant);
     }
 }
 
-fn kill(tx: &mut Transaction, is_meant: impl Fn(&AppGrant) -> bool) {
-    let grants: Vec<AppGrant> = tx.store.under("").filter(is_meant).collect();
+fn revoke_grants(tx: &mut Transaction, is_meant: impl Fn(&AppGrant) -> bool) {
+    let grants: Vec<AppGrant> = tx.store.with_prefix("").filter(is_meant).collect();
     for grant in grants {
-        let tokens: Vec<Token> = tx.store.under("").filter(|token: &Token| token.grant == grant.id).collect();
+        let tokens: Vec<Token> =
+            tx.store.with_prefix("").filter(|token: &Token| token.grant == grant.id).collect();
         for token in tokens {
             tx.store.put(&Token { is_revoked: true, ..token });
         }
@@ -328,10 +329,10 @@ fn kill(tx: &mut Transaction, is_meant: impl Fn(&AppGrant) -> bool) {
 }
 
 /// The grant that a refresh token was made for.
-fn named(tx: &Transaction, platform: &str, refresh: &str) -> Option<AppGrant> {
+fn grant_of(tx: &Transaction, platform: &str, refresh: &str) -> Option<AppGrant> {
     let tail = refresh.rsplit('.').next()?;
     let text = String::from_utf8(BASE64_URL_SAFE_NO_PAD.decode(tail).ok()?).ok()?;
-    tx.store.get(text.split_once(':')?.0).filter(|allowed: &AppGrant| allowed.platform == platform)
+    tx.store.get(text.split_once(':')?.0).filter(|grant: &AppGrant| grant.platform == platform)
 }
 
 /// A text that nobody guesses.

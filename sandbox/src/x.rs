@@ -14,6 +14,7 @@ use super::{
     exchange::{BodyMode, Outcome, Request, Response},
     page,
     rate_limit::{Quota, RateLimit},
+    routes::routes,
     schema::Issue,
     simulator::{Grants, MediaView, PostView, Simulator},
     store::Record,
@@ -22,7 +23,6 @@ use super::{
 use crate::Identity;
 use chrono::{DateTime, Utc};
 use poem::http::Method;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The platform's identifier.
@@ -33,12 +33,6 @@ const QUARTER: i64 = 900;
 
 /// X.
 pub(super) struct X;
-
-/// Who was let in.
-struct Caller {
-    account: Account,
-    quota: Quota,
-}
 
 impl Simulator for X {
     fn id(&self) -> &'static str {
@@ -78,34 +72,13 @@ impl Simulator for X {
             return response;
         }
         let path = segments.strip_prefix(&["2"]).unwrap_or(&segments);
-        let response = match (request.method.as_str(), path) {
-            ("GET", ["oauth2", "authorize"]) => oauth::ask(request),
-            ("POST", ["oauth2", "authorize"]) => oauth::consent(tx, request),
-            ("POST", ["oauth2", "token"]) => oauth::token(tx, request),
-            ("POST", ["oauth2", "revoke"]) => oauth::revoke(tx, request),
-            _ if request.is_too_large => Err(problem(413, "Payload Too Large", "The request is too large.")),
-            ("GET", ["users", "me"]) => posts::me(tx, request),
-            ("GET", ["users", id, "tweets"]) => posts::timeline(tx, request, id),
-            ("GET", ["tweets", "analytics"]) => posts::analytics(tx, request),
-            ("POST", ["tweets"]) => posts::create(tx, request),
-            ("GET", ["tweets"]) => posts::lookup(tx, request, None),
-            ("GET", ["tweets", id]) => posts::lookup(tx, request, Some(id)),
-            ("DELETE", ["tweets", id]) => posts::delete(tx, request, id),
-            ("POST", ["media", "upload"]) => media::upload(tx, request),
-            ("GET", ["media", "upload"]) => media::status(tx, request),
-            ("POST", ["media", "upload", "initialize"]) => media::initialize(tx, request),
-            ("POST", ["media", "upload", id, "append"]) => media::append(tx, request, id),
-            ("POST", ["media", "upload", id, "finalize"]) => media::finalize(tx, request, id),
-            ("POST", ["media", "metadata"]) => media::metadata(tx, request),
-            ("POST", ["media", "subtitles"]) => media::subtitles(tx, request),
-            _ => Err(Response::json(
-                404,
-                &json!({
-                    "title": "Not Found", "type": "about:blank", "status": 404, "detail": "Not Found",
-                }),
-            )),
+        let response = match (api(tx, request, path), tx.quota) {
+            (Ok(response), Some(quota)) => rate_limited(response, quota),
+            // A fault's response tells nothing of the window.
+            (Err(refusal), Some(quota)) if refusal.fault.is_none() => rate_limited(refusal, quota),
+            (Ok(response) | Err(response), _) => response,
         };
-        response.unwrap_or_else(|refusal| refusal).with("api-version", "2.167")
+        response.with("api-version", "2.167")
     }
 
     fn refuse(&self, tx: &mut Transaction, _request: &Request, status: u16) -> Response {
@@ -114,7 +87,7 @@ impl Simulator for X {
             401 => unauthorized(),
             403 => not_permitted(),
             429 => throttled(Quota {
-                limit: posts::CREATE.limit,
+                limit: CREATE.limit,
                 remaining: 0,
                 // Whole seconds: one more than the next is between one and two seconds away.
                 reset: tx.now + chrono::TimeDelta::seconds(2),
@@ -153,16 +126,64 @@ impl Simulator for X {
     }
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
-        posts::by(tx, &account.id).rev().map(|post| card(tx, account, &post)).collect()
+        posts::by(tx, &account.id).rev().map(|post| post_view(tx, account, &post)).collect()
+    }
+}
+
+const READ: &[&str] = &["tweet.read", "users.read"];
+const WRITE: &[&str] = &["tweet.read", "tweet.write", "users.read"];
+const MEDIA: &[&str] = &["media.write"];
+
+const ME: RateLimit = RateLimit::new("x.me", 75, QUARTER);
+const TIMELINE: RateLimit = RateLimit::new("x.timeline", 900, QUARTER);
+const ANALYTICS: RateLimit = RateLimit::new("x.analytics", 300, QUARTER);
+const CREATE: RateLimit = RateLimit::new("x.posts", 100, QUARTER);
+const LOOKUP: RateLimit = RateLimit::new("x.lookup", 5_000, QUARTER);
+const DELETE: RateLimit = RateLimit::new("x.deletes", 50, QUARTER);
+const UPLOAD: RateLimit = RateLimit::new("x.uploads", 500, QUARTER);
+const STATUS: RateLimit = RateLimit::new("x.status", 1_000, QUARTER);
+const INITIALIZE: RateLimit = RateLimit::new("x.initializes", 1_875, QUARTER);
+const APPEND: RateLimit = RateLimit::new("x.appends", 1_875, QUARTER);
+const FINALIZE: RateLimit = RateLimit::new("x.finalizes", 1_875, QUARTER);
+const METADATA: RateLimit = RateLimit::new("x.metadata", 500, QUARTER);
+
+fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
+    match (request.method.as_str(), path) {
+        ("GET", ["oauth2", "authorize"]) => return oauth::consent_page(request),
+        ("POST", ["oauth2", "authorize"]) => return oauth::decide(tx, request),
+        ("POST", ["oauth2", "token"]) => return oauth::token(tx, request),
+        ("POST", ["oauth2", "revoke"]) => return oauth::revoke(tx, request),
+        _ if request.is_too_large => {
+            return Err(problem(413, "Payload Too Large", "The request is too large."));
+        }
+        _ => {}
+    }
+    routes! { tx, request, path, admit, Err(not_found());
+        "GET"    ["users", "me"]                     => (READ, ME)          posts::me();
+        "GET"    ["users", id, "tweets"]             => (READ, TIMELINE)    posts::timeline(id);
+        "GET"    ["tweets", "analytics"]             => (READ, ANALYTICS)   posts::analytics();
+        "POST"   ["tweets"]                          => (WRITE, CREATE)     posts::create();
+        "GET"    ["tweets"]                          => (READ, LOOKUP)      posts::lookup(None);
+        "GET"    ["tweets", id]                      => (READ, LOOKUP)      posts::lookup(Some(id));
+        "DELETE" ["tweets", id]                      => (WRITE, DELETE)     posts::delete(id);
+        "POST"   ["media", "upload"]                 => (MEDIA, UPLOAD)     media::upload();
+        "GET"    ["media", "upload"]                 => (MEDIA, STATUS)     media::status();
+        "POST"   ["media", "upload", "initialize"]   => (MEDIA, INITIALIZE) media::initialize();
+        "POST"   ["media", "upload", id, "append"]   => (MEDIA, APPEND)     media::append(id);
+        "POST"   ["media", "upload", id, "finalize"] => (MEDIA, FINALIZE)   media::finalize(id);
+        "POST"   ["media", "metadata"]               => (MEDIA, METADATA)   media::metadata();
+        "POST"   ["media", "subtitles"]              => (MEDIA, METADATA)   media::subtitles();
     }
 }
 
 /// What a browser finds: the consent page, profiles, posts, media.
 fn site(tx: &mut Transaction, request: &Request, segments: &[&str]) -> Option<Response> {
     match (request.method.as_str(), segments) {
-        ("GET", ["i", "oauth2", "authorize"]) => Some(oauth::ask(request).unwrap_or_else(|refusal| refusal)),
+        ("GET", ["i", "oauth2", "authorize"]) => {
+            Some(oauth::consent_page(request).unwrap_or_else(|refusal| refusal))
+        }
         ("POST", ["i", "oauth2", "authorize"]) => {
-            Some(oauth::consent(tx, request).unwrap_or_else(|refusal| refusal))
+            Some(oauth::decide(tx, request).unwrap_or_else(|refusal| refusal))
         }
         _ if request.host.ends_with("twimg.com") => Some(media::serve(tx, segments.last()?)),
         _ if request.method != Method::GET
@@ -171,23 +192,20 @@ fn site(tx: &mut Transaction, request: &Request, segments: &[&str]) -> Option<Re
             None
         }
         (_, ["i", "web", "status", id] | [_, "status", id]) => {
-            let shown = posts::get(tx, id).and_then(|post| {
+            Some(page::serve(posts::get(tx, id).and_then(|post| {
                 let author = account::by_id(tx.store, ID, &post.author)?;
-                let cards = X.posts(tx, &author);
-                Some(page::post(&X.identity(&author), ID, &card(tx, &author, &post), &cards))
-            });
-            Some(shown.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html)))
+                Some(page::post(tx, &X, &author, &post_view(tx, &author, &post)))
+            })))
         }
         (_, [username]) => {
-            let shown = account::by_username(tx.store, ID, username)
-                .map(|account| page::account(&X.identity(&account), ID, &X.posts(tx, &account)));
-            Some(shown.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html)))
+            let found = account::by_username(tx.store, ID, username);
+            Some(page::serve(found.map(|account| page::account(tx, &X, &account))))
         }
-        _ => Some(Response::page(404, page::missing())),
+        _ => Some(page::serve(None)),
     }
 }
 
-fn card(tx: &Transaction, author: &Account, post: &posts::Post) -> PostView {
+fn post_view(tx: &Transaction, author: &Account, post: &posts::Post) -> PostView {
     let mut notes = Vec::new();
     if let Some(poll) = &post.poll {
         notes.push(format!("Poll: {}", poll.options.join(" / ")));
@@ -221,7 +239,7 @@ fn admit(
     request: &Request,
     scopes: &[&str],
     rule: RateLimit,
-) -> Result<Caller, Response> {
+) -> Result<Account, Response> {
     if request.header("authorization").is_some_and(|value| value.starts_with("OAuth ")) {
         return Err(Response::json(
             403,
@@ -234,7 +252,7 @@ fn admit(
         ));
     }
     let token =
-        request.bearer().and_then(|token| tokens::find(tx, ID, token)).filter(|token| token.lives(tx.now));
+        request.bearer().and_then(|token| tokens::find(tx, ID, token)).filter(|token| token.is_valid(tx.now));
     let account = token.as_ref().and_then(|token| account::by_id(tx.store, ID, &token.user));
     let (Some(token), Some(account)) = (token, account) else { return Err(unauthorized()) };
     if scopes.iter().any(|scope| !token.scopes.iter().any(|granted| granted == scope)) {
@@ -249,22 +267,11 @@ fn admit(
             }),
         ));
     }
-    let quota = tx.spend(rule, &account.id, 1).map_err(throttled)?;
-    Ok(Caller { account, quota })
+    tx.quota = Some(tx.spend(rule, &account.id, 1).map_err(throttled)?);
+    Ok(account)
 }
 
-impl Caller {
-    /// A success, with the headers that tell how the window stands.
-    fn reply(&self, status: u16, body: &Value) -> Response {
-        self.window(Response::json(status, body))
-    }
-
-    fn window(&self, response: Response) -> Response {
-        windowed(response, self.quota)
-    }
-}
-
-fn windowed(response: Response, quota: Quota) -> Response {
+fn rate_limited(response: Response, quota: Quota) -> Response {
     response
         .with("x-rate-limit-limit", quota.limit)
         .with("x-rate-limit-remaining", quota.remaining)
@@ -272,7 +279,14 @@ fn windowed(response: Response, quota: Quota) -> Response {
 }
 
 fn throttled(quota: Quota) -> Response {
-    windowed(problem(429, "Too Many Requests", "Too Many Requests"), quota)
+    rate_limited(problem(429, "Too Many Requests", "Too Many Requests"), quota)
+}
+
+fn not_found() -> Response {
+    Response::json(
+        404,
+        &json!({ "title": "Not Found", "type": "about:blank", "status": 404, "detail": "Not Found" }),
+    )
 }
 
 fn unauthorized() -> Response {
@@ -323,25 +337,8 @@ fn body(request: &Request, schema: &Value) -> Result<Value, Response> {
 /// The next id: the milliseconds since X's epoch, then a sequence, and never one twice.
 fn snowflake(tx: &mut Transaction) -> String {
     const EPOCH: i64 = 1_288_834_974_657;
-    let last = tx.store.get::<Last>("").map_or(0, |last| last.id);
     let id = u64::try_from(tx.now.timestamp_millis() - EPOCH).unwrap_or(0) << 22;
-    let id = id.max(last + 1);
-    tx.store.put(&Last { id });
-    id.to_string()
-}
-
-/// The last id that was given.
-#[derive(Serialize, Deserialize)]
-struct Last {
-    id: u64,
-}
-
-impl Record for Last {
-    const TABLE: &'static str = "x.last";
-
-    fn key(&self) -> String {
-        String::new()
-    }
+    tx.store.advance("x", |last| id.max(last + 1)).to_string()
 }
 
 /// Timestamps as the API writes them.

@@ -45,7 +45,7 @@ const MANAGE: &[&str] = &["youtube", "youtube.force-ssl"];
 /// Scopes that upload.
 const UPLOAD: &[&str] = &["youtube.upload", "youtube", "youtube.force-ssl"];
 /// The only scope for comments.
-const TALK: &[&str] = &["youtube.force-ssl"];
+const COMMENT: &[&str] = &["youtube.force-ssl"];
 
 /// YouTube.
 pub(super) struct YouTube;
@@ -182,20 +182,20 @@ impl Simulator for YouTube {
     }
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
-        let mut cards = Vec::new();
+        let mut views = Vec::new();
         for video in videos::by(tx, &account.id).rev() {
-            cards.extend(comments::under(tx, &video.id).map(|comment| comment.card()));
-            cards.push(card(tx, &video));
+            views.extend(comments::under(tx, &video.id).map(|comment| comment.post_view()));
+            views.push(post_view(tx, &video));
         }
         // A comment below somebody else's video is a post of its author as well.
-        let own: Vec<_> = cards.iter().map(|card| card.id.clone()).collect();
-        cards.extend(
+        let own: Vec<_> = views.iter().map(|card| card.id.clone()).collect();
+        views.extend(
             comments::by(tx, &account.id)
                 .filter(|comment| !own.contains(&comment.id))
-                .map(|comment| comment.card()),
+                .map(|comment| comment.post_view()),
         );
-        cards.sort_by_key(|card| std::cmp::Reverse(card.at));
-        cards
+        views.sort_by_key(|card| std::cmp::Reverse(card.at));
+        views
     }
 }
 
@@ -208,7 +208,7 @@ fn site(tx: &Transaction, request: &Request) -> Option<Response> {
             let picture = video.and_then(|video| tx.files.read(&video.thumbnail?));
             return Some(match picture {
                 Some(bytes) => Response { is_page: true, ..Response::bytes(200, "image/jpeg", bytes) },
-                None => Response::page(404, page::missing()),
+                None => page::serve(None),
             });
         }
         ("youtu.be", [id]) => Some((*id).to_owned()),
@@ -226,22 +226,20 @@ fn site(tx: &Transaction, request: &Request) -> Option<Response> {
     };
     let shown = id.and_then(|id| videos::get(tx, &id)).and_then(|video| {
         let owner = account::by_id(tx.store, ID, &video.channel)?;
-        let cards = YouTube.posts(tx, &owner);
-        Some(page::post(&YouTube.identity(&owner), ID, &card(tx, &video), &cards))
+        Some(page::post(tx, &YouTube, &owner, &post_view(tx, &video)))
     });
-    Some(shown.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html)))
+    Some(page::serve(shown))
 }
 
 fn channel_page(tx: &Transaction, account: Option<Account>) -> Response {
-    let shown =
-        account.map(|account| page::account(&YouTube.identity(&account), ID, &YouTube.posts(tx, &account)));
-    shown.map_or_else(|| Response::page(404, page::missing()), |html| Response::page(200, html))
+    let shown = account.map(|account| page::account(tx, &YouTube, &account));
+    page::serve(shown)
 }
 
-fn card(tx: &Transaction, video: &videos::Video) -> PostView {
+fn post_view(tx: &Transaction, video: &videos::Video) -> PostView {
     let mut notes = vec![format!("Title: {}", video.title()), format!("Visible: {}", video.privacy())];
     notes.extend(video.notes());
-    notes.extend(playlists::holding(tx, &video.id).map(|title| format!("In the playlist {title}")));
+    notes.extend(playlists::containing(tx, &video.id).map(|title| format!("In the playlist {title}")));
     let mut media = vec![MediaView {
         files: video.files.clone(),
         mime: video.mime.clone(),
@@ -271,7 +269,7 @@ fn avatar(account: &Account) -> String {
 fn admit(tx: &mut Transaction, request: &Request, scopes: &[&str], units: u64) -> Result<Account, Response> {
     let token = google::find(tx, request, ID).ok_or_else(google::unauthenticated)?;
     let account = account::by_id(tx.store, ID, &token.user).ok_or_else(google::unauthenticated)?;
-    if !token.covers(scopes) {
+    if !token.has_any_scope(scopes) {
         return Err(insufficient());
     }
     spend(tx, UNITS, "project", units)?;
@@ -339,7 +337,7 @@ fn parts(request: &Request, known: &[&str]) -> Result<Vec<String>, Response> {
 }
 
 /// A resource cut down to its parts.
-fn cut(resource: Value, parts: &[String]) -> Value {
+fn select_parts(resource: Value, parts: &[String]) -> Value {
     let Value::Object(members) = resource else { return resource };
     let is_kept =
         |name: &str| ["kind", "etag", "id"].contains(&name) || parts.iter().any(|part| part == name);
@@ -353,12 +351,12 @@ fn ids(request: &Request, name: &str) -> Vec<String> {
 }
 
 /// One page of resources; a page's token is the place where it begins.
-fn listing(request: &Request, kind: &str, most: usize, all: &[Value]) -> Outcome {
+fn listing(request: &Request, kind: &str, max: usize, all: &[Value]) -> Outcome {
     let wrong = |name: &str| error(400, "global", "invalidParameter", &format!("Invalid value for {name}"));
     let size = match request.query("maxResults") {
-        None => most.min(5),
+        None => max.min(5),
         Some(text) => {
-            text.parse::<usize>().ok().filter(|size| *size <= most).ok_or_else(|| wrong("maxResults"))?
+            text.parse::<usize>().ok().filter(|size| *size <= max).ok_or_else(|| wrong("maxResults"))?
         }
     };
     let start = match request.query("pageToken") {
@@ -423,7 +421,7 @@ fn channels(tx: &mut Transaction, request: &Request) -> Outcome {
             ));
         }
     };
-    let resources: Vec<_> = found.iter().map(|account| cut(channel(tx, account), &parts)).collect();
+    let resources: Vec<_> = found.iter().map(|account| select_parts(channel(tx, account), &parts)).collect();
     let mut response = json!({
         "kind": "youtube#channelListResponse",
         "etag": etag(&json!(resources)),
@@ -510,13 +508,13 @@ fn tie(tx: &mut Transaction, kind: &str, of: &str, id: &str) {
 }
 
 fn tied<'a>(tx: &'a Transaction, kind: &str, of: &str) -> impl DoubleEndedIterator<Item = String> + use<'a> {
-    tx.store.under::<Tie>(&format!("{kind}/{of}/")).map(|tie| tie.id)
+    tx.store.with_prefix::<Tie>(&format!("{kind}/{of}/")).map(|tie| tie.id)
 }
 
 fn untie(tx: &mut Transaction, kind: &str, of: &str, id: &str) {
     let keys: Vec<_> = tx
         .store
-        .under::<Tie>(&format!("{kind}/{of}/"))
+        .with_prefix::<Tie>(&format!("{kind}/{of}/"))
         .filter(|tie| tie.id == id)
         .map(|tie| tie.key())
         .collect();

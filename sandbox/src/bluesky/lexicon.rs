@@ -74,7 +74,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn value(&mut self, rule: &Value, value: &Value, at: &str) -> Result<(), String> {
         let expected = |what: &str| Err(format!("Expected {what} value type (got {}) at {at}", kind(value)));
-        let most = |name: &str| rule[name].as_u64();
+        let max = |name: &str| rule[name].as_u64();
         match rule["type"].as_str().unwrap_or_default() {
             "object" => {
                 let Some(members) = value.as_object() else { return expected("object") };
@@ -92,8 +92,8 @@ impl Walk<'_> {
             }
             "array" => {
                 let Some(items) = value.as_array() else { return expected("array") };
-                if let Some(most) = most("maxLength").filter(|most| items.len() as u64 > *most) {
-                    return Err(format!("array too big (maximum {most}, got {}) at {at}", items.len()));
+                if let Some(max) = max("maxLength").filter(|max| items.len() as u64 > *max) {
+                    return Err(format!("array too big (maximum {max}, got {}) at {at}", items.len()));
                 }
                 for (index, item) in items.iter().enumerate() {
                     self.value(&rule["items"], item, &format!("{at}[{index}]"))?;
@@ -102,13 +102,13 @@ impl Walk<'_> {
             }
             "string" => {
                 let Some(text) = value.as_str() else { return expected("string") };
-                if let Some(most) = most("maxLength").filter(|most| text.len() as u64 > *most) {
-                    return Err(format!("string too big (maximum {most}, got {}) at {at}", text.len()));
+                if let Some(max) = max("maxLength").filter(|max| text.len() as u64 > *max) {
+                    return Err(format!("string too big (maximum {max}, got {}) at {at}", text.len()));
                 }
-                if let Some(most) = most("maxGraphemes") {
+                if let Some(max) = max("maxGraphemes") {
                     let length = text.graphemes(true).count();
-                    if length as u64 > most {
-                        return Err(format!("grapheme too big (maximum {most}, got {length}) at {at}"));
+                    if length as u64 > max {
+                        return Err(format!("grapheme too big (maximum {max}, got {length}) at {at}"));
                     }
                 }
                 match rule["format"].as_str() {
@@ -123,8 +123,8 @@ impl Walk<'_> {
                 if let Some(least) = rule["minimum"].as_i64().filter(|least| number < *least) {
                     return Err(format!("integer too small (minimum {least}, got {number}) at {at}"));
                 }
-                if let Some(most) = rule["maximum"].as_i64().filter(|most| number > *most) {
-                    return Err(format!("integer too big (maximum {most}, got {number}) at {at}"));
+                if let Some(max) = rule["maximum"].as_i64().filter(|max| number > *max) {
+                    return Err(format!("integer too big (maximum {max}, got {number}) at {at}"));
                 }
                 Ok(())
             }

@@ -4,7 +4,7 @@
 //! that computes them agrees; commits are addresses of what they would say, without a tree beneath.
 
 use super::{
-    Account, Bluesky, ID, Outcome, Request, Response, actor_account, document, input,
+    Account, Bluesky, Outcome, Request, Response, actor_account, document, input,
     lexicon::{self, BlobRef},
     member, metered, refusal, required,
     session::admit,
@@ -125,12 +125,12 @@ impl Record for Tie {
 
 /// How many records are tied to this one in this way.
 pub(super) fn tied(tx: &Transaction, kind: &str, uri: &str) -> u64 {
-    tx.store.under::<Tie>(&format!("{kind} {uri} ")).count() as u64
+    tx.store.with_prefix::<Tie>(&format!("{kind} {uri} ")).count() as u64
 }
 
 /// An account's posts, newest first.
 pub(super) fn posts<'a>(tx: &'a Transaction, did: &str) -> impl Iterator<Item = Stored> + use<'a> {
-    tx.store.under::<Stored>(&format!("{did}/{POSTS}/")).rev()
+    tx.store.with_prefix::<Stored>(&format!("{did}/{POSTS}/")).rev()
 }
 
 /// The record at an address.
@@ -333,10 +333,7 @@ fn commit(
         }
         checked.push((write, status));
     }
-    let fault = match fault::draw(tx, ID, &account.username, &texts.join("\n")) {
-        Ok(fault) => fault,
-        Err(fault) => return Err(Bluesky.fail(tx, request, fault)),
-    };
+    let fault = Bluesky.trigger_fault(tx, request, &account.username, &texts.join("\n"))?;
     let cost = checked.iter().map(|(write, _)| match write.verb {
         Verb::Create => 3,
         Verb::Update => 2,
@@ -501,9 +498,9 @@ fn present_blob(tx: &Transaction, account: &Account, wanted: &BlobRef) -> Result
         );
         return Err(refusal(400, "InvalidMimeType", &message));
     }
-    if let Some(most) = wanted.max_bytes.filter(|most| found.size > *most) {
+    if let Some(max) = wanted.max_bytes.filter(|max| found.size > *max) {
         let message = format!(
-            "This file is too large. It is {} bytes but the maximum size is {most} bytes.",
+            "This file is too large. It is {} bytes but the maximum size is {max} bytes.",
             found.size
         );
         return Err(refusal(400, "BlobTooLarge", &message));
@@ -561,19 +558,19 @@ pub(super) fn get(tx: &mut Transaction, request: &Request) -> Outcome {
 pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
     let (repo, collection) = (required(request, "repo")?, required(request, "collection")?);
     let account = found(tx, repo)?;
-    let most = limit(request, 50)?;
+    let max = limit(request, 50)?;
     let is_reverse = request.query("reverse") == Some("true");
     let cursor = request.query("cursor");
-    let all = tx.store.under::<Stored>(&format!("{}/{collection}/", account.id));
+    let all = tx.store.with_prefix::<Stored>(&format!("{}/{collection}/", account.id));
     let is_past = |record: &Stored| {
         cursor.is_none_or(|cursor| {
             if is_reverse { record.rkey.as_str() > cursor } else { record.rkey.as_str() < cursor }
         })
     };
     let records: Vec<Stored> = if is_reverse {
-        all.filter(is_past).take(most).collect()
+        all.filter(is_past).take(max).collect()
     } else {
-        all.rev().filter(is_past).take(most).collect()
+        all.rev().filter(is_past).take(max).collect()
     };
     let mut body = json!({ "records": records.iter().map(|record| {
         json!({ "uri": record.uri(), "cid": record.cid, "value": record.value })
@@ -587,7 +584,7 @@ pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
 /// `describeRepo`.
 pub(super) fn describe(tx: &mut Transaction, request: &Request) -> Outcome {
     let account = found(tx, required(request, "repo")?)?;
-    let records = tx.store.under::<Stored>(&format!("{}/", account.id));
+    let records = tx.store.with_prefix::<Stored>(&format!("{}/", account.id));
     let collections: BTreeSet<String> = records.map(|record| record.collection).collect();
     Ok(Response::json(
         200,
@@ -666,7 +663,7 @@ fn found(tx: &Transaction, repo: &str) -> Result<Account, Response> {
 pub(super) fn limit(request: &Request, default: usize) -> Result<usize, Response> {
     match request.query("limit").map(str::parse::<usize>) {
         None => Ok(default),
-        Some(Ok(most @ 1..=100)) => Ok(most),
+        Some(Ok(max @ 1..=100)) => Ok(max),
         Some(_) => Err(refusal(400, "InvalidRequest", "Error: limit must be between 1 and 100")),
     }
 }

@@ -260,7 +260,7 @@ pub(super) fn grant(tx: &mut Transaction, account: &mut Account) -> Grant {
 pub(super) fn revoke_all(tx: &mut Transaction, account: &mut Account) {
     account.password = None;
     tx.store.put(account);
-    let tickets: Vec<Ticket> = tx.store.under(&format!("{}/", account.id)).collect();
+    let tickets: Vec<Ticket> = tx.store.with_prefix(&format!("{}/", account.id)).collect();
     for ticket in tickets {
         tx.store.put(&Ticket { is_revoked: true, ..ticket });
     }
@@ -381,7 +381,7 @@ fn find(tx: &Transaction, identifier: &str) -> Option<Account> {
     if let Some(name) = identifier.strip_suffix("@sandbox.invalid") {
         return tx
             .store
-            .under::<Account>("bluesky/")
+            .with_prefix::<Account>("bluesky/")
             .find(|account| account.username.split('.').next() == Some(name));
     }
     super::actor_account(tx, identifier)

@@ -9,7 +9,7 @@ use super::{
     repo, required, session::admit_service,
 };
 use crate::{
-    files::{KEPT_BYTES, Upload},
+    files::{MAX_KEPT_BYTES, Upload},
     store::Record,
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -212,8 +212,10 @@ pub(super) fn start(tx: &mut Transaction, request: &Request) -> Outcome {
         return Err(refusal(400, "VideoTooLong", "The video may last three minutes at most"));
     }
     allow(tx, &account)?;
-    let open =
-        tx.store.under::<Parts>("").filter(|parts| parts.did == account.id && parts.state(tx) == "created");
+    let open = tx
+        .store
+        .with_prefix::<Parts>("")
+        .filter(|parts| parts.did == account.id && parts.state(tx) == "created");
     if open.count() >= 10 {
         return Err(refusal(400, "TooManyOpenUploads", "Finish or abort an upload first"));
     }
@@ -292,7 +294,7 @@ pub(super) fn finish(tx: &mut Transaction, request: &Request) -> Outcome {
             let files = repo::joined(&parts.parts);
             let name = parts.name.clone().unwrap_or_default();
             let (job, _) = begin(tx, &account, &hash.finalize(), &first, files, parts.size_bytes, &name);
-            if parts.size_bytes > KEPT_BYTES {
+            if parts.size_bytes > MAX_KEPT_BYTES {
                 parts.parts.values().for_each(|part| tx.files.discard(&part.id));
             }
             parts.job = Some(job.id.clone());
@@ -350,7 +352,7 @@ fn begin(
     name: &str,
 ) -> (Job, bool) {
     let cid = lexicon::raw_cid(digest);
-    let earlier = tx.store.under::<Job>("").find(|job| job.did == account.id && job.cid == cid);
+    let earlier = tx.store.with_prefix::<Job>("").find(|job| job.did == account.id && job.cid == cid);
     if let Some(job) = earlier.filter(|job| job.state(tx).0 == "JOB_STATE_COMPLETED") {
         return (job, true);
     }
@@ -401,7 +403,7 @@ fn uploader(tx: &Transaction, request: &Request) -> Result<Account, Response> {
 fn used(tx: &Transaction, did: &str) -> (u64, u64) {
     let today = tx
         .store
-        .under::<Job>("")
+        .with_prefix::<Job>("")
         .filter(|job| job.did == did && tx.now - job.started_at < TimeDelta::days(1));
     today.fold((0, 0), |(videos, bytes), job| (videos + 1, bytes + job.size_bytes))
 }

@@ -8,7 +8,6 @@ use super::{
     required, time,
 };
 use crate::fake_metrics::figure;
-use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 /// `getProfile`.
@@ -45,7 +44,7 @@ pub(super) fn posts(tx: &mut Transaction, request: &Request) -> Outcome {
 pub(super) fn author_feed(tx: &mut Transaction, request: &Request) -> Outcome {
     let account = actor_account(tx, required(request, "actor")?)
         .ok_or_else(|| refusal(400, "InvalidRequest", "Profile not found"))?;
-    let most = repo::limit(request, 50)?;
+    let max = repo::limit(request, 50)?;
     let filter = request.query("filter").unwrap_or("posts_with_replies");
     let is_wanted = |post: &Stored| {
         let parent = post.value["reply"]["parent"]["uri"].as_str();
@@ -72,8 +71,8 @@ pub(super) fn author_feed(tx: &mut Transaction, request: &Request) -> Outcome {
     if let Some(cursor) = request.query("cursor") {
         posts.retain(|(place, _)| place.as_str() < cursor);
     }
-    let has_more = posts.len() > most;
-    posts.truncate(most);
+    let has_more = posts.len() > max;
+    posts.truncate(max);
     let feed = posts.iter().map(|(_, post)| {
         let mut item = json!({ "post": view(tx, post) });
         let related = |name: &str| {
@@ -110,7 +109,7 @@ fn place(post: &Stored) -> String {
 }
 
 fn is_indexed(tx: &Transaction, post: &Stored) -> bool {
-    let lag = TimeDelta::milliseconds(i64::try_from(tx.settings.lag_ms).unwrap_or(i64::MAX));
+    let lag = tx.settings.lag();
     tx.now - post.indexed_at >= lag
 }
 

@@ -4,7 +4,6 @@
 use super::{Account, Facebook, ID, Outcome, Request, Response, Transaction, account, graph, media, page};
 use crate::{
     fake_metrics::figure,
-    fault,
     graph::{error, invalid, missing, param},
     simulator::{MediaView, PostView, Simulator},
     store::Record,
@@ -109,11 +108,14 @@ impl Post {
         }
     }
 
-    fn card(&self, tx: &Transaction) -> PostView {
+    fn post_view(&self, tx: &Transaction) -> PostView {
         let photos = self.photos.iter().filter_map(|id| tx.store.get::<media::Photo>(id));
-        let mut pictures: Vec<MediaView> = photos.map(|photo| photo.picture()).collect();
+        let mut pictures: Vec<MediaView> = photos.map(|photo| photo.media_view()).collect();
         pictures.extend(
-            self.video.as_ref().and_then(|id| tx.store.get::<media::Video>(id)).map(|video| video.picture()),
+            self.video
+                .as_ref()
+                .and_then(|id| tx.store.get::<media::Video>(id))
+                .map(|video| video.media_view()),
         );
         let mut notes = self.notes.clone();
         notes.extend(self.link.iter().map(|link| format!("Link: {link}")));
@@ -191,7 +193,7 @@ impl Post {
             "picture": photos.first().map(media::Photo::source),
             "shares": (shares > 0).then(|| json!({ "count": shares })),
             "attachments": attachment.map(|attachment| json!({ "data": [attachment] })),
-            "comments": { "data": [], "summary": { "order": "ranked", "total_count": below(tx, &self.id).count(), "can_comment": true } },
+            "comments": { "data": [], "summary": { "order": "ranked", "total_count": comments_of(tx, &self.id).count(), "can_comment": true } },
             "reactions": { "data": [], "summary": { "total_count": figure(&self.id, "likes", age, 400) } },
             "likes": { "data": [], "summary": { "total_count": figure(&self.id, "likes", age, 400) } },
             "place": null,
@@ -213,21 +215,21 @@ impl Comment {
             "from": { "id": self.page, "name": account::by_id(tx.store, ID, &self.page).map(|page| page.username) },
             "permalink_url": format!("https://{}", self.address()),
             "parent": self.on.split_once('_').filter(|_| tx.store.get::<Comment>(&self.on).is_some()).map(|_| json!({ "id": self.on })),
-            "comment_count": below(tx, &self.id).count(),
+            "comment_count": comments_of(tx, &self.id).count(),
             "like_count": 0,
             "is_hidden": false,
             "attachment": self.photo.as_ref().map(|photo| json!({ "type": "photo", "target": { "id": photo } })),
         })
     }
 
-    fn card(&self, tx: &Transaction) -> PostView {
+    fn post_view(&self, tx: &Transaction) -> PostView {
         let photo = self.photo.as_ref().and_then(|id| tx.store.get::<media::Photo>(id));
         PostView {
             id: self.id.clone(),
             address: self.address(),
             text: self.message.clone(),
             at: self.created_at,
-            media: photo.map(|photo| photo.picture()).into_iter().collect(),
+            media: photo.map(|photo| photo.media_view()).into_iter().collect(),
             notes: Vec::new(),
             reply_to: Some(self.on.clone()),
         }
@@ -247,31 +249,31 @@ fn by<'a>(tx: &'a Transaction, page: &str) -> impl DoubleEndedIterator<Item = Po
     graph::tied(tx.store, "facebook.page", page)
 }
 
-fn below<'a>(tx: &'a Transaction, id: &str) -> impl DoubleEndedIterator<Item = Comment> + use<'a> {
+fn comments_of<'a>(tx: &'a Transaction, id: &str) -> impl DoubleEndedIterator<Item = Comment> + use<'a> {
     graph::tied(tx.store, "facebook.below", id)
 }
 
 /// What a Page published, newest first, its comments among it.
-pub(super) fn cards(tx: &Transaction, page: &str) -> Vec<PostView> {
-    let mut cards: Vec<PostView> = by(tx, page).map(|post| post.card(tx)).collect();
+pub(super) fn views(tx: &Transaction, page: &str) -> Vec<PostView> {
+    let mut views: Vec<PostView> = by(tx, page).map(|post| post.post_view(tx)).collect();
     let comments = graph::tied::<Comment>(tx.store, "facebook.commenter", page);
-    cards.extend(comments.map(|comment| comment.card(tx)));
-    cards.sort_by_key(|card| std::cmp::Reverse(card.at));
-    cards
+    views.extend(comments.map(|comment| comment.post_view(tx)));
+    views.sort_by_key(|card| std::cmp::Reverse(card.at));
+    views
 }
 
 /// The page of a post, a video, a story or a comment.
-pub(super) fn shown(tx: &Transaction, id: &str) -> Option<String> {
+pub(super) fn post_page(tx: &Transaction, id: &str) -> Option<String> {
     let post = tx.store.get::<Post>(id).or_else(|| graph::tied(tx.store, "facebook.video", id).next());
     let (page, card) = match post {
-        Some(post) => (post.page.clone(), post.card(tx)),
+        Some(post) => (post.page.clone(), post.post_view(tx)),
         None => {
             let comment = tx.store.get::<Comment>(id)?;
-            (comment.page.clone(), comment.card(tx))
+            (comment.page.clone(), comment.post_view(tx))
         }
     };
     let author = account::by_id(tx.store, ID, &page)?;
-    Some(page::post(&Facebook.identity(&author), ID, &card, &Facebook.posts(tx, &author)))
+    Some(page::post(tx, &Facebook, &author, &card))
 }
 
 /// The photos of `attached_media`, as a list in JSON or as numbered fields.
@@ -310,13 +312,10 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> O
             Some(_) => {}
         }
     }
-    usable(tx, me, &photos)?;
-    let fault = match fault::draw(tx, ID, &me.username, &message) {
-        Ok(fault) => fault,
-        Err(fault) => return Ok(Facebook.fail(tx, request, fault)),
-    };
+    check_usable(tx, me, &photos)?;
+    let fault = Facebook.trigger_fault(tx, request, &me.username, &message)?;
     let last = by(tx, &me.id).rfind(|post| post.kind == Kind::Feed);
-    let window = TimeDelta::milliseconds(i64::try_from(tx.settings.duplicate_ms).unwrap_or(i64::MAX));
+    let window = tx.settings.duplicate_window();
     let is_double = last.is_some_and(|last| {
         photos.is_empty()
             && last.photos.is_empty()
@@ -329,7 +328,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> O
         return Err(error(400, 506, 1_455_006, "(#506) Duplicate status message"));
     }
     let post = Post {
-        id: format!("{}_{}", me.id, graph::id(tx)),
+        id: format!("{}_{}", me.id, graph::next_id(tx)),
         page: me.id.clone(),
         kind: Kind::Feed,
         message,
@@ -339,7 +338,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> O
         notes: param(request, "place").map(|place| format!("Place: {place}")).into_iter().collect(),
         created_at: tx.now,
     };
-    media::use_up(tx, &photos);
+    media::mark_published(tx, &photos);
     add(tx, &post);
     // What is asked for is told at once.
     let told = graph::select(&post.node(tx), &graph::fields(request), "PagePost", &["id"])?;
@@ -354,7 +353,7 @@ fn check_message(message: &str) -> Result<(), Response> {
 }
 
 /// Whether photos may be published: the Page's own, and not published yet.
-fn usable(tx: &Transaction, me: &Account, photos: &[String]) -> Result<(), Response> {
+fn check_usable(tx: &Transaction, me: &Account, photos: &[String]) -> Result<(), Response> {
     for id in photos {
         match tx.store.get::<media::Photo>(id).filter(|photo| photo.page == me.id) {
             None => return Err(missing("POST", id)),
@@ -372,9 +371,9 @@ pub(super) fn photo_story(tx: &mut Transaction, request: &Request, me: &Account)
     graph::admit(tx, ID, request, &["pages_manage_posts", "pages_read_engagement"])?;
     let photo = param(request, "photo_id").ok_or_else(|| invalid("The parameter photo_id is required"))?;
     let photos = vec![photo];
-    usable(tx, me, &photos)?;
+    check_usable(tx, me, &photos)?;
     let post = Post {
-        id: graph::id(tx),
+        id: graph::next_id(tx),
         page: me.id.clone(),
         kind: Kind::Story,
         message: String::new(),
@@ -384,7 +383,7 @@ pub(super) fn photo_story(tx: &mut Transaction, request: &Request, me: &Account)
         notes: Vec::new(),
         created_at: tx.now,
     };
-    media::use_up(tx, &photos);
+    media::mark_published(tx, &photos);
     add(tx, &post);
     Ok(Response::json(200, &json!({ "success": true, "post_id": post.id })).with_post(post.id))
 }
@@ -392,7 +391,7 @@ pub(super) fn photo_story(tx: &mut Transaction, request: &Request, me: &Account)
 /// `GET /{page}/published_posts` and its like, newest first.
 pub(super) fn list(tx: &Transaction, request: &Request, me: &Account) -> Outcome {
     graph::admit(tx, ID, request, &["pages_read_engagement"])?;
-    let lag = TimeDelta::milliseconds(i64::try_from(tx.settings.lag_ms).unwrap_or(i64::MAX));
+    let lag = tx.settings.lag();
     let shown = by(tx, &me.id).rev().filter(|post| {
         post.kind == Kind::Feed
             && tx.now - post.created_at >= lag
@@ -503,7 +502,7 @@ pub(super) fn delete(tx: &mut Transaction, request: &Request, me: &Account, id: 
 pub(super) fn comments(tx: &Transaction, request: &Request, id: &str) -> Outcome {
     graph::admit(tx, ID, request, &["pages_read_engagement"])?;
     address(tx, id).ok_or_else(|| missing("GET", id))?;
-    let mut all: Vec<Comment> = below(tx, id).collect();
+    let mut all: Vec<Comment> = comments_of(tx, id).collect();
     if param(request, "order").as_deref() == Some("reverse_chronological") {
         all.reverse();
     }
@@ -534,14 +533,11 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, me: &Account, id:
     if message.chars().count() > COMMENT {
         return Err(invalid("The comment is too long."));
     }
-    usable(tx, me, photo.as_slice())?;
-    let fault = match fault::draw(tx, ID, &me.username, &message) {
-        Ok(fault) => fault,
-        Err(fault) => return Ok(Facebook.fail(tx, request, fault)),
-    };
+    check_usable(tx, me, photo.as_slice())?;
+    let fault = Facebook.trigger_fault(tx, request, &me.username, &message)?;
     let short = post.rsplit('/').next().unwrap_or_default().to_owned();
     let comment = Comment {
-        id: format!("{short}_{}", graph::id(tx)),
+        id: format!("{short}_{}", graph::next_id(tx)),
         page: me.id.clone(),
         post,
         on: id.to_owned(),
@@ -549,7 +545,7 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, me: &Account, id:
         photo: photo.clone(),
         created_at: tx.now,
     };
-    media::use_up(tx, photo.as_slice());
+    media::mark_published(tx, photo.as_slice());
     tx.store.put(&comment);
     graph::tie(tx, "facebook.below", id, &comment.id);
     graph::tie(tx, "facebook.commenter", &me.id, &comment.id);
@@ -578,7 +574,7 @@ pub(super) fn insights(tx: &Transaction, request: &Request, me: &Account, id: &s
             "post_reactions_like_total" => json!(likes - likes / 5),
             "post_reactions_love_total" => json!(likes / 5),
             "post_activity_by_action_type" => {
-                json!({ "like": likes, "comment": below(tx, id).count(), "share": figure(id, "shares", age, 90) })
+                json!({ "like": likes, "comment": comments_of(tx, id).count(), "share": figure(id, "shares", age, 90) })
             }
             _ => json!(if post.video.is_some() { views / 2 } else { 0 }),
         })

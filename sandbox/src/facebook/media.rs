@@ -13,8 +13,7 @@ use super::{
 };
 use crate::{
     fake_metrics::figure,
-    fault,
-    files::{KEPT_BYTES, Upload},
+    files::{MAX_KEPT_BYTES, Upload},
     graph::{error, invalid, missing, param},
     simulator::{MediaView, Simulator},
     store::Record,
@@ -29,7 +28,7 @@ const PHOTO_BYTES: u64 = 10 << 20;
 const FORMATS: [&str; 5] = ["image/jpeg", "image/png", "image/bmp", "image/gif", "image/tiff"];
 
 /// The piece that is asked for next, at most.
-const PIECE: u64 = 8 << 20;
+const CHUNK_BYTES: u64 = 8 << 20;
 
 /// A photo.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -66,7 +65,7 @@ impl Photo {
     }
 
     /// How a page shows it.
-    pub(super) fn picture(&self) -> MediaView {
+    pub(super) fn media_view(&self) -> MediaView {
         MediaView {
             files: vec![self.file.id.clone()],
             mime: self.file.mime.clone().unwrap_or_default(),
@@ -161,8 +160,8 @@ impl Video {
     }
 
     /// How a page shows it.
-    pub(super) fn picture(&self) -> MediaView {
-        let is_kept = self.received() <= KEPT_BYTES;
+    pub(super) fn media_view(&self) -> MediaView {
+        let is_kept = self.received() <= MAX_KEPT_BYTES;
         MediaView {
             files: self.parts.iter().filter(|_| is_kept).map(|part| part.id.clone()).collect(),
             mime: "video/mp4".into(),
@@ -202,7 +201,7 @@ pub(super) fn is_out(tx: &Transaction, video: Option<&str>) -> bool {
 }
 
 /// Marks photos as published.
-pub(super) fn use_up(tx: &mut Transaction, photos: &[String]) {
+pub(super) fn mark_published(tx: &mut Transaction, photos: &[String]) {
     for photo in photos.iter().filter_map(|id| tx.store.get::<Photo>(id)).collect::<Vec<_>>() {
         tx.store.put(&Photo { is_published: true, ..photo });
     }
@@ -272,13 +271,10 @@ pub(super) fn photo(tx: &mut Transaction, request: &Request, me: &Account) -> Ou
     let is_published = !matches!(param(request, "published").as_deref(), Some("false" | "0"));
     let mut fault = None;
     if is_published {
-        fault = match fault::draw(tx, ID, &me.username, &message) {
-            Ok(fault) => fault,
-            Err(fault) => return Ok(Facebook.fail(tx, request, fault)),
-        };
+        fault = Facebook.trigger_fault(tx, request, &me.username, &message)?;
     }
     let photo = Photo {
-        id: graph::id(tx),
+        id: graph::next_id(tx),
         page: me.id.clone(),
         alt: param(request, "alt_text_custom").unwrap_or_default(),
         is_published,
@@ -286,7 +282,7 @@ pub(super) fn photo(tx: &mut Transaction, request: &Request, me: &Account) -> Ou
         created_at: tx.now,
     };
     tx.store.put(&photo);
-    if !is_published || graph::is_on(request, "no_story") {
+    if !is_published || graph::is_true(request, "no_story") {
         return Ok(Response::json(200, &json!({ "id": photo.id })));
     }
     let post = publish(tx, me, Kind::Feed, message, vec![photo.id.clone()], None);
@@ -302,7 +298,7 @@ fn publish(
     photos: Vec<String>,
     video: Option<&Video>,
 ) -> String {
-    let number = graph::id(tx);
+    let number = graph::next_id(tx);
     let post = Post {
         id: if kind == Kind::Story { number } else { format!("{}_{number}", me.id) },
         page: me.id.clone(),
@@ -324,7 +320,7 @@ fn publish(
 
 fn begin(tx: &mut Transaction, me: &Account, edge: &str, size: Option<u64>) -> Video {
     let video = Video {
-        id: graph::id(tx),
+        id: graph::next_id(tx),
         page: me.id.clone(),
         edge: edge.into(),
         session: None,
@@ -355,7 +351,7 @@ pub(super) fn video(tx: &mut Transaction, request: &Request, me: &Account) -> Ou
             let size = get("file_size").and_then(|size| size.parse().ok());
             let size: u64 = size.ok_or_else(|| invalid("The parameter file_size is required"))?;
             let mut video = begin(tx, me, "videos", Some(size));
-            let session = graph::id(tx);
+            let session = graph::next_id(tx);
             graph::tie(tx, "facebook.session", &session, &video.id);
             video.session = Some(session.clone());
             tx.store.put(&video);
@@ -363,7 +359,7 @@ pub(super) fn video(tx: &mut Transaction, request: &Request, me: &Account) -> Ou
                 200,
                 &json!({
                     "upload_session_id": session, "video_id": video.id,
-                    "start_offset": "0", "end_offset": size.min(PIECE).to_string(),
+                    "start_offset": "0", "end_offset": size.min(CHUNK_BYTES).to_string(),
                 }),
             ))
         }
@@ -372,7 +368,7 @@ pub(super) fn video(tx: &mut Transaction, request: &Request, me: &Account) -> Ou
             let size = video.size_bytes.unwrap_or(0);
             let wanted = |video: &Video| {
                 let start = video.received();
-                json!({ "start_offset": start.to_string(), "end_offset": (start + PIECE).min(size).to_string() })
+                json!({ "start_offset": start.to_string(), "end_offset": (start + CHUNK_BYTES).min(size).to_string() })
             };
             let start = get("start_offset").and_then(|start| start.parse::<u64>().ok());
             let piece = request
@@ -468,10 +464,7 @@ fn finish(tx: &mut Transaction, request: &Request, me: &Account, mut video: Vide
         video.title = param(request, "title").unwrap_or_default();
         video.description = param(request, "description").unwrap_or_default();
     }
-    let fault = match fault::draw(tx, ID, &me.username, &video.description) {
-        Ok(fault) => fault,
-        Err(fault) => return Ok(Facebook.fail(tx, request, fault)),
-    };
+    let fault = Facebook.trigger_fault(tx, request, &me.username, &video.description)?;
     if video.edge == "video_reels" {
         let _ = tx.spend(REELS, &me.id, 1);
     }
@@ -548,7 +541,7 @@ pub(super) fn receive(tx: &mut Transaction, request: &Request) -> Outcome {
 
 /// `GET /{page}/videos` and `/video_reels`, newest first.
 pub(super) fn list(tx: &Transaction, request: &Request, me: &Account, edge: &str) -> Outcome {
-    let videos = tx.store.under::<Video>("").filter(|video| {
+    let videos = tx.store.with_prefix::<Video>("").filter(|video| {
         video.page == me.id
             && video.post.is_some()
             && video.edge != "video_stories"

@@ -1,16 +1,16 @@
 //! Local posts: created at once, moderated for a while, and public with their address after that.
 
 use super::{
-    Account, GoogleBusiness, ID, Outcome, Request, Response, Simulator, Transaction, admit, detailed,
-    invalid, is_verified, managed, missing, page_of, refusal,
+    Account, GoogleBusiness, Outcome, Request, Response, Simulator, Transaction, admit, detailed, invalid,
+    is_verified, managed, missing, page_of, refusal,
 };
-use crate::{fault, store::Record};
-use chrono::{DateTime, TimeDelta, Utc};
+use crate::store::Record;
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The longest text, in characters.
-const LONGEST: usize = 1_500;
+const MAX_CHARS: usize = 1_500;
 const IMAGE_BYTES: std::ops::RangeInclusive<u64> = (10 << 10)..=(5 << 20);
 const SIDE: u32 = 250;
 
@@ -62,7 +62,7 @@ impl Post {
     }
 
     /// Its text.
-    pub(super) fn words(&self) -> &str {
+    pub(super) fn text(&self) -> &str {
         self.resource["summary"].as_str().unwrap_or_default()
     }
 
@@ -90,7 +90,7 @@ impl Post {
     }
 
     fn state(&self, tx: &Transaction) -> &'static str {
-        let needed = TimeDelta::milliseconds(i64::try_from(tx.settings.processing_ms).unwrap_or(i64::MAX));
+        let needed = tx.settings.processing();
         let shown =
             self.resource["scheduledTime"].as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
         match () {
@@ -104,7 +104,7 @@ impl Post {
 
     /// Whether moderation is against it.
     fn is_refused(&self) -> bool {
-        self.words().contains("sandbox-rejected")
+        self.text().contains("sandbox-rejected")
     }
 
     fn view(&self, tx: &Transaction) -> Value {
@@ -138,7 +138,7 @@ impl Post {
 
 /// A location's posts, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, parent: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
-    tx.store.under(&format!("{parent}/"))
+    tx.store.with_prefix(&format!("{parent}/"))
 }
 
 /// The post with this id.
@@ -148,7 +148,7 @@ pub(super) fn find(tx: &Transaction, id: &str) -> Option<Post> {
 }
 
 /// The addresses in a post from which Google fetches.
-pub(super) fn addresses(body: &Value) -> Vec<String> {
+pub(super) fn media_urls(body: &Value) -> Vec<String> {
     let media = body["media"].as_array().into_iter().flatten();
     media.filter_map(|item| item["sourceUrl"].as_str()).map(str::to_owned).collect()
 }
@@ -159,14 +159,11 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, parent: &str) -> O
     let location = managed(tx, &caller, parent)?;
     let body = body(request)?;
     let words = body["summary"].as_str().unwrap_or_default();
-    let fault = match fault::draw(tx, ID, &location.username, words) {
-        Ok(fault) => fault,
-        Err(fault) => return Err(GoogleBusiness.fail(tx, request, fault)),
-    };
+    let fault = GoogleBusiness.trigger_fault(tx, request, &location.username, &words)?;
     if !is_verified(&location) {
         return Err(refusal(400, "FAILED_PRECONDITION", "The location is not verified."));
     }
-    let files = judge(request, &body)?;
+    let files = validate(request, &body)?;
     let number = by(tx, parent).next_back().map_or(0, |last| last.number + 1);
     let mut resource = body;
     if let Some(members) = resource.as_object_mut() {
@@ -188,14 +185,14 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, parent: &str) -> O
 }
 
 /// The pictures of a post that is as it has to be.
-fn judge(request: &Request, body: &Value) -> Result<Vec<(String, String)>, Response> {
+fn validate(request: &Request, body: &Value) -> Result<Vec<(String, String)>, Response> {
     let mut issues: Vec<(u32, &str, &str)> = Vec::new();
     let topic = body["topicType"].as_str().unwrap_or_default();
     if !["STANDARD", "EVENT", "OFFER", "ALERT"].contains(&topic) {
         issues.push((2, "topic_type", "topic_type is required"));
     }
     let words = body["summary"].as_str().unwrap_or_default();
-    if words.chars().count() > LONGEST {
+    if words.chars().count() > MAX_CHARS {
         issues.push((3, "summary", "summary is too long"));
     }
     if words.trim().is_empty() && body["media"].as_array().is_none_or(Vec::is_empty) && topic == "STANDARD" {
@@ -265,7 +262,7 @@ fn judge(request: &Request, body: &Value) -> Result<Vec<(String, String)>, Respo
 pub(super) fn list(tx: &mut Transaction, request: &Request, parent: &str) -> Outcome {
     let caller = admit(tx, request)?;
     managed(tx, &caller, parent)?;
-    let lag = TimeDelta::milliseconds(i64::try_from(tx.settings.lag_ms).unwrap_or(i64::MAX));
+    let lag = tx.settings.lag();
     let all: Vec<_> = by(tx, parent)
         .rev()
         .filter(|post| tx.now - post.created_at >= lag)
@@ -297,9 +294,9 @@ pub(super) fn patch(tx: &mut Transaction, request: &Request, parent: &str, id: &
     let mut whole = post.resource.clone();
     if !post.files.is_empty() {
         // What was fetched is not fetched again.
-        whole["summary"] = json!(if post.words().is_empty() { " with its picture" } else { post.words() });
+        whole["summary"] = json!(if post.text().is_empty() { " with its picture" } else { post.text() });
     }
-    judge(request, &whole)?;
+    validate(request, &whole)?;
     post.updated_at = tx.now;
     tx.store.put(&post);
     Ok(Response::json(200, &post.view(tx)))

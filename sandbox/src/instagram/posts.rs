@@ -8,9 +8,8 @@ use super::{
     page,
 };
 use crate::{
-    container::{Container, Status, picture},
+    container::{Container, Status, fetched_image},
     fake_metrics::figure,
-    fault,
     files::Upload,
     graph::{error, invalid, missing, param},
     simulator::{PostView, Simulator},
@@ -84,9 +83,9 @@ impl Medium {
         }
     }
 
-    fn card(&self, tx: &Transaction) -> PostView {
+    fn post_view(&self, tx: &Transaction) -> PostView {
         let container = Container::get(tx, &self.container);
-        let given = |name: &str| container.as_ref().and_then(|container| container.given(name));
+        let given = |name: &str| container.as_ref().and_then(|container| container.parameter(name));
         let mut notes = vec![self.product.clone()];
         for name in
             ["collaborators", "location_id", "user_tags", "cover_url", "share_to_feed", "is_ai_generated"]
@@ -98,7 +97,7 @@ impl Medium {
             address: self.address(),
             text: self.caption.clone(),
             at: self.created_at,
-            media: container.map(|container| container.pictures(tx)).unwrap_or_default(),
+            media: container.map(|container| container.media_views(tx)).unwrap_or_default(),
             notes,
             reply_to: None,
         }
@@ -106,7 +105,7 @@ impl Medium {
 
     fn node(&self, tx: &Transaction) -> Value {
         let container = Container::get(tx, &self.container);
-        let given = |name: &str| container.as_ref().and_then(|container| container.given(name));
+        let given = |name: &str| container.as_ref().and_then(|container| container.parameter(name));
         let kind = match &container {
             Some(container) if container.kind == "CAROUSEL" => "CAROUSEL_ALBUM",
             Some(container) if container.is_video => "VIDEO",
@@ -117,7 +116,7 @@ impl Medium {
             "id": self.id,
             "alt_text": given("alt_text"),
             "caption": (!self.caption.is_empty()).then_some(&self.caption),
-            "comments_count": below(tx, &self.id).count(),
+            "comments_count": comments_of(tx, &self.id).count(),
             "is_ai_generated": given("is_ai_generated").as_deref() == Some("true"),
             "is_comment_enabled": self.is_commented,
             "is_shared_to_feed": (self.product == "REELS").then(|| given("share_to_feed").as_deref() == Some("true")),
@@ -149,7 +148,7 @@ fn items(tx: &Transaction, container: &Container) -> Vec<Value> {
             json!({
                 "id": item.published.clone().unwrap_or_else(|| item.id.clone()),
                 "media_type": if item.is_video { "VIDEO" } else { "IMAGE" },
-                "media_url": url(&item), "alt_text": item.given("alt_text"), "thumbnail_url": null,
+                "media_url": url(&item), "alt_text": item.parameter("alt_text"), "thumbnail_url": null,
                 "timestamp": graph::time(item.created_at),
             })
         })
@@ -157,7 +156,7 @@ fn items(tx: &Transaction, container: &Container) -> Vec<Value> {
 }
 
 impl Comment {
-    fn card(&self, tx: &Transaction) -> PostView {
+    fn post_view(&self, tx: &Transaction) -> PostView {
         let post = tx.store.get::<Medium>(&self.media).map(|post| post.address()).unwrap_or_default();
         PostView {
             id: self.id.clone(),
@@ -171,7 +170,7 @@ impl Comment {
     }
 
     fn node(&self, tx: &Transaction) -> Value {
-        let replies: Vec<Value> = below(tx, &self.id).map(|reply| json!({ "id": reply.id })).collect();
+        let replies: Vec<Value> = comments_of(tx, &self.id).map(|reply| json!({ "id": reply.id })).collect();
         json!({
             "id": self.id,
             "from": { "id": self.author, "username": self.username },
@@ -189,38 +188,38 @@ impl Comment {
 }
 
 /// What an account published, newest first, its comments among it.
-pub(super) fn cards(tx: &Transaction, author: &str) -> Vec<PostView> {
+pub(super) fn views(tx: &Transaction, author: &str) -> Vec<PostView> {
     let media = graph::tied::<Medium>(tx.store, "instagram.author", author);
-    let mut cards: Vec<PostView> = media.map(|post| post.card(tx)).collect();
+    let mut views: Vec<PostView> = media.map(|post| post.post_view(tx)).collect();
     let comments = graph::tied::<Comment>(tx.store, "instagram.commenter", author);
-    cards.extend(comments.map(|comment| comment.card(tx)));
-    cards.sort_by(|a, b| b.id.cmp(&a.id));
-    cards
+    views.extend(comments.map(|comment| comment.post_view(tx)));
+    views.sort_by(|a, b| b.id.cmp(&a.id));
+    views
 }
 
 /// The post whose address has this code.
-pub(super) fn coded(tx: &Transaction, code: &str) -> Option<String> {
+pub(super) fn by_shortcode(tx: &Transaction, code: &str) -> Option<String> {
     graph::tied::<Medium>(tx.store, "instagram.code", code).next().map(|post| post.id)
 }
 
 /// The page of a post or a comment.
-pub(super) fn shown(tx: &Transaction, id: &str) -> Option<String> {
-    let medium = tx.store.get::<Medium>(id).map(|post| (post.author.clone(), post.card(tx)));
-    let comment = || tx.store.get::<Comment>(id).map(|one| (one.author.clone(), one.card(tx)));
+pub(super) fn post_page(tx: &Transaction, id: &str) -> Option<String> {
+    let medium = tx.store.get::<Medium>(id).map(|post| (post.author.clone(), post.post_view(tx)));
+    let comment = || tx.store.get::<Comment>(id).map(|one| (one.author.clone(), one.post_view(tx)));
     let (author, card) = medium.or_else(comment)?;
     let author = account::by_id(tx.store, ID, &author)?;
-    Some(page::post(&Instagram.identity(&author), ID, &card, &Instagram.posts(tx, &author)))
+    Some(page::post(tx, &Instagram, &author, &card))
 }
 
 /// The comments right below a post or a comment, oldest first.
-fn below<'a>(tx: &'a Transaction, id: &str) -> impl DoubleEndedIterator<Item = Comment> + use<'a> {
+fn comments_of<'a>(tx: &'a Transaction, id: &str) -> impl DoubleEndedIterator<Item = Comment> + use<'a> {
     graph::tied(tx.store, "instagram.below", id)
 }
 
 /// `GET /me`.
 pub(super) fn profile(tx: &Transaction, request: &Request, me: &Account) -> Outcome {
     let node = json!({
-        "id": graph::number("instagram-app", &me.username, 24_000_000_000_000_000),
+        "id": graph::account_id("instagram-app", &me.username, 24_000_000_000_000_000),
         "user_id": me.id,
         "username": me.username,
         "name": me.username,
@@ -236,10 +235,10 @@ pub(super) fn profile(tx: &Transaction, request: &Request, me: &Account) -> Outc
 }
 
 /// `POST /{user}/media`: makes a container.
-pub(super) fn fill(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
+pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
     graph::admit(tx, ID, request, &["instagram_business_content_publish"])?;
     let get = |name: &str| param(request, name).filter(|text| !text.is_empty());
-    let is_item = graph::is_on(request, "is_carousel_item");
+    let is_item = graph::is_true(request, "is_carousel_item");
     let kind = match get("media_type").as_deref() {
         None | Some("IMAGE") => "IMAGE",
         Some("VIDEO") if is_item => "VIDEO",
@@ -254,11 +253,11 @@ pub(super) fn fill(tx: &mut Transaction, request: &Request, me: &Account) -> Out
         Some(_) => return Err(error(400, 100, 2_207_023, "The media type is unknown.")),
     };
     check(request, kind, is_item)?;
-    let file = fetched(request, kind)?;
+    let file = fetch_medium(request, kind)?;
     let items = if kind == "CAROUSEL" { carousel(tx, request, me)? } else { Vec::new() };
-    graph::capped(tx, CONTAINERS, &me.id)?;
+    graph::spend_cap(tx, CONTAINERS, &me.id)?;
     let container = Container {
-        id: graph::id(tx),
+        id: graph::next_id(tx),
         owner: me.id.clone(),
         is_item,
         is_video: matches!(kind, "VIDEO" | "REELS") || (kind == "STORIES" && get("video_url").is_some()),
@@ -333,7 +332,7 @@ fn check(request: &Request, kind: &str, is_item: bool) -> Result<(), Response> {
 }
 
 /// The medium that stood at the address. A picture is judged at once, a video when it is processed.
-fn fetched(request: &Request, kind: &str) -> Result<Option<Upload>, Response> {
+fn fetch_medium(request: &Request, kind: &str) -> Result<Option<Upload>, Response> {
     let get = |name: &str| param(request, name).filter(|text| !text.is_empty());
     let place = match (kind, get("video_url")) {
         ("CAROUSEL", _) => return Ok(None),
@@ -344,11 +343,11 @@ fn fetched(request: &Request, kind: &str) -> Result<Option<Upload>, Response> {
         return Err(invalid(&format!("The parameter {place} is required")));
     };
     if let Some(cover) = get("cover_url") {
-        picture(request, &cover, &["image/jpeg"], 0.01..=10.0)?;
+        fetched_image(request, &cover, &["image/jpeg"], 0.01..=10.0)?;
     }
     if place == "image_url" {
         let ratio = if kind == "STORIES" { 0.1..=10.0 } else { 0.79..=1.92 };
-        return picture(request, &address, &["image/jpeg"], ratio).map(Some);
+        return fetched_image(request, &address, &["image/jpeg"], ratio).map(Some);
     }
     let file = request.fetched(&address);
     if file.is_some_and(|file| file.size_bytes > VIDEO_BYTES) {
@@ -372,14 +371,14 @@ fn carousel(tx: &Transaction, request: &Request, me: &Account) -> Result<Vec<Str
         let item = Container::get(tx, id).filter(|item| item.owner == me.id && item.is_item);
         match item.map(|item| item.status(tx)) {
             Some(Status::Finished) => {}
-            Some(Status::InProgress) => return Err(unready()),
+            Some(Status::InProgress) => return Err(not_ready()),
             Some(_) | None => return Err(unknown(id)),
         }
     }
     Ok(ids)
 }
 
-fn unready() -> Response {
+fn not_ready() -> Response {
     error(
         400,
         9007,
@@ -404,25 +403,22 @@ pub(super) fn publish(tx: &mut Transaction, request: &Request, me: &Account) -> 
     let container = container.ok_or_else(|| unknown(&id))?;
     match container.status(tx) {
         Status::Finished => {}
-        Status::InProgress => return Err(unready()),
+        Status::InProgress => return Err(not_ready()),
         Status::Published => return Err(invalid("The container was published already")),
         Status::Expired => return Err(unknown(&id)),
         Status::Unfetched | Status::Failed => {
             return Err(error(400, 24, 2_207_006, "The media could not be found."));
         }
     }
-    let fault = match fault::draw(tx, ID, &me.username, &container.text) {
-        Ok(fault) => fault,
-        Err(fault) => return Ok(Instagram.fail(tx, request, fault)),
-    };
-    graph::capped(tx, POSTS, &me.id)?;
+    let fault = Instagram.trigger_fault(tx, request, &me.username, &container.text)?;
+    graph::spend_cap(tx, POSTS, &me.id)?;
     let product = match container.kind.as_str() {
         "REELS" => "REELS",
         "STORIES" => "STORY",
         _ => "FEED",
     };
     let medium = Medium {
-        id: graph::id(tx),
+        id: graph::next_id(tx),
         author: me.id.clone(),
         username: me.username.clone(),
         caption: container.text.clone(),
@@ -435,7 +431,7 @@ pub(super) fn publish(tx: &mut Transaction, request: &Request, me: &Account) -> 
     graph::tie(tx, "instagram.author", &me.id, &medium.id);
     graph::tie(tx, "instagram.code", &graph::shortcode(&medium.id), &medium.id);
     for item in container.items.iter().filter_map(|id| Container::get(tx, id)).collect::<Vec<_>>() {
-        let published = Some(graph::id(tx));
+        let published = Some(graph::next_id(tx));
         tx.store.put(&Container { published, ..item });
     }
     tx.store.put(&Container { published: Some(medium.id.clone()), ..container });
@@ -479,11 +475,11 @@ pub(super) fn change(tx: &mut Transaction, request: &Request, me: &Account, id: 
     if let Some(post) = own(tx, me, id) {
         param(request, "comment_enabled")
             .ok_or_else(|| invalid("The parameter comment_enabled is required"))?;
-        tx.store.put(&Medium { is_commented: graph::is_on(request, "comment_enabled"), ..post });
+        tx.store.put(&Medium { is_commented: graph::is_true(request, "comment_enabled"), ..post });
     } else {
         let comment = tx.store.get::<Comment>(id).ok_or_else(|| missing("POST", id))?;
         param(request, "hide").ok_or_else(|| invalid("The parameter hide is required"))?;
-        tx.store.put(&Comment { is_hidden: graph::is_on(request, "hide"), ..comment });
+        tx.store.put(&Comment { is_hidden: graph::is_true(request, "hide"), ..comment });
     }
     Ok(Response::json(200, &json!({ "success": true })))
 }
@@ -502,7 +498,7 @@ pub(super) fn delete(tx: &mut Transaction, request: &Request, me: &Account, id: 
 
 /// `GET /{user}/media` and `/stories`, newest first. Stories last a day and are in no other list.
 pub(super) fn list(tx: &Transaction, request: &Request, me: &Account, is_stories: bool) -> Outcome {
-    let lag = TimeDelta::milliseconds(i64::try_from(tx.settings.lag_ms).unwrap_or(i64::MAX));
+    let lag = tx.settings.lag();
     let is_shown = |post: &Medium| {
         let age = tx.now - post.created_at;
         let is_there = match is_stories {
@@ -541,7 +537,7 @@ pub(super) fn comments(tx: &Transaction, request: &Request, me: &Account, id: &s
     let fields = graph::fields(request);
     graph::paged(
         request,
-        below(tx, id).rev().collect(),
+        comments_of(tx, id).rev().collect(),
         |comment| &comment.id,
         |comment| graph::select(&comment.node(tx), &fields, "IGComment", &["id", "text", "timestamp"]),
     )
@@ -568,12 +564,9 @@ pub(super) fn comment(
     if !post.is_commented {
         return Err(error(400, 10, 0, "(#10) Comments are turned off for this media"));
     }
-    let fault = match fault::draw(tx, ID, &me.username, &text) {
-        Ok(fault) => fault,
-        Err(fault) => return Ok(Instagram.fail(tx, request, fault)),
-    };
+    let fault = Instagram.trigger_fault(tx, request, &me.username, &text)?;
     let comment = Comment {
-        id: graph::id(tx),
+        id: graph::next_id(tx),
         media: post.id,
         parent: is_reply.then(|| id.to_owned()),
         author: me.id.clone(),
@@ -590,7 +583,7 @@ pub(super) fn comment(
 
 /// `GET /{user}/content_publishing_limit`.
 pub(super) fn limits(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
-    let mut used = graph::used(tx, POSTS, &me.id);
+    let mut used = graph::quota_usage(tx, POSTS, &me.id);
     let node = json!({ "quota_usage": used["usage"].take(), "config": used["config"].take() });
     let told = graph::select(&node, &graph::fields(request), "ContentPublishingLimit", &["quota_usage"])?;
     Ok(Response::json(200, &json!({ "data": [told] })))
@@ -640,7 +633,7 @@ pub(super) fn insights(tx: &Transaction, request: &Request, me: &Account, id: &s
         ],
     };
     let age = tx.now - post.created_at;
-    let comments = below(tx, id).count();
+    let comments = comments_of(tx, id).count();
     let count = |name: &str| match name {
         _ if !names.contains(&name) => None,
         "comments" | "replies" => Some(json!(comments)),

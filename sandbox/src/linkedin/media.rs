@@ -116,7 +116,7 @@ fn begin(tx: &mut Transaction, request: &Request, plural: &str) -> Outcome {
     let body = body(request)?;
     let upload = &body["initializeUploadRequest"];
     let author = upload["owner"].as_str().ok_or_else(|| invalid("owner is required"))?;
-    caller.writes_as(author)?;
+    caller.check_writes_as(author)?;
     let kind = plural.trim_end_matches('s');
     let total_bytes = upload["fileSizeBytes"].as_u64().unwrap_or(0);
     if kind == "video" && total_bytes == 0 {
@@ -195,7 +195,7 @@ fn finalize(tx: &mut Transaction, request: &Request) -> Outcome {
     let upload = &body["finalizeUploadRequest"];
     let media = upload["video"].as_str().and_then(|urn| at(tx, urn));
     let mut media = media.ok_or_else(|| missing("There is no such video."))?;
-    caller.writes_as(&media.author)?;
+    caller.check_writes_as(&media.author)?;
     let tags: Vec<String> = media.parts.values().map(|part| part.sha256[..32].to_owned()).collect();
     let named: Vec<&str> =
         upload["uploadedPartIds"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

@@ -2,11 +2,11 @@
 //! <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/posts-api>
 
 use super::{
-    CREATES, Caller, ID, LinkedIn, Outcome, Record, Request, Response, Transaction, admit, body, error,
+    CREATES, Caller, LinkedIn, Outcome, Record, Request, Response, Transaction, admit, body, error,
     forbidden, invalid, media, missing, next, page_of, paged, text, throttled,
 };
-use crate::{fake_metrics::figure, fault, simulator::Simulator};
-use chrono::{DateTime, TimeDelta, Utc};
+use crate::{fake_metrics::figure, simulator::Simulator};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -76,13 +76,13 @@ pub(super) fn at(tx: &Transaction, urn: &str) -> Option<Post> {
 
 /// The comment with this URN.
 pub(super) fn comment_at(tx: &Transaction, urn: &str) -> Option<Comment> {
-    tx.store.under("").find(|comment: &Comment| comment.urn == urn)
+    tx.store.with_prefix("").find(|comment: &Comment| comment.urn == urn)
 }
 
 /// What a member posted, for the page as well, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, user: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
     let user = user.to_owned();
-    tx.store.under("").filter(move |post: &Post| post.owner == user)
+    tx.store.with_prefix("").filter(move |post: &Post| post.owner == user)
 }
 
 /// A member's comments, oldest first.
@@ -91,7 +91,7 @@ pub(super) fn comments_by<'a>(
     user: &str,
 ) -> impl DoubleEndedIterator<Item = Comment> + use<'a> {
     let user = user.to_owned();
-    tx.store.under("").filter(move |comment: &Comment| comment.owner == user)
+    tx.store.with_prefix("").filter(move |comment: &Comment| comment.owner == user)
 }
 
 impl Post {
@@ -164,7 +164,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request) -> Outcome {
     let body = body(request)?;
     let field = |name: &str| body[name].as_str().unwrap_or_default();
     let author = field("author");
-    caller.writes_as(author)?;
+    caller.check_writes_as(author)?;
     let is_by_page = author.starts_with("urn:li:organization:");
     let visibility = field("visibility");
     let is_visible = match is_by_page {
@@ -194,12 +194,9 @@ pub(super) fn create(tx: &mut Transaction, request: &Request) -> Outcome {
     if commentary.is_empty() && content.is_null() && reshares.is_none() {
         return Err(invalid("a post needs a commentary or a content"));
     }
-    let fault = match fault::draw(tx, ID, &caller.account.username, &words) {
-        Ok(fault) => fault,
-        Err(fault) => return Err(LinkedIn.fail(tx, request, fault)),
-    };
+    let fault = LinkedIn.trigger_fault(tx, request, &caller.account.username, &words)?;
     let digest = hex::encode(Sha256::digest(json!([author, commentary, content, reshares]).to_string()));
-    let window = TimeDelta::milliseconds(i64::try_from(tx.settings.duplicate_ms).unwrap_or(i64::MAX));
+    let window = tx.settings.duplicate_window();
     let original = by(tx, &caller.account.id)
         .rev()
         .find(|post| post.digest == digest && post.created_at + window > tx.now);
@@ -229,9 +226,9 @@ pub(super) fn create(tx: &mut Transaction, request: &Request) -> Outcome {
 
 /// Checks what a post holds, and tells whether it is one that gets a `ugcPost`'s URN.
 fn holds(tx: &Transaction, author: &str, content: &Value) -> Result<bool, Response> {
-    let text = |value: &Value, name: &str, most: usize| match value[name].as_str() {
-        Some(text) if text.chars().count() > most => {
-            Err(error(422, "FIELD_LENGTH_TOO_LONG", 0, &format!("{name} is longer than {most} characters")))
+    let text = |value: &Value, name: &str, max: usize| match value[name].as_str() {
+        Some(text) if text.chars().count() > max => {
+            Err(error(422, "FIELD_LENGTH_TOO_LONG", 0, &format!("{name} is longer than {max} characters")))
         }
         text => Ok(text.filter(|text| !text.is_empty()).map(str::to_owned)),
     };
@@ -320,8 +317,8 @@ pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
         return Err(invalid("q has to be author, and X-RestLi-Method FINDER"));
     }
     let author = request.query("author").unwrap_or_default();
-    caller.reads(author)?;
-    let lag = TimeDelta::milliseconds(i64::try_from(tx.settings.lag_ms).unwrap_or(i64::MAX));
+    caller.check_reads(author)?;
+    let lag = tx.settings.lag();
     let posts = by(tx, &caller.account.id)
         .rev()
         .filter(|post| post.author == author && post.created_at + lag <= tx.now)
@@ -338,7 +335,7 @@ fn own(tx: &Transaction, caller: &Caller, urn: &str) -> Result<Post, Response> {
 pub(super) fn show(tx: &mut Transaction, request: &Request, urn: &str) -> Outcome {
     let caller = admit(tx, request, &[])?;
     let post = own(tx, &caller, urn)?;
-    caller.reads(&post.author)?;
+    caller.check_reads(&post.author)?;
     Ok(Response::json(200, &post.view()))
 }
 
@@ -349,7 +346,7 @@ pub(super) fn change(tx: &mut Transaction, request: &Request, urn: &str) -> Outc
         return Err(invalid("X-RestLi-Method has to be PARTIAL_UPDATE"));
     }
     let mut post = own(tx, &caller, urn)?;
-    caller.writes_as(&post.author)?;
+    caller.check_writes_as(&post.author)?;
     let body = body(request)?;
     let Some(commentary) = body.pointer("/patch/$set/commentary").and_then(Value::as_str) else {
         return Err(invalid("only the commentary can be set"));
@@ -363,10 +360,10 @@ pub(super) fn change(tx: &mut Transaction, request: &Request, urn: &str) -> Outc
 pub(super) fn delete(tx: &mut Transaction, request: &Request, urn: &str) -> Outcome {
     let caller = admit(tx, request, &[])?;
     if let Some(post) = at(tx, urn) {
-        caller.writes_as(&post.author)?;
+        caller.check_writes_as(&post.author)?;
         tx.store.remove::<Post>(&post.key());
         let below: Vec<Comment> =
-            tx.store.under("").filter(|comment: &Comment| comment.post == post.urn).collect();
+            tx.store.with_prefix("").filter(|comment: &Comment| comment.post == post.urn).collect();
         for comment in below {
             tx.store.remove::<Comment>(&comment.id);
         }
@@ -378,7 +375,7 @@ pub(super) fn delete(tx: &mut Transaction, request: &Request, urn: &str) -> Outc
 pub(super) fn actions(tx: &mut Transaction, request: &Request, urn: &str) -> Outcome {
     let caller = admit(tx, request, &[])?;
     let post = own(tx, &caller, urn)?;
-    caller.reads(&post.author)?;
+    caller.check_reads(&post.author)?;
     let own = comments_by(tx, &caller.account.id).filter(|comment| comment.post == post.urn).count();
     let comments = figure(&post.urn, "comments", tx.now - post.created_at, 12) + own as u64;
     Ok(Response::json(
@@ -403,7 +400,7 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, urn: &str) -> Out
     let caller = admit(tx, request, &[])?;
     let body = body(request)?;
     let actor = body["actor"].as_str().unwrap_or_default();
-    caller.writes_as(actor)?;
+    caller.check_writes_as(actor)?;
     // Below a comment stands what answers it.
     let post = match comment_at(tx, urn) {
         Some(above) => above.post,
@@ -420,10 +417,7 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, urn: &str) -> Out
     if let Some(image) = image {
         media::usable(tx, actor, image, &["image"])?;
     }
-    let fault = match fault::draw(tx, ID, &caller.account.username, text) {
-        Ok(fault) => fault,
-        Err(fault) => return Err(LinkedIn.fail(tx, request, fault)),
-    };
+    let fault = LinkedIn.trigger_fault(tx, request, &caller.account.username, &text)?;
     let id = next(tx).to_string();
     let number = post.rsplit(':').next().unwrap_or_default();
     let comment = Comment {
@@ -447,7 +441,7 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, urn: &str) -> Out
 pub(super) fn comments(tx: &mut Transaction, request: &Request, urn: &str) -> Outcome {
     let caller = admit(tx, request, &[])?;
     let post = own(tx, &caller, urn)?;
-    caller.reads(&post.author)?;
+    caller.check_reads(&post.author)?;
     let below = comments_by(tx, &caller.account.id).rev().filter(|comment| comment.post == post.urn);
     paged(request, below.map(|comment| comment.view()).collect())
 }
@@ -457,19 +451,19 @@ fn remarked(tx: &Transaction, id: &str) -> Result<Comment, Response> {
 }
 
 /// `GET /rest/socialActions/{urn}/comments/{id}`.
-pub(super) fn remark(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
+pub(super) fn show_comment(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
     let caller = admit(tx, request, &[])?;
     let comment = remarked(tx, id)?;
     // Who may read what stands below a post is who may read the post.
-    caller.reads(&own(tx, &caller, &comment.post)?.author)?;
+    caller.check_reads(&own(tx, &caller, &comment.post)?.author)?;
     Ok(Response::json(200, &comment.view()))
 }
 
 /// `DELETE /rest/socialActions/{urn}/comments/{id}?actor=`.
-pub(super) fn uncomment(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
+pub(super) fn delete_comment(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
     let caller = admit(tx, request, &[])?;
     let actor = request.query("actor").ok_or_else(|| invalid("actor is required"))?;
-    caller.writes_as(actor)?;
+    caller.check_writes_as(actor)?;
     let comment = remarked(tx, id)?;
     if comment.actor != actor {
         return Err(forbidden("socialActions/comments.DELETE"));
@@ -498,7 +492,7 @@ pub(super) fn page_statistics(tx: &mut Transaction, request: &Request) -> Outcom
     let elements: Vec<_> = asked
         .filter_map(|(name, urn)| {
             let post = at(tx, &urn).filter(|post| post.author == entity)?;
-            let count = |what: &str, most| figure(&post.urn, what, tx.now - post.created_at, most);
+            let count = |what: &str, max| figure(&post.urn, what, tx.now - post.created_at, max);
             let shown = count("impressions", 9_000);
             // Nobody saw it yet.
             (shown > 0).then(|| {
@@ -540,19 +534,19 @@ pub(super) fn member_statistics(tx: &mut Transaction, request: &Request) -> Outc
         .ok_or_else(|| invalid("entity has to be (share:…) or (ugc:…)"))?;
     let post = own(tx, &caller, urn)?;
     let asked = request.query("queryType").unwrap_or_default();
-    let Some((name, most)) = TYPES.iter().find(|(name, _)| *name == asked) else {
+    let Some((name, max)) = TYPES.iter().find(|(name, _)| *name == asked) else {
         return Err(invalid(&format!("there is no queryType {asked}")));
     };
     let count = match *name {
         "REACTION" => likes(tx, &post),
-        name => figure(&post.urn, name, tx.now - post.created_at, *most),
+        name => figure(&post.urn, name, tx.now - post.created_at, *max),
     };
     let kind = "com.linkedin.adsexternalapi.memberanalytics.v1.CreatorPostAnalyticsMetricTypeV1";
     paged(request, vec![json!({ "count": count, "dateRange": {}, "metricType": { kind: name } })])
 }
 
 /// `GET /rest/videoAnalytics?q=entity`.
-pub(super) fn views(tx: &mut Transaction, request: &Request) -> Outcome {
+pub(super) fn video_views(tx: &mut Transaction, request: &Request) -> Outcome {
     let caller = admit(tx, request, &["r_organization_social"])?;
     let post = own(tx, &caller, request.query("entity").unwrap_or_default())?;
     let is_video = post.pictures().iter().any(|(urn, _)| urn.starts_with("urn:li:video:"));

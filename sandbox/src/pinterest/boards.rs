@@ -70,11 +70,11 @@ pub(super) fn get(tx: &Transaction, id: &str) -> Option<Board> {
 
 /// The boards of a user, oldest first.
 pub(super) fn of(tx: &Transaction, user: &str) -> Vec<Board> {
-    tx.store.under("").filter(|board: &Board| board.owner == user).collect()
+    tx.store.with_prefix("").filter(|board: &Board| board.owner == user).collect()
 }
 
 /// Gives an account the board that it begins with.
-pub(super) fn found(tx: &mut Transaction, account: &Account) {
+pub(super) fn ensure_first(tx: &mut Transaction, account: &Account) {
     if of(tx, &account.id).is_empty() {
         let id = next(tx);
         tx.store.put(&Board {
@@ -151,7 +151,7 @@ pub(super) fn sections(tx: &mut Transaction, request: &Request, id: &str) -> Out
 }
 
 /// `POST /v5/boards/{board_id}/sections`.
-pub(super) fn divide(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
+pub(super) fn create_section(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
     let caller = admit(tx, request, &["boards:read", "boards:write"], WRITE)?;
     let body = body(request)?;
     let mut board = own(tx, &caller.account, id)?;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const SCOPES: &[&str] = &["pins:read", "pins:write"];
 
 /// The most bytes of a video.
-const MOST_BYTES: u64 = 2 << 30;
+const MAX_BYTES: u64 = 2 << 30;
 
 /// A video on its way.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ pub(super) fn get(tx: &Transaction, id: &str) -> Option<Media> {
 }
 
 /// The video that a form for the storage is about.
-pub(super) fn keyed(tx: &Transaction, request: &Request) -> Option<Media> {
+pub(super) fn by_upload_key(tx: &Transaction, request: &Request) -> Option<Media> {
     get(tx, request.field("key")?.rsplit('/').next()?)
 }
 
@@ -105,7 +105,7 @@ pub(super) fn register(tx: &mut Transaction, request: &Request) -> Outcome {
 /// `GET /v5/media`.
 pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
     let caller = admit(tx, request, &["pins:read"], READ)?;
-    let own = tx.store.under("").filter(|media: &Media| media.owner == caller.account.id);
+    let own = tx.store.with_prefix("").filter(|media: &Media| media.owner == caller.account.id);
     let (media, bookmark) = paged(request, own.collect(), |media: &Media| &media.id)?;
     let items: Vec<_> = media.iter().map(|media| media.view(tx)).collect();
     Ok(caller.reply(tx, 200, &json!({ "items": items, "bookmark": bookmark })))
@@ -131,7 +131,7 @@ pub(super) fn store(tx: &mut Transaction, request: &Request) -> Response {
     if request.header("authorization").is_some() {
         return refuse(400, "InvalidArgument", "Only one auth mechanism allowed");
     }
-    let Some(mut media) = keyed(tx, request) else {
+    let Some(mut media) = by_upload_key(tx, request) else {
         return refuse(403, "AccessDenied", "Invalid according to Policy: Policy Condition failed");
     };
     if request.field("x-amz-signature") != Some(&media.signature) || request.field("policy").is_none() {
@@ -140,7 +140,7 @@ pub(super) fn store(tx: &mut Transaction, request: &Request) -> Response {
     let Some(upload) = request.upload.clone() else {
         return refuse(400, "InvalidArgument", "POST requires exactly one file upload per request.");
     };
-    if upload.size_bytes > MOST_BYTES {
+    if upload.size_bytes > MAX_BYTES {
         return refuse(400, "EntityTooLarge", "Your proposed upload exceeds the maximum allowed size");
     }
     media.upload = Some(upload);

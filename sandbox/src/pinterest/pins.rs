@@ -1,10 +1,10 @@
 //! Pins: <https://developers.pinterest.com/docs/api/v5/pins-create> and the reads beside it.
 
 use super::{
-    ANALYTICS, Caller, ID, Outcome, READ, Record, Request, Response, Transaction, WRITE, admit, boards, body,
+    ANALYTICS, Caller, Outcome, READ, Record, Request, Response, Transaction, WRITE, admit, boards, body,
     error, invalid, is_number, media, next, number, paged, text, time,
 };
-use crate::{fake_metrics::figure, fault, files::Upload, simulator::Simulator};
+use crate::{fake_metrics::figure, files::Upload, simulator::Simulator};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ const SCOPES: &[&str] = &["boards:read", "pins:read"];
 const WRITES: &[&str] = &["boards:read", "boards:write", "pins:read", "pins:write"];
 
 /// The most bytes of a picture.
-const MOST_BYTES: u64 = 20 << 20;
+const MAX_BYTES: u64 = 20 << 20;
 
 /// A pin.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -58,11 +58,11 @@ pub(super) fn get(tx: &Transaction, id: &str) -> Option<Pin> {
 /// A user's pins, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, user: &str) -> impl DoubleEndedIterator<Item = Pin> + use<'a> {
     let user = user.to_owned();
-    tx.store.under("").filter(move |pin: &Pin| pin.owner == user)
+    tx.store.with_prefix("").filter(move |pin: &Pin| pin.owner == user)
 }
 
 /// The addresses from which a new pin's media are fetched.
-pub(super) fn addresses(request: &Request) -> Vec<String> {
+pub(super) fn media_urls(request: &Request) -> Vec<String> {
     let Ok(body) = request.json() else { return Vec::new() };
     let source = &body["media_source"];
     let items = source["items"].as_array().into_iter().flatten().map(|item| &item["url"]);
@@ -73,7 +73,8 @@ pub(super) fn addresses(request: &Request) -> Vec<String> {
 /// A picture's bytes, as `i.pinimg.com` gives them.
 pub(super) fn picture(tx: &Transaction, name: &str) -> Response {
     let id = name.split('.').next().unwrap_or_default();
-    let known: Option<Upload> = tx.store.under("").flat_map(|pin: Pin| pin.files).find(|file| file.id == id);
+    let known: Option<Upload> =
+        tx.store.with_prefix("").flat_map(|pin: Pin| pin.files).find(|file| file.id == id);
     let mime = match known.and_then(|file| file.mime).as_deref() {
         Some("image/png") => "image/png",
         Some("image/jpeg") => "image/jpeg",
@@ -106,10 +107,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request) -> Outcome {
     let (kind, files) = source(tx, request, &caller, &body["media_source"])?;
     let words =
         [description.as_deref(), title.as_deref()].into_iter().flatten().collect::<Vec<_>>().join("\n");
-    let fault = match fault::draw(tx, ID, &caller.account.username, &words) {
-        Ok(fault) => fault,
-        Err(fault) => return Err(super::Pinterest.fail(tx, request, fault)),
-    };
+    let fault = super::Pinterest.trigger_fault(tx, request, &caller.account.username, &words)?;
     let pin = Pin {
         id: next(tx),
         owner: caller.account.id.clone(),
@@ -145,10 +143,10 @@ fn source(
         }
     };
     match source["source_type"].as_str() {
-        Some("image_base64") => Ok(("image".into(), vec![encoded(tx, source)?])),
+        Some("image_base64") => Ok(("image".into(), vec![decode_image(tx, source)?])),
         Some("image_url") => Ok(("image".into(), vec![fetched(request, &source["url"])?])),
         Some("multiple_image_base64") => {
-            let files: Result<_, Response> = items()?.iter().map(|item| encoded(tx, item)).collect();
+            let files: Result<_, Response> = items()?.iter().map(|item| decode_image(tx, item)).collect();
             Ok(("multiple_images".into(), files?))
         }
         Some("multiple_image_urls") => {
@@ -180,19 +178,19 @@ fn source(
     }
 }
 
-fn encoded(tx: &Transaction, item: &Value) -> Result<Upload, Response> {
+fn decode_image(tx: &Transaction, item: &Value) -> Result<Upload, Response> {
     let declared = item["content_type"].as_str().unwrap_or_default();
     if !["image/jpeg", "image/png"].contains(&declared) {
         return Err(invalid(&format!("'{declared}' is not one of ['image/jpeg', 'image/png']")));
     }
     let bytes = item["data"].as_str().and_then(|data| BASE64_STANDARD.decode(data).ok());
     let bytes = bytes.ok_or_else(|| invalid("'data' does not match '^[a-zA-Z0-9+\\/=]+$'"))?;
-    let upload = tx.files.keep(bytes.into()).map_err(|_| error(500, 0, "Something went wrong."))?;
+    let upload = tx.files.store_bytes(bytes.into()).map_err(|_| error(500, 0, "Something went wrong."))?;
     if upload.mime.as_deref() != Some(declared) {
         tx.files.discard(&upload.id);
         return Err(error(400, 1, "Sorry, this is no image of the type that it is said to be."));
     }
-    sized(upload)
+    check_size(upload)
 }
 
 fn fetched(request: &Request, address: &Value) -> Result<Upload, Response> {
@@ -201,14 +199,14 @@ fn fetched(request: &Request, address: &Value) -> Result<Upload, Response> {
         || error(400, 1, "Unable to reach the URL. Please check the URL is correct and try again.");
     let upload = request.fetched(address).ok_or_else(unreachable)?.clone();
     let is_image = upload.mime.as_deref().is_some_and(|mime| mime.starts_with("image/"));
-    if is_image { sized(upload) } else { Err(error(400, 1, "The URL does not lead to an image.")) }
+    if is_image { check_size(upload) } else { Err(error(400, 1, "The URL does not lead to an image.")) }
 }
 
-fn sized(upload: Upload) -> Result<Upload, Response> {
-    if upload.size_bytes <= MOST_BYTES {
+fn check_size(upload: Upload) -> Result<Upload, Response> {
+    if upload.size_bytes <= MAX_BYTES {
         return Ok(upload);
     }
-    Err(error(400, 1, &format!("The image has {} bytes, and may have {MOST_BYTES}.", upload.size_bytes)))
+    Err(error(400, 1, &format!("The image has {} bytes, and may have {MAX_BYTES}.", upload.size_bytes)))
 }
 
 impl Pin {
@@ -269,7 +267,7 @@ impl Pin {
             ];
             let figures: Map<_, _> = names
                 .into_iter()
-                .map(|(name, most)| (name.into(), json!(figure(&self.id, name, age, most))))
+                .map(|(name, max)| (name.into(), json!(figure(&self.id, name, age, max))))
                 .collect();
             view["pin_metrics"] = json!({ "90d": figures, "lifetime_metrics": figures });
         }
@@ -287,7 +285,7 @@ pub(super) fn list(tx: &mut Transaction, request: &Request, board: Option<&str>)
     if !["exclude_native", "exclude_repins", "has_been_promoted"].contains(&filter) {
         return Err(invalid(&format!("'{filter}' is no pin_filter")));
     }
-    let lag = TimeDelta::milliseconds(i64::try_from(tx.settings.lag_ms).unwrap_or(i64::MAX));
+    let lag = tx.settings.lag();
     let own = by(tx, &caller.account.id)
         .rev()
         .filter(|pin| filter == "exclude_repins" && board.is_none_or(|board| pin.board == board))
@@ -321,14 +319,14 @@ pub(super) fn change(tx: &mut Transaction, request: &Request, id: &str) -> Outco
     if let Some(board) = number(&body, "board_id")? {
         pin.board = boards::own(tx, &caller.account, &board)?.id;
     }
-    for (name, most, slot) in [
+    for (name, max, slot) in [
         ("title", 100, &mut pin.title),
         ("description", 800, &mut pin.description),
         ("alt_text", 500, &mut pin.alt),
         ("link", 2048, &mut pin.link),
     ] {
         if body.get(name).is_some() {
-            *slot = text(&body, name, most)?;
+            *slot = text(&body, name, max)?;
         }
     }
     tx.store.put(&pin);
@@ -381,11 +379,11 @@ pub(super) fn analytics(tx: &mut Transaction, request: &Request, id: &str) -> Ou
     let age = tx.now - pin.created_at;
     let (mut summary, mut lifetime) = (Map::new(), Map::new());
     for name in asked {
-        let Some((_, most)) = METRICS.iter().find(|(known, _)| *known == name) else {
+        let Some((_, max)) = METRICS.iter().find(|(known, _)| *known == name) else {
             return Err(invalid(&format!("'{name}' is no metric of a pin")));
         };
         let target = if name.starts_with("TOTAL_") { &mut lifetime } else { &mut summary };
-        target.insert(name.into(), json!(figure(&pin.id, name, age, *most)));
+        target.insert(name.into(), json!(figure(&pin.id, name, age, *max)));
     }
     let daily = json!([{ "date": today.to_string(), "data_status": "READY", "metrics": summary }]);
     let all = json!({ "daily_metrics": daily, "summary_metrics": summary, "lifetime_metrics": lifetime });

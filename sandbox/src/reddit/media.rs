@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The most bytes of a picture, and of a video.
-const MOST_BYTES: [u64; 2] = [20 << 20, 1 << 30];
+const MAX_BYTES: [u64; 2] = [20 << 20, 1 << 30];
 
 /// Bytes on their way.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ impl Record for Asset {
 
 /// How processing ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum Processing {
     Done,
     Failed,
     Never,
@@ -49,14 +49,14 @@ impl Asset {
     }
 
     /// How processing it ends, as its name and bytes say.
-    pub(super) fn end(&self) -> End {
-        let Some(upload) = &self.upload else { return End::Failed };
+    pub(super) fn processing(&self) -> Processing {
+        let Some(upload) = &self.upload else { return Processing::Failed };
         let kind = if self.is_video() { "video/" } else { "image/" };
         match () {
-            () if self.filepath.contains("sandbox-stuck") || upload.is_stuck => End::Never,
-            () if self.filepath.contains("sandbox-failed") || upload.is_failing => End::Failed,
-            () if upload.mime.as_deref().is_some_and(|mime| mime.starts_with(kind)) => End::Done,
-            () => End::Failed,
+            () if self.filepath.contains("sandbox-stuck") || upload.is_stuck => Processing::Never,
+            () if self.filepath.contains("sandbox-failed") || upload.is_failing => Processing::Failed,
+            () if upload.mime.as_deref().is_some_and(|mime| mime.starts_with(kind)) => Processing::Done,
+            () => Processing::Failed,
         }
     }
 
@@ -92,7 +92,7 @@ pub(super) fn stored(tx: &Transaction, address: &str, owner: &str) -> Option<Ass
 }
 
 /// The asset that a form for the storage is about.
-pub(super) fn keyed(tx: &Transaction, request: &Request) -> Option<Asset> {
+pub(super) fn by_upload_key(tx: &Transaction, request: &Request) -> Option<Asset> {
     get(tx, request.field("key")?.rsplit('/').next()?)
 }
 
@@ -165,7 +165,7 @@ pub(super) fn store(tx: &mut Transaction, request: &Request) -> Response {
     if request.header("authorization").is_some() {
         return refuse(400, "InvalidArgument", "Only one auth mechanism allowed", "");
     }
-    let Some(mut asset) = keyed(tx, request).filter(|asset| asset.storage() == request.host) else {
+    let Some(mut asset) = by_upload_key(tx, request).filter(|asset| asset.storage() == request.host) else {
         return refuse(403, "AccessDenied", "Invalid according to Policy: Policy Condition failed", "");
     };
     if request.field("X-Amz-Signature") != Some(&asset.signature) || request.field("policy").is_none() {
@@ -179,10 +179,10 @@ pub(super) fn store(tx: &mut Transaction, request: &Request) -> Response {
     let Some(upload) = request.upload.clone() else {
         return refuse(400, "InvalidArgument", "POST requires exactly one file upload per request.", "");
     };
-    let most = MOST_BYTES[usize::from(asset.is_video())];
-    if upload.size_bytes > most {
+    let max = MAX_BYTES[usize::from(asset.is_video())];
+    if upload.size_bytes > max {
         let sizes = format!(
-            "<ProposedSize>{}</ProposedSize><MaxSizeAllowed>{most}</MaxSizeAllowed>",
+            "<ProposedSize>{}</ProposedSize><MaxSizeAllowed>{max}</MaxSizeAllowed>",
             upload.size_bytes
         );
         return refuse(
@@ -221,7 +221,7 @@ pub(super) fn show(tx: &Transaction, name: &str) -> Response {
 
 /// What a socket will tell.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct News {
+pub(super) struct Notification {
     /// Where.
     pub(super) token: String,
     /// What; null where nothing ever is.
@@ -230,8 +230,8 @@ pub(super) struct News {
     pub(super) at: DateTime<Utc>,
 }
 
-impl Record for News {
-    const TABLE: &'static str = "reddit.news";
+impl Record for Notification {
+    const TABLE: &'static str = "reddit.notification";
 
     fn key(&self) -> String {
         self.token.clone()
@@ -239,9 +239,9 @@ impl Record for News {
 }
 
 /// `GET wss://….wss.redditmedia.com/{token}`. Whoever comes late is told all the same.
-pub(super) fn tell(tx: &Transaction, request: &Request, token: &str) -> Response {
-    let Some(news) = tx.store.get::<News>(token) else { return Response::empty(404) };
-    let after = u64::try_from((news.at - tx.now).num_milliseconds()).unwrap_or(0);
-    let body = Some(news.body).filter(|body| !body.is_null());
+pub(super) fn notify(tx: &Transaction, request: &Request, token: &str) -> Response {
+    let Some(notification) = tx.store.get::<Notification>(token) else { return Response::empty(404) };
+    let after = u64::try_from((notification.at - tx.now).num_milliseconds()).unwrap_or(0);
+    let body = Some(notification.body).filter(|body| !body.is_null());
     Response::socket(request, Message { body, after: Duration::from_millis(after) })
 }

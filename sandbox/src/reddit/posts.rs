@@ -1,17 +1,15 @@
 //! Posts and comments: <https://www.reddit.com/dev/api#section_links_and_comments>.
 
 use super::{
-    Caller, ID, Outcome, Record, Request, Response, SOCKETS, Transaction, account, admit, error, listing,
-    media,
-    media::{Asset, End, News},
-    next, origin, places,
-    places::Place,
-    processing,
+    Caller, ID, Outcome, Record, Reddit, Request, Response, SOCKETS, Transaction, account, admit, error,
+    listing, media,
+    media::{Asset, Notification, Processing},
+    next, origin, processing, subreddits,
+    subreddits::Subreddit,
 };
 use crate::{
     fake_metrics::figure,
-    fault::{self, Fault},
-    files::KEPT_BYTES,
+    files::MAX_KEPT_BYTES,
     simulator::{MediaView, PostView, Simulator},
     tokens::random,
 };
@@ -34,7 +32,7 @@ pub(super) struct Thing {
     /// Whose it is.
     pub(super) owner: String,
     place: String,
-    made: Made,
+    made: Kind,
     text: String,
     created_at: DateTime<Utc>,
     /// When it is there for others.
@@ -42,7 +40,7 @@ pub(super) struct Thing {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-enum Made {
+enum Kind {
     Post(Post),
     Comment {
         /// The whole id of the post.
@@ -75,7 +73,7 @@ impl Record for Thing {
 /// What a user wrote and everybody sees, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, user: &str) -> impl DoubleEndedIterator<Item = Thing> + use<'a> {
     let (user, now) = (user.to_owned(), tx.now);
-    tx.store.under("").filter(move |thing: &Thing| thing.owner == user && thing.visible_at <= now)
+    tx.store.with_prefix("").filter(move |thing: &Thing| thing.owner == user && thing.visible_at <= now)
 }
 
 /// The thing with this whole id, where everybody sees it.
@@ -87,14 +85,14 @@ pub(super) fn get(tx: &Transaction, name: &str) -> Option<Thing> {
 impl Thing {
     fn name(&self) -> String {
         match &self.made {
-            Made::Post(_) => format!("t3_{}", self.id),
-            Made::Comment { .. } => format!("t1_{}", self.id),
+            Kind::Post(_) => format!("t3_{}", self.id),
+            Kind::Comment { .. } => format!("t1_{}", self.id),
         }
     }
 
     fn permalink(&self, tx: &Transaction) -> String {
         match &self.made {
-            Made::Post(post) => {
+            Kind::Post(post) => {
                 let slug: Vec<String> = post
                     .title
                     .to_lowercase()
@@ -106,7 +104,7 @@ impl Thing {
                 let slug = if slug.is_empty() { "_".to_owned() } else { slug.join("_") };
                 format!("/r/{}/comments/{}/{slug}/", self.place, self.id)
             }
-            Made::Comment { link, .. } => match get(tx, link) {
+            Kind::Comment { link, .. } => match get(tx, link) {
                 Some(post) => format!("{}{}/", post.permalink(tx), self.id),
                 None => format!("/r/{}/comments/{}/_/{}/", self.place, &link[3..], self.id),
             },
@@ -114,7 +112,7 @@ impl Thing {
     }
 
     /// As a page shows it.
-    pub(super) fn card(&self, tx: &Transaction) -> PostView {
+    pub(super) fn post_view(&self, tx: &Transaction) -> PostView {
         let mut notes = Vec::new();
         let mut card = PostView {
             id: self.name(),
@@ -126,8 +124,8 @@ impl Thing {
             reply_to: None,
         };
         match &self.made {
-            Made::Comment { parent, .. } => card.reply_to = Some(parent.clone()),
-            Made::Post(post) => {
+            Kind::Comment { parent, .. } => card.reply_to = Some(parent.clone()),
+            Kind::Post(post) => {
                 card.text = [post.title.as_str(), &self.text].join("\n\n").trim_end().to_owned();
                 notes.push(format!("In r/{}: {}", self.place, post.kind));
                 notes.extend(
@@ -142,7 +140,10 @@ impl Thing {
                     .zip(captions)
                     .map(|(upload, caption)| MediaView {
                         // Only what was kept can be shown.
-                        files: (upload.size_bytes <= KEPT_BYTES).then_some(upload.id).into_iter().collect(),
+                        files: (upload.size_bytes <= MAX_KEPT_BYTES)
+                            .then_some(upload.id)
+                            .into_iter()
+                            .collect(),
                         mime: upload.mime.unwrap_or_default(),
                         alt: caption.to_owned(),
                     })
@@ -179,15 +180,15 @@ impl Thing {
             _ => text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"),
         };
         match &self.made {
-            Made::Comment { link, parent } => {
+            Kind::Comment { link, parent } => {
                 view["body"] = json!(escape(&self.text));
                 view["link_id"] = json!(link);
                 view["parent_id"] = json!(parent);
                 view["score_hidden"] = json!(false);
             }
-            Made::Post(post) => {
-                let below = tx.store.under("").filter(
-                    |thing: &Thing| matches!(&thing.made, Made::Comment { link, .. } if *link == self.name()),
+            Kind::Post(post) => {
+                let below = tx.store.with_prefix("").filter(
+                    |thing: &Thing| matches!(&thing.made, Kind::Comment { link, .. } if *link == self.name()),
                 );
                 let own = format!("https://www.reddit.com{}", self.permalink(tx));
                 let url = post.url.clone().unwrap_or(own);
@@ -228,7 +229,7 @@ impl Thing {
     }
 
     fn listed(&self, tx: &Transaction, request: &Request) -> (String, &'static str, Value) {
-        let kind = if matches!(self.made, Made::Post(_)) { "t3" } else { "t1" };
+        let kind = if matches!(self.made, Kind::Post(_)) { "t3" } else { "t1" };
         (self.name(), kind, self.view(tx, request))
     }
 }
@@ -255,12 +256,12 @@ fn metadata(asset: &Asset) -> Value {
 }
 
 /// The words of a submission, from a form or a body of JSON.
-struct Wish<'a> {
+struct Submission<'a> {
     request: &'a Request,
     body: Value,
 }
 
-impl Wish<'_> {
+impl Submission<'_> {
     fn text(&self, name: &str) -> &str {
         self.request.field(name).or_else(|| self.body[name].as_str()).unwrap_or_default()
     }
@@ -273,120 +274,129 @@ impl Wish<'_> {
     }
 }
 
-type Complaint = (&'static str, String, &'static str);
+type FieldError = (&'static str, String, &'static str);
 
-fn complaint<T>(code: &'static str, words: impl Into<String>, field: &'static str) -> Result<T, Complaint> {
+fn field_error<T>(
+    code: &'static str,
+    words: impl Into<String>,
+    field: &'static str,
+) -> Result<T, FieldError> {
     Err((code, words.into(), field))
 }
 
 /// Where a post goes, and what every post has.
-fn begin(tx: &Transaction, caller: &Caller, wish: &Wish<'_>, kind: &str) -> Result<(Place, Post), Complaint> {
-    let name = wish.text("sr");
+fn parse_submission(
+    tx: &Transaction,
+    caller: &Caller,
+    form: &Submission<'_>,
+    kind: &str,
+) -> Result<(Subreddit, Post), FieldError> {
+    let name = form.text("sr");
     if name.is_empty() {
-        return complaint("SUBREDDIT_REQUIRED", "you must specify a subreddit", "sr");
+        return field_error("SUBREDDIT_REQUIRED", "you must specify a subreddit", "sr");
     }
-    let Some(place) = places::find(tx, name) else {
-        return complaint("SUBREDDIT_NOEXIST", "that subreddit doesn't exist", "sr");
+    let Some(place) = subreddits::find(tx, name) else {
+        return field_error("SUBREDDIT_NOEXIST", "that subreddit doesn't exist", "sr");
     };
-    if !place.admits(&caller.account) {
-        return complaint("SUBREDDIT_NOTALLOWED", "you aren't allowed to post there.", "sr");
+    if !place.may_post(&caller.account) {
+        return field_error("SUBREDDIT_NOTALLOWED", "you aren't allowed to post there.", "sr");
     }
-    let title = wish.text("title").trim();
+    let title = form.text("title").trim();
     if title.is_empty() {
-        return complaint("NO_TEXT", "we need something here", "title");
+        return field_error("NO_TEXT", "we need something here", "title");
     }
-    within(title, TITLE, "title")?;
-    within(wish.text("text"), TEXT, "text")?;
-    let flair = flair(&place, wish)?;
+    check_length(title, TITLE, "title")?;
+    check_length(form.text("text"), TEXT, "text")?;
+    let flair = flair(&place, form)?;
     let post = Post {
         title: title.to_owned(),
         kind: kind.to_owned(),
         flair,
-        is_nsfw: wish.flag("nsfw").unwrap_or(false),
-        is_spoiler: wish.flag("spoiler").unwrap_or(false),
+        is_nsfw: form.flag("nsfw").unwrap_or(false),
+        is_spoiler: form.flag("spoiler").unwrap_or(false),
         ..Post::default()
     };
     Ok((place, post))
 }
 
-fn within(text: &str, most: usize, field: &'static str) -> Result<(), Complaint> {
-    match text.chars().count() > most {
-        true => complaint("TOO_LONG", format!("this is too long (max: {most})"), field),
+fn check_length(text: &str, max: usize, field: &'static str) -> Result<(), FieldError> {
+    match text.chars().count() > max {
+        true => field_error("TOO_LONG", format!("this is too long (max: {max})"), field),
         false => Ok(()),
     }
 }
 
-fn flair(place: &Place, wish: &Wish<'_>) -> Result<Option<String>, Complaint> {
-    let (id, text) = (wish.text("flair_id"), wish.text("flair_text"));
-    within(text, FLAIR, "flair_text")?;
+fn flair(place: &Subreddit, form: &Submission<'_>) -> Result<Option<String>, FieldError> {
+    let (id, text) = (form.text("flair_id"), form.text("flair_text"));
+    check_length(text, FLAIR, "flair_text")?;
     if id.is_empty() {
         return match place.needs_flair() {
             true => {
-                complaint("SUBMIT_VALIDATION_FLAIR_REQUIRED", "Your post must contain post flair.", "flair")
+                field_error("SUBMIT_VALIDATION_FLAIR_REQUIRED", "Your post must contain post flair.", "flair")
             }
             false => Ok(None),
         };
     }
     match place.flairs().into_iter().find(|flair| flair.id == id) {
-        None => complaint("BAD_FLAIR_TEMPLATE_ID", "that flair does not exist", "flair"),
+        None => field_error("BAD_FLAIR_TEMPLATE_ID", "that flair does not exist", "flair"),
         Some(flair) if flair.is_editable && !text.is_empty() => Ok(Some(text.to_owned())),
         Some(flair) => Ok(Some(flair.text.to_owned())),
     }
 }
 
 /// What a post of one piece is made of.
-fn fill(
+fn add_content(
     tx: &Transaction,
     caller: &Caller,
-    wish: &Wish<'_>,
-    place: &Place,
+    form: &Submission<'_>,
+    place: &Subreddit,
     post: &mut Post,
-) -> Result<(), Complaint> {
-    let url = wish.text("url");
-    let asset = |field: &'static str| match media::stored(tx, wish.text(field), &caller.account.id) {
+) -> Result<(), FieldError> {
+    let url = form.text("url");
+    let asset = |field: &'static str| match media::stored(tx, form.text(field), &caller.account.id) {
         Some(asset) => Ok(asset),
-        None => complaint("BAD_URL", "you should check that url", field),
+        None => field_error("BAD_URL", "you should check that url", field),
     };
     match post.kind.as_str() {
         "self" if !place.takes_texts() => {
-            complaint("NO_SELFS", "that subreddit doesn't allow text posts", "sr")
+            field_error("NO_SELFS", "that subreddit doesn't allow text posts", "sr")
         }
         "self" => Ok(()),
         "link" if !place.takes_links() => {
-            complaint("NO_LINKS", "that subreddit only allows text posts", "sr")
+            field_error("NO_LINKS", "that subreddit only allows text posts", "sr")
         }
-        "link" if url.is_empty() => complaint("NO_URL", "a url is required", "url"),
+        "link" if url.is_empty() => field_error("NO_URL", "a url is required", "url"),
         "link" => {
             let is_address = url::Url::parse(url)
                 .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
             if !is_address {
-                return complaint("BAD_URL", "you should check that url", "url");
+                return field_error("BAD_URL", "you should check that url", "url");
             }
-            let is_there = tx.store.under("").any(|thing: Thing| {
+            let is_there = tx.store.with_prefix("").any(|thing: Thing| {
                 thing.place.eq_ignore_ascii_case(&place.name)
-                    && matches!(&thing.made, Made::Post(other) if other.url.as_deref() == Some(url))
+                    && matches!(&thing.made, Kind::Post(other) if other.url.as_deref() == Some(url))
             });
-            if is_there && wish.flag("resubmit") == Some(false) {
-                return complaint("ALREADY_SUB", "that link has already been submitted", "url");
+            if is_there && form.flag("resubmit") == Some(false) {
+                return field_error("ALREADY_SUB", "that link has already been submitted", "url");
             }
             post.url = Some(url.to_owned());
             Ok(())
         }
         "image" if !place.takes_media() => {
-            complaint("NO_IMAGES", "that subreddit doesn't allow images", "sr")
+            field_error("NO_IMAGES", "that subreddit doesn't allow images", "sr")
         }
         "video" | "videogif" if !place.takes_media() => {
-            complaint("NO_VIDEOS", "that subreddit doesn't allow videos", "sr")
+            field_error("NO_VIDEOS", "that subreddit doesn't allow videos", "sr")
         }
         "image" | "video" | "videogif" => {
             let asset = asset("url")?;
             if asset.is_video() == (post.kind == "image") {
-                return complaint("BAD_URL", "you should check that url", "url");
+                return field_error("BAD_URL", "you should check that url", "url");
             }
             if asset.is_video()
-                && media::stored(tx, wish.text("video_poster_url"), &caller.account.id).is_none()
+                && media::stored(tx, form.text("video_poster_url"), &caller.account.id).is_none()
             {
-                return complaint(
+                return field_error(
                     "MISSING_VIDEO_URLS",
                     "This post is missing a video poster",
                     "video_poster_url",
@@ -396,42 +406,36 @@ fn fill(
             post.assets = vec![asset.id];
             Ok(())
         }
-        _ => complaint("INVALID_OPTION", "that option is not valid", "kind"),
+        _ => field_error("INVALID_OPTION", "that option is not valid", "kind"),
     }
 }
 
-fn told(tx: &Transaction, caller: &Caller, (code, words, field): Complaint) -> Response {
+fn refuse_field(tx: &Transaction, caller: &Caller, (code, words, field): FieldError) -> Response {
     caller.refuse(tx, code, &words, field)
-}
-
-/// Lets a fault that the words ask for take place.
-fn drawn(
-    tx: &mut Transaction,
-    request: &Request,
-    caller: &Caller,
-    words: &str,
-) -> Result<Option<Fault>, Response> {
-    fault::draw(tx, ID, &caller.account.username, words)
-        .map_err(|fault| super::Reddit.fail(tx, request, fault))
 }
 
 /// `POST /api/submit`.
 pub(super) fn submit(tx: &mut Transaction, request: &Request) -> Outcome {
     let caller = admit(tx, request, "submit")?;
     is_json(tx, &caller, request)?;
-    let wish = Wish { request, body: Value::Null };
-    let begun = begin(tx, &caller, &wish, request.field("kind").unwrap_or_default());
-    let (place, mut post) = begun.map_err(|complaint| told(tx, &caller, complaint))?;
-    fill(tx, &caller, &wish, &place, &mut post).map_err(|complaint| told(tx, &caller, complaint))?;
+    let form = Submission { request, body: Value::Null };
+    let begun = parse_submission(tx, &caller, &form, request.field("kind").unwrap_or_default());
+    let (place, mut post) = begun.map_err(|field_error| refuse_field(tx, &caller, field_error))?;
+    add_content(tx, &caller, &form, &place, &mut post)
+        .map_err(|field_error| refuse_field(tx, &caller, field_error))?;
     caller.write(tx)?;
-    let text = wish.text("text").trim().to_owned();
-    let fault = drawn(tx, request, &caller, &format!("{}\n{text}", post.title))?;
-    let end = post.assets.first().map(|id| media::get(tx, id).map_or(End::Failed, |asset| asset.end()));
+    let text = form.text("text").trim().to_owned();
+    let fault =
+        Reddit.trigger_fault(tx, request, &caller.account.username, &format!("{}\n{text}", post.title))?;
+    let end = post
+        .assets
+        .first()
+        .map(|id| media::get(tx, id).map_or(Processing::Failed, |asset| asset.processing()));
     let mut thing = Thing {
         id: next(tx),
         owner: caller.account.id.clone(),
         place: place.name,
-        made: Made::Post(post),
+        made: Kind::Post(post),
         text,
         created_at: tx.now,
         visible_at: tx.now,
@@ -447,22 +451,22 @@ pub(super) fn submit(tx: &mut Transaction, request: &Request) -> Outcome {
     };
     // What is made of bytes comes into being later, and only its author's socket tells its id.
     thing.visible_at = tx.now + processing(tx);
-    let news = News {
+    let notification = Notification {
         token: random(),
         body: match end {
-            End::Done => json!({ "type": "success", "payload": { "redirect": address } }),
-            End::Failed => json!({ "type": "failed", "payload": {} }),
-            End::Never => Value::Null,
+            Processing::Done => json!({ "type": "success", "payload": { "redirect": address } }),
+            Processing::Failed => json!({ "type": "failed", "payload": {} }),
+            Processing::Never => Value::Null,
         },
         at: thing.visible_at,
     };
-    tx.store.put(&news);
+    tx.store.put(&notification);
     let body = json!({ "json": { "errors": [], "data": {
         "user_submitted_page": format!("https://www.reddit.com/user/{}/submitted/", caller.account.username),
-        "websocket_url": format!("{}/{}", origin(request, "ws", SOCKETS), news.token),
+        "websocket_url": format!("{}/{}", origin(request, "ws", SOCKETS), notification.token),
     } } });
     let response = caller.reply(tx, &body).with_fault(fault);
-    if end != End::Done {
+    if end != Processing::Done {
         return Ok(response);
     }
     tx.store.put(&thing);
@@ -481,18 +485,20 @@ fn is_json(tx: &Transaction, caller: &Caller, request: &Request) -> Result<(), R
 pub(super) fn submit_gallery(tx: &mut Transaction, request: &Request) -> Outcome {
     let caller = admit(tx, request, "submit")?;
     let body = request.json().ok().filter(Value::is_object).ok_or_else(|| error(400, "Bad Request"))?;
-    let wish = Wish { request, body };
-    let begun = begin(tx, &caller, &wish, "gallery");
-    let (place, mut post) = begun.map_err(|complaint| told(tx, &caller, complaint))?;
-    arrange(tx, &caller, &wish, &place, &mut post).map_err(|complaint| told(tx, &caller, complaint))?;
+    let form = Submission { request, body };
+    let begun = parse_submission(tx, &caller, &form, "gallery");
+    let (place, mut post) = begun.map_err(|field_error| refuse_field(tx, &caller, field_error))?;
+    add_gallery(tx, &caller, &form, &place, &mut post)
+        .map_err(|field_error| refuse_field(tx, &caller, field_error))?;
     caller.write(tx)?;
-    let text = wish.text("text").trim().to_owned();
-    let fault = drawn(tx, request, &caller, &format!("{}\n{text}", post.title))?;
+    let text = form.text("text").trim().to_owned();
+    let fault =
+        Reddit.trigger_fault(tx, request, &caller.account.username, &format!("{}\n{text}", post.title))?;
     let thing = Thing {
         id: next(tx),
         owner: caller.account.id.clone(),
         place: place.name,
-        made: Made::Post(post),
+        made: Kind::Post(post),
         text,
         created_at: tx.now,
         visible_at: tx.now,
@@ -505,34 +511,34 @@ pub(super) fn submit_gallery(tx: &mut Transaction, request: &Request) -> Outcome
 }
 
 /// The pictures of a gallery.
-fn arrange(
+fn add_gallery(
     tx: &Transaction,
     caller: &Caller,
-    wish: &Wish<'_>,
-    place: &Place,
+    form: &Submission<'_>,
+    place: &Subreddit,
     post: &mut Post,
-) -> Result<(), Complaint> {
+) -> Result<(), FieldError> {
     if !place.takes_media() {
-        return complaint("GALLERIES_DISABLED", "that subreddit doesn't allow galleries", "sr");
+        return field_error("GALLERIES_DISABLED", "that subreddit doesn't allow galleries", "sr");
     }
-    let items = wish.body["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let items = form.body["items"].as_array().map(Vec::as_slice).unwrap_or_default();
     if !(2..=20).contains(&items.len()) {
-        return complaint("INVALID_OPTION", "a gallery has 2 to 20 items", "items");
+        return field_error("INVALID_OPTION", "a gallery has 2 to 20 items", "items");
     }
     for item in items {
         let asset = media::get(tx, item["media_id"].as_str().unwrap_or_default());
         let asset = asset.filter(|asset| {
-            asset.owner == caller.account.id && !asset.is_video() && asset.end() == End::Done
+            asset.owner == caller.account.id && !asset.is_video() && asset.processing() == Processing::Done
         });
         let Some(asset) = asset else {
-            return complaint(
+            return field_error(
                 "INVALID_OPTION",
                 "that media is not there, or could not be processed",
                 "items",
             );
         };
         let caption = item["caption"].as_str().unwrap_or_default();
-        within(caption, CAPTION, "items")?;
+        check_length(caption, CAPTION, "items")?;
         post.assets.push(asset.id);
         post.captions.push(caption.to_owned());
     }
@@ -548,7 +554,7 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request) -> Outcome {
     if text.is_empty() {
         return Err(caller.refuse(tx, "NO_TEXT", "we need something here", "text"));
     }
-    within(&text, COMMENT, "text").map_err(|complaint| told(tx, &caller, complaint))?;
+    check_length(&text, COMMENT, "text").map_err(|field_error| refuse_field(tx, &caller, field_error))?;
     let Some(above) = get(tx, &parent) else {
         let (code, words) = match parent.get(..3) {
             Some("t1_") => ("DELETED_COMMENT", "that comment has been deleted"),
@@ -558,16 +564,16 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request) -> Outcome {
         return Err(caller.refuse(tx, code, words, "parent"));
     };
     caller.write(tx)?;
-    let fault = drawn(tx, request, &caller, &text)?;
+    let fault = Reddit.trigger_fault(tx, request, &caller.account.username, &text)?;
     let link = match &above.made {
-        Made::Post(_) => parent.clone(),
-        Made::Comment { link, .. } => link.clone(),
+        Kind::Post(_) => parent.clone(),
+        Kind::Comment { link, .. } => link.clone(),
     };
     let thing = Thing {
         id: next(tx),
         owner: caller.account.id.clone(),
         place: above.place,
-        made: Made::Comment { link, parent },
+        made: Kind::Comment { link, parent },
         text,
         created_at: tx.now,
         visible_at: tx.now,
@@ -590,9 +596,9 @@ pub(super) fn edit(tx: &mut Transaction, request: &Request) -> Outcome {
     let Some(mut thing) = own.filter(|thing| thing.owner == caller.account.id) else {
         return Err(caller.refuse(tx, "NOT_AUTHOR", "you can't do that", "thing_id"));
     };
-    let most = if matches!(thing.made, Made::Post(_)) { TEXT } else { COMMENT };
+    let max = if matches!(thing.made, Kind::Post(_)) { TEXT } else { COMMENT };
     let text = request.field("text").unwrap_or_default().trim();
-    within(text, most, "text").map_err(|complaint| told(tx, &caller, complaint))?;
+    check_length(text, max, "text").map_err(|field_error| refuse_field(tx, &caller, field_error))?;
     text.clone_into(&mut thing.text);
     tx.store.put(&thing);
     Ok(things(tx, request, &caller, &thing))
@@ -609,7 +615,7 @@ pub(super) fn delete(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `GET /api/info`.
-pub(super) fn named(tx: &mut Transaction, request: &Request) -> Outcome {
+pub(super) fn info(tx: &mut Transaction, request: &Request) -> Outcome {
     let caller = admit(tx, request, "read")?;
     let names = request.query("id").unwrap_or_default().split(',').take(100);
     let found = names.filter_map(|name| get(tx, name)).map(|thing| thing.listed(tx, request)).collect();
@@ -623,8 +629,8 @@ pub(super) fn list(tx: &mut Transaction, request: &Request, name: &str, list: &s
     let all = by(tx, &user.id)
         .rev()
         .filter(|thing| match list {
-            "submitted" => matches!(thing.made, Made::Post(_)),
-            "comments" => matches!(thing.made, Made::Comment { .. }),
+            "submitted" => matches!(thing.made, Kind::Post(_)),
+            "comments" => matches!(thing.made, Kind::Comment { .. }),
             _ => true,
         })
         .map(|thing| thing.listed(tx, request))

@@ -6,9 +6,8 @@
 
 use super::{Account, DAY, ID, Outcome, RateLimit, Request, Response, Transaction, avatar, graph};
 use crate::{
-    container::{Container, Status, picture},
+    container::{Container, Status, fetched_image},
     fake_metrics::figure,
-    fault,
     graph::{error, invalid, missing, param},
     simulator::{PostView, Simulator},
     store::Record,
@@ -77,7 +76,7 @@ fn add(tx: &mut Transaction, post: &Post) {
 }
 
 /// The post whose address has this code.
-pub(super) fn coded(tx: &Transaction, code: &str) -> Option<Post> {
+pub(super) fn by_shortcode(tx: &Transaction, code: &str) -> Option<Post> {
     graph::tied(tx.store, "threads.code", code).next()
 }
 
@@ -87,9 +86,9 @@ impl Post {
     }
 
     /// The post as a page shows it.
-    pub(super) fn card(&self, tx: &Transaction) -> PostView {
+    pub(super) fn post_view(&self, tx: &Transaction) -> PostView {
         let container = Container::get(tx, &self.container);
-        let given = |name: &str| container.as_ref().and_then(|container| container.given(name));
+        let given = |name: &str| container.as_ref().and_then(|container| container.parameter(name));
         let mut notes: Vec<String> = self.topic.iter().map(|topic| format!("Topic: {topic}")).collect();
         for (name, label) in [
             ("link_attachment", "Link"),
@@ -107,7 +106,7 @@ impl Post {
             address: self.address(),
             text: self.text.clone(),
             at: self.created_at,
-            media: container.map(|container| container.pictures(tx)).unwrap_or_default(),
+            media: container.map(|container| container.media_views(tx)).unwrap_or_default(),
             notes,
             reply_to: self.reply_to.clone(),
         }
@@ -115,7 +114,7 @@ impl Post {
 
     fn node(&self, tx: &Transaction, me: &str) -> Value {
         let container = Container::get(tx, &self.container);
-        let given = |name: &str| container.as_ref().and_then(|container| container.given(name));
+        let given = |name: &str| container.as_ref().and_then(|container| container.parameter(name));
         let object = |name: &str| given(name).and_then(|text| serde_json::from_str::<Value>(&text).ok());
         let url = |container: &Container| {
             let file = container.file.as_ref()?;
@@ -135,7 +134,7 @@ impl Post {
             .map(|item| {
                 json!({
                     "id": item.published.clone().unwrap_or_else(|| item.id.clone()),
-                    "media_type": item.kind, "media_url": url(&item), "alt_text": item.given("alt_text"),
+                    "media_type": item.kind, "media_url": url(&item), "alt_text": item.parameter("alt_text"),
                     "permalink": null, "thumbnail_url": null, "timestamp": graph::time(item.created_at),
                 })
             })
@@ -207,14 +206,14 @@ pub(super) fn profile(request: &Request, me: &Account) -> Outcome {
 }
 
 /// `POST /{user}/threads`: makes a container.
-pub(super) fn fill(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
+pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
     graph::admit(tx, ID, request, &["threads_content_publish"])?;
     let get = |name: &str| param(request, name).filter(|text| !text.is_empty());
     let kind = get("media_type").unwrap_or_default();
     if !KINDS.contains(&kind.as_str()) {
         return Err(invalid(&format!("Param media_type must be one of {{{}}}", KINDS.join(", "))));
     }
-    let is_item = graph::is_on(request, "is_carousel_item");
+    let is_item = graph::is_true(request, "is_carousel_item");
     let text = get("text").unwrap_or_default();
     check_text(&kind, is_item, &text, get("link_attachment").as_deref())?;
     if let Some(control) = get("reply_control").filter(|control| !CONTROLS.contains(&control.as_str())) {
@@ -247,10 +246,10 @@ pub(super) fn fill(tx: &mut Transaction, request: &Request, me: &Account) -> Out
             return Err(missing("POST", &id));
         }
     }
-    let file = fetched(request, &kind)?;
+    let file = fetch_medium(request, &kind)?;
     let items = if kind == "CAROUSEL" { children(tx, request, me)? } else { Vec::new() };
     let container = Container {
-        id: graph::id(tx),
+        id: graph::next_id(tx),
         owner: me.id.clone(),
         is_item,
         is_video: kind == "VIDEO",
@@ -263,8 +262,8 @@ pub(super) fn fill(tx: &mut Transaction, request: &Request, me: &Account) -> Out
         published: None,
     };
     tx.store.put(&container);
-    if graph::is_on(request, "auto_publish_text") && container.kind == "TEXT" {
-        return live(tx, request, me, container);
+    if graph::is_true(request, "auto_publish_text") && container.kind == "TEXT" {
+        return publish_container(tx, request, me, container);
     }
     Ok(Response::json(200, &json!({ "id": container.id })))
 }
@@ -312,7 +311,7 @@ fn check_poll(text: &str) -> Result<(), Response> {
 }
 
 /// The medium that stood at the address. A picture is judged at once, a video when it is processed.
-fn fetched(request: &Request, kind: &str) -> Result<Option<crate::files::Upload>, Response> {
+fn fetch_medium(request: &Request, kind: &str) -> Result<Option<crate::files::Upload>, Response> {
     let place = match kind {
         "IMAGE" => "image_url",
         "VIDEO" => "video_url",
@@ -322,7 +321,7 @@ fn fetched(request: &Request, kind: &str) -> Result<Option<crate::files::Upload>
         return Err(invalid(&format!("The parameter {place} is required")));
     };
     if kind == "IMAGE" {
-        return picture(request, &address, &["image/jpeg", "image/png"], 0.1..=10.0).map(Some);
+        return fetched_image(request, &address, &["image/jpeg", "image/png"], 0.1..=10.0).map(Some);
     }
     let file = request.fetched(&address);
     if file.is_some_and(|file| file.size_bytes > VIDEO_BYTES) {
@@ -341,14 +340,14 @@ fn children(tx: &Transaction, request: &Request, me: &Account) -> Result<Vec<Str
         let item = Container::get(tx, id).filter(|item| item.owner == me.id && item.is_item);
         match item.map(|item| item.status(tx)) {
             Some(Status::Finished) => {}
-            Some(_) => return Err(unready(id)),
+            Some(_) => return Err(not_ready(id)),
             None => return Err(missing("POST", id)),
         }
     }
     Ok(ids)
 }
 
-fn unready(id: &str) -> Response {
+fn not_ready(id: &str) -> Response {
     error(
         400,
         24,
@@ -366,9 +365,9 @@ pub(super) fn publish(tx: &mut Transaction, request: &Request, me: &Account) -> 
         return Err(invalid("The parameter creation_id is required"));
     };
     let container = Container::get(tx, &id).filter(|container| container.owner == me.id);
-    let container = container.filter(|container| !container.is_item).ok_or_else(|| unready(&id))?;
+    let container = container.filter(|container| !container.is_item).ok_or_else(|| not_ready(&id))?;
     match container.status(tx) {
-        Status::Finished => live(tx, request, me, container),
+        Status::Finished => publish_container(tx, request, me, container),
         Status::Published => Err(invalid("The container was published already")),
         Status::Expired => Err(error(
             400,
@@ -376,29 +375,26 @@ pub(super) fn publish(tx: &mut Transaction, request: &Request, me: &Account) -> 
             2_207_008,
             "The media builder with the given creation id does not exist or has expired.",
         )),
-        Status::InProgress | Status::Unfetched | Status::Failed => Err(unready(&id)),
+        Status::InProgress | Status::Unfetched | Status::Failed => Err(not_ready(&id)),
     }
 }
 
 /// Publishes a container that is finished.
-fn live(tx: &mut Transaction, request: &Request, me: &Account, container: Container) -> Outcome {
-    let fault = match fault::draw(tx, ID, &me.username, &container.text) {
-        Ok(fault) => fault,
-        Err(fault) => return Ok(super::Threads.fail(tx, request, fault)),
-    };
-    let reply_to = container.given("reply_to_id");
+fn publish_container(tx: &mut Transaction, request: &Request, me: &Account, container: Container) -> Outcome {
+    let fault = super::Threads.trigger_fault(tx, request, &me.username, &container.text)?;
+    let reply_to = container.parameter("reply_to_id");
     let parent = match &reply_to {
         None => None,
         Some(id) => Some(tx.store.get::<Post>(id).ok_or_else(|| missing("POST", id))?),
     };
-    graph::capped(tx, if reply_to.is_some() { REPLIES } else { POSTS }, &me.id)?;
-    let explicit = container.given("topic_tag");
+    graph::spend_cap(tx, if reply_to.is_some() { REPLIES } else { POSTS }, &me.id)?;
+    let explicit = container.parameter("topic_tag");
     let (text, topic) = match explicit {
         Some(topic) => (container.text.clone(), Some(topic)),
-        None => tagged(&container.text),
+        None => extract_topic(&container.text),
     };
     let post = Post {
-        id: graph::id(tx),
+        id: graph::next_id(tx),
         author: me.id.clone(),
         username: me.username.clone(),
         text,
@@ -412,7 +408,7 @@ fn live(tx: &mut Transaction, request: &Request, me: &Account, container: Contai
     };
     add(tx, &post);
     for item in container.items.iter().filter_map(|id| Container::get(tx, id)).collect::<Vec<_>>() {
-        let published = Some(graph::id(tx));
+        let published = Some(graph::next_id(tx));
         tx.store.put(&Container { published, ..item });
     }
     tx.store.put(&Container { published: Some(post.id.clone()), ..container });
@@ -420,7 +416,7 @@ fn live(tx: &mut Transaction, request: &Request, me: &Account, container: Contai
 }
 
 /// A text whose first hashtag has become the topic, and lost its mark.
-fn tagged(text: &str) -> (String, Option<String>) {
+fn extract_topic(text: &str) -> (String, Option<String>) {
     let mut before = ' ';
     for (at, c) in text.char_indices() {
         if c == '#' && !before.is_alphanumeric() {
@@ -461,13 +457,13 @@ pub(super) fn list(tx: &Transaction, request: &Request, me: &Account, is_replies
     if is_replies {
         graph::admit(tx, ID, request, &["threads_read_replies"])?;
     }
-    let lag = TimeDelta::milliseconds(i64::try_from(tx.settings.lag_ms).unwrap_or(i64::MAX));
+    let lag = tx.settings.lag();
     let shown = by(tx, &me.id).rev().filter(|post| {
         post.reply_to.is_some() == is_replies
             && tx.now - post.created_at >= lag
             && graph::is_within(request, post.created_at)
     });
-    told(tx, request, &me.id, shown.collect())
+    list_page(tx, request, &me.id, shown.collect())
 }
 
 /// `GET /{id}/replies` and `/conversation`.
@@ -479,10 +475,10 @@ pub(super) fn replies(tx: &Transaction, request: &Request, id: &str, is_direct: 
     if param(request, "reverse").as_deref() != Some("false") {
         shown.reverse();
     }
-    told(tx, request, &token.user, shown)
+    list_page(tx, request, &token.user, shown)
 }
 
-fn told(tx: &Transaction, request: &Request, me: &str, posts: Vec<Post>) -> Outcome {
+fn list_page(tx: &Transaction, request: &Request, me: &str, posts: Vec<Post>) -> Outcome {
     let fields = graph::fields(request);
     graph::paged(
         request,
@@ -507,9 +503,9 @@ pub(super) fn delete(tx: &mut Transaction, request: &Request, me: &Account, id: 
 pub(super) fn repost(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
     graph::admit(tx, ID, request, &["threads_content_publish"])?;
     tx.store.get::<Post>(id).ok_or_else(|| missing("POST", id))?;
-    graph::capped(tx, POSTS, &me.id)?;
+    graph::spend_cap(tx, POSTS, &me.id)?;
     let post = Post {
-        id: graph::id(tx),
+        id: graph::next_id(tx),
         author: me.id.clone(),
         username: me.username.clone(),
         text: String::new(),
@@ -531,7 +527,7 @@ pub(super) fn hide(tx: &mut Transaction, request: &Request, me: &Account, id: &s
     let reply = tx.store.get::<Post>(id).ok_or_else(|| missing("POST", id))?;
     let root = reply.root.as_ref().and_then(|root| tx.store.get::<Post>(root));
     root.filter(|root| root.author == me.id).ok_or_else(|| missing("POST", id))?;
-    tx.store.put(&Post { is_hidden: graph::is_on(request, "hide"), ..reply });
+    tx.store.put(&Post { is_hidden: graph::is_true(request, "hide"), ..reply });
     Ok(Response::json(200, &json!({ "success": true })))
 }
 
@@ -541,7 +537,7 @@ pub(super) fn limits(tx: &mut Transaction, request: &Request, me: &Account) -> O
     for (prefix, rule) in
         [("", POSTS), ("reply_", REPLIES), ("delete_", DELETES), ("location_search_", SEARCHES)]
     {
-        let mut used = graph::used(tx, rule, &me.id);
+        let mut used = graph::quota_usage(tx, rule, &me.id);
         node[format!("{prefix}quota_usage")] = used["usage"].take();
         node[format!("{prefix}config")] = used["config"].take();
     }
@@ -594,8 +590,8 @@ mod tests {
 
     #[test]
     fn the_first_hashtag_becomes_the_topic() {
-        assert_eq!(tagged("a #one and #two"), ("a one and #two".into(), Some("one".into())));
-        assert_eq!(tagged("no # tag, C#m"), ("no # tag, C#m".into(), None));
-        assert_eq!(tagged("#sandbox-429x2"), ("sandbox-429x2".into(), Some("sandbox-429x2".into())));
+        assert_eq!(extract_topic("a #one and #two"), ("a one and #two".into(), Some("one".into())));
+        assert_eq!(extract_topic("no # tag, C#m"), ("no # tag, C#m".into(), None));
+        assert_eq!(extract_topic("#sandbox-429x2"), ("sandbox-429x2".into(), Some("sandbox-429x2".into())));
     }
 }

@@ -7,7 +7,7 @@
 use super::{Outcome, Request, Response, Transaction, account};
 use crate::{
     page,
-    tokens::{self, Consent, Issued, Rotation, SECRET, TokenPolicy},
+    tokens::{self, CLIENT_SECRET, Consent, Issued, Rotation, TokenPolicy},
 };
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -33,17 +33,18 @@ const SCOPES: [&str; 6] = [
     "video.upload",
 ];
 /// `GET /v2/auth/authorize/`: asks the account's owner.
-pub(super) fn ask(request: &Request) -> Outcome {
-    let wish = Wish::read(&request.query)?;
-    let scopes = wish.scopes.iter().map(String::as_str).collect();
+pub(super) fn consent_page(request: &Request) -> Outcome {
+    let authorization = AuthorizationRequest::read(&request.query)?;
+    let scopes = authorization.scopes.iter().map(String::as_str).collect();
     Ok(Response::page(200, page::consent("Fanfare's sandbox app", scopes, "sandbox", &request.query)))
 }
 
 /// `POST /v2/auth/authorize/`: the owner's decision, sent by the page's form.
-pub(super) fn consent(tx: &mut Transaction, request: &Request) -> Outcome {
-    let wish = Wish::read(&request.fields)?;
+pub(super) fn decide(tx: &mut Transaction, request: &Request) -> Outcome {
+    let authorization = AuthorizationRequest::read(&request.fields)?;
     if request.field("decision") != Some("allow") {
-        return Ok(wish.back(&[("error", "access_denied"), ("error_description", "User denied the request")]));
+        return Ok(authorization
+            .back(&[("error", "access_denied"), ("error_description", "User denied the request")]));
     }
     let username = request.field("username").unwrap_or_default().trim().trim_start_matches('@');
     let account = account::get_or_create(tx, &super::TikTok, username)
@@ -51,24 +52,24 @@ pub(super) fn consent(tx: &mut Transaction, request: &Request) -> Outcome {
     let consent = Consent {
         user: account.id,
         client: TOKENS.client.into(),
-        redirect_uri: wish.redirect_uri.clone(),
-        scopes: wish.scopes.clone(),
-        lasts: true,
-        challenge: wish.challenge.clone().map(|challenge| (challenge, "S256".into())),
+        redirect_uri: authorization.redirect_uri.clone(),
+        scopes: authorization.scopes.clone(),
+        has_refresh_token: true,
+        challenge: authorization.challenge.clone().map(|challenge| (challenge, "S256".into())),
     };
     let code = TOKENS.code(tx, consent);
-    Ok(wish.back(&[("code", &code), ("scopes", &wish.scopes.join(","))]))
+    Ok(authorization.back(&[("code", &code), ("scopes", &authorization.scopes.join(","))]))
 }
 
 /// What an app asks an account's owner for.
-struct Wish {
+struct AuthorizationRequest {
     redirect_uri: String,
     scopes: Vec<String>,
     state: String,
     challenge: Option<String>,
 }
 
-impl Wish {
+impl AuthorizationRequest {
     fn read(fields: &[(String, String)]) -> Result<Self, Response> {
         let field = |name: &str| {
             fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap_or_default()
@@ -142,11 +143,11 @@ pub(super) fn token(tx: &mut Transaction, request: &Request) -> Outcome {
             {
                 return Err(refusal(400, "invalid_grant", "Code verifier or code challenge is invalid."));
             }
-            Ok(given(&TOKENS.allow(tx, consent)))
+            Ok(token_response(&TOKENS.issue(tx, consent)))
         }
         "refresh_token" => TOKENS
-            .renew(tx, field("refresh_token")?, TOKENS.client)
-            .map(|issued| given(&issued))
+            .refresh(tx, field("refresh_token")?, TOKENS.client)
+            .map(|issued| token_response(&issued))
             .ok_or_else(|| refusal(400, "invalid_grant", "Refresh token is invalid or expired.")),
         _ => Err(refusal(400, "unsupported_grant_type", "The grant type is not supported.")),
     }
@@ -159,11 +160,11 @@ pub(super) fn revoke(tx: &mut Transaction, request: &Request) -> Outcome {
     else {
         return Err(refusal(400, "invalid_request", "The access token is invalid."));
     };
-    tokens::end(tx, super::ID, token);
+    tokens::revoke_grant(tx, super::ID, token);
     Ok(Response::empty(200))
 }
 
-fn given(issued: &Issued) -> Response {
+fn token_response(issued: &Issued) -> Response {
     Response::json(
         200,
         &json!({
@@ -180,7 +181,7 @@ fn given(issued: &Issued) -> Response {
 
 fn client(request: &Request) -> Result<(), Response> {
     match (request.field("client_key"), request.field("client_secret")) {
-        (Some(key), Some(SECRET)) if key == TOKENS.client => Ok(()),
+        (Some(key), Some(CLIENT_SECRET)) if key == TOKENS.client => Ok(()),
         (Some(_), Some(_)) => Err(refusal(401, "invalid_client", "Client key or secret is incorrect.")),
         _ => Err(refusal(400, "invalid_request", "The request parameters are malformed: client_key.")),
     }

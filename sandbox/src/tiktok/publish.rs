@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     fault::{self, Kind},
-    files::{KEPT_BYTES, Upload},
+    files::{MAX_KEPT_BYTES, Upload},
     store::Record,
     tokens,
 };
@@ -30,10 +30,10 @@ const DRAFT: &[&str] = &["video.upload"];
 const EITHER: &[&str] = &["video.publish", "video.upload"];
 
 const MEGABYTE: u64 = 1_000_000;
-const SMALLEST: u64 = 5 * MEGABYTE;
+const MIN_CHUNK_BYTES: u64 = 5 * MEGABYTE;
 /// 64 MB, in whichever count they are meant.
-const LARGEST: u64 = 64 << 20;
-const LAST: u64 = 128 << 20;
+const MAX_CHUNK_BYTES: u64 = 64 << 20;
+const MAX_LAST_CHUNK_BYTES: u64 = 128 << 20;
 const VIDEO_BYTES: u64 = 4 << 30;
 const PHOTO_BYTES: u64 = 20 << 20;
 const UPLOAD_SECONDS: i64 = 3_600;
@@ -94,7 +94,7 @@ impl Publish {
     }
 
     /// Its text.
-    pub(super) fn words(&self) -> &str {
+    pub(super) fn text(&self) -> &str {
         let text = |name: &str| self.info[name].as_str().filter(|text| !text.is_empty());
         let description = if self.is_video { None } else { text("description") };
         description.or_else(|| text("title")).unwrap_or_default()
@@ -127,7 +127,7 @@ impl Publish {
     }
 
     /// When it had all that it needed, if it is to be seen at all.
-    pub(super) fn came_into_being(&self) -> Option<DateTime<Utc>> {
+    pub(super) fn published_at(&self) -> Option<DateTime<Utc>> {
         self.finished_at.filter(|_| !self.is_draft && self.failure.is_none())
     }
 
@@ -155,7 +155,7 @@ impl Publish {
 }
 
 /// The addresses in a request from which TikTok fetches.
-pub(super) fn addresses(body: &Value) -> Vec<String> {
+pub(super) fn media_urls(body: &Value) -> Vec<String> {
     let source = &body["source_info"];
     if source["source"] != "PULL_FROM_URL" {
         return Vec::new();
@@ -190,7 +190,7 @@ fn by_upload(tx: &Transaction, upload: &str) -> Option<Publish> {
 
 /// All that a creator began, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, owner: &str) -> impl DoubleEndedIterator<Item = Publish> + use<'a> {
-    tx.store.under::<Way>(&format!("by/{owner}/")).filter_map(|way| tx.store.get(&way.publish))
+    tx.store.with_prefix::<Way>(&format!("by/{owner}/")).filter_map(|way| tx.store.get(&way.publish))
 }
 
 /// A creator's public posts, newest first; lists run a little behind.
@@ -205,12 +205,12 @@ pub(super) fn public(tx: &Transaction, owner: &str, is_list: bool) -> Vec<Publis
 }
 
 /// What a creator may choose.
-struct Choices {
+struct CreatorOptions {
     privacy: &'static [&'static str],
     is_strict: bool,
 }
 
-impl Choices {
+impl CreatorOptions {
     fn of(account: &Account) -> Self {
         let is_private = account.username.starts_with("private");
         Self {
@@ -226,7 +226,7 @@ impl Choices {
 /// `POST /v2/post/publish/creator_info/query/`.
 pub(super) fn creator(tx: &mut Transaction, request: &Request) -> Outcome {
     let caller = admit(tx, request, DIRECT, CREATORS)?;
-    let choices = Choices::of(&caller);
+    let choices = CreatorOptions::of(&caller);
     Ok(success(&json!({
         "creator_avatar_url": super::avatar(&caller),
         "creator_username": caller.username,
@@ -243,21 +243,21 @@ pub(super) fn creator(tx: &mut Transaction, request: &Request) -> Outcome {
 pub(super) fn video(tx: &mut Transaction, request: &Request, is_draft: bool) -> Outcome {
     let caller = admit(tx, request, if is_draft { DRAFT } else { DIRECT }, INITS)?;
     let body = body(request, "invalid_param")?;
-    let info = if is_draft { json!({}) } else { described(&caller, &body["post_info"], true)? };
-    refuse(tx, request, &caller, &info)?;
+    let info = if is_draft { json!({}) } else { post_info(&caller, &body["post_info"], true)? };
+    refuse_early(tx, request, &caller, &info)?;
     let source = &body["source_info"];
     let number = |name: &str| source[name].as_u64().unwrap_or(0);
     let mut publish = begin(tx, &caller, if is_draft { "v_inbox" } else { "v_pub" }, source, info)?;
     (publish.is_video, publish.is_draft) = (true, is_draft);
     if publish.is_pulled {
         let address = source["video_url"].as_str().unwrap_or_default();
-        pull(&mut publish, request, &[address.to_owned()])?;
+        take_fetched(&mut publish, request, &[address.to_owned()])?;
         return complete(tx, request, &caller, publish);
     }
     (publish.size, publish.chunk_size, publish.chunks) =
         (number("video_size"), number("chunk_size"), number("total_chunk_count"));
-    fits(&publish)?;
-    allow(tx, &caller)?;
+    check_chunks(&publish)?;
+    spend_post(tx, &caller)?;
     keep(tx, &publish);
     // An address of this sandbox, whose client would look for the real one elsewhere.
     let origin = format!("http://{}", request.header("host").unwrap_or("localhost"));
@@ -282,12 +282,12 @@ pub(super) fn photos(tx: &mut Transaction, request: &Request) -> Outcome {
     }
     let mut info = match is_draft {
         true => body["post_info"].clone(),
-        false => described(&caller, &body["post_info"], false)?,
+        false => post_info(&caller, &body["post_info"], false)?,
     };
     if body["is_aigc"] == json!(true) {
         info["is_aigc"] = json!(true);
     }
-    refuse(tx, request, &caller, &info)?;
+    refuse_early(tx, request, &caller, &info)?;
     let source = &body["source_info"];
     let photos: Vec<String> = source["photo_images"]
         .as_array()
@@ -301,18 +301,18 @@ pub(super) fn photos(tx: &mut Transaction, request: &Request) -> Outcome {
     }
     let mut publish = begin(tx, &caller, "p_pub", source, info)?;
     publish.is_draft = is_draft;
-    pull(&mut publish, request, &photos)?;
+    take_fetched(&mut publish, request, &photos)?;
     complete(tx, request, &caller, publish)
 }
 
 /// `post_info`, if its creator may have it.
-fn described(caller: &Account, info: &Value, is_video: bool) -> Result<Value, Response> {
+fn post_info(caller: &Account, info: &Value, is_video: bool) -> Result<Value, Response> {
     let wrong = |what: &str| refusal(400, "invalid_param", what);
     let length = |name: &str| info[name].as_str().map_or(0, |text| text.encode_utf16().count());
     let Some(level) = info["privacy_level"].as_str() else {
         return Err(wrong("post_info.privacy_level is required."));
     };
-    if !Choices::of(caller).privacy.contains(&level) {
+    if !CreatorOptions::of(caller).privacy.contains(&level) {
         return Err(refusal(
             403,
             "privacy_level_option_mismatch",
@@ -343,9 +343,16 @@ fn described(caller: &Account, info: &Value, is_video: bool) -> Result<Value, Re
 }
 
 /// Faults that a request as such meets; those of publishing strike when it publishes.
-fn refuse(tx: &mut Transaction, request: &Request, caller: &Account, info: &Value) -> Result<(), Response> {
+fn refuse_early(
+    tx: &mut Transaction,
+    request: &Request,
+    caller: &Account,
+    info: &Value,
+) -> Result<(), Response> {
     let words = words(info);
-    match fault::draw_only(tx, ID, &caller.username, &words, |kind| matches!(kind, Kind::Refuse(400..=499))) {
+    match fault::trigger_kinds(tx, ID, &caller.username, &words, |kind| {
+        matches!(kind, Kind::Refuse(400..=499))
+    }) {
         Ok(_) => Ok(()),
         Err(fault) => Err(TikTok.fail(tx, request, fault)),
     }
@@ -402,15 +409,18 @@ fn begin(
 }
 
 /// Whether the announced pieces are as they have to be.
-fn fits(publish: &Publish) -> Result<(), Response> {
+fn check_chunks(publish: &Publish) -> Result<(), Response> {
     let Publish { size, chunk_size, chunks, .. } = publish;
     let last = chunks.checked_sub(1).and_then(|before| size.checked_sub(before * chunk_size)).unwrap_or(0);
     let is_cut = match *size {
         0 => false,
-        size if size < SMALLEST => *chunk_size == size && *chunks == 1,
+        size if size < MIN_CHUNK_BYTES => *chunk_size == size && *chunks == 1,
         _ => {
-            let is_sized = (SMALLEST..=LARGEST).contains(chunk_size);
-            is_sized && *chunks == size / chunk_size && (1..=1000).contains(chunks) && last <= LAST
+            let is_sized = (MIN_CHUNK_BYTES..=MAX_CHUNK_BYTES).contains(chunk_size);
+            is_sized
+                && *chunks == size / chunk_size
+                && (1..=1000).contains(chunks)
+                && last <= MAX_LAST_CHUNK_BYTES
         }
     };
     match is_cut && *size <= VIDEO_BYTES {
@@ -420,7 +430,7 @@ fn fits(publish: &Publish) -> Result<(), Response> {
 }
 
 /// Takes a post of the creator's day.
-fn allow(tx: &mut Transaction, caller: &Account) -> Result<(), Response> {
+fn spend_post(tx: &mut Transaction, caller: &Account) -> Result<(), Response> {
     match tx.spend(POSTS, &caller.id, 1) {
         Ok(_) => Ok(()),
         Err(_) => Err(refusal(
@@ -432,7 +442,7 @@ fn allow(tx: &mut Transaction, caller: &Account) -> Result<(), Response> {
 }
 
 /// Takes in what was fetched; what could not be had fails later, as it does there.
-fn pull(publish: &mut Publish, request: &Request, addresses: &[String]) -> Result<(), Response> {
+fn take_fetched(publish: &mut Publish, request: &Request, addresses: &[String]) -> Result<(), Response> {
     if addresses.iter().any(|address| !is_own(address)) {
         return Err(refusal(
             403,
@@ -456,12 +466,12 @@ fn pull(publish: &mut Publish, request: &Request, addresses: &[String]) -> Resul
         }
     }
     publish.size = publish.stored();
-    judge(publish);
+    check_files(publish);
     Ok(())
 }
 
 /// What is wrong with the bytes.
-fn judge(publish: &mut Publish) {
+fn check_files(publish: &mut Publish) {
     let is_taken = |upload: &Upload| match upload.mime.as_deref() {
         Some(mime) if publish.is_video => ["video/mp4", "video/quicktime", "video/webm"].contains(&mime),
         Some(mime) => ["image/jpeg", "image/webp"].contains(&mime),
@@ -521,7 +531,7 @@ pub(super) fn put(tx: &mut Transaction, request: &Request) -> Response {
     }
     let Some(owner) = account::by_id(tx.store, ID, &publish.owner) else { return discard(tx, 404) };
     if is_last {
-        let fault = fault::draw_only(tx, ID, &owner.username, &words(&publish.info), |kind| {
+        let fault = fault::trigger_kinds(tx, ID, &owner.username, &words(&publish.info), |kind| {
             !matches!(kind, Kind::Refuse(400..=499))
         });
         let fault = match fault {
@@ -532,16 +542,16 @@ pub(super) fn put(tx: &mut Transaction, request: &Request) -> Response {
             }
         };
         publish.pieces.push(piece);
-        judge(&mut publish);
+        check_files(&mut publish);
         finish(tx, &mut publish);
         let response = told(Response::empty(201), &publish).with_fault(fault);
-        return match publish.came_into_being() {
+        return match publish.published_at() {
             Some(_) => response.with_post(publish.post),
             None => response,
         };
     }
     publish.pieces.push(piece);
-    if publish.stored() > KEPT_BYTES {
+    if publish.stored() > MAX_KEPT_BYTES {
         // Nobody can look at a part of a film; what is known of it stays.
         publish.pieces.iter().for_each(|piece| tx.files.discard(&piece.id));
     }
@@ -557,18 +567,18 @@ fn range(text: &str) -> Option<(u64, u64, u64)> {
 
 /// A post that came with all it needs.
 fn complete(tx: &mut Transaction, request: &Request, caller: &Account, mut publish: Publish) -> Outcome {
-    let fault = fault::draw_only(tx, ID, &caller.username, &words(&publish.info), |kind| {
+    let fault = fault::trigger_kinds(tx, ID, &caller.username, &words(&publish.info), |kind| {
         !matches!(kind, Kind::Refuse(400..=499))
     });
     let fault = match fault {
         Ok(fault) => fault,
         Err(fault) => return Err(TikTok.fail(tx, request, fault)),
     };
-    allow(tx, caller)?;
+    spend_post(tx, caller)?;
     keep(tx, &publish);
     finish(tx, &mut publish);
     let response = success(&json!({ "publish_id": publish.id })).with_fault(fault);
-    Ok(match publish.came_into_being() {
+    Ok(match publish.published_at() {
         Some(_) => response.with_post(publish.post),
         None => response,
     })
@@ -590,19 +600,19 @@ fn finish(tx: &mut Transaction, publish: &mut Publish) {
     let is_whole = !publish.is_video || publish.pieces.len() == 1;
     publish.files = match is_whole {
         true => publish.pieces.iter().map(|piece| (piece.id.clone(), mime(piece))).collect(),
-        false => joined(tx, &publish.pieces).into_iter().collect(),
+        false => join(tx, &publish.pieces).into_iter().collect(),
     };
     publish.finished_at = Some(tx.now);
     tx.store.put(publish);
 }
 
 /// The pieces of a film put together, where they were kept.
-fn joined(tx: &Transaction, pieces: &[Upload]) -> Option<(String, String)> {
+fn join(tx: &Transaction, pieces: &[Upload]) -> Option<(String, String)> {
     let mut whole = Vec::new();
     for piece in pieces {
         whole.extend_from_slice(&tx.files.read(&piece.id)?);
     }
-    let kept = tx.files.keep(whole.into()).ok()?;
+    let kept = tx.files.store_bytes(whole.into()).ok()?;
     pieces.iter().for_each(|piece| tx.files.discard(&piece.id));
     Some((kept.id, pieces.first()?.mime.clone().unwrap_or_default()))
 }

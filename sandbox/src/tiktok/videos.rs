@@ -7,18 +7,18 @@ use serde_json::{Map, Value, json};
 const SCOPE: &[&str] = &["video.list"];
 
 /// The most videos of a page, or of a query.
-const MOST: u64 = 20;
+const MAX_VIDEOS: u64 = 20;
 
 /// `POST /v2/video/list/`: newest first, before a time that may be chosen freely.
 pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
     let caller = admit(tx, request, SCOPE, DISPLAY)?;
     let fields = fields(request)?;
     let body = body(request, "invalid_params")?;
-    let most = match &body["max_count"] {
+    let max = match &body["max_count"] {
         Value::Null => 10,
         count => count
             .as_u64()
-            .filter(|count| (1..=MOST).contains(count))
+            .filter(|count| (1..=MAX_VIDEOS).contains(count))
             .ok_or_else(|| refusal(400, "invalid_params", "max_count has to be 1 to 20."))?,
     };
     let before = match &body["cursor"] {
@@ -30,10 +30,10 @@ pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
         },
     };
     let mut posts = publish::public(tx, &caller.id, true);
-    posts.retain(|post| post.came_into_being().is_some_and(|at| at.timestamp_millis() < before));
-    let has_more = posts.len() as u64 > most;
-    posts.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-    let last = posts.last().and_then(publish::Publish::came_into_being);
+    posts.retain(|post| post.published_at().is_some_and(|at| at.timestamp_millis() < before));
+    let has_more = posts.len() as u64 > max;
+    posts.truncate(usize::try_from(max).unwrap_or(usize::MAX));
+    let last = posts.last().and_then(publish::Publish::published_at);
     let videos: Vec<_> = posts.iter().map(|post| view(tx, post, &fields)).collect();
     Ok(success(&json!({
         "videos": videos,
@@ -51,7 +51,7 @@ pub(super) fn query(tx: &mut Transaction, request: &Request) -> Outcome {
         .as_array()
         .map(|ids| ids.iter().filter_map(|id| id.as_str().map(str::to_owned)).collect())
         .unwrap_or_default();
-    if ids.is_empty() || ids.len() as u64 > MOST {
+    if ids.is_empty() || ids.len() as u64 > MAX_VIDEOS {
         return Err(refusal(400, "invalid_params", "filters.video_ids has to hold 1 to 20 ids."));
     }
     let posts = publish::public(tx, &caller.id, false);
@@ -90,13 +90,13 @@ fn fields(request: &Request) -> Result<Vec<String>, Response> {
 }
 
 fn view(tx: &Transaction, post: &publish::Publish, fields: &[String]) -> Value {
-    let at = post.came_into_being().unwrap_or(tx.now);
+    let at = post.published_at().unwrap_or(tx.now);
     let count = |name: &str, ceiling: u64| json!(figure(&post.post, name, tx.now - at, ceiling));
     let link = format!("https://www.tiktok.com/@_/video/{}", post.post);
     let value = |field: &str| match field {
         "id" => json!(post.post),
         "create_time" => json!(at.timestamp()),
-        "title" | "video_description" => json!(post.words()),
+        "title" | "video_description" => json!(post.text()),
         "cover_image_url" => json!(format!("https://p16-sign.tiktokcdn.com/{}~cover.jpeg", post.post)),
         "share_url" | "embed_link" => json!(link),
         "embed_html" => json!(format!("<blockquote cite=\"{link}\"></blockquote>")),

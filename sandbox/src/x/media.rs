@@ -4,12 +4,11 @@
 //! processed for a while, which the clock alone decides. A medium belongs to whoever uploaded it.
 
 use super::{
-    Outcome, QUARTER, RateLimit, Record, Request, Response, Transaction, admit, body, invalid, not_permitted,
-    problem,
+    Account, Outcome, Record, Request, Response, Transaction, body, invalid, not_permitted, problem,
 };
 use crate::{
     fake_metrics::figure,
-    files::{KEPT_BYTES, Upload},
+    files::{MAX_KEPT_BYTES, Upload},
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -17,14 +16,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::LazyLock};
 
-const UPLOAD: RateLimit = RateLimit { name: "x.uploads", limit: 500, seconds: QUARTER };
-const INITIALIZE: RateLimit = RateLimit { name: "x.initializes", limit: 1_875, seconds: QUARTER };
-const APPEND: RateLimit = RateLimit { name: "x.appends", limit: 1_875, seconds: QUARTER };
-const FINALIZE: RateLimit = RateLimit { name: "x.finalizes", limit: 1_875, seconds: QUARTER };
-const METADATA: RateLimit = RateLimit { name: "x.metadata", limit: 500, seconds: QUARTER };
-const STATUS: RateLimit = RateLimit { name: "x.status", limit: 1_000, seconds: QUARTER };
-
-const SCOPE: &[&str] = &["media.write"];
 const EXPIRES_SECONDS: i64 = 86_400;
 const MEGABYTE: u64 = 1024 * 1024;
 const SEGMENT_BYTES: u64 = 5 * MEGABYTE;
@@ -209,20 +200,18 @@ fn ceiling(category: &str) -> u64 {
 }
 
 /// `POST /2/media/upload`: all at once.
-pub(super) fn upload(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, SCOPE, UPLOAD)?;
-    let refused = |response: Response| caller.window(response);
-    let (upload, fields) = bytes(tx, request).map_err(refused)?;
+pub(super) fn upload(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let (upload, fields) = bytes(tx, request)?;
     let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
     let category = field("media_category").unwrap_or_default();
     if !CATEGORIES.contains(&category.as_str()) {
         let message =
             format!("$.media_category: does not have a value in the enumeration [{}]", CATEGORIES.join(", "));
-        return Err(refused(invalid("media_category", &category, &message)));
+        return Err(invalid("media_category", &category, &message));
     }
     let mut media = Media {
         id: super::snowflake(tx),
-        owner: caller.account.id.clone(),
+        owner: caller.id.clone(),
         also: field("additional_owners")
             .map(|ids| ids.split(',').map(str::to_owned).collect())
             .unwrap_or_default(),
@@ -238,9 +227,9 @@ pub(super) fn upload(tx: &mut Transaction, request: &Request) -> Outcome {
         is_stuck: false,
         is_failing: false,
     };
-    finish(tx, &mut media).map_err(refused)?;
+    finish(tx, &mut media)?;
     let data = media.data(tx);
-    Ok(caller.reply(200, &json!({ "data": data })))
+    Ok(Response::json(200, &json!({ "data": data })))
 }
 
 static INITIALIZE_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
@@ -262,9 +251,8 @@ static INITIALIZE_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
 });
 
 /// `POST /2/media/upload/initialize`.
-pub(super) fn initialize(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, SCOPE, INITIALIZE)?;
-    let body = body(request, &INITIALIZE_SCHEMA).map_err(|response| caller.window(response))?;
+pub(super) fn initialize(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let body = body(request, &INITIALIZE_SCHEMA)?;
     let declared = body["media_type"].as_str().unwrap_or_default();
     // Without a category it is what its type makes it.
     let category = body["media_category"].as_str().unwrap_or(match declared {
@@ -276,11 +264,11 @@ pub(super) fn initialize(tx: &mut Transaction, request: &Request) -> Outcome {
     let total_bytes = body["total_bytes"].as_u64().unwrap_or_default();
     if total_bytes > ceiling(category) {
         let text = total_bytes.to_string();
-        return Err(caller.window(invalid("total_bytes", &text, &too_large(category))));
+        return Err(invalid("total_bytes", &text, &too_large(category)));
     }
     let media = Media {
         id: super::snowflake(tx),
-        owner: caller.account.id.clone(),
+        owner: caller.id.clone(),
         also: serde_json::from_value(body["additional_owners"].clone()).unwrap_or_default(),
         category: category.to_owned(),
         declared: Some(declared.to_owned()),
@@ -296,32 +284,30 @@ pub(super) fn initialize(tx: &mut Transaction, request: &Request) -> Outcome {
     };
     tx.store.put(&media);
     let data = media.data(tx);
-    Ok(caller.reply(200, &json!({ "data": data })))
+    Ok(Response::json(200, &json!({ "data": data })))
 }
 
 /// `POST /2/media/upload/{id}/append`. A segment that is sent again takes the place of the first.
-pub(super) fn append(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
-    let caller = admit(tx, request, SCOPE, APPEND)?;
-    let refused = |response: Response| caller.window(response);
-    let mut media = own(tx, &caller.account.id, id).map_err(refused)?;
-    let (upload, fields) = bytes(tx, request).map_err(refused)?;
+pub(super) fn append(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
+    let mut media = own(tx, &caller.id, id)?;
+    let (upload, fields) = bytes(tx, request)?;
     let index = fields.iter().find(|(key, _)| key == "segment_index").map(|(_, value)| value.as_str());
     let Some(Ok(index @ 0..=999)) = index.map(str::parse::<u16>) else {
-        return Err(refused(invalid(
+        return Err(invalid(
             "segment_index",
             index.unwrap_or_default(),
             "$.segment_index: has to be 0 to 999",
-        )));
+        ));
     };
     if media.finished_at.is_some() {
-        return Err(refused(invalid("id", id, "The media was finalized already.")));
+        return Err(invalid("id", id, "The media was finalized already."));
     }
     if upload.size_bytes > SEGMENT_BYTES {
-        return Err(refused(invalid("media", "", "A segment may have 5 MB at most.")));
+        return Err(invalid("media", "", "A segment may have 5 MB at most."));
     }
     let others: u64 =
         media.parts.iter().filter(|(at, _)| **at != index).map(|(_, part)| part.size_bytes).sum();
-    if others + upload.size_bytes > KEPT_BYTES {
+    if others + upload.size_bytes > MAX_KEPT_BYTES {
         // Nobody can look at a part of a file; what is known of it stays.
         for part in media.parts.values().chain([&upload]) {
             tx.files.discard(&part.id);
@@ -332,40 +318,32 @@ pub(super) fn append(tx: &mut Transaction, request: &Request, id: &str) -> Outco
     }
     tx.store.put(&media);
     let expires_at = (media.created_at + TimeDelta::seconds(EXPIRES_SECONDS)).timestamp();
-    Ok(caller.reply(200, &json!({ "data": { "expires_at": expires_at } })))
+    Ok(Response::json(200, &json!({ "data": { "expires_at": expires_at } })))
 }
 
 /// `POST /2/media/upload/{id}/finalize`.
-pub(super) fn finalize(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
-    let caller = admit(tx, request, SCOPE, FINALIZE)?;
-    let refused = |response: Response| caller.window(response);
-    let mut media = own(tx, &caller.account.id, id).map_err(refused)?;
+pub(super) fn finalize(tx: &mut Transaction, _request: &Request, caller: &Account, id: &str) -> Outcome {
+    let mut media = own(tx, &caller.id, id)?;
     if media.finished_at.is_none() {
         let is_gapless = media.parts.keys().copied().eq(0..media.parts.len() as u16);
         if !is_gapless || media.size_bytes() != media.total_bytes {
-            return Err(refused(invalid("id", id, "Segments do not add up to provided total file size.")));
+            return Err(invalid("id", id, "Segments do not add up to provided total file size."));
         }
-        finish(tx, &mut media).map_err(refused)?;
+        finish(tx, &mut media)?;
     }
     let data = media.data(tx);
-    Ok(caller.reply(200, &json!({ "data": data })))
+    Ok(Response::json(200, &json!({ "data": data })))
 }
 
 /// `GET /2/media/upload?command=STATUS`.
-pub(super) fn status(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, SCOPE, STATUS)?;
-    let refused = |response: Response| caller.window(response);
+pub(super) fn status(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     if request.query("command").is_some_and(|command| command != "STATUS") {
-        return Err(refused(invalid(
-            "command",
-            request.query("command").unwrap_or_default(),
-            "has to be STATUS",
-        )));
+        return Err(invalid("command", request.query("command").unwrap_or_default(), "has to be STATUS"));
     }
     let id = request.query("media_id").unwrap_or_default();
-    let media = own(tx, &caller.account.id, id).map_err(refused)?;
+    let media = own(tx, &caller.id, id)?;
     let data = media.data(tx);
-    Ok(caller.reply(200, &json!({ "data": data })))
+    Ok(Response::json(200, &json!({ "data": data })))
 }
 
 static METADATA_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
@@ -390,43 +368,41 @@ static METADATA_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
 });
 
 /// `POST /2/media/metadata`.
-pub(super) fn metadata(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, SCOPE, METADATA)?;
-    let refused = |response: Response| caller.window(response);
-    let body = body(request, &METADATA_SCHEMA).map_err(refused)?;
-    let mut media = own(tx, &caller.account.id, body["id"].as_str().unwrap_or_default()).map_err(refused)?;
+pub(super) fn metadata(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let body = body(request, &METADATA_SCHEMA)?;
+    let mut media = own(tx, &caller.id, body["id"].as_str().unwrap_or_default())?;
     if let Some(alt) = body["metadata"]["alt_text"]["text"].as_str() {
         media.is_stuck |= alt.contains("sandbox-stuck");
         media.is_failing |= alt.contains("sandbox-failed");
         media.alt = Some(alt.to_owned());
     }
     tx.store.put(&media);
-    Ok(caller.reply(200, &json!({ "data": { "id": media.id, "associated_metadata": body["metadata"] } })))
+    Ok(Response::json(200, &json!({ "data": { "id": media.id, "associated_metadata": body["metadata"] } })))
 }
 
 /// `POST /2/media/subtitles`. Taken and shown nowhere.
-pub(super) fn subtitles(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, SCOPE, METADATA)?;
-    let refused = |response: Response| caller.window(response);
+pub(super) fn subtitles(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let text = json!({ "type": "string" });
-    let body = body(request, &json!({
-        "type": "object",
-        "required": ["id", "media_category", "subtitles"],
-        "properties": {
-            "id": { "type": "string", "digits": true },
-            "media_category": { "type": "string", "enum": ["AmplifyVideo", "TweetVideo"] },
-            "subtitles": {
-                "type": "object",
-                "required": ["id", "language_code"],
-                "properties": { "id": { "type": "string", "digits": true }, "language_code": text, "display_name": text },
+    let body = body(
+        request,
+        &json!({
+            "type": "object",
+            "required": ["id", "media_category", "subtitles"],
+            "properties": {
+                "id": { "type": "string", "digits": true },
+                "media_category": { "type": "string", "enum": ["AmplifyVideo", "TweetVideo"] },
+                "subtitles": {
+                    "type": "object",
+                    "required": ["id", "language_code"],
+                    "properties": { "id": { "type": "string", "digits": true }, "language_code": text, "display_name": text },
+                },
             },
-        },
-    }))
-    .map_err(refused)?;
+        }),
+    )?;
     for id in [&body["id"], &body["subtitles"]["id"]] {
-        own(tx, &caller.account.id, id.as_str().unwrap_or_default()).map_err(refused)?;
+        own(tx, &caller.id, id.as_str().unwrap_or_default())?;
     }
-    Ok(caller.reply(
+    Ok(Response::json(
         200,
         &json!({ "data": {
         "id": body["id"],
@@ -475,7 +451,7 @@ fn bytes(tx: &Transaction, request: &Request) -> Result<(Upload, Vec<(String, St
     };
     let upload = tx
         .files
-        .keep(decoded.into())
+        .store_bytes(decoded.into())
         .map_err(|error| problem(500, "Internal Server Error", &error.to_string()))?;
     let fields =
         body.as_object().into_iter().flatten().filter(|(name, _)| *name != "media").map(|(name, value)| {

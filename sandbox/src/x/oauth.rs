@@ -5,7 +5,7 @@
 use super::{Outcome, Request, Response, Transaction, account};
 use crate::{
     page,
-    tokens::{self, Consent, Issued, Rotation, SECRET, TokenPolicy},
+    tokens::{self, CLIENT_SECRET, Consent, Issued, Rotation, TokenPolicy},
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::json;
@@ -29,37 +29,40 @@ pub(super) const TOKENS: TokenPolicy = TokenPolicy {
 };
 
 /// `GET /i/oauth2/authorize`: asks the account's owner.
-pub(super) fn ask(request: &Request) -> Outcome {
-    let wish = Wish::read(&request.query)?;
-    let client =
-        if wish.client == CLIENT_ID { "Fanfare's sandbox app" } else { "Fanfare's public sandbox app" };
-    let scopes = wish.scopes.iter().map(String::as_str).collect();
+pub(super) fn consent_page(request: &Request) -> Outcome {
+    let authorization = AuthorizationRequest::read(&request.query)?;
+    let client = if authorization.client == CLIENT_ID {
+        "Fanfare's sandbox app"
+    } else {
+        "Fanfare's public sandbox app"
+    };
+    let scopes = authorization.scopes.iter().map(String::as_str).collect();
     Ok(Response::page(200, page::consent(client, scopes, "sandbox", &request.query)))
 }
 
 /// `POST /i/oauth2/authorize`: the owner's decision, sent by the page's form.
-pub(super) fn consent(tx: &mut Transaction, request: &Request) -> Outcome {
-    let wish = Wish::read(&request.fields)?;
+pub(super) fn decide(tx: &mut Transaction, request: &Request) -> Outcome {
+    let authorization = AuthorizationRequest::read(&request.fields)?;
     if request.field("decision") != Some("allow") {
-        return Ok(wish.back(&[("error", "access_denied"), ("state", &wish.state)]));
+        return Ok(authorization.back(&[("error", "access_denied"), ("state", &authorization.state)]));
     }
     let username = request.field("username").unwrap_or_default().trim().trim_start_matches('@');
     let account = account::get_or_create(tx, &super::X, username)
         .map_err(|error| Response::page(400, page::notice("No such account", &error)))?;
     let consent = Consent {
         user: account.id,
-        client: wish.client.clone(),
-        redirect_uri: wish.redirect_uri.clone(),
-        lasts: wish.scopes.iter().any(|scope| scope == "offline.access"),
-        scopes: wish.scopes.clone(),
-        challenge: Some((wish.challenge.clone(), wish.method.clone())),
+        client: authorization.client.clone(),
+        redirect_uri: authorization.redirect_uri.clone(),
+        has_refresh_token: authorization.scopes.iter().any(|scope| scope == "offline.access"),
+        scopes: authorization.scopes.clone(),
+        challenge: Some((authorization.challenge.clone(), authorization.method.clone())),
     };
     let code = TOKENS.code(tx, consent);
-    Ok(wish.back(&[("state", &wish.state), ("code", &code)]))
+    Ok(authorization.back(&[("state", &authorization.state), ("code", &code)]))
 }
 
 /// What an app asks an account's owner for.
-struct Wish {
+struct AuthorizationRequest {
     client: String,
     redirect_uri: String,
     scopes: Vec<String>,
@@ -68,7 +71,7 @@ struct Wish {
     method: String,
 }
 
-impl Wish {
+impl AuthorizationRequest {
     fn read(fields: &[(String, String)]) -> Result<Self, Response> {
         let field = |name: &str| {
             fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap_or_default()
@@ -138,14 +141,14 @@ pub(super) fn token(tx: &mut Transaction, request: &Request) -> Outcome {
             if !is_proven {
                 return Err(refusal("Value passed for code verifier did not match code challenge."));
             }
-            Ok(given(TOKENS.allow(tx, consent)))
+            Ok(token_response(TOKENS.issue(tx, consent)))
         }
         Some("refresh_token") => {
             let presented = request.field("refresh_token").ok_or_else(|| missing("refresh_token"))?;
             let issued = TOKENS
-                .renew(tx, presented, &client)
+                .refresh(tx, presented, &client)
                 .ok_or_else(|| refusal("Value passed for the token was invalid."))?;
-            Ok(given(issued))
+            Ok(token_response(issued))
         }
         Some(_) => Err(Response::json(
             400,
@@ -162,11 +165,11 @@ pub(super) fn token(tx: &mut Transaction, request: &Request) -> Outcome {
 pub(super) fn revoke(tx: &mut Transaction, request: &Request) -> Outcome {
     client(request)?;
     let token = request.field("token").ok_or_else(|| refusal("Missing required parameter [token]."))?;
-    tokens::end(tx, super::ID, token);
+    tokens::revoke_grant(tx, super::ID, token);
     Ok(Response::json(200, &json!({ "revoked": true })))
 }
 
-fn given(issued: Issued) -> Response {
+fn token_response(issued: Issued) -> Response {
     let mut body = json!({
         "token_type": "bearer",
         "expires_in": issued.access_seconds,
@@ -185,7 +188,7 @@ fn client(request: &Request) -> Result<String, Response> {
         Response::json(401, &json!({ "error": "unauthorized_client", "error_description": text }))
     };
     match (request.basic(), request.field("client_id")) {
-        (Some((id, secret)), _) if id == CLIENT_ID && secret == SECRET => Ok(id),
+        (Some((id, secret)), _) if id == CLIENT_ID && secret == CLIENT_SECRET => Ok(id),
         (Some(_), _) => Err(unauthorized("Missing valid authorization header")),
         (None, Some(PUBLIC_CLIENT_ID)) => Ok(PUBLIC_CLIENT_ID.into()),
         (None, Some(CLIENT_ID)) => Err(unauthorized("Missing valid authorization header")),

@@ -4,27 +4,16 @@
 //! is there already is a 403 whose detail is all that tells why.
 
 use super::{
-    Account, Caller, ID, Outcome, QUARTER, RateLimit, Record, Request, Response, Transaction, X, account,
-    admit, avatar, body, invalid, media, not_permitted, problem, snowflake, text, time,
+    Account, ID, Outcome, Record, Request, Response, Transaction, X, account, avatar, body, invalid, media,
+    not_permitted, problem, snowflake, text, time,
 };
-use crate::{fake_metrics::figure, fault, simulator::Simulator, store::Store};
+use crate::{fake_metrics::figure, simulator::Simulator};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 use unicode_normalization::UnicodeNormalization;
-
-/// How many posts a user may create.
-pub(super) const CREATE: RateLimit = RateLimit { name: "x.posts", limit: 100, seconds: QUARTER };
-const DELETE: RateLimit = RateLimit { name: "x.deletes", limit: 50, seconds: QUARTER };
-const ME: RateLimit = RateLimit { name: "x.me", limit: 75, seconds: QUARTER };
-const LOOKUP: RateLimit = RateLimit { name: "x.lookup", limit: 5_000, seconds: QUARTER };
-const TIMELINE: RateLimit = RateLimit { name: "x.timeline", limit: 900, seconds: QUARTER };
-const ANALYTICS: RateLimit = RateLimit { name: "x.analytics", limit: 300, seconds: QUARTER };
-
-const READ: &[&str] = &["tweet.read", "users.read"];
-const WRITE: &[&str] = &["tweet.read", "tweet.write", "users.read"];
 
 /// How long a post's author may see figures that others never see.
 const PRIVATE_DAYS: i64 = 30;
@@ -56,6 +45,19 @@ pub(super) struct Post {
     edits: Vec<String>,
 }
 
+/// Indexes of posts: by author, by the post that they reply to, by the post that they quote.
+const AUTHOR: &str = "x.author";
+const REPLY: &str = "x.reply";
+const QUOTE: &str = "x.quote";
+
+impl Post {
+    fn links(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        let (reply, quote) = (self.reply_to.iter(), self.quote.iter());
+        let author = std::iter::once((AUTHOR, &self.author));
+        author.chain(reply.map(|of| (REPLY, of))).chain(quote.map(|of| (QUOTE, of)))
+    }
+}
+
 /// A poll.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Poll {
@@ -72,30 +74,14 @@ impl Record for Post {
     }
 }
 
-/// That a post belongs to an author, a parent or a quoted post, for lists and counts.
-#[derive(Serialize, Deserialize)]
-struct Tie {
-    kind: String,
-    of: String,
-    id: String,
-}
-
-impl Record for Tie {
-    const TABLE: &'static str = "x.tie";
-
-    fn key(&self) -> String {
-        format!("{}/{}/{}", self.kind, self.of, padded(&self.id))
-    }
-}
-
 /// That an account said something, which deleting the post does not undo at once.
 #[derive(Serialize, Deserialize)]
-struct Said {
+struct PostedText {
     id: String,
     at: DateTime<Utc>,
 }
 
-impl Record for Said {
+impl Record for PostedText {
     const TABLE: &'static str = "x.said";
 
     fn key(&self) -> String {
@@ -114,8 +100,7 @@ pub(super) fn get(tx: &Transaction, id: &str) -> Option<Post> {
 
 /// The posts of an author, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, author: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
-    let store: &'a Store = tx.store;
-    store.under::<Tie>(&format!("author/{author}/")).filter_map(|tie| store.get(&padded(&tie.id)))
+    tx.store.linked(AUTHOR, author)
 }
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
@@ -175,39 +160,29 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
 });
 
 /// `POST /2/tweets`.
-pub(super) fn create(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, WRITE, CREATE)?;
-    let refused = |response: Response| caller.window(response);
-    let body = body(request, &SCHEMA).map_err(refused)?;
+pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let body = body(request, &SCHEMA)?;
     let words = body["text"].as_str().unwrap_or_default().to_owned();
-    let fault = match fault::draw(tx, ID, &caller.account.username, &words) {
-        Ok(fault) => fault,
-        Err(fault) => return Err(X.fail(tx, request, fault)),
-    };
-    let post = compose(tx, &caller, &body, words).map_err(refused)?;
+    let fault = X.trigger_fault(tx, request, &caller.username, &words)?;
+    let post = build(tx, caller, &body, words)?;
 
-    tx.store.put(&Said { id: said(&post), at: tx.now });
-    let ties =
-        [("author", Some(&post.author)), ("reply", post.reply_to.as_ref()), ("quote", post.quote.as_ref())];
-    for (kind, of) in ties {
-        if let Some(of) = of {
-            tx.store.put(&Tie { kind: kind.into(), of: of.clone(), id: post.id.clone() });
-        }
+    tx.store.put(&PostedText { id: text_key(&post), at: tx.now });
+    for (index, of) in post.links() {
+        tx.store.link(index, of, &post.key());
     }
     tx.store.put(&post);
-    let delivered = deliver(tx, &post, &caller.account);
+    let rendered = render(tx, &post, caller);
     let reply =
-        json!({ "data": { "id": post.id, "text": delivered.text, "edit_history_tweet_ids": post.edits } });
-    Ok(caller
-        .reply(201, &reply)
+        json!({ "data": { "id": post.id, "text": rendered.text, "edit_history_tweet_ids": post.edits } });
+    Ok(Response::json(201, &reply)
         .with("location", format!("https://api.twitter.com/2/tweets/{}", post.id))
         .with_post(post.id)
         .with_fault(fault))
 }
 
 /// The post that a body asks for, if its author may have it.
-fn compose(tx: &mut Transaction, caller: &Caller, body: &Value, words: String) -> Result<Post, Response> {
-    let author = &caller.account;
+fn build(tx: &mut Transaction, caller: &Account, body: &Value, words: String) -> Result<Post, Response> {
+    let author = caller;
     let id_at = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     let ids: Vec<String> = body["media"]["media_ids"]
         .as_array()
@@ -224,7 +199,7 @@ fn compose(tx: &mut Transaction, caller: &Caller, body: &Value, words: String) -
     if !ids.is_empty() && !is_known(&ids) {
         return Err(invalid("media.media_ids", &ids.join(","), "Your media IDs are invalid."));
     }
-    if text::weigh(&words) > text::LIMIT || cashtags(&words) > 1 {
+    if text::weighted_length(&words) > text::LIMIT || cashtags(&words) > 1 {
         return Err(not_permitted());
     }
 
@@ -232,7 +207,7 @@ fn compose(tx: &mut Transaction, caller: &Caller, body: &Value, words: String) -
         None => None,
         Some(id) => Some(
             get(tx, &id)
-                .filter(|parent| parent.author == author.id || summons(tx, parent, author))
+                .filter(|parent| parent.author == author.id || invites_reply_from(tx, parent, author))
                 .ok_or_else(not_permitted)?,
         ),
     };
@@ -265,8 +240,9 @@ fn compose(tx: &mut Transaction, caller: &Caller, body: &Value, words: String) -
     };
     // Media make a text another post; so does a poll.
     let is_bare = post.media.is_empty() && post.poll.is_none();
-    let window = TimeDelta::milliseconds(i64::try_from(tx.settings.duplicate_ms).unwrap_or(i64::MAX));
-    let is_recent = tx.store.get::<Said>(&said(&post)).is_some_and(|said| tx.now - said.at < window);
+    let window = tx.settings.duplicate_window();
+    let is_recent =
+        tx.store.get::<PostedText>(&text_key(&post)).is_some_and(|said| tx.now - said.at < window);
     if is_bare && is_recent {
         return Err(problem(
             403,
@@ -278,14 +254,14 @@ fn compose(tx: &mut Transaction, caller: &Caller, body: &Value, words: String) -
 }
 
 /// What counts as saying the same.
-fn said(post: &Post) -> String {
+fn text_key(post: &Post) -> String {
     let text: String = post.text.trim().nfc().collect();
     let extra = if post.media.is_empty() && post.poll.is_none() { "" } else { post.id.as_str() };
     format!("{}/{}", post.author, hex::encode(Sha256::digest(format!("{text}\n{extra}"))))
 }
 
 /// Whether a post's author asked this account for an answer, by a mention or a quote.
-fn summons(tx: &Transaction, parent: &Post, account: &Account) -> bool {
+fn invites_reply_from(tx: &Transaction, parent: &Post, account: &Account) -> bool {
     let mention = format!("@{}", account.username).to_lowercase();
     let text = parent.text.to_lowercase();
     let is_mentioned = text.match_indices(&mention).any(|(start, _)| {
@@ -308,51 +284,39 @@ fn cashtags(text: &str) -> usize {
 }
 
 /// `DELETE /2/tweets/{id}`.
-pub(super) fn delete(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
-    let caller = admit(tx, request, WRITE, DELETE)?;
-    let post = get(tx, id).ok_or_else(|| caller.window(Response::json(404, &missing("tweet", "id", id))))?;
-    if post.author != caller.account.id {
-        return Err(caller.window(problem(403, "Forbidden", "You are not authorized to delete this Tweet.")));
+pub(super) fn delete(tx: &mut Transaction, _: &Request, caller: &Account, id: &str) -> Outcome {
+    let post = get(tx, id).ok_or_else(|| Response::json(404, &missing("tweet", "id", id)))?;
+    if post.author != caller.id {
+        return Err(problem(403, "Forbidden", "You are not authorized to delete this Tweet."));
     }
-    let ties =
-        [("author", Some(&post.author)), ("reply", post.reply_to.as_ref()), ("quote", post.quote.as_ref())];
-    for (kind, of) in ties {
-        if let Some(of) = of {
-            let tie = Tie { kind: kind.into(), of: of.clone(), id: post.id.clone() };
-            tx.store.remove::<Tie>(&tie.key());
-        }
+    for (index, of) in post.links() {
+        tx.store.unlink(index, of, &post.key());
     }
     tx.store.remove::<Post>(&post.key());
-    Ok(caller.reply(200, &json!({ "data": { "deleted": true } })))
+    Ok(Response::json(200, &json!({ "data": { "deleted": true } })))
 }
 
 /// `GET /2/users/me`.
-pub(super) fn me(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, READ, ME)?;
-    let user = user(tx, &caller.account, &list(request, "user.fields"));
-    Ok(caller.reply(200, &json!({ "data": user })))
+pub(super) fn me(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let user = user(tx, caller, &list(request, "user.fields"));
+    Ok(Response::json(200, &json!({ "data": user })))
 }
 
 /// `GET /2/tweets` and `GET /2/tweets/{id}`.
-pub(super) fn lookup(tx: &mut Transaction, request: &Request, id: Option<&str>) -> Outcome {
-    let caller = admit(tx, request, READ, LOOKUP)?;
-    let fields = Fields::read(request).map_err(|refusal| caller.window(refusal))?;
+pub(super) fn lookup(tx: &mut Transaction, request: &Request, caller: &Account, id: Option<&str>) -> Outcome {
+    let fields = Fields::read(request)?;
     let ids = match id {
         Some(id) => vec![id.to_owned()],
         None => list(request, "ids"),
     };
     if ids.is_empty() || ids.len() > 100 || !ids.iter().all(|id| is_id(id)) {
         let given = request.query("ids").unwrap_or_default();
-        return Err(caller.window(invalid(
-            "ids",
-            given,
-            "The `ids` query parameter has to hold 1 to 100 ids.",
-        )));
+        return Err(invalid("ids", given, "The `ids` query parameter has to hold 1 to 100 ids."));
     }
     let mut out = Listing::new(&fields);
     for wanted in &ids {
         match get(tx, wanted) {
-            Some(post) => out.add(tx, &caller, &post),
+            Some(post) => out.add(tx, caller, &post),
             None => out.errors.push(missing("tweet", if id.is_some() { "id" } else { "ids" }, wanted)),
         }
     }
@@ -360,21 +324,19 @@ pub(super) fn lookup(tx: &mut Transaction, request: &Request, id: Option<&str>) 
     if let (Some(_), Some(data)) = (id, body.get_mut("data")) {
         *data = data[0].take();
     }
-    Ok(caller.reply(200, &body))
+    Ok(Response::json(200, &body))
 }
 
 /// `GET /2/users/{id}/tweets`.
-pub(super) fn timeline(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
-    let caller = admit(tx, request, READ, TIMELINE)?;
-    let refused = |response: Response| caller.window(response);
-    let fields = Fields::read(request).map_err(refused)?;
+pub(super) fn timeline(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
+    let fields = Fields::read(request)?;
     let Some(author) = account::by_id(tx.store, ID, id) else {
-        return Ok(caller.reply(200, &json!({ "errors": [missing("user", "id", id)] })));
+        return Ok(Response::json(200, &json!({ "errors": [missing("user", "id", id)] })));
     };
-    let bad = |name: &str, text: &str| refused(invalid(name, request.query(name).unwrap_or_default(), text));
-    let most: usize = match request.query("max_results").map(str::parse) {
+    let bad = |name: &str, text: &str| invalid(name, request.query(name).unwrap_or_default(), text);
+    let max: usize = match request.query("max_results").map(str::parse) {
         None => 10,
-        Some(Ok(most @ 5..=100)) => most,
+        Some(Ok(max @ 5..=100)) => max,
         Some(_) => {
             return Err(bad(
                 "max_results",
@@ -405,7 +367,7 @@ pub(super) fn timeline(tx: &mut Transaction, request: &Request, id: &str) -> Out
     if exclude.iter().any(|word| word != "replies" && word != "retweets") {
         return Err(bad("exclude", "has to be among replies, retweets"));
     }
-    let lag = TimeDelta::milliseconds(i64::try_from(tx.settings.lag_ms).unwrap_or(i64::MAX));
+    let lag = tx.settings.lag();
     let seen = tx.now.checked_sub_signed(lag).unwrap_or(DateTime::<Utc>::MIN_UTC);
     let matches: Vec<Post> = by(tx, &author.id)
         .rev()
@@ -426,10 +388,10 @@ pub(super) fn timeline(tx: &mut Transaction, request: &Request, id: &str) -> Out
         None => 0,
         Some(token) => matches.iter().position(|post| token.is_past(&post.id)).unwrap_or(matches.len()),
     };
-    let page = &matches[start..matches.len().min(start + most)];
+    let page = &matches[start..matches.len().min(start + max)];
     let mut out = Listing::new(&fields);
     for post in page {
-        out.add(tx, &caller, post);
+        out.add(tx, caller, post);
     }
     let mut meta = json!({ "result_count": page.len() });
     if let (Some(newest), Some(oldest)) = (page.first(), page.last()) {
@@ -440,12 +402,12 @@ pub(super) fn timeline(tx: &mut Transaction, request: &Request, id: &str) -> Out
         }
         if start > 0 {
             // From the post that the page before began with.
-            meta["previous_token"] = json!(Token::from(&matches[start.saturating_sub(most)].id));
+            meta["previous_token"] = json!(Token::from(&matches[start.saturating_sub(max)].id));
         }
     }
     let mut body = out.body(tx);
     body["meta"] = meta;
-    Ok(caller.reply(200, &body))
+    Ok(Response::json(200, &body))
 }
 
 /// Where a page begins, in base32hex as the documentation says, and no promise beyond that.
@@ -456,15 +418,15 @@ enum Token {
 
 impl Token {
     fn after(id: &str) -> String {
-        radix(&format!("a{id}"))
+        to_base32(&format!("a{id}"))
     }
 
     fn from(id: &str) -> String {
-        radix(&format!("f{id}"))
+        to_base32(&format!("f{id}"))
     }
 
     fn read(text: &str) -> Option<Self> {
-        let text = unradix(text)?;
+        let text = from_base32(text)?;
         let id = text.get(1..)?.parse().ok()?;
         match text.get(..1)? {
             "a" => Some(Self::After(id)),
@@ -484,7 +446,7 @@ impl Token {
 
 const BASE32HEX: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
 
-fn radix(text: &str) -> String {
+fn to_base32(text: &str) -> String {
     let bits: String = text.bytes().map(|byte| format!("{byte:08b}")).collect();
     bits.as_bytes()
         .chunks(5)
@@ -495,7 +457,7 @@ fn radix(text: &str) -> String {
         .collect()
 }
 
-fn unradix(text: &str) -> Option<String> {
+fn from_base32(text: &str) -> Option<String> {
     let mut bits = String::new();
     for byte in text.bytes() {
         let value = BASE32HEX.iter().position(|letter| *letter == byte)?;
@@ -509,19 +471,18 @@ fn unradix(text: &str) -> Option<String> {
 }
 
 /// `GET /2/tweets/analytics`.
-pub(super) fn analytics(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, READ, ANALYTICS)?;
+pub(super) fn analytics(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let ids = list(request, "ids");
     for name in ["start_time", "end_time"] {
         let given = request.query(name).unwrap_or_default();
         if DateTime::parse_from_rfc3339(given).is_err() {
-            return Err(caller.window(invalid(name, given, "is required, a date-time as in RFC 3339")));
+            return Err(invalid(name, given, "is required, a date-time as in RFC 3339"));
         }
     }
     if ids.is_empty() || ids.len() > 100 {
-        return Err(caller.window(invalid("ids", "", "has to hold 1 to 100 ids")));
+        return Err(invalid("ids", "", "has to hold 1 to 100 ids"));
     }
-    let own = ids.iter().filter_map(|id| get(tx, id)).filter(|post| post.author == caller.account.id);
+    let own = ids.iter().filter_map(|id| get(tx, id)).filter(|post| post.author == caller.id);
     let data: Vec<Value> = own
         .map(|post| {
             let all = metrics(tx, &post);
@@ -544,7 +505,7 @@ pub(super) fn analytics(tx: &mut Transaction, request: &Request) -> Outcome {
             })
         })
         .collect();
-    Ok(caller.reply(200, &json!({ "data": data })))
+    Ok(Response::json(200, &json!({ "data": data })))
 }
 
 /// The figures of a post.
@@ -563,14 +524,14 @@ struct Metrics {
 fn metrics(tx: &Transaction, post: &Post) -> Metrics {
     let age = tx.now - post.created_at;
     let draw = |name: &str, ceiling: u64| figure(&post.id, name, age, ceiling);
-    let tied = |kind: &str| tx.store.under::<Tie>(&format!("{kind}/{}/", post.id)).count() as u64;
+    let linked = |index: &str| tx.store.linked_keys(index, &post.id).count() as u64;
     let impressions = draw("impressions", 20_000);
     Metrics {
         impressions,
         likes: draw("likes", 800).min(impressions),
-        replies: tied("reply"),
+        replies: linked(REPLY),
         reposts: draw("reposts", 120).min(impressions),
-        quotes: tied("quote"),
+        quotes: linked(QUOTE),
         bookmarks: draw("bookmarks", 60).min(impressions),
         link_clicks: draw("clicks", 300).min(impressions),
         profile_clicks: draw("profiles", 90).min(impressions),
@@ -667,7 +628,7 @@ impl<'a> Listing<'a> {
         Self { fields, data: vec![], errors: vec![], users: vec![], media: vec![], posts: vec![] }
     }
 
-    fn add(&mut self, tx: &Transaction, caller: &Caller, post: &Post) {
+    fn add(&mut self, tx: &Transaction, caller: &Account, post: &Post) {
         let view = self.view(tx, caller, post);
         self.data.push(view);
         self.users.push(post.author.clone());
@@ -675,16 +636,16 @@ impl<'a> Listing<'a> {
         self.posts.extend(post.reply_to.iter().chain(&post.quote).cloned());
     }
 
-    fn view(&mut self, tx: &Transaction, caller: &Caller, post: &Post) -> Value {
+    fn view(&mut self, tx: &Transaction, caller: &Account, post: &Post) -> Value {
         let fields = self.fields;
         let author = account::by_id(tx.store, ID, &post.author).expect("posts have authors");
-        let delivered = deliver(tx, post, &author);
+        let rendered = render(tx, post, &author);
         let mut view = Map::new();
         let mut put = |name: &str, value: Value| {
             view.insert(name.to_owned(), value);
         };
         put("id", json!(post.id));
-        put("text", json!(delivered.text));
+        put("text", json!(rendered.text));
         put(&format!("edit_history_{}_ids", fields.word), json!(post.edits));
         if fields.has("author_id") || fields.expands("author_id") {
             put("author_id", json!(post.author));
@@ -719,8 +680,8 @@ impl<'a> Listing<'a> {
                 put(name, json!(references));
             }
         }
-        if fields.has("entities") && !delivered.urls.is_empty() {
-            put("entities", json!({ "urls": delivered.urls }));
+        if fields.has("entities") && !rendered.urls.is_empty() {
+            put("entities", json!({ "urls": rendered.urls }));
         }
         let keys: Vec<String> =
             post.media.iter().filter_map(|id| media::get(tx, id)).map(|media| media.media_key()).collect();
@@ -742,7 +703,7 @@ impl<'a> Listing<'a> {
             );
         }
         let is_private =
-            post.author == caller.account.id && tx.now - post.created_at <= TimeDelta::days(PRIVATE_DAYS);
+            post.author == caller.id && tx.now - post.created_at <= TimeDelta::days(PRIVATE_DAYS);
         for name in ["non_public_metrics", "organic_metrics", "promoted_metrics"] {
             if !fields.has(name) {
                 continue;
@@ -807,7 +768,7 @@ impl<'a> Listing<'a> {
             {
                 let posts = self.posts.iter().filter_map(|id| get(tx, id)).filter_map(|post| {
                     let author = account::by_id(tx.store, ID, &post.author)?;
-                    let text = deliver(tx, &post, &author).text;
+                    let text = render(tx, &post, &author).text;
                     Some(json!({ "id": post.id, "text": text, "edit_history_tweet_ids": post.edits }))
                 });
                 let posts: Vec<Value> = posts.collect();
@@ -831,12 +792,12 @@ impl<'a> Listing<'a> {
     }
 }
 
-fn deliver(tx: &Transaction, post: &Post, author: &Account) -> text::Delivered {
+fn render(tx: &Transaction, post: &Post, author: &Account) -> text::Rendered {
     let keys: Vec<String> =
         post.media.iter().filter_map(|id| media::get(tx, id)).map(|media| media.media_key()).collect();
     let kind = if keys.iter().any(|key| key.starts_with("3_")) { "photo" } else { "video" };
     let address = format!("https://x.com/{}/status/{}/{kind}/1", author.username, post.id);
-    text::deliver(&post.id, &post.text, (!keys.is_empty()).then_some((address, keys)))
+    text::render(&post.id, &post.text, (!keys.is_empty()).then_some((address, keys)))
 }
 
 fn user(tx: &Transaction, account: &Account, fields: &[String]) -> Value {

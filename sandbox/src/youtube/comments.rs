@@ -3,19 +3,16 @@
 //! A thread is a comment below a video and what answers it. The lists run a little behind.
 
 use super::{
-    ID, Outcome, Record, Request, Response, TALK, Transaction, YouTube, account, admit, body, cut, etag, ids,
-    listing, parts, refusal, tie, tied, time, untie, videos,
+    COMMENT, ID, Outcome, Record, Request, Response, Transaction, YouTube, account, admit, body, etag, ids,
+    listing, parts, refusal, select_parts, tie, tied, time, untie, videos,
 };
-use crate::{
-    fault,
-    simulator::{PostView, Simulator},
-};
-use chrono::{DateTime, TimeDelta, Utc};
+use crate::simulator::{PostView, Simulator};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The longest comment, in characters.
-const LONGEST: usize = 10_000;
+const MAX_CHARS: usize = 10_000;
 
 /// A comment.
 #[derive(Clone, Serialize, Deserialize)]
@@ -63,7 +60,7 @@ pub(super) fn forget(tx: &mut Transaction, video: &str) {
 
 impl Comment {
     /// The comment as a page shows it.
-    pub(super) fn card(&self) -> PostView {
+    pub(super) fn post_view(&self) -> PostView {
         PostView {
             id: self.id.clone(),
             address: format!("www.youtube.com/watch?v={}&lc={}", self.video, self.id),
@@ -132,12 +129,12 @@ impl Comment {
 
 /// `GET /youtube/v3/commentThreads`.
 pub(super) fn threads(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, TALK, 1)?;
+    let caller = admit(tx, request, COMMENT, 1)?;
     let parts = parts(request, &["id", "snippet", "replies"])?;
     let found: Vec<Comment> = match (request.query("videoId"), request.query("id")) {
         (Some(video), None) => {
             let video = visible(tx, video, &caller.id)?;
-            let lag = TimeDelta::milliseconds(i64::try_from(tx.settings.lag_ms).unwrap_or(i64::MAX));
+            let lag = tx.settings.lag();
             under(tx, &video.id)
                 .rev()
                 .filter(|comment| comment.parent.is_none() && tx.now - comment.at >= lag)
@@ -148,21 +145,18 @@ pub(super) fn threads(tx: &mut Transaction, request: &Request) -> Outcome {
     };
     let is_html = request.query("textFormat") != Some("plainText");
     let resources: Vec<_> =
-        found.iter().map(|comment| cut(comment.thread(tx, &caller.id, is_html), &parts)).collect();
+        found.iter().map(|comment| select_parts(comment.thread(tx, &caller.id, is_html), &parts)).collect();
     listing(request, "youtube#commentThreadListResponse", 100, &resources)
 }
 
 /// `POST /youtube/v3/commentThreads`.
 pub(super) fn begin(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, TALK, 50)?;
+    let caller = admit(tx, request, COMMENT, 50)?;
     let parts = parts(request, &["id", "snippet", "replies"])?;
     let body = body(request)?;
     let snippet = &body["snippet"];
     let words = words(&snippet["topLevelComment"]["snippet"]["textOriginal"])?;
-    let fault = match fault::draw(tx, ID, &caller.username, &words) {
-        Ok(fault) => fault,
-        Err(fault) => return Err(YouTube.fail(tx, request, fault)),
-    };
+    let fault = YouTube.trigger_fault(tx, request, &caller.username, &words)?;
     let Some(video) = snippet["videoId"].as_str() else {
         return Err(refusal(400, "channelOrVideoIdMissing", "A channelId or videoId is required."));
     };
@@ -175,13 +169,13 @@ pub(super) fn begin(tx: &mut Transaction, request: &Request) -> Outcome {
         ));
     }
     let comment = say(tx, &caller.id, &video.id, None, words);
-    let resource = cut(comment.thread(tx, &caller.id, false), &parts);
+    let resource = select_parts(comment.thread(tx, &caller.id, false), &parts);
     Ok(Response::json(200, &resource).with_post(comment.id).with_fault(fault))
 }
 
 /// `GET /youtube/v3/comments`.
 pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, TALK, 1)?;
+    let caller = admit(tx, request, COMMENT, 1)?;
     let parts = parts(request, &["id", "snippet"])?;
     let found: Vec<Comment> = match (request.query("parentId"), request.query("id")) {
         (Some(parent), None) => {
@@ -194,14 +188,14 @@ pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
     let is_html = request.query("textFormat") != Some("plainText");
     let resources: Vec<_> = found
         .iter()
-        .map(|comment| cut(comment.resource(tx, comment.author == caller.id, is_html), &parts))
+        .map(|comment| select_parts(comment.resource(tx, comment.author == caller.id, is_html), &parts))
         .collect();
     listing(request, "youtube#commentListResponse", 100, &resources)
 }
 
 /// `POST /youtube/v3/comments`: an answer to a comment.
 pub(super) fn reply(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, TALK, 50)?;
+    let caller = admit(tx, request, COMMENT, 50)?;
     let parts = parts(request, &["id", "snippet"])?;
     let body = body(request)?;
     let words = words(&body["snippet"]["textOriginal"])?;
@@ -216,13 +210,13 @@ pub(super) fn reply(tx: &mut Transaction, request: &Request) -> Outcome {
         refusal(404, "parentCommentNotFound", "The specified parent comment could not be found.")
     })?;
     let comment = say(tx, &caller.id, &parent.video, Some(parent.id), words);
-    let resource = cut(comment.resource(tx, true, false), &parts);
+    let resource = select_parts(comment.resource(tx, true, false), &parts);
     Ok(Response::json(200, &resource).with_post(comment.id))
 }
 
 /// `DELETE /youtube/v3/comments`.
 pub(super) fn delete(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, TALK, 50)?;
+    let caller = admit(tx, request, COMMENT, 50)?;
     let comment: Comment = request.query("id").and_then(|id| tx.store.get(id)).ok_or_else(missing)?;
     let is_moderator = videos::get(tx, &comment.video).is_some_and(|video| video.channel == caller.id);
     if comment.author != caller.id && !is_moderator {
@@ -257,7 +251,7 @@ fn take_away(tx: &mut Transaction, comment: &Comment) {
 fn words(value: &Value) -> Result<String, Response> {
     match value.as_str().map(str::trim) {
         None | Some("") => Err(refusal(400, "commentTextRequired", "The comment text cannot be empty.")),
-        Some(words) if words.chars().count() > LONGEST => {
+        Some(words) if words.chars().count() > MAX_CHARS => {
             Err(refusal(400, "commentTextTooLong", "The comment text is too long."))
         }
         Some(_) => Ok(value.as_str().unwrap_or_default().to_owned()),

@@ -4,10 +4,10 @@
 //! of the sandbox also has one list of its own to begin with, so that there is something to choose.
 
 use super::{
-    MANAGE, Outcome, READ, Record, Request, Response, Transaction, admit, body, cut, etag, ids, listing,
-    parts, refusal, tie, tied, time, untie, videos,
+    MANAGE, Outcome, READ, Record, Request, Response, Transaction, admit, body, etag, ids, listing, parts,
+    refusal, select_parts, tie, tied, time, untie, videos,
 };
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ pub(super) fn uploads(channel: &str) -> String {
 }
 
 /// The lists that hold a video, by title.
-pub(super) fn holding<'a>(tx: &'a Transaction, video: &str) -> impl Iterator<Item = String> + use<'a> {
+pub(super) fn containing<'a>(tx: &'a Transaction, video: &str) -> impl Iterator<Item = String> + use<'a> {
     tied(tx, "holding", video)
         .filter_map(|place| tx.store.get::<Place>(&place))
         .filter_map(|place| get(tx, &place.playlist))
@@ -126,7 +126,7 @@ pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
         (None, None, None) => return Err(refusal(400, "missingRequiredParameter", "No filter selected.")),
         _ => return Err(refusal(400, "invalidCriteria", "A maximum of one filter may be specified.")),
     };
-    let resources: Vec<_> = found.iter().map(|list| cut(list.resource(tx), &parts)).collect();
+    let resources: Vec<_> = found.iter().map(|list| select_parts(list.resource(tx), &parts)).collect();
     listing(request, "youtube#playlistListResponse", 50, &resources)
 }
 
@@ -149,7 +149,7 @@ pub(super) fn insert(tx: &mut Transaction, request: &Request) -> Outcome {
     };
     tx.store.put(&playlist);
     tie(tx, "made", &caller.id, &playlist.id);
-    let resource = cut(playlist.resource(tx), &parts);
+    let resource = select_parts(playlist.resource(tx), &parts);
     Ok(Response::json(200, &resource))
 }
 
@@ -176,7 +176,7 @@ pub(super) fn items(tx: &mut Transaction, request: &Request) -> Outcome {
         Some(rest) => {
             let channel = format!("UC{rest}");
             super::account::by_id(tx.store, super::ID, &channel).ok_or_else(missing)?;
-            let lag = TimeDelta::milliseconds(i64::try_from(tx.settings.lag_ms).unwrap_or(i64::MAX));
+            let lag = tx.settings.lag();
             videos::by(tx, &channel)
                 .rev()
                 .filter(|video| tx.now - video.uploaded_at >= lag)
@@ -200,7 +200,7 @@ pub(super) fn items(tx: &mut Transaction, request: &Request) -> Outcome {
         .enumerate()
         .filter_map(|(position, place)| {
             let video = videos::get(tx, &place.video)?;
-            Some(cut(resource(tx, place, &video, position), &parts))
+            Some(select_parts(resource(tx, place, &video, position), &parts))
         })
         .collect();
     listing(request, "youtube#playlistItemListResponse", 50, &shown)
@@ -269,7 +269,7 @@ pub(super) fn add(tx: &mut Transaction, request: &Request) -> Outcome {
     tx.store.put(&place);
     tie(tx, "in", list, &place.id);
     tie(tx, "holding", id, &place.id);
-    let resource = cut(resource(tx, &place, &video, position), &parts);
+    let resource = select_parts(resource(tx, &place, &video, position), &parts);
     Ok(Response::json(200, &resource))
 }
 

@@ -6,13 +6,13 @@
 
 use super::{
     Account, DAY, ID, MANAGE, Outcome, READ, RateLimit, Record, Request, Response, Transaction, UPLOAD,
-    YouTube, account, admit, body, comments, cut, error, etag, google, ids, insufficient, parts, playlists,
-    refusal, spend, tie, tied, time, untie,
+    YouTube, account, admit, body, comments, error, etag, google, ids, insufficient, parts, playlists,
+    refusal, select_parts, spend, tie, tied, time, untie,
 };
 use crate::{
     fake_metrics::figure,
     fault,
-    files::{KEPT_BYTES, Upload as Bytes},
+    files::{MAX_KEPT_BYTES, Upload as Bytes},
     simulator::Simulator,
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -234,7 +234,7 @@ impl Video {
 /// `POST /upload/youtube/v3/videos`: in one request, or the beginning of several.
 pub(super) fn insert(tx: &mut Transaction, request: &Request) -> Outcome {
     let token = google::find(tx, request, ID).ok_or_else(google::unauthenticated)?;
-    if !token.covers(UPLOAD) {
+    if !token.has_any_scope(UPLOAD) {
         return Err(insufficient());
     }
     let caller = account::by_id(tx.store, ID, &token.user).ok_or_else(google::unauthenticated)?;
@@ -317,7 +317,7 @@ pub(super) fn resume(tx: &mut Transaction, request: &Request) -> Outcome {
     if let Some(id) = &session.video {
         tx.files.discard(&piece.id);
         let video = get(tx, id).ok_or_else(gone)?;
-        return Ok(Response::json(200, &cut(video.resource(tx, true), &session.parts)));
+        return Ok(Response::json(200, &select_parts(video.resource(tx, true), &session.parts)));
     }
     let refuse = |tx: &Transaction, message: &str| {
         tx.files.discard(&piece.id);
@@ -360,7 +360,7 @@ pub(super) fn resume(tx: &mut Transaction, request: &Request) -> Outcome {
     }
     session.stored += length;
     let kept: u64 = session.pieces.iter().map(|piece| piece.size_bytes).sum();
-    if kept > KEPT_BYTES {
+    if kept > MAX_KEPT_BYTES {
         // Nobody can look at a part of a film; what is known of it stays.
         for piece in &session.pieces {
             tx.files.discard(&piece.id);
@@ -404,7 +404,7 @@ fn finish(tx: &mut Transaction, request: &Request, mut session: Session, caller:
         None | Some("") => title.clone(),
         Some(words) => words.to_owned(),
     };
-    let fault = match fault::draw(tx, ID, &caller.username, &words) {
+    let fault = match fault::trigger(tx, ID, &caller.username, &words) {
         Ok(fault) => fault,
         Err(fault) => {
             if let Some(piece) = session.pieces.last() {
@@ -435,7 +435,7 @@ fn finish(tx: &mut Transaction, request: &Request, mut session: Session, caller:
     tie(tx, "upload", &caller.id, &video.id);
     session.video = Some(video.id.clone());
     session.stored = size_bytes;
-    let resource = cut(video.resource(tx, true), &session.parts);
+    let resource = select_parts(video.resource(tx, true), &session.parts);
     tx.store.put(&session);
     let response = Response::json(200, &resource).with_fault(fault);
     // What can't be processed never is a video that anybody sees.
@@ -451,13 +451,13 @@ fn join(tx: &Transaction, pieces: &[Bytes]) -> Vec<String> {
     let mut whole = Vec::new();
     for piece in pieces {
         match tx.files.read(&piece.id) {
-            Some(bytes) if (whole.len() + bytes.len()) as u64 <= KEPT_BYTES => {
+            Some(bytes) if (whole.len() + bytes.len()) as u64 <= MAX_KEPT_BYTES => {
                 whole.extend_from_slice(&bytes)
             }
             _ => return own(),
         }
     }
-    match tx.files.keep(whole.into()) {
+    match tx.files.store_bytes(whole.into()) {
         Ok(joined) => {
             pieces.iter().for_each(|piece| tx.files.discard(&piece.id));
             vec![joined.id]
@@ -485,7 +485,7 @@ fn related(tx: &Transaction, request: &Request) -> Result<(Value, Option<Bytes>)
     }
     let [description, bytes] = parts.as_slice() else { return Err(wrong()) };
     let description = serde_json::from_slice(description).map_err(|_| wrong())?;
-    let kept = tx.files.keep(bytes.to_vec().into());
+    let kept = tx.files.store_bytes(bytes.to_vec().into());
     Ok((description, kept.ok()))
 }
 
@@ -661,7 +661,7 @@ pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
         .iter()
         .filter_map(|id| get(tx, id))
         .filter(|video| video.privacy() != "private" || video.channel == caller.id)
-        .map(|video| cut(video.resource(tx, video.channel == caller.id), &parts))
+        .map(|video| select_parts(video.resource(tx, video.channel == caller.id), &parts))
         .collect();
     let size = resources.len();
     Ok(Response::json(
@@ -688,7 +688,7 @@ pub(super) fn update(tx: &mut Transaction, request: &Request) -> Outcome {
     let resource = resource(tx, &parts, &body, &before)?;
     (video.snippet, video.status) = (resource["snippet"].clone(), resource["status"].clone());
     tx.store.put(&video);
-    Ok(Response::json(200, &cut(video.resource(tx, true), &parts)))
+    Ok(Response::json(200, &select_parts(video.resource(tx, true), &parts)))
 }
 
 /// `DELETE /youtube/v3/videos`.
@@ -761,7 +761,7 @@ pub(super) fn categories(tx: &mut Transaction, request: &Request) -> Outcome {
                 json!({ "title": title, "assignable": is_open, "channelId": "UCBR8-60-B28hp2BmDPdntcQ" });
             let whole =
                 json!({ "kind": "youtube#videoCategory", "etag": etag(&snippet), "id": id, "snippet": snippet });
-            cut(whole, &parts)
+            select_parts(whole, &parts)
         })
         .collect();
     Ok(Response::json(
@@ -787,7 +787,7 @@ const METRICS: [(&str, u64); 10] = [
 /// `GET /v2/reports` of the Analytics API.
 pub(super) fn report(tx: &mut Transaction, request: &Request) -> Outcome {
     let token = google::find(tx, request, ID).ok_or_else(google::unauthenticated)?;
-    if !token.covers(&["yt-analytics.readonly", "yt-analytics-monetary.readonly"]) {
+    if !token.has_any_scope(&["yt-analytics.readonly", "yt-analytics-monetary.readonly"]) {
         return Err(insufficient());
     }
     let wrong = |message: &str| error(400, "global", "badRequest", message);

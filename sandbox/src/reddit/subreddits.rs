@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 /// What an account reads that follows nothing else.
-const MINE: [&str; 4] = ["test", "pics", "flaired", "textonly"];
+const SUBSCRIBED: [&str; 4] = ["test", "pics", "flaired", "textonly"];
 
 /// The flairs of every subreddit: name, and whether its words are the author's own.
 const FLAIRS: [(&str, bool); 3] = [("Discussion", false), ("News", false), ("In other words", true)];
 
 /// A subreddit, or a user's profile.
-pub(super) struct Place {
+pub(super) struct Subreddit {
     /// Its name as it is written.
     pub(super) name: String,
     is_profile: bool,
@@ -33,25 +33,25 @@ pub(super) struct Flair {
     pub(super) is_editable: bool,
 }
 
-/// The place of this name, where there is one.
-pub(super) fn find(tx: &Transaction, name: &str) -> Option<Place> {
+/// The subreddit of this name, where there is one.
+pub(super) fn find(tx: &Transaction, name: &str) -> Option<Subreddit> {
     if let Some(user) = name.strip_prefix("u_") {
         let account = account::by_username(tx.store, ID, user)?;
-        return Some(Place { name: format!("u_{}", account.username), is_profile: true });
+        return Some(Subreddit { name: format!("u_{}", account.username), is_profile: true });
     }
     let is_name = (2..=21).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && !name.to_lowercase().starts_with("missing");
-    is_name.then(|| Place { name: name.to_owned(), is_profile: false })
+    is_name.then(|| Subreddit { name: name.to_owned(), is_profile: false })
 }
 
-impl Place {
+impl Subreddit {
     fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
 
     /// Whether the account may post here.
-    pub(super) fn admits(&self, account: &Account) -> bool {
+    pub(super) fn may_post(&self, account: &Account) -> bool {
         match self.is_profile {
             true => self.is(&format!("u_{}", account.username)),
             false => !self.is("announcements") && !self.is("private"),
@@ -135,9 +135,9 @@ impl Place {
     }
 }
 
-fn visible(tx: &Transaction, name: &str) -> Result<Place, Response> {
-    let place = find(tx, name).ok_or_else(|| error(404, "Not Found"))?;
-    if place.is("private") { Err(forbidden(Some("private"))) } else { Ok(place) }
+fn visible(tx: &Transaction, name: &str) -> Result<Subreddit, Response> {
+    let subreddit = find(tx, name).ok_or_else(|| error(404, "Not Found"))?;
+    if subreddit.is("private") { Err(forbidden(Some("private"))) } else { Ok(subreddit) }
 }
 
 /// `GET /r/{subreddit}/about`.
@@ -150,9 +150,9 @@ pub(super) fn about(tx: &mut Transaction, request: &Request, name: &str) -> Outc
 /// `GET /api/v1/{subreddit}/post_requirements`.
 pub(super) fn requirements(tx: &mut Transaction, request: &Request, name: &str) -> Outcome {
     let caller = admit(tx, request, "submit")?;
-    let place = visible(tx, name)?;
+    let subreddit = visible(tx, name)?;
     let body = json!({
-        "is_flair_required": place.needs_flair(),
+        "is_flair_required": subreddit.needs_flair(),
         "title_text_min_length": null, "title_text_max_length": null,
         "body_text_min_length": null, "body_text_max_length": null,
         "title_required_strings": [], "title_blacklisted_strings": [], "title_regexes": [],
@@ -184,24 +184,24 @@ pub(super) fn flairs(tx: &mut Transaction, request: &Request, name: &str) -> Out
     Ok(caller.reply(tx, &json!(all)))
 }
 
-fn list(tx: &Transaction, request: &Request, caller: &Caller, places: Vec<Place>) -> Response {
-    let all = places.into_iter().map(|place| (place.id(), "t5", place.view())).collect();
+fn list(tx: &Transaction, request: &Request, caller: &Caller, subreddits: Vec<Subreddit>) -> Response {
+    let all = subreddits.into_iter().map(|subreddit| (subreddit.id(), "t5", subreddit.view())).collect();
     caller.reply(tx, &listing(request, all))
 }
 
 /// `GET /subreddits/mine/subscriber`.
 pub(super) fn mine(tx: &mut Transaction, request: &Request) -> Outcome {
     let caller = admit(tx, request, "mysubreddits")?;
-    let places = MINE.iter().filter_map(|name| find(tx, name)).collect();
-    Ok(list(tx, request, &caller, places))
+    let subreddits = SUBSCRIBED.iter().filter_map(|name| find(tx, name)).collect();
+    Ok(list(tx, request, &caller, subreddits))
 }
 
 /// `GET /subreddits/search` and `GET /api/subreddit_autocomplete_v2`: those that begin so.
 pub(super) fn search(tx: &mut Transaction, request: &Request, parameter: &str) -> Outcome {
     let caller = admit(tx, request, "read")?;
     let wanted = request.query(parameter).unwrap_or_default().to_lowercase();
-    let known = MINE.into_iter().filter(|name| !wanted.is_empty() && name.starts_with(&wanted));
-    let exact = Some(wanted.as_str()).filter(|name| !MINE.contains(name));
-    let places = known.chain(exact).filter_map(|name| find(tx, name)).collect();
-    Ok(list(tx, request, &caller, places))
+    let known = SUBSCRIBED.into_iter().filter(|name| !wanted.is_empty() && name.starts_with(&wanted));
+    let exact = Some(wanted.as_str()).filter(|name| !SUBSCRIBED.contains(name));
+    let subreddits = known.chain(exact).filter_map(|name| find(tx, name)).collect();
+    Ok(list(tx, request, &caller, subreddits))
 }
