@@ -16,12 +16,12 @@ use super::{
     login::{Login, TokenError},
     page,
     rate_limit::RateLimit,
+    routes::routes,
     simulator::{Grants, MediaView, PostView, Simulator},
     store::Record,
     tokens::{self, CLIENT_SECRET, Rotation, TokenPolicy},
 };
 use crate::Identity;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The platform's identifier.
@@ -31,8 +31,8 @@ const ID: &str = "linkedin";
 const OLDEST_VERSION: u32 = 202_511;
 
 /// Calls of a member; real numbers are told in the developer portal only.
-const CALLS: RateLimit = RateLimit { name: "linkedin.calls", limit: 100_000, seconds: 86_400 };
-const CREATES: RateLimit = RateLimit { name: "linkedin.creates", limit: 150, seconds: 86_400 };
+const CALLS: RateLimit = RateLimit::new("linkedin.calls", 100_000, 86_400);
+const CREATES: RateLimit = RateLimit::new("linkedin.creates", 150, 86_400);
 
 const SCOPES: &[&str] = &[
     "openid",
@@ -107,20 +107,12 @@ impl Simulator for LinkedIn {
 
     fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
         let segments = request.segments();
-        let response = match (request.method.as_str(), segments.as_slice()) {
-            ("GET" | "POST", ["oauth", "v2", "authorization"]) => return LOGIN.dialog(tx, request),
-            ("POST", ["oauth", "v2", "accessToken"]) => token(tx, request),
-            ("POST", ["oauth", "v2", "introspectToken"]) => introspect(tx, request),
-            ("POST", ["oauth", "v2", "revoke"]) => revoke(tx, request),
-            ("PUT" | "POST", ["dms-uploads", "sandbox", id, part]) => media::receive(tx, request, id, part),
-            ("GET", ["v2", "userinfo"]) => userinfo(tx, request),
-            ("GET", ["v2", "me"]) => me(tx, request),
-            ("GET", ["feed", "update", urn]) => return post_page(tx, request, urn),
-            ("GET", ["in" | "company", name]) => return profile(tx, name),
-            (_, ["rest", path @ ..]) => check_version(request).and_then(|()| rest(tx, request, path)),
-            _ => Err(missing("There is no such resource.")),
-        };
-        response.unwrap_or_else(|refusal| refusal)
+        match (request.method.as_str(), segments.as_slice()) {
+            ("GET" | "POST", ["oauth", "v2", "authorization"]) => LOGIN.dialog(tx, request),
+            ("GET", ["feed", "update", urn]) => post_page(tx, request, urn),
+            ("GET", ["in" | "company", name]) => profile(tx, name),
+            (_, path) => api(tx, request, path).unwrap_or_else(|refusal| refusal),
+        }
     }
 
     fn refuse(&self, _tx: &mut Transaction, _request: &Request, status: u16) -> Response {
@@ -167,28 +159,61 @@ impl Simulator for LinkedIn {
     }
 }
 
-fn rest(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
+const PROFILE: &[&str] = &["profile"];
+const BASIC_PROFILE: &[&str] = &["r_basicprofile"];
+const ADMIN: &[&str] = &["rw_organization_admin"];
+const READ_PAGE: &[&str] = &["r_organization_social"];
+const MEMBER_ANALYTICS: &[&str] = &["r_member_postAnalytics"];
+
+/// Any token. The scope depends on the author, a member or a page, so the handler checks it.
+const ANY: &[&str] = &[];
+
+fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
     match (request.method.as_str(), path) {
-        ("GET", ["organizationAcls"]) => roles(tx, request),
-        ("GET", ["organizations"]) => organizations(tx, request),
-        ("GET", ["organizations", id]) => organization(tx, request, id),
-        ("POST", ["posts"]) => posts::create(tx, request),
-        ("GET", ["posts"]) => posts::list(tx, request),
-        ("GET", ["posts", urn]) => posts::show(tx, request, urn),
-        ("POST", ["posts", urn]) => posts::change(tx, request, urn),
-        ("DELETE", ["posts", urn]) => posts::delete(tx, request, urn),
-        ("GET", ["socialActions", urn]) => posts::actions(tx, request, urn),
-        ("GET", ["socialActions", urn, "comments"]) => posts::comments(tx, request, urn),
-        ("POST", ["socialActions", urn, "comments"]) => posts::comment(tx, request, urn),
-        ("GET", ["socialActions", _, "comments", id]) => posts::show_comment(tx, request, id),
-        ("DELETE", ["socialActions", _, "comments", id]) => posts::delete_comment(tx, request, id),
-        ("GET", ["organizationalEntityShareStatistics"]) => posts::page_statistics(tx, request),
-        ("GET", ["memberCreatorPostAnalytics"]) => posts::member_statistics(tx, request),
-        ("GET", ["videoAnalytics"]) => posts::video_views(tx, request),
-        ("POST", [kind @ ("images" | "videos" | "documents")]) => media::act(tx, request, kind),
-        ("GET", [kind @ ("images" | "videos" | "documents"), urn]) => media::show(tx, request, kind, urn),
-        _ => Err(missing("No virtual resource found")),
+        ("POST", ["oauth", "v2", "accessToken"]) => return token(tx, request),
+        ("POST", ["oauth", "v2", "introspectToken"]) => return introspect(tx, request),
+        ("POST", ["oauth", "v2", "revoke"]) => return revoke(tx, request),
+        ("PUT" | "POST", ["dms-uploads", "sandbox", id, part]) => {
+            return media::receive(tx, request, id, part);
+        }
+        (_, ["rest", ..]) => check_version(request)?,
+        _ => {}
     }
+    routes! { tx, request, path, admit, not_routed(request, path);
+        "GET"    ["v2", "userinfo"]                                        => (PROFILE)          userinfo();
+        "GET"    ["v2", "me"]                                              => (BASIC_PROFILE)    me();
+        "GET"    ["rest", "organizationAcls"]                              => (ANY)              roles();
+        "GET"    ["rest", "organizations"]                                 => (ANY)              organizations();
+        "GET"    ["rest", "organizations", id]                             => (ANY)              organization(id);
+        "POST"   ["rest", "posts"]                                         => (ANY)              posts::create();
+        "GET"    ["rest", "posts"]                                         => (ANY)              posts::list();
+        "GET"    ["rest", "posts", urn]                                    => (ANY)              posts::show(urn);
+        "POST"   ["rest", "posts", urn]                                    => (ANY)              posts::change(urn);
+        "DELETE" ["rest", "posts", urn]                                    => (ANY)              posts::delete(urn);
+        "GET"    ["rest", "socialActions", urn]                            => (ANY)              posts::actions(urn);
+        "GET"    ["rest", "socialActions", urn, "comments"]                => (ANY)              posts::comments(urn);
+        "POST"   ["rest", "socialActions", urn, "comments"]                => (ANY)              posts::comment(urn);
+        "GET"    ["rest", "socialActions", _, "comments", id]              => (ANY)              posts::show_comment(id);
+        "DELETE" ["rest", "socialActions", _, "comments", id]              => (ANY)              posts::delete_comment(id);
+        "GET"    ["rest", "organizationalEntityShareStatistics"]           => (ADMIN)            posts::page_statistics();
+        "GET"    ["rest", "memberCreatorPostAnalytics"]                    => (MEMBER_ANALYTICS) posts::member_statistics();
+        "GET"    ["rest", "videoAnalytics"]                                => (READ_PAGE)        posts::video_views();
+        "POST"   ["rest", kind]
+            if media::action(request, kind) == Some("initializeUpload") => (ANY) media::begin(kind);
+        "POST"   ["rest", "videos"]
+            if media::action(request, "videos") == Some("finalizeUpload") => (ANY) media::finalize();
+        "GET"    ["rest", kind @ ("images" | "videos" | "documents"), urn] => (ANY)              media::show(kind, urn);
+    }
+}
+
+fn not_routed(request: &Request, path: &[&str]) -> Outcome {
+    Err(match path {
+        ["rest", "images" | "videos" | "documents"] if request.method == "POST" => {
+            invalid(&format!("there is no action {}", request.query("action").unwrap_or_default()))
+        }
+        ["rest", ..] => missing("No virtual resource found"),
+        _ => missing("There is no such resource."),
+    })
 }
 
 /// The version that each call has to name.
@@ -356,8 +381,7 @@ fn revoke(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `GET /v2/userinfo`.
-fn userinfo(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, &["profile"])?;
+fn userinfo(_: &mut Transaction, _: &Request, caller: &Caller) -> Outcome {
     let account = &caller.account;
     Ok(Response::json(
         200,
@@ -373,8 +397,7 @@ fn userinfo(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `GET /v2/me`.
-fn me(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, &["r_basicprofile"])?;
+fn me(_: &mut Transaction, _: &Request, caller: &Caller) -> Outcome {
     let account = &caller.account;
     Ok(Response::json(
         200,
@@ -405,9 +428,8 @@ fn view(account: &Account) -> Value {
 }
 
 /// `GET /rest/organizationAcls?q=roleAssignee`.
-fn roles(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller =
-        admit_any(tx, request, &["rw_organization_admin", "r_organization_admin"], "organizationAcls")?;
+fn roles(_: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
+    caller.check_may(&["rw_organization_admin", "r_organization_admin"], "organizationAcls")?;
     if request.query("q") != Some("roleAssignee") {
         return Err(invalid("q has to be roleAssignee"));
     }
@@ -428,8 +450,8 @@ fn roles(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `GET /rest/organizations/{id}`.
-fn organization(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
-    let caller = admit_any(tx, request, &["rw_organization_admin", "r_organization_admin"], "organizations")?;
+fn organization(_: &mut Transaction, _: &Request, caller: &Caller, id: &str) -> Outcome {
+    caller.check_may(&["rw_organization_admin", "r_organization_admin"], "organizations")?;
     if page_of(&caller.account) != id {
         return Err(missing("Organization not found"));
     }
@@ -437,8 +459,8 @@ fn organization(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
 }
 
 /// `GET /rest/organizations?ids=List(…)`.
-fn organizations(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit_any(tx, request, &["rw_organization_admin", "r_organization_admin"], "organizations")?;
+fn organizations(_: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
+    caller.check_may(&["rw_organization_admin", "r_organization_admin"], "organizations")?;
     let id = page_of(&caller.account);
     let asked = request.query("ids").and_then(|ids| ids.strip_prefix("List(")?.strip_suffix(')'));
     let asked = asked.ok_or_else(|| invalid("ids has to be List(…)"))?;
@@ -473,20 +495,13 @@ fn admit(tx: &mut Transaction, request: &Request, scopes: &[&str]) -> Result<Cal
     Ok(Caller { account, scopes: token.scopes })
 }
 
-/// The same where one scope of several is enough.
-fn admit_any(
-    tx: &mut Transaction,
-    request: &Request,
-    scopes: &[&str],
-    what: &str,
-) -> Result<Caller, Response> {
-    let caller = admit(tx, request, &[])?;
-    if caller.may(scopes) { Ok(caller) } else { Err(forbidden(what)) }
-}
-
 impl Caller {
     fn may(&self, scopes: &[&str]) -> bool {
         scopes.iter().any(|scope| self.scopes.iter().any(|granted| granted == scope))
+    }
+
+    fn check_may(&self, scopes: &[&str], what: &str) -> Result<(), Response> {
+        if self.may(scopes) { Ok(()) } else { Err(forbidden(what)) }
     }
 
     /// Whether it may write as this author.
@@ -570,24 +585,7 @@ fn paged(request: &Request, all: Vec<Value>) -> Outcome {
 
 /// The next number: the milliseconds, then a sequence, and never one twice.
 fn next(tx: &mut Transaction) -> u64 {
-    let last = tx.store.get::<Last>("").map_or(0, |last| last.number);
-    let number = u64::try_from(tx.now.timestamp_millis()).unwrap_or(0) << 22;
+    let now = u64::try_from(tx.now.timestamp_millis()).unwrap_or(0) << 22;
     // Two in a row differ in more than their last digit, so that a slip names nothing.
-    let number = number.max(last + 64);
-    tx.store.put(&Last { number });
-    number
-}
-
-/// The last number that was given.
-#[derive(Serialize, Deserialize)]
-struct Last {
-    number: u64,
-}
-
-impl Record for Last {
-    const TABLE: &'static str = "linkedin.last";
-
-    fn key(&self) -> String {
-        String::new()
-    }
+    tx.store.advance("linkedin", |last| now.max(last + 64))
 }

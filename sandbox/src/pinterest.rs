@@ -15,6 +15,7 @@ use super::{
     login::{Login, TokenError},
     page,
     rate_limit::{Quota, RateLimit},
+    routes::routes,
     simulator::{Grants, MediaView, PostView, Simulator},
     store::Record,
     tokens::{self, Rotation, TokenPolicy},
@@ -22,7 +23,6 @@ use super::{
 use crate::Identity;
 use chrono::{DateTime, Utc};
 use poem::http::Method;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The platform's identifier.
@@ -31,9 +31,9 @@ const ID: &str = "pinterest";
 /// The host that takes the bytes of videos.
 const STORAGE: &str = "pinterest-media-upload.s3-accelerate.amazonaws.com";
 
-const READ: RateLimit = RateLimit { name: "pinterest.org_read", limit: 1_000, seconds: 60 };
-const WRITE: RateLimit = RateLimit { name: "pinterest.org_write", limit: 100, seconds: 60 };
-const ANALYTICS: RateLimit = RateLimit { name: "pinterest.org_analytics", limit: 60, seconds: 60 };
+const READ: RateLimit = RateLimit::new("pinterest.org_read", 1_000, 60);
+const WRITE: RateLimit = RateLimit::new("pinterest.org_write", 100, 60);
+const ANALYTICS: RateLimit = RateLimit::new("pinterest.org_analytics", 60, 60);
 
 const SCOPES: &[&str] = &["user_accounts:read", "boards:read", "boards:write", "pins:read", "pins:write"];
 
@@ -55,12 +55,6 @@ static LOGIN: Login = Login {
 
 /// Pinterest.
 pub(super) struct Pinterest;
-
-/// Who was let in.
-struct Caller {
-    account: Account,
-    quota: Quota,
-}
 
 impl Simulator for Pinterest {
     fn id(&self) -> &'static str {
@@ -115,32 +109,10 @@ impl Simulator for Pinterest {
             _ => {}
         }
         let path = segments.strip_prefix(&["v5"]).unwrap_or_default();
-        let response = match (request.method.as_str(), path) {
-            ("POST", ["oauth", "token"]) => token(tx, request),
-            ("POST", ["oauth", "token", "revoke"]) => revoke(request),
-            _ if request.is_too_large => Err(error(413, 1, "The request is too large.")),
-            ("GET", ["user_account"]) => me(tx, request),
-            ("GET", ["boards"]) => boards::list(tx, request),
-            ("POST", ["boards"]) => boards::create(tx, request),
-            ("GET", ["boards", board]) => boards::show(tx, request, board),
-            ("GET", ["boards", board, "sections"]) => boards::sections(tx, request, board),
-            ("POST", ["boards", board, "sections"]) => boards::create_section(tx, request, board),
-            ("GET", ["boards", board, "pins"]) => pins::list(tx, request, Some(board)),
-            ("GET", ["pins"]) => pins::list(tx, request, None),
-            ("POST", ["pins"]) => pins::create(tx, request),
-            ("GET", ["pins", pin]) => pins::show(tx, request, pin),
-            ("PATCH", ["pins", pin]) => pins::change(tx, request, pin),
-            ("DELETE", ["pins", pin]) => pins::delete(tx, request, pin),
-            ("GET", ["pins", pin, "analytics"]) => pins::analytics(tx, request, pin),
-            ("GET", ["media"]) => media::list(tx, request),
-            ("POST", ["media"]) => media::register(tx, request),
-            ("GET", ["media", media]) => media::show(tx, request, media),
-            (_, ["oauth", "token"] | ["user_account"] | ["boards" | "pins" | "media", ..]) => {
-                Err(error(405, 5, "Method not allowed."))
-            }
-            _ => Err(error(404, 404, "The requested resource was not found.")),
-        };
-        response.unwrap_or_else(|refusal| refusal)
+        match (api(tx, request, path), tx.quota) {
+            (Ok(response), Some(quota)) => rate_limited(response, quota, tx.now),
+            (Ok(response) | Err(response), _) => response,
+        }
     }
 
     fn refuse(&self, tx: &mut Transaction, _request: &Request, status: u16) -> Response {
@@ -191,6 +163,50 @@ impl Simulator for Pinterest {
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
         pins::by(tx, &account.id).rev().map(|pin| post_view(tx, &pin)).collect()
     }
+}
+
+const ACCOUNT: &[&str] = &["user_accounts:read"];
+const BOARDS: &[&str] = &["boards:read"];
+const EDIT_BOARDS: &[&str] = &["boards:read", "boards:write"];
+const PINS: &[&str] = &["boards:read", "pins:read"];
+const EDIT_PINS: &[&str] = &["boards:read", "boards:write", "pins:read", "pins:write"];
+const MEDIA: &[&str] = &["pins:read"];
+const EDIT_MEDIA: &[&str] = &["pins:read", "pins:write"];
+
+fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
+    match (request.method.as_str(), path) {
+        ("POST", ["oauth", "token"]) => return token(tx, request),
+        ("POST", ["oauth", "token", "revoke"]) => return revoke(request),
+        _ if request.is_too_large => return Err(error(413, 1, "The request is too large.")),
+        _ => {}
+    }
+    routes! { tx, request, path, admit, not_routed(path);
+        "GET"    ["user_account"]              => (ACCOUNT, READ)      me();
+        "GET"    ["boards"]                    => (BOARDS, READ)       boards::list();
+        "POST"   ["boards"]                    => (EDIT_BOARDS, WRITE) boards::create();
+        "GET"    ["boards", board]             => (BOARDS, READ)       boards::show(board);
+        "GET"    ["boards", board, "sections"] => (BOARDS, READ)       boards::sections(board);
+        "POST"   ["boards", board, "sections"] => (EDIT_BOARDS, WRITE) boards::create_section(board);
+        "GET"    ["boards", board, "pins"]     => (PINS, READ)         pins::list(Some(board));
+        "GET"    ["pins"]                      => (PINS, READ)         pins::list(None);
+        "POST"   ["pins"]                      => (EDIT_PINS, WRITE)   pins::create();
+        "GET"    ["pins", pin]                 => (PINS, READ)         pins::show(pin);
+        "PATCH"  ["pins", pin]                 => (EDIT_PINS, WRITE)   pins::change(pin);
+        "DELETE" ["pins", pin]                 => (EDIT_PINS, WRITE)   pins::delete(pin);
+        "GET"    ["pins", pin, "analytics"]    => (PINS, ANALYTICS)    pins::analytics(pin);
+        "GET"    ["media"]                     => (MEDIA, READ)        media::list();
+        "POST"   ["media"]                     => (EDIT_MEDIA, WRITE)  media::register();
+        "GET"    ["media", media]              => (MEDIA, READ)        media::show(media);
+    }
+}
+
+fn not_routed(path: &[&str]) -> Outcome {
+    Err(match path {
+        ["oauth", "token"] | ["user_account"] | ["boards" | "pins" | "media", ..] => {
+            error(405, 5, "Method not allowed.")
+        }
+        _ => error(404, 404, "The requested resource was not found."),
+    })
 }
 
 /// What a browser finds: the login, profiles and pins.
@@ -276,9 +292,7 @@ fn revoke(request: &Request) -> Outcome {
 }
 
 /// `GET /v5/user_account`.
-fn me(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, &["user_accounts:read"], READ)?;
-    let account = &caller.account;
+fn me(tx: &mut Transaction, _: &Request, account: &Account) -> Outcome {
     let body = json!({
         "id": account.id,
         "username": account.username,
@@ -293,7 +307,7 @@ fn me(tx: &mut Transaction, request: &Request) -> Outcome {
         "pin_count": pins::by(tx, &account.id).count(),
         "monthly_views": 163,
     });
-    Ok(caller.reply(tx, 200, &body))
+    Ok(Response::json(200, &body))
 }
 
 /// Lets a request in: a token that lives, the scopes it needs, and room in the rate window.
@@ -302,7 +316,7 @@ fn admit(
     request: &Request,
     scopes: &[&str],
     rule: RateLimit,
-) -> Result<Caller, Response> {
+) -> Result<Account, Response> {
     let token = request.bearer().and_then(|token| tokens::find(tx, ID, token));
     let token = token.filter(|token| token.is_valid(tx.now)).ok_or_else(unauthorized)?;
     let account = account::by_id(tx.store, ID, &token.user).ok_or_else(unauthorized)?;
@@ -314,20 +328,12 @@ fn admit(
         ));
     }
     let now = tx.now;
-    let quota = tx.spend(rule, &account.id, 1).map_err(|spent| throttled(spent, now))?;
+    tx.quota = Some(tx.spend(rule, &account.id, 1).map_err(|spent| throttled(spent, now))?);
     boards::ensure_first(tx, &account);
-    Ok(Caller { account, quota })
+    Ok(account)
 }
 
-impl Caller {
-    /// An answer with the headers that tell how the window stands.
-    fn reply(&self, tx: &Transaction, status: u16, body: &Value) -> Response {
-        let response = if status == 204 { Response::empty(204) } else { Response::json(status, body) };
-        windowed(response, self.quota, tx.now)
-    }
-}
-
-fn windowed(response: Response, quota: Quota, now: DateTime<Utc>) -> Response {
+fn rate_limited(response: Response, quota: Quota, now: DateTime<Utc>) -> Response {
     // Whole seconds that have to pass.
     let reset = (quota.reset - now).num_milliseconds().max(0) as u64;
     response
@@ -337,7 +343,7 @@ fn windowed(response: Response, quota: Quota, now: DateTime<Utc>) -> Response {
 }
 
 fn throttled(quota: Quota, now: DateTime<Utc>) -> Response {
-    windowed(error(429, 8, "This request exceeded a rate limit."), quota, now)
+    rate_limited(error(429, 8, "This request exceeded a rate limit."), quota, now)
 }
 
 fn unauthorized() -> Response {
@@ -412,23 +418,8 @@ fn paged<T>(
 
 /// The next id. Two in a row differ in more than their last digit, so that a slip names nothing.
 fn next(tx: &mut Transaction) -> String {
-    let last = tx.store.get::<Last>("").map_or(0, |last| last.count) + 1;
-    tx.store.put(&Last { count: last });
-    (813_744_000_000_000_007 + last * 10).to_string()
-}
-
-/// How many ids were given.
-#[derive(Serialize, Deserialize)]
-struct Last {
-    count: u64,
-}
-
-impl Record for Last {
-    const TABLE: &'static str = "pinterest.last";
-
-    fn key(&self) -> String {
-        String::new()
-    }
+    let count = tx.store.advance("pinterest", |last| last + 1);
+    (813_744_000_000_000_007 + count * 10).to_string()
 }
 
 /// Timestamps as the API writes them: without a zone.

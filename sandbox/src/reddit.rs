@@ -15,13 +15,13 @@ use super::{
     login::{Login, TokenError},
     page,
     rate_limit::{Quota, RateLimit},
+    routes::routes,
     simulator::{Grants, PostView, Simulator},
     store::Record,
     tokens::{self, Rotation, TokenPolicy},
 };
 use crate::Identity;
 use chrono::TimeDelta;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The platform's identifier.
@@ -36,9 +36,9 @@ const STORAGES: [&str; 2] = [
 /// The host that tells what became of an upload.
 const SOCKETS: &str = "ws-05ba9e4989f78959d.wss.redditmedia.com";
 
-const REQUESTS: RateLimit = RateLimit { name: "reddit.requests", limit: 1_000, seconds: 600 };
+const REQUESTS: RateLimit = RateLimit::new("reddit.requests", 1_000, 600);
 /// How much one may post at a time is told nobody; an account in good standing meets no limit.
-const POSTS: RateLimit = RateLimit { name: "reddit.posts", limit: 300, seconds: 600 };
+const POSTS: RateLimit = RateLimit::new("reddit.posts", 300, 600);
 
 const SCOPES: &[&str] =
     &["identity", "submit", "read", "edit", "flair", "history", "mysubreddits", "vote", "save", "subscribe"];
@@ -108,39 +108,10 @@ impl Simulator for Reddit {
             _ => {}
         }
         let is_site = request.host != "oauth.reddit.com";
-        let response = match (request.method.as_str(), segments.as_slice()) {
-            (_, ["api", "v1", "authorize" | "authorize.compact"]) if is_site => {
-                return LOGIN.dialog(tx, request);
-            }
-            ("POST", ["api", "v1", "access_token"]) if is_site => token(tx, request),
-            ("POST", ["api", "v1", "revoke_token"]) if is_site => revoke(tx, request),
-            _ if is_site && !request.host.is_empty() => return site(tx, &segments),
-            _ if has_generic_agent(request) => Err(throttled(1)),
-            _ if request.is_too_large => {
-                Err(Response::page(413, page::notice("Too large", "Payload Too Large")))
-            }
-            ("GET", ["api", "v1", "me"]) => me(tx, request),
-            ("GET", ["api", "v1", name, "post_requirements"]) => subreddits::requirements(tx, request, name),
-            ("GET", ["r", name, "about"]) => subreddits::about(tx, request, name),
-            ("GET", ["r", name, "api", "link_flair_v2"]) => subreddits::flairs(tx, request, name),
-            ("GET", ["subreddits", "mine", "subscriber"]) => subreddits::mine(tx, request),
-            ("GET", ["subreddits", "search"]) => subreddits::search(tx, request, "q"),
-            ("GET", ["api", "subreddit_autocomplete_v2"]) => subreddits::search(tx, request, "query"),
-            ("POST", ["api", "media", "asset" | "asset.json"]) => media::lease(tx, request),
-            ("POST", ["api", "submit"]) => posts::submit(tx, request),
-            ("POST", ["api", "submit_gallery_post" | "submit_gallery_post.json"]) => {
-                posts::submit_gallery(tx, request)
-            }
-            ("POST", ["api", "comment"]) => posts::comment(tx, request),
-            ("POST", ["api", "editusertext"]) => posts::edit(tx, request),
-            ("POST", ["api", "del"]) => posts::delete(tx, request),
-            ("GET", ["api", "info"]) => posts::info(tx, request),
-            ("GET", ["user", name, list @ ("submitted" | "comments" | "overview")]) => {
-                posts::list(tx, request, name, list)
-            }
-            _ => Err(error(404, "Not Found")),
-        };
-        response.unwrap_or_else(|refusal| refusal)
+        match (request.method.as_str(), segments.as_slice()) {
+            (_, ["api", "v1", "authorize" | "authorize.compact"]) if is_site => LOGIN.dialog(tx, request),
+            (_, path) => api(tx, request, path, is_site).unwrap_or_else(|refusal| refusal),
+        }
     }
 
     fn refuse(&self, _tx: &mut Transaction, _request: &Request, status: u16) -> Response {
@@ -194,6 +165,36 @@ impl Simulator for Reddit {
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
         posts::by(tx, &account.id).rev().map(|thing| thing.post_view(tx)).collect()
+    }
+}
+
+fn api(tx: &mut Transaction, request: &Request, path: &[&str], is_site: bool) -> Outcome {
+    match (request.method.as_str(), path) {
+        ("POST", ["api", "v1", "access_token"]) if is_site => return token(tx, request),
+        ("POST", ["api", "v1", "revoke_token"]) if is_site => return revoke(tx, request),
+        _ if is_site && !request.host.is_empty() => return Ok(site(tx, path)),
+        _ if has_generic_agent(request) => return Err(throttled(1)),
+        _ if request.is_too_large => {
+            return Err(Response::page(413, page::notice("Too large", "Payload Too Large")));
+        }
+        _ => {}
+    }
+    routes! { tx, request, path, admit, Err(error(404, "Not Found"));
+        "GET"    ["api", "v1", "me"]                                            => ("identity")     me();
+        "GET"    ["api", "v1", name, "post_requirements"]                       => ("submit")       subreddits::requirements(name);
+        "GET"    ["r", name, "about"]                                           => ("read")         subreddits::about(name);
+        "GET"    ["r", name, "api", "link_flair_v2"]                            => ("flair")        subreddits::flairs(name);
+        "GET"    ["subreddits", "mine", "subscriber"]                           => ("mysubreddits") subreddits::mine();
+        "GET"    ["subreddits", "search"]                                       => ("read")         subreddits::search("q");
+        "GET"    ["api", "subreddit_autocomplete_v2"]                           => ("read")         subreddits::search("query");
+        "POST"   ["api", "media", "asset" | "asset.json"]                       => ("submit")       media::lease();
+        "POST"   ["api", "submit"]                                              => ("submit")       posts::submit();
+        "POST"   ["api", "submit_gallery_post" | "submit_gallery_post.json"]    => ("submit")       posts::submit_gallery();
+        "POST"   ["api", "comment"]                                             => ("submit")       posts::comment();
+        "POST"   ["api", "editusertext"]                                        => ("edit")         posts::edit();
+        "POST"   ["api", "del"]                                                 => ("edit")         posts::delete();
+        "GET"    ["api", "info"]                                                => ("read")         posts::info();
+        "GET"    ["user", name, list @ ("submitted" | "comments" | "overview")] => ("history")      posts::list(name, list);
     }
 }
 
@@ -254,8 +255,7 @@ fn revoke(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `GET /api/v1/me`.
-fn me(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, "identity")?;
+fn me(tx: &mut Transaction, _: &Request, caller: &Caller) -> Outcome {
     let account = &caller.account;
     let body = json!({
         "id": account.id,
@@ -399,24 +399,10 @@ fn origin(request: &Request, scheme: &str, host: &str) -> String {
     }
 }
 
-#[derive(Default, Serialize, Deserialize)]
-struct Last {
-    count: u64,
-}
-
-impl Record for Last {
-    const TABLE: &'static str = "reddit.last";
-
-    fn key(&self) -> String {
-        String::new()
-    }
-}
-
 /// The next id, in base 36 and of seven characters. Two in a row differ in more than their last digit,
 /// so that a slip names nothing.
 fn next(tx: &mut Transaction) -> String {
-    let count = tx.store.get::<Last>("").unwrap_or_default().count + 1;
-    tx.store.put(&Last { count });
+    let count = tx.store.advance("reddit", |last| last + 1);
     base36(2_500_000_000 + count * 1_297)
 }
 

@@ -2,7 +2,7 @@
 //! <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/videos-api>
 
 use super::{
-    Outcome, Record, Request, Response, Transaction, admit, body, error, forbidden, invalid, missing, next,
+    Caller, Outcome, Record, Request, Response, Transaction, body, error, forbidden, invalid, missing, next,
 };
 use crate::{files::Upload, tokens::random};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -102,17 +102,14 @@ pub(super) fn usable(tx: &Transaction, author: &str, urn: &str, kinds: &[&str]) 
     }
 }
 
-/// `POST /rest/{images,videos,documents}?action=…`.
-pub(super) fn act(tx: &mut Transaction, request: &Request, plural: &str) -> Outcome {
-    match request.query("action") {
-        Some("initializeUpload") => begin(tx, request, plural),
-        Some("finalizeUpload") if plural == "videos" => finalize(tx, request),
-        other => Err(invalid(&format!("there is no action {}", other.unwrap_or_default()))),
-    }
+/// The action that a request to a collection of media names.
+pub(super) fn action<'a>(request: &'a Request, plural: &str) -> Option<&'a str> {
+    let is_medium = ["images", "videos", "documents"].contains(&plural);
+    request.query("action").filter(|_| is_medium)
 }
 
-fn begin(tx: &mut Transaction, request: &Request, plural: &str) -> Outcome {
-    let caller = admit(tx, request, &[])?;
+/// `POST /rest/{images, videos, documents}?action=initializeUpload`.
+pub(super) fn begin(tx: &mut Transaction, request: &Request, caller: &Caller, plural: &str) -> Outcome {
     let body = body(request)?;
     let upload = &body["initializeUploadRequest"];
     let author = upload["owner"].as_str().ok_or_else(|| invalid("owner is required"))?;
@@ -189,8 +186,8 @@ pub(super) fn receive(tx: &mut Transaction, request: &Request, id: &str, part: &
     Ok(Response::empty(if media.kind == "video" { 200 } else { 201 }).with("etag", tag))
 }
 
-fn finalize(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, &[])?;
+/// `POST /rest/videos?action=finalizeUpload`.
+pub(super) fn finalize(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     let body = body(request)?;
     let upload = &body["finalizeUploadRequest"];
     let media = upload["video"].as_str().and_then(|urn| at(tx, urn));
@@ -211,8 +208,7 @@ fn finalize(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `GET /rest/{images,videos,documents}/{urn}`. A member's pictures and documents are closed to most.
-pub(super) fn show(tx: &mut Transaction, request: &Request, plural: &str, urn: &str) -> Outcome {
-    let caller = admit(tx, request, &[])?;
+pub(super) fn show(tx: &mut Transaction, _: &Request, caller: &Caller, plural: &str, urn: &str) -> Outcome {
     let kind = plural.trim_end_matches('s');
     let media = at(tx, urn).filter(|media| media.kind == kind && media.owner == caller.account.id);
     let media = media.ok_or_else(|| missing(&format!("{urn} does not exist")))?;

@@ -2,8 +2,8 @@
 //! <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/posts-api>
 
 use super::{
-    CREATES, Caller, LinkedIn, Outcome, Record, Request, Response, Transaction, admit, body, error,
-    forbidden, invalid, media, missing, next, page_of, paged, text, throttled,
+    CREATES, Caller, LinkedIn, Outcome, Record, Request, Response, Transaction, body, error, forbidden,
+    invalid, media, missing, next, page_of, paged, text, throttled,
 };
 use crate::{fake_metrics::figure, simulator::Simulator};
 use chrono::{DateTime, Utc};
@@ -159,8 +159,7 @@ impl Comment {
 }
 
 /// `POST /rest/posts`.
-pub(super) fn create(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, &[])?;
+pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     let body = body(request)?;
     let field = |name: &str| body[name].as_str().unwrap_or_default();
     let author = field("author");
@@ -311,8 +310,7 @@ fn duplicate(urn: &str) -> Response {
 }
 
 /// `GET /rest/posts?q=author`.
-pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, &[])?;
+pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     if request.query("q") != Some("author") || request.header("x-restli-method") != Some("FINDER") {
         return Err(invalid("q has to be author, and X-RestLi-Method FINDER"));
     }
@@ -332,20 +330,18 @@ fn own(tx: &Transaction, caller: &Caller, urn: &str) -> Result<Post, Response> {
 }
 
 /// `GET /rest/posts/{urn}`.
-pub(super) fn show(tx: &mut Transaction, request: &Request, urn: &str) -> Outcome {
-    let caller = admit(tx, request, &[])?;
-    let post = own(tx, &caller, urn)?;
+pub(super) fn show(tx: &mut Transaction, _: &Request, caller: &Caller, urn: &str) -> Outcome {
+    let post = own(tx, caller, urn)?;
     caller.check_reads(&post.author)?;
     Ok(Response::json(200, &post.view()))
 }
 
 /// `POST /rest/posts/{urn}` with `X-RestLi-Method: PARTIAL_UPDATE`.
-pub(super) fn change(tx: &mut Transaction, request: &Request, urn: &str) -> Outcome {
-    let caller = admit(tx, request, &[])?;
+pub(super) fn change(tx: &mut Transaction, request: &Request, caller: &Caller, urn: &str) -> Outcome {
     if request.header("x-restli-method") != Some("PARTIAL_UPDATE") {
         return Err(invalid("X-RestLi-Method has to be PARTIAL_UPDATE"));
     }
-    let mut post = own(tx, &caller, urn)?;
+    let mut post = own(tx, caller, urn)?;
     caller.check_writes_as(&post.author)?;
     let body = body(request)?;
     let Some(commentary) = body.pointer("/patch/$set/commentary").and_then(Value::as_str) else {
@@ -357,8 +353,7 @@ pub(super) fn change(tx: &mut Transaction, request: &Request, urn: &str) -> Outc
 }
 
 /// `DELETE /rest/posts/{urn}`; one that is gone already is as good.
-pub(super) fn delete(tx: &mut Transaction, request: &Request, urn: &str) -> Outcome {
-    let caller = admit(tx, request, &[])?;
+pub(super) fn delete(tx: &mut Transaction, _: &Request, caller: &Caller, urn: &str) -> Outcome {
     if let Some(post) = at(tx, urn) {
         caller.check_writes_as(&post.author)?;
         tx.store.remove::<Post>(&post.key());
@@ -372,9 +367,8 @@ pub(super) fn delete(tx: &mut Transaction, request: &Request, urn: &str) -> Outc
 }
 
 /// `GET /rest/socialActions/{urn}`.
-pub(super) fn actions(tx: &mut Transaction, request: &Request, urn: &str) -> Outcome {
-    let caller = admit(tx, request, &[])?;
-    let post = own(tx, &caller, urn)?;
+pub(super) fn actions(tx: &mut Transaction, _: &Request, caller: &Caller, urn: &str) -> Outcome {
+    let post = own(tx, caller, urn)?;
     caller.check_reads(&post.author)?;
     let own = comments_by(tx, &caller.account.id).filter(|comment| comment.post == post.urn).count();
     let comments = figure(&post.urn, "comments", tx.now - post.created_at, 12) + own as u64;
@@ -396,8 +390,7 @@ fn likes(tx: &Transaction, post: &Post) -> u64 {
 }
 
 /// `POST /rest/socialActions/{urn}/comments`.
-pub(super) fn comment(tx: &mut Transaction, request: &Request, urn: &str) -> Outcome {
-    let caller = admit(tx, request, &[])?;
+pub(super) fn comment(tx: &mut Transaction, request: &Request, caller: &Caller, urn: &str) -> Outcome {
     let body = body(request)?;
     let actor = body["actor"].as_str().unwrap_or_default();
     caller.check_writes_as(actor)?;
@@ -438,9 +431,8 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, urn: &str) -> Out
 }
 
 /// `GET /rest/socialActions/{urn}/comments`.
-pub(super) fn comments(tx: &mut Transaction, request: &Request, urn: &str) -> Outcome {
-    let caller = admit(tx, request, &[])?;
-    let post = own(tx, &caller, urn)?;
+pub(super) fn comments(tx: &mut Transaction, request: &Request, caller: &Caller, urn: &str) -> Outcome {
+    let post = own(tx, caller, urn)?;
     caller.check_reads(&post.author)?;
     let below = comments_by(tx, &caller.account.id).rev().filter(|comment| comment.post == post.urn);
     paged(request, below.map(|comment| comment.view()).collect())
@@ -451,17 +443,15 @@ fn remarked(tx: &Transaction, id: &str) -> Result<Comment, Response> {
 }
 
 /// `GET /rest/socialActions/{urn}/comments/{id}`.
-pub(super) fn show_comment(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
-    let caller = admit(tx, request, &[])?;
+pub(super) fn show_comment(tx: &mut Transaction, _: &Request, caller: &Caller, id: &str) -> Outcome {
     let comment = remarked(tx, id)?;
     // Who may read what stands below a post is who may read the post.
-    caller.check_reads(&own(tx, &caller, &comment.post)?.author)?;
+    caller.check_reads(&own(tx, caller, &comment.post)?.author)?;
     Ok(Response::json(200, &comment.view()))
 }
 
 /// `DELETE /rest/socialActions/{urn}/comments/{id}?actor=`.
-pub(super) fn delete_comment(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
-    let caller = admit(tx, request, &[])?;
+pub(super) fn delete_comment(tx: &mut Transaction, request: &Request, caller: &Caller, id: &str) -> Outcome {
     let actor = request.query("actor").ok_or_else(|| invalid("actor is required"))?;
     caller.check_writes_as(actor)?;
     let comment = remarked(tx, id)?;
@@ -473,8 +463,7 @@ pub(super) fn delete_comment(tx: &mut Transaction, request: &Request, id: &str) 
 }
 
 /// `GET /rest/organizationalEntityShareStatistics`.
-pub(super) fn page_statistics(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, &["rw_organization_admin"])?;
+pub(super) fn page_statistics(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     let entity = request.query("organizationalEntity").unwrap_or_default();
     if request.query("q") != Some("organizationalEntity") {
         return Err(invalid("q has to be organizationalEntity"));
@@ -516,7 +505,7 @@ pub(super) fn page_statistics(tx: &mut Transaction, request: &Request) -> Outcom
 }
 
 /// `GET /rest/memberCreatorPostAnalytics?q=entity`.
-pub(super) fn member_statistics(tx: &mut Transaction, request: &Request) -> Outcome {
+pub(super) fn member_statistics(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     const TYPES: [(&str, u64); 7] = [
         ("IMPRESSION", 9_000),
         ("MEMBERS_REACHED", 6_000),
@@ -526,13 +515,12 @@ pub(super) fn member_statistics(tx: &mut Transaction, request: &Request) -> Outc
         ("POST_SAVE", 15),
         ("LINK_CLICKS", 200),
     ];
-    let caller = admit(tx, request, &["r_member_postAnalytics"])?;
     let entity = request.query("entity").unwrap_or_default();
     let urn = entity.strip_prefix("(share:").or_else(|| entity.strip_prefix("(ugc:"));
     let urn = urn
         .and_then(|urn| urn.strip_suffix(')'))
         .ok_or_else(|| invalid("entity has to be (share:…) or (ugc:…)"))?;
-    let post = own(tx, &caller, urn)?;
+    let post = own(tx, caller, urn)?;
     let asked = request.query("queryType").unwrap_or_default();
     let Some((name, max)) = TYPES.iter().find(|(name, _)| *name == asked) else {
         return Err(invalid(&format!("there is no queryType {asked}")));
@@ -546,9 +534,8 @@ pub(super) fn member_statistics(tx: &mut Transaction, request: &Request) -> Outc
 }
 
 /// `GET /rest/videoAnalytics?q=entity`.
-pub(super) fn video_views(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, &["r_organization_social"])?;
-    let post = own(tx, &caller, request.query("entity").unwrap_or_default())?;
+pub(super) fn video_views(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
+    let post = own(tx, caller, request.query("entity").unwrap_or_default())?;
     let is_video = post.pictures().iter().any(|(urn, _)| urn.starts_with("urn:li:video:"));
     let value = if is_video { figure(&post.urn, "views", tx.now - post.created_at, 4_000) } else { 0 };
     paged(request, vec![json!({ "value": value, "entity": post.urn, "type": request.query("type") })])

@@ -1,8 +1,8 @@
 //! Boards and their sections: <https://developers.pinterest.com/docs/api/v5/boards-list>.
 
 use super::{
-    Account, Outcome, READ, Record, Request, Response, Transaction, WRITE, admit, body, error, invalid, next,
-    paged, pins, text, time,
+    Account, Outcome, Record, Request, Response, Transaction, body, error, invalid, next, paged, pins, text,
+    time,
 };
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -91,37 +91,35 @@ pub(super) fn ensure_first(tx: &mut Transaction, account: &Account) {
 }
 
 /// `GET /v5/boards`.
-pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, &["boards:read"], READ)?;
+pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let privacy = request.query("privacy").unwrap_or("ALL");
     if !["ALL", "PUBLIC", "PROTECTED", "SECRET", "PUBLIC_AND_SECRET"].contains(&privacy) {
         return Err(invalid(&format!("'{privacy}' is no privacy of a board")));
     }
-    let own = of(tx, &caller.account.id).into_iter().filter(|board| match privacy {
+    let own = of(tx, &caller.id).into_iter().filter(|board| match privacy {
         "ALL" => true,
         "PUBLIC_AND_SECRET" => board.privacy != "PROTECTED",
         one => board.privacy == one,
     });
     let (boards, bookmark) = paged(request, own.collect(), |board: &Board| &board.id)?;
-    let items: Vec<_> = boards.iter().map(|board| board.view(tx, &caller.account.username)).collect();
-    Ok(caller.reply(tx, 200, &json!({ "items": items, "bookmark": bookmark })))
+    let items: Vec<_> = boards.iter().map(|board| board.view(tx, &caller.username)).collect();
+    Ok(Response::json(200, &json!({ "items": items, "bookmark": bookmark })))
 }
 
 /// `POST /v5/boards`.
-pub(super) fn create(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, &["boards:read", "boards:write"], WRITE)?;
+pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let body = body(request)?;
     let name = text(&body, "name", 180)?.ok_or_else(|| invalid("'name' is a required property"))?;
     let privacy = text(&body, "privacy", 20)?.unwrap_or_else(|| "PUBLIC".into());
     if !["PUBLIC", "PROTECTED", "SECRET"].contains(&privacy.as_str()) {
         return Err(invalid(&format!("'{privacy}' is no privacy of a board")));
     }
-    if of(tx, &caller.account.id).iter().any(|board| board.name == name) {
+    if of(tx, &caller.id).iter().any(|board| board.name == name) {
         return Err(error(400, 58, "You already have a board with that name."));
     }
     let board = Board {
         id: next(tx),
-        owner: caller.account.id.clone(),
+        owner: caller.id.clone(),
         name,
         description: text(&body, "description", 500)?,
         privacy,
@@ -130,31 +128,28 @@ pub(super) fn create(tx: &mut Transaction, request: &Request) -> Outcome {
         created_at: tx.now,
     };
     tx.store.put(&board);
-    let view = board.view(tx, &caller.account.username);
-    Ok(caller.reply(tx, 201, &view))
+    let view = board.view(tx, &caller.username);
+    Ok(Response::json(201, &view))
 }
 
 /// `GET /v5/boards/{board_id}`.
-pub(super) fn show(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
-    let caller = admit(tx, request, &["boards:read"], READ)?;
-    let board = own(tx, &caller.account, id)?;
-    let view = board.view(tx, &caller.account.username);
-    Ok(caller.reply(tx, 200, &view))
+pub(super) fn show(tx: &mut Transaction, _: &Request, caller: &Account, id: &str) -> Outcome {
+    let board = own(tx, caller, id)?;
+    let view = board.view(tx, &caller.username);
+    Ok(Response::json(200, &view))
 }
 
 /// `GET /v5/boards/{board_id}/sections`.
-pub(super) fn sections(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
-    let caller = admit(tx, request, &["boards:read"], READ)?;
-    let board = own(tx, &caller.account, id)?;
+pub(super) fn sections(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
+    let board = own(tx, caller, id)?;
     let (sections, bookmark) = paged(request, board.sections, |section: &Section| &section.id)?;
-    Ok(caller.reply(tx, 200, &json!({ "items": sections, "bookmark": bookmark })))
+    Ok(Response::json(200, &json!({ "items": sections, "bookmark": bookmark })))
 }
 
 /// `POST /v5/boards/{board_id}/sections`.
-pub(super) fn create_section(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
-    let caller = admit(tx, request, &["boards:read", "boards:write"], WRITE)?;
+pub(super) fn create_section(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
     let body = body(request)?;
-    let mut board = own(tx, &caller.account, id)?;
+    let mut board = own(tx, caller, id)?;
     let name = text(&body, "name", 180)?.ok_or_else(|| invalid("'name' is a required property"))?;
     if board.sections.iter().any(|section| section.name == name) {
         return Err(error(409, 409, "There is a section of that name already."));
@@ -162,7 +157,7 @@ pub(super) fn create_section(tx: &mut Transaction, request: &Request, id: &str) 
     let section = Section { id: next(tx), name };
     board.sections.push(section.clone());
     tx.store.put(&board);
-    Ok(caller.reply(tx, 201, &json!(section)))
+    Ok(Response::json(201, &json!(section)))
 }
 
 /// The user's own board with this id.

@@ -1,15 +1,12 @@
 //! Videos: registered, sent to a storage, processed: <https://developers.pinterest.com/docs/api/v5/media-create>.
 
 use super::{
-    Outcome, READ, Record, Request, Response, STORAGE, Transaction, WRITE, admit, body, error, invalid, next,
-    paged,
+    Account, Outcome, Record, Request, Response, STORAGE, Transaction, body, error, invalid, next, paged,
 };
 use crate::{files::Upload, tokens::random};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-
-const SCOPES: &[&str] = &["pins:read", "pins:write"];
 
 /// The most bytes of a video.
 const MAX_BYTES: u64 = 2 << 30;
@@ -65,19 +62,13 @@ pub(super) fn by_upload_key(tx: &Transaction, request: &Request) -> Option<Media
 }
 
 /// `POST /v5/media`.
-pub(super) fn register(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, SCOPES, WRITE)?;
+pub(super) fn register(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let body = body(request)?;
     if body["media_type"] != "video" {
         return Err(invalid(&format!("'media_type': {} is not one of ['video']", body["media_type"])));
     }
-    let media = Media {
-        id: next(tx),
-        owner: caller.account.id.clone(),
-        signature: random(),
-        upload: None,
-        stored_at: None,
-    };
+    let media =
+        Media { id: next(tx), owner: caller.id.clone(), signature: random(), upload: None, stored_at: None };
     tx.store.put(&media);
     // A client that takes the sandbox for Pinterest can't reach the storage's real name.
     let upload_url = match request.header("host").filter(|_| request.host.is_empty()) {
@@ -99,25 +90,23 @@ pub(super) fn register(tx: &mut Transaction, request: &Request) -> Outcome {
             "Content-Type": "multipart/form-data",
         },
     });
-    Ok(caller.reply(tx, 201, &body))
+    Ok(Response::json(201, &body))
 }
 
 /// `GET /v5/media`.
-pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, &["pins:read"], READ)?;
-    let own = tx.store.with_prefix("").filter(|media: &Media| media.owner == caller.account.id);
+pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let own = tx.store.with_prefix("").filter(|media: &Media| media.owner == caller.id);
     let (media, bookmark) = paged(request, own.collect(), |media: &Media| &media.id)?;
     let items: Vec<_> = media.iter().map(|media| media.view(tx)).collect();
-    Ok(caller.reply(tx, 200, &json!({ "items": items, "bookmark": bookmark })))
+    Ok(Response::json(200, &json!({ "items": items, "bookmark": bookmark })))
 }
 
 /// `GET /v5/media/{media_id}`.
-pub(super) fn show(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
-    let caller = admit(tx, request, &["pins:read"], READ)?;
-    let own = get(tx, id).filter(|media| media.owner == caller.account.id);
+pub(super) fn show(tx: &mut Transaction, _: &Request, caller: &Account, id: &str) -> Outcome {
+    let own = get(tx, id).filter(|media| media.owner == caller.id);
     let media = own.ok_or_else(|| error(404, 404, "Media not found."))?;
     let view = media.view(tx);
-    Ok(caller.reply(tx, 200, &view))
+    Ok(Response::json(200, &view))
 }
 
 /// The form that the storage takes, as S3 does: `POST https://…s3-accelerate.amazonaws.com/`.

@@ -1,17 +1,14 @@
 //! Pins: <https://developers.pinterest.com/docs/api/v5/pins-create> and the reads beside it.
 
 use super::{
-    ANALYTICS, Caller, Outcome, READ, Record, Request, Response, Transaction, WRITE, admit, boards, body,
-    error, invalid, is_number, media, next, number, paged, text, time,
+    Account, Outcome, Pinterest, Record, Request, Response, Transaction, boards, body, error, invalid,
+    is_number, media, next, number, paged, text, time,
 };
 use crate::{fake_metrics::figure, files::Upload, simulator::Simulator};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-
-const SCOPES: &[&str] = &["boards:read", "pins:read"];
-const WRITES: &[&str] = &["boards:read", "boards:write", "pins:read", "pins:write"];
 
 /// The most bytes of a picture.
 const MAX_BYTES: u64 = 20 << 20;
@@ -85,8 +82,7 @@ pub(super) fn picture(tx: &Transaction, name: &str) -> Response {
 }
 
 /// `POST /v5/pins`.
-pub(super) fn create(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, WRITES, WRITE)?;
+pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let body = body(request)?;
     let board = number(&body, "board_id")?.ok_or_else(|| invalid("'board_id' is a required property"))?;
     let section = number(&body, "board_section_id")?;
@@ -100,17 +96,17 @@ pub(super) fn create(tx: &mut Transaction, request: &Request) -> Outcome {
     if link.as_deref().is_some_and(|link| !is_address(link)) {
         return Err(error(400, 1, "Sorry! It looks like you entered an invalid URL."));
     }
-    let board = boards::own(tx, &caller.account, &board)?;
+    let board = boards::own(tx, caller, &board)?;
     if section.as_deref().is_some_and(|section| !board.has(section)) {
         return Err(error(404, 2031, "Board section not found."));
     }
-    let (kind, files) = source(tx, request, &caller, &body["media_source"])?;
+    let (kind, files) = source(tx, request, caller, &body["media_source"])?;
     let words =
         [description.as_deref(), title.as_deref()].into_iter().flatten().collect::<Vec<_>>().join("\n");
-    let fault = super::Pinterest.trigger_fault(tx, request, &caller.account.username, &words)?;
+    let fault = Pinterest.trigger_fault(tx, request, &caller.username, &words)?;
     let pin = Pin {
         id: next(tx),
-        owner: caller.account.id.clone(),
+        owner: caller.id.clone(),
         board: board.id,
         section,
         title,
@@ -123,15 +119,15 @@ pub(super) fn create(tx: &mut Transaction, request: &Request) -> Outcome {
         created_at: tx.now,
     };
     tx.store.put(&pin);
-    let view = pin.view(tx, &caller, false);
-    Ok(caller.reply(tx, 201, &view).with_post(pin.id).with_fault(fault))
+    let view = pin.view(tx, caller, false);
+    Ok(Response::json(201, &view).with_post(pin.id).with_fault(fault))
 }
 
 /// What a pin is made of, and which kind that makes it.
 fn source(
     tx: &Transaction,
     request: &Request,
-    caller: &Caller,
+    caller: &Account,
     source: &Value,
 ) -> Result<(String, Vec<Upload>), Response> {
     let items = || {
@@ -157,7 +153,7 @@ fn source(
         Some("video_id") => {
             let id =
                 number(source, "media_id")?.ok_or_else(|| invalid("'media_id' is a required property"))?;
-            let media = media::get(tx, &id).filter(|media| media.owner == caller.account.id);
+            let media = media::get(tx, &id).filter(|media| media.owner == caller.id);
             let media = media.ok_or_else(|| error(404, 404, "Media not found."))?;
             if media.status(tx) != "succeeded" {
                 return Err(invalid(&format!("the video is not ready, its status is {}", media.status(tx))));
@@ -210,7 +206,7 @@ fn check_size(upload: Upload) -> Result<Upload, Response> {
 }
 
 impl Pin {
-    fn view(&self, tx: &Transaction, caller: &Caller, with_metrics: bool) -> Value {
+    fn view(&self, tx: &Transaction, caller: &Account, with_metrics: bool) -> Value {
         let images = |file: &Upload| {
             let (width, height) = file.pixels.unwrap_or((0, 0));
             let of = |name: &str| {
@@ -245,7 +241,7 @@ impl Pin {
             "alt_text": self.alt,
             "board_id": self.board,
             "board_section_id": self.section,
-            "board_owner": { "username": caller.account.username },
+            "board_owner": { "username": caller.username },
             "media": shown,
             "creative_type": match self.kind.as_str() { "video" => "VIDEO", "image" => "REGULAR", _ => "CAROUSEL" },
             "is_owner": true,
@@ -276,48 +272,50 @@ impl Pin {
 }
 
 /// `GET /v5/pins` and `GET /v5/boards/{board_id}/pins`.
-pub(super) fn list(tx: &mut Transaction, request: &Request, board: Option<&str>) -> Outcome {
-    let caller = admit(tx, request, SCOPES, READ)?;
+pub(super) fn list(
+    tx: &mut Transaction,
+    request: &Request,
+    caller: &Account,
+    board: Option<&str>,
+) -> Outcome {
     if let Some(board) = board {
-        boards::own(tx, &caller.account, board)?;
+        boards::own(tx, caller, board)?;
     }
     let filter = request.query("pin_filter").unwrap_or("exclude_repins");
     if !["exclude_native", "exclude_repins", "has_been_promoted"].contains(&filter) {
         return Err(invalid(&format!("'{filter}' is no pin_filter")));
     }
     let lag = tx.settings.lag();
-    let own = by(tx, &caller.account.id)
+    let own = by(tx, &caller.id)
         .rev()
         .filter(|pin| filter == "exclude_repins" && board.is_none_or(|board| pin.board == board))
         .filter(|pin| pin.created_at + lag <= tx.now);
     let (pins, bookmark) = paged(request, own.collect(), |pin: &Pin| &pin.id)?;
     let with_metrics = request.query("pin_metrics") == Some("true");
-    let items: Vec<_> = pins.iter().map(|pin| pin.view(tx, &caller, with_metrics)).collect();
-    Ok(caller.reply(tx, 200, &json!({ "items": items, "bookmark": bookmark })))
+    let items: Vec<_> = pins.iter().map(|pin| pin.view(tx, caller, with_metrics)).collect();
+    Ok(Response::json(200, &json!({ "items": items, "bookmark": bookmark })))
 }
 
-fn own(tx: &Transaction, caller: &Caller, id: &str) -> Result<Pin, Response> {
+fn own(tx: &Transaction, caller: &Account, id: &str) -> Result<Pin, Response> {
     if !is_number(id) {
         return Err(invalid(&format!("'{id}' does not match '^\\d+$'")));
     }
     let pin = get(tx, id).ok_or_else(|| error(404, 50, "Pin not found."))?;
-    if pin.owner == caller.account.id { Ok(pin) } else { Err(super::forbidden()) }
+    if pin.owner == caller.id { Ok(pin) } else { Err(super::forbidden()) }
 }
 
 /// `GET /v5/pins/{pin_id}`.
-pub(super) fn show(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
-    let caller = admit(tx, request, SCOPES, READ)?;
-    let view = own(tx, &caller, id)?.view(tx, &caller, request.query("pin_metrics") == Some("true"));
-    Ok(caller.reply(tx, 200, &view))
+pub(super) fn show(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
+    let view = own(tx, caller, id)?.view(tx, caller, request.query("pin_metrics") == Some("true"));
+    Ok(Response::json(200, &view))
 }
 
 /// `PATCH /v5/pins/{pin_id}`.
-pub(super) fn change(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
-    let caller = admit(tx, request, WRITES, WRITE)?;
-    let mut pin = own(tx, &caller, id)?;
+pub(super) fn change(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
+    let mut pin = own(tx, caller, id)?;
     let body = body(request)?;
     if let Some(board) = number(&body, "board_id")? {
-        pin.board = boards::own(tx, &caller.account, &board)?.id;
+        pin.board = boards::own(tx, caller, &board)?.id;
     }
     for (name, max, slot) in [
         ("title", 100, &mut pin.title),
@@ -330,20 +328,19 @@ pub(super) fn change(tx: &mut Transaction, request: &Request, id: &str) -> Outco
         }
     }
     tx.store.put(&pin);
-    let view = pin.view(tx, &caller, false);
-    Ok(caller.reply(tx, 200, &view))
+    let view = pin.view(tx, caller, false);
+    Ok(Response::json(200, &view))
 }
 
 /// `DELETE /v5/pins/{pin_id}`.
-pub(super) fn delete(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
-    let caller = admit(tx, request, WRITES, WRITE)?;
-    let pin = own(tx, &caller, id)?;
+pub(super) fn delete(tx: &mut Transaction, _: &Request, caller: &Account, id: &str) -> Outcome {
+    let pin = own(tx, caller, id)?;
     tx.store.remove::<Pin>(&pin.id);
-    Ok(caller.reply(tx, 204, &Value::Null))
+    Ok(Response::empty(204))
 }
 
 /// `GET /v5/pins/{pin_id}/analytics`.
-pub(super) fn analytics(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
+pub(super) fn analytics(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
     const METRICS: [(&str, u64); 15] = [
         ("IMPRESSION", 9_000),
         ("PIN_CLICK", 400),
@@ -361,8 +358,7 @@ pub(super) fn analytics(tx: &mut Transaction, request: &Request, id: &str) -> Ou
         ("VIDEO_START", 5_000),
         ("VIDEO_AVG_WATCH_TIME", 2_000),
     ];
-    let caller = admit(tx, request, SCOPES, ANALYTICS)?;
-    let pin = own(tx, &caller, id)?;
+    let pin = own(tx, caller, id)?;
     let day = |name: &str| {
         let text = request.query(name).ok_or_else(|| invalid(&format!("'{name}' is a required property")))?;
         text.parse::<NaiveDate>().map_err(|_| invalid(&format!("'{text}' is not a 'date'")))
@@ -387,5 +383,5 @@ pub(super) fn analytics(tx: &mut Transaction, request: &Request, id: &str) -> Ou
     }
     let daily = json!([{ "date": today.to_string(), "data_status": "READY", "metrics": summary }]);
     let all = json!({ "daily_metrics": daily, "summary_metrics": summary, "lifetime_metrics": lifetime });
-    Ok(caller.reply(tx, 200, &json!({ "all": all })))
+    Ok(Response::json(200, &json!({ "all": all })))
 }

@@ -1,7 +1,7 @@
 //! Pictures and videos on their way: leased, stored as S3 does, and what is told of the post that is
 //! made of them. <https://github.com/praw-dev/praw> records these calls; Reddit describes none of them.
 
-use super::{Outcome, Record, Request, Response, SOCKETS, STORAGES, Transaction, admit, origin};
+use super::{Caller, Outcome, Record, Request, Response, SOCKETS, STORAGES, Transaction, origin};
 use crate::{exchange::Message, files::Upload, tokens::random};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -97,8 +97,7 @@ pub(super) fn by_upload_key(tx: &Transaction, request: &Request) -> Option<Asset
 }
 
 /// `POST /api/media/asset.json`.
-pub(super) fn lease(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, "submit")?;
+pub(super) fn lease(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     let name = request.field("filepath").filter(|name| !name.is_empty());
     let Some(name) = name else {
         return Err(caller.refuse(tx, "NO_TEXT", "we need something here", "filepath"));

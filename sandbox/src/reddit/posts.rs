@@ -1,8 +1,8 @@
 //! Posts and comments: <https://www.reddit.com/dev/api#section_links_and_comments>.
 
 use super::{
-    Caller, ID, Outcome, Record, Reddit, Request, Response, SOCKETS, Transaction, account, admit, error,
-    listing, media,
+    Caller, ID, Outcome, Record, Reddit, Request, Response, SOCKETS, Transaction, account, error, listing,
+    media,
     media::{Asset, Notification, Processing},
     next, origin, processing, subreddits,
     subreddits::Subreddit,
@@ -415,14 +415,13 @@ fn refuse_field(tx: &Transaction, caller: &Caller, (code, words, field): FieldEr
 }
 
 /// `POST /api/submit`.
-pub(super) fn submit(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, "submit")?;
-    is_json(tx, &caller, request)?;
+pub(super) fn submit(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
+    is_json(tx, caller, request)?;
     let form = Submission { request, body: Value::Null };
-    let begun = parse_submission(tx, &caller, &form, request.field("kind").unwrap_or_default());
-    let (place, mut post) = begun.map_err(|field_error| refuse_field(tx, &caller, field_error))?;
-    add_content(tx, &caller, &form, &place, &mut post)
-        .map_err(|field_error| refuse_field(tx, &caller, field_error))?;
+    let begun = parse_submission(tx, caller, &form, request.field("kind").unwrap_or_default());
+    let (place, mut post) = begun.map_err(|field_error| refuse_field(tx, caller, field_error))?;
+    add_content(tx, caller, &form, &place, &mut post)
+        .map_err(|field_error| refuse_field(tx, caller, field_error))?;
     caller.write(tx)?;
     let text = form.text("text").trim().to_owned();
     let fault =
@@ -482,14 +481,13 @@ fn is_json(tx: &Transaction, caller: &Caller, request: &Request) -> Result<(), R
 }
 
 /// `POST /api/submit_gallery_post.json`.
-pub(super) fn submit_gallery(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, "submit")?;
+pub(super) fn submit_gallery(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     let body = request.json().ok().filter(Value::is_object).ok_or_else(|| error(400, "Bad Request"))?;
     let form = Submission { request, body };
-    let begun = parse_submission(tx, &caller, &form, "gallery");
-    let (place, mut post) = begun.map_err(|field_error| refuse_field(tx, &caller, field_error))?;
-    add_gallery(tx, &caller, &form, &place, &mut post)
-        .map_err(|field_error| refuse_field(tx, &caller, field_error))?;
+    let begun = parse_submission(tx, caller, &form, "gallery");
+    let (place, mut post) = begun.map_err(|field_error| refuse_field(tx, caller, field_error))?;
+    add_gallery(tx, caller, &form, &place, &mut post)
+        .map_err(|field_error| refuse_field(tx, caller, field_error))?;
     caller.write(tx)?;
     let text = form.text("text").trim().to_owned();
     let fault =
@@ -546,15 +544,14 @@ fn add_gallery(
 }
 
 /// `POST /api/comment`.
-pub(super) fn comment(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, "submit")?;
-    is_json(tx, &caller, request)?;
+pub(super) fn comment(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
+    is_json(tx, caller, request)?;
     let parent = request.field("thing_id").unwrap_or_default().to_owned();
     let text = request.field("text").unwrap_or_default().trim().to_owned();
     if text.is_empty() {
         return Err(caller.refuse(tx, "NO_TEXT", "we need something here", "text"));
     }
-    check_length(&text, COMMENT, "text").map_err(|field_error| refuse_field(tx, &caller, field_error))?;
+    check_length(&text, COMMENT, "text").map_err(|field_error| refuse_field(tx, caller, field_error))?;
     let Some(above) = get(tx, &parent) else {
         let (code, words) = match parent.get(..3) {
             Some("t1_") => ("DELETED_COMMENT", "that comment has been deleted"),
@@ -579,7 +576,7 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request) -> Outcome {
         visible_at: tx.now,
     };
     tx.store.put(&thing);
-    Ok(things(tx, request, &caller, &thing).with_post(thing.name()).with_fault(fault))
+    Ok(things(tx, request, caller, &thing).with_post(thing.name()).with_fault(fault))
 }
 
 fn things(tx: &Transaction, request: &Request, caller: &Caller, thing: &Thing) -> Response {
@@ -589,24 +586,22 @@ fn things(tx: &Transaction, request: &Request, caller: &Caller, thing: &Thing) -
 }
 
 /// `POST /api/editusertext`.
-pub(super) fn edit(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, "edit")?;
-    is_json(tx, &caller, request)?;
+pub(super) fn edit(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
+    is_json(tx, caller, request)?;
     let own = get(tx, request.field("thing_id").unwrap_or_default());
     let Some(mut thing) = own.filter(|thing| thing.owner == caller.account.id) else {
         return Err(caller.refuse(tx, "NOT_AUTHOR", "you can't do that", "thing_id"));
     };
     let max = if matches!(thing.made, Kind::Post(_)) { TEXT } else { COMMENT };
     let text = request.field("text").unwrap_or_default().trim();
-    check_length(text, max, "text").map_err(|field_error| refuse_field(tx, &caller, field_error))?;
+    check_length(text, max, "text").map_err(|field_error| refuse_field(tx, caller, field_error))?;
     text.clone_into(&mut thing.text);
     tx.store.put(&thing);
-    Ok(things(tx, request, &caller, &thing))
+    Ok(things(tx, request, caller, &thing))
 }
 
 /// `POST /api/del`, which answers the same whatever it is given.
-pub(super) fn delete(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, "edit")?;
+pub(super) fn delete(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     let own = get(tx, request.field("id").unwrap_or_default());
     if let Some(thing) = own.filter(|thing| thing.owner == caller.account.id) {
         tx.store.remove::<Thing>(&thing.id);
@@ -615,16 +610,20 @@ pub(super) fn delete(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `GET /api/info`.
-pub(super) fn info(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, "read")?;
+pub(super) fn info(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     let names = request.query("id").unwrap_or_default().split(',').take(100);
     let found = names.filter_map(|name| get(tx, name)).map(|thing| thing.listed(tx, request)).collect();
     Ok(caller.reply(tx, &listing(request, found)))
 }
 
 /// `GET /user/{name}/submitted`, `/comments` and `/overview`, newest first.
-pub(super) fn list(tx: &mut Transaction, request: &Request, name: &str, list: &str) -> Outcome {
-    let caller = admit(tx, request, "history")?;
+pub(super) fn list(
+    tx: &mut Transaction,
+    request: &Request,
+    caller: &Caller,
+    name: &str,
+    list: &str,
+) -> Outcome {
     let user = account::by_username(tx.store, ID, name).ok_or_else(|| error(404, "Not Found"))?;
     let all = by(tx, &user.id)
         .rev()

@@ -4,8 +4,7 @@
 //! no media), `nomedia` (texts and links only), `flaired` (needs a flair).
 
 use super::{
-    Account, Caller, ID, Outcome, Request, Response, Transaction, account, admit, base36, error, forbidden,
-    listing,
+    Account, Caller, ID, Outcome, Request, Response, Transaction, account, base36, error, forbidden, listing,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -141,15 +140,13 @@ fn visible(tx: &Transaction, name: &str) -> Result<Subreddit, Response> {
 }
 
 /// `GET /r/{subreddit}/about`.
-pub(super) fn about(tx: &mut Transaction, request: &Request, name: &str) -> Outcome {
-    let caller = admit(tx, request, "read")?;
+pub(super) fn about(tx: &mut Transaction, _: &Request, caller: &Caller, name: &str) -> Outcome {
     let view = visible(tx, name)?.view();
     Ok(caller.reply(tx, &json!({ "kind": "t5", "data": view })))
 }
 
 /// `GET /api/v1/{subreddit}/post_requirements`.
-pub(super) fn requirements(tx: &mut Transaction, request: &Request, name: &str) -> Outcome {
-    let caller = admit(tx, request, "submit")?;
+pub(super) fn requirements(tx: &mut Transaction, _: &Request, caller: &Caller, name: &str) -> Outcome {
     let subreddit = visible(tx, name)?;
     let body = json!({
         "is_flair_required": subreddit.needs_flair(),
@@ -165,8 +162,7 @@ pub(super) fn requirements(tx: &mut Transaction, request: &Request, name: &str) 
 }
 
 /// `GET /r/{subreddit}/api/link_flair_v2`.
-pub(super) fn flairs(tx: &mut Transaction, request: &Request, name: &str) -> Outcome {
-    let caller = admit(tx, request, "flair")?;
+pub(super) fn flairs(tx: &mut Transaction, _: &Request, caller: &Caller, name: &str) -> Outcome {
     let flairs = visible(tx, name)?.flairs();
     if flairs.is_empty() {
         return Err(forbidden(None));
@@ -190,18 +186,16 @@ fn list(tx: &Transaction, request: &Request, caller: &Caller, subreddits: Vec<Su
 }
 
 /// `GET /subreddits/mine/subscriber`.
-pub(super) fn mine(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, "mysubreddits")?;
+pub(super) fn mine(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     let subreddits = SUBSCRIBED.iter().filter_map(|name| find(tx, name)).collect();
-    Ok(list(tx, request, &caller, subreddits))
+    Ok(list(tx, request, caller, subreddits))
 }
 
 /// `GET /subreddits/search` and `GET /api/subreddit_autocomplete_v2`: those that begin so.
-pub(super) fn search(tx: &mut Transaction, request: &Request, parameter: &str) -> Outcome {
-    let caller = admit(tx, request, "read")?;
+pub(super) fn search(tx: &mut Transaction, request: &Request, caller: &Caller, parameter: &str) -> Outcome {
     let wanted = request.query(parameter).unwrap_or_default().to_lowercase();
     let known = SUBSCRIBED.into_iter().filter(|name| !wanted.is_empty() && name.starts_with(&wanted));
     let exact = Some(wanted.as_str()).filter(|name| !SUBSCRIBED.contains(name));
     let subreddits = known.chain(exact).filter_map(|name| find(tx, name)).collect();
-    Ok(list(tx, request, &caller, subreddits))
+    Ok(list(tx, request, caller, subreddits))
 }
