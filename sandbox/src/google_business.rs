@@ -14,6 +14,7 @@ use super::{
     exchange::{BodyMode, Outcome, Request, Response},
     google, page,
     rate_limit::RateLimit,
+    routes::routes,
     simulator::{Grants, MediaView, PostView, Simulator},
 };
 use crate::Identity;
@@ -25,7 +26,7 @@ const ID: &str = "google_business";
 const SCOPES: [&str; 1] = ["https://www.googleapis.com/auth/business.manage"];
 
 /// Calls of a project by the minute, counted for each API.
-const CALLS: RateLimit = RateLimit { name: "google_business.calls", limit: 300, seconds: 60 };
+const CALLS: RateLimit = RateLimit::new("google_business.calls", 300, 60);
 
 const POSTS: &str = "mybusiness.googleapis.com";
 const MANAGEMENT: &str = "mybusinessaccountmanagement.googleapis.com";
@@ -87,31 +88,7 @@ impl Simulator for GoogleBusiness {
         if let Some(response) = site(tx, request) {
             return response;
         }
-        let segments = request.segments();
-        let response = match (request.host.as_str(), request.method.as_str(), segments.as_slice()) {
-            _ if request.is_too_large => Err(refusal(413, "INVALID_ARGUMENT", "The request is too large.")),
-            (MANAGEMENT, "GET", ["v1", "accounts"]) => accounts(tx, request),
-            (MANAGEMENT, "GET", ["v1", "accounts", account]) => one_account(tx, request, account),
-            (INFORMATION, "GET", ["v1", "accounts", account, "locations"]) => locations(tx, request, account),
-            (INFORMATION, "GET", ["v1", "locations", id]) => one_location(tx, request, id),
-            (VERIFICATIONS, "GET", ["v1", "locations", id, "VoiceOfMerchantState"]) => {
-                voice_of_merchant(tx, request, id)
-            }
-            (POSTS | "", method, ["v4", "accounts", account, "locations", location, rest @ ..]) => {
-                let parent = format!("accounts/{account}/locations/{location}");
-                match (method, rest) {
-                    ("POST", ["localPosts"]) => posts::create(tx, request, &parent),
-                    ("GET", ["localPosts"]) => posts::list(tx, request, &parent),
-                    ("GET", ["localPosts", id]) => posts::get(tx, request, &parent, id),
-                    ("PATCH", ["localPosts", id]) => posts::patch(tx, request, &parent, id),
-                    ("DELETE", ["localPosts", id]) => posts::delete(tx, request, &parent, id),
-                    ("GET", ["media"]) => posts::media(tx, request, &parent),
-                    _ => Err(missing()),
-                }
-            }
-            _ => Err(missing()),
-        };
-        response.unwrap_or_else(|refusal| refusal)
+        api(tx, request).unwrap_or_else(|refusal| refusal)
     }
 
     fn refuse(&self, _tx: &mut Transaction, _request: &Request, status: u16) -> Response {
@@ -154,6 +131,33 @@ impl Simulator for GoogleBusiness {
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
         posts::by(tx, &account.id).rev().map(|post| post_view(tx, &post)).collect()
+    }
+}
+
+fn api(tx: &mut Transaction, request: &Request) -> Outcome {
+    if request.is_too_large {
+        return Err(refusal(413, "INVALID_ARGUMENT", "The request is too large."));
+    }
+    let (host, segments) = (request.host.as_str(), request.segments());
+    if let (POSTS | "", ["v4", "accounts", account, "locations", location, path @ ..]) =
+        (host, segments.as_slice())
+    {
+        let parent = format!("accounts/{account}/locations/{location}");
+        return routes! { tx, request, path, admit, Err(missing());
+            "POST"   ["localPosts"]     => () posts::create(&parent);
+            "GET"    ["localPosts"]     => () posts::list(&parent);
+            "GET"    ["localPosts", id] => () posts::get(&parent, id);
+            "PATCH"  ["localPosts", id] => () posts::patch(&parent, id);
+            "DELETE" ["localPosts", id] => () posts::delete(&parent, id);
+            "GET"    ["media"]          => () posts::media(&parent);
+        };
+    }
+    routes! { tx, request, (host, segments.as_slice()), admit, Err(missing());
+        "GET" (MANAGEMENT, ["v1", "accounts"])                                 => () accounts();
+        "GET" (MANAGEMENT, ["v1", "accounts", account])                        => () one_account(account);
+        "GET" (INFORMATION, ["v1", "accounts", account, "locations"])          => () locations(account);
+        "GET" (INFORMATION, ["v1", "locations", id])                           => () one_location(id);
+        "GET" (VERIFICATIONS, ["v1", "locations", id, "VoiceOfMerchantState"]) => () voice_of_merchant(id);
     }
 }
 
@@ -331,15 +335,13 @@ fn page_of(request: &Request, name: &str, usual: usize, max: usize, all: &[Value
 }
 
 /// `GET /v1/accounts`.
-fn accounts(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request)?;
-    page_of(request, "accounts", 20, 20, &[account_of(&caller)])
+fn accounts(_: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    page_of(request, "accounts", 20, 20, &[account_of(caller)])
 }
 
-fn one_account(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
-    let caller = admit(tx, request)?;
+fn one_account(_: &mut Transaction, _: &Request, caller: &Account, id: &str) -> Outcome {
     match login(&caller.id) == format!("accounts/{id}") {
-        true => Ok(Response::json(200, &account_of(&caller))),
+        true => Ok(Response::json(200, &account_of(caller))),
         false => Err(missing()),
     }
 }
@@ -355,8 +357,7 @@ fn account_of(caller: &Account) -> Value {
 }
 
 /// `GET /v1/accounts/{id}/locations`.
-fn locations(tx: &mut Transaction, request: &Request, account: &str) -> Outcome {
-    let caller = admit(tx, request)?;
+fn locations(tx: &mut Transaction, request: &Request, caller: &Account, account: &str) -> Outcome {
     let mask = mask(request)?;
     if account != "-" && login(&caller.id) != format!("accounts/{account}") {
         return Err(refusal(403, "PERMISSION_DENIED", "The caller does not have permission"));
@@ -372,18 +373,16 @@ fn locations(tx: &mut Transaction, request: &Request, account: &str) -> Outcome 
 }
 
 /// `GET /v1/locations/{id}`.
-fn one_location(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
-    let caller = admit(tx, request)?;
+fn one_location(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
     let mask = mask(request)?;
     let found = by_location(tx, &format!("locations/{id}")).ok_or_else(missing)?;
-    let found = managed(tx, &caller, &found.id)?;
+    let found = managed(tx, caller, &found.id)?;
     Ok(Response::json(200, &select_fields(location(&found), &mask)))
 }
 
-fn voice_of_merchant(tx: &mut Transaction, request: &Request, id: &str) -> Outcome {
-    let caller = admit(tx, request)?;
+fn voice_of_merchant(tx: &mut Transaction, _: &Request, caller: &Account, id: &str) -> Outcome {
     let found = by_location(tx, &format!("locations/{id}")).ok_or_else(missing)?;
-    let found = managed(tx, &caller, &found.id)?;
+    let found = managed(tx, caller, &found.id)?;
     let state = match is_verified(&found) {
         true => json!({ "hasVoiceOfMerchant": true, "hasBusinessAuthority": true }),
         false => json!({ "verify": { "hasPendingVerification": false } }),

@@ -15,6 +15,7 @@ use super::{
     exchange::{BodyMode, Outcome, Request, Response},
     page,
     rate_limit::RateLimit,
+    routes::routes,
     simulator::{Grants, MediaView, PostView, Simulator},
     tokens,
 };
@@ -26,9 +27,6 @@ use serde_json::{Value, json};
 const ID: &str = "tiktok";
 
 const MINUTE: i64 = 60;
-
-/// Calls of the Display API that a token may make.
-const DISPLAY: RateLimit = RateLimit { name: "tiktok.display", limit: 600, seconds: MINUTE };
 
 /// TikTok.
 pub(super) struct TikTok;
@@ -83,24 +81,7 @@ impl Simulator for TikTok {
             return publish::put(tx, request);
         }
         let path = segments.strip_prefix(&["v2"]).unwrap_or(&segments);
-        let response = match (request.method.as_str(), path) {
-            ("GET", ["auth", "authorize"]) => oauth::consent_page(request),
-            ("POST", ["auth", "authorize"]) => oauth::decide(tx, request),
-            ("POST", ["oauth", "token"]) => oauth::token(tx, request),
-            ("POST", ["oauth", "revoke"]) => oauth::revoke(tx, request),
-            _ if request.is_too_large => Err(refusal(400, "invalid_params", "The request is too large.")),
-            ("GET", ["user", "info"]) => me(tx, request),
-            ("POST", ["video", "list"]) => videos::list(tx, request),
-            ("POST", ["video", "query"]) => videos::query(tx, request),
-            ("POST", ["post", "publish", "creator_info", "query"]) => publish::creator(tx, request),
-            ("POST", ["post", "publish", "video", "init"]) => publish::video(tx, request, false),
-            ("POST", ["post", "publish", "inbox", "video", "init"]) => publish::video(tx, request, true),
-            ("POST", ["post", "publish", "content", "init"]) => publish::photos(tx, request),
-            ("POST", ["post", "publish", "status", "fetch"]) => publish::status(tx, request),
-            ("POST", ["post", "publish", "cancel"]) => publish::cancel(tx, request),
-            _ => Err(refusal(404, "unsupported_path", "Unsupported path(Janus)")),
-        };
-        response.unwrap_or_else(|refusal| refusal)
+        api(tx, request, path).unwrap_or_else(|refusal| refusal)
     }
 
     fn refuse(&self, _tx: &mut Transaction, request: &Request, status: u16) -> Response {
@@ -149,6 +130,42 @@ impl Simulator for TikTok {
 
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
         publish::by(tx, &account.id).rev().filter_map(|post| post_view(account, &post)).collect()
+    }
+}
+
+const PROFILE: &[&str] = &["user.info.basic"];
+const LIST: &[&str] = &["video.list"];
+const DIRECT: &[&str] = &["video.publish"];
+const DRAFT: &[&str] = &["video.upload"];
+const EITHER: &[&str] = &["video.publish", "video.upload"];
+
+const DISPLAY: RateLimit = RateLimit::new("tiktok.display", 600, MINUTE);
+const CREATORS: RateLimit = RateLimit::new("tiktok.creators", 20, MINUTE);
+const INITS: RateLimit = RateLimit::new("tiktok.inits", 6, MINUTE);
+const STATUSES: RateLimit = RateLimit::new("tiktok.statuses", 30, MINUTE);
+
+fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
+    match (request.method.as_str(), path) {
+        ("GET", ["auth", "authorize"]) => return oauth::consent_page(request),
+        ("POST", ["auth", "authorize"]) => return oauth::decide(tx, request),
+        ("POST", ["oauth", "token"]) => return oauth::token(tx, request),
+        ("POST", ["oauth", "revoke"]) => return oauth::revoke(tx, request),
+        _ if request.is_too_large => {
+            return Err(refusal(400, "invalid_params", "The request is too large."));
+        }
+        // Its scope depends on its body.
+        ("POST", ["post", "publish", "content", "init"]) => return publish::photos(tx, request),
+        _ => {}
+    }
+    routes! { tx, request, path, admit, Err(refusal(404, "unsupported_path", "Unsupported path(Janus)"));
+        "GET"    ["user", "info"]                              => (PROFILE, DISPLAY) me();
+        "POST"   ["video", "list"]                             => (LIST, DISPLAY)    videos::list();
+        "POST"   ["video", "query"]                            => (LIST, DISPLAY)    videos::query();
+        "POST"   ["post", "publish", "creator_info", "query"]  => (DIRECT, CREATORS) publish::creator();
+        "POST"   ["post", "publish", "video", "init"]          => (DIRECT, INITS)    publish::video(false);
+        "POST"   ["post", "publish", "inbox", "video", "init"] => (DRAFT, INITS)     publish::video(true);
+        "POST"   ["post", "publish", "status", "fetch"]        => (EITHER, STATUSES) publish::status();
+        "POST"   ["post", "publish", "cancel"]                 => (EITHER, STATUSES) publish::cancel();
     }
 }
 
@@ -275,8 +292,7 @@ fn body(request: &Request, wrong: &str) -> Result<Value, Response> {
 }
 
 /// `GET /v2/user/info/`: the fields that are asked for, each with a scope of its own.
-fn me(tx: &mut Transaction, request: &Request) -> Outcome {
-    let account = admit(tx, request, &["user.info.basic"], DISPLAY)?;
+fn me(tx: &mut Transaction, request: &Request, account: &Account) -> Outcome {
     let token = request.bearer().and_then(|token| tokens::find(tx, ID, token)).ok_or_else(unauthorized)?;
     let fields = request.query("fields").unwrap_or_default();
     if fields.is_empty() {
@@ -288,12 +304,12 @@ fn me(tx: &mut Transaction, request: &Request) -> Outcome {
             "open_id" => ("user.info.basic", json!(account.id)),
             "union_id" => ("user.info.basic", json!(account.id.replacen("-000", "union-", 1))),
             "avatar_url" | "avatar_url_100" | "avatar_large_url" => {
-                ("user.info.basic", json!(avatar(&account)))
+                ("user.info.basic", json!(avatar(account)))
             }
             "display_name" => ("user.info.basic", json!(account.username)),
             "username" => ("user.info.profile", json!(account.username)),
             "bio_description" => ("user.info.profile", json!("")),
-            "profile_deep_link" => ("user.info.profile", json!(profile(&account))),
+            "profile_deep_link" => ("user.info.profile", json!(profile(account))),
             "is_verified" => ("user.info.profile", json!(false)),
             "follower_count" | "following_count" | "likes_count" => ("user.info.stats", json!(0)),
             "video_count" => ("user.info.stats", json!(publish::by(tx, &account.id).count())),

@@ -14,6 +14,7 @@ use super::{
     exchange::{BodyMode, Outcome, Request, Response},
     google, page,
     rate_limit::RateLimit,
+    routes::routes,
     simulator::{Grants, MediaView, PostView, Simulator},
     store::Record,
 };
@@ -21,7 +22,6 @@ use crate::Identity;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
 use poem::http::Method;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// The platform's identifier.
@@ -30,7 +30,7 @@ const ID: &str = "youtube";
 const DAY: i64 = 86_400;
 
 /// The project's units of a day, for everything but uploads and searches.
-const UNITS: RateLimit = RateLimit { name: "youtube.units", limit: 10_000, seconds: DAY };
+const UNITS: RateLimit = RateLimit::new("youtube.units", 10_000, DAY);
 
 /// What a connected account granted.
 const SCOPES: [&str; 2] = [
@@ -116,30 +116,7 @@ impl Simulator for YouTube {
             ["resumable", rest @ ..] => rest,
             all => all,
         };
-        let response = match (request.method.as_str(), path) {
-            _ if request.is_too_large => Err(refusal(413, "uploadTooLarge", "The request is too large.")),
-            ("POST", ["upload", "youtube", "v3", "videos"]) => videos::insert(tx, request),
-            ("PUT", ["upload", "youtube", "v3", "videos"]) => videos::resume(tx, request),
-            ("POST", ["upload", "youtube", "v3", "thumbnails", "set"]) => videos::thumbnail(tx, request),
-            ("GET", ["youtube", "v3", "videos"]) => videos::list(tx, request),
-            ("PUT", ["youtube", "v3", "videos"]) => videos::update(tx, request),
-            ("DELETE", ["youtube", "v3", "videos"]) => videos::delete(tx, request),
-            ("GET", ["youtube", "v3", "videoCategories"]) => videos::categories(tx, request),
-            ("GET", ["youtube", "v3", "channels"]) => channels(tx, request),
-            ("GET", ["youtube", "v3", "playlists"]) => playlists::list(tx, request),
-            ("POST", ["youtube", "v3", "playlists"]) => playlists::insert(tx, request),
-            ("GET", ["youtube", "v3", "playlistItems"]) => playlists::items(tx, request),
-            ("POST", ["youtube", "v3", "playlistItems"]) => playlists::add(tx, request),
-            ("DELETE", ["youtube", "v3", "playlistItems"]) => playlists::remove(tx, request),
-            ("GET", ["youtube", "v3", "commentThreads"]) => comments::threads(tx, request),
-            ("POST", ["youtube", "v3", "commentThreads"]) => comments::begin(tx, request),
-            ("GET", ["youtube", "v3", "comments"]) => comments::list(tx, request),
-            ("POST", ["youtube", "v3", "comments"]) => comments::reply(tx, request),
-            ("DELETE", ["youtube", "v3", "comments"]) => comments::delete(tx, request),
-            ("GET", ["v2", "reports"]) => videos::report(tx, request),
-            _ => Err(refusal(404, "notFound", "The requested URL was not found on this server.")),
-        };
-        response.unwrap_or_else(|refusal| refusal)
+        api(tx, request, path).unwrap_or_else(|refusal| refusal)
     }
 
     fn refuse(&self, _tx: &mut Transaction, _request: &Request, status: u16) -> Response {
@@ -196,6 +173,37 @@ impl Simulator for YouTube {
         );
         views.sort_by_key(|card| std::cmp::Reverse(card.at));
         views
+    }
+}
+
+/// Each row names the scopes, one of which is enough, and the units of the day's quota.
+fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
+    match (request.method.as_str(), path) {
+        _ if request.is_too_large => return Err(refusal(413, "uploadTooLarge", "The request is too large.")),
+        // Uploads and reports have quotas of their own.
+        ("POST", ["upload", "youtube", "v3", "videos"]) => return videos::insert(tx, request),
+        ("PUT", ["upload", "youtube", "v3", "videos"]) => return videos::resume(tx, request),
+        ("GET", ["v2", "reports"]) => return videos::report(tx, request),
+        _ => {}
+    }
+    let missing = || Err(refusal(404, "notFound", "The requested URL was not found on this server."));
+    routes! { tx, request, path, admit, missing();
+        "POST"   ["upload", "youtube", "v3", "thumbnails", "set"] => (UPLOAD, 50)  videos::thumbnail();
+        "GET"    ["youtube", "v3", "videos"]                      => (READ, 1)     videos::list();
+        "PUT"    ["youtube", "v3", "videos"]                      => (MANAGE, 50)  videos::update();
+        "DELETE" ["youtube", "v3", "videos"]                      => (MANAGE, 50)  videos::delete();
+        "GET"    ["youtube", "v3", "videoCategories"]             => (READ, 1)     videos::categories();
+        "GET"    ["youtube", "v3", "channels"]                    => (READ, 1)     channels();
+        "GET"    ["youtube", "v3", "playlists"]                   => (READ, 1)     playlists::list();
+        "POST"   ["youtube", "v3", "playlists"]                   => (MANAGE, 50)  playlists::insert();
+        "GET"    ["youtube", "v3", "playlistItems"]               => (READ, 1)     playlists::items();
+        "POST"   ["youtube", "v3", "playlistItems"]               => (MANAGE, 50)  playlists::add();
+        "DELETE" ["youtube", "v3", "playlistItems"]               => (MANAGE, 50)  playlists::remove();
+        "GET"    ["youtube", "v3", "commentThreads"]              => (COMMENT, 1)  comments::threads();
+        "POST"   ["youtube", "v3", "commentThreads"]              => (COMMENT, 50) comments::begin();
+        "GET"    ["youtube", "v3", "comments"]                    => (COMMENT, 1)  comments::list();
+        "POST"   ["youtube", "v3", "comments"]                    => (COMMENT, 50) comments::reply();
+        "DELETE" ["youtube", "v3", "comments"]                    => (COMMENT, 50) comments::delete();
     }
 }
 
@@ -389,8 +397,7 @@ fn body(request: &Request) -> Result<Value, Response> {
     request.json().map_err(|error| self::error(400, "global", "parseError", &format!("Parse Error: {error}")))
 }
 
-fn channels(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, READ, 1)?;
+fn channels(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let parts =
         parts(request, &["id", "snippet", "contentDetails", "statistics", "status", "brandingSettings"])?;
     let filters: Vec<_> = ["id", "mine", "forHandle", "forUsername"]
@@ -399,7 +406,7 @@ fn channels(tx: &mut Transaction, request: &Request) -> Outcome {
         .collect();
     let found: Vec<Account> = match filters.as_slice() {
         [name] => match **name {
-            "mine" => vec![caller],
+            "mine" => vec![caller.clone()],
             "id" => ids(request, "id").iter().filter_map(|id| account::by_id(tx.store, ID, id)).collect(),
             _ => {
                 let handle = request.query(name).unwrap_or_default().trim_start_matches('@');
@@ -462,65 +469,6 @@ fn channel(tx: &Transaction, account: &Account) -> Value {
             "madeForKids": false,
         },
     })
-}
-
-/// The next number: things that come into being are listed in its order.
-fn next(tx: &mut Transaction) -> u64 {
-    let number = tx.store.get::<Last>("").map_or(0, |last| last.number) + 1;
-    tx.store.put(&Last { number });
-    number
-}
-
-/// The last number that was given.
-#[derive(Serialize, Deserialize)]
-struct Last {
-    number: u64,
-}
-
-impl Record for Last {
-    const TABLE: &'static str = "youtube.last";
-
-    fn key(&self) -> String {
-        String::new()
-    }
-}
-
-/// The way from what things hang on to the things, in the order in which they came.
-#[derive(Serialize, Deserialize)]
-struct Tie {
-    kind: String,
-    of: String,
-    number: u64,
-    id: String,
-}
-
-impl Record for Tie {
-    const TABLE: &'static str = "youtube.tie";
-
-    fn key(&self) -> String {
-        format!("{}/{}/{:020}", self.kind, self.of, self.number)
-    }
-}
-
-fn tie(tx: &mut Transaction, kind: &str, of: &str, id: &str) {
-    let number = next(tx);
-    tx.store.put(&Tie { kind: kind.into(), of: of.into(), number, id: id.into() });
-}
-
-fn tied<'a>(tx: &'a Transaction, kind: &str, of: &str) -> impl DoubleEndedIterator<Item = String> + use<'a> {
-    tx.store.with_prefix::<Tie>(&format!("{kind}/{of}/")).map(|tie| tie.id)
-}
-
-fn untie(tx: &mut Transaction, kind: &str, of: &str, id: &str) {
-    let keys: Vec<_> = tx
-        .store
-        .with_prefix::<Tie>(&format!("{kind}/{of}/"))
-        .filter(|tie| tie.id == id)
-        .map(|tie| tie.key())
-        .collect();
-    for key in keys {
-        tx.store.remove::<Tie>(&key);
-    }
 }
 
 /// Timestamps as the API writes them.

@@ -1,7 +1,7 @@
 //! Local posts: created at once, moderated for a while, and public with their address after that.
 
 use super::{
-    Account, GoogleBusiness, Outcome, Request, Response, Simulator, Transaction, admit, detailed, invalid,
+    Account, GoogleBusiness, Outcome, Request, Response, Simulator, Transaction, detailed, invalid,
     is_verified, managed, missing, page_of, refusal,
 };
 use crate::store::Record;
@@ -154,9 +154,8 @@ pub(super) fn media_urls(body: &Value) -> Vec<String> {
 }
 
 /// `POST …/localPosts`.
-pub(super) fn create(tx: &mut Transaction, request: &Request, parent: &str) -> Outcome {
-    let caller = admit(tx, request)?;
-    let location = managed(tx, &caller, parent)?;
+pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account, parent: &str) -> Outcome {
+    let location = managed(tx, caller, parent)?;
     let body = body(request)?;
     let words = body["summary"].as_str().unwrap_or_default();
     let fault = GoogleBusiness.trigger_fault(tx, request, &location.username, &words)?;
@@ -259,9 +258,8 @@ fn validate(request: &Request, body: &Value) -> Result<Vec<(String, String)>, Re
 }
 
 /// `GET …/localPosts`: newest first; the list runs a little behind.
-pub(super) fn list(tx: &mut Transaction, request: &Request, parent: &str) -> Outcome {
-    let caller = admit(tx, request)?;
-    managed(tx, &caller, parent)?;
+pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account, parent: &str) -> Outcome {
+    managed(tx, caller, parent)?;
     let lag = tx.settings.lag();
     let all: Vec<_> = by(tx, parent)
         .rev()
@@ -272,16 +270,20 @@ pub(super) fn list(tx: &mut Transaction, request: &Request, parent: &str) -> Out
 }
 
 /// `GET …/localPosts/{id}`.
-pub(super) fn get(tx: &mut Transaction, request: &Request, parent: &str, id: &str) -> Outcome {
-    let caller = admit(tx, request)?;
-    let post = own(tx, &caller, parent, id)?;
+pub(super) fn get(tx: &mut Transaction, _: &Request, caller: &Account, parent: &str, id: &str) -> Outcome {
+    let post = own(tx, caller, parent, id)?;
     Ok(Response::json(200, &post.view(tx)))
 }
 
 /// `PATCH …/localPosts/{id}`: the fields that the mask names.
-pub(super) fn patch(tx: &mut Transaction, request: &Request, parent: &str, id: &str) -> Outcome {
-    let caller = admit(tx, request)?;
-    let mut post = own(tx, &caller, parent, id)?;
+pub(super) fn patch(
+    tx: &mut Transaction,
+    request: &Request,
+    caller: &Account,
+    parent: &str,
+    id: &str,
+) -> Outcome {
+    let mut post = own(tx, caller, parent, id)?;
     let body = body(request)?;
     let mask = request.query("updateMask").unwrap_or_default();
     let known = ["summary", "callToAction", "event", "offer", "topicType", "languageCode", "alertType"];
@@ -303,9 +305,8 @@ pub(super) fn patch(tx: &mut Transaction, request: &Request, parent: &str, id: &
 }
 
 /// `DELETE …/localPosts/{id}`.
-pub(super) fn delete(tx: &mut Transaction, request: &Request, parent: &str, id: &str) -> Outcome {
-    let caller = admit(tx, request)?;
-    let post = own(tx, &caller, parent, id)?;
+pub(super) fn delete(tx: &mut Transaction, _: &Request, caller: &Account, parent: &str, id: &str) -> Outcome {
+    let post = own(tx, caller, parent, id)?;
     post.files.iter().for_each(|(file, _)| tx.files.discard(file));
     tx.store.remove::<Way>(id);
     tx.store.remove::<Post>(&post.key());
@@ -313,9 +314,8 @@ pub(super) fn delete(tx: &mut Transaction, request: &Request, parent: &str, id: 
 }
 
 /// `GET …/media`: the location's own pictures, of which the sandbox has none.
-pub(super) fn media(tx: &mut Transaction, request: &Request, parent: &str) -> Outcome {
-    let caller = admit(tx, request)?;
-    managed(tx, &caller, parent)?;
+pub(super) fn media(tx: &mut Transaction, request: &Request, caller: &Account, parent: &str) -> Outcome {
+    managed(tx, caller, parent)?;
     page_of(request, "mediaItems", 100, 2_500, &[])
 }
 

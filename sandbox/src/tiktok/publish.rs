@@ -5,8 +5,8 @@
 //! of its own after half as long again, when it has passed moderation. Only the clock decides.
 
 use super::{
-    Account, ID, MINUTE, Outcome, RateLimit, Request, Response, Simulator, TikTok, Transaction, account,
-    admit, body, refusal, success,
+    Account, DIRECT, DRAFT, ID, INITS, Outcome, RateLimit, Request, Response, Simulator, TikTok, Transaction,
+    account, admit, body, refusal, success,
 };
 use crate::{
     fault::{self, Kind},
@@ -19,15 +19,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use url::Url;
 
-const INITS: RateLimit = RateLimit { name: "tiktok.inits", limit: 6, seconds: MINUTE };
-const CREATORS: RateLimit = RateLimit { name: "tiktok.creators", limit: 20, seconds: MINUTE };
-const STATUSES: RateLimit = RateLimit { name: "tiktok.statuses", limit: 30, seconds: MINUTE };
 /// Posts of one creator, over all apps.
-const POSTS: RateLimit = RateLimit { name: "tiktok.posts", limit: 15, seconds: 86_400 };
-
-const DIRECT: &[&str] = &["video.publish"];
-const DRAFT: &[&str] = &["video.upload"];
-const EITHER: &[&str] = &["video.publish", "video.upload"];
+const POSTS: RateLimit = RateLimit::new("tiktok.posts", 15, 86_400);
 
 const MEGABYTE: u64 = 1_000_000;
 const MIN_CHUNK_BYTES: u64 = 5 * MEGABYTE;
@@ -224,11 +217,10 @@ impl CreatorOptions {
 }
 
 /// `POST /v2/post/publish/creator_info/query/`.
-pub(super) fn creator(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, DIRECT, CREATORS)?;
-    let choices = CreatorOptions::of(&caller);
+pub(super) fn creator(_: &mut Transaction, _: &Request, caller: &Account) -> Outcome {
+    let choices = CreatorOptions::of(caller);
     Ok(success(&json!({
-        "creator_avatar_url": super::avatar(&caller),
+        "creator_avatar_url": super::avatar(caller),
         "creator_username": caller.username,
         "creator_nickname": caller.username,
         "privacy_level_options": choices.privacy,
@@ -240,24 +232,23 @@ pub(super) fn creator(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `POST /v2/post/publish/video/init/`, or of a draft.
-pub(super) fn video(tx: &mut Transaction, request: &Request, is_draft: bool) -> Outcome {
-    let caller = admit(tx, request, if is_draft { DRAFT } else { DIRECT }, INITS)?;
+pub(super) fn video(tx: &mut Transaction, request: &Request, caller: &Account, is_draft: bool) -> Outcome {
     let body = body(request, "invalid_param")?;
-    let info = if is_draft { json!({}) } else { post_info(&caller, &body["post_info"], true)? };
-    refuse_early(tx, request, &caller, &info)?;
+    let info = if is_draft { json!({}) } else { post_info(caller, &body["post_info"], true)? };
+    refuse_early(tx, request, caller, &info)?;
     let source = &body["source_info"];
     let number = |name: &str| source[name].as_u64().unwrap_or(0);
-    let mut publish = begin(tx, &caller, if is_draft { "v_inbox" } else { "v_pub" }, source, info)?;
+    let mut publish = begin(tx, caller, if is_draft { "v_inbox" } else { "v_pub" }, source, info)?;
     (publish.is_video, publish.is_draft) = (true, is_draft);
     if publish.is_pulled {
         let address = source["video_url"].as_str().unwrap_or_default();
         take_fetched(&mut publish, request, &[address.to_owned()])?;
-        return complete(tx, request, &caller, publish);
+        return complete(tx, request, caller, publish);
     }
     (publish.size, publish.chunk_size, publish.chunks) =
         (number("video_size"), number("chunk_size"), number("total_chunk_count"));
     check_chunks(&publish)?;
-    spend_post(tx, &caller)?;
+    spend_post(tx, caller)?;
     keep(tx, &publish);
     // An address of this sandbox, whose client would look for the real one elsewhere.
     let origin = format!("http://{}", request.header("host").unwrap_or("localhost"));
@@ -618,9 +609,8 @@ fn join(tx: &Transaction, pieces: &[Upload]) -> Option<(String, String)> {
 }
 
 /// `POST /v2/post/publish/status/fetch/`.
-pub(super) fn status(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, EITHER, STATUSES)?;
-    let publish = own(tx, &caller, &body(request, "invalid_param")?)?;
+pub(super) fn status(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let publish = own(tx, caller, &body(request, "invalid_param")?)?;
     let state = publish.state(tx);
     let mut data = json!({ "status": state, "publicaly_available_post_id": [] });
     if state == "FAILED" {
@@ -636,9 +626,8 @@ pub(super) fn status(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `POST /v2/post/publish/cancel/`: only of what is being fetched.
-pub(super) fn cancel(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, EITHER, STATUSES)?;
-    let mut publish = own(tx, &caller, &body(request, "invalid_param")?)?;
+pub(super) fn cancel(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let mut publish = own(tx, caller, &body(request, "invalid_param")?)?;
     if publish.state(tx) != "PROCESSING_DOWNLOAD" {
         return Err(refusal(400, "publish_not_cancellable", "The publish can't be canceled any more."));
     }

@@ -1,17 +1,14 @@
 //! The public posts of a creator: <https://developers.tiktok.com/doc/tiktok-api-v2-video-list>.
 
-use super::{DISPLAY, Outcome, Request, Response, Transaction, admit, body, publish, refusal, success};
+use super::{Account, Outcome, Request, Response, Transaction, body, publish, refusal, success};
 use crate::fake_metrics::figure;
 use serde_json::{Map, Value, json};
-
-const SCOPE: &[&str] = &["video.list"];
 
 /// The most videos of a page, or of a query.
 const MAX_VIDEOS: u64 = 20;
 
 /// `POST /v2/video/list/`: newest first, before a time that may be chosen freely.
-pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, SCOPE, DISPLAY)?;
+pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let fields = fields(request)?;
     let body = body(request, "invalid_params")?;
     let max = match &body["max_count"] {
@@ -43,8 +40,7 @@ pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `POST /v2/video/query/`: by id, the caller's own.
-pub(super) fn query(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, SCOPE, DISPLAY)?;
+pub(super) fn query(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let fields = fields(request)?;
     let body = body(request, "invalid_params")?;
     let ids: Vec<String> = body["filters"]["video_ids"]

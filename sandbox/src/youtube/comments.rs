@@ -3,8 +3,8 @@
 //! A thread is a comment below a video and what answers it. The lists run a little behind.
 
 use super::{
-    COMMENT, ID, Outcome, Record, Request, Response, Transaction, YouTube, account, admit, body, etag, ids,
-    listing, parts, refusal, select_parts, tie, tied, time, untie, videos,
+    Account, ID, Outcome, Record, Request, Response, Transaction, YouTube, account, body, etag, ids, listing,
+    parts, refusal, select_parts, time, videos,
 };
 use crate::simulator::{PostView, Simulator};
 use chrono::{DateTime, Utc};
@@ -39,7 +39,7 @@ pub(super) fn under<'a>(
     tx: &'a Transaction,
     video: &str,
 ) -> impl DoubleEndedIterator<Item = Comment> + use<'a> {
-    tied(tx, "below", video).filter_map(|id| tx.store.get(&id))
+    tx.store.linked("youtube.below", video)
 }
 
 /// The comments that a channel made, oldest first.
@@ -47,7 +47,7 @@ pub(super) fn by<'a>(
     tx: &'a Transaction,
     channel: &str,
 ) -> impl DoubleEndedIterator<Item = Comment> + use<'a> {
-    tied(tx, "said", channel).filter_map(|id| tx.store.get(&id))
+    tx.store.linked("youtube.said", channel)
 }
 
 /// Forgets all below a video.
@@ -128,8 +128,7 @@ impl Comment {
 }
 
 /// `GET /youtube/v3/commentThreads`.
-pub(super) fn threads(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, COMMENT, 1)?;
+pub(super) fn threads(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let parts = parts(request, &["id", "snippet", "replies"])?;
     let found: Vec<Comment> = match (request.query("videoId"), request.query("id")) {
         (Some(video), None) => {
@@ -150,8 +149,7 @@ pub(super) fn threads(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `POST /youtube/v3/commentThreads`.
-pub(super) fn begin(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, COMMENT, 50)?;
+pub(super) fn begin(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let parts = parts(request, &["id", "snippet", "replies"])?;
     let body = body(request)?;
     let snippet = &body["snippet"];
@@ -174,8 +172,7 @@ pub(super) fn begin(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `GET /youtube/v3/comments`.
-pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, COMMENT, 1)?;
+pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let parts = parts(request, &["id", "snippet"])?;
     let found: Vec<Comment> = match (request.query("parentId"), request.query("id")) {
         (Some(parent), None) => {
@@ -194,8 +191,7 @@ pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `POST /youtube/v3/comments`: an answer to a comment.
-pub(super) fn reply(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, COMMENT, 50)?;
+pub(super) fn reply(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let parts = parts(request, &["id", "snippet"])?;
     let body = body(request)?;
     let words = words(&body["snippet"]["textOriginal"])?;
@@ -215,8 +211,7 @@ pub(super) fn reply(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `DELETE /youtube/v3/comments`.
-pub(super) fn delete(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, COMMENT, 50)?;
+pub(super) fn delete(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let comment: Comment = request.query("id").and_then(|id| tx.store.get(id)).ok_or_else(missing)?;
     let is_moderator = videos::get(tx, &comment.video).is_some_and(|video| video.channel == caller.id);
     if comment.author != caller.id && !is_moderator {
@@ -237,15 +232,15 @@ fn say(tx: &mut Transaction, author: &str, video: &str, parent: Option<String>, 
     };
     let comment = Comment { id, video: video.into(), author: author.into(), parent, text, at: tx.now };
     tx.store.put(&comment);
-    tie(tx, "below", video, &comment.id);
-    tie(tx, "said", author, &comment.id);
+    tx.store.link("youtube.below", video, &comment.id);
+    tx.store.link("youtube.said", author, &comment.id);
     comment
 }
 
 fn take_away(tx: &mut Transaction, comment: &Comment) {
     tx.store.remove::<Comment>(&comment.id);
-    untie(tx, "below", &comment.video, &comment.id);
-    untie(tx, "said", &comment.author, &comment.id);
+    tx.store.unlink("youtube.below", &comment.video, &comment.id);
+    tx.store.unlink("youtube.said", &comment.author, &comment.id);
 }
 
 fn words(value: &Value) -> Result<String, Response> {

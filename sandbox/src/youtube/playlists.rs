@@ -4,8 +4,8 @@
 //! of the sandbox also has one list of its own to begin with, so that there is something to choose.
 
 use super::{
-    MANAGE, Outcome, READ, Record, Request, Response, Transaction, admit, body, etag, ids, listing, parts,
-    refusal, select_parts, tie, tied, time, untie, videos,
+    Account, Outcome, Record, Request, Response, Transaction, body, etag, ids, listing, parts, refusal,
+    select_parts, time, videos,
 };
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,8 @@ pub(super) fn uploads(channel: &str) -> String {
 
 /// The lists that hold a video, by title.
 pub(super) fn containing<'a>(tx: &'a Transaction, video: &str) -> impl Iterator<Item = String> + use<'a> {
-    tied(tx, "holding", video)
+    tx.store
+        .linked_keys("youtube.holding", video)
         .filter_map(|place| tx.store.get::<Place>(&place))
         .filter_map(|place| get(tx, &place.playlist))
         .map(|playlist| playlist.title)
@@ -65,7 +66,7 @@ pub(super) fn containing<'a>(tx: &'a Transaction, video: &str) -> impl Iterator<
 
 /// Forgets a video's places.
 pub(super) fn forget(tx: &mut Transaction, video: &str) {
-    let places: Vec<_> = tied(tx, "holding", video).collect();
+    let places: Vec<_> = tx.store.linked_keys("youtube.holding", video).collect();
     for id in places {
         if let Some(place) = tx.store.get::<Place>(&id) {
             take_away(tx, &place);
@@ -105,18 +106,17 @@ impl Playlist {
                 "localized": { "title": self.title, "description": self.description },
             },
             "status": { "privacyStatus": self.privacy },
-            "contentDetails": { "itemCount": tied(tx, "in", &self.id).count() },
+            "contentDetails": { "itemCount": tx.store.linked_keys("youtube.in", &self.id).count() },
         })
     }
 }
 
 /// `GET /youtube/v3/playlists`.
-pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, READ, 1)?;
+pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let parts = parts(request, &["id", "snippet", "status", "contentDetails", "localizations", "player"])?;
     let of = |channel: &str| {
         let first = get(tx, &format!("PL{}", channel.trim_start_matches("UC")));
-        let made = tied(tx, "made", channel).filter_map(|id| get(tx, &id));
+        let made = tx.store.linked_keys("youtube.made", channel).filter_map(|id| get(tx, &id));
         first.into_iter().chain(made).collect::<Vec<_>>()
     };
     let found = match (request.query("mine"), request.query("channelId"), request.query("id")) {
@@ -131,8 +131,7 @@ pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `POST /youtube/v3/playlists`.
-pub(super) fn insert(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, MANAGE, 50)?;
+pub(super) fn insert(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let parts = parts(request, &["id", "snippet", "status", "contentDetails", "localizations"])?;
     let body = body(request)?;
     let title = body["snippet"]["title"].as_str().unwrap_or_default();
@@ -148,14 +147,13 @@ pub(super) fn insert(tx: &mut Transaction, request: &Request) -> Outcome {
         created_at: tx.now,
     };
     tx.store.put(&playlist);
-    tie(tx, "made", &caller.id, &playlist.id);
+    tx.store.link("youtube.made", &caller.id, &playlist.id);
     let resource = select_parts(playlist.resource(tx), &parts);
     Ok(Response::json(200, &resource))
 }
 
 /// `GET /youtube/v3/playlistItems`.
-pub(super) fn items(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, READ, 1)?;
+pub(super) fn items(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let parts = parts(request, &["id", "snippet", "contentDetails", "status"])?;
     let missing = || {
         refusal(
@@ -191,7 +189,7 @@ pub(super) fn items(tx: &mut Transaction, request: &Request) -> Outcome {
         }
         None => {
             get(tx, list).ok_or_else(missing)?;
-            tied(tx, "in", list).filter_map(|id| tx.store.get::<Place>(&id)).collect()
+            tx.store.linked("youtube.in", list).collect()
         }
     };
     let shown: Vec<_> = places
@@ -229,8 +227,7 @@ fn resource(tx: &Transaction, place: &Place, video: &videos::Video, position: us
 }
 
 /// `POST /youtube/v3/playlistItems`.
-pub(super) fn add(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, MANAGE, 50)?;
+pub(super) fn add(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let parts = parts(request, &["id", "snippet", "contentDetails", "status"])?;
     let body = body(request)?;
     let snippet = &body["snippet"];
@@ -257,7 +254,7 @@ pub(super) fn add(tx: &mut Transaction, request: &Request) -> Outcome {
         ));
     }
     let video = videos::get(tx, id).ok_or_else(|| refusal(404, "videoNotFound", "Video not found."))?;
-    let position = tied(tx, "in", list).count();
+    let position = tx.store.linked_keys("youtube.in", list).count();
     if position >= ITEMS {
         return Err(refusal(
             403,
@@ -267,15 +264,14 @@ pub(super) fn add(tx: &mut Transaction, request: &Request) -> Outcome {
     }
     let place = Place { id: super::google::random(), playlist: list.into(), video: id.into(), at: tx.now };
     tx.store.put(&place);
-    tie(tx, "in", list, &place.id);
-    tie(tx, "holding", id, &place.id);
+    tx.store.link("youtube.in", list, &place.id);
+    tx.store.link("youtube.holding", id, &place.id);
     let resource = select_parts(resource(tx, &place, &video, position), &parts);
     Ok(Response::json(200, &resource))
 }
 
 /// `DELETE /youtube/v3/playlistItems`.
-pub(super) fn remove(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, MANAGE, 50)?;
+pub(super) fn remove(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let place = request.query("id").and_then(|id| tx.store.get::<Place>(id));
     let owned =
         place.filter(|place| get(tx, &place.playlist).is_some_and(|playlist| playlist.channel == caller.id));
@@ -288,6 +284,6 @@ pub(super) fn remove(tx: &mut Transaction, request: &Request) -> Outcome {
 
 fn take_away(tx: &mut Transaction, place: &Place) {
     tx.store.remove::<Place>(&place.id);
-    untie(tx, "in", &place.playlist, &place.id);
-    untie(tx, "holding", &place.video, &place.id);
+    tx.store.unlink("youtube.in", &place.playlist, &place.id);
+    tx.store.unlink("youtube.holding", &place.video, &place.id);
 }

@@ -5,9 +5,9 @@
 //! byte, and the upload's address goes on telling it. Processing is a matter of the clock alone.
 
 use super::{
-    Account, DAY, ID, MANAGE, Outcome, READ, RateLimit, Record, Request, Response, Transaction, UPLOAD,
-    YouTube, account, admit, body, comments, error, etag, google, ids, insufficient, parts, playlists,
-    refusal, select_parts, spend, tie, tied, time, untie,
+    Account, DAY, ID, Outcome, RateLimit, Record, Request, Response, Transaction, UPLOAD, YouTube, account,
+    body, comments, error, etag, google, ids, insufficient, parts, playlists, refusal, select_parts, spend,
+    time,
 };
 use crate::{
     fake_metrics::figure,
@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// Uploads that a project may make a day.
-const INSERTS: RateLimit = RateLimit { name: "youtube.inserts", limit: 100, seconds: DAY };
+const INSERTS: RateLimit = RateLimit::new("youtube.inserts", 100, DAY);
 /// Videos that a channel may upload a day; YouTube does not tell the number.
-const CHANNEL: RateLimit = RateLimit { name: "youtube.channel_uploads", limit: 100, seconds: DAY };
+const CHANNEL: RateLimit = RateLimit::new("youtube.channel_uploads", 100, DAY);
 
 /// All but the last piece of an upload are multiples of this.
 const GRAIN: u64 = 256 << 10;
@@ -106,7 +106,7 @@ pub(super) fn get(tx: &Transaction, id: &str) -> Option<Video> {
 
 /// A channel's videos, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, channel: &str) -> impl DoubleEndedIterator<Item = Video> + use<'a> {
-    tied(tx, "upload", channel).filter_map(|id| tx.store.get(&id))
+    tx.store.linked("youtube.upload", channel)
 }
 
 /// Whose upload it is.
@@ -432,7 +432,7 @@ fn finish(tx: &mut Transaction, request: &Request, mut session: Session, caller:
         uploaded_at: tx.now,
     };
     tx.store.put(&video);
-    tie(tx, "upload", &caller.id, &video.id);
+    tx.store.link("youtube.upload", &caller.id, &video.id);
     session.video = Some(video.id.clone());
     session.stored = size_bytes;
     let resource = select_parts(video.resource(tx, true), &session.parts);
@@ -602,8 +602,7 @@ fn invalid(reason: &str, message: &str) -> Response {
 }
 
 /// `POST /upload/youtube/v3/thumbnails/set`.
-pub(super) fn thumbnail(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, UPLOAD, 50)?;
+pub(super) fn thumbnail(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let Some(upload) = &request.upload else {
         return Err(error(
             400,
@@ -643,8 +642,7 @@ pub(super) fn thumbnail(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `GET /youtube/v3/videos`.
-pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, READ, 1)?;
+pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let parts = parts(request, &PARTS)?;
     let wanted = ids(request, "id");
     if wanted.is_empty() {
@@ -676,11 +674,10 @@ pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `PUT /youtube/v3/videos`: what a part does not say is forgotten.
-pub(super) fn update(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, MANAGE, 50)?;
+pub(super) fn update(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let parts = parts(request, &PARTS)?;
     let body = body(request)?;
-    let mut video = own(tx, &caller, body["id"].as_str().unwrap_or_default())?;
+    let mut video = own(tx, caller, body["id"].as_str().unwrap_or_default())?;
     let before = Map::from_iter([
         ("snippet".to_owned(), video.snippet.clone()),
         ("status".to_owned(), video.status.clone()),
@@ -692,15 +689,14 @@ pub(super) fn update(tx: &mut Transaction, request: &Request) -> Outcome {
 }
 
 /// `DELETE /youtube/v3/videos`.
-pub(super) fn delete(tx: &mut Transaction, request: &Request) -> Outcome {
-    let caller = admit(tx, request, MANAGE, 50)?;
-    let video = own(tx, &caller, request.query("id").unwrap_or_default())?;
+pub(super) fn delete(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let video = own(tx, caller, request.query("id").unwrap_or_default())?;
     comments::forget(tx, &video.id);
     playlists::forget(tx, &video.id);
     for file in video.files.iter().chain(&video.thumbnail) {
         tx.files.discard(file);
     }
-    untie(tx, "upload", &caller.id, &video.id);
+    tx.store.unlink("youtube.upload", &caller.id, &video.id);
     tx.store.remove::<Video>(&video.id);
     Ok(Response::empty(204))
 }
@@ -742,8 +738,7 @@ const CATEGORIES: [(&str, &str, bool); 17] = [
 ];
 
 /// `GET /youtube/v3/videoCategories`.
-pub(super) fn categories(tx: &mut Transaction, request: &Request) -> Outcome {
-    admit(tx, request, READ, 1)?;
+pub(super) fn categories(_: &mut Transaction, request: &Request, _caller: &Account) -> Outcome {
     let parts = parts(request, &["id", "snippet"])?;
     let wanted = ids(request, "id");
     if wanted.is_empty() && request.query("regionCode").is_none() {
