@@ -14,6 +14,7 @@ use super::{
     graph::{self, DAY, Login, Token},
     page,
     rate_limit::RateLimit,
+    routes::routes,
     simulator::{Grants, PostView, Simulator},
     tokens,
 };
@@ -45,7 +46,7 @@ const SCOPES: &[&str] = &[
 ];
 
 /// Calls with a Page's token; the documented figure for a Page that nobody sees is not.
-const CALLS: RateLimit = RateLimit { name: "facebook.calls", limit: 48_000, seconds: DAY };
+const CALLS: RateLimit = RateLimit::new("facebook.calls", 48_000, DAY);
 
 static LOGIN: Login = Login {
     simulator: &Facebook,
@@ -139,7 +140,7 @@ impl Simulator for Facebook {
     fn identity(&self, account: &Account) -> Identity {
         account.identity(
             "page",
-            Some(avatar(account)),
+            Some(graph::avatar(account)),
             format!("https://www.facebook.com/{}", account.username),
         )
     }
@@ -151,10 +152,6 @@ impl Simulator for Facebook {
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
         feed::views(tx, &account.id)
     }
-}
-
-fn avatar(account: &Account) -> String {
-    format!("https://media.facebook.sandbox/avatars/{}.jpg", account.id)
 }
 
 /// What a browser finds: the dialog, Pages, posts, videos and stories.
@@ -195,31 +192,49 @@ fn api(tx: &mut Transaction, request: &Request) -> Outcome {
         graph::throttled(message, KIND, &me.id)
     })?;
     let is_own = |id: &str| id == "me" || id == own;
-    match (method, path.as_slice()) {
-        ("GET", [id]) if is_own(id) => page_node(tx, request, &me, None),
-        ("POST", [id, "feed"]) if is_own(id) => feed::create(tx, request, &me),
-        ("POST", [id, "photos"]) if is_own(id) => media::photo(tx, request, &me),
-        ("POST", [id, "videos"]) if is_own(id) => media::video(tx, request, &me),
-        ("POST", [id, edge @ ("video_reels" | "video_stories")]) if is_own(id) => {
-            media::reel(tx, request, &me, edge)
-        }
-        ("POST", [id, "photo_stories"]) if is_own(id) => feed::photo_story(tx, request, &me),
-        ("GET", [id, "feed" | "posts" | "published_posts"]) if is_own(id) => feed::list(tx, request, &me),
-        ("GET", [id, "videos" | "video_reels"]) if is_own(id) => media::list(tx, request, &me, path[1]),
-        ("GET", [id, "stories"]) if is_own(id) => feed::stories(tx, request, &me),
-        ("GET", [id, "insights"]) if is_own(id) => feed::page_insights(tx, request, &me),
-        ("GET", [id, edge]) if is_own(id) => {
+    if let ("GET", [id]) = (method, path.as_slice())
+        && is_own(id)
+    {
+        return page_node(tx, request, &me, None);
+    }
+    routes! { tx, request, path.as_slice(), admit, not_routed(method, &path, is_own(path.first().unwrap_or(&"")));
+        "POST"   [id, "feed"] if is_own(id)                                    => (POST)     feed::create();
+        "POST"   [id, "photos"] if is_own(id)                                  => (POST)     media::photo();
+        "POST"   [id, "videos"] if is_own(id)                                  => (POST)     media::video();
+        "POST"   [id, edge @ ("video_reels" | "video_stories")] if is_own(id)  => (POST)     media::reel(edge);
+        "POST"   [id, "photo_stories"] if is_own(id)                           => (POST)     feed::photo_story();
+        "GET"    [id, "feed" | "posts" | "published_posts"] if is_own(id)      => (READ)     feed::list();
+        "GET"    [id, edge @ ("videos" | "video_reels")] if is_own(id)         => (ANY)      media::list(edge);
+        "GET"    [id, "stories"] if is_own(id)                                 => (READ)     feed::stories();
+        "GET"    [id, "insights"] if is_own(id)                                => (PAGE)     feed::page_insights();
+        "GET"    [id]                                                          => (ANY)      feed::node(id);
+        "POST"   [id]                                                          => (EDIT)     feed::edit(id);
+        "DELETE" [id]                                                          => (EDIT)     feed::delete(id);
+        "GET"    [id, "comments"] if !is_own(id)                               => (READ)     feed::comments(id);
+        "POST"   [id, "comments"]                                              => (COMMENT)  feed::comment(id);
+        "GET"    [id, "insights"]                                              => (INSIGHTS) feed::insights(id);
+        "GET"    [id, "video_insights"] if !is_own(id)                         => (INSIGHTS) media::insights(id);
+    }
+}
+
+const ANY: &[&str] = &[];
+const READ: &[&str] = &["pages_read_engagement"];
+const POST: &[&str] = &["pages_manage_posts", "pages_read_engagement"];
+const EDIT: &[&str] = &["pages_manage_posts"];
+const COMMENT: &[&str] = &["pages_manage_engagement"];
+const INSIGHTS: &[&str] = &["read_insights", "pages_read_engagement"];
+const PAGE: &[&str] = &["read_insights"];
+
+fn admit(tx: &Transaction, request: &Request, scopes: &[&str]) -> Result<Account, Response> {
+    graph::admit(tx, ID, request, scopes).and_then(|token| graph::account(tx, ID, &token))
+}
+
+fn not_routed(method: &str, path: &[&str], is_own: bool) -> Outcome {
+    match path {
+        [_, edge] if is_own && method == "GET" => {
             Err(graph::invalid(&format!("Tried accessing nonexisting field ({edge}) on node type (Page)")))
         }
-        ("GET", [id]) => feed::node(tx, request, &me, id),
-        ("POST", [id]) => feed::edit(tx, request, &me, id),
-        ("DELETE", [id]) => feed::delete(tx, request, &me, id),
-        ("GET", [id, "comments"]) => feed::comments(tx, request, id),
-        ("POST", [id, "comments"]) => feed::comment(tx, request, &me, id),
-        ("GET", [id, "insights"]) => feed::insights(tx, request, &me, id),
-        ("GET", [id, "video_insights"]) => media::insights(tx, request, &me, id),
-        (_, [id, ..]) => Err(graph::missing(method, id)),
-        _ => Err(graph::error(404, 2500, 0, "Unknown path components")),
+        _ => graph::not_routed(method, path),
     }
 }
 
@@ -343,7 +358,7 @@ fn page_value(tx: &Transaction, page: &Account, token: Option<&str>) -> Value {
         "category": "Software",
         "category_list": [{ "id": "2211", "name": "Software" }],
         "tasks": ["ANALYZE", "ADVERTISE", "MODERATE", "CREATE_CONTENT", "MANAGE"],
-        "picture": { "data": { "url": avatar(page), "height": 200, "width": 200, "is_silhouette": false } },
+        "picture": { "data": { "url": graph::avatar(page), "height": 200, "width": 200, "is_silhouette": false } },
         "fan_count": followers,
         "followers_count": followers,
         "is_published": true,

@@ -11,7 +11,7 @@ use super::{
     page,
     rate_limit::{Quota, RateLimit},
     simulator::{Grants, Simulator},
-    store::{Record, Store},
+    store::Record,
     tokens::CLIENT_SECRET,
 };
 use crate::{App, Grant};
@@ -259,6 +259,40 @@ pub(crate) fn admit(
             Err(error(403, 10, 0, &message))
         }
     }
+}
+
+/// Admits a request to an API: its token lives, has the scope that every call needs, and is within the limit
+/// of calls.
+///
+/// # Errors
+///
+/// The refusal.
+pub(crate) fn admit_call(
+    tx: &mut Transaction,
+    platform: &'static str,
+    request: &Request,
+    scope: &str,
+    limit: RateLimit,
+) -> Result<Account, Response> {
+    let token = admit(tx, platform, request, &[scope])?;
+    let me = account(tx, platform, &token)?;
+    match tx.spend(limit, &me.id, 1) {
+        Ok(_) => Ok(me),
+        Err(_) => Err(throttled("(#4) Application request limit reached", platform, &me.id)),
+    }
+}
+
+/// The refusal of a request without a route.
+pub(crate) fn not_routed(method: &str, path: &[&str]) -> Outcome {
+    Err(match path {
+        [id, ..] => missing(method, id),
+        [] => error(404, 2500, 0, "Unknown path components"),
+    })
+}
+
+/// The address of an account's picture.
+pub(crate) fn avatar(account: &Account) -> String {
+    format!("https://media.{}.sandbox/avatars/{}.jpg", account.platform, account.id)
 }
 
 /// A token that lives.
@@ -642,54 +676,8 @@ pub(crate) fn token_response(token: &Token, now: DateTime<Utc>) -> Response {
 
 /// The next id, of 17 digits and more than a float can hold.
 pub(crate) fn next_id(tx: &mut Transaction) -> String {
-    let last = tx.store.get::<Last>("").map_or(17_900_000_000_000_000, |last| last.id);
-    let id = last + 7 + u64::from(rand::random::<u8>());
-    tx.store.put(&Last { id });
-    id.to_string()
-}
-
-/// The last id that was given.
-#[derive(Serialize, Deserialize)]
-struct Last {
-    id: u64,
-}
-
-impl Record for Last {
-    const TABLE: &'static str = "graph.last";
-
-    fn key(&self) -> String {
-        String::new()
-    }
-}
-
-/// That a post belongs to an author, a parent or a code, so that lists need not look at all posts.
-#[derive(Serialize, Deserialize)]
-struct Tie {
-    kind: String,
-    of: String,
-    id: String,
-}
-
-impl Record for Tie {
-    const TABLE: &'static str = "graph.tie";
-
-    fn key(&self) -> String {
-        format!("{}/{}/{}", self.kind, self.of, self.id)
-    }
-}
-
-/// Keeps that `id` belongs to `of`.
-pub(crate) fn tie(tx: &mut Transaction, kind: &str, of: &str, id: &str) {
-    tx.store.put(&Tie { kind: kind.into(), of: of.into(), id: id.into() });
-}
-
-/// What belongs to `of` and is still there, oldest first: ids only grow.
-pub(crate) fn tied<'a, T: Record>(
-    store: &'a Store,
-    kind: &str,
-    of: &str,
-) -> impl DoubleEndedIterator<Item = T> + use<'a, T> {
-    store.with_prefix::<Tie>(&format!("{kind}/{of}/")).filter_map(|tie| store.get(&tie.id))
+    let next = |last: u64| last.max(17_900_000_000_000_000) + 7 + u64::from(rand::random::<u8>());
+    tx.store.advance("graph", next).to_string()
 }
 
 /// An account's id, the same in every sandbox.

@@ -10,6 +10,7 @@ use super::{
     graph::{self, DAY, Login},
     page,
     rate_limit::RateLimit,
+    routes::routes,
     simulator::{Grants, PostView, Simulator},
 };
 use crate::Identity;
@@ -30,7 +31,7 @@ const SCOPES: &[&str] = &[
 ];
 
 /// Calls of any kind; the documented figure for an account that nobody sees.
-const CALLS: RateLimit = RateLimit { name: "instagram.calls", limit: 48_000, seconds: DAY };
+const CALLS: RateLimit = RateLimit::new("instagram.calls", 48_000, DAY);
 
 static LOGIN: Login = Login {
     simulator: &Instagram,
@@ -107,7 +108,7 @@ impl Simulator for Instagram {
     fn identity(&self, account: &Account) -> Identity {
         account.identity(
             "business",
-            Some(avatar(account)),
+            Some(graph::avatar(account)),
             format!("https://www.instagram.com/{}/", account.username),
         )
     }
@@ -119,10 +120,6 @@ impl Simulator for Instagram {
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
         posts::views(tx, &account.id)
     }
-}
-
-fn avatar(account: &Account) -> String {
-    format!("https://media.instagram.sandbox/avatars/{}.jpg", account.id)
 }
 
 /// What a browser finds: the consent page, profiles, posts and comments.
@@ -160,29 +157,33 @@ fn api(tx: &mut Transaction, request: &Request) -> Outcome {
         ("GET", ["refresh_access_token"]) => return LOGIN.refresh_token(tx, request, "ig_refresh_token"),
         _ => {}
     }
-    let token = graph::admit(tx, ID, request, &["instagram_business_basic"])?;
-    let me = graph::account(tx, ID, &token)?;
-    tx.spend(CALLS, &me.id, 1)
-        .map_err(|_| graph::throttled("(#4) Application request limit reached", ID, &me.id))?;
+    let me = graph::admit_call(tx, ID, request, "instagram_business_basic", CALLS)?;
     let own = |id: &str| id == "me" || id == me.id;
-    match (method, path.as_slice()) {
-        ("GET", [id]) if own(id) => posts::profile(tx, request, &me),
-        ("POST", [id, "media"]) if own(id) => posts::create_container(tx, request, &me),
-        // The second spelling is the one of Meta's generated clients.
-        ("POST", [id, "media_publish" | "mediapublish"]) if own(id) => posts::publish(tx, request, &me),
-        ("GET", [id, "media"]) if own(id) => posts::list(tx, request, &me, false),
-        ("GET", [id, "stories"]) if own(id) => posts::list(tx, request, &me, true),
-        ("GET", [id, "content_publishing_limit"]) if own(id) => posts::limits(tx, request, &me),
-        ("GET", [id, "insights"]) if own(id) => posts::account_insights(tx, request, &me),
-        ("GET", [id]) => posts::node(tx, request, &me, id),
-        ("POST", [id]) => posts::change(tx, request, &me, id),
-        ("DELETE", [id]) => posts::delete(tx, request, &me, id),
-        ("GET", [id, "children"]) => posts::children(tx, request, &me, id),
-        ("GET", [id, "insights"]) => posts::insights(tx, request, &me, id),
-        ("GET", [id, "comments" | "replies"]) => posts::comments(tx, request, &me, id),
-        ("POST", [id, "comments"]) => posts::comment(tx, request, &me, id, false),
-        ("POST", [id, "replies"]) => posts::comment(tx, request, &me, id, true),
-        (_, [id, ..]) => Err(graph::missing(method, id)),
-        _ => Err(graph::error(404, 2500, 0, "Unknown path components")),
+    // `mediapublish` is the spelling of Meta's generated clients.
+    routes! { tx, request, path.as_slice(), admit, graph::not_routed(method, &path);
+        "GET"    [id] if own(id)                                   => (BASIC)    posts::profile();
+        "POST"   [id, "media"] if own(id)                          => (PUBLISH)  posts::create_container();
+        "POST"   [id, "media_publish" | "mediapublish"] if own(id) => (PUBLISH)  posts::publish();
+        "GET"    [id, "media"] if own(id)                          => (BASIC)    posts::list(false);
+        "GET"    [id, "stories"] if own(id)                        => (BASIC)    posts::list(true);
+        "GET"    [id, "content_publishing_limit"] if own(id)       => (BASIC)    posts::limits();
+        "GET"    [id, "insights"] if own(id)                       => (INSIGHTS) posts::account_insights();
+        "GET"    [id]                                              => (BASIC)    posts::node(id);
+        "POST"   [id]                                              => (COMMENTS) posts::change(id);
+        "DELETE" [id]                                              => (COMMENTS) posts::delete(id);
+        "GET"    [id, "children"]                                  => (BASIC)    posts::children(id);
+        "GET"    [id, "insights"]                                  => (INSIGHTS) posts::insights(id);
+        "GET"    [id, "comments" | "replies"]                      => (COMMENTS) posts::comments(id);
+        "POST"   [id, "comments"]                                  => (COMMENTS) posts::comment(id, false);
+        "POST"   [id, "replies"]                                   => (COMMENTS) posts::comment(id, true);
     }
+}
+
+const BASIC: &[&str] = &["instagram_business_basic"];
+const PUBLISH: &[&str] = &["instagram_business_content_publish"];
+const COMMENTS: &[&str] = &["instagram_business_manage_comments"];
+const INSIGHTS: &[&str] = &["instagram_business_manage_insights"];
+
+fn admit(tx: &Transaction, request: &Request, scopes: &[&str]) -> Result<Account, Response> {
+    graph::admit(tx, ID, request, scopes).and_then(|token| graph::account(tx, ID, &token))
 }

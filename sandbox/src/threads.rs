@@ -11,6 +11,7 @@ use super::{
     graph::{self, DAY, Login},
     page,
     rate_limit::RateLimit,
+    routes::routes,
     simulator::{Grants, PostView, Simulator},
     tokens,
 };
@@ -38,7 +39,7 @@ const SCOPES: &[&str] = &[
 ];
 
 /// Calls of any kind; the documented figure for an account that nobody sees.
-const CALLS: RateLimit = RateLimit { name: "threads.calls", limit: 48_000, seconds: DAY };
+const CALLS: RateLimit = RateLimit::new("threads.calls", 48_000, DAY);
 
 static LOGIN: Login = Login {
     simulator: &Threads,
@@ -120,7 +121,7 @@ impl Simulator for Threads {
     fn identity(&self, account: &Account) -> Identity {
         account.identity(
             "profile",
-            Some(avatar(account)),
+            Some(graph::avatar(account)),
             format!("https://www.threads.com/@{}", account.username),
         )
     }
@@ -132,10 +133,6 @@ impl Simulator for Threads {
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
         posts::by(tx, &account.id).rev().map(|post| post.post_view(tx)).collect()
     }
-}
-
-fn avatar(account: &Account) -> String {
-    format!("https://media.threads.sandbox/avatars/{}.jpg", account.id)
 }
 
 /// What a browser finds: the consent page, profiles and posts.
@@ -171,33 +168,39 @@ fn api(tx: &mut Transaction, request: &Request) -> Outcome {
         ("GET", ["debug_token"]) => return LOGIN.inspect(tx, request),
         _ => {}
     }
-    let token = graph::admit(tx, ID, request, &["threads_basic"])?;
-    let me = graph::account(tx, ID, &token)?;
-    tx.spend(CALLS, &me.id, 1)
-        .map_err(|_| graph::throttled("(#4) Application request limit reached", ID, &me.id))?;
+    let me = graph::admit_call(tx, ID, request, "threads_basic", CALLS)?;
+    if let ("GET", [_, "mentions"] | ["keyword_search"] | ["location_search"]) = (method, path.as_slice()) {
+        return Ok(Response::json(200, &json!({ "data": [] })));
+    }
     // What belongs to an account is reached by its id or by `me`.
     let own = |id: &str| id == "me" || id == me.id;
-    match (method, path.as_slice()) {
-        ("GET", [id]) if own(id) => posts::profile(request, &me),
-        ("POST", [id, "threads"]) if own(id) => posts::create_container(tx, request, &me),
-        ("POST", [id, "threads_publish"]) if own(id) => posts::publish(tx, request, &me),
-        ("GET", [id, "threads"]) if own(id) => posts::list(tx, request, &me, false),
-        ("GET", [id, "replies"]) if own(id) => posts::list(tx, request, &me, true),
-        ("GET", [id, "threads_publishing_limit"]) if own(id) => posts::limits(tx, request, &me),
-        ("GET", [id, "threads_insights"]) if own(id) => posts::account_insights(tx, request, &me),
-        ("GET", [_, "mentions"] | ["keyword_search"] | ["location_search"]) => {
-            Ok(Response::json(200, &json!({ "data": [] })))
-        }
-        ("GET", [id]) => posts::node(tx, request, &me, id),
-        ("DELETE", [id]) => posts::delete(tx, request, &me, id),
-        ("GET", [id, "insights"]) => posts::insights(tx, request, &me, id),
-        ("GET", [id, "replies"]) => posts::replies(tx, request, id, true),
-        ("GET", [id, "conversation"]) => posts::replies(tx, request, id, false),
-        ("POST", [id, "repost"]) => posts::repost(tx, request, &me, id),
-        ("POST", [id, "manage_reply"]) => posts::hide(tx, request, &me, id),
-        (_, [id, ..]) => Err(graph::missing(method, id)),
-        _ => Err(graph::error(404, 2500, 0, "Unknown path components")),
+    routes! { tx, request, path.as_slice(), admit, graph::not_routed(method, &path);
+        "GET"    [id] if own(id)                             => (BASIC)    posts::profile();
+        "POST"   [id, "threads"] if own(id)                  => (PUBLISH)  posts::create_container();
+        "POST"   [id, "threads_publish"] if own(id)          => (PUBLISH)  posts::publish();
+        "GET"    [id, "threads"] if own(id)                  => (BASIC)    posts::list(false);
+        "GET"    [id, "replies"] if own(id)                  => (REPLIES)  posts::list(true);
+        "GET"    [id, "threads_publishing_limit"] if own(id) => (BASIC)    posts::limits();
+        "GET"    [id, "threads_insights"] if own(id)         => (INSIGHTS) posts::account_insights();
+        "GET"    [id]                                        => (BASIC)    posts::node(id);
+        "DELETE" [id]                                        => (DELETE)   posts::delete(id);
+        "GET"    [id, "insights"]                            => (INSIGHTS) posts::insights(id);
+        "GET"    [id, "replies"]                             => (REPLIES)  posts::replies(id, true);
+        "GET"    [id, "conversation"]                        => (REPLIES)  posts::replies(id, false);
+        "POST"   [id, "repost"]                              => (PUBLISH)  posts::repost(id);
+        "POST"   [id, "manage_reply"]                        => (MANAGE)   posts::hide(id);
     }
+}
+
+const BASIC: &[&str] = &["threads_basic"];
+const PUBLISH: &[&str] = &["threads_content_publish"];
+const REPLIES: &[&str] = &["threads_read_replies"];
+const MANAGE: &[&str] = &["threads_manage_replies"];
+const INSIGHTS: &[&str] = &["threads_manage_insights"];
+const DELETE: &[&str] = &["threads_delete"];
+
+fn admit(tx: &Transaction, request: &Request, scopes: &[&str]) -> Result<Account, Response> {
+    graph::admit(tx, ID, request, scopes).and_then(|token| graph::account(tx, ID, &token))
 }
 
 /// A token that speaks for the app alone.

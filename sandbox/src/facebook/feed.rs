@@ -239,24 +239,24 @@ impl Comment {
 /// Keeps a new post.
 pub(super) fn add(tx: &mut Transaction, post: &Post) {
     tx.store.put(post);
-    graph::tie(tx, "facebook.page", &post.page, &post.id);
+    tx.store.link("facebook.page", &post.page, &post.id);
     if let Some(video) = &post.video {
-        graph::tie(tx, "facebook.video", video, &post.id);
+        tx.store.link("facebook.video", video, &post.id);
     }
 }
 
 fn by<'a>(tx: &'a Transaction, page: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
-    graph::tied(tx.store, "facebook.page", page)
+    tx.store.linked("facebook.page", page)
 }
 
 fn comments_of<'a>(tx: &'a Transaction, id: &str) -> impl DoubleEndedIterator<Item = Comment> + use<'a> {
-    graph::tied(tx.store, "facebook.below", id)
+    tx.store.linked("facebook.below", id)
 }
 
 /// What a Page published, newest first, its comments among it.
 pub(super) fn views(tx: &Transaction, page: &str) -> Vec<PostView> {
     let mut views: Vec<PostView> = by(tx, page).map(|post| post.post_view(tx)).collect();
-    let comments = graph::tied::<Comment>(tx.store, "facebook.commenter", page);
+    let comments = tx.store.linked::<Comment>("facebook.commenter", page);
     views.extend(comments.map(|comment| comment.post_view(tx)));
     views.sort_by_key(|card| std::cmp::Reverse(card.at));
     views
@@ -264,7 +264,7 @@ pub(super) fn views(tx: &Transaction, page: &str) -> Vec<PostView> {
 
 /// The page of a post, a video, a story or a comment.
 pub(super) fn post_page(tx: &Transaction, id: &str) -> Option<String> {
-    let post = tx.store.get::<Post>(id).or_else(|| graph::tied(tx.store, "facebook.video", id).next());
+    let post = tx.store.get::<Post>(id).or_else(|| tx.store.linked("facebook.video", id).next());
     let (page, card) = match post {
         Some(post) => (post.page.clone(), post.post_view(tx)),
         None => {
@@ -294,7 +294,6 @@ fn attached(request: &Request) -> Vec<String> {
 
 /// `POST /{page}/feed`.
 pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
-    graph::admit(tx, ID, request, &["pages_manage_posts", "pages_read_engagement"])?;
     let message = param(request, "message").unwrap_or_default();
     let link = param(request, "link").filter(|link| !link.is_empty());
     let photos = attached(request);
@@ -368,7 +367,6 @@ fn check_usable(tx: &Transaction, me: &Account, photos: &[String]) -> Result<(),
 
 /// `POST /{page}/photo_stories`.
 pub(super) fn photo_story(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
-    graph::admit(tx, ID, request, &["pages_manage_posts", "pages_read_engagement"])?;
     let photo = param(request, "photo_id").ok_or_else(|| invalid("The parameter photo_id is required"))?;
     let photos = vec![photo];
     check_usable(tx, me, &photos)?;
@@ -390,7 +388,6 @@ pub(super) fn photo_story(tx: &mut Transaction, request: &Request, me: &Account)
 
 /// `GET /{page}/published_posts` and its like, newest first.
 pub(super) fn list(tx: &Transaction, request: &Request, me: &Account) -> Outcome {
-    graph::admit(tx, ID, request, &["pages_read_engagement"])?;
     let lag = tx.settings.lag();
     let shown = by(tx, &me.id).rev().filter(|post| {
         post.kind == Kind::Feed
@@ -409,7 +406,6 @@ pub(super) fn list(tx: &Transaction, request: &Request, me: &Account) -> Outcome
 
 /// `GET /{page}/stories`.
 pub(super) fn stories(tx: &Transaction, request: &Request, me: &Account) -> Outcome {
-    graph::admit(tx, ID, request, &["pages_read_engagement"])?;
     let stories = by(tx, &me.id).rev().filter(|post| {
         post.kind == Kind::Story
             && tx.now - post.created_at < TimeDelta::days(1)
@@ -464,7 +460,6 @@ fn own(tx: &Transaction, me: &Account, id: &str) -> Option<Post> {
 
 /// `POST /{post}` and `POST /{comment}`: another text.
 pub(super) fn edit(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
-    graph::admit(tx, ID, request, &["pages_manage_posts"])?;
     let message = param(request, "message").ok_or_else(|| invalid("The parameter message is required"))?;
     check_message(&message)?;
     if let Some(post) = own(tx, me, id) {
@@ -477,11 +472,9 @@ pub(super) fn edit(tx: &mut Transaction, request: &Request, me: &Account, id: &s
 }
 
 /// `DELETE /{id}`.
-pub(super) fn delete(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
-    graph::admit(tx, ID, request, &["pages_manage_posts"])?;
-    let post = own(tx, me, id).or_else(|| {
-        graph::tied::<Post>(tx.store, "facebook.video", id).next().filter(|post| post.page == me.id)
-    });
+pub(super) fn delete(tx: &mut Transaction, _: &Request, me: &Account, id: &str) -> Outcome {
+    let post = own(tx, me, id)
+        .or_else(|| tx.store.linked::<Post>("facebook.video", id).next().filter(|post| post.page == me.id));
     let comment = tx.store.get::<Comment>(id).filter(|comment| comment.page == me.id);
     let has_media = media::discard(tx, me, id);
     match (post, comment) {
@@ -499,8 +492,7 @@ pub(super) fn delete(tx: &mut Transaction, request: &Request, me: &Account, id: 
 }
 
 /// `GET /{id}/comments`: oldest first unless told.
-pub(super) fn comments(tx: &Transaction, request: &Request, id: &str) -> Outcome {
-    graph::admit(tx, ID, request, &["pages_read_engagement"])?;
+pub(super) fn comments(tx: &Transaction, request: &Request, _: &Account, id: &str) -> Outcome {
     address(tx, id).ok_or_else(|| missing("GET", id))?;
     let mut all: Vec<Comment> = comments_of(tx, id).collect();
     if param(request, "order").as_deref() == Some("reverse_chronological") {
@@ -513,7 +505,7 @@ pub(super) fn comments(tx: &Transaction, request: &Request, id: &str) -> Outcome
 
 /// The address of the post that a comment on this object is below.
 fn address(tx: &Transaction, id: &str) -> Option<String> {
-    let post = tx.store.get::<Post>(id).or_else(|| graph::tied(tx.store, "facebook.video", id).next());
+    let post = tx.store.get::<Post>(id).or_else(|| tx.store.linked("facebook.video", id).next());
     let post = post.map(|post| {
         let short = post.id.rsplit('_').next().unwrap_or_default();
         format!("www.facebook.com/{}/posts/{short}", post.page)
@@ -523,7 +515,6 @@ fn address(tx: &Transaction, id: &str) -> Option<String> {
 
 /// `POST /{id}/comments`.
 pub(super) fn comment(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
-    graph::admit(tx, ID, request, &["pages_manage_engagement"])?;
     let post = address(tx, id).ok_or_else(|| missing("POST", id))?;
     let message = param(request, "message").unwrap_or_default();
     let photo = param(request, "attachment_id");
@@ -547,15 +538,14 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, me: &Account, id:
     };
     media::mark_published(tx, photo.as_slice());
     tx.store.put(&comment);
-    graph::tie(tx, "facebook.below", id, &comment.id);
-    graph::tie(tx, "facebook.commenter", &me.id, &comment.id);
+    tx.store.link("facebook.below", id, &comment.id);
+    tx.store.link("facebook.commenter", &me.id, &comment.id);
     let told = graph::select(&comment.node(tx), &graph::fields(request), "Comment", &["id"])?;
     Ok(Response::json(200, &told).with_post(comment.id).with_fault(fault))
 }
 
 /// `GET /{post}/insights`.
 pub(super) fn insights(tx: &Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
-    graph::admit(tx, ID, request, &["read_insights", "pages_read_engagement"])?;
     let post = own(tx, me, id).ok_or_else(|| missing("GET", id))?;
     let age = tx.now - post.created_at;
     let views = figure(id, "views", age, 15_000);
@@ -584,7 +574,6 @@ pub(super) fn insights(tx: &Transaction, request: &Request, me: &Account, id: &s
 
 /// `GET /{page}/insights`.
 pub(super) fn page_insights(tx: &Transaction, request: &Request, me: &Account) -> Outcome {
-    graph::admit(tx, ID, request, &["read_insights"])?;
     let names = [
         "page_media_view",
         "page_total_media_view_unique",

@@ -22,7 +22,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-const REELS: RateLimit = RateLimit { name: "facebook.reels", limit: 30, seconds: DAY };
+const REELS: RateLimit = RateLimit::new("facebook.reels", 30, DAY);
 
 const PHOTO_BYTES: u64 = 10 << 20;
 const FORMATS: [&str; 5] = ["image/jpeg", "image/png", "image/bmp", "image/gif", "image/tiff"];
@@ -245,7 +245,6 @@ pub(super) fn node(tx: &Transaction, me: &Account, id: &str) -> Option<(Value, &
 
 /// `POST /{page}/photos`.
 pub(super) fn photo(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
-    graph::admit(tx, ID, request, &["pages_manage_posts", "pages_read_engagement"])?;
     let file = match (&request.upload, param(request, "url")) {
         (Some(file), _) => file,
         (None, Some(url)) => request.fetched(&url).ok_or_else(|| {
@@ -338,12 +337,11 @@ fn begin(tx: &mut Transaction, me: &Account, edge: &str, size: Option<u64>) -> V
 
 /// `POST /{page}/videos`: by address, in one request, or in pieces.
 pub(super) fn video(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
-    graph::admit(tx, ID, request, &["pages_manage_posts", "pages_read_engagement"])?;
     let get = |name: &str| param(request, name).filter(|text| !text.is_empty());
     let session = || {
         let id =
             get("upload_session_id").ok_or_else(|| invalid("The parameter upload_session_id is required"))?;
-        let found: Option<Video> = graph::tied(tx.store, "facebook.session", &id).next();
+        let found: Option<Video> = tx.store.linked("facebook.session", &id).next();
         found.filter(|video| video.page == me.id).ok_or_else(|| missing("POST", &id))
     };
     match get("upload_phase").as_deref() {
@@ -352,7 +350,7 @@ pub(super) fn video(tx: &mut Transaction, request: &Request, me: &Account) -> Ou
             let size: u64 = size.ok_or_else(|| invalid("The parameter file_size is required"))?;
             let mut video = begin(tx, me, "videos", Some(size));
             let session = graph::next_id(tx);
-            graph::tie(tx, "facebook.session", &session, &video.id);
+            tx.store.link("facebook.session", &session, &video.id);
             video.session = Some(session.clone());
             tx.store.put(&video);
             Ok(Response::json(
@@ -417,7 +415,6 @@ pub(super) fn video(tx: &mut Transaction, request: &Request, me: &Account) -> Ou
 
 /// `POST /{page}/video_reels` and `/video_stories`: begins an upload, and publishes it.
 pub(super) fn reel(tx: &mut Transaction, request: &Request, me: &Account, edge: &str) -> Outcome {
-    graph::admit(tx, ID, request, &["pages_manage_posts", "pages_read_engagement"])?;
     match param(request, "upload_phase").as_deref() {
         Some("start") => {
             let video = begin(tx, me, edge, None);
@@ -556,7 +553,6 @@ pub(super) fn list(tx: &Transaction, request: &Request, me: &Account, edge: &str
 
 /// `GET /{video}/video_insights`.
 pub(super) fn insights(tx: &Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
-    graph::admit(tx, ID, request, &["read_insights", "pages_read_engagement"])?;
     let video = tx.store.get::<Video>(id).filter(|video| video.page == me.id);
     let video = video.ok_or_else(|| missing("GET", id))?;
     let names = [

@@ -4,8 +4,7 @@
 //! <https://developers.facebook.com/docs/instagram-platform/instagram-graph-api/reference/error-codes>.
 
 use super::{
-    Account, DAY, ID, Instagram, Outcome, RateLimit, Request, Response, Transaction, account, avatar, graph,
-    page,
+    Account, DAY, ID, Instagram, Outcome, RateLimit, Request, Response, Transaction, account, graph, page,
 };
 use crate::{
     container::{Container, Status, fetched_image},
@@ -19,8 +18,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-const POSTS: RateLimit = RateLimit { name: "instagram.posts", limit: 100, seconds: DAY };
-const CONTAINERS: RateLimit = RateLimit { name: "instagram.containers", limit: 400, seconds: DAY };
+const POSTS: RateLimit = RateLimit::new("instagram.posts", 100, DAY);
+const CONTAINERS: RateLimit = RateLimit::new("instagram.containers", 400, DAY);
 
 const CAPTION: usize = 2_200;
 const HASHTAGS: usize = 30;
@@ -189,9 +188,9 @@ impl Comment {
 
 /// What an account published, newest first, its comments among it.
 pub(super) fn views(tx: &Transaction, author: &str) -> Vec<PostView> {
-    let media = graph::tied::<Medium>(tx.store, "instagram.author", author);
+    let media = tx.store.linked::<Medium>("instagram.author", author);
     let mut views: Vec<PostView> = media.map(|post| post.post_view(tx)).collect();
-    let comments = graph::tied::<Comment>(tx.store, "instagram.commenter", author);
+    let comments = tx.store.linked::<Comment>("instagram.commenter", author);
     views.extend(comments.map(|comment| comment.post_view(tx)));
     views.sort_by(|a, b| b.id.cmp(&a.id));
     views
@@ -199,7 +198,7 @@ pub(super) fn views(tx: &Transaction, author: &str) -> Vec<PostView> {
 
 /// The post whose address has this code.
 pub(super) fn by_shortcode(tx: &Transaction, code: &str) -> Option<String> {
-    graph::tied::<Medium>(tx.store, "instagram.code", code).next().map(|post| post.id)
+    tx.store.linked::<Medium>("instagram.code", code).next().map(|post| post.id)
 }
 
 /// The page of a post or a comment.
@@ -213,7 +212,7 @@ pub(super) fn post_page(tx: &Transaction, id: &str) -> Option<String> {
 
 /// The comments right below a post or a comment, oldest first.
 fn comments_of<'a>(tx: &'a Transaction, id: &str) -> impl DoubleEndedIterator<Item = Comment> + use<'a> {
-    graph::tied(tx.store, "instagram.below", id)
+    tx.store.linked("instagram.below", id)
 }
 
 /// `GET /me`.
@@ -227,8 +226,8 @@ pub(super) fn profile(tx: &Transaction, request: &Request, me: &Account) -> Outc
         "biography": "An account of the sandbox.",
         "followers_count": figure(&me.id, "followers", tx.now - me.created_at, 5_000),
         "follows_count": 0,
-        "media_count": graph::tied::<Medium>(tx.store, "instagram.author", &me.id).count(),
-        "profile_picture_url": avatar(me),
+        "media_count": tx.store.linked::<Medium>("instagram.author", &me.id).count(),
+        "profile_picture_url": graph::avatar(me),
         "website": null,
     });
     Ok(Response::json(200, &graph::select(&node, &graph::fields(request), "IGUser", &["id"])?))
@@ -236,7 +235,6 @@ pub(super) fn profile(tx: &Transaction, request: &Request, me: &Account) -> Outc
 
 /// `POST /{user}/media`: makes a container.
 pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
-    graph::admit(tx, ID, request, &["instagram_business_content_publish"])?;
     let get = |name: &str| param(request, name).filter(|text| !text.is_empty());
     let is_item = graph::is_true(request, "is_carousel_item");
     let kind = match get("media_type").as_deref() {
@@ -394,7 +392,6 @@ fn unknown(id: &str) -> Response {
 
 /// `POST /{user}/media_publish`.
 pub(super) fn publish(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
-    graph::admit(tx, ID, request, &["instagram_business_content_publish"])?;
     let Some(id) = param(request, "creation_id").filter(|id| !id.is_empty()) else {
         return Err(invalid("The parameter creation_id is required"));
     };
@@ -428,8 +425,8 @@ pub(super) fn publish(tx: &mut Transaction, request: &Request, me: &Account) -> 
         is_commented: true,
     };
     tx.store.put(&medium);
-    graph::tie(tx, "instagram.author", &me.id, &medium.id);
-    graph::tie(tx, "instagram.code", &graph::shortcode(&medium.id), &medium.id);
+    tx.store.link("instagram.author", &me.id, &medium.id);
+    tx.store.link("instagram.code", &graph::shortcode(&medium.id), &medium.id);
     for item in container.items.iter().filter_map(|id| Container::get(tx, id)).collect::<Vec<_>>() {
         let published = Some(graph::next_id(tx));
         tx.store.put(&Container { published, ..item });
@@ -471,7 +468,6 @@ fn own(tx: &Transaction, me: &Account, id: &str) -> Option<Medium> {
 
 /// `POST /{id}`: whether a post may be commented on, or a comment is hidden.
 pub(super) fn change(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
-    graph::admit(tx, ID, request, &["instagram_business_manage_comments"])?;
     if let Some(post) = own(tx, me, id) {
         param(request, "comment_enabled")
             .ok_or_else(|| invalid("The parameter comment_enabled is required"))?;
@@ -485,8 +481,7 @@ pub(super) fn change(tx: &mut Transaction, request: &Request, me: &Account, id: 
 }
 
 /// `DELETE /{id}`: a comment. With this login posts can't be removed.
-pub(super) fn delete(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
-    graph::admit(tx, ID, request, &["instagram_business_manage_comments"])?;
+pub(super) fn delete(tx: &mut Transaction, _: &Request, me: &Account, id: &str) -> Outcome {
     let comment = tx.store.get::<Comment>(id).ok_or_else(|| missing("DELETE", id))?;
     let is_theirs = comment.author == me.id || own(tx, me, &comment.media).is_some();
     if !is_theirs {
@@ -507,7 +502,7 @@ pub(super) fn list(tx: &Transaction, request: &Request, me: &Account, is_stories
         };
         (post.product == "STORY") == is_stories && age >= lag && is_there
     };
-    let posts = graph::tied::<Medium>(tx.store, "instagram.author", &me.id).rev().filter(is_shown);
+    let posts = tx.store.linked::<Medium>("instagram.author", &me.id).rev().filter(is_shown);
     let fields = graph::fields(request);
     graph::paged(
         request,
@@ -530,7 +525,6 @@ pub(super) fn children(tx: &Transaction, request: &Request, me: &Account, id: &s
 
 /// `GET /{id}/comments` and `/replies`, newest first.
 pub(super) fn comments(tx: &Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
-    graph::admit(tx, ID, request, &["instagram_business_manage_comments"])?;
     if own(tx, me, id).is_none() && tx.store.get::<Comment>(id).is_none() {
         return Err(missing("GET", id));
     }
@@ -551,7 +545,6 @@ pub(super) fn comment(
     id: &str,
     is_reply: bool,
 ) -> Outcome {
-    graph::admit(tx, ID, request, &["instagram_business_manage_comments"])?;
     let above = if is_reply { tx.store.get::<Comment>(id) } else { None };
     let media = above.as_ref().map_or(id, |comment| &comment.media);
     let post =
@@ -576,8 +569,8 @@ pub(super) fn comment(
         created_at: tx.now,
     };
     tx.store.put(&comment);
-    graph::tie(tx, "instagram.below", id, &comment.id);
-    graph::tie(tx, "instagram.commenter", &me.id, &comment.id);
+    tx.store.link("instagram.below", id, &comment.id);
+    tx.store.link("instagram.commenter", &me.id, &comment.id);
     Ok(Response::json(200, &json!({ "id": comment.id })).with_post(comment.id).with_fault(fault))
 }
 
@@ -591,7 +584,6 @@ pub(super) fn limits(tx: &mut Transaction, request: &Request, me: &Account) -> O
 
 /// `GET /{id}/insights`.
 pub(super) fn insights(tx: &Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
-    graph::admit(tx, ID, request, &["instagram_business_manage_insights"])?;
     let post = own(tx, me, id).ok_or_else(|| missing("GET", id))?;
     let names: &[&str] = match post.product.as_str() {
         "STORY" => &[
@@ -647,7 +639,6 @@ pub(super) fn insights(tx: &Transaction, request: &Request, me: &Account, id: &s
 
 /// `GET /{user}/insights`.
 pub(super) fn account_insights(tx: &Transaction, request: &Request, me: &Account) -> Outcome {
-    graph::admit(tx, ID, request, &["instagram_business_manage_insights"])?;
     let names = [
         "views",
         "reach",

@@ -4,7 +4,7 @@
 //! know, such as how a container that was published is refused when it is published again, is answered
 //! as the Graph API answers what is wrong with a parameter.
 
-use super::{Account, DAY, ID, Outcome, RateLimit, Request, Response, Transaction, avatar, graph};
+use super::{Account, DAY, Outcome, RateLimit, Request, Response, Transaction, graph};
 use crate::{
     container::{Container, Status, fetched_image},
     fake_metrics::figure,
@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-const POSTS: RateLimit = RateLimit { name: "threads.posts", limit: 250, seconds: DAY };
-const REPLIES: RateLimit = RateLimit { name: "threads.replies", limit: 1_000, seconds: DAY };
-const DELETES: RateLimit = RateLimit { name: "threads.deletes", limit: 100, seconds: DAY };
-const SEARCHES: RateLimit = RateLimit { name: "threads.searches", limit: 500, seconds: DAY };
+const POSTS: RateLimit = RateLimit::new("threads.posts", 250, DAY);
+const REPLIES: RateLimit = RateLimit::new("threads.replies", 1_000, DAY);
+const DELETES: RateLimit = RateLimit::new("threads.deletes", 100, DAY);
+const SEARCHES: RateLimit = RateLimit::new("threads.searches", 500, DAY);
 
 const KINDS: [&str; 4] = ["TEXT", "IMAGE", "VIDEO", "CAROUSEL"];
 const CONTROLS: [&str; 5] =
@@ -60,24 +60,24 @@ impl Record for Post {
 
 /// The posts of an author, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, author: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
-    graph::tied(tx.store, "threads.author", author)
+    tx.store.linked("threads.author", author)
 }
 
 /// Keeps a new post.
 fn add(tx: &mut Transaction, post: &Post) {
     tx.store.put(post);
-    graph::tie(tx, "threads.author", &post.author, &post.id);
-    graph::tie(tx, "threads.code", &graph::shortcode(&post.id), &post.id);
+    tx.store.link("threads.author", &post.author, &post.id);
+    tx.store.link("threads.code", &graph::shortcode(&post.id), &post.id);
     for (kind, of) in [("threads.parent", &post.reply_to), ("threads.root", &post.root)] {
         if let Some(of) = of {
-            graph::tie(tx, kind, of, &post.id);
+            tx.store.link(kind, of, &post.id);
         }
     }
 }
 
 /// The post whose address has this code.
 pub(super) fn by_shortcode(tx: &Transaction, code: &str) -> Option<Post> {
-    graph::tied(tx.store, "threads.code", code).next()
+    tx.store.linked("threads.code", code).next()
 }
 
 impl Post {
@@ -166,7 +166,7 @@ impl Post {
             "is_quote_post": given("quote_post_id").is_some(),
             "quoted_post": reference(&given("quote_post_id")),
             "reposted_post": reference(&self.repost_of),
-            "has_replies": graph::tied::<Post>(tx.store, "threads.parent", &self.id).next().is_some(),
+            "has_replies": tx.store.linked::<Post>("threads.parent", &self.id).next().is_some(),
             "alt_text": given("alt_text"),
             "link_attachment_url": given("link_attachment"),
             "is_reply": self.reply_to.is_some(),
@@ -191,12 +191,12 @@ impl Post {
 }
 
 /// `GET /me`.
-pub(super) fn profile(request: &Request, me: &Account) -> Outcome {
+pub(super) fn profile(_: &Transaction, request: &Request, me: &Account) -> Outcome {
     let node = json!({
         "id": me.id,
         "username": me.username,
         "name": me.username,
-        "threads_profile_picture_url": avatar(me),
+        "threads_profile_picture_url": graph::avatar(me),
         "threads_biography": "An account of the sandbox.",
         "is_verified": false,
         "is_eligible_for_geo_gating": false,
@@ -207,7 +207,6 @@ pub(super) fn profile(request: &Request, me: &Account) -> Outcome {
 
 /// `POST /{user}/threads`: makes a container.
 pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
-    graph::admit(tx, ID, request, &["threads_content_publish"])?;
     let get = |name: &str| param(request, name).filter(|text| !text.is_empty());
     let kind = get("media_type").unwrap_or_default();
     if !KINDS.contains(&kind.as_str()) {
@@ -360,7 +359,6 @@ fn not_ready(id: &str) -> Response {
 
 /// `POST /{user}/threads_publish`.
 pub(super) fn publish(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
-    graph::admit(tx, ID, request, &["threads_content_publish"])?;
     let Some(id) = param(request, "creation_id").filter(|id| !id.is_empty()) else {
         return Err(invalid("The parameter creation_id is required"));
     };
@@ -454,9 +452,6 @@ pub(super) fn node(tx: &Transaction, request: &Request, me: &Account, id: &str) 
 
 /// `GET /{user}/threads` and `/replies`: the account's own, newest first.
 pub(super) fn list(tx: &Transaction, request: &Request, me: &Account, is_replies: bool) -> Outcome {
-    if is_replies {
-        graph::admit(tx, ID, request, &["threads_read_replies"])?;
-    }
     let lag = tx.settings.lag();
     let shown = by(tx, &me.id).rev().filter(|post| {
         post.reply_to.is_some() == is_replies
@@ -467,15 +462,20 @@ pub(super) fn list(tx: &Transaction, request: &Request, me: &Account, is_replies
 }
 
 /// `GET /{id}/replies` and `/conversation`.
-pub(super) fn replies(tx: &Transaction, request: &Request, id: &str, is_direct: bool) -> Outcome {
-    let token = graph::admit(tx, ID, request, &["threads_read_replies"])?;
+pub(super) fn replies(
+    tx: &Transaction,
+    request: &Request,
+    me: &Account,
+    id: &str,
+    is_direct: bool,
+) -> Outcome {
     tx.store.get::<Post>(id).ok_or_else(|| missing("GET", id))?;
     let kind = if is_direct { "threads.parent" } else { "threads.root" };
-    let mut shown: Vec<Post> = graph::tied(tx.store, kind, id).collect();
+    let mut shown: Vec<Post> = tx.store.linked(kind, id).collect();
     if param(request, "reverse").as_deref() != Some("false") {
         shown.reverse();
     }
-    list_page(tx, request, &token.user, shown)
+    list_page(tx, request, &me.id, shown)
 }
 
 fn list_page(tx: &Transaction, request: &Request, me: &str, posts: Vec<Post>) -> Outcome {
@@ -489,8 +489,7 @@ fn list_page(tx: &Transaction, request: &Request, me: &str, posts: Vec<Post>) ->
 }
 
 /// `DELETE /{id}`.
-pub(super) fn delete(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
-    graph::admit(tx, ID, request, &["threads_delete"])?;
+pub(super) fn delete(tx: &mut Transaction, _: &Request, me: &Account, id: &str) -> Outcome {
     let post = tx.store.get::<Post>(id).filter(|post| post.author == me.id);
     let post = post.ok_or_else(|| missing("DELETE", id))?;
     tx.spend(DELETES, &me.id, 1)
@@ -500,8 +499,7 @@ pub(super) fn delete(tx: &mut Transaction, request: &Request, me: &Account, id: 
 }
 
 /// `POST /{id}/repost`.
-pub(super) fn repost(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
-    graph::admit(tx, ID, request, &["threads_content_publish"])?;
+pub(super) fn repost(tx: &mut Transaction, _: &Request, me: &Account, id: &str) -> Outcome {
     tx.store.get::<Post>(id).ok_or_else(|| missing("POST", id))?;
     graph::spend_cap(tx, POSTS, &me.id)?;
     let post = Post {
@@ -523,7 +521,6 @@ pub(super) fn repost(tx: &mut Transaction, request: &Request, me: &Account, id: 
 
 /// `POST /{id}/manage_reply`: hides a reply to one's own post, or shows it again.
 pub(super) fn hide(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
-    graph::admit(tx, ID, request, &["threads_manage_replies"])?;
     let reply = tx.store.get::<Post>(id).ok_or_else(|| missing("POST", id))?;
     let root = reply.root.as_ref().and_then(|root| tx.store.get::<Post>(root));
     root.filter(|root| root.author == me.id).ok_or_else(|| missing("POST", id))?;
@@ -547,7 +544,6 @@ pub(super) fn limits(tx: &mut Transaction, request: &Request, me: &Account) -> O
 
 /// `GET /{id}/insights`.
 pub(super) fn insights(tx: &Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
-    graph::admit(tx, ID, request, &["threads_manage_insights"])?;
     let post = tx.store.get::<Post>(id).filter(|post| post.author == me.id);
     let post = post.ok_or_else(|| missing("GET", id))?;
     if post.repost_of.is_some() {
@@ -556,7 +552,7 @@ pub(super) fn insights(tx: &Transaction, request: &Request, me: &Account, id: &s
     let age = tx.now - post.created_at;
     // Of a reply only what answers it directly is counted.
     let kind = if post.reply_to.is_some() { "threads.parent" } else { "threads.root" };
-    let replies = graph::tied::<Post>(tx.store, kind, id).count();
+    let replies = tx.store.linked::<Post>(kind, id).count();
     let count = |name: &str| match name {
         "views" => Some(json!(figure(id, name, age, 12_000))),
         "replies" => Some(json!(replies)),
@@ -568,7 +564,6 @@ pub(super) fn insights(tx: &Transaction, request: &Request, me: &Account, id: &s
 
 /// `GET /{user}/threads_insights`.
 pub(super) fn account_insights(tx: &Transaction, request: &Request, me: &Account) -> Outcome {
-    graph::admit(tx, ID, request, &["threads_manage_insights"])?;
     let names = [
         "views",
         "likes",
