@@ -9,6 +9,7 @@ use crate::Identity;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::ops::RangeInclusive;
 
 /// One account on one platform.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -116,6 +117,28 @@ pub(crate) fn by_id(store: &Store, platform: &str, id: &str) -> Option<Account> 
 /// A digest of a name, the same in every sandbox: an account that is made again has its old id.
 pub(crate) fn digest(platform: &str, username: &str) -> [u8; 32] {
     Sha256::digest(key(platform, username)).into()
+}
+
+/// The first eight bytes of the digest as a number.
+pub(crate) fn digest_number(platform: &str, username: &str) -> u64 {
+    let digest = digest(platform, username);
+    u64::from_be_bytes(digest[..8].try_into().expect("eight bytes of a digest"))
+}
+
+/// Checks that a username has as many bytes as allowed, all of them ASCII letters, digits or `others`.
+///
+/// # Errors
+///
+/// The platform's rule.
+pub(crate) fn check_username<'a>(
+    username: &'a str,
+    length: RangeInclusive<usize>,
+    others: &[u8],
+    rule: &str,
+) -> Result<&'a str, String> {
+    let is_valid = length.contains(&username.len())
+        && username.bytes().all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte));
+    if is_valid { Ok(username) } else { Err(format!("`{username}` is no {rule}")) }
 }
 
 fn key(platform: &str, username: &str) -> String {

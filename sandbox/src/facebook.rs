@@ -126,11 +126,8 @@ impl Simulator for Facebook {
     }
 
     fn validate_username(&self, username: &str) -> Result<String, String> {
-        let is_name = (1..=50).contains(&username.len())
-            && username.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".".contains(&byte));
-        is_name
-            .then(|| username.to_owned())
-            .ok_or_else(|| format!("`{username}` is no name of a Page: 1 to 50 letters, digits and points"))
+        let rule = "name of a Page: 1 to 50 letters, digits and points";
+        account::check_username(username, 1..=50, b".", rule).map(str::to_owned)
     }
 
     fn account_id(&self, username: &str) -> String {

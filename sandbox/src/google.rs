@@ -507,8 +507,7 @@ pub(super) fn unauthenticated() -> Response {
 
 /// The login's own number, of 21 digits.
 fn subject(platform: &str, user: &str) -> String {
-    let digest = account::digest(platform, user);
-    let draw = u64::from_be_bytes(digest[..8].try_into().expect("eight bytes of a digest"));
+    let draw = account::digest_number(platform, user);
     format!("1{:020}", draw)
 }
 

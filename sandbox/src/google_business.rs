@@ -113,8 +113,7 @@ impl Simulator for GoogleBusiness {
 
     fn account_id(&self, username: &str) -> String {
         let digits = |name: &str| {
-            let digest = account::digest(ID, name);
-            let draw = u64::from_be_bytes(digest[..8].try_into().expect("eight bytes of a digest"));
+            let draw = account::digest_number(ID, name);
             10_000_000_000_000_000_000 | (draw >> 2)
         };
         let login = username.strip_suffix(SECOND_SUFFIX).unwrap_or(username);

@@ -682,8 +682,7 @@ pub(crate) fn next_id(tx: &mut Transaction) -> String {
 
 /// An account's id, the same in every sandbox.
 pub(crate) fn account_id(platform: &str, username: &str, first: u64) -> String {
-    let digest = account::digest(platform, username);
-    let draw = u64::from_be_bytes(digest[..8].try_into().expect("eight bytes of a digest"));
+    let draw = account::digest_number(platform, username);
     (first + draw % 90_000_000_000_000).to_string()
 }
 

@@ -94,11 +94,8 @@ impl Simulator for Instagram {
     }
 
     fn validate_username(&self, username: &str) -> Result<String, String> {
-        let is_name = (1..=30).contains(&username.len())
-            && username.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._".contains(&byte));
-        is_name.then(|| username.to_lowercase()).ok_or_else(|| {
-            format!("`{username}` is no name on Instagram: 1 to 30 letters, digits, points and underscores")
-        })
+        let rule = "name on Instagram: 1 to 30 letters, digits, points and underscores";
+        account::check_username(username, 1..=30, b"._", rule).map(str::to_lowercase)
     }
 
     fn account_id(&self, username: &str) -> String {

@@ -128,11 +128,8 @@ impl Simulator for LinkedIn {
     }
 
     fn validate_username(&self, username: &str) -> Result<String, String> {
-        let is_name = (3..=100).contains(&username.len())
-            && username.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        is_name.then(|| username.to_lowercase()).ok_or_else(|| {
-            format!("`{username}` is no name on LinkedIn: 3 to 100 letters, digits and hyphens")
-        })
+        let rule = "name on LinkedIn: 3 to 100 letters, digits and hyphens";
+        account::check_username(username, 3..=100, b"-", rule).map(str::to_lowercase)
     }
 
     fn account_id(&self, username: &str) -> String {

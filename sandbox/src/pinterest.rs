@@ -135,16 +135,12 @@ impl Simulator for Pinterest {
     }
 
     fn validate_username(&self, username: &str) -> Result<String, String> {
-        let is_name = (3..=30).contains(&username.len())
-            && username.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        is_name.then(|| username.to_lowercase()).ok_or_else(|| {
-            format!("`{username}` is no name on Pinterest: 3 to 30 letters, digits and underscores")
-        })
+        let rule = "name on Pinterest: 3 to 30 letters, digits and underscores";
+        account::check_username(username, 3..=30, b"_", rule).map(str::to_lowercase)
     }
 
     fn account_id(&self, username: &str) -> String {
-        let digest = account::digest(ID, username);
-        let draw = u64::from_be_bytes(digest[..8].try_into().expect("eight bytes of a digest"));
+        let draw = account::digest_number(ID, username);
         (100_000_000_000_000_000 + draw % 800_000_000_000_000_000).to_string()
     }
 

@@ -138,11 +138,8 @@ impl Simulator for Reddit {
     }
 
     fn validate_username(&self, username: &str) -> Result<String, String> {
-        let is_name = (3..=20).contains(&username.len())
-            && username.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-        is_name.then(|| username.to_owned()).ok_or_else(|| {
-            format!("`{username}` is no name on Reddit: 3 to 20 letters, digits, underscores and hyphens")
-        })
+        let rule = "name on Reddit: 3 to 20 letters, digits, underscores and hyphens";
+        account::check_username(username, 3..=20, b"_-", rule).map(str::to_owned)
     }
 
     fn account_id(&self, username: &str) -> String {

@@ -103,16 +103,12 @@ impl Simulator for X {
     }
 
     fn validate_username(&self, username: &str) -> Result<String, String> {
-        let is_name = (1..=15).contains(&username.len())
-            && username.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        is_name
-            .then(|| username.to_owned())
-            .ok_or_else(|| format!("`{username}` is no name on X: 1 to 15 letters, digits and underscores"))
+        let rule = "name on X: 1 to 15 letters, digits and underscores";
+        account::check_username(username, 1..=15, b"_", rule).map(str::to_owned)
     }
 
     fn account_id(&self, username: &str) -> String {
-        let digest = account::digest(ID, username);
-        let draw = u64::from_be_bytes(digest[..8].try_into().expect("eight bytes of a digest"));
+        let draw = account::digest_number(ID, username);
         // Nineteen digits, and within an i64.
         (1_000_000_000_000_000_000 + draw % 8_000_000_000_000_000_000).to_string()
     }

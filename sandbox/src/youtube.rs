@@ -132,13 +132,8 @@ impl Simulator for YouTube {
     }
 
     fn validate_username(&self, username: &str) -> Result<String, String> {
-        let is_name = (3..=30).contains(&username.len())
-            && username.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
-        is_name.then(|| username.to_owned()).ok_or_else(|| {
-            format!(
-                "`{username}` is no handle on YouTube: 3 to 30 letters, digits, dots, hyphens and underscores"
-            )
-        })
+        let rule = "handle on YouTube: 3 to 30 letters, digits, dots, hyphens and underscores";
+        account::check_username(username, 3..=30, b"._-", rule).map(str::to_owned)
     }
 
     fn account_id(&self, username: &str) -> String {

@@ -107,25 +107,9 @@ impl Blob {
     }
 }
 
-/// That a record answers, quotes, likes or reposts another, for counts.
-#[derive(Serialize, Deserialize)]
-struct Tie {
-    kind: String,
-    of: String,
-    by: String,
-}
-
-impl Record for Tie {
-    const TABLE: &'static str = "bluesky.tie";
-
-    fn key(&self) -> String {
-        format!("{} {} {}", self.kind, self.of, self.by)
-    }
-}
-
-/// How many records are tied to this one in this way.
-pub(super) fn tied(tx: &Transaction, kind: &str, uri: &str) -> u64 {
-    tx.store.with_prefix::<Tie>(&format!("{kind} {uri} ")).count() as u64
+/// The number of records that reply to, quote, like or repost a record.
+pub(super) fn count_links(tx: &Transaction, kind: &str, uri: &str) -> u64 {
+    tx.store.linked_keys(&format!("bluesky.{kind}"), uri).count() as u64
 }
 
 /// An account's posts, newest first.
@@ -403,13 +387,13 @@ fn commit(
     let mut digest = Vec::new();
     for (record, is_gone) in changes {
         if let Some(before) = tx.store.get::<Stored>(&record.key()) {
-            tie(tx, &before, false);
+            update_links(tx, &before, false);
         }
         digest.push(json!([record.uri(), if is_gone { Value::Null } else { json!(record.cid) }]));
         if is_gone {
             tx.store.remove::<Stored>(&record.key());
         } else {
-            tie(tx, &record, true);
+            update_links(tx, &record, true);
             tx.store.put(&record);
         }
     }
@@ -508,7 +492,8 @@ fn present_blob(tx: &Transaction, account: &Account, wanted: &BlobRef) -> Result
     Ok(())
 }
 
-fn tie(tx: &mut Transaction, record: &Stored, is_new: bool) {
+/// Adds a record to the indexes of the records that it refers to, or removes it.
+fn update_links(tx: &mut Transaction, record: &Stored, is_new: bool) {
     let value = &record.value;
     let kinds = [
         ("reply", &value["reply"]["parent"]["uri"]),
@@ -523,11 +508,11 @@ fn tie(tx: &mut Transaction, record: &Stored, is_new: bool) {
             _ => record.collection == POSTS,
         });
         if let Some(of) = of {
-            let tie = Tie { kind: kind.into(), of: of.to_owned(), by: record.uri() };
+            let index = format!("bluesky.{kind}");
             if is_new {
-                tx.store.put(&tie);
+                tx.store.link(&index, of, &record.uri());
             } else {
-                tx.store.remove::<Tie>(&tie.key());
+                tx.store.unlink(&index, of, &record.uri());
             }
         }
     }

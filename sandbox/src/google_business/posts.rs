@@ -14,6 +14,9 @@ const MAX_CHARS: usize = 1_500;
 const IMAGE_BYTES: std::ops::RangeInclusive<u64> = (10 << 10)..=(5 << 20);
 const SIDE: u32 = 250;
 
+/// Index of posts by the last part of their names.
+const BY_ID: &str = "google_business.id";
+
 /// A post.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Post {
@@ -32,21 +35,6 @@ impl Record for Post {
 
     fn key(&self) -> String {
         format!("{}/{:020}", self.parent(), self.number)
-    }
-}
-
-/// The way from a post's id to the post.
-#[derive(Serialize, Deserialize)]
-struct Way {
-    id: String,
-    post: String,
-}
-
-impl Record for Way {
-    const TABLE: &'static str = "google_business.way";
-
-    fn key(&self) -> String {
-        self.id.clone()
     }
 }
 
@@ -143,8 +131,7 @@ pub(super) fn by<'a>(tx: &'a Transaction, parent: &str) -> impl DoubleEndedItera
 
 /// The post with this id.
 pub(super) fn find(tx: &Transaction, id: &str) -> Option<Post> {
-    let way: Way = tx.store.get(id)?;
-    tx.store.get(&way.post)
+    tx.store.linked(BY_ID, id).next()
 }
 
 /// The addresses in a post from which Google fetches.
@@ -177,7 +164,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account, 
         created_at: tx.now,
         updated_at: tx.now,
     };
-    tx.store.put(&Way { id, post: post.key() });
+    tx.store.link(BY_ID, &id, &post.key());
     tx.store.put(&post);
     let response = Response::json(200, &post.view(tx)).with_fault(fault);
     Ok(if post.is_refused() { response } else { response.with_post(post.name) })
@@ -308,7 +295,7 @@ pub(super) fn patch(
 pub(super) fn delete(tx: &mut Transaction, _: &Request, caller: &Account, parent: &str, id: &str) -> Outcome {
     let post = own(tx, caller, parent, id)?;
     post.files.iter().for_each(|(file, _)| tx.files.discard(file));
-    tx.store.remove::<Way>(id);
+    tx.store.unlink(BY_ID, id, &post.key());
     tx.store.remove::<Post>(&post.key());
     Ok(Response::json(200, &json!({})))
 }

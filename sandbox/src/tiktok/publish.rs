@@ -66,21 +66,6 @@ impl Record for Publish {
     }
 }
 
-/// The ways to a post: by its upload, and by its creator in order.
-#[derive(Serialize, Deserialize)]
-struct Way {
-    key: String,
-    publish: String,
-}
-
-impl Record for Way {
-    const TABLE: &'static str = "tiktok.way";
-
-    fn key(&self) -> String {
-        self.key.clone()
-    }
-}
-
 impl Publish {
     fn stored(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.size_bytes).sum()
@@ -177,13 +162,12 @@ pub(super) fn uploader(tx: &Transaction, upload: &str) -> Option<String> {
 }
 
 fn by_upload(tx: &Transaction, upload: &str) -> Option<Publish> {
-    let way: Way = tx.store.get(&format!("upload/{upload}"))?;
-    tx.store.get(&way.publish)
+    tx.store.linked("tiktok.upload", upload).next()
 }
 
 /// All that a creator began, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, owner: &str) -> impl DoubleEndedIterator<Item = Publish> + use<'a> {
-    tx.store.with_prefix::<Way>(&format!("by/{owner}/")).filter_map(|way| tx.store.get(&way.publish))
+    tx.store.linked("tiktok.creator", owner)
 }
 
 /// A creator's public posts, newest first; lists run a little behind.
@@ -577,12 +561,8 @@ fn complete(tx: &mut Transaction, request: &Request, caller: &Account, mut publi
 
 fn keep(tx: &mut Transaction, publish: &Publish) {
     tx.store.put(publish);
-    for key in [
-        format!("upload/{}", publish.upload),
-        format!("by/{}/{:020}/{}", publish.owner, publish.number, publish.id),
-    ] {
-        tx.store.put(&Way { key, publish: publish.id.clone() });
-    }
+    tx.store.link("tiktok.upload", &publish.upload, &publish.id);
+    tx.store.link("tiktok.creator", &publish.owner, &publish.id);
 }
 
 /// All bytes are here.
