@@ -14,26 +14,23 @@ use std::ops::RangeInclusive;
 /// One account on one platform.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Account {
-    /// The platform.
     pub(crate) platform: String,
-    /// Its name there.
+    /// Username on the platform.
     pub(crate) username: String,
-    /// The platform's own id of it.
+    /// Id that the platform gave it.
     pub(crate) id: String,
-    /// When it was made.
     pub(crate) created_at: DateTime<Utc>,
-    /// Counts how often its tokens were made to run out.
+    /// Number of times that its tokens were expired on purpose.
     pub(crate) era: u64,
-    /// The password made for apps, on platforms that have such.
+    /// App password, on platforms that have app passwords.
     pub(crate) password: Option<String>,
-    /// The server it lives on where it chose one, on platforms that have several.
+    /// Server that hosts it, when it is not the platform's default.
     #[serde(default)]
     pub(crate) server: Option<String>,
 }
 
 impl Account {
-    /// Who it is to a client, on platforms where its name is all it is called; with what kind of account
-    /// it is there, its picture and its page.
+    /// Returns the account's identity, on platforms without a display name.
     pub(crate) fn identity(&self, kind: &str, picture: Option<String>, page: String) -> Identity {
         Identity {
             network_unique_id: self.id.clone(),
@@ -55,7 +52,7 @@ impl Record for Account {
     }
 }
 
-/// The way from the platform's id to the account.
+/// Index entry: the username behind a platform's account id.
 #[derive(Serialize, Deserialize)]
 struct AccountId {
     platform: String,
@@ -71,11 +68,11 @@ impl Record for AccountId {
     }
 }
 
-/// The account of this name, made if there is none.
+/// Returns the account of this name, creating it when there is none.
 ///
 /// # Errors
 ///
-/// Why the platform would not give that name to anyone.
+/// The platform's rule that the name breaks.
 pub(crate) fn get_or_create(
     tx: &mut Transaction,
     simulator: &dyn Simulator,
@@ -103,23 +100,23 @@ pub(crate) fn get_or_create(
     Ok(account)
 }
 
-/// The account of this name; case is not told apart, as on all platforms.
+/// Returns the account of this name, ignoring case.
 pub(crate) fn by_username(store: &Store, platform: &str, username: &str) -> Option<Account> {
     store.get(&key(platform, username))
 }
 
-/// The account with this id.
+/// Returns the account with this id.
 pub(crate) fn by_id(store: &Store, platform: &str, id: &str) -> Option<Account> {
     let entry: AccountId = store.get(&format!("{platform}/{id}"))?;
     by_username(store, platform, &entry.username)
 }
 
-/// A digest of a name, the same in every sandbox: an account that is made again has its old id.
+/// Returns a digest of a name, the same in every sandbox: an account that is created again gets its old id.
 pub(crate) fn digest(platform: &str, username: &str) -> [u8; 32] {
     Sha256::digest(key(platform, username)).into()
 }
 
-/// The first eight bytes of the digest as a number.
+/// Returns the first eight bytes of the digest as a number.
 pub(crate) fn digest_number(platform: &str, username: &str) -> u64 {
     let digest = digest(platform, username);
     u64::from_be_bytes(digest[..8].try_into().expect("eight bytes of a digest"))

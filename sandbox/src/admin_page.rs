@@ -1,7 +1,6 @@
-//! The control panel: what goes wrong next, at a click.
+//! The forms of the control panel, which arm faults, end tokens and change settings.
 //!
-//! The first page has its forms, and shows again what they changed. Only its own forms count: a page of
-//! another site, open in the same browser, must not spoil what somebody is trying out.
+//! The first page has the forms and shows the result. Forms sent by a page of another site are refused.
 
 use super::{
     Sandbox,
@@ -17,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A fault that is to come.
+/// Form that arms an account with a fault.
 #[derive(Deserialize)]
 struct FaultForm {
     platform: String,
@@ -26,7 +25,7 @@ struct FaultForm {
     tries: u64,
 }
 
-/// TokensForm to be ended.
+/// Form that expires or revokes an account's tokens.
 #[derive(Deserialize)]
 struct TokensForm {
     platform: String,
@@ -41,7 +40,7 @@ enum End {
     Revoke,
 }
 
-/// Lets an account's next tries meet a fault.
+/// Arms an account with a fault.
 #[handler]
 pub(super) async fn arm(
     request: &Request,
@@ -61,7 +60,7 @@ pub(super) async fn arm(
     Ok(redirect_to_account(&at, armed))
 }
 
-/// Lets an account's tokens run out, or takes its consent back.
+/// Expires or revokes an account's tokens.
 #[handler]
 pub(super) async fn end_tokens(
     request: &Request,
@@ -79,7 +78,6 @@ pub(super) async fn end_tokens(
     Ok(redirect_to_account(&at, ended))
 }
 
-/// Changes settings.
 #[handler]
 pub(super) async fn change(
     request: &Request,
@@ -96,7 +94,7 @@ pub(super) async fn change(
     })
 }
 
-/// Whether a page of another site sent this. Programs say nothing of the kind, and are no browsers.
+/// Returns whether a page of another site sent the form. Clients that are not browsers send no such header.
 fn is_cross_site(request: &Request) -> bool {
     request.header("sec-fetch-site").is_some_and(|site| site != "same-origin")
 }
@@ -105,7 +103,7 @@ fn refusal() -> Response {
     problem(StatusCode::FORBIDDEN, "this form was not sent by a page of the sandbox")
 }
 
-/// Back to the account, where what was wanted was done.
+/// Redirects to the account when the action succeeded.
 fn redirect_to_account((platform, username): &(String, String), done: Response) -> Response {
     if done.status().is_success() { redirect(&format!("/#{platform}-{username}")) } else { done }
 }

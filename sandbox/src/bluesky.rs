@@ -1,9 +1,9 @@
 //! Bluesky: the AT Protocol over XRPC (<https://atproto.com/specs/xrpc>), as its lexicons say.
 //!
-//! One process plays the entryway and personal data server (`bsky.social`), the public read side
-//! (`public.api.bsky.app`) and the video service (`video.bsky.app`), the directory of identities
-//! (`plc.directory`), and the hosts of its accounts' handles. XRPC is answered on any host that is no other
-//! platform's, because an account may live on a server of its own; the directory tells on which it does.
+//! One process simulates the entryway and personal data server (`bsky.social`), the public read side
+//! (`public.api.bsky.app`), the video service (`video.bsky.app`), the directory of identities
+//! (`plc.directory`) and the hosts of its accounts' handles. XRPC is answered on any host that is not another
+//! platform's, because an account may have a server of its own, which the directory names.
 
 mod lexicon;
 mod repo;
@@ -25,19 +25,18 @@ use serde_json::{Value, json};
 /// The platform's identifier.
 const ID: &str = "bluesky";
 
-/// The server that accounts live on.
+/// Default server of accounts.
 const SERVICE: &str = "https://bsky.social";
 
-/// Where a handle's host says whose it is.
+/// Path where a handle's host names the account's DID.
 const WELL_KNOWN: &str = "/.well-known/atproto-did";
 
-/// Its name as an audience of tokens.
+/// The service as an audience of tokens.
 const SERVICE_DID: &str = "did:web:bsky.social";
 
-/// Requests of any kind. Documented per address; here all addresses are one, so it is per account.
+/// Requests of any kind. Documented per IP address; all clients here share one, so the limit is per account.
 const REQUESTS: RateLimit = RateLimit { name: "bluesky.requests", limit: 3_000, seconds: 300 };
 
-/// Bluesky.
 pub(super) struct Bluesky;
 
 impl Simulator for Bluesky {
@@ -74,7 +73,7 @@ impl Simulator for Bluesky {
             Err(quota) => return throttled(tx, quota),
         };
         let response = route(tx, request).unwrap_or_else(|refusal| refusal);
-        // A method with a window of its own has told of that one already.
+        // A method with a window of its own has set the headers.
         match response.headers.iter().any(|(name, _)| *name == "ratelimit-limit") {
             true => response,
             false => metered(response, quota),
@@ -84,7 +83,7 @@ impl Simulator for Bluesky {
     fn refuse(&self, tx: &mut Transaction, _request: &Request, status: u16) -> Response {
         match status {
             400 => refusal(400, "InvalidRequest", "Refused on purpose"),
-            // What other platforms answer with 401.
+            // The counterpart of other platforms' 401.
             401 => refusal(400, "ExpiredToken", "Token has expired"),
             403 => refusal(403, "Forbidden", "Forbidden"),
             429 => {
@@ -209,7 +208,7 @@ fn route(tx: &mut Transaction, request: &Request) -> Outcome {
     }
 }
 
-/// What is no XRPC: pages, pictures, and the directory of identities.
+/// Responds to what is not XRPC: pages, images, and the directory of identities.
 fn site(tx: &Transaction, request: &Request) -> Option<Response> {
     let segments = request.segments();
     match (request.host.as_str(), segments.as_slice()) {
@@ -245,7 +244,7 @@ fn shown(html: Option<String>) -> Response {
     page::serve(html)
 }
 
-/// The account that a handle or a DID names.
+/// Returns the account that a handle or a DID names.
 fn actor_account(tx: &Transaction, actor: &str) -> Option<Account> {
     if actor.starts_with("did:") {
         account::by_id(tx.store, ID, actor)
@@ -292,7 +291,7 @@ fn post_view(tx: &Transaction, post: &repo::Stored) -> PostView {
     }
 }
 
-/// The document of an identity (<https://atproto.com/specs/did>).
+/// Returns the document of an identity (<https://atproto.com/specs/did>).
 fn document(account: &Account) -> Value {
     json!({
         "@context": ["https://www.w3.org/ns/did/v1"],
@@ -306,12 +305,12 @@ fn document(account: &Account) -> Value {
     })
 }
 
-/// The server that an account lives on.
+/// Returns the server that an account lives on.
 fn server(account: &Account) -> &str {
     account.server.as_deref().unwrap_or(SERVICE)
 }
 
-/// The method that is called.
+/// Returns the XRPC method of a request.
 fn method(request: &Request) -> &str {
     request.path.strip_prefix("/xrpc/").unwrap_or_default()
 }
@@ -333,14 +332,14 @@ fn throttled(tx: &Transaction, quota: Quota) -> Response {
     metered(refusal(429, "RateLimitExceeded", "Rate Limit Exceeded"), quota).with("retry-after", wait)
 }
 
-/// A query parameter that can't be left out.
+/// Returns a required query parameter.
 fn required<'a>(request: &'a Request, name: &str) -> Result<&'a str, Response> {
     request.query(name).ok_or_else(|| {
         refusal(400, "InvalidRequest", &format!("Error: Params must have the property \"{name}\""))
     })
 }
 
-/// The JSON body of a procedure.
+/// Returns the JSON body of a procedure.
 fn input(request: &Request) -> Result<Value, Response> {
     match request.mime() {
         Some("application/json") => {}
@@ -360,7 +359,7 @@ fn input(request: &Request) -> Result<Value, Response> {
     if value.is_object() { Ok(value) } else { Err(refusal(400, "InvalidRequest", "Input must be an object")) }
 }
 
-/// A text member of an input that can't be left out.
+/// Returns a required text member of an input.
 fn member<'a>(input: &'a Value, name: &str) -> Result<&'a str, Response> {
     match &input[name] {
         Value::String(text) => Ok(text),
@@ -371,7 +370,7 @@ fn member<'a>(input: &'a Value, name: &str) -> Result<&'a str, Response> {
     }
 }
 
-/// Timestamps as the AT Protocol writes them.
+/// Formats a time as the AT Protocol does.
 fn time(at: chrono::DateTime<chrono::Utc>) -> String {
     at.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

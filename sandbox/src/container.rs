@@ -1,8 +1,8 @@
-//! Containers: what Threads and Instagram are given before it is published.
+//! Containers, in which Threads and Instagram get content before it is published.
 //!
 //! <https://developers.facebook.com/docs/threads/posts> and
-//! <https://developers.facebook.com/docs/instagram-platform/content-publishing>. A container is
-//! processed for a while, which the clock alone decides, lives for 24 hours, and is published once.
+//! <https://developers.facebook.com/docs/instagram-platform/content-publishing>. A container is processed for
+//! a time that depends on the clock only, expires after 24 hours, and is published once.
 
 use super::{
     Transaction,
@@ -16,33 +16,28 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The largest picture.
+/// Maximum size of an image.
 const IMAGE_BYTES: u64 = 8 << 20;
 
-/// A container.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Container {
-    /// Its id.
     pub(crate) id: String,
-    /// Whose it is.
+    /// Id of the owner.
     pub(crate) owner: String,
-    /// What it holds, in the platform's word.
+    /// Media type, in the platform's terms.
     pub(crate) kind: String,
-    /// Whether it is an item of a carousel.
+    /// True when it is an item of a carousel.
     pub(crate) is_item: bool,
-    /// Whether it holds a video.
+    /// True when it holds a video.
     pub(crate) is_video: bool,
-    /// Its text.
     pub(crate) text: String,
-    /// Its medium, where it has one and it could be had.
+    /// Its medium, when it has one and fetching succeeded.
     pub(crate) file: Option<Upload>,
-    /// Its items.
     pub(crate) items: Vec<String>,
-    /// All that it was made with.
+    /// Parameters of the request that created it.
     pub(crate) given: Map<String, Value>,
-    /// When it was made.
     pub(crate) created_at: DateTime<Utc>,
-    /// What it became.
+    /// Id of the published post.
     pub(crate) published: Option<String>,
 }
 
@@ -54,30 +49,30 @@ impl Record for Container {
     }
 }
 
-/// How a container stands.
+/// Processing status of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// It is being processed.
+    /// Still being processed.
     InProgress,
-    /// It may be published.
+    /// Ready to be published.
     Finished,
-    /// It was published.
+    /// Already published.
     Published,
-    /// It was not published in time.
+    /// Not published within 24 hours.
     Expired,
-    /// Its medium could not be fetched.
+    /// Fetching its medium failed.
     Unfetched,
-    /// Its medium could not be processed.
+    /// Processing its medium failed.
     Failed,
 }
 
 impl Container {
-    /// The container with this id.
+    /// Returns the container with this id.
     pub(crate) fn get(tx: &Transaction, id: &str) -> Option<Self> {
         tx.store.get(id)
     }
 
-    /// Something that it was made with.
+    /// Returns a parameter of the request that created it.
     pub(crate) fn parameter(&self, name: &str) -> Option<String> {
         match self.given.get(name)? {
             Value::Null => None,
@@ -87,12 +82,12 @@ impl Container {
         }
     }
 
-    /// What describes its medium.
+    /// Returns the alternative text of its medium.
     pub(crate) fn alt(&self) -> String {
         self.parameter("alt_text").unwrap_or_default()
     }
 
-    /// How it stands now.
+    /// Returns its current status.
     pub(crate) fn status(&self, tx: &Transaction) -> Status {
         if self.published.is_some() {
             return Status::Published;
@@ -120,14 +115,14 @@ impl Container {
         }
     }
 
-    /// The media of what it became, as a page shows them.
+    /// Returns its media as the pages show them.
     pub(crate) fn media_views(&self, tx: &Transaction) -> Vec<MediaView> {
         let items = self.items.iter().filter_map(|id| Self::get(tx, id));
         let all: Vec<Self> = if self.items.is_empty() { vec![self.clone()] } else { items.collect() };
         let one = |container: Self| {
             let file = container.file.as_ref()?;
             Some(MediaView {
-                // Only what was kept can be shown.
+                // Only stored bytes can be shown.
                 files: (file.size_bytes <= MAX_KEPT_BYTES).then(|| file.id.clone()).into_iter().collect(),
                 mime: file.mime.clone().unwrap_or_default(),
                 alt: container.alt(),
@@ -137,11 +132,11 @@ impl Container {
     }
 }
 
-/// The picture that stood at an address, judged at once: its size, its format, its form.
+/// Returns the image at an address after checking its size, format and aspect ratio.
 ///
 /// # Errors
 ///
-/// Why it is refused.
+/// The refusal.
 pub(crate) fn fetched_image(
     request: &Request,
     address: &str,

@@ -1,4 +1,4 @@
-//! What is asked of the sandbox itself, and which platform any other request is for.
+//! Routes of the sandbox's own control API, and the choice of the platform for all other requests.
 
 use super::{
     SIMULATORS, Sandbox, Transaction, account,
@@ -19,7 +19,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// All routes.
 pub(crate) fn routes(sandbox: Sandbox) -> impl Endpoint + 'static {
     Route::new()
         .at("/_journal", get(list_entries))
@@ -78,7 +77,7 @@ async fn await_entries(
     let deadline = tokio::time::Instant::now() + Duration::from_millis(wait.timeout_ms);
     let (mut count, mut seen) = (0, filter.after.unwrap_or(0));
     loop {
-        // Marked as seen before looking, so that what comes in between wakes us.
+        // Marked as seen before reading, so that an entry added in between wakes this loop.
         journal.borrow_and_update();
         let looked = sandbox.transaction(|tx| {
             let new = filter.entries_since(tx.store, seen + 1).count();
@@ -198,7 +197,7 @@ async fn change(Data(sandbox): Data<&Sandbox>, changes: Json<Map<String, Value>>
     })
 }
 
-/// Changes settings one by one.
+/// Applies changes to single settings.
 pub(super) fn apply(sandbox: &Sandbox, changes: Map<String, Value>) -> Result<serde_json::Result<Settings>> {
     let changed = sandbox.transaction(|tx| {
         let mut all = serde_json::to_value(&*tx.settings)?;
@@ -218,7 +217,7 @@ async fn media(Data(sandbox): Data<&Sandbox>, file: Path<String>) -> Response {
     match sandbox.0.files.read(&file) {
         Some(bytes) => {
             let mime = infer::get(&bytes).map_or("application/octet-stream", |kind| kind.mime_type());
-            // What a stranger uploaded must not run as a page of this origin.
+            // An uploaded file must not run as a page of this origin.
             Response::builder()
                 .content_type(mime)
                 .header("x-content-type-options", "nosniff")
@@ -238,8 +237,8 @@ fn index(sandbox: &Sandbox) -> Result<Html<String>> {
     Ok(Html(html.map_err(internal)?))
 }
 
-/// The first segment tells: a platform's name leads to our pages, a host to that platform, and what
-/// is neither may be the path of a client that takes the sandbox for a platform.
+/// Routes by the first segment: a platform's name leads to its pages here, a host name to that platform.
+/// Anything else may be the path of a client that uses the sandbox as the platform.
 struct PlatformRouter(Sandbox);
 
 impl Endpoint for PlatformRouter {
@@ -294,7 +293,7 @@ fn show(sandbox: &Sandbox, simulator: &'static dyn Simulator, rest: &[&str]) -> 
     })
 }
 
-/// Percent-decodes a path; a plus sign stands for itself there.
+/// Percent-decodes a path, in which a plus sign stays as it is.
 pub(super) fn decode(path: &str) -> String {
     let query = format!("p={}", path.replace('+', "%2B").replace('&', "%26"));
     url::form_urlencoded::parse(query.as_bytes())

@@ -1,8 +1,8 @@
 //! Facebook: Pages over the Graph API v26.0, as <https://developers.facebook.com/docs/pages-api>, the
 //! guides to videos, reels and stories, and Meta's SDK say.
 //!
-//! An account of the sandbox is a Page. Who logs in names the Pages that they tick, and gets a token
-//! of their own and with it one for each Page.
+//! An account of the sandbox is a Page. A person who logs in names the Pages that they grant, and gets a user
+//! token and with it one token for each Page.
 
 mod feed;
 mod media;
@@ -27,7 +27,7 @@ use sha2::Sha256;
 /// The platform's identifier.
 const ID: &str = "facebook";
 
-/// The word of the header on usage.
+/// Type in the usage header.
 const KIND: &str = "pages";
 
 const CLIENT_ID: &str = "1000000000000001";
@@ -45,7 +45,7 @@ const SCOPES: &[&str] = &[
     "email",
 ];
 
-/// Calls with a Page's token; the documented figure for a Page that nobody sees is not.
+/// Calls with a Page's token. The documented limit depends on engagement.
 const CALLS: RateLimit = RateLimit::new("facebook.calls", 48_000, DAY);
 
 static LOGIN: Login = Login {
@@ -57,7 +57,6 @@ static LOGIN: Login = Login {
     fragment: "#_=_",
 };
 
-/// Facebook.
 pub(super) struct Facebook;
 
 impl Simulator for Facebook {
@@ -151,7 +150,7 @@ impl Simulator for Facebook {
     }
 }
 
-/// What a browser finds: the dialog, Pages, posts, videos and stories.
+/// Pages for browsers: the login dialog, Pages, posts, videos and stories.
 fn site(tx: &mut Transaction, request: &Request) -> Response {
     let path = graph::path(request);
     let shown = match path.as_slice() {
@@ -235,7 +234,7 @@ fn not_routed(method: &str, path: &[&str], is_own: bool) -> Outcome {
     }
 }
 
-/// A proof that the caller is the app is checked where one is sent.
+/// Checks `appsecret_proof`, which is optional.
 fn check_proof(request: &Request, token: &Token) -> Result<(), Response> {
     let Some(proof) = graph::param(request, "appsecret_proof") else { return Ok(()) };
     let mut mac = Hmac::<Sha256>::new_from_slice(tokens::CLIENT_SECRET.as_bytes()).expect("any key will do");
@@ -274,7 +273,7 @@ fn tokens(tx: &mut Transaction, request: &Request) -> Outcome {
     }
 }
 
-/// What a person's token reaches: themselves, their permissions, and the Pages that they ticked.
+/// Responds to a person's token: their profile, their permissions, and the Pages that they granted.
 fn person(tx: &mut Transaction, request: &Request, token: &Token, path: &[&str]) -> Outcome {
     let method = request.method.as_str();
     let number = format!("1{}", token.user);

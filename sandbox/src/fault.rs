@@ -1,27 +1,27 @@
-//! Failures on purpose.
+//! Faults: failures on purpose.
 //!
-//! A word in the text of a post makes the publishing call fail in a chosen way, so that anyone can
-//! see what becomes of a post then. `xN` after the word limits it to the first N tries of that text
-//! by that account. Those that strike after the post was accepted count accepting tries only: what
-//! follows is the platform's own affair (a duplicate is refused, an idempotent write changes nothing).
+//! A word in the text of a post makes the publishing request fail in a chosen way. `xN` after the word limits
+//! it to the first N tries of that text by that account. Faults after acceptance count accepting tries only;
+//! what follows is up to the platform (a duplicate is refused, an idempotent write changes nothing).
 //!
-//! The control panel arms an account instead: its next tries meet the fault, whatever their text says.
+//! The control panel can arm an account instead: the fault then applies to its next tries, regardless of
+//! their text.
 
 use super::{Transaction, account::Account, store::Record};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// What begins the word.
+/// Prefix of the words.
 const PREFIX: &str = "#sandbox-";
 
-/// What goes wrong.
+/// Kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Refused with this status.
     Refuse(u16),
-    /// Answered, but late.
+    /// Answered late.
     Slow,
-    /// Never answered, nor accepted.
+    /// Never answered and not accepted.
     Stuck,
     /// The connection drops before anything is accepted.
     Drop,
@@ -33,7 +33,7 @@ pub(crate) enum Kind {
     Garbage,
 }
 
-/// The words and what they stand for. The longer of two that begin alike stands first.
+/// The words and their faults. Of two with a common beginning the longer comes first.
 pub(crate) const WORDS: [(&str, Kind); 12] = [
     ("500-after", Kind::BrokenAfter),
     ("400", Kind::Refuse(400)),
@@ -49,25 +49,24 @@ pub(crate) const WORDS: [(&str, Kind); 12] = [
     ("garbage", Kind::Garbage),
 ];
 
-/// A fault that takes place.
+/// A fault that applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// Its word.
     pub(crate) word: &'static str,
-    /// What goes wrong.
+    /// Kind of failure.
     pub(crate) kind: Kind,
     count_id: Option<String>,
     armed_id: Option<String>,
 }
 
-/// A fault that an account's next tries meet.
+/// A fault that applies to an account's next requests that publish.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Armed {
     platform: String,
     username: String,
-    /// The fault's word.
+    /// Word of the fault.
     pub(crate) word: String,
-    /// How many tries meet it.
+    /// Number of requests left.
     pub(crate) tries: u64,
 }
 
@@ -80,13 +79,13 @@ impl Record for Armed {
 }
 
 impl Armed {
-    /// A fault for this account's next tries.
+    /// Creates a fault for an account's next requests.
     pub(crate) fn of(account: &Account, word: &str, tries: u64) -> Self {
         let (platform, username) = (account.platform.clone(), account.username.clone());
         Self { platform, username, word: word.to_owned(), tries }
     }
 
-    /// Whether it is this account that meets it.
+    /// Returns whether it is armed for this account.
     pub(crate) fn is_for(&self, account: &Account) -> bool {
         self.platform == account.platform && self.username == account.username
     }
@@ -96,12 +95,12 @@ fn armed_key(platform: &str, username: &str) -> String {
     format!("{platform}/{username}")
 }
 
-/// The fault's word, where there is such a fault.
+/// Returns the fault's word when there is such a fault.
 pub(crate) fn word(asked: &str) -> Option<&'static str> {
     WORDS.into_iter().map(|(word, _)| word).find(|word| *word == asked)
 }
 
-/// Lets an account's next tries meet a fault; none, where there are no tries.
+/// Arms an account, or disarms it when no tries are left.
 pub(crate) fn arm(tx: &mut Transaction, armed: &Armed) {
     if armed.tries == 0 {
         tx.store.remove::<Armed>(&armed.key());
@@ -110,7 +109,7 @@ pub(crate) fn arm(tx: &mut Transaction, armed: &Armed) {
     }
 }
 
-/// How often a fault took place.
+/// Number of times that a fault applied.
 #[derive(Serialize, Deserialize)]
 struct FaultCount {
     id: String,
@@ -125,12 +124,11 @@ impl Record for FaultCount {
     }
 }
 
-/// The fault that the text asks for and that still has tries left: as an error where it strikes
-/// before the post is accepted, and otherwise for the reply.
+/// Returns the fault that the text or the control panel asks for and that has tries left.
 ///
 /// # Errors
 ///
-/// The fault, in place of accepting anything.
+/// A fault that applies before the post is accepted.
 pub(crate) fn trigger(
     tx: &mut Transaction,
     platform: &str,
@@ -140,11 +138,11 @@ pub(crate) fn trigger(
     trigger_kinds(tx, platform, username, text, |_| true)
 }
 
-/// The same of some kinds only, where several calls publish together and each can refuse in its own way.
+/// Considers only some kinds of faults, for platforms where several requests publish together.
 ///
 /// # Errors
 ///
-/// The fault, in place of accepting anything.
+/// A fault that applies before the post is accepted.
 pub(crate) fn trigger_kinds(
     tx: &mut Transaction,
     platform: &str,
@@ -172,7 +170,7 @@ pub(crate) fn trigger_kinds(
     }
 }
 
-/// A fault that takes place before the post is accepted does so now.
+/// Applies a fault at once when it precedes acceptance.
 fn apply(tx: &mut Transaction, fault: Fault) -> Result<Option<Fault>, Fault> {
     if matches!(fault.kind, Kind::Refuse(_) | Kind::Stuck | Kind::Drop) {
         count(tx, &fault);
@@ -181,7 +179,7 @@ fn apply(tx: &mut Transaction, fault: Fault) -> Result<Option<Fault>, Fault> {
     Ok(Some(fault))
 }
 
-/// Counts a fault that took place.
+/// Counts a fault that applied.
 pub(crate) fn count(tx: &mut Transaction, fault: &Fault) {
     if let Some(id) = &fault.count_id {
         let times = tx.store.get::<FaultCount>(id).map_or(0, |count_id| count_id.times);
@@ -193,7 +191,7 @@ pub(crate) fn count(tx: &mut Transaction, fault: &Fault) {
     }
 }
 
-/// The faults a text asks for, in order, each with how many tries it is limited to.
+/// Returns the faults that a text asks for, in order, each with its limit of tries.
 fn asked(text: &str) -> impl Iterator<Item = (&'static str, Kind, Option<u64>)> + '_ {
     text.match_indices(PREFIX).filter_map(|(start, _)| {
         let rest = &text[start + PREFIX.len()..];

@@ -1,9 +1,8 @@
-//! Media that a platform is given by address and fetches itself.
+//! Fetching of media that a platform gets by address.
 //!
-//! They are fetched before the platform is asked, so that answering stays one step; how long it takes
-//! to process them is the platform's own affair. Whoever asks may name public addresses and those that
-//! the sandbox was told, where the API keeps its media: a post's settings name addresses too, so that a
-//! worker asks for whatever a user wrote.
+//! They are fetched before the simulator is called, so that responding stays one step. Only public addresses
+//! and configured ones, where the API keeps its media, are fetched: a post's settings contain addresses too,
+//! so that a worker passes on whatever a user wrote.
 
 use super::{
     Sandbox,
@@ -18,13 +17,13 @@ use std::{net::IpAddr, time::Duration};
 use tokio::io::AsyncReadExt;
 use url::Url;
 
-/// The most bytes that are read of one medium.
+/// Maximum number of bytes read of one medium.
 const MAX_BYTES: u64 = 8 << 30;
 
-/// How long fetching one medium may take.
+/// Time limit for fetching one medium.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Fetches what the platform would fetch for this request.
+/// Fetches the media that the platform would fetch for a request.
 pub(crate) async fn fetch_all(sandbox: &Sandbox, simulator: &dyn Simulator, request: &mut Request) {
     for address in simulator.media_urls(request) {
         let upload = fetch(sandbox, &address).await;
@@ -78,7 +77,7 @@ mod tests {
     };
     use tokio::{io::AsyncWriteExt, net::TcpListener};
 
-    /// Serves a word to everybody, and counts them.
+    /// Serves one word and counts requests.
     async fn serve() -> (Url, Arc<AtomicUsize>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/media/", listener.local_addr().unwrap()).parse().unwrap();
@@ -122,7 +121,7 @@ mod tests {
         }
         assert_eq!((asked.load(Ordering::SeqCst), spared.load(Ordering::SeqCst)), (1, 0));
 
-        // One that was told nothing serves its own machine.
+        // Without configuration, addresses of this machine are fetched.
         let untold = open(None);
         for address in [at(&inner, "a.jpg"), localhost] {
             assert_eq!(fetch(&untold, &address).await.unwrap().size_bytes, 4, "{address}");

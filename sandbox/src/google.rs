@@ -1,9 +1,9 @@
 //! Google's OAuth 2.0, which all of Google's platforms share, as at
 //! <https://developers.google.com/identity/protocols/oauth2/web-server>.
 //!
-//! A login is asked for at one address whatever it is for; what it asks for tells the platform. Access
-//! tokens live for an hour. A refresh token stays the same for ever, and is given with the first
-//! consent, or where the app wants its user to be asked again.
+//! All logins share one address; the requested scopes decide the platform. Access tokens are valid for an
+//! hour. A refresh token never changes, and is issued with the first consent, or when the app asks for
+//! consent again.
 
 use super::{
     Transaction,
@@ -26,7 +26,7 @@ const CLIENT_SECRET: &str = "GOCSPX-fanfare-sandbox";
 const CODE_SECONDS: i64 = 600;
 const ACCESS_SECONDS: i64 = 3_599;
 
-/// A code on its way through a browser.
+/// An authorization code that was not redeemed yet.
 #[derive(Clone, Serialize, Deserialize)]
 struct Code {
     code: String,
@@ -48,7 +48,7 @@ impl Record for Code {
     }
 }
 
-/// What a user grant an app, found by its refresh token.
+/// What a user granted an app, by its refresh token.
 #[derive(Clone, Serialize, Deserialize)]
 struct AppGrant {
     refresh: String,
@@ -66,13 +66,12 @@ impl Record for AppGrant {
     }
 }
 
-/// An access token.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Token {
     token: String,
     grant: String,
     platform: String,
-    /// Whose it is: the platform's id of the account.
+    /// The platform's id of the account.
     pub(super) user: String,
     scopes: Vec<String>,
     expires_at: DateTime<Utc>,
@@ -86,13 +85,13 @@ impl Record for Token {
     }
 }
 
-/// Whether a request is about logins, and so any Google platform's business.
+/// Returns whether a request is part of a login, which all of Google's platforms share.
 pub(super) fn is_login(request: &Request) -> bool {
     matches!(request.host.as_str(), "accounts.google.com" | "oauth2.googleapis.com")
         || (request.host == "www.googleapis.com" && request.path.starts_with("/oauth2/"))
 }
 
-/// The platform that a request about logins is for.
+/// Returns the platform that a login is for.
 pub(super) fn platform(tx: &Transaction, request: &Request) -> Option<String> {
     let scopes = request.query("scope").or_else(|| request.field("scope")).filter(|scope| !scope.is_empty());
     if request.host == "accounts.google.com" {
@@ -108,7 +107,7 @@ pub(super) fn platform(tx: &Transaction, request: &Request) -> Option<String> {
         .or_else(|| tx.store.get::<AppGrant>(presented).map(|grant| grant.platform))
 }
 
-/// The username behind a request, by its token or by what it wants to exchange.
+/// Returns the username behind a request, by its token or by what it exchanges.
 pub(super) fn account(tx: &Transaction, request: &Request, platform: &str) -> Option<String> {
     let user = match request.field("code").filter(|_| is_login(request)) {
         Some(code) => tx.store.get::<Code>(code)?.user,
@@ -131,7 +130,7 @@ fn presented(request: &Request) -> Option<&str> {
         .or_else(|| request.query("token"))
 }
 
-/// How the bodies of requests about logins are read.
+/// Returns how the body of a login's request is read.
 pub(super) fn body_mode(request: &Request) -> BodyMode {
     match request.mime() {
         Some("application/json") => BodyMode::JsonFields(1 << 16),
@@ -139,7 +138,7 @@ pub(super) fn body_mode(request: &Request) -> BodyMode {
     }
 }
 
-/// Answers a request about logins.
+/// Responds to a request of a login.
 pub(super) fn respond(tx: &mut Transaction, request: &Request, simulator: &dyn Simulator) -> Response {
     let response =
         match (request.host.as_str(), request.method.as_str(), request.path.trim_end_matches('/')) {
@@ -157,14 +156,14 @@ pub(super) fn respond(tx: &mut Transaction, request: &Request, simulator: &dyn S
     response.unwrap_or_else(|refusal| refusal)
 }
 
-/// The token that a request comes with, if it lives and is this platform's.
+/// Returns the token of a request, if it is valid and this platform's.
 pub(super) fn find(tx: &Transaction, request: &Request, platform: &str) -> Option<Token> {
     let presented = request.bearer().or_else(|| request.query("access_token"))?;
     tx.store.get(presented).filter(|token: &Token| token.platform == platform && token.expires_at > tx.now)
 }
 
 impl Token {
-    /// Whether it has one of these scopes, each named without what all of Google's begin with.
+    /// Returns whether it has one of these scopes, which are named without Google's common prefix.
     pub(super) fn has_any_scope(&self, scopes: &[&str]) -> bool {
         let has = |wanted: &&str| self.scopes.iter().any(|scope| short(scope) == *wanted);
         scopes.is_empty() || scopes.iter().any(has)
@@ -175,7 +174,7 @@ fn short(scope: &str) -> &str {
     scope.strip_prefix("https://www.googleapis.com/auth/").unwrap_or(scope)
 }
 
-/// Which platform's accounts these scopes are about.
+/// Returns the platform that these scopes belong to.
 fn platform_of_scopes<'a>(mut scopes: impl Iterator<Item = &'a str>) -> &'static str {
     let is_business = scopes.any(|scope| short(scope).ends_with("business.manage"));
     if is_business { "google_business" } else { "youtube" }
@@ -211,7 +210,7 @@ fn decide(tx: &mut Transaction, request: &Request, simulator: &dyn Simulator) ->
     Ok(authorization.back(&[("code", &code), ("scope", &authorization.scopes.join(" "))]))
 }
 
-/// What an app asks a user for.
+/// Parameters of an authorization request.
 struct AuthorizationRequest {
     redirect_uri: String,
     scopes: Vec<String>,
@@ -289,7 +288,7 @@ fn token(tx: &mut Transaction, request: &Request) -> Outcome {
                 .store
                 .get(presented)
                 .ok_or_else(|| refusal(400, "invalid_grant", "Malformed auth code."))?;
-            // Good for one use, whatever comes of it.
+            // A code is used up even when the exchange fails.
             tx.store.remove::<Code>(presented);
             if code.expires_at <= tx.now {
                 return Err(refusal(400, "invalid_grant", "Bad Request"));
@@ -396,7 +395,7 @@ fn user_info(tx: &mut Transaction, request: &Request) -> Outcome {
 
 /// The grants of one of Google's platforms.
 pub(super) struct Google {
-    /// What an account that the sandbox connects by itself granted.
+    /// Scopes of the grants that the sandbox creates by itself.
     pub(super) granted: &'static [&'static str],
 }
 
@@ -448,7 +447,7 @@ fn expire_tokens(tx: &mut Transaction, is_meant: impl Fn(&Token) -> bool) {
     }
 }
 
-/// A new access token, and the answer that tells it.
+/// Issues an access token, and returns it with the response's body.
 fn issue(tx: &mut Transaction, grant: &AppGrant) -> (String, Value) {
     let token = format!("ya29.{}", random());
     tx.store.put(&Token {
@@ -468,7 +467,7 @@ fn issue(tx: &mut Transaction, grant: &AppGrant) -> (String, Value) {
     (token, body)
 }
 
-/// Who calls: by fields in the body, or by the header.
+/// Authenticates the client by fields in the body or by the header.
 fn client(request: &Request) -> Result<(), Response> {
     let fields =
         || Some((request.field("client_id")?.to_owned(), request.field("client_secret")?.to_owned()));
@@ -484,7 +483,7 @@ fn refusal(status: u16, word: &str, description: &str) -> Response {
     Response::json(status, &json!({ "error": word, "error_description": description }))
 }
 
-/// A token that is missing, made up or dead, in the words of all of Google's APIs.
+/// Creates the refusal of a missing or invalid token, which all of Google's APIs share.
 pub(super) fn unauthenticated() -> Response {
     let message = "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project.";
     Response::json(
@@ -505,7 +504,7 @@ pub(super) fn unauthenticated() -> Response {
     .with("www-authenticate", "Bearer realm=\"https://accounts.google.com/\", error=\"invalid_token\"")
 }
 
-/// The login's own number, of 21 digits.
+/// Returns the id of a Google account, of 21 digits.
 fn subject(platform: &str, user: &str) -> String {
     let draw = account::digest_number(platform, user);
     format!("1{:020}", draw)

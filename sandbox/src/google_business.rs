@@ -2,9 +2,9 @@
 //! Business Information, as their discovery documents and
 //! <https://developers.google.com/my-business/reference/rest/v4/accounts.locations.localPosts> say.
 //!
-//! A login manages two locations, of which the second is named like the first with a 2 behind. One whose
-//! name begins with `unverified` may not post, and a text with `sandbox-rejected` in it does not pass
-//! moderation. The quota is a project's, so all accounts share it.
+//! A login manages two locations; the second has the name of the first with a 2 appended. A location whose
+//! name begins with `unverified` may not post, and a text that contains `sandbox-rejected` does not pass
+//! moderation. The quota belongs to the project, so all accounts share it.
 
 mod posts;
 
@@ -25,7 +25,7 @@ const ID: &str = "google_business";
 
 const SCOPES: [&str; 1] = ["https://www.googleapis.com/auth/business.manage"];
 
-/// Calls of a project by the minute, counted for each API.
+/// Calls of a project per minute, counted per API.
 const CALLS: RateLimit = RateLimit::new("google_business.calls", 300, 60);
 
 const POSTS: &str = "mybusiness.googleapis.com";
@@ -33,7 +33,6 @@ const MANAGEMENT: &str = "mybusinessaccountmanagement.googleapis.com";
 const INFORMATION: &str = "mybusinessbusinessinformation.googleapis.com";
 const VERIFICATIONS: &str = "mybusinessverifications.googleapis.com";
 
-/// Google Business Profile.
 pub(super) struct GoogleBusiness;
 
 impl Simulator for GoogleBusiness {
@@ -71,7 +70,7 @@ impl Simulator for GoogleBusiness {
 
     fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
         let login = google::account(tx, request, ID)?;
-        // A location's posts are the location's own affair.
+        // Requests for a location's posts belong to the location's account.
         let of_path = match request.segments().as_slice() {
             ["v4", "accounts", account, "locations", location, ..] => {
                 account::by_id(tx.store, ID, &format!("accounts/{account}/locations/{location}"))
@@ -96,7 +95,7 @@ impl Simulator for GoogleBusiness {
             400 => invalid(&[(3, "summary", "The text was refused on purpose.")]),
             401 => google::unauthenticated(),
             403 => refusal(403, "PERMISSION_DENIED", "The caller does not have permission"),
-            // Nothing is promised about the header; it comes all the same, so that nobody waits long.
+            // The header is not documented; it is sent so that clients retry soon.
             429 => exhausted(300).with("retry-after", 2),
             503 => refusal(503, "UNAVAILABLE", "The service is currently unavailable."),
             _ => refusal(500, "INTERNAL", "Internal error encountered."),
@@ -160,20 +159,20 @@ fn api(tx: &mut Transaction, request: &Request) -> Outcome {
     }
 }
 
-/// What the second location of a login has behind its name.
+/// Suffix of the name of a login's second location.
 const SECOND_SUFFIX: &str = " 2";
 
-/// The login behind a location: `accounts/1` of `accounts/1/locations/2`.
+/// Returns the login of a location: `accounts/1` of `accounts/1/locations/2`.
 fn login(id: &str) -> &str {
     id.split_once("/locations/").map_or(id, |(login, _)| login)
 }
 
-/// The name of a location without its login: `locations/2`.
+/// Returns the name of a location without its login: `locations/2`.
 fn location_name(account: &Account) -> &str {
     account.id.find("locations/").map_or(account.id.as_str(), |at| &account.id[at..])
 }
 
-/// What a browser finds: places and posts.
+/// Pages for browsers: locations and posts.
 fn site(tx: &Transaction, request: &Request) -> Option<Response> {
     let found = match (request.host.as_str(), request.segments().as_slice()) {
         ("lh3.googleusercontent.com", [_, file]) => {
@@ -225,7 +224,7 @@ fn by_location(tx: &Transaction, name: &str) -> Option<Account> {
     tx.store.with_prefix::<Account>(&format!("{ID}/")).find(|account| location_name(account) == name)
 }
 
-/// Lets a request in: a token that lives, its scope, and room in the rate window.
+/// Admits a request: checks its token, its scope and the rate limit.
 fn admit(tx: &mut Transaction, request: &Request) -> Result<Account, Response> {
     let token = google::find(tx, request, ID).ok_or_else(google::unauthenticated)?;
     let account = account::by_id(tx.store, ID, &token.user).ok_or_else(google::unauthenticated)?;
@@ -237,7 +236,7 @@ fn admit(tx: &mut Transaction, request: &Request) -> Result<Account, Response> {
     Ok(account)
 }
 
-/// The location at a path, if the caller manages it.
+/// Returns the location at a path, if the caller manages it.
 fn managed(tx: &Transaction, caller: &Account, parent: &str) -> Result<Account, Response> {
     let account = account::by_id(tx.store, ID, parent).ok_or_else(missing)?;
     match login(&account.id) == login(&caller.id) {
@@ -277,7 +276,7 @@ fn exhausted(limit: u64) -> Response {
     )
 }
 
-/// What is wrong with a post: code, field and words of each issue.
+/// Creates the refusal of an invalid post, from the code, field and message of each issue.
 fn invalid(issues: &[(u32, &str, &str)]) -> Response {
     let errors: Vec<_> = issues
         .iter()
@@ -307,7 +306,7 @@ fn detailed(status: u16, word: &str, message: &str, details: &Value) -> Response
     Response::json(status, &json!({ "error": error }))
 }
 
-/// A page of resources under `name`; its token is the place where it begins.
+/// Returns a page of resources under `name`; a page token is the index of its first item.
 fn page_of(request: &Request, name: &str, usual: usize, max: usize, all: &[Value]) -> Outcome {
     let wrong = |name: &str| refusal(400, "INVALID_ARGUMENT", &format!("Invalid value for {name}."));
     let size = match request.query("pageSize") {
@@ -322,7 +321,7 @@ fn page_of(request: &Request, name: &str, usual: usize, max: usize, all: &[Value
             .ok_or_else(|| wrong("pageToken"))?,
     };
     let items: Vec<_> = all.iter().skip(start).take(size).cloned().collect();
-    // What would be empty is left out.
+    // Empty members are left out.
     let mut body = Map::new();
     if !items.is_empty() {
         body.insert(name.to_owned(), Value::Array(items));
@@ -389,7 +388,7 @@ fn voice_of_merchant(tx: &mut Transaction, _: &Request, caller: &Account, id: &s
     Ok(Response::json(200, &state))
 }
 
-/// The fields that are asked for, which has to be said.
+/// Returns the fields of the read mask, which is required.
 fn mask(request: &Request) -> Result<Vec<String>, Response> {
     let mask = request.query("readMask").unwrap_or_default();
     let fields: Vec<String> =

@@ -1,5 +1,5 @@
-//! What Meta's platforms have in common on their side of the wire: parameters wherever they stand,
-//! errors, logins and tokens, fields that are asked for, and lists.
+//! Common code of Meta's simulated platforms: parameters, errors, logins and tokens, field selection, and
+//! lists.
 //!
 //! <https://developers.facebook.com/docs/graph-api/overview> and, for errors,
 //! <https://developers.facebook.com/docs/graph-api/guides/error-handling>.
@@ -20,14 +20,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// A day, the window of all caps.
+/// One day, the window of all caps.
 pub(crate) const DAY: i64 = 86_400;
 
 const CODE_SECONDS: i64 = 3_600;
 const SHORT_SECONDS: i64 = 3_600;
 const LONG_SECONDS: i64 = 60 * DAY;
 
-/// The path's segments without a version in front.
+/// Returns the path's segments without the version.
 pub(crate) fn path(request: &Request) -> Vec<&str> {
     let segments = request.segments();
     let is_version = |text: &str| {
@@ -41,7 +41,7 @@ pub(crate) fn path(request: &Request) -> Vec<&str> {
     }
 }
 
-/// A parameter, wherever it stands: in the query, a form, or a body of JSON.
+/// Returns a parameter of the query, a form or a JSON body.
 pub(crate) fn param(request: &Request, name: &str) -> Option<String> {
     if let Some(value) = request.query(name).or_else(|| request.field(name)) {
         return Some(value.to_owned());
@@ -53,7 +53,7 @@ pub(crate) fn param(request: &Request, name: &str) -> Option<String> {
     }
 }
 
-/// All parameters that may be kept, the token not among them.
+/// Returns all parameters but the credentials.
 pub(crate) fn params(request: &Request) -> Map<String, Value> {
     let body: Map<String, Value> =
         request.json().ok().and_then(|body| body.as_object().cloned()).unwrap_or_default();
@@ -64,7 +64,7 @@ pub(crate) fn params(request: &Request) -> Map<String, Value> {
         .collect()
 }
 
-/// A parameter that holds several values: with commas between them, or as a list in JSON.
+/// Returns a parameter of several values, separated by commas or as a JSON list.
 pub(crate) fn list(request: &Request, name: &str) -> Vec<String> {
     let Some(text) = param(request, name) else { return Vec::new() };
     if let Ok(Value::Array(items)) = serde_json::from_str(&text) {
@@ -73,12 +73,12 @@ pub(crate) fn list(request: &Request, name: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Whether a parameter says yes.
+/// Returns whether a boolean parameter is true.
 pub(crate) fn is_true(request: &Request, name: &str) -> bool {
     matches!(param(request, name).as_deref(), Some("true" | "1"))
 }
 
-/// An error as the Graph API writes it.
+/// Creates an error in the Graph API's form.
 pub(crate) fn error(status: u16, code: impl Into<Value>, subcode: u64, message: &str) -> Response {
     let code = code.into();
     let mut body = json!({
@@ -101,12 +101,12 @@ pub(crate) fn error(status: u16, code: impl Into<Value>, subcode: u64, message: 
     response
 }
 
-/// A parameter that is wrong.
+/// Creates the refusal of an invalid parameter.
 pub(crate) fn invalid(message: &str) -> Response {
     error(400, 100, 0, &format!("(#100) {message}"))
 }
 
-/// An object that is not there, or not for this token.
+/// Creates the refusal of an object that does not exist for this token.
 pub(crate) fn missing(method: &str, id: &str) -> Response {
     let message = format!(
         "Unsupported {} request. Object with ID '{id}' does not exist, cannot be loaded due to missing permissions, or does not support this operation.",
@@ -115,7 +115,7 @@ pub(crate) fn missing(method: &str, id: &str) -> Response {
     error(400, 100, 33, &message)
 }
 
-/// What all of Meta answers with a status that was asked for by a fault.
+/// Creates the response of a fault with this status, on any of Meta's platforms.
 pub(crate) fn refuse(status: u16, kind: &str, id: &str, now: DateTime<Utc>) -> Response {
     match status {
         400 => invalid("The content was refused on purpose."),
@@ -127,7 +127,7 @@ pub(crate) fn refuse(status: u16, kind: &str, id: &str, now: DateTime<Utc>) -> R
     }
 }
 
-/// Too many calls, by the code of the platform and with the header that tells when there may be more.
+/// Creates the refusal of too many calls, with the platform's code and the header that says when to retry.
 pub(crate) fn throttled(message: &str, kind: &str, id: &str) -> Response {
     let usage = json!({ id: [{
         "type": kind, "call_count": 100, "total_cputime": 25, "total_time": 25,
@@ -153,7 +153,7 @@ fn expired(at: DateTime<Utc>, now: DateTime<Utc>) -> Response {
     error(400, 190, 463, &message)
 }
 
-/// A code on its way through a browser.
+/// An authorization code that was not redeemed yet.
 #[derive(Clone, Serialize, Deserialize)]
 struct Code {
     code: String,
@@ -162,7 +162,7 @@ struct Code {
     client: String,
     redirect_uri: String,
     scopes: Vec<String>,
-    /// All that the owner ticked, by id; the first is `user`.
+    /// Ids of all Pages that the owner granted; the first is `user`.
     #[serde(default)]
     pages: Vec<String>,
     expires_at: DateTime<Utc>,
@@ -177,20 +177,18 @@ impl Record for Code {
     }
 }
 
-/// An access token.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Token {
-    /// Itself.
     pub(crate) token: String,
     platform: String,
-    /// Whose it is.
+    /// Id of the owner.
     pub(crate) user: String,
-    /// The page that it speaks for, where it is a page's.
+    /// Page that it belongs to, for a Page's token.
     pub(crate) page: Option<String>,
-    /// The pages that its owner ticked.
+    /// Pages that its owner granted.
     #[serde(default)]
     pub(crate) pages: Vec<String>,
-    /// What it may do.
+    /// Granted scopes.
     pub(crate) scopes: Vec<String>,
     is_long: bool,
     issued_at: DateTime<Utc>,
@@ -206,7 +204,7 @@ impl Record for Token {
     }
 }
 
-/// The token that a request carries, dead or alive.
+/// Returns the token of a request, valid or not.
 pub(crate) fn presented_token(tx: &Transaction, request: &Request) -> Option<Token> {
     tx.store.get(&bearer(request)?)
 }
@@ -220,7 +218,7 @@ fn bearer(request: &Request) -> Option<String> {
     header.filter(|token| !token.is_empty()).or_else(|| param(request, "access_token"))
 }
 
-/// Whose request it is: by its token, or by the code it brings.
+/// Returns the username behind a request, by its token or its code.
 pub(crate) fn owner(tx: &Transaction, platform: &str, request: &Request) -> Option<String> {
     let user = match presented_token(tx, request) {
         Some(token) => token.page.unwrap_or(token.user),
@@ -235,7 +233,7 @@ pub(crate) fn owner(tx: &Transaction, platform: &str, request: &Request) -> Opti
     account::by_id(tx.store, platform, &user).map(|account| account.username)
 }
 
-/// Lets a token in that lives and has the scopes.
+/// Admits a request whose token is valid and has the scopes.
 ///
 /// # Errors
 ///
@@ -282,7 +280,7 @@ pub(crate) fn admit_call(
     }
 }
 
-/// The refusal of a request without a route.
+/// Returns the refusal of a request without a route.
 pub(crate) fn not_routed(method: &str, path: &[&str]) -> Outcome {
     Err(match path {
         [id, ..] => missing(method, id),
@@ -290,16 +288,16 @@ pub(crate) fn not_routed(method: &str, path: &[&str]) -> Outcome {
     })
 }
 
-/// The address of an account's picture.
+/// Returns the address of an account's picture.
 pub(crate) fn avatar(account: &Account) -> String {
     format!("https://media.{}.sandbox/avatars/{}.jpg", account.platform, account.id)
 }
 
-/// A token that lives.
+/// Returns a token that is valid.
 ///
 /// # Errors
 ///
-/// Why it does not.
+/// The refusal.
 pub(crate) fn valid_token(tx: &Transaction, platform: &str, token: &str) -> Result<Token, Response> {
     let found: Option<Token> = tx.store.get(token).filter(|token: &Token| token.platform == platform);
     let token =
@@ -322,7 +320,6 @@ impl Token {
     }
 }
 
-/// A new token.
 pub(crate) fn issue(
     tx: &mut Transaction,
     platform: &str,
@@ -357,14 +354,14 @@ pub(crate) fn issue(
     token
 }
 
-/// How long a token lives.
+/// Lifetime of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// An hour.
+    /// One hour.
     Short,
     /// Sixty days.
     Long,
-    /// A page's: as long as its owner's grant.
+    /// A Page's: no expiry.
     Page,
 }
 
@@ -373,19 +370,18 @@ fn tokens_of(tx: &Transaction, user: &str) -> Vec<Token> {
     tx.store.with_prefix("").filter(is_theirs).collect()
 }
 
-/// What tells the login of one platform from another's.
+/// A platform's login.
 pub(crate) struct Login {
-    /// The platform.
     pub(crate) simulator: &'static dyn Simulator,
     /// The app's public identifier.
     pub(crate) client: &'static str,
-    /// What can be asked for.
+    /// Scopes that may be requested.
     pub(crate) scopes: &'static [&'static str],
-    /// What an account that the sandbox connects by itself granted.
+    /// Scopes of the grants that the sandbox creates by itself.
     pub(crate) granted: &'static [&'static str],
-    /// What kind of token such an account gets.
+    /// Kind of token of such a grant.
     pub(crate) kind: Kind,
-    /// What stands behind the parameters that a browser brings back.
+    /// Fragment of the redirect address.
     pub(crate) fragment: &'static str,
 }
 
@@ -394,7 +390,7 @@ impl Grants for Login {
         Some(App { client_id: self.client.into(), client_secret: Some(CLIENT_SECRET.into()) })
     }
 
-    /// It is a day old, as the refresh of a long-lived token wants it.
+    /// Issues a token that is a day old, so that it can be refreshed at once.
     fn grant(&self, tx: &mut Transaction, account: &mut Account) -> Grant {
         let scopes: Vec<String> = self.granted.iter().map(|scope| (*scope).to_owned()).collect();
         let page = (self.kind == Kind::Page).then(|| account.id.clone());
@@ -421,7 +417,7 @@ impl Grants for Login {
     }
 }
 
-/// Takes back what a user or a page granted.
+/// Revokes all tokens of a user or a Page.
 pub(crate) fn revoke(tx: &mut Transaction, user: &str) {
     for token in tokens_of(tx, user) {
         tx.store.put(&Token { is_revoked: true, ..token });
@@ -429,7 +425,7 @@ pub(crate) fn revoke(tx: &mut Transaction, user: &str) {
 }
 
 impl Login {
-    /// Where the account's owner is asked, and where the decision goes.
+    /// Serves the consent page and takes the owner's decision.
     pub(crate) fn dialog(&self, tx: &mut Transaction, request: &Request) -> Response {
         self.decide(tx, request).unwrap_or_else(|refusal| refusal)
     }
@@ -466,7 +462,7 @@ impl Login {
         }
         let state = field("state");
         if field("decision") == "allow" {
-            // Several names, with commas between them, are the pages that were ticked.
+            // Several names, separated by commas, are the Pages that were granted.
             let mut pages = Vec::new();
             for name in field("username").split(',') {
                 let account = account::get_or_create(tx, self.simulator, name.trim().trim_start_matches('@'))
@@ -499,11 +495,11 @@ impl Login {
         Ok(Response::redirect(&format!("{back}{}", self.fragment)))
     }
 
-    /// The code that a request brings, which is used up by it.
+    /// Redeems the code of a request.
     ///
     /// # Errors
     ///
-    /// Why it is refused.
+    /// The refusal.
     pub(crate) fn redeem(&self, tx: &mut Transaction, request: &Request) -> Result<RedeemedCode, CodeError> {
         let get = |name: &str| param(request, name).unwrap_or_default();
         if get("client_id") != self.client {
@@ -530,7 +526,7 @@ impl Login {
         Ok(RedeemedCode { user: code.user, pages: code.pages, scopes: code.scopes })
     }
 
-    /// `GET /access_token`: a short-lived token for a long-lived one.
+    /// `GET /access_token`: exchanges a short-lived token for a long-lived one.
     pub(crate) fn exchange_token(&self, tx: &mut Transaction, request: &Request, kind: &str) -> Outcome {
         if param(request, "grant_type").as_deref() != Some(kind) {
             return Err(invalid(&format!("Param grant_type must be one of {{{kind}}}")));
@@ -543,7 +539,7 @@ impl Login {
         Ok(token_response(&long, tx.now))
     }
 
-    /// `GET /refresh_access_token`: a long-lived token that is a day old for another.
+    /// `GET /refresh_access_token`: exchanges a long-lived token that is a day old for a new one.
     pub(crate) fn refresh_token(&self, tx: &mut Transaction, request: &Request, kind: &str) -> Outcome {
         if param(request, "grant_type").as_deref() != Some(kind) {
             return Err(invalid(&format!("Param grant_type must be one of {{{kind}}}")));
@@ -600,13 +596,13 @@ impl Login {
     }
 }
 
-/// What a code stands for.
+/// The grant behind a code.
 pub(crate) struct RedeemedCode {
-    /// Whose login it was.
+    /// Id of the account.
     pub(crate) user: String,
-    /// The pages that were ticked.
+    /// Pages that were granted.
     pub(crate) pages: Vec<String>,
-    /// What was allowed.
+    /// Granted scopes.
     pub(crate) scopes: Vec<String>,
 }
 
@@ -619,16 +615,16 @@ pub(crate) enum CodeError {
     Secret,
     /// No such code.
     Unknown,
-    /// Another address than the dialog's.
+    /// Its redirect address is not the dialog's.
     Redirect,
-    /// It was used.
+    /// It was redeemed before.
     Used,
-    /// It is too old.
+    /// It has expired.
     Expired,
 }
 
 impl CodeError {
-    /// In the form of the token endpoints of Threads and Instagram.
+    /// Creates the refusal in the form of the token endpoints of Threads and Instagram.
     pub(crate) fn flat(self) -> Response {
         let message = match self {
             Self::App => "Invalid platform app",
@@ -642,7 +638,7 @@ impl CodeError {
         Response::json(400, &json!({ "error_type": "OAuthException", "code": 400, "error_message": message }))
     }
 
-    /// In the form of the Graph API.
+    /// Creates the refusal in the form of the Graph API.
     pub(crate) fn graph(self) -> Response {
         match self {
             Self::App => error(
@@ -665,7 +661,7 @@ impl CodeError {
     }
 }
 
-/// A token endpoint's answer about a token that lives for long.
+/// Creates the response with a token and its lifetime.
 pub(crate) fn token_response(token: &Token, now: DateTime<Utc>) -> Response {
     let mut body = json!({ "access_token": token.token, "token_type": "bearer" });
     if let Some(at) = token.expires_at {
@@ -674,37 +670,37 @@ pub(crate) fn token_response(token: &Token, now: DateTime<Utc>) -> Response {
     Response::json(200, &body)
 }
 
-/// The next id, of 17 digits and more than a float can hold.
+/// Returns the next id, of 17 digits, which a float can't hold.
 pub(crate) fn next_id(tx: &mut Transaction) -> String {
     let next = |last: u64| last.max(17_900_000_000_000_000) + 7 + u64::from(rand::random::<u8>());
     tx.store.advance("graph", next).to_string()
 }
 
-/// An account's id, the same in every sandbox.
+/// Returns an account's id, the same in every sandbox.
 pub(crate) fn account_id(platform: &str, username: &str, first: u64) -> String {
     let draw = account::digest_number(platform, username);
     (first + draw % 90_000_000_000_000).to_string()
 }
 
-/// The short code of a post's address.
+/// Returns the short code of a post's address.
 pub(crate) fn shortcode(id: &str) -> String {
     let number: u64 = id.parse().unwrap_or(0);
     format!("D{}", BASE64_URL_SAFE_NO_PAD.encode(&number.to_be_bytes()[1..]))
 }
 
-/// A time as the Graph API writes it.
+/// Formats a time as the Graph API does.
 pub(crate) fn time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%dT%H:%M:%S+0000").to_string()
 }
 
-/// A field that is asked for, with what is asked of it.
+/// A requested field with its nested fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     name: String,
     inner: Vec<Field>,
 }
 
-/// The fields that a request asks for: `id,children{media_url},picture.type(large)`.
+/// Returns the requested fields: `id,children{media_url},picture.type(large)`.
 pub(crate) fn fields(request: &Request) -> Vec<Field> {
     parse(&param(request, "fields").unwrap_or_default())
 }
@@ -723,7 +719,7 @@ fn parse(text: &str) -> Vec<Field> {
                     Some((name, inner)) => (name, parse(inner.strip_suffix('}').unwrap_or(inner))),
                     None => (word, Vec::new()),
                 };
-                // What stands behind a point changes how the field is told and not which it is.
+                // Modifiers after a point don't change which field it is.
                 let name = name.split(['.', '(']).next().unwrap_or_default().trim();
                 if !name.is_empty() {
                     found.push(Field { name: name.to_owned(), inner });
@@ -736,11 +732,11 @@ fn parse(text: &str) -> Vec<Field> {
     found
 }
 
-/// What is asked for of a node; its id is always told. A member that is null is known and left out.
+/// Selects the requested fields of a node; its id is always included. A null member is known but left out.
 ///
 /// # Errors
 ///
-/// When something is asked for that the node has not.
+/// When a requested field does not exist.
 pub(crate) fn select(node: &Value, fields: &[Field], kind: &str, names: &[&str]) -> Result<Value, Response> {
     let default: Vec<Field>;
     let fields = if fields.is_empty() {
@@ -787,7 +783,7 @@ pub(crate) fn select(node: &Value, fields: &[Field], kind: &str, names: &[&str])
     Ok(Value::Object(told))
 }
 
-/// One page of a list, newest first: items after or before a cursor, no more than asked for.
+/// Returns one page of a list, newest first, after or before a cursor.
 pub(crate) fn paged<T>(
     request: &Request,
     items: Vec<T>,
@@ -822,7 +818,7 @@ pub(crate) fn paged<T>(
         let token = |item: &T| BASE64_URL_SAFE_NO_PAD.encode(key(item));
         body["paging"] = json!({ "cursors": { "before": token(first), "after": token(last) } });
         let is_last = items.last().is_none_or(|end| key(end) == key(last));
-        // Threads tells no address of the next page, the others do.
+        // Threads does not send the address of the next page.
         if !is_last
             && !request.host.contains("threads")
             && let Some(host) = request.header("host")
@@ -838,7 +834,7 @@ pub(crate) fn paged<T>(
     Ok(Response::json(200, &body))
 }
 
-/// Whether a moment lies between `since` and `until`, which are Unix times or dates.
+/// Returns whether a time lies between `since` and `until`, which are Unix times or dates.
 pub(crate) fn is_within(request: &Request, at: DateTime<Utc>) -> bool {
     let bound = |name: &str| {
         let text = param(request, name)?;
@@ -849,11 +845,11 @@ pub(crate) fn is_within(request: &Request, at: DateTime<Utc>) -> bool {
     bound("since").is_none_or(|since| at >= since) && bound("until").is_none_or(|until| at <= until)
 }
 
-/// An insights answer: each metric that is asked for, with its figure.
+/// Creates an insights response with the requested metrics.
 ///
 /// # Errors
 ///
-/// When one of them is none: that fails the whole request.
+/// When one of the metrics does not exist, which fails the request.
 pub(crate) fn insights(
     request: &Request,
     id: &str,
@@ -882,14 +878,14 @@ pub(crate) fn insights(
     Ok(Response::json(200, &json!({ "data": data })))
 }
 
-/// Takes units of a cap that a platform refuses to be exceeded in its own words.
+/// Spends one unit of a publishing cap.
 pub(crate) fn spend_cap(tx: &mut Transaction, rule: RateLimit, user: &str) -> Result<Quota, Response> {
     tx.spend(rule, user, 1).map_err(|_| {
         error(400, 9, 2_207_042, "(#9) Application request limit reached: you reached the maximum number of posts that is allowed to be published by API")
     })
 }
 
-/// How much of a cap is used up, as the limits' edges tell it.
+/// Returns the usage of a cap, as the limits' edges show it.
 pub(crate) fn quota_usage(tx: &mut Transaction, rule: RateLimit, user: &str) -> Value {
     let status = tx.spend(rule, user, 0).unwrap_or_else(|quota| quota);
     json!({
@@ -898,7 +894,7 @@ pub(crate) fn quota_usage(tx: &mut Transaction, rule: RateLimit, user: &str) -> 
     })
 }
 
-/// The bytes of a medium.
+/// Returns the bytes of a medium.
 pub(crate) fn serve_media(tx: &Transaction, file: &str) -> Response {
     match tx.files.read(file) {
         Some(bytes) => {
@@ -909,14 +905,14 @@ pub(crate) fn serve_media(tx: &Transaction, file: &str) -> Response {
     }
 }
 
-/// The account of a token.
+/// Returns the account of a token.
 pub(crate) fn account(tx: &Transaction, platform: &str, token: &Token) -> Result<Account, Response> {
     let id = token.page.as_ref().unwrap_or(&token.user);
     account::by_id(tx.store, platform, id)
         .ok_or_else(|| error(400, 190, 460, "Error validating access token: The session has been invalidated because the user changed their password or Facebook has changed the session for security reasons."))
 }
 
-/// Something unguessable, in letters and digits.
+/// Returns a random text of letters and digits.
 pub(crate) fn random() -> String {
     hex::encode(rand::random::<[u8; 24]>())
 }

@@ -1,5 +1,6 @@
-//! Instagram: its API with Instagram Login, as <https://developers.facebook.com/docs/instagram-platform>
-//! says. All accounts are professional ones, and none is shown on Facebook.
+//! Instagram: its API with Instagram Login, as documented at
+//! <https://developers.facebook.com/docs/instagram-platform>. All accounts are professional accounts without
+//! a Facebook Page.
 
 mod posts;
 
@@ -30,7 +31,7 @@ const SCOPES: &[&str] = &[
     "instagram_business_manage_messages",
 ];
 
-/// Calls of any kind; the documented figure for an account that nobody sees.
+/// Calls of any kind; the documented limit of an account without impressions.
 const CALLS: RateLimit = RateLimit::new("instagram.calls", 48_000, DAY);
 
 static LOGIN: Login = Login {
@@ -42,7 +43,6 @@ static LOGIN: Login = Login {
     fragment: "#_",
 };
 
-/// Instagram.
 pub(super) struct Instagram;
 
 impl Simulator for Instagram {
@@ -119,7 +119,7 @@ impl Simulator for Instagram {
     }
 }
 
-/// What a browser finds: the consent page, profiles, posts and comments.
+/// Pages for browsers: the consent page, profiles, posts and comments.
 fn site(tx: &mut Transaction, request: &Request) -> Response {
     let segments = request.segments();
     let shown = match segments.as_slice() {

@@ -1,9 +1,9 @@
 //! LinkedIn: the versioned REST API, as <https://learn.microsoft.com/en-us/linkedin/> says; it has no
 //! machine-readable description.
 //!
-//! Each member administers one page. What only approved apps may do (list a member's posts, read a
-//! member's figures) needs the scopes that LinkedIn keeps closed. A reserved character that was not
-//! escaped ends a text, silently, as there.
+//! Each member administers one page. What only approved apps may do (list a member's posts, read a member's
+//! metrics) needs the restricted scopes. A reserved character that is not escaped cuts off a text without an
+//! error, as on LinkedIn.
 
 mod media;
 mod posts;
@@ -27,10 +27,10 @@ use serde_json::{Value, json};
 /// The platform's identifier.
 const ID: &str = "linkedin";
 
-/// Versions before this one are answered with 426.
+/// Oldest active version; older ones get 426.
 const OLDEST_VERSION: u32 = 202_511;
 
-/// Calls of a member; real numbers are told in the developer portal only.
+/// Calls of a member. The real limits are shown in the developer portal only.
 const CALLS: RateLimit = RateLimit::new("linkedin.calls", 100_000, 86_400);
 const CREATES: RateLimit = RateLimit::new("linkedin.creates", 150, 86_400);
 
@@ -64,10 +64,9 @@ static LOGIN: Login = Login {
     fragment: "",
 };
 
-/// LinkedIn.
 pub(super) struct LinkedIn;
 
-/// Who was let in.
+/// An admitted caller.
 struct Caller {
     account: Account,
     scopes: Vec<String>,
@@ -213,7 +212,7 @@ fn not_routed(request: &Request, path: &[&str]) -> Outcome {
     })
 }
 
-/// The version that each call has to name.
+/// Checks the version, which every call has to name.
 fn check_version(request: &Request) -> Result<(), Response> {
     let Some(version) = request.header("linkedin-version") else {
         return Err(error(
@@ -232,7 +231,7 @@ fn check_version(request: &Request) -> Result<(), Response> {
     }
 }
 
-/// The page of a post, or of a comment below it.
+/// Responds with the page of a post or of a comment on it.
 fn post_page(tx: &Transaction, request: &Request, urn: &str) -> Response {
     let found = match request.query("commentUrn") {
         Some(comment) => {
@@ -407,7 +406,7 @@ fn me(_: &mut Transaction, _: &Request, caller: &Caller) -> Outcome {
     ))
 }
 
-/// The page of a member, which is there as soon as the member is.
+/// Returns the id of the page that a member administers.
 fn page_of(account: &Account) -> String {
     let digest = account::digest(ID, &format!("{}/page", account.username));
     let draw = u32::from_be_bytes(digest[..4].try_into().expect("four bytes of a digest"));
@@ -469,7 +468,7 @@ fn organizations(_: &mut Transaction, request: &Request, caller: &Caller) -> Out
     Ok(Response::json(200, &json!({ "results": results, "statuses": {}, "errors": {} })))
 }
 
-/// Lets a request in: a token that lives, the scopes it needs, and room in the day's window.
+/// Admits a request: checks its token, its scopes and the day's limit.
 fn admit(tx: &mut Transaction, request: &Request, scopes: &[&str]) -> Result<Caller, Response> {
     let token = request.bearer().and_then(|token| tokens::find(tx, ID, token));
     let token = token.ok_or_else(|| error(401, "INVALID_ACCESS_TOKEN", 65_600, "Invalid access token"))?;
@@ -501,7 +500,7 @@ impl Caller {
         if self.may(scopes) { Ok(()) } else { Err(forbidden(what)) }
     }
 
-    /// Whether it may write as this author.
+    /// Checks that the caller may write as an author.
     fn check_writes_as(&self, author: &str) -> Result<(), Response> {
         let may = match author.rsplit_once(':') {
             Some(("urn:li:person", id)) => id == self.account.id && self.may(&["w_member_social"]),
@@ -513,7 +512,7 @@ impl Caller {
         if may { Ok(()) } else { Err(forbidden("posts.CREATE.20260601")) }
     }
 
-    /// Whether it may read what this author wrote.
+    /// Checks that the caller may read an author's posts.
     fn check_reads(&self, author: &str) -> Result<(), Response> {
         let may = match author.rsplit_once(':') {
             Some(("urn:li:person", id)) => id == self.account.id && self.may(&["r_member_social"]),
@@ -556,12 +555,12 @@ fn error(status: u16, code: &str, service: u32, message: &str) -> Response {
     Response::json(status, &body)
 }
 
-/// A body of JSON.
+/// Returns the body, which has to be JSON.
 fn body(request: &Request) -> Result<Value, Response> {
     request.json().ok().filter(Value::is_object).ok_or_else(|| invalid("Cannot parse request entity"))
 }
 
-/// One page of a list.
+/// Returns one page of a list.
 fn paged(request: &Request, all: Vec<Value>) -> Outcome {
     let number = |name: &str, otherwise: usize| match request.query(name).map(str::parse::<usize>) {
         None => Ok(otherwise),
@@ -580,9 +579,9 @@ fn paged(request: &Request, all: Vec<Value>) -> Outcome {
     Ok(Response::json(200, &json!({ "paging": paging, "elements": page })))
 }
 
-/// The next number: the milliseconds, then a sequence, and never one twice.
+/// Returns the next number: the milliseconds, then a sequence; none is given twice.
 fn next(tx: &mut Transaction) -> u64 {
     let now = u64::try_from(tx.now.timestamp_millis()).unwrap_or(0) << 22;
-    // Two in a row differ in more than their last digit, so that a slip names nothing.
+    // Two in a row differ in more than their last digit, so that a typing error matches nothing.
     tx.store.advance("linkedin", |last| now.max(last + 64))
 }

@@ -1,7 +1,7 @@
-//! Logins by OAuth 2.0 as most platforms serve them: a page that asks, and an endpoint that gives tokens.
+//! OAuth 2.0 logins as most platforms have them: a consent page and a token endpoint.
 //!
-//! What tells one platform's from another's is data; how a refusal reads is the platform's own affair.
-//! RFC 6749 sections 4.1 and 6: <https://www.rfc-editor.org/rfc/rfc6749>
+//! The differences between platforms are data; each platform words its refusals itself. RFC 6749 sections 4.1
+//! and 6: <https://www.rfc-editor.org/rfc/rfc6749>
 
 use super::{
     Transaction, account,
@@ -10,33 +10,32 @@ use super::{
     tokens::{CLIENT_SECRET, Consent, Issued, TokenPolicy},
 };
 
-/// One platform's login.
+/// Login of a platform.
 pub(crate) struct Login {
-    /// Its tokens.
     pub(crate) tokens: TokenPolicy,
-    /// What can be asked for.
+    /// Scopes that may be requested.
     pub(crate) scopes: &'static [&'static str],
-    /// Whether a login of these parameters brings a refresh token.
+    /// Returns whether a login with these parameters gets a refresh token.
     pub(crate) has_refresh_token: fn(&[(String, String)]) -> bool,
-    /// The word for an owner who says no.
+    /// Error code when the owner denies the request.
     pub(crate) denied_error: &'static str,
-    /// What stands behind the parameters that a browser brings back.
+    /// Fragment of the redirect address.
     pub(crate) fragment: &'static str,
 }
 
-/// Why a token request is refused.
+/// Reason to refuse a token request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenError {
-    /// The code is none, is used up, too old, or another app's or address's.
+    /// The code is unknown, used, expired, or another app's or redirect address's.
     InvalidCode,
-    /// The refresh token is none, was taken back, has run out, or was replaced.
+    /// The refresh token is unknown, revoked, expired or replaced.
     InvalidRefreshToken,
-    /// There is no such way to get a token.
+    /// The grant type is not supported.
     UnsupportedGrantType,
 }
 
 impl Login {
-    /// Where the account's owner is asked (GET), and where the page sends the decision (POST).
+    /// Serves the consent page (GET), and takes the owner's decision (POST).
     pub(crate) fn dialog(&self, tx: &mut Transaction, request: &Request) -> Response {
         self.decide(tx, request).unwrap_or_else(|refusal| refusal)
     }
@@ -96,16 +95,16 @@ impl Login {
         Ok(Response::redirect(&format!("{back}{}", self.fragment)))
     }
 
-    /// Whether a call names the app and its secret in the header.
+    /// Returns whether a request has the app's credentials in its header.
     pub(crate) fn has_client_credentials(&self, request: &Request) -> bool {
         request.basic().is_some_and(|(id, secret)| id == self.tokens.client && secret == CLIENT_SECRET)
     }
 
-    /// Tokens for a code or a refresh token.
+    /// Issues tokens for a code or a refresh token.
     ///
     /// # Errors
     ///
-    /// Why there are none.
+    /// The reason of the refusal.
     pub(crate) fn token(&self, tx: &mut Transaction, request: &Request) -> Result<Issued, TokenError> {
         match request.field("grant_type") {
             Some("authorization_code") => {

@@ -1,4 +1,4 @@
-//! What the accounts would look like on their platforms, roughly; and where logins are consented to.
+//! HTML pages: accounts and posts, the control panel, and the consent page of logins.
 
 use super::{
     Transaction,
@@ -18,23 +18,23 @@ article h3{margin:0}form{display:inline-flex;flex-wrap:wrap;gap:.5rem;align-item
 p.text{white-space:pre-wrap;overflow-wrap:anywhere;margin:.25rem 0}time,small{color:#5b6670;overflow-wrap:anywhere}img,video{max-width:100%;border-radius:.5rem}\
 button,input,select{font:inherit;padding:.4rem .8rem;max-width:100%}@media(prefers-color-scheme:dark){:root{color-scheme:dark}body{color:#e7e9ea;background:#15181c}article{border-color:#38434d}a{color:#8ab4f8}time,small{color:#a3adb5}}";
 
-/// The faults that a click arms; the others are in the list beside them.
+/// Faults with a button of their own; the others are in a list.
 const CLICKS: [&str; 4] = ["429", "503", "drop", "lost-reply"];
 
 #[derive(Template)]
 #[template(
     ext = "html",
     source = r#"<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Sandbox</title><style>{{ style|safe }}</style>
-<main><h1>Sandbox</h1><p>What was published to these accounts stayed on this machine.</p>
+<main><h1>Sandbox</h1><p>Posts to these accounts stay on this machine.</p>
 <h2>Accounts</h2>
 {% for account in accounts %}<article id="{{ account.platform }}-{{ account.username }}"><h3><a href="/{{ account.platform }}/{{ account.username }}">{{ account.username }}</a> <small>{{ account.platform }}</small></h3>
 {% if let Some(armed) = account.armed %}<p class="state" role="status">The next {% if armed.tries == 1 %}try fails{% else %}{{ armed.tries }} tries fail{% endif %} with {{ armed.word }}.</p>
-<form method="post" action="/_panel/faults"><input type="hidden" name="platform" value="{{ account.platform }}"><input type="hidden" name="username" value="{{ account.username }}"><input type="hidden" name="word" value="{{ armed.word }}"><input type="hidden" name="tries" value="0"><button>Let them through</button></form>{% endif %}
+<form method="post" action="/_panel/faults"><input type="hidden" name="platform" value="{{ account.platform }}"><input type="hidden" name="username" value="{{ account.username }}"><input type="hidden" name="word" value="{{ armed.word }}"><input type="hidden" name="tries" value="0"><button>Remove the fault</button></form>{% endif %}
 <div>Next try: {% for word in clicks %}<form method="post" action="/_panel/faults"><input type="hidden" name="platform" value="{{ account.platform }}"><input type="hidden" name="username" value="{{ account.username }}"><input type="hidden" name="tries" value="1"><button name="word" value="{{ word }}" aria-label="{{ word }}: the next try of {{ account.username }} on {{ account.platform }}">{{ word }}</button></form> {% endfor %}</div>
 <form method="post" action="/_panel/faults"><input type="hidden" name="platform" value="{{ account.platform }}"><input type="hidden" name="username" value="{{ account.username }}"><label>Next <input name="tries" type="number" min="0" max="1000" value="3" required></label> <label>tries: <select name="word">{% for word in words %}<option>{{ word }}</option>{% endfor %}</select></label> <button>Fail</button></form>
 <div><form method="post" action="/_panel/tokens"><input type="hidden" name="platform" value="{{ account.platform }}"><input type="hidden" name="username" value="{{ account.username }}"><button name="end" value="expire">Expire the token</button> <button name="end" value="revoke">Revoke the access</button></form></div></article>
-{% else %}<p>No account yet.</p>{% endfor %}
-<h2>Failures on purpose</h2><p>Or put one of these into a text; add <code>x2</code> for the first two tries only.</p>
+{% else %}<p>No accounts yet.</p>{% endfor %}
+<h2>Failures on purpose</h2><p>A post fails when its text contains one of these words; append <code>x2</code> for the first two tries only.</p>
 <ul>{% for word in words %}<li><code>#sandbox-{{ word }}</code></li>{% endfor %}</ul>
 <h2 id="settings">Settings</h2><form method="post" action="/_panel/settings">{% for (name, label, value) in settings %}<label>{{ label }} <input name="{{ name }}" type="number" min="0" value="{{ value }}" required></label> {% endfor %}<button>Change</button></form></main></html>"#
 )]
@@ -58,7 +58,7 @@ struct AccountPanel<'a> {
     ext = "html",
     source = r#"<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{{ who.display_name }} on {{ platform }}</title><style>{{ style|safe }}</style>
 <main><p><a href="/">Sandbox</a> / {{ platform }}</p><h1><a href="/{{ platform }}/{{ who.username }}">{{ who.display_name }}</a> <small>@{{ who.username }}</small></h1>
-{% for view in views %}{{ view|safe }}{% else %}<p>Nothing published yet.</p>{% endfor %}</main></html>"#
+{% for view in views %}{{ view|safe }}{% else %}<p>No posts yet.</p>{% endfor %}</main></html>"#
 )]
 struct Page<'a> {
     style: &'static str,
@@ -93,7 +93,7 @@ struct View<'a> {
     ext = "html",
     source = r#"<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Authorize</title><style>{{ style|safe }}</style>
 <h1>{{ client }} wants to access an account</h1><p>It asks for:</p><ul>{% for scope in scopes %}<li>{{ scope }}</li>{% endfor %}</ul>
-<form method="post"><p><label>Account <input name="username" value="{{ username }}" required></label> <small>made if there is none</small></p>
+<form method="post"><p><label>Account <input name="username" value="{{ username }}" required></label> <small>created if there is none</small></p>
 {% for (name, value) in hidden %}<input type="hidden" name="{{ name }}" value="{{ value }}">{% endfor %}
 <p><button name="decision" value="allow">Allow</button> <button name="decision" value="deny" formnovalidate>Deny</button></p></form></html>"#
 )]
@@ -116,7 +116,7 @@ struct Notice<'a> {
     text: &'a str,
 }
 
-/// All accounts, and what is to go wrong with them.
+/// Renders the first page: all accounts, their armed faults and the settings.
 pub(crate) fn admin(accounts: &[Account], armed: &[Armed], settings: &Settings) -> String {
     let panels = accounts.iter().map(|account| AccountPanel {
         platform: &account.platform,
@@ -129,11 +129,11 @@ pub(crate) fn admin(accounts: &[Account], armed: &[Armed], settings: &Settings) 
         clicks: CLICKS,
         words: fault::WORDS.iter().map(|(word, _)| *word).collect(),
         settings: [
-            ("processing_ms", "Processing of a video (ms)", settings.processing_ms),
-            ("lag_ms", "Lists lag behind by (ms)", settings.lag_ms),
-            ("slow_ms", "A slow reply takes (ms)", settings.slow_ms),
-            ("duplicate_ms", "A text is a duplicate for (ms)", settings.duplicate_ms),
-            ("renew_after_ms", "A token of Meta's can be renewed after (ms)", settings.renew_after_ms),
+            ("processing_ms", "Processing time of a video (ms)", settings.processing_ms),
+            ("lag_ms", "Lag of lists (ms)", settings.lag_ms),
+            ("slow_ms", "Delay of a slow response (ms)", settings.slow_ms),
+            ("duplicate_ms", "Period for duplicate texts (ms)", settings.duplicate_ms),
+            ("renew_after_ms", "Minimum age to refresh a Meta token (ms)", settings.renew_after_ms),
         ],
     })
 }
@@ -169,7 +169,7 @@ pub(crate) fn serve(html: Option<String>) -> Response {
     html.map_or_else(|| Response::page(404, missing()), |html| Response::page(200, html))
 }
 
-/// Where an account's owner lets an app in, or not.
+/// Renders the page on which an account's owner allows or denies an app.
 pub(crate) fn consent(
     client: &str,
     scopes: Vec<&str>,
@@ -179,17 +179,18 @@ pub(crate) fn consent(
     render(&Consent { style: STYLE, client, scopes, username, hidden })
 }
 
-/// Something to tell.
+/// Renders a page with a message.
 pub(crate) fn notice(title: &str, text: &str) -> String {
     render(&Notice { style: STYLE, title, text })
 }
 
-/// There is no such page.
+/// Renders the page for 404.
 pub(crate) fn missing() -> String {
     notice("Not found", "There is no such account or post, or it was deleted.")
 }
 
-/// A post may be edited to answer one of its own answers, so none is shown twice.
+/// Renders a post with its replies. A post can be edited into a reply to one of its own replies, so none is
+/// rendered twice.
 fn view<'a>(
     who: &Identity,
     platform: &str,

@@ -1,8 +1,7 @@
 //! Pinterest: API v5, as its OpenAPI description 5.23 says (<https://github.com/pinterest/api-description>).
 //!
-//! Served as to an app with Standard access. Refresh tokens are renewed with each use; videos are
-//! uploaded to a storage of its own, by a form that it signs, and processed for a while. An account
-//! begins with one board.
+//! Responds as to an app with Standard access. Refresh tokens are replaced with each use; videos are uploaded
+//! to a separate storage by a signed form, and processed for a while. An account begins with one board.
 
 mod boards;
 mod media;
@@ -28,7 +27,7 @@ use serde_json::{Value, json};
 /// The platform's identifier.
 const ID: &str = "pinterest";
 
-/// The host that takes the bytes of videos.
+/// Host that receives the bytes of videos.
 const STORAGE: &str = "pinterest-media-upload.s3-accelerate.amazonaws.com";
 
 const READ: RateLimit = RateLimit::new("pinterest.org_read", 1_000, 60);
@@ -53,7 +52,6 @@ static LOGIN: Login = Login {
     fragment: "",
 };
 
-/// Pinterest.
 pub(super) struct Pinterest;
 
 impl Simulator for Pinterest {
@@ -79,7 +77,7 @@ impl Simulator for Pinterest {
             _ if request.host == STORAGE && request.mime() == Some("multipart/form-data") => {
                 BodyMode::Multipart("file")
             }
-            // Five pictures of 20 MB in base64.
+            // Five images of 20 MB in base64.
             ["v5", "pins"] if request.method == Method::POST => BodyMode::Buffered(140 << 20),
             _ => BodyMode::Buffered(1 << 20),
         }
@@ -205,7 +203,7 @@ fn not_routed(path: &[&str]) -> Outcome {
     })
 }
 
-/// What a browser finds: the login, profiles and pins.
+/// Pages for browsers: the login, profiles and pins.
 fn site(tx: &mut Transaction, request: &Request, segments: &[&str]) -> Response {
     let found = match segments {
         ["oauth"] => return LOGIN.dialog(tx, request),
@@ -279,7 +277,7 @@ fn token(tx: &mut Transaction, request: &Request) -> Outcome {
     ))
 }
 
-/// `POST /v5/oauth/token/revoke`, which is there for system users only.
+/// `POST /v5/oauth/token/revoke`, which exists for system users only.
 fn revoke(request: &Request) -> Outcome {
     if !LOGIN.has_client_credentials(request) {
         return Err(unauthorized());
@@ -306,7 +304,7 @@ fn me(tx: &mut Transaction, _: &Request, account: &Account) -> Outcome {
     Ok(Response::json(200, &body))
 }
 
-/// Lets a request in: a token that lives, the scopes it needs, and room in the rate window.
+/// Admits a request: checks its token, its scopes and the rate limit.
 fn admit(
     tx: &mut Transaction,
     request: &Request,
@@ -330,7 +328,7 @@ fn admit(
 }
 
 fn rate_limited(response: Response, quota: Quota, now: DateTime<Utc>) -> Response {
-    // Whole seconds that have to pass.
+    // Whole seconds until the reset.
     let reset = (quota.reset - now).num_milliseconds().max(0) as u64;
     response
         .with("x-ratelimit-limit", format!("{0}, {0};w={1}", quota.limit, quota.seconds))
@@ -358,13 +356,13 @@ fn error(status: u16, code: u32, message: &str) -> Response {
     Response::json(status, &json!({ "status": "failure", "code": code, "message": message }))
 }
 
-/// A body of JSON.
+/// Returns the body, which has to be JSON.
 fn body(request: &Request) -> Result<Value, Response> {
     let value = request.json().map_err(|error| invalid(&format!("the body is no JSON: {error}")))?;
     if value.is_object() { Ok(value) } else { Err(invalid("the body has to be an object")) }
 }
 
-/// A text member within its length.
+/// Returns a text member after checking its length.
 fn text(body: &Value, name: &str, max: usize) -> Result<Option<String>, Response> {
     match &body[name] {
         Value::Null => Ok(None),
@@ -380,7 +378,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// An id in a body.
+/// Returns an id of a body.
 fn number(body: &Value, name: &str) -> Result<Option<String>, Response> {
     match text(body, name, 64)? {
         Some(id) if !is_number(&id) => Err(invalid(&format!("'{id}' does not match '^\\d+$'"))),
@@ -388,7 +386,7 @@ fn number(body: &Value, name: &str) -> Result<Option<String>, Response> {
     }
 }
 
-/// One page of a list, and the bookmark of the next. Items come in the order they are listed in.
+/// Returns one page of a list, and the bookmark of the next.
 fn paged<T>(
     request: &Request,
     all: Vec<T>,
@@ -412,13 +410,14 @@ fn paged<T>(
     Ok((page, bookmark))
 }
 
-/// The next id. Two in a row differ in more than their last digit, so that a slip names nothing.
+/// Returns the next id. Two in a row differ in more than their last digit, so that a typing error matches
+/// nothing.
 fn next(tx: &mut Transaction) -> String {
     let count = tx.store.advance("pinterest", |last| last + 1);
     (813_744_000_000_000_007 + count * 10).to_string()
 }
 
-/// Timestamps as the API writes them: without a zone.
+/// Formats a time as the API does: without a zone.
 fn time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%dT%H:%M:%S").to_string()
 }

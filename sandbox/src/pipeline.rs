@@ -1,5 +1,4 @@
-//! What happens to every request before and after its platform sees it: the body is read, holds and
-//! faults do their work, and the journal is kept.
+//! The pipeline of every request to a platform: reading the body, holds, faults and the journal.
 
 use super::{
     Sandbox, account,
@@ -24,7 +23,7 @@ use tokio::io::AsyncReadExt;
 use tokio_tungstenite::{WebSocketStream, tungstenite::protocol::Role};
 use url::form_urlencoded;
 
-/// Answers a request to a platform.
+/// Handles a request to a platform.
 pub(crate) async fn handle(
     sandbox: &Sandbox,
     simulator: &'static dyn Simulator,
@@ -38,7 +37,7 @@ pub(crate) async fn handle(
             fetch::fetch_all(sandbox, simulator, &mut request).await;
             process(sandbox, simulator, request).await
         }
-        // Half a body, or a form that is none.
+        // The body was cut short, or is not the form that it claims to be.
         Err(error) => poem::Response::builder().status(StatusCode::BAD_REQUEST).body(error.to_string()),
     };
     if let (Ok(upgrade), Some(message)) = (upgrade, response.extensions_mut().remove()) {
@@ -47,7 +46,7 @@ pub(crate) async fn handle(
     response
 }
 
-/// Says what there is to say over a connection that has become a WebSocket.
+/// Sends the message over a connection that was upgraded to a WebSocket.
 async fn send_message(upgrade: OnUpgrade, message: Message) {
     let Ok(upgraded) = upgrade.await else { return };
     let mut socket = WebSocketStream::from_raw_socket(upgraded, Role::Server, None).await;
@@ -58,7 +57,7 @@ async fn send_message(upgrade: OnUpgrade, message: Message) {
             let _ = socket.send(body.to_string().into()).await;
             let _ = socket.close(None).await;
         }
-        // Until the client closes.
+        // Stays open until the client closes.
         None => drop(socket.next().await),
     }
 }
@@ -105,7 +104,7 @@ async fn process(sandbox: &Sandbox, simulator: &'static dyn Simulator, request: 
         guard.entry.fault = Some("hold-before".into());
         hold.block().await;
     }
-    // The hold for later is met now, so that the entry says so; it keeps the reply, not the work.
+    // The hold after processing is looked up now, so that the entry records it; it blocks the response only.
     let after = sandbox.0.holds.find(When::After, pending);
     if after.is_some() {
         guard.entry.fault = Some("hold-after".into());
@@ -116,7 +115,7 @@ async fn process(sandbox: &Sandbox, simulator: &'static dyn Simulator, request: 
             Some(status) => simulator.refuse(tx, &request, status),
             None => simulator.respond(tx, &request),
         };
-        // A fault that strikes after acceptance has nothing to strike where nothing was accepted.
+        // A fault after acceptance does not apply when nothing was accepted.
         if response.published.is_empty()
             && response.fault.as_ref().is_some_and(|fault| {
                 matches!(fault.kind, Kind::Slow | Kind::LostReply | Kind::BrokenAfter | Kind::Garbage)
@@ -171,7 +170,8 @@ async fn process(sandbox: &Sandbox, simulator: &'static dyn Simulator, request: 
     }
 }
 
-/// A reply that is still owed. Dropped unpaid, as when the client hangs up, it tells the journal.
+/// A journal entry whose response has not been sent yet. Dropping it before that, as when the client hangs
+/// up, records that there was no response.
 struct JournalEntryGuard<'a> {
     sandbox: &'a Sandbox,
     entry: Entry,
@@ -223,7 +223,7 @@ impl Drop for JournalEntryGuard<'_> {
             tracing::error!(%error, "Could not note that a reply was lost");
         }
         let seq = self.entry.seq;
-        // Waiters look again even where an entry only changed.
+        // Waiters look again even when an entry only changed.
         self.sandbox.0.journal.send_modify(|last| *last = (*last).max(seq));
     }
 }
@@ -288,7 +288,7 @@ async fn read(
             let mut form = Multipart::from_request(&http, &mut RequestBody::new(body)).await?;
             while let Some(field) = form.next_field().await? {
                 let name = field.name().unwrap_or_default().to_owned();
-                // Some forms may carry their file under one of several names.
+                // Some forms have their file under one of several names.
                 if part.split('|').any(|one| one == name) {
                     let (file, declared) =
                         (field.file_name().map(str::to_owned), field.content_type().map(str::to_owned));
@@ -325,7 +325,7 @@ fn reply(response: Response) -> poem::Response {
     http
 }
 
-/// A reply that never leaves: the server closes the connection without a byte.
+/// Creates a response that is never sent: the server closes the connection without a byte.
 fn dropped() -> poem::Response {
     poem::Response::builder().status(StatusCode::BAD_GATEWAY).extension(Dropped).body("dropped on purpose")
 }

@@ -1,12 +1,12 @@
-//! Rate windows: so many units in so much time, then none until the window ends.
+//! Rate limits with fixed windows: a number of units per window.
 //!
-//! Fixed windows, because the headers of the platforms describe such: a limit, what remains of it,
-//! and one moment at which all of it is there again. They are not kept across a restart.
+//! Fixed windows, because the platforms' headers describe such: a limit, the units left, and one time of
+//! reset. They are not kept across a restart.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::HashMap;
 
-/// All windows that are open.
+/// All open windows.
 #[derive(Default)]
 pub(crate) struct RateWindows(HashMap<(&'static str, String), Window>);
 
@@ -15,14 +15,13 @@ struct Window {
     used: u64,
 }
 
-/// A rule: a name, a ceiling and a length.
+/// A rate limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RateLimit {
-    /// Under which settings know it.
+    /// Name in the settings.
     pub(crate) name: &'static str,
-    /// The documented ceiling.
+    /// Documented number of units.
     pub(crate) limit: u64,
-    /// Its length in seconds.
     pub(crate) seconds: i64,
 }
 
@@ -32,21 +31,19 @@ impl RateLimit {
     }
 }
 
-/// How an account stands with a rule.
+/// State of a rate window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quota {
-    /// The ceiling.
     pub(crate) limit: u64,
-    /// What is left.
+    /// Units left.
     pub(crate) remaining: u64,
-    /// When the window ends.
+    /// End of the window.
     pub(crate) reset: DateTime<Utc>,
-    /// The window's length in seconds.
     pub(crate) seconds: i64,
 }
 
 impl RateWindows {
-    /// Takes `cost` units of what `who` may use, or tells that there are not so many left.
+    /// Spends `cost` units of the window of `who`. Fails when fewer are left.
     pub(crate) fn take(
         &mut self,
         rule: RateLimit,

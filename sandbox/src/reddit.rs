@@ -1,8 +1,8 @@
 //! Reddit: its Data API, as its reference (<https://www.reddit.com/dev/api>), its last public server
 //! source (<https://github.com/reddit-archive/reddit>) and what PRAW records of it say.
 //!
-//! Errors of what was sent come with a status of success. Refresh tokens stay the same. Any name is a
-//! subreddit's but those that begin with `missing`; a few are special, see [`subreddits`].
+//! Validation errors have status 200. Refresh tokens stay the same. There is a subreddit of every name,
+//! except names that begin with `missing`; a few are special, see [`subreddits`].
 
 mod media;
 mod posts;
@@ -27,17 +27,17 @@ use serde_json::{Value, json};
 /// The platform's identifier.
 const ID: &str = "reddit";
 
-/// The hosts that take bytes: of pictures, and of videos.
+/// Hosts that receive bytes: of images, and of videos.
 const STORAGES: [&str; 2] = [
     "reddit-uploaded-media.s3-accelerate.amazonaws.com",
     "reddit-uploaded-video.s3-accelerate.amazonaws.com",
 ];
 
-/// The host that tells what became of an upload.
+/// Host that reports the results of uploads.
 const SOCKETS: &str = "ws-05ba9e4989f78959d.wss.redditmedia.com";
 
 const REQUESTS: RateLimit = RateLimit::new("reddit.requests", 1_000, 600);
-/// How much one may post at a time is told nobody; an account in good standing meets no limit.
+/// Posts of an account. The real limit is not published; an account in good standing does not reach it.
 const POSTS: RateLimit = RateLimit::new("reddit.posts", 300, 600);
 
 const SCOPES: &[&str] =
@@ -59,10 +59,9 @@ static LOGIN: Login = Login {
     fragment: "#_",
 };
 
-/// Reddit.
 pub(super) struct Reddit;
 
-/// Who was let in.
+/// An admitted caller.
 struct Caller {
     account: Account,
     quota: Quota,
@@ -195,7 +194,7 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str], is_site: bool) ->
     }
 }
 
-/// What a browser finds: profiles, posts and comments.
+/// Pages for browsers: profiles, posts and comments.
 fn site(tx: &Transaction, segments: &[&str]) -> Response {
     let thing = |id: &str| {
         let thing = posts::get(tx, id)?;
@@ -241,7 +240,7 @@ fn token(tx: &mut Transaction, request: &Request) -> Outcome {
     Ok(Response::json(200, &body))
 }
 
-/// `POST /api/v1/revoke_token` (RFC 7009); a token that nobody knows is a success too.
+/// `POST /api/v1/revoke_token` (RFC 7009); an unknown token is a success too.
 fn revoke(tx: &mut Transaction, request: &Request) -> Outcome {
     if !LOGIN.has_client_credentials(request) {
         return Err(error(401, "Unauthorized"));
@@ -273,7 +272,7 @@ fn me(tx: &mut Transaction, _: &Request, caller: &Caller) -> Outcome {
     Ok(caller.reply(tx, &body))
 }
 
-/// Whether a client has no name of its own, but its library's.
+/// Returns whether a client sends the user agent of its HTTP library.
 fn has_generic_agent(request: &Request) -> bool {
     let agent = request.header("user-agent").unwrap_or_default().to_lowercase();
     ["python-requests/", "python-urllib/", "java/", "curl/", "go-http-client/"]
@@ -281,7 +280,7 @@ fn has_generic_agent(request: &Request) -> bool {
         .any(|name| agent.starts_with(name))
 }
 
-/// Lets a request in: a token that lives, the scope it needs, and room in the window.
+/// Admits a request: checks its token, its scope and the rate limit.
 fn admit(tx: &mut Transaction, request: &Request, scope: &str) -> Result<Caller, Response> {
     let token = request.bearer().and_then(|token| tokens::find(tx, ID, token));
     let token = token.filter(|token| token.is_valid(tx.now)).ok_or_else(unauthorized)?;
@@ -298,17 +297,17 @@ fn admit(tx: &mut Transaction, request: &Request, scope: &str) -> Result<Caller,
 }
 
 impl Caller {
-    /// An answer with the headers that tell how the window stands.
+    /// Creates a response with the rate limit headers.
     fn reply(&self, tx: &Transaction, body: &Value) -> Response {
         windowed(Response::json(200, body), self.quota, seconds(self.quota, tx))
     }
 
-    /// What was sent is refused, with a status of success.
+    /// Creates a refusal of the request's content, which has status 200.
     fn refuse(&self, tx: &Transaction, code: &str, words: &str, field: &str) -> Response {
         self.reply(tx, &json!({ "json": { "errors": [[code, words, field]] } }))
     }
 
-    /// Takes one of the posts and comments that the account may write for now.
+    /// Spends one of the account's posts and comments.
     fn write(&self, tx: &mut Transaction) -> Result<(), Response> {
         let Err(spent) = tx.spend(POSTS, &self.account.id, 1) else { return Ok(()) };
         let rest = seconds(spent, tx);
@@ -327,7 +326,7 @@ impl Caller {
     }
 }
 
-/// Whole seconds until a window ends.
+/// Returns the whole seconds until a window ends.
 fn seconds(quota: Quota, tx: &Transaction) -> u64 {
     u64::try_from((quota.reset - tx.now).num_milliseconds()).unwrap_or(0).div_ceil(1_000).max(1)
 }
@@ -360,8 +359,7 @@ fn error(status: u16, message: &str) -> Response {
     Response::json(status, &json!({ "message": message, "error": status }))
 }
 
-/// Things of a kind, in the envelope of a list. They come newest first, and `after` names the last that
-/// was seen.
+/// Returns one page of a listing, newest first; `after` names the last item of the page before.
 fn listing(request: &Request, all: Vec<(String, &'static str, Value)>) -> Value {
     let size = request.query("limit").and_then(|limit| limit.parse().ok()).unwrap_or(25_usize).clamp(1, 100);
     let after = request.query("after").filter(|after| !after.is_empty());
@@ -383,12 +381,12 @@ fn listing(request: &Request, all: Vec<(String, &'static str, Value)>) -> Value 
     })
 }
 
-/// How long processing takes, as the settings say.
+/// Returns the processing time of the settings.
 fn processing(tx: &Transaction) -> TimeDelta {
     TimeDelta::milliseconds(i64::try_from(tx.settings.processing_ms).unwrap_or(i64::MAX / 2))
 }
 
-/// Where a client of this sandbox finds a host of Reddit's.
+/// Returns the address of one of Reddit's hosts for a client of this sandbox.
 fn origin(request: &Request, scheme: &str, host: &str) -> String {
     match request.header("host") {
         Some(own) => format!("{scheme}://{own}/{host}"),
@@ -396,8 +394,8 @@ fn origin(request: &Request, scheme: &str, host: &str) -> String {
     }
 }
 
-/// The next id, in base 36 and of seven characters. Two in a row differ in more than their last digit,
-/// so that a slip names nothing.
+/// Returns the next id, seven characters in base 36. Two in a row differ in more than their last digit, so
+/// that a typing error matches nothing.
 fn next(tx: &mut Transaction) -> String {
     let count = tx.store.advance("reddit", |last| last + 1);
     base36(2_500_000_000 + count * 1_297)

@@ -1,24 +1,22 @@
-//! Just enough of JSON Schema to refuse what a platform's own description refuses.
+//! A subset of JSON Schema for the platforms' own descriptions.
 //!
-//! Types, required and unknown members, enumerations, lengths and ranges. `digits` stands for the
-//! pattern of numeric ids, the only pattern in use. The first issue is told, in the wording of the
-//! validator that X has in front of its API: `$.media: null found, object expected`.
+//! Types, required and unknown members, enumerations, lengths and ranges. `digits` is the pattern of numeric
+//! ids, the only pattern in use. The first issue is returned, in the wording of X's validator: `$.media: null
+//! found, object expected`.
 
 use serde_json::{Map, Value};
 
-/// What is wrong with a value.
+/// A violation of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Issue {
-    /// Which member, for example `media.media_ids`; empty for the value itself.
+    /// Path of the member, for example `media.media_ids`; empty for the value itself.
     pub(crate) member: String,
-    /// What it holds, as text.
+    /// Value of the member, as text.
     pub(crate) value: String,
-    /// What is wrong with it.
+    /// Message.
     pub(crate) message: String,
 }
 
-/// Checks a value.
-///
 /// # Errors
 ///
 /// The first issue.

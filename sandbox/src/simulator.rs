@@ -1,8 +1,8 @@
-//! What a platform is to the sandbox.
+//! The interface of a simulated platform.
 //!
-//! One implementation per platform, written from its documentation: which hosts it has, what it
-//! answers, and what a look at one of its accounts shows. All else (reading bodies, the journal, holds
-//! and faults) is the same for all and stands in [`super::front`].
+//! One implementation per platform, written from its documentation: its hosts, its responses, and the pages
+//! of its accounts. Reading bodies, the journal, holds and faults are the same for all, see
+//! [`super::pipeline`].
 
 use super::{
     Transaction,
@@ -13,50 +13,50 @@ use super::{
 use crate::{App, Grant, Identity};
 use chrono::{DateTime, Utc};
 
-/// One platform, seen from the other end of the line.
+/// One simulated platform.
 pub(crate) trait Simulator: Send + Sync {
-    /// The identifier of the contract.
+    /// Returns the platform's identifier.
     fn id(&self) -> &'static str;
 
-    /// Whether a request to this host and path is the platform's; the host is empty where a client
-    /// took the sandbox itself for the platform.
+    /// Returns whether a request to this host and path is the platform's; the host is empty when the client
+    /// uses the sandbox as the platform.
     fn claims(&self, host: &str, path: &str) -> bool;
 
-    /// The platform that a request is for, where several share a host.
+    /// Returns the platform that a request is for, when several share a host.
     fn resolve_platform(&self, _tx: &Transaction, _request: &Request) -> Option<&'static dyn Simulator> {
         None
     }
 
-    /// How the body of a request is taken in.
+    /// Returns how the body of a request is read.
     fn body_mode(&self, request: &Request) -> BodyMode;
 
-    /// The addresses in a request from which the platform fetches media.
+    /// Returns the addresses of media that the platform fetches for a request.
     fn media_urls(&self, _request: &Request) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whose request it is, whether it will be refused or not.
+    /// Returns the username behind a request, refused or not.
     fn account(&self, tx: &Transaction, request: &Request) -> Option<String>;
 
-    /// Answers it.
+    /// Responds to a request.
     fn respond(&self, tx: &mut Transaction, request: &Request) -> Response;
 
-    /// What the platform answers with a status that it was asked for by a fault.
+    /// Creates the refusal of a fault with this status.
     fn refuse(&self, tx: &mut Transaction, request: &Request, status: u16) -> Response;
 
-    /// The account's name as the platform writes it, or why it can't be one.
+    /// Returns a username as the platform writes it.
     fn validate_username(&self, username: &str) -> Result<String, String>;
 
-    /// The platform's own id of a new account.
+    /// Returns the platform's id of a new account.
     fn account_id(&self, username: &str) -> String;
 
-    /// Who the account is to a client.
+    /// Returns the account's identity.
     fn identity(&self, account: &Account) -> Identity;
 
-    /// How its accounts' grants come and go.
+    /// Returns the platform's grants.
     fn grants(&self) -> &dyn Grants;
 
-    /// What the account published, newest first.
+    /// Returns the account's posts, newest first.
     fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView>;
 
     /// Applies the faults that a text or the control panel asks for. A fault that strikes after the post is
@@ -75,7 +75,7 @@ pub(crate) trait Simulator: Send + Sync {
         fault::trigger(tx, self.id(), username, text).map_err(|fault| self.fail(tx, request, fault))
     }
 
-    /// Does as a fault says instead of publishing.
+    /// Responds as a fault demands, without publishing.
     fn fail(&self, tx: &mut Transaction, request: &Request, fault: Fault) -> Response {
         match fault.kind {
             Kind::Refuse(status) => self.refuse(tx, request, status).with_fault(fault),
@@ -86,45 +86,41 @@ pub(crate) trait Simulator: Send + Sync {
 
 /// The grants of one platform's accounts.
 pub(crate) trait Grants {
-    /// The sandbox's own app on this platform, if it has apps.
+    /// Returns the sandbox's app on this platform, if it has apps.
     fn app(&self) -> Option<App>;
 
-    /// A fresh grant, as if the owner had consented.
+    /// Creates a grant, as if the owner had consented.
     fn grant(&self, tx: &mut Transaction, account: &mut Account) -> Grant;
 
-    /// Lets the account's access tokens run out.
+    /// Expires the account's access tokens.
     fn expire(&self, tx: &mut Transaction, account: &mut Account);
 
-    /// Takes back what the account granted.
+    /// Revokes the account's grants.
     fn revoke(&self, tx: &mut Transaction, account: &mut Account);
 }
 
-/// A post as a page shows it.
+/// A post as the pages show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PostView {
-    /// The last part of its address.
+    /// Id, the last part of its address here.
     pub(crate) id: String,
     /// Its address on the platform, without `https://`.
     pub(crate) address: String,
-    /// Its text.
     pub(crate) text: String,
-    /// When it was published.
     pub(crate) at: DateTime<Utc>,
-    /// Its media.
     pub(crate) media: Vec<MediaView>,
-    /// What else stands below it, such as a poll or a link.
+    /// Further lines below it, such as a poll or a link.
     pub(crate) notes: Vec<String>,
-    /// The id of the post that it answers.
+    /// Id of the post that it replies to.
     pub(crate) reply_to: Option<String>,
 }
 
-/// A medium as a page shows it.
+/// A medium as the pages show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MediaView {
-    /// The ids of the files it is made of.
+    /// Ids of its files.
     pub(crate) files: Vec<String>,
-    /// Its content type.
     pub(crate) mime: String,
-    /// What it shows.
+    /// Alternative text.
     pub(crate) alt: String,
 }

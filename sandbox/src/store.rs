@@ -1,9 +1,9 @@
-//! Where the sandbox keeps what it accepted: typed records in memory, and a log of every change.
+//! The store: typed records in memory, and a log of every change.
 //!
-//! One line of JSON per turn goes to the file before the reply goes out, so a process that is killed
-//! at any moment forgets nothing that it answered for. Opening replays the log and writes it anew
-//! without what was overwritten; a last line that was cut short belongs to a turn nobody heard of.
-//! One write to the page cache is enough for that: this survives a dead process, not a power cut.
+//! One line of JSON per transaction is written before the response is sent, so that a killed process loses
+//! nothing that it responded to. Opening replays the log and rewrites it without overwritten records; a last
+//! line that was cut short belongs to a transaction without a response. The page cache is enough for that:
+//! the data survive a killed process, not a power cut.
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -15,12 +15,12 @@ use std::{
     path::Path,
 };
 
-/// Something the shelf keeps, and where it stands.
+/// A record of the store.
 pub(crate) trait Record: Serialize + DeserializeOwned {
-    /// Which kind it is; changing it orphans what was kept.
+    /// Name of the table; changing it orphans stored records.
     const TABLE: &'static str;
 
-    /// Its place among its kind. Keys sort as text.
+    /// Returns its key. Keys sort as text.
     fn key(&self) -> String;
 }
 
@@ -63,10 +63,9 @@ impl Record for Link {
     }
 }
 
-/// One change: kind, key, and the record, or null where it was taken away.
+/// One change: table, key, and the record, or null when it was removed.
 type Change = (String, String, Value);
 
-/// All records.
 pub(crate) struct Store {
     records: HashMap<String, BTreeMap<String, Value>>,
     unwritten: Vec<Change>,
@@ -79,11 +78,11 @@ struct Log {
 }
 
 impl Store {
-    /// A shelf in memory, or the one whose log stands at `path`.
+    /// Opens a store in memory, or the store whose log is at `path`.
     ///
     /// # Errors
     ///
-    /// When the log can't be read, rewritten, or is broken elsewhere than at its end.
+    /// When the log can't be read or rewritten, or is broken before its end.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self> {
         let mut store = Self { records: HashMap::new(), unwritten: Vec::new(), log: None };
         if let Some(path) = path {
@@ -95,7 +94,6 @@ impl Store {
         Ok(store)
     }
 
-    /// The record with this key.
     pub(crate) fn get<T: Record>(&self, key: &str) -> Option<T> {
         self.records.get(T::TABLE)?.get(key).map(read)
     }
@@ -106,12 +104,12 @@ impl Store {
         self.change((T::TABLE.to_owned(), record.key(), value));
     }
 
-    /// Takes a record away.
+    /// Removes a record.
     pub(crate) fn remove<T: Record>(&mut self, key: &str) {
         self.change((T::TABLE.to_owned(), key.to_owned(), Value::Null));
     }
 
-    /// The records whose key begins with `prefix`, in the order of their keys.
+    /// Returns the records whose key begins with `prefix`, in the order of their keys.
     pub(crate) fn with_prefix<'a, T: Record>(
         &'a self,
         prefix: &str,
@@ -124,7 +122,7 @@ impl Store {
             .map(|(_, value)| read(value))
     }
 
-    /// The records from this key on.
+    /// Returns the records from this key on.
     pub(crate) fn from_key<'a, T: Record>(&'a self, start: &str) -> impl Iterator<Item = T> + use<'a, T> {
         let start = start.to_owned();
         self.records
@@ -156,7 +154,7 @@ impl Store {
         }
     }
 
-    /// The keys that an index lists for `of`, in the order in which they were added.
+    /// Returns the keys that an index lists for `of`, in the order in which they were added.
     pub(crate) fn linked_keys<'a>(
         &'a self,
         index: &str,
@@ -165,7 +163,8 @@ impl Store {
         self.with_prefix::<Link>(&Link::prefix(index, of)).map(|link| link.key)
     }
 
-    /// The records that an index lists for `of` and that still exist, in the order in which they were added.
+    /// Returns the records that an index lists for `of` and that still exist, in the order in which they were
+    /// added.
     pub(crate) fn linked<'a, T: Record>(
         &'a self,
         index: &str,
@@ -178,14 +177,14 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// When they can't be written; nothing of them is then in the log.
+    /// When they can't be written; the log then has none of them.
     pub(crate) fn commit(&mut self) -> Result<()> {
         let changes = std::mem::take(&mut self.unwritten);
         let Some(log) = self.log.as_mut().filter(|_| !changes.is_empty()) else { return Ok(()) };
         let mut line = serde_json::to_vec(&changes).context("a change is plain data")?;
         line.push(b'\n');
         if let Err(error) = log.file.write_all(&line) {
-            // Half a line in the middle would make all that follows unreadable.
+            // A partial line would make all that follows unreadable.
             log.file.set_len(log.length).context("cutting off a line that could not be written")?;
             return Err(error).context("writing to the sandbox's log");
         }
@@ -244,7 +243,7 @@ impl Store {
 }
 
 fn read<T: Record>(value: &Value) -> T {
-    T::deserialize(value).expect("what stands on a shelf was put there as its kind")
+    T::deserialize(value).expect("a stored record has the type of its table")
 }
 
 #[cfg(test)]
@@ -269,7 +268,7 @@ mod tests {
     }
 
     fn path() -> std::path::PathBuf {
-        let folder = std::env::temp_dir().join(format!("fanfare-shelf-{}", uuid::Uuid::now_v7()));
+        let folder = std::env::temp_dir().join(format!("fanfare-store-{}", uuid::Uuid::now_v7()));
         std::fs::create_dir_all(&folder).unwrap();
         folder.join("log.jsonl")
     }

@@ -38,7 +38,7 @@ const SCOPES: &[&str] = &[
     "threads_share_to_instagram",
 ];
 
-/// Calls of any kind; the documented figure for an account that nobody sees.
+/// Calls of any kind; the documented limit of an account without impressions.
 const CALLS: RateLimit = RateLimit::new("threads.calls", 48_000, DAY);
 
 static LOGIN: Login = Login {
@@ -50,7 +50,6 @@ static LOGIN: Login = Login {
     fragment: "#_",
 };
 
-/// Threads.
 pub(super) struct Threads;
 
 impl Simulator for Threads {
@@ -132,7 +131,7 @@ impl Simulator for Threads {
     }
 }
 
-/// What a browser finds: the consent page, profiles and posts.
+/// Pages for browsers: the consent page, profiles and posts.
 fn site(tx: &mut Transaction, request: &Request) -> Response {
     let segments = request.segments();
     let shown = match segments.as_slice() {
@@ -169,7 +168,7 @@ fn api(tx: &mut Transaction, request: &Request) -> Outcome {
     if let ("GET", [_, "mentions"] | ["keyword_search"] | ["location_search"]) = (method, path.as_slice()) {
         return Ok(Response::json(200, &json!({ "data": [] })));
     }
-    // What belongs to an account is reached by its id or by `me`.
+    // An account's own edges are reached by its id or by `me`.
     let own = |id: &str| id == "me" || id == me.id;
     routes! { tx, request, path.as_slice(), admit, graph::not_routed(method, &path);
         "GET"    [id] if own(id)                             => (BASIC)    posts::profile();
@@ -200,7 +199,7 @@ fn admit(tx: &Transaction, request: &Request, scopes: &[&str]) -> Result<Account
     graph::admit(tx, ID, request, scopes).and_then(|token| graph::account(tx, ID, &token))
 }
 
-/// A token that speaks for the app alone.
+/// Issues an app access token.
 fn app_token(request: &Request) -> Outcome {
     let get = |name: &str| graph::param(request, name).unwrap_or_default();
     if get("grant_type") != "client_credentials" {

@@ -1,9 +1,9 @@
 //! TikTok: Login Kit, Display API and Content Posting API, version 2, as
 //! <https://developers.tiktok.com/doc/overview> says.
 //!
-//! Served as to an audited app. An account whose name begins with `private` is a private one; one whose
-//! name begins with `strict` allows neither comments, duets nor stitches and no more than a minute of
-//! video. The address of an upload is its credential, as on the real one.
+//! Responds as to an audited app. An account whose name begins with `private` is private; one whose name
+//! begins with `strict` allows neither comments, duets nor stitches, and at most a minute of video. The
+//! address of an upload is its credential, as on TikTok.
 
 mod oauth;
 mod publish;
@@ -28,7 +28,6 @@ const ID: &str = "tiktok";
 
 const MINUTE: i64 = 60;
 
-/// TikTok.
 pub(super) struct TikTok;
 
 impl Simulator for TikTok {
@@ -96,7 +95,7 @@ impl Simulator for TikTok {
                 "spam_risk_user_banned_from_posting",
                 "The user is banned from making new posts.",
             ),
-            // Nothing is promised about the header; it comes all the same, so that nobody waits long.
+            // The header is not documented; it is sent so that clients retry soon.
             429 => throttled().with("retry-after", 2),
             _ => refusal(status, "internal_error", "Something went wrong. Please try again later."),
         }
@@ -169,7 +168,7 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
     }
 }
 
-/// What a browser finds: the consent page, profiles, posts.
+/// Pages for browsers: the consent page, profiles, posts.
 fn site(tx: &mut Transaction, request: &Request, segments: &[&str]) -> Option<Response> {
     match (request.host.as_str(), request.method.as_str(), segments) {
         ("www.tiktok.com" | "tiktok.com" | "", "GET", ["v2", "auth", "authorize"]) => {
@@ -228,7 +227,7 @@ fn profile(account: &Account) -> String {
     format!("https://www.tiktok.com/@{}", account.username)
 }
 
-/// Lets a request in: a token that lives, one of the scopes, and room in the rate window.
+/// Admits a request: checks its token, for one of the scopes, and the rate limit.
 fn admit(
     tx: &mut Transaction,
     request: &Request,
@@ -261,13 +260,13 @@ fn throttled() -> Response {
     refusal(429, "rate_limit_exceeded", "The API rate limit was exceeded. Please try again later.")
 }
 
-/// A refusal in the shape of all data calls.
+/// Creates a refusal in the shape of all data calls.
 fn refusal(status: u16, code: &str, message: &str) -> Response {
     let error = json!({ "code": code, "message": message, "log_id": log() });
     Response::json(status, &json!({ "data": {}, "error": error }))
 }
 
-/// A success in that shape.
+/// Creates a success in the shape of all data calls.
 fn success(data: &Value) -> Response {
     Response::json(200, &json!({ "data": data, "error": { "code": "ok", "message": "", "log_id": log() } }))
 }
@@ -276,7 +275,7 @@ fn log() -> String {
     format!("2026{:030X}", rand::random::<u64>())
 }
 
-/// A JSON body; an empty one is an empty object.
+/// Returns the JSON body; an empty body is an empty object.
 fn body(request: &Request, wrong: &str) -> Result<Value, Response> {
     if request.body.iter().all(u8::is_ascii_whitespace) {
         return Ok(json!({}));
@@ -291,7 +290,7 @@ fn body(request: &Request, wrong: &str) -> Result<Value, Response> {
         .ok_or_else(|| refusal(400, wrong, "The request body is no JSON object."))
 }
 
-/// `GET /v2/user/info/`: the fields that are asked for, each with a scope of its own.
+/// `GET /v2/user/info/`: the requested fields, each with its own scope.
 fn me(tx: &mut Transaction, request: &Request, account: &Account) -> Outcome {
     let token = request.bearer().and_then(|token| tokens::find(tx, ID, token)).ok_or_else(unauthorized)?;
     let fields = request.query("fields").unwrap_or_default();

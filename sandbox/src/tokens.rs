@@ -1,8 +1,8 @@
-//! What logins leave behind: codes, grants, and their access and refresh tokens.
+//! Results of logins: codes, grants, and their access and refresh tokens.
 //!
-//! What tells one platform's tokens from another's is data. A grant is kept by an id that its refresh
-//! tokens carry, so that a token which was replaced is told from one that never was.
-//! RFC 6749 sections 4.1.2, 5.1 and 6: <https://www.rfc-editor.org/rfc/rfc6749>
+//! The differences between platforms are data. A grant has an id that its refresh tokens contain, so that a
+//! replaced token can be told from an unknown one. RFC 6749 sections 4.1.2, 5.1 and 6:
+//! <https://www.rfc-editor.org/rfc/rfc6749>
 
 use super::{
     Transaction,
@@ -17,73 +17,70 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The secret of the sandbox's apps.
+/// Secret of the sandbox's apps.
 pub(crate) const CLIENT_SECRET: &str = "fanfare-sandbox-secret";
 
-/// How one platform's tokens are.
+/// Token formats and lifetimes of a platform.
 pub(crate) struct TokenPolicy {
-    /// The platform.
     pub(crate) simulator: &'static dyn Simulator,
-    /// The public identifier of the sandbox's app.
+    /// Client id of the sandbox's app.
     pub(crate) client: &'static str,
-    /// What an account that the sandbox connects by itself granted.
+    /// Scopes of the grants that the sandbox creates by itself.
     pub(crate) granted: &'static [&'static str],
-    /// How long a code lives, in seconds.
+    /// Lifetime of a code, in seconds.
     pub(crate) code_seconds: i64,
-    /// What an access token begins with, and how long it lives, in seconds.
+    /// Prefix and lifetime, in seconds, of an access token.
     pub(crate) access: (&'static str, i64),
-    /// What a refresh token begins with, and how long it lives, in seconds; 0 for one without an end.
+    /// Prefix and lifetime, in seconds, of a refresh token; 0 for one that does not expire.
     pub(crate) refresh: (&'static str, i64),
-    /// What a refresh does to the refresh token.
+    /// Effect of a refresh on the refresh token.
     pub(crate) rotation: Rotation,
 }
 
-/// What becomes of a refresh token when it is used.
+/// Effect of a refresh on the refresh token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rotation {
-    /// It stays.
+    /// It stays the same.
     Never,
-    /// Another takes its place, with a life of its own.
+    /// It is replaced by one with a full lifetime.
     Renewed,
-    /// Another takes its place, and ends when the first would have.
+    /// It is replaced by one that keeps the first one's expiry.
     Inherited,
 }
 
-/// What an account's owner grant in a browser, until its code is redeemed.
+/// What an account's owner granted in a browser, until the code is redeemed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Consent {
-    /// Whose account it is.
+    /// Id of the account.
     pub(crate) user: String,
-    /// The app.
     pub(crate) client: String,
-    /// Where the browser went back to.
+    /// Redirect address.
     pub(crate) redirect_uri: String,
-    /// What was granted.
+    /// Granted scopes.
     pub(crate) scopes: Vec<String>,
-    /// Whether there will be a refresh token.
+    /// True when a refresh token will be issued.
     pub(crate) has_refresh_token: bool,
-    /// The challenge of RFC 7636 and how it was derived, where there was one.
+    /// PKCE challenge and method (RFC 7636), if any.
     pub(crate) challenge: Option<(String, String)>,
 }
 
-/// Tokens that were given.
+/// Issued tokens.
 #[derive(Clone, Debug)]
 pub(crate) struct Issued {
-    /// Whose they are.
+    /// Id of the account.
     pub(crate) user: String,
-    /// The access token.
     pub(crate) access: String,
-    /// How long it lives, in seconds.
+    /// Lifetime of the access token, in seconds.
     pub(crate) access_seconds: i64,
-    /// The refresh token, where there is one.
+    /// Refresh token, if one was issued.
     pub(crate) refresh: Option<String>,
-    /// How long the refresh token lives from now, in seconds.
+    /// Remaining lifetime of the refresh token, in seconds.
     pub(crate) refresh_seconds: i64,
-    /// What was granted.
+    /// Granted scopes.
     pub(crate) scopes: Vec<String>,
 }
 
-/// A code on its way through a browser.
+/// An authorization code that was not redeemed yet.
 #[derive(Clone, Serialize, Deserialize)]
 struct Code {
     code: String,
@@ -100,7 +97,7 @@ impl Record for Code {
     }
 }
 
-/// What a user grant an app; its refresh token is the latest one only.
+/// What a user granted an app, with its latest refresh token.
 #[derive(Clone, Serialize, Deserialize)]
 struct AppGrant {
     id: String,
@@ -120,19 +117,18 @@ impl Record for AppGrant {
     }
 }
 
-/// An access token.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Token {
     token: String,
     grant: String,
     platform: String,
-    /// Whose it is.
+    /// Id of the owner.
     pub(crate) user: String,
-    /// What it may do.
+    /// Granted scopes.
     pub(crate) scopes: Vec<String>,
-    /// When it dies.
+    /// Expiry.
     pub(crate) expires_at: DateTime<Utc>,
-    /// Whether it was taken back.
+    /// True once revoked.
     pub(crate) is_revoked: bool,
 }
 
@@ -145,23 +141,23 @@ impl Record for Token {
 }
 
 impl Token {
-    /// Whether it opens anything now.
+    /// Returns whether it is neither revoked nor expired.
     pub(crate) fn is_valid(&self, now: DateTime<Utc>) -> bool {
         !self.is_revoked && self.expires_at > now
     }
 
-    /// The first of these scopes that it lacks.
+    /// Returns the first of these scopes that it lacks.
     pub(crate) fn missing_scope<'a>(&self, scopes: &[&'a str]) -> Option<&'a str> {
         scopes.iter().copied().find(|scope| !self.scopes.iter().any(|granted| granted == scope))
     }
 }
 
-/// The platform's access token of this text, dead or alive.
+/// Returns an access token of the platform, valid or not.
 pub(crate) fn find(tx: &Transaction, platform: &str, token: &str) -> Option<Token> {
     tx.store.get(token).filter(|token: &Token| token.platform == platform)
 }
 
-/// Whose request it is: by its token, or by what it brings to a token endpoint.
+/// Returns the username behind a request, by its token or by what it exchanges.
 pub(crate) fn owner(tx: &Transaction, platform: &str, request: &Request) -> Option<String> {
     let carried = request.bearer().and_then(|token| find(tx, platform, token)).map(|token| token.user);
     let code = || Some(tx.store.get::<Code>(request.field("code")?)?.consent.user);
@@ -174,7 +170,7 @@ pub(crate) fn owner(tx: &Transaction, platform: &str, request: &Request) -> Opti
 }
 
 impl TokenPolicy {
-    /// A code for what was grant.
+    /// Creates a code for a consent.
     pub(crate) fn code(&self, tx: &mut Transaction, consent: Consent) -> String {
         let code = random();
         tx.store.put(&Code {
@@ -186,14 +182,14 @@ impl TokenPolicy {
         code
     }
 
-    /// What a code stands for. It is good for one use, whatever comes of it.
+    /// Redeems a code, which is used up even when the exchange fails.
     pub(crate) fn redeem(&self, tx: &mut Transaction, code: &str) -> Option<Consent> {
         let found: Code = tx.store.get(code)?;
         tx.store.remove::<Code>(code);
         (found.platform == self.simulator.id() && found.expires_at > tx.now).then_some(found.consent)
     }
 
-    /// The first tokens for what was grant.
+    /// Issues the first tokens of a consent.
     pub(crate) fn issue(&self, tx: &mut Transaction, consent: Consent) -> Issued {
         let id = random();
         let grant = AppGrant {
@@ -208,7 +204,7 @@ impl TokenPolicy {
         self.issue_tokens(tx, &grant)
     }
 
-    /// New tokens for the latest refresh token of an app's grant, if it lives.
+    /// Issues new tokens for the latest refresh token of an app's grant, if it is valid.
     pub(crate) fn refresh(&self, tx: &mut Transaction, refresh: &str, client: &str) -> Option<Issued> {
         let mut grant = grant_of(tx, self.simulator.id(), refresh)
             .filter(|grant| grant.refresh.as_deref() == Some(refresh) && grant.client == client)
@@ -299,7 +295,7 @@ impl Grants for TokenPolicy {
     }
 }
 
-/// Ends an access token alone, or the whole grant where it is a refresh token.
+/// Revokes an access token, or the whole grant of a refresh token.
 pub(crate) fn revoke(tx: &mut Transaction, platform: &str, token: &str) {
     match find(tx, platform, token) {
         Some(token) => tx.store.put(&Token { is_revoked: true, ..token }),
@@ -307,7 +303,7 @@ pub(crate) fn revoke(tx: &mut Transaction, platform: &str, token: &str) {
     }
 }
 
-/// Ends the grant that a token of either kind belongs to.
+/// Revokes the grant that a token of either kind belongs to.
 pub(crate) fn revoke_grant(tx: &mut Transaction, platform: &str, token: &str) {
     let grant = find(tx, platform, token).map(|token| token.grant);
     let grant = grant.or_else(|| Some(grant_of(tx, platform, token)?.id));
@@ -328,14 +324,14 @@ fn revoke_grants(tx: &mut Transaction, is_meant: impl Fn(&AppGrant) -> bool) {
     }
 }
 
-/// The grant that a refresh token was made for.
+/// Returns the grant of a refresh token.
 fn grant_of(tx: &Transaction, platform: &str, refresh: &str) -> Option<AppGrant> {
     let tail = refresh.rsplit('.').next()?;
     let text = String::from_utf8(BASE64_URL_SAFE_NO_PAD.decode(tail).ok()?).ok()?;
     tx.store.get(text.split_once(':')?.0).filter(|grant: &AppGrant| grant.platform == platform)
 }
 
-/// A text that nobody guesses.
+/// Returns a random text.
 pub(crate) fn random() -> String {
     BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
 }

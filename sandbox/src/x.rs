@@ -1,7 +1,7 @@
 //! X: API v2 with OAuth 2.0, as <https://docs.x.com> and its OpenAPI description 2.167 say.
 //!
-//! Served as to a self-serve app: replies only where the author was mentioned or replies to itself,
-//! one cashtag a post. All accounts are without Premium, so 280 weighted characters are the end.
+//! Responds as to a self-serve app: replies only to mentions and to own posts, one cashtag per post. All
+//! accounts are without Premium, so that posts have at most 280 weighted characters.
 
 mod media;
 mod oauth;
@@ -28,10 +28,9 @@ use serde_json::{Value, json};
 /// The platform's identifier.
 const ID: &str = "x";
 
-/// Quarter of an hour, the length of all documented windows.
+/// A quarter of an hour, the length of all documented windows.
 const QUARTER: i64 = 900;
 
-/// X.
 pub(super) struct X;
 
 impl Simulator for X {
@@ -52,7 +51,7 @@ impl Simulator for X {
         let is_form = request.mime() == Some("multipart/form-data");
         match request.segments().as_slice() {
             ["2", "media", "upload", ..] if is_form => BodyMode::Multipart("media"),
-            // The documentation shows forms; twitter-api-v2 sends JSON, so X presumably reads that too.
+            // The documentation shows forms; twitter-api-v2 sends JSON, so X presumably accepts both.
             ["2" | "i", "oauth2", ..] if request.mime() == Some("application/json") => {
                 BodyMode::JsonFields(1 << 16)
             }
@@ -74,7 +73,7 @@ impl Simulator for X {
         let path = segments.strip_prefix(&["2"]).unwrap_or(&segments);
         let response = match (api(tx, request, path), tx.quota) {
             (Ok(response), Some(quota)) => rate_limited(response, quota),
-            // A fault's response tells nothing of the window.
+            // A fault's response has no rate limit headers.
             (Err(refusal), Some(quota)) if refusal.fault.is_none() => rate_limited(refusal, quota),
             (Ok(response) | Err(response), _) => response,
         };
@@ -172,7 +171,7 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
     }
 }
 
-/// What a browser finds: the consent page, profiles, posts, media.
+/// Pages for browsers: the consent page, profiles, posts, media.
 fn site(tx: &mut Transaction, request: &Request, segments: &[&str]) -> Option<Response> {
     match (request.method.as_str(), segments) {
         ("GET", ["i", "oauth2", "authorize"]) => {
@@ -229,7 +228,7 @@ fn avatar(account: &Account) -> String {
     format!("https://pbs.twimg.com/profile_images/{}/sandbox_normal.jpg", account.id)
 }
 
-/// Lets a request in: a token that lives, the scopes it needs, and room in the rate window.
+/// Admits a request: checks its token, its scopes and the rate limit.
 fn admit(
     tx: &mut Transaction,
     request: &Request,
@@ -315,7 +314,7 @@ impl From<Issue> for Response {
     }
 }
 
-/// A JSON body that its schema admits.
+/// Returns the JSON body after checking it against a schema.
 fn body(request: &Request, schema: &Value) -> Result<Value, Response> {
     if request.mime() != Some("application/json") {
         return Err(invalid(
@@ -330,14 +329,14 @@ fn body(request: &Request, schema: &Value) -> Result<Value, Response> {
     Ok(value)
 }
 
-/// The next id: the milliseconds since X's epoch, then a sequence, and never one twice.
+/// Returns the next id: the milliseconds since X's epoch, then a sequence; none is given twice.
 fn snowflake(tx: &mut Transaction) -> String {
     const EPOCH: i64 = 1_288_834_974_657;
     let id = u64::try_from(tx.now.timestamp_millis() - EPOCH).unwrap_or(0) << 22;
     tx.store.advance("x", |last| id.max(last + 1)).to_string()
 }
 
-/// Timestamps as the API writes them.
+/// Formats a time as the API does.
 fn time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

@@ -1,8 +1,8 @@
 //! YouTube: Data API v3 and Analytics API v2, as their discovery documents (20261104, 20240707) and
 //! <https://developers.google.com/youtube/v3> say.
 //!
-//! One channel per login. A video is processed for a while after its last byte; its thumbnail and its
-//! places in playlists can be given meanwhile. The quota is a project's, so all accounts share it.
+//! One channel per login. A video is processed for a while after its last byte; its thumbnail and playlists
+//! can be set meanwhile. The quota belongs to the project, so all accounts share it.
 
 mod comments;
 mod playlists;
@@ -29,25 +29,24 @@ const ID: &str = "youtube";
 
 const DAY: i64 = 86_400;
 
-/// The project's units of a day, for everything but uploads and searches.
+/// Units of the project per day, for everything but uploads and searches.
 const UNITS: RateLimit = RateLimit::new("youtube.units", 10_000, DAY);
 
-/// What a connected account granted.
+/// Scopes of a connected account.
 const SCOPES: [&str; 2] = [
     "https://www.googleapis.com/auth/youtube.force-ssl",
     "https://www.googleapis.com/auth/yt-analytics.readonly",
 ];
 
-/// Scopes that read, by their short names.
+/// Scopes for reading, by their short names.
 const READ: &[&str] = &["youtube.readonly", "youtube", "youtube.force-ssl"];
-/// Scopes that manage an account.
+/// Scopes for managing an account.
 const MANAGE: &[&str] = &["youtube", "youtube.force-ssl"];
-/// Scopes that upload.
+/// Scopes for uploads.
 const UPLOAD: &[&str] = &["youtube.upload", "youtube", "youtube.force-ssl"];
 /// The only scope for comments.
 const COMMENT: &[&str] = &["youtube.force-ssl"];
 
-/// YouTube.
 pub(super) struct YouTube;
 
 impl Simulator for YouTube {
@@ -88,7 +87,7 @@ impl Simulator for YouTube {
         let is_related = request.mime() == Some("multipart/related");
         match request.query("uploadType") {
             Some("resumable") if request.method == Method::PUT => BodyMode::Upload,
-            // A session is begun with a description; all else that is uploaded is bytes.
+            // A session begins with a JSON description; all other uploads are bytes.
             Some("media") => BodyMode::Upload,
             None if is_upload && !is_related => BodyMode::Upload,
             _ if is_related => BodyMode::Buffered(64 << 20),
@@ -98,7 +97,7 @@ impl Simulator for YouTube {
 
     fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
         google::account(tx, request, ID).or_else(|| {
-            // The address of an upload is all that it takes.
+            // The address of an upload is its credential.
             let channel = videos::uploader(tx, request.query("upload_id")?)?;
             account::by_id(tx.store, ID, &channel).map(|account| account.username)
         })
@@ -124,7 +123,7 @@ impl Simulator for YouTube {
             400 => refusal(400, "invalidVideoMetadata", "The request metadata is invalid."),
             401 => google::unauthenticated(),
             403 => refusal(403, "forbidden", "The request might not be properly authorized."),
-            // Nothing is promised about the header; it comes all the same, so that nobody waits long.
+            // The header is not documented; it is sent so that clients retry soon.
             429 => refusal(429, "rateLimitExceeded", "Rate Limit Exceeded").with("retry-after", 2),
             503 => refusal(503, "backendError", "Backend Error"),
             _ => refusal(500, "internalError", "Internal error encountered."),
@@ -159,7 +158,7 @@ impl Simulator for YouTube {
             views.extend(comments::under(tx, &video.id).map(|comment| comment.post_view()));
             views.push(post_view(tx, &video));
         }
-        // A comment below somebody else's video is a post of its author as well.
+        // A comment on another account's video is a post of its author.
         let own: Vec<_> = views.iter().map(|card| card.id.clone()).collect();
         views.extend(
             comments::by(tx, &account.id)
@@ -202,7 +201,7 @@ fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
     }
 }
 
-/// What a browser finds: channels, videos, pictures.
+/// Pages for browsers: channels, videos, images.
 fn site(tx: &Transaction, request: &Request) -> Option<Response> {
     let segments = request.segments();
     let id = match (request.host.as_str(), segments.as_slice()) {
@@ -268,7 +267,7 @@ fn avatar(account: &Account) -> String {
     format!("https://yt3.ggpht.com/{}=s800", account.id)
 }
 
-/// Lets a request in: a token that lives, one of the scopes, and units of the day's quota.
+/// Admits a request: checks its token, for one of the scopes, and spends units of the day's quota.
 fn admit(tx: &mut Transaction, request: &Request, scopes: &[&str], units: u64) -> Result<Account, Response> {
     let token = google::find(tx, request, ID).ok_or_else(google::unauthenticated)?;
     let account = account::by_id(tx.store, ID, &token.user).ok_or_else(google::unauthenticated)?;
@@ -279,7 +278,7 @@ fn admit(tx: &mut Transaction, request: &Request, scopes: &[&str], units: u64) -
     Ok(account)
 }
 
-/// Takes of the project's quota.
+/// Spends units of the project's quota.
 fn spend(tx: &mut Transaction, rule: RateLimit, who: &str, cost: u64) -> Result<(), Response> {
     let message = "The request cannot be completed because you have exceeded your <a href=\"/youtube/v3/getting-started#quota\">quota</a>.";
     match tx.spend(rule, who, cost) {
@@ -312,7 +311,7 @@ fn insufficient() -> Response {
     .with("www-authenticate", "Bearer realm=\"https://accounts.google.com/\", error=\"insufficient_scope\"")
 }
 
-/// A refusal in the API's shape.
+/// Creates a refusal.
 fn refusal(status: u16, reason: &str, message: &str) -> Response {
     error(status, "youtube.api", reason, message)
 }
@@ -322,7 +321,7 @@ fn error(status: u16, domain: &str, reason: &str, message: &str) -> Response {
     Response::json(status, &json!({ "error": { "code": status, "message": message, "errors": [inner] } }))
 }
 
-/// The parts that are asked for; a parameter that is required everywhere.
+/// Returns the requested parts, which are required.
 fn parts(request: &Request, known: &[&str]) -> Result<Vec<String>, Response> {
     let parts: Vec<String> = request
         .query_all("part")
@@ -339,7 +338,7 @@ fn parts(request: &Request, known: &[&str]) -> Result<Vec<String>, Response> {
     }
 }
 
-/// A resource cut down to its parts.
+/// Selects the requested parts of a resource.
 fn select_parts(resource: Value, parts: &[String]) -> Value {
     let Value::Object(members) = resource else { return resource };
     let is_kept =
@@ -347,13 +346,13 @@ fn select_parts(resource: Value, parts: &[String]) -> Value {
     Value::Object(members.into_iter().filter(|(name, _)| is_kept(name)).collect::<Map<_, _>>())
 }
 
-/// The ids of a parameter that may be repeated or hold several.
+/// Returns the ids of a parameter, which may be repeated or have several values.
 fn ids(request: &Request, name: &str) -> Vec<String> {
     let values = request.query_all(name).flat_map(|value| value.split(','));
     values.map(|id| id.trim().to_owned()).filter(|id| !id.is_empty()).collect()
 }
 
-/// One page of resources; a page's token is the place where it begins.
+/// Returns one page of resources; a page token is the index of its first item.
 fn listing(request: &Request, kind: &str, max: usize, all: &[Value]) -> Outcome {
     let wrong = |name: &str| error(400, "global", "invalidParameter", &format!("Invalid value for {name}"));
     let size = match request.query("maxResults") {
@@ -387,7 +386,7 @@ fn etag(value: &Value) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(value.to_string())[..20])
 }
 
-/// A body that has to be JSON.
+/// Returns the body, which has to be JSON.
 fn body(request: &Request) -> Result<Value, Response> {
     request.json().map_err(|error| self::error(400, "global", "parseError", &format!("Parse Error: {error}")))
 }
@@ -429,7 +428,7 @@ fn channels(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcom
         "etag": etag(&json!(resources)),
         "pageInfo": { "totalResults": resources.len(), "resultsPerPage": 5 },
     });
-    // Without a channel there is no list.
+    // Without a channel the list is left out.
     if !resources.is_empty() {
         response["items"] = json!(resources);
     }
@@ -466,7 +465,7 @@ fn channel(tx: &Transaction, account: &Account) -> Value {
     })
 }
 
-/// Timestamps as the API writes them.
+/// Formats a time as the API does.
 fn time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -1,7 +1,7 @@
 //! Repositories: <https://docs.bsky.app/docs/api/com-atproto-repo-create-record> and its neighbours.
 //!
-//! A write is checked as a whole before anything of it is done. CIDs are real ones, so that a client
-//! that computes them agrees; commits are addresses of what they would say, without a tree beneath.
+//! All writes of a request are checked before the first is applied. CIDs of records are real, so that a
+//! client can compute them; commits have an id but no Merkle tree.
 
 use super::{
     Account, Bluesky, Outcome, Request, Response, actor_account, document, input,
@@ -26,20 +26,18 @@ const POINTS_HOUR: RateLimit = RateLimit { name: "bluesky.points_hour", limit: 5
 const POINTS_DAY: RateLimit = RateLimit { name: "bluesky.points_day", limit: 35_000, seconds: 86_400 };
 const BLOBS_DAY: RateLimit = RateLimit { name: "bluesky.blobs_day", limit: 1_000, seconds: 86_400 };
 
-/// A record as it is kept.
+/// A stored record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Stored {
-    /// Whose it is.
+    /// Id of the owner.
     pub(super) did: String,
-    /// What kind it is.
+    /// Collection, which is its type.
     pub(super) collection: String,
-    /// Its key.
     pub(super) rkey: String,
-    /// Its CID.
     pub(super) cid: String,
-    /// What it says.
+    /// Content.
     pub(super) value: Value,
-    /// When it was first seen.
+    /// Time when it was first stored.
     pub(super) indexed_at: DateTime<Utc>,
 }
 
@@ -52,13 +50,12 @@ impl Record for Stored {
 }
 
 impl Stored {
-    /// Its address.
     pub(super) fn uri(&self) -> String {
         format!("at://{}", self.key())
     }
 }
 
-/// Where a repository stands.
+/// Latest commit of a repository.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Head {
     did: String,
@@ -75,20 +72,18 @@ impl Record for Head {
     }
 }
 
-/// Bytes that an account uploaded.
+/// An uploaded blob.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Blob {
-    /// Whose.
     pub(super) did: String,
-    /// Their CID.
     pub(super) cid: String,
-    /// What they are.
+    /// Content type.
     pub(super) mime: String,
-    /// How many.
+    /// Size in bytes.
     pub(super) size: u64,
-    /// Where they are kept, in order.
+    /// Ids of the files that hold its bytes, in order.
     pub(super) files: Vec<String>,
-    /// The job that has to end before they are there.
+    /// Job that has to finish before the blob exists.
     pub(super) job: Option<String>,
 }
 
@@ -101,35 +96,35 @@ impl Record for Blob {
 }
 
 impl Blob {
-    /// As records refer to it.
+    /// Returns the reference that records use.
     pub(super) fn reference(&self) -> Value {
         json!({ "$type": "blob", "ref": { "$link": self.cid }, "mimeType": self.mime, "size": self.size })
     }
 }
 
-/// The number of records that reply to, quote, like or repost a record.
+/// Returns the number of records that reply to, quote, like or repost a record.
 pub(super) fn count_links(tx: &Transaction, kind: &str, uri: &str) -> u64 {
     tx.store.linked_keys(&format!("bluesky.{kind}"), uri).count() as u64
 }
 
-/// An account's posts, newest first.
+/// Returns an account's posts, newest first.
 pub(super) fn posts<'a>(tx: &'a Transaction, did: &str) -> impl Iterator<Item = Stored> + use<'a> {
     tx.store.with_prefix::<Stored>(&format!("{did}/{POSTS}/")).rev()
 }
 
-/// The record at an address.
+/// Returns the record at an address.
 pub(super) fn at(tx: &Transaction, uri: &str) -> Option<Stored> {
     let (authority, rest) = uri.strip_prefix("at://")?.split_once('/')?;
     let account = actor_account(tx, authority)?;
     tx.store.get(&format!("{}/{rest}", account.id))
 }
 
-/// The files that a blob is made of.
+/// Returns the files that a blob is made of.
 pub(super) fn files(tx: &Transaction, did: &str, cid: &str) -> Vec<String> {
     tx.store.get::<Blob>(&format!("{did}/{cid}")).map(|blob| blob.files).unwrap_or_default()
 }
 
-/// One thing to write.
+/// One write of a commit.
 struct Write {
     verb: Verb,
     collection: String,
@@ -144,7 +139,7 @@ enum Verb {
     Delete,
 }
 
-/// What came of it.
+/// Result of one write.
 struct Written {
     verb: Verb,
     uri: String,
@@ -152,7 +147,7 @@ struct Written {
     status: &'static str,
 }
 
-/// What came of a whole call.
+/// Result of a commit.
 struct Committed {
     commit: Option<Value>,
     written: Vec<Written>,
@@ -185,14 +180,14 @@ pub(super) fn create(tx: &mut Transaction, request: &Request) -> Outcome {
     one(tx, request, &account, &body, write)
 }
 
-/// `putRecord`. The same record once more changes nothing and says so by leaving `commit` out.
+/// `putRecord`. Writing the same record again changes nothing, and the response has no `commit`.
 pub(super) fn put(tx: &mut Transaction, request: &Request) -> Outcome {
     let account = admit(tx, request)?;
     let body = input(request)?;
     let (collection, rkey) = (member(&body, "collection")?.to_owned(), member(&body, "rkey")?.to_owned());
     let present: Option<Stored> = tx.store.get(&format!("{}/{collection}/{rkey}", account.id));
     let verb = if present.is_some() { Verb::Update } else { Verb::Create };
-    // Null is not the same as absent here: it says that there must be no record yet.
+    // Null differs from absent here: it demands that there is no record yet.
     if let Some(expected) = body.get("swapRecord") {
         let found = present.as_ref().map(|record| record.cid.as_str());
         if expected.as_str() != found {
@@ -290,7 +285,7 @@ pub(super) fn apply(tx: &mut Transaction, request: &Request) -> Outcome {
     Ok(committed.respond(&reply))
 }
 
-/// Checks everything, then does everything.
+/// Checks all writes, then applies them.
 fn commit(
     tx: &mut Transaction,
     request: &Request,
@@ -344,7 +339,7 @@ fn commit(
             changes.push((present, true));
             continue;
         }
-        // The real server trips over its own tree here; so a 500 never means "not created".
+        // The real server fails on its own tree here, so a 500 never means "not created".
         if write.verb == Verb::Create && (present.is_some() || is_again) {
             return Err(refusal(500, "InternalServerError", "Internal Server Error"));
         }
@@ -406,7 +401,7 @@ fn commit(
     Ok(committed)
 }
 
-/// Whether a record may stand where it is to stand.
+/// Checks that a record may be written to its place.
 fn check(write: &mut Write, validate: &Value) -> Result<&'static str, Response> {
     let invalid = |message: String| refusal(400, "InvalidRequest", &message);
     let collection = write.collection.as_str();
@@ -423,7 +418,7 @@ fn check(write: &mut Write, validate: &Value) -> Result<&'static str, Response> 
         let found = write.value["$type"].as_str().unwrap_or("no text");
         return Err(invalid(format!("Invalid $type: expected {collection}, got {found}")));
     }
-    // Gates have the key of their post; likes, reposts and posts one of their own.
+    // Gates have the key of their post; likes, reposts and posts have timestamp identifiers.
     if collection.starts_with("app.bsky.feed.")
         && lexicon::is_known(collection)
         && !lexicon::is_tid(&write.rkey)
@@ -447,7 +442,7 @@ fn check(write: &mut Write, validate: &Value) -> Result<&'static str, Response> 
     Ok("valid")
 }
 
-/// Whether a blob is there and fits its place.
+/// Checks that a blob exists and fits its place in the record.
 fn present_blob(tx: &Transaction, account: &Account, wanted: &BlobRef) -> Result<(), Response> {
     let found = tx
         .store
@@ -518,7 +513,7 @@ fn update_links(tx: &mut Transaction, record: &Stored, is_new: bool) {
     }
 }
 
-/// The next timestamp identifier of a repository; none comes twice.
+/// Returns the next timestamp identifier of a repository; none is given twice.
 fn next_tid(tx: &mut Transaction, did: &str) -> String {
     let head = tx.store.get::<Head>(did).unwrap_or_default();
     let micros = u64::try_from(tx.now.timestamp_micros()).unwrap_or(0).max(head.micros + 1);
@@ -583,10 +578,10 @@ pub(super) fn describe(tx: &mut Transaction, request: &Request) -> Outcome {
     ))
 }
 
-/// `uploadBlob`. What the bytes are counts for more than what the client says.
+/// `uploadBlob`. The detected content type takes precedence over the declared one.
 pub(super) fn upload(tx: &mut Transaction, request: &Request) -> Outcome {
     let account = admit(tx, request)?;
-    let upload = request.upload.as_ref().expect("the intake of this method is bytes");
+    let upload = request.upload.as_ref().expect("the body of this method is an upload");
     if upload.size_bytes > BLOB_BYTES {
         tx.files.discard(&upload.id);
         return Err(refusal(413, "PayloadTooLarge", "request entity too large"));
@@ -620,7 +615,7 @@ pub(super) fn blob(tx: &mut Transaction, request: &Request) -> Outcome {
     Err(refusal(400, "BlobNotFound", "Blob not found"))
 }
 
-/// The bytes of a blob.
+/// Returns the bytes of a blob.
 pub(super) fn picture(tx: &Transaction, did: &str, cid: &str) -> Response {
     let mut bytes = Vec::new();
     for file in files(tx, did, cid) {
@@ -644,7 +639,7 @@ fn found(tx: &Transaction, repo: &str) -> Result<Account, Response> {
         .ok_or_else(|| refusal(400, "InvalidRequest", &format!("Could not find repo: {repo}")))
 }
 
-/// The parameter `limit`, from 1 to 100.
+/// Returns the parameter `limit`, from 1 to 100.
 pub(super) fn limit(request: &Request, default: usize) -> Result<usize, Response> {
     match request.query("limit").map(str::parse::<usize>) {
         None => Ok(default),
@@ -653,7 +648,7 @@ pub(super) fn limit(request: &Request, default: usize) -> Result<usize, Response
     }
 }
 
-/// Parts of an upload, in order, as one blob would have them.
+/// Stores the parts of an upload as one blob.
 pub(super) fn joined(parts: &BTreeMap<u32, Upload>) -> Vec<String> {
     parts.values().map(|part| part.id.clone()).collect()
 }

@@ -1,7 +1,7 @@
 //! Sessions by app password: <https://docs.bsky.app/docs/api/com-atproto-server-create-session>.
 //!
-//! Access tokens live two hours and are good on their own; refresh tokens are named one by one, so
-//! that each can be used once, and again for two hours after, to the same successor.
+//! Access tokens are valid for two hours without a lookup. Refresh tokens are stored: each can be used once,
+//! and again within two hours for the same successor.
 
 use super::{
     Account, ID, Outcome, Request, Response, SERVICE_DID, Transaction, account, document, input, member,
@@ -40,7 +40,7 @@ impl Record for Ticket {
     }
 }
 
-/// What tokens are signed with.
+/// Key that signs tokens.
 #[derive(Serialize, Deserialize)]
 struct Secret {
     key: String,
@@ -54,7 +54,7 @@ impl Record for Secret {
     }
 }
 
-/// What a token says.
+/// Claims of a token.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Claims {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,12 +70,12 @@ pub(super) struct Claims {
     exp: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     jti: Option<String>,
-    /// The account's era when it was made, so that a test can end all tokens at once.
+    /// The account's era at issue, so that a test can expire all tokens at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     era: Option<u64>,
 }
 
-/// Whose request it is, by a token of any kind, or by the name in a login.
+/// Returns the account behind a request, by a token of any kind or by the identifier in a login.
 pub(super) fn owner(tx: &Transaction, request: &Request) -> Option<Account> {
     let named = || {
         let is_login = request.path.ends_with("com.atproto.server.createSession");
@@ -87,7 +87,7 @@ pub(super) fn owner(tx: &Transaction, request: &Request) -> Option<Account> {
     account::by_id(tx.store, ID, &claims.sub.or(claims.iss)?)
 }
 
-/// Lets a request in by its access token.
+/// Admits a request by its access token.
 pub(super) fn admit(tx: &Transaction, request: &Request) -> Result<Account, Response> {
     let Some(token) = request.bearer() else {
         return Err(match request.header("authorization") {
@@ -107,7 +107,7 @@ pub(super) fn admit(tx: &Transaction, request: &Request) -> Result<Account, Resp
     Ok(account)
 }
 
-/// Lets a request in by a token that the account's server made for another service.
+/// Admits a request by a token that the account's server issued for another service.
 pub(super) fn admit_service(
     tx: &Transaction,
     request: &Request,
@@ -181,7 +181,7 @@ pub(super) fn show(tx: &mut Transaction, request: &Request) -> Outcome {
     Ok(Response::json(200, &session(&account, request, None)))
 }
 
-/// `deleteSession`: ends the session and what it was rotated into.
+/// `deleteSession`: ends the session and its successors.
 pub(super) fn delete(tx: &mut Transaction, request: &Request) -> Outcome {
     let (account, ticket) = refreshing(tx, request)?;
     let mut next = Some(ticket);
@@ -235,7 +235,7 @@ pub(super) fn service_auth(tx: &mut Transaction, request: &Request) -> Outcome {
     Ok(Response::json(200, &json!({ "token": token })))
 }
 
-/// A fresh grant, as if the owner had entered the app password.
+/// Returns a fresh grant, as if the owner had entered the app password.
 pub(super) fn grant(tx: &mut Transaction, account: &mut Account) -> Grant {
     if account.password.is_none() {
         account.password = Some(password());
@@ -256,7 +256,7 @@ pub(super) fn grant(tx: &mut Transaction, account: &mut Account) -> Grant {
     }
 }
 
-/// Takes the app password away. Access tokens stay good until they run out.
+/// Removes the app password. Access tokens stay valid until they expire.
 pub(super) fn revoke_all(tx: &mut Transaction, account: &mut Account) {
     account.password = None;
     tx.store.put(account);
@@ -279,14 +279,14 @@ fn session(account: &Account, request: &Request, tokens: Option<&(String, String
         session["accessJwt"] = json!(access);
         session["refreshJwt"] = json!(refresh);
     }
-    // A client that took the sandbox for its server would leave for the one that this names.
+    // A client that uses the sandbox as its server would switch to the server named here.
     if !request.host.is_empty() {
         session["didDoc"] = document(account);
     }
     session
 }
 
-/// The account and the refresh token that a request came with.
+/// Returns the account and the refresh token that a request came with.
 fn refreshing(tx: &Transaction, request: &Request) -> Result<(Account, Ticket), Response> {
     let token = request.bearer().ok_or_else(|| refusal(401, "AuthMissing", "Authentication Required"))?;
     let unverified = || refusal(400, "InvalidToken", "Token could not be verified");
@@ -306,7 +306,7 @@ fn refreshing(tx: &Transaction, request: &Request) -> Result<(Account, Ticket), 
     Ok((account, ticket))
 }
 
-/// A new refresh token's name.
+/// Stores a new refresh token and returns its id.
 fn ticket(tx: &mut Transaction, did: &str) -> String {
     let jti = random();
     tx.store.put(&Ticket {
@@ -319,7 +319,7 @@ fn ticket(tx: &mut Transaction, did: &str) -> String {
     jti
 }
 
-/// Access and refresh token.
+/// Returns access and refresh token.
 fn issue(tx: &mut Transaction, account: &Account, jti: &str) -> (String, String) {
     let now = tx.now;
     let claims = |scope: &str, lifetime: TimeDelta| Claims {
@@ -335,7 +335,7 @@ fn issue(tx: &mut Transaction, account: &Account, jti: &str) -> (String, String)
     };
     let access = Claims {
         era: Some(account.era),
-        // Two tokens of the same second differ, as anyone would expect.
+        // Two tokens of the same second have to differ.
         jti: Some(random()),
         ..claims("com.atproto.appPass", tx.settings.token_life(ACCESS_SECONDS))
     };
@@ -358,7 +358,7 @@ fn seal(tx: &mut Transaction, typ: &str, claims: &Claims) -> String {
     format!("{signed}.{signature}")
 }
 
-/// The type and the claims of a token that was signed here.
+/// Returns the type and the claims of a token that was signed here.
 fn open(tx: &Transaction, token: &str) -> Option<(String, Claims)> {
     let secret = tx.store.get::<Secret>("")?;
     let (signed, signature) = token.rsplit_once('.')?;
@@ -376,7 +376,7 @@ fn mac(secret: &Secret, signed: &str) -> Hmac<Sha256> {
     mac
 }
 
-/// The account that a login names: by handle, DID or e-mail address.
+/// Returns the account that a login names: by handle, DID or e-mail address.
 fn find(tx: &Transaction, identifier: &str) -> Option<Account> {
     if let Some(name) = identifier.strip_suffix("@sandbox.invalid") {
         return tx
@@ -391,7 +391,7 @@ fn random() -> String {
     BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 24]>())
 }
 
-/// Four groups of four, as the app shows them.
+/// Returns a password of four groups of four characters, as the app shows them.
 fn password() -> String {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let draw = rand::random::<[u8; 16]>();

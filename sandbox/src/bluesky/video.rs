@@ -1,7 +1,7 @@
 //! The video service: <https://docs.bsky.app/docs/tutorials/video>.
 //!
-//! A video goes there with a token that the account's server made, is processed as a job whose states
-//! the clock decides, and ends as a blob in the account's repository. Bytes come in one request, or in
+//! A video is uploaded with a token that the account's server issued, is processed as a job whose state
+//! depends on the clock, and becomes a blob of the account's repository. Bytes come in one request, or in
 //! parts of a fixed size that may be sent again.
 
 use super::{
@@ -100,13 +100,13 @@ impl Parts {
     }
 }
 
-/// Whether a job has ended well.
+/// Returns whether a job has ended well.
 pub(super) fn is_done(tx: &Transaction, job: &str) -> bool {
     tx.store.get::<Job>(job).is_some_and(|job| job.state(tx).0 == "JOB_STATE_COMPLETED")
 }
 
 impl Job {
-    /// Its state and how far it has come within it.
+    /// Returns the job's state and its progress in percent.
     fn state(&self, tx: &Transaction) -> (&'static str, u64) {
         if self.is_stuck {
             return ("JOB_STATE_ENCODING", 50);
@@ -114,7 +114,7 @@ impl Job {
         let spent = u64::try_from((tx.now - self.started_at).num_milliseconds()).unwrap_or(0);
         let needed = tx.settings.processing_ms;
         if spent < needed {
-            // Seven states share the time evenly.
+            // Seven states share the processing time evenly.
             let at = spent * STATES.len() as u64 * 100 / needed;
             let index = usize::try_from(at / 100).unwrap_or(0).min(STATES.len() - 1);
             return (STATES[index], at % 100);
@@ -167,7 +167,7 @@ pub(super) fn upload(tx: &mut Transaction, request: &Request) -> Outcome {
     if did != account.id {
         return Err(refusal(403, "Forbidden", "The token is another account's"));
     }
-    let upload = request.upload.as_ref().expect("the intake of this method is bytes");
+    let upload = request.upload.as_ref().expect("the body of this method is an upload");
     if upload.size_bytes == 0 || upload.size_bytes > VIDEO_BYTES {
         tx.files.discard(&upload.id);
         return Err(refusal(400, "VideoTooLarge", "The file has to be of 1 to 300,000,000 bytes"));
@@ -245,7 +245,7 @@ pub(super) fn start(tx: &mut Transaction, request: &Request) -> Outcome {
 /// `uploadPart`. A part may be sent again.
 pub(super) fn part(tx: &mut Transaction, request: &Request) -> Outcome {
     let account = uploader(tx, request)?;
-    let upload = request.upload.as_ref().expect("the intake of this method is bytes").clone();
+    let upload = request.upload.as_ref().expect("the body of this method is an upload").clone();
     let mut parts = open(tx, &account, required(request, "jobId")?)?;
     let number = required(request, "partNumber")?
         .parse::<u32>()
@@ -341,7 +341,7 @@ pub(super) fn abort(tx: &mut Transaction, request: &Request) -> Outcome {
     Ok(Response::json(200, &reply))
 }
 
-/// Starts a job, or finds the one that these bytes had before.
+/// Starts a job, or returns the earlier job of the same bytes.
 fn begin(
     tx: &mut Transaction,
     account: &Account,
@@ -368,7 +368,7 @@ fn begin(
         started_at: tx.now,
     };
     tx.store.put(&job);
-    // Whatever came in, what comes out of the service is an MP4.
+    // The service's output is always an MP4.
     tx.store.put(&repo::Blob {
         did: account.id.clone(),
         cid,
@@ -380,14 +380,14 @@ fn begin(
     (job, false)
 }
 
-/// The documentation wraps a job's status, the service does not; clients read one or the other.
+/// Returns the documentation wraps a job's status, the service does not; clients read one or the other.
 fn wrapped(status: Value) -> Value {
     let mut both = status.clone();
     both["jobStatus"] = status;
     both
 }
 
-/// Whose upload it is. The token is for the account's server, which the service uploads to.
+/// Admits an upload. The token is issued for the account's server, which the service uploads to.
 fn uploader(tx: &Transaction, request: &Request) -> Result<Account, Response> {
     let own = super::method(request);
     let account =

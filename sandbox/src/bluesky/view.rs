@@ -1,6 +1,6 @@
 //! The public read side: <https://docs.bsky.app/docs/api/app-bsky-feed-get-posts> and its neighbours.
 //!
-//! It lags behind the repositories, as the real one does: what is new is not in here for a while.
+//! It lags behind the repositories, as the real one does.
 
 use super::{
     Account, Outcome, Request, Response, Transaction, account, actor_account, refusal,
@@ -97,7 +97,7 @@ pub(super) fn author_feed(tx: &mut Transaction, request: &Request) -> Outcome {
     Ok(Response::json(200, &body))
 }
 
-/// Where a post stands in a feed: by what it claims, but never ahead of when it was first seen.
+/// Returns a post's sort time in feeds: the time it claims, but not later than when it was first stored.
 fn place(post: &Stored) -> String {
     let seen = time(post.indexed_at);
     let claimed = post.value["createdAt"]
@@ -123,7 +123,7 @@ fn basic(account: &Account) -> Value {
     })
 }
 
-/// The account's name for people.
+/// Returns the account's display name.
 pub(super) fn display_name(account: &Account) -> String {
     account.username.split('.').next().unwrap_or_default().to_owned()
 }

@@ -30,36 +30,29 @@ const METRICS: [&str; 12] = [
     "story_total_media_view_unique",
 ];
 
-/// What a post is.
+/// Kind of a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
-    /// Of text, a link, photos or a video.
+    /// A post of text, a link, photos or a video.
     Feed,
     /// A story, which lasts a day.
     Story,
 }
 
-/// A post or a story.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Post {
-    /// Its id; of a post the Page's with it.
+    /// Id; a feed post's begins with the Page's id.
     pub(super) id: String,
-    /// The Page.
     pub(super) page: String,
-    /// What it is.
+    /// Kind.
     pub(super) kind: Kind,
-    /// Its text.
     pub(super) message: String,
-    /// Its link.
     pub(super) link: Option<String>,
-    /// Its photos.
     pub(super) photos: Vec<String>,
-    /// Its video.
     pub(super) video: Option<String>,
-    /// What else is shown of it.
+    /// Further lines on its page.
     pub(super) notes: Vec<String>,
-    /// When it was published.
     pub(super) created_at: DateTime<Utc>,
 }
 
@@ -71,14 +64,13 @@ impl Record for Post {
     }
 }
 
-/// A comment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Comment {
     id: String,
     page: String,
-    /// The address of the post that it is below.
+    /// Address of the post that it belongs to.
     post: String,
-    /// What it hangs on.
+    /// Id of the post or comment that it replies to.
     on: String,
     message: String,
     photo: Option<String>,
@@ -163,7 +155,7 @@ impl Post {
             }
             ([], None, None) => None,
         };
-        // What an attachment may have is known, whether it has it or not.
+        // All fields of an attachment are known, whether set or not.
         let attachment = attachment.map(|mut attachment| {
             for name in ["media", "subattachments", "description", "title", "target"] {
                 if attachment.get(name).is_none() {
@@ -236,7 +228,7 @@ impl Comment {
     }
 }
 
-/// Keeps a new post.
+/// Stores a new post.
 pub(super) fn add(tx: &mut Transaction, post: &Post) {
     tx.store.put(post);
     tx.store.link("facebook.page", &post.page, &post.id);
@@ -253,7 +245,7 @@ fn comments_of<'a>(tx: &'a Transaction, id: &str) -> impl DoubleEndedIterator<It
     tx.store.linked("facebook.below", id)
 }
 
-/// What a Page published, newest first, its comments among it.
+/// Returns a Page's posts and comments, newest first.
 pub(super) fn views(tx: &Transaction, page: &str) -> Vec<PostView> {
     let mut views: Vec<PostView> = by(tx, page).map(|post| post.post_view(tx)).collect();
     let comments = tx.store.linked::<Comment>("facebook.commenter", page);
@@ -262,7 +254,7 @@ pub(super) fn views(tx: &Transaction, page: &str) -> Vec<PostView> {
     views
 }
 
-/// The page of a post, a video, a story or a comment.
+/// Renders the page of a post, a video, a story or a comment.
 pub(super) fn post_page(tx: &Transaction, id: &str) -> Option<String> {
     let post = tx.store.get::<Post>(id).or_else(|| tx.store.linked("facebook.video", id).next());
     let (page, card) = match post {
@@ -276,7 +268,7 @@ pub(super) fn post_page(tx: &Transaction, id: &str) -> Option<String> {
     Some(page::post(tx, &Facebook, &author, &card))
 }
 
-/// The photos of `attached_media`, as a list in JSON or as numbered fields.
+/// Returns the photos of `attached_media`, given as a JSON list or as numbered fields.
 fn attached(request: &Request) -> Vec<String> {
     let mut items: Vec<Value> = param(request, "attached_media")
         .and_then(|text| serde_json::from_str(&text).ok())
@@ -339,7 +331,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> O
     };
     media::mark_published(tx, &photos);
     add(tx, &post);
-    // What is asked for is told at once.
+    // The response has the requested fields.
     let told = graph::select(&post.node(tx), &graph::fields(request), "PagePost", &["id"])?;
     Ok(Response::json(200, &told).with_post(post.id).with_fault(fault))
 }
@@ -351,7 +343,7 @@ fn check_message(message: &str) -> Result<(), Response> {
     }
 }
 
-/// Whether photos may be published: the Page's own, and not published yet.
+/// Checks that photos belong to the Page and are not published yet.
 fn check_usable(tx: &Transaction, me: &Account, photos: &[String]) -> Result<(), Response> {
     for id in photos {
         match tx.store.get::<media::Photo>(id).filter(|photo| photo.page == me.id) {
@@ -386,7 +378,7 @@ pub(super) fn photo_story(tx: &mut Transaction, request: &Request, me: &Account)
     Ok(Response::json(200, &json!({ "success": true, "post_id": post.id })).with_post(post.id))
 }
 
-/// `GET /{page}/published_posts` and its like, newest first.
+/// `GET /{page}/published_posts`, `/posts` and `/feed`, newest first.
 pub(super) fn list(tx: &Transaction, request: &Request, me: &Account) -> Outcome {
     let lag = tx.settings.lag();
     let shown = by(tx, &me.id).rev().filter(|post| {
@@ -439,7 +431,7 @@ pub(super) fn stories(tx: &Transaction, request: &Request, me: &Account) -> Outc
 pub(super) fn node(tx: &Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
     let fields = graph::fields(request);
     if let Some(post) = own(tx, me, id) {
-        // A story is no post that could be read by its id.
+        // A story can't be read by its id.
         if post.kind == Kind::Story {
             return Err(invalid("Tried accessing nonexisting field (permalink_url) on node type (Story)"));
         }
@@ -491,7 +483,7 @@ pub(super) fn delete(tx: &mut Transaction, _: &Request, me: &Account, id: &str) 
     Ok(Response::json(200, &json!({ "success": true })))
 }
 
-/// `GET /{id}/comments`: oldest first unless told.
+/// `GET /{id}/comments`: oldest first by default.
 pub(super) fn comments(tx: &Transaction, request: &Request, _: &Account, id: &str) -> Outcome {
     address(tx, id).ok_or_else(|| missing("GET", id))?;
     let mut all: Vec<Comment> = comments_of(tx, id).collect();
@@ -503,7 +495,7 @@ pub(super) fn comments(tx: &Transaction, request: &Request, _: &Account, id: &st
     graph::paged(request, all, |one| &one.id, |one| graph::select(&one.node(tx), &fields, "Comment", &names))
 }
 
-/// The address of the post that a comment on this object is below.
+/// Returns the address of the post that a comment on this object belongs to.
 fn address(tx: &Transaction, id: &str) -> Option<String> {
     let post = tx.store.get::<Post>(id).or_else(|| tx.store.linked("facebook.video", id).next());
     let post = post.map(|post| {

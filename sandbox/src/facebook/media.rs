@@ -3,8 +3,8 @@
 //! <https://developers.facebook.com/docs/video-api/guides/publishing> and
 //! <https://developers.facebook.com/docs/video-api/guides/reels-publishing>.
 //!
-//! A video comes by address, in one request, in pieces that name their offset, or to an upload host of
-//! its own; it is processed after it was published, for as long as the clock alone decides.
+//! A video is given by address, in one request, in chunks with an offset, or through an upload host. It is
+//! processed after publishing, for a time that depends on the clock only.
 
 use super::{
     Account, DAY, Facebook, ID, Outcome, RateLimit, Request, Response, Transaction,
@@ -27,19 +27,16 @@ const REELS: RateLimit = RateLimit::new("facebook.reels", 30, DAY);
 const PHOTO_BYTES: u64 = 10 << 20;
 const FORMATS: [&str; 5] = ["image/jpeg", "image/png", "image/bmp", "image/gif", "image/tiff"];
 
-/// The piece that is asked for next, at most.
+/// Maximum size of the next chunk.
 const CHUNK_BYTES: u64 = 8 << 20;
 
-/// A photo.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Photo {
-    /// Its id.
     pub(super) id: String,
-    /// The Page.
     pub(super) page: String,
-    /// What it shows.
+    /// Alternative text.
     pub(super) alt: String,
-    /// Whether something was published with it.
+    /// True once a post uses it.
     pub(super) is_published: bool,
     file: Upload,
     created_at: DateTime<Utc>,
@@ -54,7 +51,7 @@ impl Record for Photo {
 }
 
 impl Photo {
-    /// Where its bytes are.
+    /// Returns the address of its bytes.
     pub(super) fn source(&self) -> String {
         format!("https://media.facebook.sandbox/{}", self.file.id)
     }
@@ -64,7 +61,7 @@ impl Photo {
         format!("https://www.facebook.com/photo.php?fbid={}", self.id)
     }
 
-    /// How a page shows it.
+    /// Returns it as the pages show it.
     pub(super) fn media_view(&self) -> MediaView {
         MediaView {
             files: vec![self.file.id.clone()],
@@ -74,14 +71,14 @@ impl Photo {
     }
 }
 
-/// A video, a reel or a video story, whole or on its way.
+/// A video, a reel or a video story, complete or being uploaded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Video {
     id: String,
     page: String,
     /// `videos`, `video_reels` or `video_stories`.
     edge: String,
-    /// The session of an upload in pieces.
+    /// Session of a chunked upload.
     session: Option<String>,
     size_bytes: Option<u64>,
     parts: Vec<Upload>,
@@ -114,7 +111,7 @@ impl Video {
         names.chain([self.title.as_str(), self.description.as_str()]).any(|text| text.contains(word))
     }
 
-    /// Whether it will fail to be processed.
+    /// Returns whether processing it will fail.
     fn is_bad(&self) -> bool {
         let mime = self.parts.first().and_then(|part| part.mime.as_deref());
         self.says("sandbox-failed") || !mime.is_some_and(|mime| mime.starts_with("video/"))
@@ -159,7 +156,7 @@ impl Video {
         })
     }
 
-    /// How a page shows it.
+    /// Returns it as the pages show it.
     pub(super) fn media_view(&self) -> MediaView {
         let is_kept = self.received() <= MAX_KEPT_BYTES;
         MediaView {
@@ -194,7 +191,7 @@ impl Video {
     }
 }
 
-/// Whether the video of a post, where it has one, has come out of processing.
+/// Returns whether a post's video, if any, has been processed.
 pub(super) fn is_out(tx: &Transaction, video: Option<&str>) -> bool {
     let video = video.and_then(|id| tx.store.get::<Video>(id));
     video.is_none_or(|video| video.is_processed(tx))
@@ -207,7 +204,7 @@ pub(super) fn mark_published(tx: &mut Transaction, photos: &[String]) {
     }
 }
 
-/// Takes a photo or a video away; tells whether there was one.
+/// Deletes a photo or a video and returns whether there was one.
 pub(super) fn discard(tx: &mut Transaction, me: &Account, id: &str) -> bool {
     if tx.store.get::<Photo>(id).is_some_and(|photo| photo.page == me.id) {
         tx.store.remove::<Photo>(id);
@@ -220,7 +217,7 @@ pub(super) fn discard(tx: &mut Transaction, me: &Account, id: &str) -> bool {
     is_theirs
 }
 
-/// A photo or a video as a node, and what it is.
+/// Returns a photo or a video as a node, with its type.
 pub(super) fn node(tx: &Transaction, me: &Account, id: &str) -> Option<(Value, &'static str)> {
     if let Some(video) = tx.store.get::<Video>(id).filter(|video| video.page == me.id) {
         return Some((video.node(tx), "Video"));
@@ -407,7 +404,7 @@ pub(super) fn video(tx: &mut Transaction, request: &Request, me: &Account) -> Ou
             video.parts.push(file);
             let id = video.id.clone();
             let response = finish(tx, request, me, video)?;
-            // The same, but told by the id.
+            // One-request uploads respond with the id alone.
             Ok(Response { body: json!({ "id": id }).to_string().into(), ..response })
         }
     }
@@ -448,7 +445,7 @@ pub(super) fn reel(tx: &mut Transaction, request: &Request, me: &Account, edge: 
     }
 }
 
-/// Publishes a video that has been received. What can't be processed never becomes a post.
+/// Publishes an uploaded video. One that can't be processed never becomes a post.
 fn finish(tx: &mut Transaction, request: &Request, me: &Account, mut video: Video) -> Outcome {
     if !video.is_whole() {
         return Err(error(400, 6000, 1_363_030, "The video was not uploaded completely."));
@@ -476,7 +473,7 @@ fn finish(tx: &mut Transaction, request: &Request, me: &Account, mut video: Vide
             response = Response::json(200, &body);
         }
         video.post = Some(post.clone());
-        // A post of a video goes by the video's id.
+        // A video's post is known by the video's id.
         let id = if is_story { post } else { video.id.clone() };
         response = response.with_post(id).with_fault(fault);
     }
@@ -484,7 +481,7 @@ fn finish(tx: &mut Transaction, request: &Request, me: &Account, mut video: Vide
     Ok(response)
 }
 
-/// The upload host: bytes from an offset on, or an address to fetch them from.
+/// Receives bytes from an offset on, or an address to fetch them from.
 pub(super) fn receive(tx: &mut Transaction, request: &Request) -> Outcome {
     let refuse = |kind: &str, message: &str, retriable: bool| {
         let body = json!({ "debug_info": { "retriable": retriable, "type": kind, "message": message } });

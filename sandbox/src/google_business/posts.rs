@@ -1,4 +1,4 @@
-//! Local posts: created at once, moderated for a while, and public with their address after that.
+//! Local posts: created at once, moderated for a while, then public with an address.
 
 use super::{
     Account, GoogleBusiness, Outcome, Request, Response, Simulator, Transaction, detailed, invalid,
@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The longest text, in characters.
+/// Maximum number of characters of a text.
 const MAX_CHARS: usize = 1_500;
 const IMAGE_BYTES: std::ops::RangeInclusive<u64> = (10 << 10)..=(5 << 20);
 const SIDE: u32 = 250;
@@ -17,15 +17,13 @@ const SIDE: u32 = 250;
 /// Index of posts by the last part of their names.
 const BY_ID: &str = "google_business.id";
 
-/// A post.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Post {
     name: String,
     number: u64,
     resource: Value,
-    /// Its pictures, each with what it is.
+    /// Ids and content types of its images.
     pub(super) files: Vec<(String, String)>,
-    /// When it was created.
     pub(super) created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
 }
@@ -39,22 +37,21 @@ impl Record for Post {
 }
 
 impl Post {
-    /// The last part of its name.
+    /// Returns the last part of its name.
     pub(super) fn id(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The location's path.
+    /// Returns the location's path.
     pub(super) fn parent(&self) -> &str {
         self.name.split_once("/localPosts/").map_or(self.name.as_str(), |(parent, _)| parent)
     }
 
-    /// Its text.
     pub(super) fn text(&self) -> &str {
         self.resource["summary"].as_str().unwrap_or_default()
     }
 
-    /// What else a page tells of it.
+    /// Returns the further lines on its page.
     pub(super) fn notes(&self, tx: &Transaction) -> Vec<String> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let mut notes =
@@ -90,7 +87,7 @@ impl Post {
         }
     }
 
-    /// Whether moderation is against it.
+    /// Returns whether moderation rejects it.
     fn is_refused(&self) -> bool {
         self.text().contains("sandbox-rejected")
     }
@@ -124,17 +121,17 @@ impl Post {
     }
 }
 
-/// A location's posts, oldest first.
+/// Returns a location's posts, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, parent: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
     tx.store.with_prefix(&format!("{parent}/"))
 }
 
-/// The post with this id.
+/// Returns the post with this id.
 pub(super) fn find(tx: &Transaction, id: &str) -> Option<Post> {
     tx.store.linked(BY_ID, id).next()
 }
 
-/// The addresses in a post from which Google fetches.
+/// Returns the addresses of a post's media, which Google fetches.
 pub(super) fn media_urls(body: &Value) -> Vec<String> {
     let media = body["media"].as_array().into_iter().flatten();
     media.filter_map(|item| item["sourceUrl"].as_str()).map(str::to_owned).collect()
@@ -170,7 +167,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account, 
     Ok(if post.is_refused() { response } else { response.with_post(post.name) })
 }
 
-/// The pictures of a post that is as it has to be.
+/// Validates a post and returns its images.
 fn validate(request: &Request, body: &Value) -> Result<Vec<(String, String)>, Response> {
     let mut issues: Vec<(u32, &str, &str)> = Vec::new();
     let topic = body["topicType"].as_str().unwrap_or_default();
@@ -244,7 +241,7 @@ fn validate(request: &Request, body: &Value) -> Result<Vec<(String, String)>, Re
     if issues.is_empty() { Ok(files) } else { Err(invalid(&issues)) }
 }
 
-/// `GET …/localPosts`: newest first; the list runs a little behind.
+/// `GET …/localPosts`: newest first; the list lags behind.
 pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account, parent: &str) -> Outcome {
     managed(tx, caller, parent)?;
     let lag = tx.settings.lag();
@@ -282,7 +279,7 @@ pub(super) fn patch(
     }
     let mut whole = post.resource.clone();
     if !post.files.is_empty() {
-        // What was fetched is not fetched again.
+        // Images that were fetched are not fetched again.
         whole["summary"] = json!(if post.text().is_empty() { " with its picture" } else { post.text() });
     }
     validate(request, &whole)?;
@@ -300,7 +297,7 @@ pub(super) fn delete(tx: &mut Transaction, _: &Request, caller: &Account, parent
     Ok(Response::json(200, &json!({})))
 }
 
-/// `GET …/media`: the location's own pictures, of which the sandbox has none.
+/// `GET …/media`: the location's own images, of which the sandbox has none.
 pub(super) fn media(tx: &mut Transaction, request: &Request, caller: &Account, parent: &str) -> Outcome {
     managed(tx, caller, parent)?;
     page_of(request, "mediaItems", 100, 2_500, &[])

@@ -135,7 +135,7 @@ impl Medium {
     }
 }
 
-/// The address of what a container holds.
+/// Returns the address of a container's medium.
 fn url(container: &Container) -> Option<String> {
     container.file.as_ref().map(|file| format!("https://media.instagram.sandbox/{}", file.id))
 }
@@ -186,7 +186,7 @@ impl Comment {
     }
 }
 
-/// What an account published, newest first, its comments among it.
+/// Returns an account's posts and comments, newest first.
 pub(super) fn views(tx: &Transaction, author: &str) -> Vec<PostView> {
     let media = tx.store.linked::<Medium>("instagram.author", author);
     let mut views: Vec<PostView> = media.map(|post| post.post_view(tx)).collect();
@@ -196,12 +196,12 @@ pub(super) fn views(tx: &Transaction, author: &str) -> Vec<PostView> {
     views
 }
 
-/// The post whose address has this code.
+/// Returns the post whose address has this code.
 pub(super) fn by_shortcode(tx: &Transaction, code: &str) -> Option<String> {
     tx.store.linked::<Medium>("instagram.code", code).next().map(|post| post.id)
 }
 
-/// The page of a post or a comment.
+/// Renders the page of a post or a comment.
 pub(super) fn post_page(tx: &Transaction, id: &str) -> Option<String> {
     let medium = tx.store.get::<Medium>(id).map(|post| (post.author.clone(), post.post_view(tx)));
     let comment = || tx.store.get::<Comment>(id).map(|one| (one.author.clone(), one.post_view(tx)));
@@ -210,7 +210,7 @@ pub(super) fn post_page(tx: &Transaction, id: &str) -> Option<String> {
     Some(page::post(tx, &Instagram, &author, &card))
 }
 
-/// The comments right below a post or a comment, oldest first.
+/// Returns the direct replies to a post or a comment, oldest first.
 fn comments_of<'a>(tx: &'a Transaction, id: &str) -> impl DoubleEndedIterator<Item = Comment> + use<'a> {
     tx.store.linked("instagram.below", id)
 }
@@ -259,7 +259,7 @@ pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Acc
         owner: me.id.clone(),
         is_item,
         is_video: matches!(kind, "VIDEO" | "REELS") || (kind == "STORIES" && get("video_url").is_some()),
-        // A story shows no caption.
+        // Stories have no caption.
         text: if kind == "STORIES" { String::new() } else { get("caption").unwrap_or_default() },
         kind: kind.into(),
         file,
@@ -272,7 +272,7 @@ pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Acc
     Ok(Response::json(200, &json!({ "id": container.id })))
 }
 
-/// What a container is made with, its medium apart.
+/// Checks the parameters of a container but for its medium.
 fn check(request: &Request, kind: &str, is_item: bool) -> Result<(), Response> {
     let get = |name: &str| param(request, name).filter(|text| !text.is_empty());
     let caption = get("caption").unwrap_or_default();
@@ -329,7 +329,7 @@ fn check(request: &Request, kind: &str, is_item: bool) -> Result<(), Response> {
     Ok(())
 }
 
-/// The medium that stood at the address. A picture is judged at once, a video when it is processed.
+/// Returns the fetched medium. An image is checked at once, a video when it is processed.
 fn fetch_medium(request: &Request, kind: &str) -> Result<Option<Upload>, Response> {
     let get = |name: &str| param(request, name).filter(|text| !text.is_empty());
     let place = match (kind, get("video_url")) {
@@ -354,7 +354,7 @@ fn fetch_medium(request: &Request, kind: &str) -> Result<Option<Upload>, Respons
     Ok(file.cloned())
 }
 
-/// The items of a carousel: finished, the account's own, and each of them an item.
+/// Returns the items of a carousel, which have to be finished items of the same account.
 fn carousel(tx: &Transaction, request: &Request, me: &Account) -> Result<Vec<String>, Response> {
     let ids = graph::list(request, "children");
     if !(2..=ITEMS).contains(&ids.len()) {
@@ -466,7 +466,7 @@ fn own(tx: &Transaction, me: &Account, id: &str) -> Option<Medium> {
     tx.store.get::<Medium>(id).filter(|post| post.author == me.id)
 }
 
-/// `POST /{id}`: whether a post may be commented on, or a comment is hidden.
+/// `POST /{id}`: allows or forbids comments on a post, or hides a comment.
 pub(super) fn change(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
     if let Some(post) = own(tx, me, id) {
         param(request, "comment_enabled")

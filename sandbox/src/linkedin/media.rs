@@ -1,4 +1,4 @@
-//! Images, videos and documents: begun, sent, processed.
+//! Images, videos and documents: initialized, uploaded, processed.
 //! <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/videos-api>
 
 use super::{
@@ -14,11 +14,11 @@ const PART_BYTES: u64 = 4 << 20;
 const PIXELS: u64 = 36_152_320;
 const URLS_LIVE: TimeDelta = TimeDelta::hours(24);
 
-/// A medium, whole or on its way.
+/// A medium, complete or being uploaded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Media {
     id: String,
-    /// The member who sent it.
+    /// Member who uploaded it.
     pub(super) owner: String,
     author: String,
     /// `image`, `video` or `document`.
@@ -43,23 +43,22 @@ impl Media {
         format!("urn:li:{}:{}", self.kind, self.id)
     }
 
-    /// The files that it is made of.
+    /// Returns the ids of its files.
     pub(super) fn files(&self) -> Vec<String> {
         self.parts.values().map(|part| part.id.clone()).collect()
     }
 
-    /// Its content type.
     pub(super) fn mime(&self) -> String {
         let first = self.parts.values().next();
         first.and_then(|part| part.mime.clone()).unwrap_or_else(|| self.kind.clone())
     }
 
-    /// How far it is, which the clock alone decides.
+    /// Returns its processing status, which depends on the clock only.
     pub(super) fn status(&self, tx: &Transaction) -> &'static str {
         let (Some(finished_at), Some(first)) = (self.finished_at, self.parts.values().next()) else {
             return "WAITING_UPLOAD";
         };
-        // A picture is there at once, near enough.
+        // Images are processed at once.
         let needed = if self.kind == "image" { 0 } else { tx.settings.processing_ms };
         let spent = u64::try_from((tx.now - finished_at).num_milliseconds()).unwrap_or(0);
         if spent < needed || first.is_stuck {
@@ -78,17 +77,17 @@ impl Media {
     }
 }
 
-/// The medium of this number.
+/// Returns the medium of this number.
 pub(super) fn get(tx: &Transaction, id: &str) -> Option<Media> {
     tx.store.get(id)
 }
 
-/// The medium with this URN.
+/// Returns the medium with this URN.
 pub(super) fn at(tx: &Transaction, urn: &str) -> Option<Media> {
     get(tx, urn.rsplit(':').next()?).filter(|media| media.urn() == urn)
 }
 
-/// What an author's post may hold: a medium of one of these kinds that is ready.
+/// Checks that an author's post may use a medium: it has to be of one of these kinds, and ready.
 pub(super) fn usable(tx: &Transaction, author: &str, urn: &str, kinds: &[&str]) -> Result<Media, Response> {
     let media = at(tx, urn).filter(|media| kinds.contains(&media.kind.as_str()));
     let media = media.ok_or_else(|| invalid(&format!("{urn} does not exist or is of another kind")))?;
@@ -102,7 +101,7 @@ pub(super) fn usable(tx: &Transaction, author: &str, urn: &str, kinds: &[&str]) 
     }
 }
 
-/// The action that a request to a collection of media names.
+/// Returns the action that a request to a collection of media names.
 pub(super) fn action<'a>(request: &'a Request, plural: &str) -> Option<&'a str> {
     let is_medium = ["images", "videos", "documents"].contains(&plural);
     request.query("action").filter(|_| is_medium)
@@ -134,7 +133,7 @@ pub(super) fn begin(tx: &mut Transaction, request: &Request, caller: &Caller, pl
         finished_at: None,
     };
     tx.store.put(&media);
-    // A client that takes the sandbox for LinkedIn can't be sent to LinkedIn.
+    // A client that uses the sandbox as LinkedIn can't be sent to LinkedIn.
     let origin = match request.header("host").filter(|_| request.host.is_empty()) {
         Some(host) => format!("http://{host}"),
         None => "https://www.linkedin.com".to_owned(),
@@ -161,7 +160,7 @@ pub(super) fn begin(tx: &mut Transaction, request: &Request, caller: &Caller, pl
     Ok(Response::json(200, &json!({ "value": value })))
 }
 
-/// `PUT` to the address of an upload: all of a picture or document, or one piece of a video.
+/// `PUT` to the address of an upload: a whole image or document, or one piece of a video.
 pub(super) fn receive(tx: &mut Transaction, request: &Request, id: &str, part: &str) -> Outcome {
     let media = get(tx, id).filter(|media| request.query("sau") == Some(&media.signature));
     let mut media = media.filter(|media| media.begun_at + URLS_LIVE > tx.now);
@@ -207,7 +206,7 @@ pub(super) fn finalize(tx: &mut Transaction, request: &Request, caller: &Caller)
     Ok(Response::empty(200))
 }
 
-/// `GET /rest/{images,videos,documents}/{urn}`. A member's pictures and documents are closed to most.
+/// `GET /rest/{images,videos,documents}/{urn}`. A member's images and documents need a restricted scope.
 pub(super) fn show(tx: &mut Transaction, _: &Request, caller: &Caller, plural: &str, urn: &str) -> Outcome {
     let kind = plural.trim_end_matches('s');
     let media = at(tx, urn).filter(|media| media.kind == kind && media.owner == caller.account.id);

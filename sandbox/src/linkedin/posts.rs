@@ -1,4 +1,4 @@
-//! Posts, comments and what is known of them.
+//! Posts, comments and their statistics.
 //! <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/posts-api>
 
 use super::{
@@ -11,25 +11,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// A post.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Post {
-    /// Its URN.
     pub(super) urn: String,
-    /// The member whose token made it.
+    /// Member whose token created it.
     pub(super) owner: String,
-    /// Who it is by: the member, or the member's page.
+    /// Author: the member, or the member's page.
     pub(super) author: String,
-    /// Its text, as it was sent.
+    /// Text as it was sent.
     pub(super) commentary: String,
-    /// What it holds.
+    /// Content.
     pub(super) content: Value,
-    /// Who can see it.
+    /// Visibility.
     pub(super) visibility: String,
-    /// The post that it shares.
+    /// URN of the reshared post.
     pub(super) reshares: Option<String>,
     digest: String,
-    /// When it was made.
     pub(super) created_at: DateTime<Utc>,
 }
 
@@ -41,22 +38,17 @@ impl Record for Post {
     }
 }
 
-/// A comment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Comment {
-    /// Its URN.
     pub(super) urn: String,
     id: String,
-    /// The member whose token made it.
+    /// Member whose token created it.
     pub(super) owner: String,
     actor: String,
-    /// The post that it stands below.
+    /// URN of the post that it belongs to.
     pub(super) post: String,
-    /// Its text.
     pub(super) text: String,
-    /// Its picture.
     pub(super) image: Option<String>,
-    /// When it was made.
     pub(super) created_at: DateTime<Utc>,
 }
 
@@ -68,24 +60,24 @@ impl Record for Comment {
     }
 }
 
-/// The post with this URN, or the one that an activity's URN stands for.
+/// Returns the post with this URN, or with the URN of its activity.
 pub(super) fn at(tx: &Transaction, urn: &str) -> Option<Post> {
     let post: Post = tx.store.get(urn.rsplit(':').next()?)?;
     (post.urn == urn || urn.starts_with("urn:li:activity:")).then_some(post)
 }
 
-/// The comment with this URN.
+/// Returns the comment with this URN.
 pub(super) fn comment_at(tx: &Transaction, urn: &str) -> Option<Comment> {
     tx.store.with_prefix("").find(|comment: &Comment| comment.urn == urn)
 }
 
-/// What a member posted, for the page as well, oldest first.
+/// Returns the posts of a member and of their page, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, user: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
     let user = user.to_owned();
     tx.store.with_prefix("").filter(move |post: &Post| post.owner == user)
 }
 
-/// A member's comments, oldest first.
+/// Returns a member's comments, oldest first.
 pub(super) fn comments_by<'a>(
     tx: &'a Transaction,
     user: &str,
@@ -95,7 +87,7 @@ pub(super) fn comments_by<'a>(
 }
 
 impl Post {
-    /// The media it holds, each with what it shows.
+    /// Returns the URNs and alternative texts of its media.
     pub(super) fn pictures(&self) -> Vec<(String, String)> {
         let content = &self.content;
         let one = |value: &Value, alt: &str| {
@@ -223,7 +215,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Caller) -
         .with_fault(fault))
 }
 
-/// Checks what a post holds, and tells whether it is one that gets a `ugcPost`'s URN.
+/// Checks a post's content, and returns whether the post gets a `ugcPost` URN.
 fn holds(tx: &Transaction, author: &str, content: &Value) -> Result<bool, Response> {
     let text = |value: &Value, name: &str, max: usize| match value[name].as_str() {
         Some(text) if text.chars().count() > max => {
@@ -352,7 +344,7 @@ pub(super) fn change(tx: &mut Transaction, request: &Request, caller: &Caller, u
     Ok(Response::empty(204))
 }
 
-/// `DELETE /rest/posts/{urn}`; one that is gone already is as good.
+/// `DELETE /rest/posts/{urn}`; deleting a post that does not exist succeeds.
 pub(super) fn delete(tx: &mut Transaction, _: &Request, caller: &Caller, urn: &str) -> Outcome {
     if let Some(post) = at(tx, urn) {
         caller.check_writes_as(&post.author)?;
@@ -394,7 +386,7 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, caller: &Caller, 
     let body = body(request)?;
     let actor = body["actor"].as_str().unwrap_or_default();
     caller.check_writes_as(actor)?;
-    // Below a comment stands what answers it.
+    // A comment's URN lists its replies.
     let post = match comment_at(tx, urn) {
         Some(above) => above.post,
         None => at(tx, urn).ok_or_else(|| missing(&format!("Entity {urn} does not exist")))?.urn,
@@ -445,7 +437,7 @@ fn remarked(tx: &Transaction, id: &str) -> Result<Comment, Response> {
 /// `GET /rest/socialActions/{urn}/comments/{id}`.
 pub(super) fn show_comment(tx: &mut Transaction, _: &Request, caller: &Caller, id: &str) -> Outcome {
     let comment = remarked(tx, id)?;
-    // Who may read what stands below a post is who may read the post.
+    // Comments may be read by those who may read the post.
     caller.check_reads(&own(tx, caller, &comment.post)?.author)?;
     Ok(Response::json(200, &comment.view()))
 }

@@ -8,14 +8,11 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// A board.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Board {
-    /// Its id.
     pub(super) id: String,
-    /// Whose it is.
+    /// Id of the owner.
     pub(super) owner: String,
-    /// Its name.
     pub(super) name: String,
     description: Option<String>,
     privacy: String,
@@ -39,7 +36,7 @@ impl Record for Board {
 }
 
 impl Board {
-    /// Whether it has this section.
+    /// Returns whether it has this section.
     pub(super) fn has(&self, section: &str) -> bool {
         self.sections.iter().any(|own| own.id == section)
     }
@@ -63,17 +60,17 @@ impl Board {
     }
 }
 
-/// The board with this id.
+/// Returns the board with this id.
 pub(super) fn get(tx: &Transaction, id: &str) -> Option<Board> {
     tx.store.get(id)
 }
 
-/// The boards of a user, oldest first.
+/// Returns the boards of a user, oldest first.
 pub(super) fn of(tx: &Transaction, user: &str) -> Vec<Board> {
     tx.store.with_prefix("").filter(|board: &Board| board.owner == user).collect()
 }
 
-/// Gives an account the board that it begins with.
+/// Creates an account's first board.
 pub(super) fn ensure_first(tx: &mut Transaction, account: &Account) {
     if of(tx, &account.id).is_empty() {
         let id = next(tx);
@@ -160,7 +157,7 @@ pub(super) fn create_section(tx: &mut Transaction, request: &Request, caller: &A
     Ok(Response::json(201, &json!(section)))
 }
 
-/// The user's own board with this id.
+/// Returns the user's own board with this id.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! Videos: registered, sent to a storage, processed: <https://developers.pinterest.com/docs/api/v5/media-create>.
+//! Videos: registered, uploaded to a storage, processed:
+//! <https://developers.pinterest.com/docs/api/v5/media-create>.
 
 use super::{
     Account, Outcome, Record, Request, Response, STORAGE, Transaction, body, error, invalid, next, paged,
@@ -8,18 +9,17 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The most bytes of a video.
+/// Maximum size of a video.
 const MAX_BYTES: u64 = 2 << 30;
 
-/// A video on its way.
+/// A video being uploaded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Media {
-    /// Its id.
     pub(super) id: String,
-    /// Whose it is.
+    /// Id of the owner.
     pub(super) owner: String,
     signature: String,
-    /// Its bytes, as soon as they are there.
+    /// Its bytes, once uploaded.
     pub(super) upload: Option<Upload>,
     stored_at: Option<DateTime<Utc>>,
 }
@@ -33,7 +33,7 @@ impl Record for Media {
 }
 
 impl Media {
-    /// How far it is, which the clock alone decides.
+    /// Returns its processing status, which depends on the clock only.
     pub(super) fn status(&self, tx: &Transaction) -> &'static str {
         let (Some(upload), Some(stored_at)) = (&self.upload, self.stored_at) else { return "registered" };
         let says = |word: &str| upload.name.as_deref().is_some_and(|name| name.contains(word));
@@ -51,12 +51,12 @@ impl Media {
     }
 }
 
-/// The video with this id.
+/// Returns the video with this id.
 pub(super) fn get(tx: &Transaction, id: &str) -> Option<Media> {
     tx.store.get(id)
 }
 
-/// The video that a form for the storage is about.
+/// Returns the video that an upload form is for.
 pub(super) fn by_upload_key(tx: &Transaction, request: &Request) -> Option<Media> {
     get(tx, request.field("key")?.rsplit('/').next()?)
 }
@@ -70,7 +70,7 @@ pub(super) fn register(tx: &mut Transaction, request: &Request, caller: &Account
     let media =
         Media { id: next(tx), owner: caller.id.clone(), signature: random(), upload: None, stored_at: None };
     tx.store.put(&media);
-    // A client that takes the sandbox for Pinterest can't reach the storage's real name.
+    // A client that uses the sandbox as Pinterest can't reach the storage's real name.
     let upload_url = match request.header("host").filter(|_| request.host.is_empty()) {
         Some(host) => format!("http://{host}/{STORAGE}/"),
         None => format!("https://{STORAGE}/"),
@@ -109,7 +109,7 @@ pub(super) fn show(tx: &mut Transaction, _: &Request, caller: &Account, id: &str
     Ok(Response::json(200, &view))
 }
 
-/// The form that the storage takes, as S3 does: `POST https://…s3-accelerate.amazonaws.com/`.
+/// Receives an upload form, as S3 does: `POST https://…s3-accelerate.amazonaws.com/`.
 pub(super) fn store(tx: &mut Transaction, request: &Request) -> Response {
     let refuse = |status: u16, code: &str, message: &str| {
         let xml = format!(

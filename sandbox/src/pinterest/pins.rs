@@ -10,32 +10,27 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// The most bytes of a picture.
+/// Maximum size of an image.
 const MAX_BYTES: u64 = 20 << 20;
 
-/// A pin.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Pin {
-    /// Its id.
     pub(super) id: String,
-    /// Whose it is.
+    /// Id of the owner.
     pub(super) owner: String,
-    /// The board that it hangs on.
+    /// Board that it is on.
     pub(super) board: String,
     section: Option<String>,
-    /// Its title.
     pub(super) title: Option<String>,
-    /// Its text.
     pub(super) description: Option<String>,
-    /// Where it leads.
+    /// Link.
     pub(super) link: Option<String>,
-    /// What it shows.
+    /// Alternative text.
     pub(super) alt: Option<String>,
     color: Option<String>,
     kind: String,
-    /// Its pictures, or its video.
+    /// Its images, or its video.
     pub(super) files: Vec<Upload>,
-    /// When it was made.
     pub(super) created_at: DateTime<Utc>,
 }
 
@@ -47,18 +42,18 @@ impl Record for Pin {
     }
 }
 
-/// The pin with this id.
+/// Returns the pin with this id.
 pub(super) fn get(tx: &Transaction, id: &str) -> Option<Pin> {
     tx.store.get(id)
 }
 
-/// A user's pins, oldest first.
+/// Returns a user's pins, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, user: &str) -> impl DoubleEndedIterator<Item = Pin> + use<'a> {
     let user = user.to_owned();
     tx.store.with_prefix("").filter(move |pin: &Pin| pin.owner == user)
 }
 
-/// The addresses from which a new pin's media are fetched.
+/// Returns the addresses of a new pin's media.
 pub(super) fn media_urls(request: &Request) -> Vec<String> {
     let Ok(body) = request.json() else { return Vec::new() };
     let source = &body["media_source"];
@@ -67,7 +62,7 @@ pub(super) fn media_urls(request: &Request) -> Vec<String> {
     all.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// A picture's bytes, as `i.pinimg.com` gives them.
+/// Responds with the bytes of an image, as `i.pinimg.com` does.
 pub(super) fn picture(tx: &Transaction, name: &str) -> Response {
     let id = name.split('.').next().unwrap_or_default();
     let known: Option<Upload> =
@@ -123,7 +118,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
     Ok(Response::json(201, &view).with_post(pin.id).with_fault(fault))
 }
 
-/// What a pin is made of, and which kind that makes it.
+/// Returns a pin's kind and its files.
 fn source(
     tx: &Transaction,
     request: &Request,

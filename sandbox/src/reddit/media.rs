@@ -1,5 +1,5 @@
-//! Pictures and videos on their way: leased, stored as S3 does, and what is told of the post that is
-//! made of them. <https://github.com/praw-dev/praw> records these calls; Reddit describes none of them.
+//! Uploads of images and videos: the lease, the storage, as S3 has it, and the notification about the post.
+//! <https://github.com/praw-dev/praw> records these requests; Reddit documents none of them.
 
 use super::{Caller, Outcome, Record, Request, Response, SOCKETS, STORAGES, Transaction, origin};
 use crate::{exchange::Message, files::Upload, tokens::random};
@@ -8,21 +8,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The most bytes of a picture, and of a video.
+/// Maximum sizes of an image and of a video.
 const MAX_BYTES: [u64; 2] = [20 << 20, 1 << 30];
 
-/// Bytes on their way.
+/// An upload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Asset {
-    /// Its id.
     pub(super) id: String,
-    /// Whose it is.
+    /// Id of the owner.
     pub(super) owner: String,
-    /// Its name, as it was leased for.
+    /// File name that it was leased for.
     filepath: String,
     mime: String,
     signature: String,
-    /// Its bytes, as soon as they are there.
+    /// Its bytes, once uploaded.
     pub(super) upload: Option<Upload>,
 }
 
@@ -34,7 +33,7 @@ impl Record for Asset {
     }
 }
 
-/// How processing ends.
+/// Result of processing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Processing {
     Done,
@@ -43,12 +42,12 @@ pub(super) enum Processing {
 }
 
 impl Asset {
-    /// Whether it was leased for a video.
+    /// Returns whether it was leased for a video.
     pub(super) fn is_video(&self) -> bool {
         self.mime.starts_with("video/")
     }
 
-    /// How processing it ends, as its name and bytes say.
+    /// Returns the result of processing it, by its name and bytes.
     pub(super) fn processing(&self) -> Processing {
         let Some(upload) = &self.upload else { return Processing::Failed };
         let kind = if self.is_video() { "video/" } else { "image/" };
@@ -79,19 +78,19 @@ impl Asset {
     }
 }
 
-/// The asset with this id.
+/// Returns the asset with this id.
 pub(super) fn get(tx: &Transaction, id: &str) -> Option<Asset> {
     tx.store.get(id)
 }
 
-/// The asset that a post names by its address in the storage.
+/// Returns the asset at an address in the storage.
 pub(super) fn stored(tx: &Transaction, address: &str, owner: &str) -> Option<Asset> {
     let asset = get(tx, address.rsplit('/').next()?)?;
     let is_there = address.contains(asset.storage()) && asset.upload.is_some();
     (is_there && asset.owner == owner).then_some(asset)
 }
 
-/// The asset that a form for the storage is about.
+/// Returns the asset that an upload form is for.
 pub(super) fn by_upload_key(tx: &Transaction, request: &Request) -> Option<Asset> {
     get(tx, request.field("key")?.rsplit('/').next()?)
 }
@@ -107,7 +106,7 @@ pub(super) fn lease(tx: &mut Transaction, request: &Request, caller: &Caller) ->
     if !known.contains(&mime) {
         return Err(caller.refuse(tx, "INVALID_OPTION", "that option is not valid", "mimetype"));
     }
-    // The letters of a base64 digest are fit for an address of any kind.
+    // Only letters and digits are used, which fit any address.
     let id: String = random().chars().filter(char::is_ascii_alphanumeric).take(13).collect();
     let asset = Asset {
         id: id.to_lowercase(),
@@ -120,7 +119,7 @@ pub(super) fn lease(tx: &mut Transaction, request: &Request, caller: &Caller) ->
     tx.store.put(&asset);
     let field = |name: &str, value: String| json!({ "name": name, "value": value });
     let day = tx.now.format("%Y%m%d");
-    // A client that takes the sandbox for Reddit can't reach the storage's real name.
+    // A client that uses the sandbox as Reddit can't reach the storage's real name.
     let action = match request.header("host").filter(|_| request.host.is_empty()) {
         Some(host) => format!("//{host}/{}", asset.storage()),
         None => format!("//{}", asset.storage()),
@@ -153,7 +152,7 @@ pub(super) fn lease(tx: &mut Transaction, request: &Request, caller: &Caller) ->
     Ok(caller.reply(tx, &body))
 }
 
-/// The form that the storage takes: `POST https://reddit-uploaded-….s3-accelerate.amazonaws.com`.
+/// Receives an upload form: `POST https://reddit-uploaded-….s3-accelerate.amazonaws.com`.
 pub(super) fn store(tx: &mut Transaction, request: &Request) -> Response {
     let refuse = |status: u16, code: &str, message: &str, more: &str| {
         let xml = format!(
@@ -203,7 +202,7 @@ pub(super) fn store(tx: &mut Transaction, request: &Request) -> Response {
     Response::bytes(201, "application/xml", xml.into())
 }
 
-/// A picture's or video's bytes.
+/// Responds with the bytes of an image or a video.
 pub(super) fn show(tx: &Transaction, name: &str) -> Response {
     let asset = get(tx, name.split('.').next().unwrap_or_default());
     let upload = asset.and_then(|asset| asset.upload);
@@ -218,14 +217,14 @@ pub(super) fn show(tx: &Transaction, name: &str) -> Response {
     bytes.map_or_else(|| Response::empty(404), |bytes| Response::bytes(200, mime, bytes))
 }
 
-/// What a socket will tell.
+/// A message that a WebSocket will send.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Notification {
-    /// Where.
+    /// Token in the socket's address.
     pub(super) token: String,
-    /// What; null where nothing ever is.
+    /// Body; null for a socket that stays silent.
     pub(super) body: Value,
-    /// When.
+    /// Time when it is sent.
     pub(super) at: DateTime<Utc>,
 }
 
@@ -237,7 +236,7 @@ impl Record for Notification {
     }
 }
 
-/// `GET wss://….wss.redditmedia.com/{token}`. Whoever comes late is told all the same.
+/// `GET wss://….wss.redditmedia.com/{token}`. A client that connects late gets the message too.
 pub(super) fn notify(tx: &Transaction, request: &Request, token: &str) -> Response {
     let Some(notification) = tx.store.get::<Notification>(token) else { return Response::empty(404) };
     let after = u64::try_from((notification.at - tx.now).num_milliseconds()).unwrap_or(0);

@@ -17,25 +17,24 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// The longest title, text, comment, caption and flair, in characters.
+/// Maximum number of characters of a title, text, comment, caption and flair.
 const TITLE: usize = 300;
 const TEXT: usize = 40_000;
 const COMMENT: usize = 10_000;
 const CAPTION: usize = 180;
 const FLAIR: usize = 64;
 
-/// A post or a comment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Thing {
-    /// Its id, without its kind.
+    /// Id without the prefix of its kind.
     id: String,
-    /// Whose it is.
+    /// Id of the owner.
     pub(super) owner: String,
     place: String,
     made: Kind,
     text: String,
     created_at: DateTime<Utc>,
-    /// When it is there for others.
+    /// Time when it becomes visible.
     visible_at: DateTime<Utc>,
 }
 
@@ -43,9 +42,9 @@ pub(super) struct Thing {
 enum Kind {
     Post(Post),
     Comment {
-        /// The whole id of the post.
+        /// Full name of the post.
         link: String,
-        /// The whole id of what it answers.
+        /// Full name of the parent.
         parent: String,
     },
 }
@@ -70,13 +69,13 @@ impl Record for Thing {
     }
 }
 
-/// What a user wrote and everybody sees, oldest first.
+/// Returns a user's visible posts and comments, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, user: &str) -> impl DoubleEndedIterator<Item = Thing> + use<'a> {
     let (user, now) = (user.to_owned(), tx.now);
     tx.store.with_prefix("").filter(move |thing: &Thing| thing.owner == user && thing.visible_at <= now)
 }
 
-/// The thing with this whole id, where everybody sees it.
+/// Returns the post or comment with this full name, if it is visible.
 pub(super) fn get(tx: &Transaction, name: &str) -> Option<Thing> {
     let thing: Thing = tx.store.get(name.get(3..)?)?;
     (thing.name() == name && thing.visible_at <= tx.now).then_some(thing)
@@ -111,7 +110,7 @@ impl Thing {
         }
     }
 
-    /// As a page shows it.
+    /// Returns it as the pages show it.
     pub(super) fn post_view(&self, tx: &Transaction) -> PostView {
         let mut notes = Vec::new();
         let mut card = PostView {
@@ -139,7 +138,7 @@ impl Thing {
                 card.media = assets
                     .zip(captions)
                     .map(|(upload, caption)| MediaView {
-                        // Only what was kept can be shown.
+                        // Only stored bytes can be shown.
                         files: (upload.size_bytes <= MAX_KEPT_BYTES)
                             .then_some(upload.id)
                             .into_iter()
@@ -255,7 +254,7 @@ fn metadata(asset: &Asset) -> Value {
     json!({ "status": "valid", "e": kind, "m": mime, "s": source, "id": asset.id, "p": [] })
 }
 
-/// The words of a submission, from a form or a body of JSON.
+/// Fields of a submission, from a form or a JSON body.
 struct Submission<'a> {
     request: &'a Request,
     body: Value,
@@ -284,7 +283,7 @@ fn field_error<T>(
     Err((code, words.into(), field))
 }
 
-/// Where a post goes, and what every post has.
+/// Checks what all submissions have in common.
 fn parse_submission(
     tx: &Transaction,
     caller: &Caller,
@@ -344,7 +343,7 @@ fn flair(place: &Subreddit, form: &Submission<'_>) -> Result<Option<String>, Fie
     }
 }
 
-/// What a post of one piece is made of.
+/// Checks and adds the content of a post of one item.
 fn add_content(
     tx: &Transaction,
     caller: &Caller,
@@ -448,7 +447,7 @@ pub(super) fn submit(tx: &mut Transaction, request: &Request, caller: &Caller) -
         let body = json!({ "json": { "errors": [], "data": data } });
         return Ok(caller.reply(tx, &body).with_post(thing.name()).with_fault(fault));
     };
-    // What is made of bytes comes into being later, and only its author's socket tells its id.
+    // A post with media appears later, and only its author's socket gets its id.
     thing.visible_at = tx.now + processing(tx);
     let notification = Notification {
         token: random(),
@@ -472,7 +471,7 @@ pub(super) fn submit(tx: &mut Transaction, request: &Request, caller: &Caller) -
     Ok(response.with_post(thing.name()))
 }
 
-/// Without `api_type=json` the answer is for a browser's script, and of no use to a client.
+/// Without `api_type=json` the response is for a browser's script.
 fn is_json(tx: &Transaction, caller: &Caller, request: &Request) -> Result<(), Response> {
     match request.field("api_type") {
         Some("json") => Ok(()),
@@ -503,12 +502,12 @@ pub(super) fn submit_gallery(tx: &mut Transaction, request: &Request, caller: &C
     };
     tx.store.put(&thing);
     let address = format!("https://www.reddit.com{}", thing.permalink(tx));
-    // Here the id has its kind before it.
+    // Here the id is a full name.
     let body = json!({ "json": { "errors": [], "data": { "url": address, "id": thing.name() } } });
     Ok(caller.reply(tx, &body).with_post(thing.name()).with_fault(fault))
 }
 
-/// The pictures of a gallery.
+/// Checks and adds the images of a gallery.
 fn add_gallery(
     tx: &Transaction,
     caller: &Caller,
@@ -600,7 +599,7 @@ pub(super) fn edit(tx: &mut Transaction, request: &Request, caller: &Caller) -> 
     Ok(things(tx, request, caller, &thing))
 }
 
-/// `POST /api/del`, which answers the same whatever it is given.
+/// `POST /api/del`, whose response is always the same.
 pub(super) fn delete(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
     let own = get(tx, request.field("id").unwrap_or_default());
     if let Some(thing) = own.filter(|thing| thing.owner == caller.account.id) {

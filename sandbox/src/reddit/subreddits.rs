@@ -1,7 +1,7 @@
-//! Subreddits: <https://www.reddit.com/dev/api#section_subreddits>. There is one of every name but of
-//! those that begin with `missing`; these few are special, so that each refusal can be met:
-//! `announcements` (nobody may post), `private` (nobody may look), `textonly`, `linksonly` (no texts,
-//! no media), `nomedia` (texts and links only), `flaired` (needs a flair).
+//! Subreddits: <https://www.reddit.com/dev/api#section_subreddits>. There is one of every name, except names
+//! that begin with `missing`. A few are special, so that each refusal can be tested: `announcements` (closed
+//! for posts), `private` (closed for readers), `textonly`, `linksonly` (no texts, no media), `nomedia` (texts
+//! and links only), `flaired` (needs a flair).
 
 use super::{
     Account, Caller, ID, Outcome, Request, Response, Transaction, account, base36, error, forbidden, listing,
@@ -9,30 +9,28 @@ use super::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// What an account reads that follows nothing else.
+/// Default subscriptions.
 const SUBSCRIBED: [&str; 4] = ["test", "pics", "flaired", "textonly"];
 
-/// The flairs of every subreddit: name, and whether its words are the author's own.
+/// Flairs of every subreddit: name, and whether its text can be edited.
 const FLAIRS: [(&str, bool); 3] = [("Discussion", false), ("News", false), ("In other words", true)];
 
 /// A subreddit, or a user's profile.
 pub(super) struct Subreddit {
-    /// Its name as it is written.
+    /// Name as it is written.
     pub(super) name: String,
     is_profile: bool,
 }
 
-/// A flair.
 pub(super) struct Flair {
-    /// Its id.
     pub(super) id: String,
-    /// Its words.
+    /// Text.
     pub(super) text: &'static str,
-    /// Whether its words are the author's own.
+    /// True when the author may edit the text.
     pub(super) is_editable: bool,
 }
 
-/// The subreddit of this name, where there is one.
+/// Returns the subreddit of this name, if there is one.
 pub(super) fn find(tx: &Transaction, name: &str) -> Option<Subreddit> {
     if let Some(user) = name.strip_prefix("u_") {
         let account = account::by_username(tx.store, ID, user)?;
@@ -49,7 +47,7 @@ impl Subreddit {
         self.name.eq_ignore_ascii_case(name)
     }
 
-    /// Whether the account may post here.
+    /// Returns whether the account may post here.
     pub(super) fn may_post(&self, account: &Account) -> bool {
         match self.is_profile {
             true => self.is(&format!("u_{}", account.username)),
@@ -57,27 +55,27 @@ impl Subreddit {
         }
     }
 
-    /// Whether posts of text only are taken.
+    /// Returns whether text posts are allowed.
     pub(super) fn takes_texts(&self) -> bool {
         !self.is("linksonly")
     }
 
-    /// Whether links are taken.
+    /// Returns whether links are allowed.
     pub(super) fn takes_links(&self) -> bool {
         !self.is("textonly")
     }
 
-    /// Whether pictures, galleries and videos are taken.
+    /// Returns whether images, galleries and videos are allowed.
     pub(super) fn takes_media(&self) -> bool {
         !["textonly", "linksonly", "nomedia"].iter().any(|name| self.is(name))
     }
 
-    /// Whether a post needs a flair.
+    /// Returns whether a post needs a flair.
     pub(super) fn needs_flair(&self) -> bool {
         self.is("flaired")
     }
 
-    /// The flairs that posts can have.
+    /// Returns the flairs of posts.
     pub(super) fn flairs(&self) -> Vec<Flair> {
         if self.is_profile {
             return Vec::new();
@@ -90,7 +88,6 @@ impl Subreddit {
         FLAIRS.into_iter().map(one).collect()
     }
 
-    /// Its id.
     pub(super) fn id(&self) -> String {
         let digest = account::digest("subreddit", &self.name);
         let draw = u32::from_be_bytes(digest[..4].try_into().expect("four bytes of a digest"));
@@ -191,7 +188,7 @@ pub(super) fn mine(tx: &mut Transaction, request: &Request, caller: &Caller) -> 
     Ok(list(tx, request, caller, subreddits))
 }
 
-/// `GET /subreddits/search` and `GET /api/subreddit_autocomplete_v2`: those that begin so.
+/// `GET /subreddits/search` and `GET /api/subreddit_autocomplete_v2`: subreddits with this prefix.
 pub(super) fn search(tx: &mut Transaction, request: &Request, caller: &Caller, parameter: &str) -> Outcome {
     let wanted = request.query(parameter).unwrap_or_default().to_lowercase();
     let known = SUBSCRIBED.into_iter().filter(|name| !wanted.is_empty() && name.starts_with(&wanted));

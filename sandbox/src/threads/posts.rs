@@ -1,8 +1,7 @@
 //! Containers, posts and replies: <https://developers.facebook.com/docs/threads/posts>.
 //!
-//! The first hashtag of a text becomes the post's topic and loses its mark. What the sandbox can't
-//! know, such as how a container that was published is refused when it is published again, is answered
-//! as the Graph API answers what is wrong with a parameter.
+//! The first hashtag of a text becomes the post's topic and loses its mark. Undocumented refusals, such as
+//! publishing a container twice, are worded like the Graph API's refusals of invalid parameters.
 
 use super::{Account, DAY, Outcome, RateLimit, Request, Response, Transaction, graph};
 use crate::{
@@ -58,12 +57,12 @@ impl Record for Post {
     }
 }
 
-/// The posts of an author, oldest first.
+/// Returns the posts of an author, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, author: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
     tx.store.linked("threads.author", author)
 }
 
-/// Keeps a new post.
+/// Stores a new post.
 fn add(tx: &mut Transaction, post: &Post) {
     tx.store.put(post);
     tx.store.link("threads.author", &post.author, &post.id);
@@ -75,7 +74,7 @@ fn add(tx: &mut Transaction, post: &Post) {
     }
 }
 
-/// The post whose address has this code.
+/// Returns the post whose address has this code.
 pub(super) fn by_shortcode(tx: &Transaction, code: &str) -> Option<Post> {
     tx.store.linked("threads.code", code).next()
 }
@@ -85,7 +84,7 @@ impl Post {
         format!("www.threads.com/@{}/post/{}", self.username, graph::shortcode(&self.id))
     }
 
-    /// The post as a page shows it.
+    /// Returns the post as a page shows it.
     pub(super) fn post_view(&self, tx: &Transaction) -> PostView {
         let container = Container::get(tx, &self.container);
         let given = |name: &str| container.as_ref().and_then(|container| container.parameter(name));
@@ -288,7 +287,7 @@ fn check_text(kind: &str, is_item: bool, text: &str, link: Option<&str>) -> Resu
     Ok(())
 }
 
-/// The addresses in a text that begin with a scheme, without the punctuation around them.
+/// Returns the addresses with a scheme in a text, without the punctuation around them.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split_whitespace().filter_map(|word| {
         let start = word.find("http://").or_else(|| word.find("https://"))?;
@@ -309,7 +308,7 @@ fn check_poll(text: &str) -> Result<(), Response> {
     Ok(())
 }
 
-/// The medium that stood at the address. A picture is judged at once, a video when it is processed.
+/// Returns the fetched medium. An image is checked at once, a video when it is processed.
 fn fetch_medium(request: &Request, kind: &str) -> Result<Option<crate::files::Upload>, Response> {
     let place = match kind {
         "IMAGE" => "image_url",
@@ -329,7 +328,7 @@ fn fetch_medium(request: &Request, kind: &str) -> Result<Option<crate::files::Up
     Ok(file.cloned())
 }
 
-/// The items of a carousel: finished, the account's own, and each of them an item.
+/// Returns the items of a carousel, which have to be finished items of the same account.
 fn children(tx: &Transaction, request: &Request, me: &Account) -> Result<Vec<String>, Response> {
     let ids = graph::list(request, "children");
     if !(2..=ITEMS).contains(&ids.len()) {
@@ -377,7 +376,7 @@ pub(super) fn publish(tx: &mut Transaction, request: &Request, me: &Account) -> 
     }
 }
 
-/// Publishes a container that is finished.
+/// Publishes a finished container.
 fn publish_container(tx: &mut Transaction, request: &Request, me: &Account, container: Container) -> Outcome {
     let fault = super::Threads.trigger_fault(tx, request, &me.username, &container.text)?;
     let reply_to = container.parameter("reply_to_id");
@@ -413,7 +412,7 @@ fn publish_container(tx: &mut Transaction, request: &Request, me: &Account, cont
     Ok(Response::json(200, &json!({ "id": post.id })).with_post(post.id).with_fault(fault.clone()))
 }
 
-/// A text whose first hashtag has become the topic, and lost its mark.
+/// Returns a text without the mark of its first hashtag, and that hashtag as the topic.
 fn extract_topic(text: &str) -> (String, Option<String>) {
     let mut before = ' ';
     for (at, c) in text.char_indices() {
@@ -550,7 +549,7 @@ pub(super) fn insights(tx: &Transaction, request: &Request, me: &Account, id: &s
         return Ok(Response::json(200, &json!({ "data": [] })));
     }
     let age = tx.now - post.created_at;
-    // Of a reply only what answers it directly is counted.
+    // For a reply only direct replies count.
     let kind = if post.reply_to.is_some() { "threads.parent" } else { "threads.root" };
     let replies = tx.store.linked::<Post>(kind, id).count();
     let count = |name: &str| match name {

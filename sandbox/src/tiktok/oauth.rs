@@ -1,8 +1,8 @@
 //! Login Kit: <https://developers.tiktok.com/doc/oauth-user-access-token-management>.
 //!
-//! The app is a `client_key`, scopes stand between commas, and answers are flat. An access token lives
-//! for a day; a refresh token for a year from the first, and another comes with each use. What a
-//! refusal's status is, TikTok does not say: here it is 400, and 401 where the app is unknown.
+//! The app is a `client_key`, scopes are separated by commas, and responses are flat. An access token is
+//! valid for a day, a refresh token for a year from the first one, and is replaced with each use. The
+//! statuses of refusals are not documented: here they are 400, and 401 for an unknown app.
 
 use super::{Outcome, Request, Response, Transaction, account};
 use crate::{
@@ -61,7 +61,7 @@ pub(super) fn decide(tx: &mut Transaction, request: &Request) -> Outcome {
     Ok(authorization.back(&[("code", &code), ("scopes", &authorization.scopes.join(","))]))
 }
 
-/// What an app asks an account's owner for.
+/// Parameters of an authorization request.
 struct AuthorizationRequest {
     redirect_uri: String,
     scopes: Vec<String>,
@@ -87,7 +87,7 @@ impl AuthorizationRequest {
             return refuse("response_type.");
         }
         let redirect = url::Url::parse(field("redirect_uri")).ok().filter(url::Url::has_host);
-        // Registered without either; a port of one's own machine is for desktop apps.
+        // Redirect addresses are registered without query and fragment.
         if !redirect.is_some_and(|url| url.query().is_none() && url.fragment().is_none())
             || field("redirect_uri").len() >= 512
         {
@@ -137,7 +137,7 @@ pub(super) fn token(tx: &mut Transaction, request: &Request) -> Outcome {
                     "Redirect_uri is not matched with the uri when requesting code.",
                 ));
             }
-            // The digest is written in hex, which no standard has.
+            // TikTok writes the digest in hex, unlike RFC 7636.
             if let Some((challenge, _)) = &consent.challenge
                 && hex::encode(Sha256::digest(field("code_verifier")?)) != challenge.to_lowercase()
             {

@@ -1,8 +1,8 @@
 //! Content Posting API: <https://developers.tiktok.com/doc/content-posting-api-reference-direct-post>,
 //! and its guide to transfers, <https://developers.tiktok.com/doc/content-posting-api-media-transfer-guide>.
 //!
-//! A post is begun, gets its bytes, is processed for a while and then complete; a public one gets an id
-//! of its own after half as long again, when it has passed moderation. Only the clock decides.
+//! A post is initialized, gets its bytes, is processed for a while and then complete; a public one gets an id
+//! after half as long again, when it has passed moderation. All of it depends on the clock only.
 
 use super::{
     Account, DIRECT, DRAFT, ID, INITS, Outcome, RateLimit, Request, Response, Simulator, TikTok, Transaction,
@@ -24,20 +24,20 @@ const POSTS: RateLimit = RateLimit::new("tiktok.posts", 15, 86_400);
 
 const MEGABYTE: u64 = 1_000_000;
 const MIN_CHUNK_BYTES: u64 = 5 * MEGABYTE;
-/// 64 MB, in whichever count they are meant.
+/// 64 MB, read as MiB to be lenient.
 const MAX_CHUNK_BYTES: u64 = 64 << 20;
 const MAX_LAST_CHUNK_BYTES: u64 = 128 << 20;
 const VIDEO_BYTES: u64 = 4 << 30;
 const PHOTO_BYTES: u64 = 20 << 20;
 const UPLOAD_SECONDS: i64 = 3_600;
 
-/// A post, from its beginning.
+/// A post, from initialization on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Publish {
     id: String,
     number: u64,
     owner: String,
-    /// Whether it is a video; else photos.
+    /// True for a video, false for photos.
     pub(super) is_video: bool,
     is_pulled: bool,
     is_draft: bool,
@@ -50,11 +50,11 @@ pub(super) struct Publish {
     token: String,
     created_at: DateTime<Utc>,
     finished_at: Option<DateTime<Utc>>,
-    /// Its files, each with what it is.
+    /// Ids and content types of its files.
     pub(super) files: Vec<(String, String)>,
     is_stuck: bool,
     failure: Option<String>,
-    /// The id that it has once it is public.
+    /// Id that it has once it is public.
     pub(super) post: String,
 }
 
@@ -71,19 +71,18 @@ impl Publish {
         self.pieces.iter().map(|piece| piece.size_bytes).sum()
     }
 
-    /// Its text.
     pub(super) fn text(&self) -> &str {
         let text = |name: &str| self.info[name].as_str().filter(|text| !text.is_empty());
         let description = if self.is_video { None } else { text("description") };
         description.or_else(|| text("title")).unwrap_or_default()
     }
 
-    /// Who may see it.
+    /// Returns its privacy level.
     pub(super) fn privacy(&self) -> &str {
         self.info["privacy_level"].as_str().unwrap_or("SELF_ONLY")
     }
 
-    /// What else a page tells of it.
+    /// Returns the further lines on its page.
     pub(super) fn notes(&self) -> Vec<String> {
         let flags = [
             ("disable_comment", "No comments"),
@@ -104,7 +103,7 @@ impl Publish {
         notes
     }
 
-    /// When it had all that it needed, if it is to be seen at all.
+    /// Returns the time when all bytes had arrived, if it becomes visible at all.
     pub(super) fn published_at(&self) -> Option<DateTime<Utc>> {
         self.finished_at.filter(|_| !self.is_draft && self.failure.is_none())
     }
@@ -122,7 +121,7 @@ impl Publish {
         }
     }
 
-    /// Whether everybody can see it: complete, for everybody, and through moderation.
+    /// Returns whether it is public: complete, public by its settings, and past moderation.
     fn is_public(&self, tx: &Transaction) -> bool {
         let needed = tx.settings.processing_ms + tx.settings.processing_ms / 2;
         let needed = TimeDelta::milliseconds(i64::try_from(needed).unwrap_or(i64::MAX));
@@ -132,7 +131,7 @@ impl Publish {
     }
 }
 
-/// The addresses in a request from which TikTok fetches.
+/// Returns the addresses of media that TikTok fetches.
 pub(super) fn media_urls(body: &Value) -> Vec<String> {
     let source = &body["source_info"];
     if source["source"] != "PULL_FROM_URL" {
@@ -147,8 +146,8 @@ pub(super) fn media_urls(body: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Whether an address is of a site that the app was shown to own. On one's own machine all are; a name
-/// with `unverified` in it stands for those of strangers.
+/// Returns whether an address belongs to a verified site. Local addresses do; a host with `unverified` in its
+/// name does not.
 fn is_own(address: &str) -> bool {
     let Ok(url) = Url::parse(address) else { return false };
     let host = url.host_str().unwrap_or_default();
@@ -156,7 +155,7 @@ fn is_own(address: &str) -> bool {
     (url.scheme() == "https" || is_local) && !host.contains("unverified")
 }
 
-/// Whose upload it is.
+/// Returns the id of the account behind an upload.
 pub(super) fn uploader(tx: &Transaction, upload: &str) -> Option<String> {
     by_upload(tx, upload).map(|publish| publish.owner)
 }
@@ -165,12 +164,12 @@ fn by_upload(tx: &Transaction, upload: &str) -> Option<Publish> {
     tx.store.linked("tiktok.upload", upload).next()
 }
 
-/// All that a creator began, oldest first.
+/// Returns everything that a creator initialized, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, owner: &str) -> impl DoubleEndedIterator<Item = Publish> + use<'a> {
     tx.store.linked("tiktok.creator", owner)
 }
 
-/// A creator's public posts, newest first; lists run a little behind.
+/// Returns a creator's public posts, newest first; lists lag behind.
 pub(super) fn public(tx: &Transaction, owner: &str, is_list: bool) -> Vec<Publish> {
     let lag = if is_list { tx.settings.lag_ms } else { 0 };
     let lag = TimeDelta::milliseconds(i64::try_from(lag).unwrap_or(i64::MAX));
@@ -181,7 +180,7 @@ pub(super) fn public(tx: &Transaction, owner: &str, is_list: bool) -> Vec<Publis
     posts
 }
 
-/// What a creator may choose.
+/// Options of a creator.
 struct CreatorOptions {
     privacy: &'static [&'static str],
     is_strict: bool,
@@ -234,7 +233,7 @@ pub(super) fn video(tx: &mut Transaction, request: &Request, caller: &Account, i
     check_chunks(&publish)?;
     spend_post(tx, caller)?;
     keep(tx, &publish);
-    // An address of this sandbox, whose client would look for the real one elsewhere.
+    // An address of this sandbox: the client would look for the real host elsewhere.
     let origin = format!("http://{}", request.header("host").unwrap_or("localhost"));
     let address = format!(
         "{origin}/open-upload.tiktokapis.com/video/?upload_id={}&upload_token={}",
@@ -317,7 +316,7 @@ fn post_info(caller: &Account, info: &Value, is_video: bool) -> Result<Value, Re
     Ok(info.clone())
 }
 
-/// Faults that a request as such meets; those of publishing strike when it publishes.
+/// Applies the faults that refuse the request itself; the others apply when it publishes.
 fn refuse_early(
     tx: &mut Transaction,
     request: &Request,
@@ -378,12 +377,12 @@ fn begin(
         files: Vec::new(),
         is_stuck: false,
         failure: None,
-        // The time stands in the upper half, as in the ids that TikTok gives.
+        // The upper half is the time, as in TikTok's ids.
         post: (seconds << 32 | u64::from(draw)).to_string(),
     })
 }
 
-/// Whether the announced pieces are as they have to be.
+/// Checks the announced chunks.
 fn check_chunks(publish: &Publish) -> Result<(), Response> {
     let Publish { size, chunk_size, chunks, .. } = publish;
     let last = chunks.checked_sub(1).and_then(|before| size.checked_sub(before * chunk_size)).unwrap_or(0);
@@ -404,7 +403,7 @@ fn check_chunks(publish: &Publish) -> Result<(), Response> {
     }
 }
 
-/// Takes a post of the creator's day.
+/// Spends one of the creator's posts of the day.
 fn spend_post(tx: &mut Transaction, caller: &Account) -> Result<(), Response> {
     match tx.spend(POSTS, &caller.id, 1) {
         Ok(_) => Ok(()),
@@ -416,7 +415,7 @@ fn spend_post(tx: &mut Transaction, caller: &Account) -> Result<(), Response> {
     }
 }
 
-/// Takes in what was fetched; what could not be had fails later, as it does there.
+/// Adds the fetched media; a failed fetch fails the post later, as on TikTok.
 fn take_fetched(publish: &mut Publish, request: &Request, addresses: &[String]) -> Result<(), Response> {
     if addresses.iter().any(|address| !is_own(address)) {
         return Err(refusal(
@@ -445,7 +444,7 @@ fn take_fetched(publish: &mut Publish, request: &Request, addresses: &[String]) 
     Ok(())
 }
 
-/// What is wrong with the bytes.
+/// Checks the files.
 fn check_files(publish: &mut Publish) {
     let is_taken = |upload: &Upload| match upload.mime.as_deref() {
         Some(mime) if publish.is_video => ["video/mp4", "video/quicktime", "video/webm"].contains(&mime),
@@ -527,7 +526,7 @@ pub(super) fn put(tx: &mut Transaction, request: &Request) -> Response {
     }
     publish.pieces.push(piece);
     if publish.stored() > MAX_KEPT_BYTES {
-        // Nobody can look at a part of a film; what is known of it stays.
+        // A part of a video can't be shown; only its metadata is kept.
         publish.pieces.iter().for_each(|piece| tx.files.discard(&piece.id));
     }
     tx.store.put(&publish);
@@ -540,7 +539,7 @@ fn range(text: &str) -> Option<(u64, u64, u64)> {
     Some((first.parse().ok()?, last.parse().ok()?, total.parse().ok()?))
 }
 
-/// A post that came with all it needs.
+/// Finishes a post that came with all its media.
 fn complete(tx: &mut Transaction, request: &Request, caller: &Account, mut publish: Publish) -> Outcome {
     let fault = fault::trigger_kinds(tx, ID, &caller.username, &words(&publish.info), |kind| {
         !matches!(kind, Kind::Refuse(400..=499))
@@ -565,7 +564,7 @@ fn keep(tx: &mut Transaction, publish: &Publish) {
     tx.store.link("tiktok.creator", &publish.owner, &publish.id);
 }
 
-/// All bytes are here.
+/// Finishes a post whose bytes have all arrived.
 fn finish(tx: &mut Transaction, publish: &mut Publish) {
     let mime = |piece: &Upload| piece.mime.clone().unwrap_or_default();
     let is_whole = !publish.is_video || publish.pieces.len() == 1;
@@ -577,7 +576,7 @@ fn finish(tx: &mut Transaction, publish: &mut Publish) {
     tx.store.put(publish);
 }
 
-/// The pieces of a film put together, where they were kept.
+/// Joins the pieces of a video, if they were stored.
 fn join(tx: &Transaction, pieces: &[Upload]) -> Option<(String, String)> {
     let mut whole = Vec::new();
     for piece in pieces {
@@ -599,13 +598,13 @@ pub(super) fn status(tx: &mut Transaction, request: &Request, caller: &Account) 
     let count = if publish.is_pulled { "downloaded_bytes" } else { "uploaded_bytes" };
     data[count] = json!(publish.stored());
     if publish.is_public(tx) {
-        // A number, although it is larger than what a float holds.
+        // A number, although a float can't hold it.
         data["publicaly_available_post_id"] = json!([publish.post.parse::<u64>().unwrap_or_default()]);
     }
     Ok(success(&data))
 }
 
-/// `POST /v2/post/publish/cancel/`: only of what is being fetched.
+/// `POST /v2/post/publish/cancel/`: only while media are being fetched.
 pub(super) fn cancel(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let mut publish = own(tx, caller, &body(request, "invalid_param")?)?;
     if publish.state(tx) != "PROCESSING_DOWNLOAD" {

@@ -4,10 +4,10 @@ use super::{Account, Outcome, Request, Response, Transaction, body, publish, ref
 use crate::fake_metrics::figure;
 use serde_json::{Map, Value, json};
 
-/// The most videos of a page, or of a query.
+/// Maximum number of videos of a page or a query.
 const MAX_VIDEOS: u64 = 20;
 
-/// `POST /v2/video/list/`: newest first, before a time that may be chosen freely.
+/// `POST /v2/video/list/`: newest first, before an arbitrary time.
 pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let fields = fields(request)?;
     let body = body(request, "invalid_params")?;

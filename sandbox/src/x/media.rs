@@ -1,7 +1,7 @@
 //! Media: <https://docs.x.com/x-api/media/quickstart/media-upload-chunked>.
 //!
-//! In one request, or in segments that are put together by `finalize`; videos and GIFs are then
-//! processed for a while, which the clock alone decides. A medium belongs to whoever uploaded it.
+//! Uploaded in one request, or in segments that `finalize` joins; videos and GIFs are then processed for a
+//! time that depends on the clock only. A medium belongs to the account that uploaded it.
 
 use super::{
     Account, Outcome, Record, Request, Response, Transaction, body, invalid, not_permitted, problem,
@@ -31,25 +31,24 @@ const CATEGORIES: [&str; 8] = [
     "subtitles",
 ];
 
-/// A medium, whole or on its way.
+/// A medium, complete or being uploaded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Media {
-    /// Its id.
     pub(super) id: String,
     owner: String,
     also: Vec<String>,
-    /// What it is to be used for.
+    /// Media category.
     pub(super) category: String,
     declared: Option<String>,
     total_bytes: u64,
-    /// Its segments by their index.
+    /// Segments by index.
     pub(super) parts: BTreeMap<u16, Upload>,
     created_at: DateTime<Utc>,
     finished_at: Option<DateTime<Utc>>,
-    /// What its bytes are.
+    /// Content type.
     pub(super) mime: Option<String>,
     pixels: Option<(u32, u32)>,
-    /// What it shows.
+    /// Alternative text.
     pub(super) alt: Option<String>,
     is_stuck: bool,
     is_failing: bool,
@@ -63,12 +62,13 @@ impl Record for Media {
     }
 }
 
-/// The medium with this id.
+/// Returns the medium with this id.
 pub(super) fn get(tx: &Transaction, id: &str) -> Option<Media> {
     tx.store.get(id)
 }
 
-/// Whether one post by this user may have these media: known, theirs, ready, fresh, and of one kind.
+/// Returns whether a user's post may use these media: they have to be the user's, ready, not expired, and of
+/// one kind.
 pub(super) fn are_usable(tx: &Transaction, user: &str, ids: &[String]) -> bool {
     let media: Vec<Media> = ids.iter().filter_map(|id| get(tx, id)).collect();
     let is_usable = |media: &Media| {
@@ -94,7 +94,7 @@ impl Media {
         self.finished_at.is_some() && self.processing(tx).is_none_or(|state| state["state"] == "succeeded")
     }
 
-    /// Under which posts list it; the number before tells the kind.
+    /// Returns the media key, whose prefix is the kind.
     pub(super) fn media_key(&self) -> String {
         let kind = match self.category.as_str() {
             "tweet_gif" | "dm_gif" => 16,
@@ -105,7 +105,7 @@ impl Media {
         format!("{kind}_{}", self.id)
     }
 
-    /// `processing_info`; absent where there is nothing to process.
+    /// Returns `processing_info`, or nothing when no processing is needed.
     fn processing(&self, tx: &Transaction) -> Option<Value> {
         let finished_at = self.finished_at?;
         if !self.is_moving() && !self.is_stuck {
@@ -157,7 +157,7 @@ impl Media {
         data
     }
 
-    /// As an expansion of a post shows it.
+    /// Returns the medium as an expansion of a post.
     pub(super) fn view(&self, tx: &Transaction, fields: &[String]) -> Value {
         let kind = match self.category.as_str() {
             category if category.ends_with("gif") => "animated_gif",
@@ -189,7 +189,7 @@ impl Media {
     }
 }
 
-/// The most bytes that a category takes.
+/// Returns the maximum size of a category.
 fn ceiling(category: &str) -> u64 {
     match category {
         "tweet_image" | "dm_image" => 5 * MEGABYTE,
@@ -254,7 +254,7 @@ static INITIALIZE_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
 pub(super) fn initialize(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let body = body(request, &INITIALIZE_SCHEMA)?;
     let declared = body["media_type"].as_str().unwrap_or_default();
-    // Without a category it is what its type makes it.
+    // Without a category, the type decides.
     let category = body["media_category"].as_str().unwrap_or(match declared {
         "image/gif" => "tweet_gif",
         _ if declared.starts_with("video/") => "tweet_video",
@@ -287,7 +287,7 @@ pub(super) fn initialize(tx: &mut Transaction, request: &Request, caller: &Accou
     Ok(Response::json(200, &json!({ "data": data })))
 }
 
-/// `POST /2/media/upload/{id}/append`. A segment that is sent again takes the place of the first.
+/// `POST /2/media/upload/{id}/append`. A segment that is sent again replaces the first.
 pub(super) fn append(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
     let mut media = own(tx, &caller.id, id)?;
     let (upload, fields) = bytes(tx, request)?;
@@ -308,7 +308,7 @@ pub(super) fn append(tx: &mut Transaction, request: &Request, caller: &Account, 
     let others: u64 =
         media.parts.iter().filter(|(at, _)| **at != index).map(|(_, part)| part.size_bytes).sum();
     if others + upload.size_bytes > MAX_KEPT_BYTES {
-        // Nobody can look at a part of a file; what is known of it stays.
+        // A part of a file can't be shown; only its metadata is kept.
         for part in media.parts.values().chain([&upload]) {
             tx.files.discard(&part.id);
         }
@@ -412,7 +412,7 @@ pub(super) fn subtitles(tx: &mut Transaction, request: &Request, caller: &Accoun
     ))
 }
 
-/// The bytes of a medium, at the addresses that posts give.
+/// Responds with the bytes of a medium.
 pub(super) fn serve(tx: &Transaction, name: &str) -> Response {
     let id = name.split('.').next().unwrap_or_default();
     let found = get(tx, id).and_then(|media| {
@@ -432,14 +432,14 @@ pub(super) fn serve(tx: &Transaction, name: &str) -> Response {
     }
 }
 
-/// The medium, if it is this user's.
+/// Returns a medium of this user.
 fn own(tx: &Transaction, user: &str, id: &str) -> Result<Media, Response> {
     let media = get(tx, id).filter(|media| tx.now - media.created_at < TimeDelta::seconds(EXPIRES_SECONDS));
     let media = media.ok_or_else(|| invalid("media_id", id, "Your media IDs are invalid."))?;
     if media.owner == user { Ok(media) } else { Err(not_permitted()) }
 }
 
-/// The bytes of a request and the fields beside them: a form's part, or base64 in JSON.
+/// Returns the bytes of a request and the other fields: from a form, or from JSON with base64.
 fn bytes(tx: &Transaction, request: &Request) -> Result<(Upload, Vec<(String, String)>), Response> {
     if let Some(upload) = &request.upload {
         return Ok((upload.clone(), request.fields.clone()));
@@ -460,7 +460,7 @@ fn bytes(tx: &Transaction, request: &Request) -> Result<(Upload, Vec<(String, St
     Ok((upload, fields.collect()))
 }
 
-/// Looks at what was uploaded. An image that is none is refused now, a video while it is processed.
+/// Checks an upload. An invalid image is refused now, an invalid video while it is processed.
 fn finish(tx: &mut Transaction, media: &mut Media) -> Result<(), Response> {
     let Some(first) = media.parts.get(&0) else { return Err(invalid("media", "", "The media is empty.")) };
     (media.mime, media.pixels) = (first.mime.clone(), first.pixels);

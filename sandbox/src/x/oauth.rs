@@ -1,5 +1,5 @@
-//! OAuth 2.0 with PKCE, as at
-//! <https://docs.x.com/resources/fundamentals/authentication/oauth-2-0/authorization-code>: a code lives
+//! OAuth 2.0 with PKCE
+//! (<https://docs.x.com/resources/fundamentals/authentication/oauth-2-0/authorization-code>): a code is valid
 //! for 30 seconds, an access token for two hours, and a refresh token for one use.
 
 use super::{Outcome, Request, Response, Transaction, account};
@@ -61,7 +61,7 @@ pub(super) fn decide(tx: &mut Transaction, request: &Request) -> Outcome {
     Ok(authorization.back(&[("state", &authorization.state), ("code", &code)]))
 }
 
-/// What an app asks an account's owner for.
+/// Parameters of an authorization request.
 struct AuthorizationRequest {
     client: String,
     redirect_uri: String,
@@ -94,7 +94,7 @@ impl AuthorizationRequest {
         if scopes.is_empty() {
             return refuse("scope is missing.");
         }
-        // In whatever case: twitter-api-v2 writes `s256`, so X presumably does not mind.
+        // In any case: twitter-api-v2 writes `s256`, so X presumably accepts that.
         let is_method =
             ["S256", "plain"].iter().any(|m| m.eq_ignore_ascii_case(field("code_challenge_method")));
         if field("code_challenge").is_empty() || !is_method {
@@ -182,7 +182,7 @@ fn token_response(issued: Issued) -> Response {
     Response::json(200, &body)
 }
 
-/// Who calls: the confidential app by its header, the public one by a field.
+/// Authenticates the client: the confidential app by its header, the public app by a field.
 fn client(request: &Request) -> Result<String, Response> {
     let unauthorized = |text: &str| {
         Response::json(401, &json!({ "error": "unauthorized_client", "error_description": text }))

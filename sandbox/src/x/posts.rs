@@ -1,7 +1,7 @@
 //! Posts: <https://docs.x.com/x-api/posts/create-post> and the reads beside it.
 //!
-//! What a description can refuse, the schema refuses with 400; what depends on who asks and on what
-//! is there already is a 403 whose detail is all that tells why.
+//! The schema refuses malformed requests with 400; refusals that depend on the caller or on other posts are
+//! 403, with the reason in the detail only.
 
 use super::{
     Account, ID, Outcome, Record, Request, Response, Transaction, X, account, avatar, body, invalid, media,
@@ -15,33 +15,28 @@ use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 use unicode_normalization::UnicodeNormalization;
 
-/// How long a post's author may see figures that others never see.
+/// Period in which a post's author may read private metrics.
 const PRIVATE_DAYS: i64 = 30;
 
-/// A post.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Post {
-    /// Its id.
     pub(super) id: String,
     /// The author's id.
     pub(super) author: String,
-    /// Its text as it came.
+    /// Text as it was sent.
     pub(super) text: String,
-    /// When it was created.
     pub(super) created_at: DateTime<Utc>,
-    /// What it replies to.
+    /// Id of the post that it replies to.
     pub(super) reply_to: Option<String>,
     /// The post at the root of its conversation.
     conversation: String,
-    /// What it quotes.
+    /// Id of the post that it quotes.
     pub(super) quote: Option<String>,
-    /// Its media.
     pub(super) media: Vec<String>,
-    /// Its poll.
     pub(super) poll: Option<Poll>,
     /// Who may reply.
     reply_settings: String,
-    /// Itself, and the posts that it is an edit of, oldest first.
+    /// The versions of the post, oldest first, itself included.
     edits: Vec<String>,
 }
 
@@ -58,10 +53,9 @@ impl Post {
     }
 }
 
-/// A poll.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Poll {
-    /// What can be chosen.
+    /// Options.
     pub(super) options: Vec<String>,
     duration_minutes: u64,
 }
@@ -74,7 +68,7 @@ impl Record for Post {
     }
 }
 
-/// That an account said something, which deleting the post does not undo at once.
+/// A text that an account posted, which outlives the post for the check for duplicates.
 #[derive(Serialize, Deserialize)]
 struct PostedText {
     id: String,
@@ -93,12 +87,12 @@ fn padded(id: &str) -> String {
     format!("{id:0>20}")
 }
 
-/// The post with this id.
+/// Returns the post with this id.
 pub(super) fn get(tx: &Transaction, id: &str) -> Option<Post> {
     tx.store.get(&padded(id))
 }
 
-/// The posts of an author, oldest first.
+/// Returns the posts of an author, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, author: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
     tx.store.linked(AUTHOR, author)
 }
@@ -180,7 +174,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) 
         .with_fault(fault))
 }
 
-/// The post that a body asks for, if its author may have it.
+/// Builds the post of a request, if its author may publish it.
 fn build(tx: &mut Transaction, caller: &Account, body: &Value, words: String) -> Result<Post, Response> {
     let author = caller;
     let id_at = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
@@ -238,7 +232,7 @@ fn build(tx: &mut Transaction, caller: &Account, body: &Value, words: String) ->
         edits,
         id,
     };
-    // Media make a text another post; so does a poll.
+    // A post with media or a poll is never a duplicate.
     let is_bare = post.media.is_empty() && post.poll.is_none();
     let window = tx.settings.duplicate_window();
     let is_recent =
@@ -253,14 +247,14 @@ fn build(tx: &mut Transaction, caller: &Account, body: &Value, words: String) ->
     Ok(post)
 }
 
-/// What counts as saying the same.
+/// Returns the key of a text in the check for duplicates.
 fn text_key(post: &Post) -> String {
     let text: String = post.text.trim().nfc().collect();
     let extra = if post.media.is_empty() && post.poll.is_none() { "" } else { post.id.as_str() };
     format!("{}/{}", post.author, hex::encode(Sha256::digest(format!("{text}\n{extra}"))))
 }
 
-/// Whether a post's author asked this account for an answer, by a mention or a quote.
+/// Returns whether a post's author mentioned or quoted this account.
 fn invites_reply_from(tx: &Transaction, parent: &Post, account: &Account) -> bool {
     let mention = format!("@{}", account.username).to_lowercase();
     let text = parent.text.to_lowercase();
@@ -272,7 +266,7 @@ fn invites_reply_from(tx: &Transaction, parent: &Post, account: &Account) -> boo
     is_mentioned || quoted.is_some_and(|post| post.author == account.id)
 }
 
-/// How many `$TICKER` a text has.
+/// Counts the cashtags of a text.
 fn cashtags(text: &str) -> usize {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || "$._".contains(c)))
         .filter_map(|word| word.strip_prefix('$'))
@@ -371,7 +365,7 @@ pub(super) fn timeline(tx: &mut Transaction, request: &Request, caller: &Account
     let seen = tx.now.checked_sub_signed(lag).unwrap_or(DateTime::<Utc>::MIN_UTC);
     let matches: Vec<Post> = by(tx, &author.id)
         .rev()
-        // No more than the latest 3,200 can be reached.
+        // Only the latest 3,200 can be read.
         .take(3_200)
         .filter(|post| post.created_at <= seen)
         .filter(|post| {
@@ -401,7 +395,7 @@ pub(super) fn timeline(tx: &mut Transaction, request: &Request, caller: &Account
             meta["next_token"] = json!(Token::after(&oldest.id));
         }
         if start > 0 {
-            // From the post that the page before began with.
+            // Begins with the first post of the previous page.
             meta["previous_token"] = json!(Token::from(&matches[start.saturating_sub(max)].id));
         }
     }
@@ -410,7 +404,7 @@ pub(super) fn timeline(tx: &mut Transaction, request: &Request, caller: &Account
     Ok(Response::json(200, &body))
 }
 
-/// Where a page begins, in base32hex as the documentation says, and no promise beyond that.
+/// Pagination token, in base32hex as documented.
 enum Token {
     After(u64),
     From(u64),
@@ -508,7 +502,7 @@ pub(super) fn analytics(tx: &mut Transaction, request: &Request, caller: &Accoun
     Ok(Response::json(200, &json!({ "data": data })))
 }
 
-/// The figures of a post.
+/// Metrics of a post.
 struct Metrics {
     impressions: u64,
     likes: u64,
@@ -539,7 +533,7 @@ fn metrics(tx: &Transaction, post: &Post) -> Metrics {
     }
 }
 
-/// Which fields are asked for. The selector has two names in the documentation, and so have two fields.
+/// Requested fields. The selector has two names in the documentation, and so have two fields.
 struct Fields {
     post: Vec<String>,
     user: Vec<String>,
@@ -613,7 +607,7 @@ impl Fields {
     }
 }
 
-/// Posts on their way out.
+/// A response that lists posts.
 struct Listing<'a> {
     fields: &'a Fields,
     data: Vec<Value>,
@@ -778,7 +772,7 @@ impl<'a> Listing<'a> {
             }
         }
         let mut body = Map::new();
-        // No member at all stands for nothing.
+        // Empty members are left out.
         if !self.data.is_empty() {
             body.insert("data".into(), json!(self.data));
         }
@@ -841,7 +835,7 @@ fn is_id(text: &str) -> bool {
     (1..=19).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A parameter that holds several values, with commas between them.
+/// Returns a parameter of several values, separated by commas.
 fn list(request: &Request, name: &str) -> Vec<String> {
     request
         .query(name)

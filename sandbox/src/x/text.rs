@@ -1,5 +1,5 @@
-//! How X counts and rewrites text: twitter-text configuration version 3
-//! (<https://docs.x.com/fundamentals/counting-characters>), and `t.co` in place of links.
+//! Counting and rewriting of text: twitter-text configuration version 3
+//! (<https://docs.x.com/fundamentals/counting-characters>), and `t.co` links.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -7,16 +7,16 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The most weighted characters of a post by an account without Premium.
+/// Maximum weighted length of a post by an account without Premium.
 pub(super) const LIMIT: usize = 280;
 
 /// The length of any link.
 const LINK_LENGTH: usize = 23;
 
-/// Code points that count once; all others count twice.
+/// Code points with weight one; all others have weight two.
 const LIGHT_RANGES: [Range<u32>; 4] = [0..4352, 8192..8206, 8208..8224, 8242..8248];
 
-/// Top-level domains that make a link of a name, besides the countries'.
+/// Top-level domains that make a name a link, without country domains.
 const TOP_LEVEL_DOMAINS: &[&str] = &[
     "academy",
     "agency",
@@ -174,7 +174,7 @@ const TOP_LEVEL_DOMAINS: &[&str] = &[
     "zone",
 ];
 
-/// The countries' top-level domains.
+/// Country domains.
 const COUNTRY_DOMAINS: &str = "ac ad ae af ag ai al am ao aq ar as at au aw ax az ba bb bd be bf bg bh bi bj bm bn bo br bs \
     bt bv bw by bz ca cc cd cf cg ch ci ck cl cm cn co cr cu cv cw cx cy cz de dj dk dm do dz ec ee eg er es et eu fi \
     fj fk fm fo fr ga gb gd ge gf gg gh gi gl gm gn gp gq gr gs gt gu gw gy hk hm hn hr ht hu id ie il im in io iq ir \
@@ -183,7 +183,7 @@ const COUNTRY_DOMAINS: &str = "ac ad ae af ag ai al am ao aq ar as at au aw ax a
     py qa re ro rs ru rw sa sb sc sd se sg sh si sj sk sl sm sn so sr ss st su sv sx sy sz tc td tf tg th tj tk tl tm \
     tn to tr tt tv tw tz ua ug uk us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw";
 
-/// The weighted length of a text.
+/// Returns the weighted length of a text.
 pub(super) fn weighted_length(text: &str) -> usize {
     let text: String = text.nfc().collect();
     let mut weight = 0;
@@ -205,7 +205,7 @@ fn weight(c: char) -> usize {
     if LIGHT_RANGES.iter().any(|range| range.contains(&u32::from(c))) { 100 } else { 200 }
 }
 
-/// An emoji is one sign, of however many code points.
+/// Returns whether a cluster is an emoji, which counts as one sign.
 fn is_emoji(cluster: &str) -> bool {
     let mut chars = cluster.chars();
     let first = chars.next().map_or(0, u32::from);
@@ -214,7 +214,7 @@ fn is_emoji(cluster: &str) -> bool {
     is_pictographic || chars.any(|c| matches!(c, '\u{fe0f}' | '\u{20e3}'))
 }
 
-/// The links in a text: with a scheme or without, and a valid top-level domain.
+/// Returns the links in a text: with or without a scheme, and with a valid top-level domain.
 pub(super) fn links(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -231,7 +231,7 @@ pub(super) fn links(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The length of the link that a text begins with.
+/// Returns the length of the link that a text begins with.
 fn link(text: &str) -> Option<usize> {
     let scheme = ["https://", "http://"]
         .iter()
@@ -257,7 +257,7 @@ fn link(text: &str) -> Option<usize> {
         let tail = &text[end..];
         let length = tail.find(|c: char| c.is_whitespace() || "<>\"".contains(c)).unwrap_or(tail.len());
         let tail = tail[..length].trim_end_matches(['.', ',', ':', ';', '!', '?', '\'']);
-        // A bracket that was opened before the link closes after it.
+        // A bracket that was opened before the link is not part of it.
         let tail = if tail.ends_with(')') && !tail.contains('(') { tail.trim_end_matches(')') } else { tail };
         end += tail.len();
     }
@@ -270,9 +270,8 @@ fn is_domain(label: &str) -> bool {
     is_country || TOP_LEVEL_DOMAINS.contains(&label.as_str())
 }
 
-/// A text as the API gives it: links shortened, three characters escaped, and what stands for them.
+/// A text as the API returns it: with shortened links, escaped characters and the entities of the links.
 pub(super) struct Rendered {
-    /// The text.
     pub(super) text: String,
     /// `entities.urls`.
     pub(super) urls: Vec<Value>,

@@ -1,6 +1,6 @@
 //! Comments: <https://developers.google.com/youtube/v3/docs/commentThreads>.
 //!
-//! A thread is a comment below a video and what answers it. The lists run a little behind.
+//! A thread is a comment on a video with its replies. Lists lag behind.
 
 use super::{
     Account, ID, Outcome, Record, Request, Response, Transaction, YouTube, account, body, etag, ids, listing,
@@ -11,13 +11,12 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The longest comment, in characters.
+/// Maximum number of characters of a comment.
 const MAX_CHARS: usize = 10_000;
 
-/// A comment.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Comment {
-    /// Its id; a thread has that of its first comment.
+    /// Id; a thread has the id of its first comment.
     pub(super) id: String,
     video: String,
     author: String,
@@ -34,7 +33,7 @@ impl Record for Comment {
     }
 }
 
-/// The comments below a video, oldest first.
+/// Returns the comments below a video, oldest first.
 pub(super) fn under<'a>(
     tx: &'a Transaction,
     video: &str,
@@ -42,7 +41,7 @@ pub(super) fn under<'a>(
     tx.store.linked("youtube.below", video)
 }
 
-/// The comments that a channel made, oldest first.
+/// Returns the comments that a channel made, oldest first.
 pub(super) fn by<'a>(
     tx: &'a Transaction,
     channel: &str,
@@ -50,7 +49,7 @@ pub(super) fn by<'a>(
     tx.store.linked("youtube.said", channel)
 }
 
-/// Forgets all below a video.
+/// Deletes the comments on a video.
 pub(super) fn forget(tx: &mut Transaction, video: &str) {
     let comments: Vec<_> = under(tx, video).collect();
     for comment in comments {
@@ -59,7 +58,7 @@ pub(super) fn forget(tx: &mut Transaction, video: &str) {
 }
 
 impl Comment {
-    /// The comment as a page shows it.
+    /// Returns the comment as the pages show it.
     pub(super) fn post_view(&self) -> PostView {
         PostView {
             id: self.id.clone(),
@@ -91,7 +90,7 @@ impl Comment {
             "updatedAt": time(self.at),
             "videoId": self.video,
         });
-        // The words as they were written are their author's.
+        // Only the author gets the original text.
         if is_author {
             snippet["textOriginal"] = json!(self.text);
         }

@@ -1,7 +1,7 @@
 //! Playlists: <https://developers.google.com/youtube/v3/docs/playlistItems>.
 //!
-//! The list of a channel's uploads is kept by YouTube itself and runs a little behind; every channel
-//! of the sandbox also has one list of its own to begin with, so that there is something to choose.
+//! The playlist of a channel's uploads is maintained by YouTube and lags behind; every channel also has one
+//! playlist of its own from the beginning, so that there is one to choose.
 
 use super::{
     Account, Outcome, Record, Request, Response, Transaction, body, etag, ids, listing, parts, refusal,
@@ -11,10 +11,10 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The most videos of a list.
+/// Maximum number of videos of a playlist.
 const ITEMS: usize = 5_000;
 
-/// A list that a channel made.
+/// A playlist that a channel created.
 #[derive(Clone, Serialize, Deserialize)]
 struct Playlist {
     id: String,
@@ -33,7 +33,7 @@ impl Record for Playlist {
     }
 }
 
-/// A video's place in a list.
+/// An item of a playlist.
 #[derive(Clone, Serialize, Deserialize)]
 struct Place {
     id: String,
@@ -50,12 +50,12 @@ impl Record for Place {
     }
 }
 
-/// The list of all that a channel uploads.
+/// Returns the id of the playlist of a channel's uploads.
 pub(super) fn uploads(channel: &str) -> String {
     format!("UU{}", channel.trim_start_matches("UC"))
 }
 
-/// The lists that hold a video, by title.
+/// Returns the titles of the playlists that contain a video.
 pub(super) fn containing<'a>(tx: &'a Transaction, video: &str) -> impl Iterator<Item = String> + use<'a> {
     tx.store
         .linked_keys("youtube.holding", video)
@@ -64,7 +64,7 @@ pub(super) fn containing<'a>(tx: &'a Transaction, video: &str) -> impl Iterator<
         .map(|playlist| playlist.title)
 }
 
-/// Forgets a video's places.
+/// Removes a video from all playlists.
 pub(super) fn forget(tx: &mut Transaction, video: &str) {
     let places: Vec<_> = tx.store.linked_keys("youtube.holding", video).collect();
     for id in places {
@@ -74,7 +74,7 @@ pub(super) fn forget(tx: &mut Transaction, video: &str) {
     }
 }
 
-/// The list with this id, the one that every channel begins with included.
+/// Returns the playlist with this id, including every channel's first one.
 fn get(tx: &Transaction, id: &str) -> Option<Playlist> {
     if let Some(made) = tx.store.get(id) {
         return Some(made);

@@ -1,8 +1,8 @@
 //! Videos: <https://developers.google.com/youtube/v3/docs/videos> and
 //! <https://developers.google.com/youtube/v3/guides/using_resumable_upload_protocol>.
 //!
-//! What is wrong with a description is told when an upload begins; the video exists with its last
-//! byte, and the upload's address goes on telling it. Processing is a matter of the clock alone.
+//! An invalid description is refused when the upload begins; the video exists from its last byte on, and the
+//! upload's address keeps returning it. Processing depends on the clock only.
 
 use super::{
     Account, DAY, ID, Outcome, RateLimit, Record, Request, Response, Transaction, UPLOAD, YouTube, account,
@@ -19,12 +19,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Uploads that a project may make a day.
+/// Uploads of a project per day.
 const INSERTS: RateLimit = RateLimit::new("youtube.inserts", 100, DAY);
-/// Videos that a channel may upload a day; YouTube does not tell the number.
+/// Uploads of a channel per day; YouTube does not publish the limit.
 const CHANNEL: RateLimit = RateLimit::new("youtube.channel_uploads", 100, DAY);
 
-/// All but the last piece of an upload are multiples of this.
+/// All pieces of an upload but the last are multiples of this.
 const GRAIN: u64 = 256 << 10;
 const LARGEST: u64 = 256 << 30;
 const THUMBNAIL_BYTES: u64 = 50 << 20;
@@ -45,7 +45,7 @@ const PARTS: [&str; 12] = [
     "suggestions",
 ];
 
-/// An upload on its way.
+/// An upload in progress.
 #[derive(Clone, Serialize, Deserialize)]
 struct Session {
     id: String,
@@ -68,24 +68,22 @@ impl Record for Session {
     }
 }
 
-/// A video.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Video {
-    /// Its id.
     pub(super) id: String,
-    /// Whose it is.
+    /// Id of the owner.
     pub(super) channel: String,
     snippet: Value,
     status: Value,
-    /// The files it is made of: one, unless it is too large to be kept.
+    /// Ids of its files: one, unless it is too large to be stored.
     pub(super) files: Vec<String>,
-    /// What its bytes are.
+    /// Content type.
     pub(super) mime: String,
-    /// Its thumbnail, where one was set.
+    /// Thumbnail, if one was set.
     pub(super) thumbnail: Option<String>,
     size_bytes: u64,
     name: Option<String>,
-    /// When its last byte came.
+    /// Time when its last byte arrived.
     pub(super) uploaded_at: DateTime<Utc>,
     is_stuck: bool,
     is_failing: bool,
@@ -99,38 +97,36 @@ impl Record for Video {
     }
 }
 
-/// The video with this id.
+/// Returns the video with this id.
 pub(super) fn get(tx: &Transaction, id: &str) -> Option<Video> {
     tx.store.get(id)
 }
 
-/// A channel's videos, oldest first.
+/// Returns a channel's videos, oldest first.
 pub(super) fn by<'a>(tx: &'a Transaction, channel: &str) -> impl DoubleEndedIterator<Item = Video> + use<'a> {
     tx.store.linked("youtube.upload", channel)
 }
 
-/// Whose upload it is.
+/// Returns the id of the account behind an upload.
 pub(super) fn uploader(tx: &Transaction, id: &str) -> Option<String> {
     tx.store.get::<Session>(id).map(|session| session.channel)
 }
 
 impl Video {
-    /// Its title.
     pub(super) fn title(&self) -> &str {
         self.snippet["title"].as_str().unwrap_or_default()
     }
 
-    /// Its description.
     pub(super) fn description(&self) -> &str {
         self.snippet["description"].as_str().unwrap_or_default()
     }
 
-    /// Who may see it.
+    /// Returns its privacy level.
     pub(super) fn privacy(&self) -> &str {
         self.status["privacyStatus"].as_str().unwrap_or("public")
     }
 
-    /// What else a page tells of it.
+    /// Returns the further lines on its page.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(at) = self.status["publishAt"].as_str() {
@@ -155,7 +151,7 @@ impl Video {
         }
     }
 
-    /// The whole resource; what is the owner's alone only for the owner.
+    /// Returns the whole resource, with private parts for the owner only.
     pub(super) fn resource(&self, tx: &Transaction, is_owner: bool) -> Value {
         let age = tx.now - self.uploaded_at;
         let (state, why) = self.state(tx);
@@ -231,7 +227,7 @@ impl Video {
     }
 }
 
-/// `POST /upload/youtube/v3/videos`: in one request, or the beginning of several.
+/// `POST /upload/youtube/v3/videos`: in one request, or as the first of several.
 pub(super) fn insert(tx: &mut Transaction, request: &Request) -> Outcome {
     let token = google::find(tx, request, ID).ok_or_else(google::unauthenticated)?;
     if !token.has_any_scope(UPLOAD) {
@@ -280,7 +276,7 @@ pub(super) fn insert(tx: &mut Transaction, request: &Request) -> Outcome {
     match (kind, bytes) {
         (Some("resumable"), _) => {
             tx.store.put(&session);
-            // An address of this sandbox, whose client would look for the real one elsewhere.
+            // An address of this sandbox: the client would look for the real host elsewhere.
             let origin = format!("http://{}", request.header("host").unwrap_or("localhost"));
             let host = if request.host.is_empty() { String::new() } else { format!("/{}", request.host) };
             let query: Vec<_> = session.parts.clone();
@@ -302,14 +298,14 @@ pub(super) fn insert(tx: &mut Transaction, request: &Request) -> Outcome {
     }
 }
 
-/// `PUT` to an upload's address: a piece, the whole, or the question how far it has come.
+/// `PUT` to an upload's address: a piece, the whole, or a status query.
 pub(super) fn resume(tx: &mut Transaction, request: &Request) -> Outcome {
     let gone = || error(404, "global", "notFound", "Not Found");
     let mut session: Session = request.query("upload_id").and_then(|id| tx.store.get(id)).ok_or_else(gone)?;
     if session.expires_at <= tx.now {
         return Err(gone());
     }
-    // The address is enough; a token that comes with it has to live.
+    // The address is enough; a token, if sent, has to be valid.
     if request.bearer().is_some() && google::find(tx, request, ID).is_none() {
         return Err(google::unauthenticated());
     }
@@ -331,7 +327,7 @@ pub(super) fn resume(tx: &mut Transaction, request: &Request) -> Outcome {
         },
     };
     let Some((first, length, total)) = range else {
-        // A question.
+        // A status query.
         tx.files.discard(&piece.id);
         return Ok(incomplete(&session));
     };
@@ -344,7 +340,7 @@ pub(super) fn resume(tx: &mut Transaction, request: &Request) -> Outcome {
         return refuse(tx, "The total size differs from what the upload began with.");
     }
     if first != session.stored {
-        // Nothing of it is taken; the answer says where to go on.
+        // Nothing is stored; the response says where to continue.
         tx.files.discard(&piece.id);
         return Ok(incomplete(&session));
     }
@@ -361,7 +357,7 @@ pub(super) fn resume(tx: &mut Transaction, request: &Request) -> Outcome {
     session.stored += length;
     let kept: u64 = session.pieces.iter().map(|piece| piece.size_bytes).sum();
     if kept > MAX_KEPT_BYTES {
-        // Nobody can look at a part of a film; what is known of it stays.
+        // A part of a video can't be shown; only its metadata is kept.
         for piece in &session.pieces {
             tx.files.discard(&piece.id);
         }
@@ -378,7 +374,7 @@ fn incomplete(session: &Session) -> Response {
     }
 }
 
-/// A `Content-Range`: what comes, or nothing where it only asks; `None` when it is none.
+/// Parses a `Content-Range`; its inner `None` is a status query.
 type Range = Option<(u64, u64, Option<u64>)>;
 
 fn range(text: &str) -> Option<Range> {
@@ -396,7 +392,7 @@ fn range(text: &str) -> Option<Range> {
     Some(Some((first, length, total)))
 }
 
-/// The last byte is here: from now on there is a video, unless it was to fail.
+/// Finishes an upload: the video exists from now on, unless a fault applies.
 fn finish(tx: &mut Transaction, request: &Request, mut session: Session, caller: &Account) -> Outcome {
     let snippet = &session.resource["snippet"];
     let title = snippet["title"].as_str().unwrap_or_default().to_owned();
@@ -438,11 +434,11 @@ fn finish(tx: &mut Transaction, request: &Request, mut session: Session, caller:
     let resource = select_parts(video.resource(tx, true), &session.parts);
     tx.store.put(&session);
     let response = Response::json(200, &resource).with_fault(fault);
-    // What can't be processed never is a video that anybody sees.
+    // A video that can't be processed is never published.
     Ok(if video.is_failing { response } else { response.with_post(video.id) })
 }
 
-/// Puts the pieces of a film together, where they were kept.
+/// Joins the pieces of a video, if they were stored.
 fn join(tx: &Transaction, pieces: &[Bytes]) -> Vec<String> {
     let own = || pieces.iter().map(|piece| piece.id.clone()).collect();
     if pieces.len() == 1 {
@@ -466,7 +462,7 @@ fn join(tx: &Transaction, pieces: &[Bytes]) -> Vec<String> {
     }
 }
 
-/// The two parts of a `multipart/related` request: a description, and the bytes.
+/// Returns the two parts of a `multipart/related` request: a description, and the bytes.
 fn related(tx: &Transaction, request: &Request) -> Result<(Value, Option<Bytes>), Response> {
     let wrong = || error(400, "global", "badRequest", "Malformed multipart body.");
     let header = request.header("content-type").unwrap_or_default();
@@ -497,7 +493,7 @@ fn is_taken(mime: &str) -> bool {
     mime.starts_with("video/") || mime == "application/octet-stream"
 }
 
-/// Snippet and status as a request describes them, over what there was before.
+/// Merges the snippet and status of a request into the previous ones.
 fn resource(
     tx: &Transaction,
     parts: &[String],
@@ -575,7 +571,7 @@ fn resource(
                     "The request metadata specifies an invalid scheduled publishing time.",
                 ));
             };
-            // A time that is past publishes at once.
+            // A time in the past publishes at once.
             match at > tx.now {
                 true => status["publishAt"] = json!(time(at)),
                 false => status["privacyStatus"] = json!("public"),
@@ -673,7 +669,7 @@ pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) ->
     ))
 }
 
-/// `PUT /youtube/v3/videos`: what a part does not say is forgotten.
+/// `PUT /youtube/v3/videos`: members that a part omits are deleted.
 pub(super) fn update(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
     let parts = parts(request, &PARTS)?;
     let body = body(request)?;
@@ -716,7 +712,7 @@ fn own(tx: &Transaction, caller: &Account, id: &str) -> Result<Video, Response> 
     }
 }
 
-/// Categories: id, name, and whether a video may be put into it.
+/// Categories: id, name, and whether videos can be assigned to it.
 const CATEGORIES: [(&str, &str, bool); 17] = [
     ("1", "Film & Animation", true),
     ("2", "Autos & Vehicles", true),
@@ -765,7 +761,7 @@ pub(super) fn categories(_: &mut Transaction, request: &Request, _caller: &Accou
     ))
 }
 
-/// Metrics that a report tells, and how large they grow.
+/// Metrics of a report, and their maximum values.
 const METRICS: [(&str, u64); 10] = [
     ("views", 90_000),
     ("engagedViews", 60_000),
@@ -800,7 +796,7 @@ pub(super) fn report(tx: &mut Transaction, request: &Request) -> Outcome {
         return Err(wrong("Invalid value for a date. It has to be YYYY-MM-DD."));
     }
     let names: Vec<&str> = required("metrics")?.split(',').collect();
-    // Impressions of thumbnails can be asked for by themselves only.
+    // Impressions of thumbnails can't be combined with other metrics.
     let is_thumbnails = names.iter().any(|name| name.starts_with("videoThumbnailImpressions"));
     let is_known = |name: &&str| match is_thumbnails {
         true => ["videoThumbnailImpressions", "videoThumbnailImpressionsClickRate"].contains(name),
