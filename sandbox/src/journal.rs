@@ -97,7 +97,7 @@ impl Filter {
         store: &'a Store,
         seq: u64,
     ) -> impl Iterator<Item = Entry> + 'a {
-        store.from_key::<Entry>(&key(seq)).filter(|entry| self.includes(entry))
+        store.starting_at::<Entry>(&key(seq)).filter(|entry| self.includes(entry))
     }
 
     fn includes(&self, entry: &Entry) -> bool {

@@ -123,7 +123,7 @@ impl Store {
     }
 
     /// Returns the records from this key on.
-    pub(crate) fn from_key<'a, T: Record>(&'a self, start: &str) -> impl Iterator<Item = T> + use<'a, T> {
+    pub(crate) fn starting_at<'a, T: Record>(&'a self, start: &str) -> impl Iterator<Item = T> + use<'a, T> {
         let start = start.to_owned();
         self.records
             .get(T::TABLE)

@@ -142,7 +142,7 @@ pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account, 
     let location = managed(tx, caller, parent)?;
     let body = body(request)?;
     let words = body["summary"].as_str().unwrap_or_default();
-    let fault = GoogleBusiness.trigger_fault(tx, request, &location.username, &words)?;
+    let fault = GoogleBusiness.trigger_fault(tx, request, &location.username, words)?;
     if !is_verified(&location) {
         return Err(refusal(400, "FAILED_PRECONDITION", "The location is not verified."));
     }

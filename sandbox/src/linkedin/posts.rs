@@ -402,7 +402,7 @@ pub(super) fn comment(tx: &mut Transaction, request: &Request, caller: &Caller, 
     if let Some(image) = image {
         media::usable(tx, actor, image, &["image"])?;
     }
-    let fault = LinkedIn.trigger_fault(tx, request, &caller.account.username, &text)?;
+    let fault = LinkedIn.trigger_fault(tx, request, &caller.account.username, text)?;
     let id = next(tx).to_string();
     let number = post.rsplit(':').next().unwrap_or_default();
     let comment = Comment {
