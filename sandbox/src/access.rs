@@ -10,7 +10,7 @@ use crate::{Options, Sandbox, control};
 use anyhow::Context;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use domain::{
-    address::Opened,
+    address::AllowedRanges,
     sandbox::{self, ORGS},
 };
 use poem::{
@@ -77,11 +77,11 @@ impl Access {
     /// Returns the addresses that a medium may be fetched from.
     pub(super) fn media(&self, url: &Url) -> FetchPolicy {
         match &self.media {
-            None => FetchPolicy::Restricted(Opened::loopback()),
+            None => FetchPolicy::Restricted(AllowedRanges::loopback()),
             Some(places) if places.iter().any(|place| url.as_str().starts_with(place.as_str())) => {
                 FetchPolicy::Unrestricted
             }
-            Some(_) => FetchPolicy::Restricted(Opened::default()),
+            Some(_) => FetchPolicy::Restricted(AllowedRanges::default()),
         }
     }
 }
@@ -91,7 +91,7 @@ pub(super) enum FetchPolicy {
     /// Any address: the URL was configured.
     Unrestricted,
     /// Public addresses and these.
-    Restricted(Opened),
+    Restricted(AllowedRanges),
 }
 
 /// Returns the token of a request: a bearer token, or the password of basic authorization.
