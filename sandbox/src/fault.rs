@@ -154,7 +154,7 @@ pub(crate) fn trigger_kinds(
         let mut fault = Fault { word, kind, count_id: None, armed_id: None };
         if let Some(tries) = tries {
             let id = hex::encode(Sha256::digest(format!("{platform}\n{username}\n{word}\n{text}")));
-            if tx.store.get::<FaultCount>(&id).is_some_and(|count_id| count_id.times >= tries) {
+            if tx.store.get::<FaultCount>(&id).is_some_and(|count| count.times >= tries) {
                 continue;
             }
             fault.count_id = Some(id);
@@ -182,7 +182,7 @@ fn apply(tx: &mut Transaction, fault: Fault) -> Result<Option<Fault>, Fault> {
 /// Counts a fault that applied.
 pub(crate) fn count(tx: &mut Transaction, fault: &Fault) {
     if let Some(id) = &fault.count_id {
-        let times = tx.store.get::<FaultCount>(id).map_or(0, |count_id| count_id.times);
+        let times = tx.store.get::<FaultCount>(id).map_or(0, |count| count.times);
         tx.store.put(&FaultCount { id: id.clone(), times: times + 1 });
     }
     if let Some(armed) = fault.armed_id.as_deref().and_then(|id| tx.store.get::<Armed>(id)) {
