@@ -1,10 +1,10 @@
 //! Access control of a sandbox.
 //!
-//! A sandbox that listens on loopback is open to its machine. One that others reach has a token: what
-//! controls it asks for the token, and each organization has accounts, posts, settings and a journal of its
-//! own, below an address that is signed with it. So no organization finds another's accounts, and nobody
-//! makes new ones by guessing. A browser is answered only where it used a name that is the sandbox's: a
-//! name that somebody else's DNS points here (DNS rebinding) is refused.
+//! A sandbox that listens on loopback is open to its machine. One that others reach has a token: control
+//! requests have to present it, and each organization has its own accounts, posts, settings and journal below
+//! an address that is signed with it. So no organization finds another's accounts or guesses an address. A
+//! request is answered only under a host name of the sandbox, so that a foreign DNS entry that points here
+//! (DNS rebinding) reaches nothing.
 
 use crate::{Options, Sandbox, control};
 use anyhow::Context;
@@ -26,13 +26,13 @@ use std::{
 };
 use url::{Host, Url};
 
-/// How a sandbox is protected. The default suits one that listens on loopback.
+/// Access control of a sandbox. The default suits one that listens on loopback.
 #[derive(Clone, Default)]
 pub struct Access {
-    /// The secret that what controls the sandbox asks for, and that organizations' addresses are signed with.
-    /// Without one, only this machine controls it, and all organizations share their accounts.
+    /// Secret that control requests have to present and that signs organizations' addresses. Without one,
+    /// only this machine controls the sandbox, and all organizations share their accounts.
     pub token: Option<String>,
-    /// The address that its clients use; the name in it is accepted as the sandbox's.
+    /// Address that clients use; its host name is accepted in the `Host` header.
     pub url: Option<Url>,
     /// Prefixes of media addresses that are fetched although they are not public: the API's, the bucket's.
     /// `None` for addresses of this machine.
@@ -40,9 +40,9 @@ pub struct Access {
 }
 
 impl Access {
-    /// True when a `Host` header names this sandbox. Nobody's DNS leads an address, `localhost` or a name
-    /// without a dot here.
-    fn knows(&self, host: &str) -> bool {
+    /// Returns whether a `Host` header names this sandbox. No foreign DNS entry makes an IP address,
+    /// `localhost` or a name without a dot lead here.
+    fn is_own_name(&self, host: &str) -> bool {
         let Ok(url) = Url::parse(&format!("http://{host}/")) else { return false };
         match url.host() {
             Some(Host::Domain(name)) => {
@@ -53,7 +53,7 @@ impl Access {
         }
     }
 
-    /// True when a request may control the sandbox.
+    /// Returns whether a request may control the sandbox.
     fn admits(&self, request: &Request) -> bool {
         let is_loopback = |ip: Option<IpAddr>| ip.is_some_and(|ip| ip.is_loopback());
         if is_loopback(request.local_addr().as_socket_addr().map(|address| address.ip())) {
@@ -65,35 +65,37 @@ impl Access {
             let peer = request.remote_addr().as_socket_addr().map(|address| address.ip());
             return !is_proxied && is_loopback(peer);
         };
-        // Digests are compared, so that the time it takes tells nothing of the token.
-        given(request).is_some_and(|given| Sha256::digest(given) == Sha256::digest(token))
+        // Digests are compared, so that the time taken reveals nothing about the token.
+        presented_token(request).is_some_and(|given| Sha256::digest(given) == Sha256::digest(token))
     }
 
-    /// The organization of a signed name.
+    /// Returns the organization of a signed name.
     fn org(&self, name: &str) -> Option<String> {
         sandbox::verify(self.token.as_ref()?, name).map(|org| org.0.to_string())
     }
 
-    /// Which addresses media may be fetched from.
-    pub(super) fn media(&self, url: &Url) -> Reach {
+    /// Returns the addresses that a medium may be fetched from.
+    pub(super) fn media(&self, url: &Url) -> FetchPolicy {
         match &self.media {
-            None => Reach::Within(AllowedRanges::loopback()),
-            Some(places) if places.iter().any(|place| url.as_str().starts_with(place.as_str())) => Reach::Any,
-            Some(_) => Reach::Within(AllowedRanges::default()),
+            None => FetchPolicy::Restricted(AllowedRanges::loopback()),
+            Some(places) if places.iter().any(|place| url.as_str().starts_with(place.as_str())) => {
+                FetchPolicy::Unrestricted
+            }
+            Some(_) => FetchPolicy::Restricted(AllowedRanges::default()),
         }
     }
 }
 
-/// Where a request for a medium may go.
-pub(super) enum Reach {
-    /// Anywhere: the address is one that was configured.
-    Any,
-    /// To public addresses and these.
-    Within(AllowedRanges),
+/// Addresses that a fetch may connect to.
+pub(super) enum FetchPolicy {
+    /// Any address: the URL was configured.
+    Unrestricted,
+    /// Public addresses and these.
+    Restricted(AllowedRanges),
 }
 
-/// The token that a request came with: as a bearer token, or as a password, which a browser asks for.
-fn given(request: &Request) -> Option<String> {
+/// Returns the token of a request: a bearer token, or the password of basic authorization.
+fn presented_token(request: &Request) -> Option<String> {
     let (scheme, value) = request.header(header::AUTHORIZATION)?.split_once(' ')?;
     if scheme.eq_ignore_ascii_case("bearer") {
         return Some(value.trim().to_owned());
@@ -107,19 +109,19 @@ fn given(request: &Request) -> Option<String> {
 #[derive(Default)]
 pub(super) struct Orgs(Mutex<HashMap<String, Arc<BoxEndpoint<'static, Response>>>>);
 
-/// Stands before everything that a sandbox serves.
-pub(super) struct Door<E> {
+/// Endpoint that checks access before everything that a sandbox serves.
+pub(super) struct AccessControl<E> {
     pub(super) sandbox: Sandbox,
     pub(super) inner: E,
 }
 
-impl<E: Endpoint> Endpoint for Door<E> {
+impl<E: Endpoint> Endpoint for AccessControl<E> {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let access = &self.sandbox.0.access;
         let host = request.header(header::HOST).unwrap_or("localhost").to_owned();
-        if !access.knows(&host) {
+        if !access.is_own_name(&host) {
             let detail = format!("the sandbox is not known as {host}");
             return Ok(control::problem(StatusCode::MISDIRECTED_REQUEST, detail));
         }
@@ -128,8 +130,8 @@ impl<E: Endpoint> Endpoint for Door<E> {
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
         let Some(rest) = path.strip_prefix(ORGS) else {
-            let is_closed = access.token.is_some() || is_control(&path);
-            if is_closed && !access.admits(&request) {
+            let needs_token = access.token.is_some() || is_control(&path);
+            if needs_token && !access.admits(&request) {
                 return Ok(refusal());
             }
             return Ok(self.inner.get_response(request).await);
@@ -143,16 +145,16 @@ impl<E: Endpoint> Endpoint for Door<E> {
             return Ok(refusal());
         }
         let inner = self.sandbox.of_org(org).map_err(control::internal)?;
-        // Addresses that are made of the host lead back here.
-        let (uri, host) = below(request.uri(), &prefix, &host).map_err(control::internal)?;
+        // Addresses built from the `Host` header lead back to this organization.
+        let (uri, host) = strip_prefix(request.uri(), &prefix, &host).map_err(control::internal)?;
         *request.uri_mut() = uri;
         request.headers_mut().insert(header::HOST, host);
-        Ok(led_back(inner.get_response(request).await, &prefix).await)
+        Ok(prefix_links(inner.get_response(request).await, &prefix).await)
     }
 }
 
 impl Sandbox {
-    /// An organization's own part.
+    /// Returns the endpoint of an organization's own sandbox.
     fn of_org(&self, org: String) -> anyhow::Result<Arc<BoxEndpoint<'static, Response>>> {
         let mut orgs = self.0.orgs.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = orgs.get(&org) {
@@ -166,23 +168,23 @@ impl Sandbox {
     }
 }
 
-/// True for paths that are not a platform's: they control the sandbox, or show all of it.
+/// Returns whether a path controls the sandbox or shows all of it, instead of being a platform's.
 fn is_control(path: &str) -> bool {
     let path = control::decode(path);
     let path = path.trim_start_matches('/');
     path.is_empty() || (path.starts_with('_') && !path.starts_with("_media/"))
 }
 
-/// A request's address without its prefix, and the host that stands for both.
-fn below(uri: &Uri, prefix: &str, host: &str) -> anyhow::Result<(Uri, HeaderValue)> {
+/// Returns a request's address without the prefix, and the `Host` header with it.
+fn strip_prefix(uri: &Uri, prefix: &str, host: &str) -> anyhow::Result<(Uri, HeaderValue)> {
     let all = uri.path_and_query().map_or("/", |all| all.as_str());
     let rest = all.strip_prefix(prefix).unwrap_or(all);
     let rest = if rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") };
     Ok((rest.parse().context("an address")?, HeaderValue::from_str(&format!("{host}{prefix}"))?))
 }
 
-/// Lets the links of a page, which begin at the root, begin with the prefix.
-async fn led_back(mut response: Response, prefix: &str) -> Response {
+/// Prepends the prefix to a response's links that begin at the root.
+async fn prefix_links(mut response: Response, prefix: &str) -> Response {
     let headers = response.headers_mut();
     let within = |place: &HeaderValue| {
         let place = place.to_str().ok().filter(|place| place.starts_with('/'))?;
@@ -226,12 +228,12 @@ mod tests {
             "sandbox:8090",
             "sandbox.example.com",
         ] {
-            assert!(access.knows(host), "{host}");
+            assert!(access.is_own_name(host), "{host}");
         }
         for host in ["evil.example", "evil.example:8090", "sandbox.example.com.evil.example", "a b", ""] {
-            assert!(!access.knows(host), "{host}");
+            assert!(!access.is_own_name(host), "{host}");
         }
-        assert!(!Access::default().knows("sandbox.example.com"));
+        assert!(!Access::default().is_own_name("sandbox.example.com"));
     }
 
     #[test]

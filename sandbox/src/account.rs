@@ -1,38 +1,36 @@
 //! The sandbox's accounts.
 
 use super::{
-    Turn,
-    host::Host,
-    shelf::{Record, Shelf},
+    Transaction,
+    simulator::Simulator,
+    store::{Record, Store},
 };
 use crate::Identity;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::ops::RangeInclusive;
 
 /// One account on one platform.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Account {
-    /// The platform.
     pub(crate) platform: String,
-    /// Its name there.
+    /// Username on the platform.
     pub(crate) username: String,
-    /// The platform's own id of it.
+    /// Id that the platform gave it.
     pub(crate) id: String,
-    /// When it was made.
     pub(crate) created_at: DateTime<Utc>,
-    /// Counts how often its tokens were made to run out.
+    /// Number of times that its tokens were expired on purpose.
     pub(crate) era: u64,
-    /// The password made for apps, on platforms that have such.
+    /// App password, on platforms that have app passwords.
     pub(crate) password: Option<String>,
-    /// The server it lives on where it chose one, on platforms that have several.
+    /// Server that hosts it, when it is not the platform's default.
     #[serde(default)]
     pub(crate) server: Option<String>,
 }
 
 impl Account {
-    /// Who it is to a client, on platforms where its name is all it is called; with what kind of account
-    /// it is there, its picture and its page.
+    /// Returns the account's identity, on platforms without a display name.
     pub(crate) fn identity(&self, kind: &str, picture: Option<String>, page: String) -> Identity {
         Identity {
             network_unique_id: self.id.clone(),
@@ -47,50 +45,54 @@ impl Account {
 }
 
 impl Record for Account {
-    const SHELF: &'static str = "account";
+    const TABLE: &'static str = "account";
 
     fn key(&self) -> String {
         key(&self.platform, &self.username)
     }
 }
 
-/// The way from the platform's id to the account.
+/// Index entry: the username behind a platform's account id.
 #[derive(Serialize, Deserialize)]
-struct Numbered {
+struct AccountId {
     platform: String,
     id: String,
     username: String,
 }
 
-impl Record for Numbered {
-    const SHELF: &'static str = "account_id";
+impl Record for AccountId {
+    const TABLE: &'static str = "account_id";
 
     fn key(&self) -> String {
         format!("{}/{}", self.platform, self.id)
     }
 }
 
-/// The account of this name, made if there is none.
+/// Returns the account of this name, creating it when there is none.
 ///
 /// # Errors
 ///
-/// Why the platform would not give that name to anyone.
-pub(crate) fn open(turn: &mut Turn<'_>, host: &dyn Host, username: &str) -> Result<Account, String> {
-    let username = host.name(username)?;
-    if let Some(account) = named(turn.shelf, host.id(), &username) {
+/// The platform's rule that the name breaks.
+pub(crate) fn get_or_create(
+    tx: &mut Transaction,
+    simulator: &dyn Simulator,
+    username: &str,
+) -> Result<Account, String> {
+    let username = simulator.validate_username(username)?;
+    if let Some(account) = by_username(tx.store, simulator.id(), &username) {
         return Ok(account);
     }
     let account = Account {
-        platform: host.id().to_owned(),
-        id: host.number(&username),
+        platform: simulator.id().to_owned(),
+        id: simulator.account_id(&username),
         username,
-        created_at: turn.now,
+        created_at: tx.now,
         era: 0,
         password: None,
         server: None,
     };
-    turn.shelf.put(&account);
-    turn.shelf.put(&Numbered {
+    tx.store.put(&account);
+    tx.store.put(&AccountId {
         platform: account.platform.clone(),
         id: account.id.clone(),
         username: account.username.clone(),
@@ -98,20 +100,42 @@ pub(crate) fn open(turn: &mut Turn<'_>, host: &dyn Host, username: &str) -> Resu
     Ok(account)
 }
 
-/// The account of this name; case is not told apart, as on all platforms.
-pub(crate) fn named(shelf: &Shelf, platform: &str, username: &str) -> Option<Account> {
-    shelf.get(&key(platform, username))
+/// Returns the account of this name, ignoring case.
+pub(crate) fn by_username(store: &Store, platform: &str, username: &str) -> Option<Account> {
+    store.get(&key(platform, username))
 }
 
-/// The account with this id.
-pub(crate) fn numbered(shelf: &Shelf, platform: &str, id: &str) -> Option<Account> {
-    let numbered: Numbered = shelf.get(&format!("{platform}/{id}"))?;
-    named(shelf, platform, &numbered.username)
+/// Returns the account with this id.
+pub(crate) fn by_id(store: &Store, platform: &str, id: &str) -> Option<Account> {
+    let entry: AccountId = store.get(&format!("{platform}/{id}"))?;
+    by_username(store, platform, &entry.username)
 }
 
-/// A digest of a name, the same in every sandbox: an account that is made again has its old id.
+/// Returns a digest of a name, the same in every sandbox: an account that is created again gets its old id.
 pub(crate) fn digest(platform: &str, username: &str) -> [u8; 32] {
     Sha256::digest(key(platform, username)).into()
+}
+
+/// Returns the first eight bytes of the digest as a number.
+pub(crate) fn digest_number(platform: &str, username: &str) -> u64 {
+    let digest = digest(platform, username);
+    u64::from_be_bytes(digest[..8].try_into().expect("eight bytes of a digest"))
+}
+
+/// Checks that a username has as many bytes as allowed, all of them ASCII letters, digits or `others`.
+///
+/// # Errors
+///
+/// The platform's rule.
+pub(crate) fn check_username<'a>(
+    username: &'a str,
+    length: RangeInclusive<usize>,
+    others: &[u8],
+    rule: &str,
+) -> Result<&'a str, String> {
+    let is_valid = length.contains(&username.len())
+        && username.bytes().all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte));
+    if is_valid { Ok(username) } else { Err(format!("`{username}` is no {rule}")) }
 }
 
 fn key(platform: &str, username: &str) -> String {

@@ -1,9 +1,9 @@
 //! Bluesky: the AT Protocol over XRPC (<https://atproto.com/specs/xrpc>), as its lexicons say.
 //!
-//! One process plays the entryway and personal data server (`bsky.social`), the public read side
-//! (`public.api.bsky.app`) and the video service (`video.bsky.app`), the directory of identities
-//! (`plc.directory`), and the hosts of its accounts' handles. XRPC is answered on any host that is no other
-//! platform's, because an account may live on a server of its own; the directory tells on which it does.
+//! One process simulates the entryway and personal data server (`bsky.social`), the public read side
+//! (`public.api.bsky.app`), the video service (`video.bsky.app`), the directory of identities
+//! (`plc.directory`) and the hosts of its accounts' handles. XRPC is answered on any host that is not another
+//! platform's, because an account may have a server of its own, which the directory names.
 
 mod lexicon;
 mod repo;
@@ -12,12 +12,12 @@ mod video;
 mod view;
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::{Answer, Call, Intake},
-    host::{Card, Grants, Host, Picture},
+    exchange::{BodyMode, Outcome, Request, Response},
     page,
-    window::{Allowance, Rule},
+    rate_limit::{Quota, RateLimit},
+    simulator::{Grants, MediaView, PostView, Simulator},
 };
 use crate::{App, Grant, Identity};
 use serde_json::{Value, json};
@@ -25,22 +25,21 @@ use serde_json::{Value, json};
 /// The platform's identifier.
 const ID: &str = "bluesky";
 
-/// The server that accounts live on.
+/// Default server of accounts.
 const SERVICE: &str = "https://bsky.social";
 
-/// Where a handle's host says whose it is.
+/// Path where a handle's host names the account's DID.
 const WELL_KNOWN: &str = "/.well-known/atproto-did";
 
-/// Its name as an audience of tokens.
+/// The service as an audience of tokens.
 const SERVICE_DID: &str = "did:web:bsky.social";
 
-/// Requests of any kind. Documented per address; here all addresses are one, so it is per account.
-const REQUESTS: Rule = Rule { name: "bluesky.requests", limit: 3_000, seconds: 300 };
+/// Requests of any kind. Documented per IP address; all clients here share one, so the limit is per account.
+const REQUESTS: RateLimit = RateLimit { name: "bluesky.requests", limit: 3_000, seconds: 300 };
 
-/// Bluesky.
 pub(super) struct Bluesky;
 
-impl Host for Bluesky {
+impl Simulator for Bluesky {
     fn id(&self) -> &'static str {
         ID
     }
@@ -51,57 +50,54 @@ impl Host for Bluesky {
             || matches!(host, "bsky.app" | "cdn.bsky.app" | "plc.directory")
     }
 
-    fn intake(&self, call: &Call) -> Intake {
-        match method(call) {
+    fn body_mode(&self, request: &Request) -> BodyMode {
+        match method(request) {
             "com.atproto.repo.uploadBlob" | "app.bsky.video.uploadVideo" | "app.bsky.video.uploadPart" => {
-                Intake::Bytes
+                BodyMode::Upload
             }
-            _ => Intake::Whole(1_000_000),
+            _ => BodyMode::Buffered(1_000_000),
         }
     }
 
-    fn account(&self, turn: &Turn<'_>, call: &Call) -> Option<String> {
-        session::owner(turn, call).map(|account| account.username)
+    fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
+        session::owner(tx, request).map(|account| account.username)
     }
 
-    fn answer(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
-        if let Some(answer) = site(turn, call) {
-            return answer;
+    fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
+        if let Some(response) = site(tx, request) {
+            return response;
         }
-        let who = session::owner(turn, call).map_or_else(|| call.peer.clone(), |account| account.id);
-        let allowance = match turn.spend(REQUESTS, &who, 1) {
-            Ok(allowance) => allowance,
-            Err(allowance) => return throttled(turn, allowance),
+        let who = session::owner(tx, request).map_or_else(|| request.peer.clone(), |account| account.id);
+        let quota = match tx.spend(REQUESTS, &who, 1) {
+            Ok(quota) => quota,
+            Err(quota) => return throttled(tx, quota),
         };
-        let answer = route(turn, call).unwrap_or_else(|refusal| refusal);
-        // A method with a window of its own has told of that one already.
-        match answer.headers.iter().any(|(name, _)| *name == "ratelimit-limit") {
-            true => answer,
-            false => metered(answer, allowance),
+        let response = route(tx, request).unwrap_or_else(|refusal| refusal);
+        // A method with a window of its own has set the headers.
+        match response.headers.iter().any(|(name, _)| *name == "ratelimit-limit") {
+            true => response,
+            false => metered(response, quota),
         }
     }
 
-    fn refuse(&self, turn: &mut Turn<'_>, _call: &Call, status: u16) -> Answer {
+    fn refuse(&self, tx: &mut Transaction, _request: &Request, status: u16) -> Response {
         match status {
             400 => refusal(400, "InvalidRequest", "Refused on purpose"),
-            // What other platforms answer with 401.
+            // The counterpart of other platforms' 401.
             401 => refusal(400, "ExpiredToken", "Token has expired"),
             403 => refusal(403, "Forbidden", "Forbidden"),
             429 => {
-                let reset = turn.now + chrono::TimeDelta::seconds(2);
-                throttled(
-                    turn,
-                    Allowance { limit: REQUESTS.limit, remaining: 0, reset, seconds: REQUESTS.seconds },
-                )
+                let reset = tx.now + chrono::TimeDelta::seconds(2);
+                throttled(tx, Quota { limit: REQUESTS.limit, remaining: 0, reset, seconds: REQUESTS.seconds })
             }
             503 => refusal(503, "NotEnoughResources", "Not Enough Resources"),
             _ => refusal(500, "InternalServerError", "Internal Server Error"),
         }
     }
 
-    fn name(&self, wish: &str) -> Result<String, String> {
-        let wish = wish.trim_start_matches('@').to_lowercase();
-        let handle = if wish.contains('.') { wish } else { format!("{wish}.bsky.social") };
+    fn validate_username(&self, username: &str) -> Result<String, String> {
+        let name = username.trim_start_matches('@').to_lowercase();
+        let handle = if name.contains('.') { name } else { format!("{name}.bsky.social") };
         let is_label = |label: &str| {
             (1..=63).contains(&label.len())
                 && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
@@ -116,7 +112,7 @@ impl Host for Bluesky {
         }
     }
 
-    fn number(&self, username: &str) -> String {
+    fn account_id(&self, username: &str) -> String {
         const BASE32: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
         let digest = account::digest(ID, username);
         let id: String = digest[..24].iter().map(|byte| char::from(BASE32[usize::from(byte % 32)])).collect();
@@ -139,41 +135,41 @@ impl Host for Bluesky {
         self
     }
 
-    fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
-        repo::posts(turn, &account.id).map(|post| card(turn, &post)).collect()
+    fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
+        repo::posts(tx, &account.id).map(|post| post_view(tx, &post)).collect()
     }
 }
 
 impl Grants for Bluesky {
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
-        session::grant(turn, account)
+    fn grant(&self, tx: &mut Transaction, account: &mut Account) -> Grant {
+        session::grant(tx, account)
     }
 
     fn app(&self) -> Option<App> {
         None
     }
 
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
+    fn expire(&self, tx: &mut Transaction, account: &mut Account) {
         account.era += 1;
-        turn.shelf.put(account);
+        tx.store.put(account);
     }
 
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        session::revoke_all(turn, account);
+    fn revoke(&self, tx: &mut Transaction, account: &mut Account) {
+        session::revoke_all(tx, account);
     }
 }
 
-fn route(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    if call.is_too_large {
+fn route(tx: &mut Transaction, request: &Request) -> Outcome {
+    if request.is_too_large {
         return Err(refusal(413, "PayloadTooLarge", "request entity too large"));
     }
-    match (call.method.as_str(), method(call)) {
-        ("POST", "com.atproto.server.createSession") => session::create(turn, call),
-        ("POST", "com.atproto.server.refreshSession") => session::refresh(turn, call),
-        ("GET", "com.atproto.server.getSession") => session::show(turn, call),
-        ("POST", "com.atproto.server.deleteSession") => session::delete(turn, call),
-        ("GET", "com.atproto.server.getServiceAuth") => session::service_auth(turn, call),
-        ("GET", "com.atproto.server.describeServer") => Ok(Answer::json(
+    match (request.method.as_str(), method(request)) {
+        ("POST", "com.atproto.server.createSession") => session::create(tx, request),
+        ("POST", "com.atproto.server.refreshSession") => session::refresh(tx, request),
+        ("GET", "com.atproto.server.getSession") => session::show(tx, request),
+        ("POST", "com.atproto.server.deleteSession") => session::delete(tx, request),
+        ("GET", "com.atproto.server.getServiceAuth") => session::service_auth(tx, request),
+        ("GET", "com.atproto.server.describeServer") => Ok(Response::json(
             200,
             &json!({
                 "did": SERVICE_DID,
@@ -183,83 +179,81 @@ fn route(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
             }),
         )),
         ("GET", "com.atproto.identity.resolveHandle") => {
-            let handle = required(call, "handle")?;
-            let account = account::named(turn.shelf, ID, handle)
+            let handle = required(request, "handle")?;
+            let account = account::by_username(tx.store, ID, handle)
                 .ok_or_else(|| refusal(400, "InvalidRequest", "Unable to resolve handle"))?;
-            Ok(Answer::json(200, &json!({ "did": account.id })))
+            Ok(Response::json(200, &json!({ "did": account.id })))
         }
-        ("GET", "com.atproto.repo.describeRepo") => repo::describe(turn, call),
-        ("POST", "com.atproto.repo.uploadBlob") => repo::upload(turn, call),
-        ("GET", "com.atproto.sync.getBlob") => repo::blob(turn, call),
-        ("POST", "com.atproto.repo.createRecord") => repo::create(turn, call),
-        ("POST", "com.atproto.repo.putRecord") => repo::put(turn, call),
-        ("POST", "com.atproto.repo.deleteRecord") => repo::delete(turn, call),
-        ("POST", "com.atproto.repo.applyWrites") => repo::apply(turn, call),
-        ("GET", "com.atproto.repo.getRecord") => repo::get(turn, call),
-        ("GET", "com.atproto.repo.listRecords") => repo::list(turn, call),
-        ("GET", "app.bsky.actor.getProfile") => view::profile(turn, call),
-        ("GET", "app.bsky.feed.getPosts") => view::posts(turn, call),
-        ("GET", "app.bsky.feed.getAuthorFeed") => view::author_feed(turn, call),
-        ("GET", "app.bsky.video.getUploadLimits") => video::limits(turn, call),
-        ("POST", "app.bsky.video.uploadVideo") => video::upload(turn, call),
-        ("GET", "app.bsky.video.getJobStatus") => video::status(turn, call),
-        ("POST", "app.bsky.video.startUpload") => video::start(turn, call),
-        ("POST", "app.bsky.video.uploadPart") => video::part(turn, call),
-        ("POST", "app.bsky.video.finishUpload") => video::finish(turn, call),
-        ("GET", "app.bsky.video.getUploadStatus") => video::upload_status(turn, call),
-        ("POST", "app.bsky.video.abortUpload") => video::abort(turn, call),
+        ("GET", "com.atproto.repo.describeRepo") => repo::describe(tx, request),
+        ("POST", "com.atproto.repo.uploadBlob") => repo::upload(tx, request),
+        ("GET", "com.atproto.sync.getBlob") => repo::blob(tx, request),
+        ("POST", "com.atproto.repo.createRecord") => repo::create(tx, request),
+        ("POST", "com.atproto.repo.putRecord") => repo::put(tx, request),
+        ("POST", "com.atproto.repo.deleteRecord") => repo::delete(tx, request),
+        ("POST", "com.atproto.repo.applyWrites") => repo::apply(tx, request),
+        ("GET", "com.atproto.repo.getRecord") => repo::get(tx, request),
+        ("GET", "com.atproto.repo.listRecords") => repo::list(tx, request),
+        ("GET", "app.bsky.actor.getProfile") => view::profile(tx, request),
+        ("GET", "app.bsky.feed.getPosts") => view::posts(tx, request),
+        ("GET", "app.bsky.feed.getAuthorFeed") => view::author_feed(tx, request),
+        ("GET", "app.bsky.video.getUploadLimits") => video::limits(tx, request),
+        ("POST", "app.bsky.video.uploadVideo") => video::upload(tx, request),
+        ("GET", "app.bsky.video.getJobStatus") => video::status(tx, request),
+        ("POST", "app.bsky.video.startUpload") => video::start(tx, request),
+        ("POST", "app.bsky.video.uploadPart") => video::part(tx, request),
+        ("POST", "app.bsky.video.finishUpload") => video::finish(tx, request),
+        ("GET", "app.bsky.video.getUploadStatus") => video::upload_status(tx, request),
+        ("POST", "app.bsky.video.abortUpload") => video::abort(tx, request),
         _ => Err(refusal(501, "MethodNotImplemented", "Method Not Implemented")),
     }
 }
 
-/// What is no XRPC: pages, pictures, and the directory of identities.
-fn site(turn: &Turn<'_>, call: &Call) -> Option<Answer> {
-    let segments = call.segments();
-    match (call.host.as_str(), segments.as_slice()) {
-        ("plc.directory", [did]) => Some(match account::numbered(turn.shelf, ID, did) {
-            Some(account) => Answer::json(200, &document(&account)),
-            None => Answer::json(404, &json!({ "message": format!("DID not registered: {did}") })),
+/// Responds to what is not XRPC: pages, images, and the directory of identities.
+fn site(tx: &Transaction, request: &Request) -> Option<Response> {
+    let segments = request.segments();
+    match (request.host.as_str(), segments.as_slice()) {
+        ("plc.directory", [did]) => Some(match account::by_id(tx.store, ID, did) {
+            Some(account) => Response::json(200, &document(&account)),
+            None => Response::json(404, &json!({ "message": format!("DID not registered: {did}") })),
         }),
-        (handle, [".well-known", "atproto-did"]) => Some(match account::named(turn.shelf, ID, handle) {
-            Some(account) => Answer::bytes(200, "text/plain; charset=utf-8", account.id.into()),
-            None => Answer::bytes(404, "text/plain; charset=utf-8", "User not found".into()),
+        (handle, [".well-known", "atproto-did"]) => Some(match account::by_username(tx.store, ID, handle) {
+            Some(account) => Response::bytes(200, "text/plain; charset=utf-8", account.id.into()),
+            None => Response::bytes(404, "text/plain; charset=utf-8", "User not found".into()),
         }),
         ("cdn.bsky.app", ["img", _, "plain", did, name]) => {
-            Some(repo::picture(turn, did, name.split('@').next().unwrap_or_default()))
+            Some(repo::picture(tx, did, name.split('@').next().unwrap_or_default()))
         }
         ("bsky.app", ["profile", actor]) => {
-            Some(shown(actor_account(turn, actor).map(|account| {
-                page::account(&Bluesky.identity(&account), ID, &Bluesky.posts(turn, &account))
-            })))
+            Some(shown(actor_account(tx, actor).map(|account| page::account(tx, &Bluesky, &account))))
         }
         ("bsky.app", ["profile", actor, "post", rkey]) => {
-            Some(shown(actor_account(turn, actor).and_then(|account| {
-                let cards = Bluesky.posts(turn, &account);
-                let card = cards.iter().find(|card| card.id == *rkey)?;
-                Some(page::post(&Bluesky.identity(&account), ID, card, &cards))
+            Some(shown(actor_account(tx, actor).and_then(|account| {
+                let views = Bluesky.posts(tx, &account);
+                let card = views.iter().find(|card| card.id == *rkey)?;
+                Some(page::post(tx, &Bluesky, &account, card))
             })))
         }
-        ("bsky.app" | "cdn.bsky.app" | "plc.directory", _) if !call.path.starts_with("/xrpc/") => {
-            Some(Answer::page(404, page::missing()))
+        ("bsky.app" | "cdn.bsky.app" | "plc.directory", _) if !request.path.starts_with("/xrpc/") => {
+            Some(page::serve(None))
         }
         _ => None,
     }
 }
 
-fn shown(html: Option<String>) -> Answer {
-    html.map_or_else(|| Answer::page(404, page::missing()), |html| Answer::page(200, html))
+fn shown(html: Option<String>) -> Response {
+    page::serve(html)
 }
 
-/// The account that a handle or a DID names.
-fn actor_account(turn: &Turn<'_>, actor: &str) -> Option<Account> {
+/// Returns the account that a handle or a DID names.
+fn actor_account(tx: &Transaction, actor: &str) -> Option<Account> {
     if actor.starts_with("did:") {
-        account::numbered(turn.shelf, ID, actor)
+        account::by_id(tx.store, ID, actor)
     } else {
-        account::named(turn.shelf, ID, actor.trim_start_matches('@'))
+        account::by_username(tx.store, ID, actor.trim_start_matches('@'))
     }
 }
 
-fn card(turn: &Turn<'_>, post: &repo::Stored) -> Card {
+fn post_view(tx: &Transaction, post: &repo::Stored) -> PostView {
     let embed = &post.value["embed"];
     let media = if embed["media"].is_object() { &embed["media"] } else { embed };
     let mut pictures = Vec::new();
@@ -270,8 +264,8 @@ fn card(turn: &Turn<'_>, post: &repo::Stored) -> Card {
     ]);
     for (blob, alt) in blobs {
         if let Some(cid) = blob["ref"]["$link"].as_str() {
-            pictures.push(Picture {
-                files: repo::files(turn, &post.did, cid),
+            pictures.push(MediaView {
+                files: repo::files(tx, &post.did, cid),
                 mime: blob["mimeType"].as_str().unwrap_or_default().to_owned(),
                 alt: alt.as_str().unwrap_or_default().to_owned(),
             });
@@ -286,7 +280,7 @@ fn card(turn: &Turn<'_>, post: &repo::Stored) -> Card {
         notes.push(format!("Quotes {uri}"));
     }
     let parent = post.value["reply"]["parent"]["uri"].as_str();
-    Card {
+    PostView {
         id: post.rkey.clone(),
         address: format!("bsky.app/profile/{}/post/{}", post.did, post.rkey),
         text: post.value["text"].as_str().unwrap_or_default().to_owned(),
@@ -297,7 +291,7 @@ fn card(turn: &Turn<'_>, post: &repo::Stored) -> Card {
     }
 }
 
-/// The document of an identity (<https://atproto.com/specs/did>).
+/// Returns the document of an identity (<https://atproto.com/specs/did>).
 fn document(account: &Account) -> Value {
     json!({
         "@context": ["https://www.w3.org/ns/did/v1"],
@@ -311,43 +305,43 @@ fn document(account: &Account) -> Value {
     })
 }
 
-/// The server that an account lives on.
+/// Returns the server that an account lives on.
 fn server(account: &Account) -> &str {
     account.server.as_deref().unwrap_or(SERVICE)
 }
 
-/// The method that is called.
-fn method(call: &Call) -> &str {
-    call.path.strip_prefix("/xrpc/").unwrap_or_default()
+/// Returns the XRPC method of a request.
+fn method(request: &Request) -> &str {
+    request.path.strip_prefix("/xrpc/").unwrap_or_default()
 }
 
-fn refusal(status: u16, error: &str, message: &str) -> Answer {
-    Answer::json(status, &json!({ "error": error, "message": message }))
+fn refusal(status: u16, error: &str, message: &str) -> Response {
+    Response::json(status, &json!({ "error": error, "message": message }))
 }
 
-fn metered(answer: Answer, allowance: Allowance) -> Answer {
-    answer
-        .with("ratelimit-limit", allowance.limit)
-        .with("ratelimit-remaining", allowance.remaining)
-        .with("ratelimit-reset", allowance.reset.timestamp())
-        .with("ratelimit-policy", format!("{};w={}", allowance.limit, allowance.seconds))
+fn metered(response: Response, quota: Quota) -> Response {
+    response
+        .with("ratelimit-limit", quota.limit)
+        .with("ratelimit-remaining", quota.remaining)
+        .with("ratelimit-reset", quota.reset.timestamp())
+        .with("ratelimit-policy", format!("{};w={}", quota.limit, quota.seconds))
 }
 
-fn throttled(turn: &Turn<'_>, allowance: Allowance) -> Answer {
-    let wait = (allowance.reset - turn.now).num_seconds().max(1);
-    metered(refusal(429, "RateLimitExceeded", "Rate Limit Exceeded"), allowance).with("retry-after", wait)
+fn throttled(tx: &Transaction, quota: Quota) -> Response {
+    let wait = (quota.reset - tx.now).num_seconds().max(1);
+    metered(refusal(429, "RateLimitExceeded", "Rate Limit Exceeded"), quota).with("retry-after", wait)
 }
 
-/// A query parameter that can't be left out.
-fn required<'a>(call: &'a Call, name: &str) -> Result<&'a str, Answer> {
-    call.query(name).ok_or_else(|| {
+/// Returns a required query parameter.
+fn required<'a>(request: &'a Request, name: &str) -> Result<&'a str, Response> {
+    request.query(name).ok_or_else(|| {
         refusal(400, "InvalidRequest", &format!("Error: Params must have the property \"{name}\""))
     })
 }
 
-/// The JSON body of a procedure.
-fn input(call: &Call) -> Result<Value, Answer> {
-    match call.mime() {
+/// Returns the JSON body of a procedure.
+fn input(request: &Request) -> Result<Value, Response> {
+    match request.mime() {
         Some("application/json") => {}
         Some(mime) => {
             let message = format!("Wrong request encoding (Content-Type): {mime}");
@@ -361,12 +355,12 @@ fn input(call: &Call) -> Result<Value, Answer> {
             ));
         }
     }
-    let value = call.json().map_err(|error| refusal(400, "InvalidRequest", &error.to_string()))?;
+    let value = request.json().map_err(|error| refusal(400, "InvalidRequest", &error.to_string()))?;
     if value.is_object() { Ok(value) } else { Err(refusal(400, "InvalidRequest", "Input must be an object")) }
 }
 
-/// A text member of an input that can't be left out.
-fn member<'a>(input: &'a Value, name: &str) -> Result<&'a str, Answer> {
+/// Returns a required text member of an input.
+fn member<'a>(input: &'a Value, name: &str) -> Result<&'a str, Response> {
     match &input[name] {
         Value::String(text) => Ok(text),
         Value::Null => {
@@ -376,7 +370,7 @@ fn member<'a>(input: &'a Value, name: &str) -> Result<&'a str, Answer> {
     }
 }
 
-/// Timestamps as the AT Protocol writes them.
+/// Formats a time as the AT Protocol does.
 fn time(at: chrono::DateTime<chrono::Utc>) -> String {
     at.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

@@ -1,84 +1,79 @@
-//! Containers: what Threads and Instagram are given before it is published.
+//! Containers, in which Threads and Instagram get content before it is published.
 //!
 //! <https://developers.facebook.com/docs/threads/posts> and
-//! <https://developers.facebook.com/docs/instagram-platform/content-publishing>. A container is
-//! processed for a while, which the clock alone decides, lives for 24 hours, and is published once.
+//! <https://developers.facebook.com/docs/instagram-platform/content-publishing>. A container is processed for
+//! a time that depends on the clock only, expires after 24 hours, and is published once.
 
 use super::{
-    Turn,
-    call::{Answer, Call},
-    files::{KEPT_BYTES, Upload},
+    Transaction,
+    exchange::{Request, Response},
+    files::{MAX_KEPT_BYTES, Upload},
     graph::{DAY, error},
-    host::Picture,
-    shelf::Record,
+    simulator::MediaView,
+    store::Record,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The largest picture.
+/// Maximum size of an image.
 const IMAGE_BYTES: u64 = 8 << 20;
 
-/// A container.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Container {
-    /// Its id.
     pub(crate) id: String,
-    /// Whose it is.
+    /// Id of the owner.
     pub(crate) owner: String,
-    /// What it holds, in the platform's word.
+    /// Media type, in the platform's terms.
     pub(crate) kind: String,
-    /// Whether it is an item of a carousel.
+    /// True when it is an item of a carousel.
     pub(crate) is_item: bool,
-    /// Whether it holds a video.
+    /// True when it holds a video.
     pub(crate) is_video: bool,
-    /// Its text.
     pub(crate) text: String,
-    /// Its medium, where it has one and it could be had.
+    /// Its medium, when it has one and fetching succeeded.
     pub(crate) file: Option<Upload>,
-    /// Its items.
     pub(crate) items: Vec<String>,
-    /// All that it was made with.
+    /// Parameters of the request that created it.
     pub(crate) given: Map<String, Value>,
-    /// When it was made.
     pub(crate) created_at: DateTime<Utc>,
-    /// What it became.
+    /// Id of the published post.
     pub(crate) published: Option<String>,
 }
 
 impl Record for Container {
-    const SHELF: &'static str = "graph.container";
+    const TABLE: &'static str = "graph.container";
 
     fn key(&self) -> String {
         self.id.clone()
     }
 }
 
-/// How a container stands.
+/// Processing status of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stands {
-    /// It is being processed.
+pub(crate) enum Status {
+    /// Still being processed.
     InProgress,
-    /// It may be published.
+    /// Ready to be published.
     Finished,
-    /// It was published.
+    /// Already published.
     Published,
-    /// It was not published in time.
+    /// Not published within 24 hours.
     Expired,
-    /// Its medium could not be fetched.
+    /// Fetching its medium failed.
     Unfetched,
-    /// Its medium could not be processed.
+    /// Processing its medium failed.
     Failed,
 }
 
 impl Container {
-    /// The container with this id.
-    pub(crate) fn get(turn: &Turn<'_>, id: &str) -> Option<Self> {
-        turn.shelf.get(id)
+    /// Returns the container with this id.
+    pub(crate) fn get(tx: &Transaction, id: &str) -> Option<Self> {
+        tx.store.get(id)
     }
 
-    /// Something that it was made with.
-    pub(crate) fn given(&self, name: &str) -> Option<String> {
+    /// Returns a parameter of the request that created it.
+    pub(crate) fn parameter(&self, name: &str) -> Option<String> {
         match self.given.get(name)? {
             Value::Null => None,
             Value::String(text) if text.is_empty() => None,
@@ -87,48 +82,48 @@ impl Container {
         }
     }
 
-    /// What describes its medium.
+    /// Returns the alternative text of its medium.
     pub(crate) fn alt(&self) -> String {
-        self.given("alt_text").unwrap_or_default()
+        self.parameter("alt_text").unwrap_or_default()
     }
 
-    /// How it stands now.
-    pub(crate) fn stands(&self, turn: &Turn<'_>) -> Stands {
+    /// Returns its current status.
+    pub(crate) fn status(&self, tx: &Transaction) -> Status {
         if self.published.is_some() {
-            return Stands::Published;
+            return Status::Published;
         }
-        let age = turn.now - self.created_at;
+        let age = tx.now - self.created_at;
         if age >= TimeDelta::seconds(DAY) {
-            return Stands::Expired;
+            return Status::Expired;
         }
         if !self.is_video {
-            return Stands::Finished;
+            return Status::Finished;
         }
         let name = self.file.as_ref().and_then(|file| file.name.clone()).unwrap_or_default();
         let says = |word: &str| name.contains(word) || self.alt().contains(word);
-        let needed = i64::try_from(turn.settings.processing_ms).unwrap_or(i64::MAX);
+        let needed = i64::try_from(tx.settings.processing_ms).unwrap_or(i64::MAX);
         if says("sandbox-stuck") || age.num_milliseconds() < needed {
-            return Stands::InProgress;
+            return Status::InProgress;
         }
         match &self.file {
-            None => Stands::Unfetched,
-            Some(_) if says("sandbox-failed") => Stands::Failed,
+            None => Status::Unfetched,
+            Some(_) if says("sandbox-failed") => Status::Failed,
             Some(file) if !file.mime.as_deref().is_some_and(|mime| mime.starts_with("video/")) => {
-                Stands::Failed
+                Status::Failed
             }
-            Some(_) => Stands::Finished,
+            Some(_) => Status::Finished,
         }
     }
 
-    /// The media of what it became, as a page shows them.
-    pub(crate) fn pictures(&self, turn: &Turn<'_>) -> Vec<Picture> {
-        let items = self.items.iter().filter_map(|id| Self::get(turn, id));
+    /// Returns its media as the pages show them.
+    pub(crate) fn media_views(&self, tx: &Transaction) -> Vec<MediaView> {
+        let items = self.items.iter().filter_map(|id| Self::get(tx, id));
         let all: Vec<Self> = if self.items.is_empty() { vec![self.clone()] } else { items.collect() };
         let one = |container: Self| {
             let file = container.file.as_ref()?;
-            Some(Picture {
-                // Only what was kept can be shown.
-                files: (file.size_bytes <= KEPT_BYTES).then(|| file.id.clone()).into_iter().collect(),
+            Some(MediaView {
+                // Only stored bytes can be shown.
+                files: (file.size_bytes <= MAX_KEPT_BYTES).then(|| file.id.clone()).into_iter().collect(),
                 mime: file.mime.clone().unwrap_or_default(),
                 alt: container.alt(),
             })
@@ -137,18 +132,18 @@ impl Container {
     }
 }
 
-/// The picture that stood at an address, judged at once: its size, its format, its form.
+/// Returns the image at an address after checking its size, format and aspect ratio.
 ///
 /// # Errors
 ///
-/// Why it is refused.
-pub(crate) fn picture(
-    call: &Call,
+/// The refusal.
+pub(crate) fn fetched_image(
+    request: &Request,
     address: &str,
     formats: &[&str],
     ratio: std::ops::RangeInclusive<f64>,
-) -> Result<Upload, Answer> {
-    let Some(file) = call.at(address) else {
+) -> Result<Upload, Response> {
+    let Some(file) = request.fetched(address) else {
         let message = format!(
             "The media could not be fetched from this URI: {address}. Only photo or video can be accepted as media type."
         );

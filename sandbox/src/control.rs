@@ -1,13 +1,13 @@
-//! What is asked of the sandbox itself, and which platform any other request is for.
+//! Routes of the sandbox's own control API, and the choice of the platform for all other requests.
 
 use super::{
-    HOSTS, Sandbox, Turn, account,
+    SIMULATORS, Sandbox, Transaction, account,
     account::Account,
-    fault, find, front,
+    admin_page, fault, find,
     hold::{Phase, Spec},
-    host::Host,
-    journal, page, panel,
+    journal, page, pipeline,
     settings::Settings,
+    simulator::Simulator,
 };
 use poem::{
     Endpoint, EndpointExt, IntoResponse, Request, Response, Result, Route, get, handler,
@@ -19,7 +19,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// All routes.
 pub(crate) fn routes(sandbox: Sandbox) -> impl Endpoint + 'static {
     Route::new()
         .at("/_journal", get(list_entries))
@@ -33,10 +32,10 @@ pub(crate) fn routes(sandbox: Sandbox) -> impl Endpoint + 'static {
         .at("/_holds/:id/wait", get(await_hold))
         .at("/_settings", get(show_settings).post(change))
         .at("/_media/:file", get(media))
-        .at("/_panel/faults", post(panel::arm))
-        .at("/_panel/tokens", post(panel::end_tokens))
-        .at("/_panel/settings", post(panel::change))
-        .at("/*rest", Elsewhere(sandbox.clone()))
+        .at("/_panel/faults", post(admin_page::arm))
+        .at("/_panel/tokens", post(admin_page::end_tokens))
+        .at("/_panel/settings", post(admin_page::change))
+        .at("/*rest", PlatformRouter(sandbox.clone()))
         .data(sandbox)
 }
 
@@ -64,7 +63,7 @@ impl Default for Wait {
 
 #[handler]
 async fn list_entries(Data(sandbox): Data<&Sandbox>, filter: Query<journal::Filter>) -> Result<Json<Value>> {
-    let entries = sandbox.turn(|turn| filter.entries(turn.shelf).collect::<Vec<_>>()).map_err(internal)?;
+    let entries = sandbox.transaction(|tx| filter.entries(tx.store).collect::<Vec<_>>()).map_err(internal)?;
     Ok(Json(json!({ "entries": entries })))
 }
 
@@ -78,18 +77,18 @@ async fn await_entries(
     let deadline = tokio::time::Instant::now() + Duration::from_millis(wait.timeout_ms);
     let (mut count, mut seen) = (0, filter.after.unwrap_or(0));
     loop {
-        // Marked as seen before looking, so that what comes in between wakes us.
+        // Marked as seen before reading, so that an entry added in between wakes this loop.
         journal.borrow_and_update();
-        let looked = sandbox.turn(|turn| {
-            let new = filter.entries_since(turn.shelf, seen + 1).count();
-            (new, journal::last(turn.shelf))
+        let looked = sandbox.transaction(|tx| {
+            let new = filter.entries_since(tx.store, seen + 1).count();
+            (new, journal::last(tx.store))
         });
         let (new, last) = looked.map_err(internal)?;
         (count, seen) = (count + new, seen.max(last));
         let is_over = count >= wait.count;
         if is_over || tokio::time::timeout_at(deadline, journal.changed()).await.is_err() {
             let entries =
-                sandbox.turn(|turn| filter.entries(turn.shelf).collect::<Vec<_>>()).map_err(internal)?;
+                sandbox.transaction(|tx| filter.entries(tx.store).collect::<Vec<_>>()).map_err(internal)?;
             let status = if is_over { StatusCode::OK } else { StatusCode::REQUEST_TIMEOUT };
             return Ok(Json(json!({ "entries": entries })).with_status(status).into_response());
         }
@@ -97,15 +96,15 @@ async fn await_entries(
 }
 
 #[derive(Deserialize)]
-struct Wish {
+struct ConnectRequest {
     platform: String,
     username: Option<String>,
     service: Option<String>,
 }
 
 #[handler]
-async fn connect(Data(sandbox): Data<&Sandbox>, wish: Json<Wish>) -> Response {
-    let Json(Wish { platform, username, service }) = wish;
+async fn connect(Data(sandbox): Data<&Sandbox>, body: Json<ConnectRequest>) -> Response {
+    let Json(ConnectRequest { platform, username, service }) = body;
     match sandbox.connect_at(&platform, username.as_deref().unwrap_or("sandbox"), service) {
         Err(error) => problem(StatusCode::BAD_REQUEST, format!("{error:#}")),
         Ok(connected) => Json(json!({
@@ -120,24 +119,24 @@ async fn connect(Data(sandbox): Data<&Sandbox>, wish: Json<Wish>) -> Response {
 
 #[handler]
 async fn expire(Data(sandbox): Data<&Sandbox>, at: Path<(String, String)>) -> Result<Response> {
-    with_account(sandbox, &at.0, |host, turn, account| host.grants().expire(turn, account))
+    with_account(sandbox, &at.0, |simulator, tx, account| simulator.grants().expire(tx, account))
 }
 
 #[handler]
 async fn revoke(Data(sandbox): Data<&Sandbox>, at: Path<(String, String)>) -> Result<Response> {
-    with_account(sandbox, &at.0, |host, turn, account| host.grants().revoke(turn, account))
+    with_account(sandbox, &at.0, |simulator, tx, account| simulator.grants().revoke(tx, account))
 }
 
 pub(super) fn with_account(
     sandbox: &Sandbox,
     (platform, username): &(String, String),
-    work: impl FnOnce(&'static dyn Host, &mut Turn<'_>, &mut Account),
+    work: impl FnOnce(&'static dyn Simulator, &mut Transaction, &mut Account),
 ) -> Result<Response> {
-    let done = sandbox.turn(|turn| {
-        let host = find(platform)?;
-        let username = host.name(username).ok()?;
-        let mut account = account::named(turn.shelf, platform, &username)?;
-        work(host, turn, &mut account);
+    let done = sandbox.transaction(|tx| {
+        let simulator = find(platform)?;
+        let username = simulator.validate_username(username).ok()?;
+        let mut account = account::by_username(tx.store, platform, &username)?;
+        work(simulator, tx, &mut account);
         Some(())
     });
     Ok(match done.map_err(internal)? {
@@ -186,7 +185,7 @@ async fn release(Data(sandbox): Data<&Sandbox>, id: Path<u64>) -> Response {
 
 #[handler]
 async fn show_settings(Data(sandbox): Data<&Sandbox>) -> Result<Response> {
-    let settings = sandbox.turn(|turn| turn.settings.clone()).map_err(internal)?;
+    let settings = sandbox.transaction(|tx| tx.settings.clone()).map_err(internal)?;
     Ok(Json(settings).into_response())
 }
 
@@ -198,16 +197,16 @@ async fn change(Data(sandbox): Data<&Sandbox>, changes: Json<Map<String, Value>>
     })
 }
 
-/// Changes settings one by one.
+/// Applies changes to single settings.
 pub(super) fn apply(sandbox: &Sandbox, changes: Map<String, Value>) -> Result<serde_json::Result<Settings>> {
-    let changed = sandbox.turn(|turn| {
-        let mut all = serde_json::to_value(&*turn.settings)?;
+    let changed = sandbox.transaction(|tx| {
+        let mut all = serde_json::to_value(&*tx.settings)?;
         for (name, value) in changes {
             all[name] = value;
         }
-        *turn.settings = serde_json::from_value(all)?;
-        let settings = turn.settings.clone();
-        turn.shelf.put(&settings);
+        *tx.settings = serde_json::from_value(all)?;
+        let settings = tx.settings.clone();
+        tx.store.put(&settings);
         Ok::<_, serde_json::Error>(settings)
     });
     changed.map_err(internal)
@@ -218,7 +217,7 @@ async fn media(Data(sandbox): Data<&Sandbox>, file: Path<String>) -> Response {
     match sandbox.0.files.read(&file) {
         Some(bytes) => {
             let mime = infer::get(&bytes).map_or("application/octet-stream", |kind| kind.mime_type());
-            // What a stranger uploaded must not run as a page of this origin.
+            // An uploaded file must not run as a page of this origin.
             Response::builder()
                 .content_type(mime)
                 .header("x-content-type-options", "nosniff")
@@ -230,60 +229,61 @@ async fn media(Data(sandbox): Data<&Sandbox>, file: Path<String>) -> Response {
 }
 
 fn index(sandbox: &Sandbox) -> Result<Html<String>> {
-    let html = sandbox.turn(|turn| {
-        let accounts: Vec<_> = turn.shelf.under::<Account>("").collect();
-        let armed: Vec<_> = turn.shelf.under::<fault::Armed>("").collect();
-        page::index(&accounts, &armed, turn.settings)
+    let html = sandbox.transaction(|tx| {
+        let accounts: Vec<_> = tx.store.with_prefix::<Account>("").collect();
+        let armed: Vec<_> = tx.store.with_prefix::<fault::Armed>("").collect();
+        page::admin(&accounts, &armed, tx.settings)
     });
     Ok(Html(html.map_err(internal)?))
 }
 
-/// The first segment tells: a platform's name leads to our pages, a host to that platform, and what
-/// is neither may be the path of a client that takes the sandbox for a platform.
-struct Elsewhere(Sandbox);
+/// Routes by the first segment: a platform's name leads to its pages here, a host name to that platform.
+/// Anything else may be the path of a client that uses the sandbox as the platform.
+struct PlatformRouter(Sandbox);
 
-impl Endpoint for Elsewhere {
+impl Endpoint for PlatformRouter {
     type Output = Response;
 
     async fn call(&self, request: Request) -> Result<Response> {
-        elsewhere(&self.0, request).await
+        route(&self.0, request).await
     }
 }
 
-async fn elsewhere(sandbox: &Sandbox, request: Request) -> Result<Response> {
+async fn route(sandbox: &Sandbox, request: Request) -> Result<Response> {
     let path = decode(request.uri().path());
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     if segments.is_empty() {
         return index(sandbox).map(IntoResponse::into_response);
     }
-    if let Some(host) = segments.first().and_then(|name| find(name)) {
-        return show(sandbox, host, &segments[1..]);
+    if let Some(simulator) = segments.first().and_then(|name| find(name)) {
+        return show(sandbox, simulator, &segments[1..]);
     }
     let (name, rest) = match segments.first() {
         Some(name) if name.contains('.') => (*name, path[1 + name.len()..].to_owned()),
         _ => ("", path.clone()),
     };
     let name = name.to_lowercase();
-    match HOSTS.iter().find(|host| host.claims(&name, &rest)) {
-        Some(host) => Ok(front::answer(sandbox, *host, &name, &rest, request).await),
+    match SIMULATORS.iter().find(|simulator| simulator.claims(&name, &rest)) {
+        Some(simulator) => Ok(pipeline::handle(sandbox, *simulator, &name, &rest, request).await),
         None => Ok(problem(StatusCode::NOT_FOUND, format!("nothing here speaks for {path}"))),
     }
 }
 
-fn show(sandbox: &Sandbox, host: &'static dyn Host, rest: &[&str]) -> Result<Response> {
-    let found = sandbox.turn(|turn| {
+fn show(sandbox: &Sandbox, simulator: &'static dyn Simulator, rest: &[&str]) -> Result<Response> {
+    let found = sandbox.transaction(|tx| {
         let (username, post) = match rest {
             [username] => (username, None),
             [username, post] => (username, Some(*post)),
             _ => return None,
         };
-        let account = account::named(turn.shelf, host.id(), &host.name(username).ok()?)?;
-        let cards = host.posts(turn, &account);
+        let account =
+            account::by_username(tx.store, simulator.id(), &simulator.validate_username(username).ok()?)?;
         match post {
-            None => Some(page::account(&host.identity(&account), host.id(), &cards)),
+            None => Some(page::account(tx, simulator, &account)),
             Some(post) => {
-                let card = cards.iter().find(|card| card.id == post)?;
-                Some(page::post(&host.identity(&account), host.id(), card, &cards))
+                let views = simulator.posts(tx, &account);
+                let view = views.iter().find(|view| view.id == post)?;
+                Some(page::post(tx, simulator, &account, view))
             }
         }
     });
@@ -293,7 +293,7 @@ fn show(sandbox: &Sandbox, host: &'static dyn Host, rest: &[&str]) -> Result<Res
     })
 }
 
-/// Percent-decodes a path; a plus sign stands for itself there.
+/// Percent-decodes a path, in which a plus sign stays as it is.
 pub(super) fn decode(path: &str) -> String {
     let query = format!("p={}", path.replace('+', "%2B").replace('&', "%26"));
     url::form_urlencoded::parse(query.as_bytes())

@@ -1,20 +1,21 @@
 //! Facebook: Pages over the Graph API v26.0, as <https://developers.facebook.com/docs/pages-api>, the
 //! guides to videos, reels and stories, and Meta's SDK say.
 //!
-//! An account of the sandbox is a Page. Who logs in names the Pages that they tick, and gets a token
-//! of their own and with it one for each Page.
+//! An account of the sandbox is a Page. A person who logs in names the Pages that they grant, and gets a user
+//! token and with it one token for each Page.
 
 mod feed;
 mod media;
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::{Answer, Call, Intake},
+    exchange::{BodyMode, Outcome, Request, Response},
     graph::{self, DAY, Login, Token},
-    host::{Card, Grants, Host},
     page,
-    window::Rule,
+    rate_limit::RateLimit,
+    routes::routes,
+    simulator::{Grants, PostView, Simulator},
     tokens,
 };
 use crate::Identity;
@@ -26,7 +27,7 @@ use sha2::Sha256;
 /// The platform's identifier.
 const ID: &str = "facebook";
 
-/// The word of the header on usage.
+/// Type in the usage header.
 const KIND: &str = "pages";
 
 const CLIENT_ID: &str = "1000000000000001";
@@ -44,11 +45,11 @@ const SCOPES: &[&str] = &[
     "email",
 ];
 
-/// Calls with a Page's token; the documented figure for a Page that nobody sees is not.
-const CALLS: Rule = Rule { name: "facebook.calls", limit: 48_000, seconds: DAY };
+/// Calls with a Page's token. The documented limit depends on engagement.
+const CALLS: RateLimit = RateLimit::new("facebook.calls", 48_000, DAY);
 
 static LOGIN: Login = Login {
-    host: &Facebook,
+    simulator: &Facebook,
     client: CLIENT_ID,
     scopes: SCOPES,
     granted: SCOPES.split_at(6).0,
@@ -56,10 +57,9 @@ static LOGIN: Login = Login {
     fragment: "#_=_",
 };
 
-/// Facebook.
 pub(super) struct Facebook;
 
-impl Host for Facebook {
+impl Simulator for Facebook {
     fn id(&self) -> &'static str {
         ID
     }
@@ -67,151 +67,177 @@ impl Host for Facebook {
     fn claims(&self, host: &str, _path: &str) -> bool {
         matches!(
             host,
-            "graph.facebook.com" | "graph-video.facebook.com" | "rupload.facebook.com" | "www.facebook.com"
-                | "facebook.com" | "media.facebook.sandbox"
+            "graph.facebook.com"
+                | "graph-video.facebook.com"
+                | "rupload.facebook.com"
+                | "www.facebook.com"
+                | "facebook.com"
+                | "media.facebook.sandbox"
         )
     }
 
-    fn intake(&self, call: &Call) -> Intake {
-        match call.mime() {
-            Some("multipart/form-data") => Intake::Form("source|video_file_chunk"),
-            _ if call.host == "rupload.facebook.com" && call.header("file_url").is_none() => Intake::Bytes,
-            _ => Intake::Whole(1 << 20),
+    fn body_mode(&self, request: &Request) -> BodyMode {
+        match request.mime() {
+            Some("multipart/form-data") => BodyMode::Multipart("source|video_file_chunk"),
+            _ if request.host == "rupload.facebook.com" && request.header("file_url").is_none() => {
+                BodyMode::Upload
+            }
+            _ => BodyMode::Buffered(1 << 20),
         }
     }
 
-    fn fetches(&self, call: &Call) -> Vec<String> {
-        if call.method != Method::POST {
+    fn media_urls(&self, request: &Request) -> Vec<String> {
+        if request.method != Method::POST {
             return Vec::new();
         }
-        let place = match graph::path(call).last() {
+        let place = match graph::path(request).last() {
             Some(&"photos") => "url",
             Some(&"videos") => "file_url",
             Some(&"comments") => "attachment_url",
-            _ if call.host == "rupload.facebook.com" => {
-                return call.header("file_url").map(str::to_owned).into_iter().collect();
+            _ if request.host == "rupload.facebook.com" => {
+                return request.header("file_url").map(str::to_owned).into_iter().collect();
             }
             _ => return Vec::new(),
         };
-        graph::param(call, place).into_iter().collect()
+        graph::param(request, place).into_iter().collect()
     }
 
-    fn account(&self, turn: &Turn<'_>, call: &Call) -> Option<String> {
-        graph::owner(turn, ID, call)
+    fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
+        graph::owner(tx, ID, request)
     }
 
-    fn answer(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
-        match call.host.as_str() {
+    fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
+        match request.host.as_str() {
             "media.facebook.sandbox" => {
-                graph::serve(turn, call.segments().last().copied().unwrap_or_default())
+                graph::serve_media(tx, request.segments().last().copied().unwrap_or_default())
             }
-            "rupload.facebook.com" => media::receive(turn, call).unwrap_or_else(|refusal| refusal),
+            "rupload.facebook.com" => media::receive(tx, request).unwrap_or_else(|refusal| refusal),
             "graph.facebook.com" | "graph-video.facebook.com" => {
-                api(turn, call).unwrap_or_else(|refusal| refusal)
+                api(tx, request).unwrap_or_else(|refusal| refusal)
             }
-            _ => site(turn, call),
+            _ => site(tx, request),
         }
     }
 
-    fn refuse(&self, turn: &mut Turn<'_>, call: &Call, status: u16) -> Answer {
-        let id = graph::carried(turn, call).and_then(|token| token.page).unwrap_or_default();
-        graph::refuse(status, KIND, &id, turn.now)
+    fn refuse(&self, tx: &mut Transaction, request: &Request, status: u16) -> Response {
+        let id = graph::presented_token(tx, request).and_then(|token| token.page).unwrap_or_default();
+        graph::refuse(status, KIND, &id, tx.now)
     }
 
-    fn name(&self, wish: &str) -> Result<String, String> {
-        let is_name = (1..=50).contains(&wish.len())
-            && wish.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".".contains(&byte));
-        is_name.then(|| wish.to_owned()).ok_or_else(|| {
-            format!("`{wish}` is no name of a Page: 1 to 50 letters, digits and points")
-        })
+    fn validate_username(&self, username: &str) -> Result<String, String> {
+        let rule = "name of a Page: 1 to 50 letters, digits and points";
+        account::check_username(username, 1..=50, b".", rule).map(str::to_owned)
     }
 
-    fn number(&self, username: &str) -> String {
-        graph::number(ID, username, 100_000_000_000_000)
+    fn account_id(&self, username: &str) -> String {
+        graph::account_id(ID, username, 100_000_000_000_000)
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        account.identity("page", Some(avatar(account)), format!("https://www.facebook.com/{}", account.username))
+        account.identity(
+            "page",
+            Some(graph::avatar(account)),
+            format!("https://www.facebook.com/{}", account.username),
+        )
     }
 
     fn grants(&self) -> &dyn Grants {
         &LOGIN
     }
 
-    fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
-        feed::cards(turn, &account.id)
+    fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
+        feed::views(tx, &account.id)
     }
 }
 
-fn avatar(account: &Account) -> String {
-    format!("https://media.facebook.sandbox/avatars/{}.jpg", account.id)
-}
-
-/// What a browser finds: the dialog, Pages, posts, videos and stories.
-fn site(turn: &mut Turn<'_>, call: &Call) -> Answer {
-    let path = graph::path(call);
+/// Pages for browsers: the login dialog, Pages, posts, videos and stories.
+fn site(tx: &mut Transaction, request: &Request) -> Response {
+    let path = graph::path(request);
     let shown = match path.as_slice() {
-        ["dialog", "oauth"] => return LOGIN.dialog(turn, call),
+        ["dialog", "oauth"] => return LOGIN.dialog(tx, request),
         [page, "posts", post] => {
-            let id = call.query("comment_id").map_or_else(|| format!("{page}_{post}"), |id| format!("{post}_{id}"));
-            feed::shown(turn, &id)
+            let id = request
+                .query("comment_id")
+                .map_or_else(|| format!("{page}_{post}"), |id| format!("{post}_{id}"));
+            feed::post_page(tx, &id)
         }
-        ["reel", id] | [_, "videos", id] | ["stories", _, id] => feed::shown(turn, id),
-        [name] => account::named(turn.shelf, ID, name)
-            .or_else(|| account::numbered(turn.shelf, ID, name))
-            .map(|account| page::account(&Facebook.identity(&account), ID, &Facebook.posts(turn, &account))),
+        ["reel", id] | [_, "videos", id] | ["stories", _, id] => feed::post_page(tx, id),
+        [name] => account::by_username(tx.store, ID, name)
+            .or_else(|| account::by_id(tx.store, ID, name))
+            .map(|account| page::account(tx, &Facebook, &account)),
         _ => None,
     };
-    shown.map_or_else(|| Answer::page(404, page::missing()), |html| Answer::page(200, html))
+    page::serve(shown)
 }
 
-fn api(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let path = graph::path(call);
-    let method = call.method.as_str();
+fn api(tx: &mut Transaction, request: &Request) -> Outcome {
+    let path = graph::path(request);
+    let method = request.method.as_str();
     match (method, path.as_slice()) {
-        ("GET" | "POST", ["oauth", "access_token"]) => return tokens(turn, call),
-        ("GET", ["debug_token"]) => return LOGIN.inspect(turn, call),
+        ("GET" | "POST", ["oauth", "access_token"]) => return tokens(tx, request),
+        ("GET", ["debug_token"]) => return LOGIN.inspect(tx, request),
         _ => {}
     }
-    let token = graph::admit(turn, ID, call, &[])?;
-    prove(call, &token)?;
-    let Some(own) = token.page.clone() else { return person(turn, call, &token, &path) };
-    let me = graph::account(turn, ID, &token)?;
-    turn.spend(CALLS, &me.id, 1).map_err(|_| {
-        let message = "(#80001) There have been too many calls to this Page account. Wait a bit and try again.";
+    let token = graph::admit(tx, ID, request, &[])?;
+    check_proof(request, &token)?;
+    let Some(own) = token.page.clone() else { return person(tx, request, &token, &path) };
+    let me = graph::account(tx, ID, &token)?;
+    tx.spend(CALLS, &me.id, 1).map_err(|_| {
+        let message =
+            "(#80001) There have been too many calls to this Page account. Wait a bit and try again.";
         graph::throttled(message, KIND, &me.id)
     })?;
     let is_own = |id: &str| id == "me" || id == own;
-    match (method, path.as_slice()) {
-        ("GET", [id]) if is_own(id) => page_node(turn, call, &me, None),
-        ("POST", [id, "feed"]) if is_own(id) => feed::create(turn, call, &me),
-        ("POST", [id, "photos"]) if is_own(id) => media::photo(turn, call, &me),
-        ("POST", [id, "videos"]) if is_own(id) => media::video(turn, call, &me),
-        ("POST", [id, edge @ ("video_reels" | "video_stories")]) if is_own(id) => media::reel(turn, call, &me, edge),
-        ("POST", [id, "photo_stories"]) if is_own(id) => feed::photo_story(turn, call, &me),
-        ("GET", [id, "feed" | "posts" | "published_posts"]) if is_own(id) => feed::list(turn, call, &me),
-        ("GET", [id, "videos" | "video_reels"]) if is_own(id) => media::list(turn, call, &me, path[1]),
-        ("GET", [id, "stories"]) if is_own(id) => feed::stories(turn, call, &me),
-        ("GET", [id, "insights"]) if is_own(id) => feed::page_insights(turn, call, &me),
-        ("GET", [id, edge]) if is_own(id) => {
-            Err(graph::invalid(&format!("Tried accessing nonexisting field ({edge}) on node type (Page)")))
-        }
-        ("GET", [id]) => feed::node(turn, call, &me, id),
-        ("POST", [id]) => feed::edit(turn, call, &me, id),
-        ("DELETE", [id]) => feed::delete(turn, call, &me, id),
-        ("GET", [id, "comments"]) => feed::comments(turn, call, id),
-        ("POST", [id, "comments"]) => feed::comment(turn, call, &me, id),
-        ("GET", [id, "insights"]) => feed::insights(turn, call, &me, id),
-        ("GET", [id, "video_insights"]) => media::insights(turn, call, &me, id),
-        (_, [id, ..]) => Err(graph::missing(method, id)),
-        _ => Err(graph::error(404, 2500, 0, "Unknown path components")),
+    if let ("GET", [id]) = (method, path.as_slice())
+        && is_own(id)
+    {
+        return page_node(tx, request, &me, None);
+    }
+    routes! { tx, request, path.as_slice(), admit, not_routed(method, &path, is_own(path.first().unwrap_or(&"")));
+        "POST"   [id, "feed"] if is_own(id)                                    => (POST)     feed::create();
+        "POST"   [id, "photos"] if is_own(id)                                  => (POST)     media::photo();
+        "POST"   [id, "videos"] if is_own(id)                                  => (POST)     media::video();
+        "POST"   [id, edge @ ("video_reels" | "video_stories")] if is_own(id)  => (POST)     media::reel(edge);
+        "POST"   [id, "photo_stories"] if is_own(id)                           => (POST)     feed::photo_story();
+        "GET"    [id, "feed" | "posts" | "published_posts"] if is_own(id)      => (READ)     feed::list();
+        "GET"    [id, edge @ ("videos" | "video_reels")] if is_own(id)         => (ANY)      media::list(edge);
+        "GET"    [id, "stories"] if is_own(id)                                 => (READ)     feed::stories();
+        "GET"    [id, "insights"] if is_own(id)                                => (PAGE)     feed::page_insights();
+        "GET"    [id]                                                          => (ANY)      feed::node(id);
+        "POST"   [id]                                                          => (EDIT)     feed::edit(id);
+        "DELETE" [id]                                                          => (EDIT)     feed::delete(id);
+        "GET"    [id, "comments"] if !is_own(id)                               => (READ)     feed::comments(id);
+        "POST"   [id, "comments"]                                              => (COMMENT)  feed::comment(id);
+        "GET"    [id, "insights"]                                              => (INSIGHTS) feed::insights(id);
+        "GET"    [id, "video_insights"] if !is_own(id)                         => (INSIGHTS) media::insights(id);
     }
 }
 
-/// A proof that the caller is the app is checked where one is sent.
-fn prove(call: &Call, token: &Token) -> Result<(), Answer> {
-    let Some(proof) = graph::param(call, "appsecret_proof") else { return Ok(()) };
-    let mut mac = Hmac::<Sha256>::new_from_slice(tokens::SECRET.as_bytes()).expect("any key will do");
+const ANY: &[&str] = &[];
+const READ: &[&str] = &["pages_read_engagement"];
+const POST: &[&str] = &["pages_manage_posts", "pages_read_engagement"];
+const EDIT: &[&str] = &["pages_manage_posts"];
+const COMMENT: &[&str] = &["pages_manage_engagement"];
+const INSIGHTS: &[&str] = &["read_insights", "pages_read_engagement"];
+const PAGE: &[&str] = &["read_insights"];
+
+fn admit(tx: &Transaction, request: &Request, scopes: &[&str]) -> Result<Account, Response> {
+    graph::admit(tx, ID, request, scopes).and_then(|token| graph::account(tx, ID, &token))
+}
+
+fn not_routed(method: &str, path: &[&str], is_own: bool) -> Outcome {
+    match path {
+        [_, edge] if is_own && method == "GET" => {
+            Err(graph::invalid(&format!("Tried accessing nonexisting field ({edge}) on node type (Page)")))
+        }
+        _ => graph::not_routed(method, path),
+    }
+}
+
+/// Checks `appsecret_proof`, which is optional.
+fn check_proof(request: &Request, token: &Token) -> Result<(), Response> {
+    let Some(proof) = graph::param(request, "appsecret_proof") else { return Ok(()) };
+    let mut mac = Hmac::<Sha256>::new_from_slice(tokens::CLIENT_SECRET.as_bytes()).expect("any key will do");
     mac.update(token.token.as_bytes());
     match hex::encode(mac.finalize().into_bytes()) == proof {
         true => Ok(()),
@@ -220,36 +246,36 @@ fn prove(call: &Call, token: &Token) -> Result<(), Answer> {
 }
 
 /// `/oauth/access_token`: for a code, for a short-lived token, or for the app itself.
-fn tokens(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let get = |name: &str| graph::param(call, name).unwrap_or_default();
+fn tokens(tx: &mut Transaction, request: &Request) -> Outcome {
+    let get = |name: &str| graph::param(request, name).unwrap_or_default();
     match get("grant_type").as_str() {
         "" | "authorization_code" => {
-            let redeemed = LOGIN.redeem(turn, call).map_err(graph::Unredeemed::graph)?;
-            let mut token = graph::issue(turn, ID, &redeemed.user, redeemed.scopes, graph::Kind::Short, None);
+            let redeemed = LOGIN.redeem(tx, request).map_err(graph::CodeError::graph)?;
+            let mut token = graph::issue(tx, ID, &redeemed.user, redeemed.scopes, graph::Kind::Short, None);
             token.pages = redeemed.pages;
-            turn.shelf.put(&token);
-            Ok(graph::told(&token, turn.now))
+            tx.store.put(&token);
+            Ok(graph::token_response(&token, tx.now))
         }
-        _ if get("client_id") != CLIENT_ID => Err(graph::Unredeemed::App.graph()),
-        _ if get("client_secret") != tokens::SECRET => Err(graph::Unredeemed::Secret.graph()),
+        _ if get("client_id") != CLIENT_ID => Err(graph::CodeError::App.graph()),
+        _ if get("client_secret") != tokens::CLIENT_SECRET => Err(graph::CodeError::Secret.graph()),
         "client_credentials" => {
-            let token = format!("{CLIENT_ID}|{}", tokens::SECRET);
-            Ok(Answer::json(200, &json!({ "access_token": token, "token_type": "bearer" })))
+            let token = format!("{CLIENT_ID}|{}", tokens::CLIENT_SECRET);
+            Ok(Response::json(200, &json!({ "access_token": token, "token_type": "bearer" })))
         }
         "fb_exchange_token" => {
-            let short = graph::alive(turn, ID, &get("fb_exchange_token"))?;
-            let mut long = graph::issue(turn, ID, &short.user, short.scopes, graph::Kind::Long, None);
+            let short = graph::valid_token(tx, ID, &get("fb_exchange_token"))?;
+            let mut long = graph::issue(tx, ID, &short.user, short.scopes, graph::Kind::Long, None);
             long.pages = short.pages;
-            turn.shelf.put(&long);
-            Ok(graph::told(&long, turn.now))
+            tx.store.put(&long);
+            Ok(graph::token_response(&long, tx.now))
         }
         other => Err(graph::invalid(&format!("Unsupported grant_type {other}"))),
     }
 }
 
-/// What a person's token reaches: themselves, their permissions, and the Pages that they ticked.
-fn person(turn: &mut Turn<'_>, call: &Call, token: &Token, path: &[&str]) -> Result<Answer, Answer> {
-    let method = call.method.as_str();
+/// Responds to a person's token: their profile, their permissions, and the Pages that they granted.
+fn person(tx: &mut Transaction, request: &Request, token: &Token, path: &[&str]) -> Outcome {
+    let method = request.method.as_str();
     let number = format!("1{}", token.user);
     let is_own = |id: &str| id == "me" || id == number;
     match (method, path) {
@@ -261,40 +287,45 @@ fn person(turn: &mut Turn<'_>, call: &Call, token: &Token, path: &[&str]) -> Res
                 "last_name": "of the sandbox",
                 "picture": { "data": { "url": null, "is_silhouette": true } },
             });
-            Ok(Answer::json(200, &graph::select(&node, &graph::fields(call), "User", &["id", "name"])?))
+            Ok(Response::json(200, &graph::select(&node, &graph::fields(request), "User", &["id", "name"])?))
         }
         ("GET", [id, "permissions"]) if is_own(id) => {
             let all = token.scopes.iter().map(|scope| json!({ "permission": scope, "status": "granted" }));
-            Ok(Answer::json(200, &json!({ "data": all.collect::<Vec<_>>() })))
+            Ok(Response::json(200, &json!({ "data": all.collect::<Vec<_>>() })))
         }
         ("DELETE", [id, "permissions"]) if is_own(id) => {
             for page in token.pages.iter().chain([&token.user]) {
-                graph::revoke(turn, page);
+                graph::revoke(tx, page);
             }
-            Ok(Answer::json(200, &json!({ "success": true })))
+            Ok(Response::json(200, &json!({ "success": true })))
         }
         ("GET", [id, "accounts"]) if is_own(id) => {
-            graph::admit(turn, ID, call, &["pages_show_list"])?;
+            graph::admit(tx, ID, request, &["pages_show_list"])?;
             let pages: Vec<Account> =
-                token.pages.iter().filter_map(|id| account::numbered(turn.shelf, ID, id)).collect();
+                token.pages.iter().filter_map(|id| account::by_id(tx.store, ID, id)).collect();
             let mut tokens = Vec::new();
             for page in &pages {
                 let scopes = token.scopes.clone();
-                let own = graph::issue(turn, ID, &token.user, scopes, graph::Kind::Page, Some(page.id.clone()));
+                let own = graph::issue(tx, ID, &token.user, scopes, graph::Kind::Page, Some(page.id.clone()));
                 tokens.push((page.id.clone(), own.token));
             }
-            let fields = graph::fields(call);
+            let fields = graph::fields(request);
             let names = ["access_token", "category", "category_list", "name", "id", "tasks"];
-            graph::paged(call, pages, |page| &page.id, |page| {
-                let token = tokens.iter().find(|(id, _)| *id == page.id).map(|(_, token)| token.as_str());
-                graph::select(&page_value(turn, page, token), &fields, "Page", &names)
-            })
+            graph::paged(
+                request,
+                pages,
+                |page| &page.id,
+                |page| {
+                    let token = tokens.iter().find(|(id, _)| *id == page.id).map(|(_, token)| token.as_str());
+                    graph::select(&page_value(tx, page, token), &fields, "Page", &names)
+                },
+            )
         }
         ("GET", [id]) if token.pages.iter().any(|page| page == id) => {
-            let page = account::numbered(turn.shelf, ID, id).ok_or_else(|| graph::missing(method, id))?;
+            let page = account::by_id(tx.store, ID, id).ok_or_else(|| graph::missing(method, id))?;
             let scopes = token.scopes.clone();
-            let own = graph::issue(turn, ID, &token.user, scopes, graph::Kind::Page, Some(page.id.clone()));
-            page_node(turn, call, &page, Some(&own.token))
+            let own = graph::issue(tx, ID, &token.user, scopes, graph::Kind::Page, Some(page.id.clone()));
+            page_node(tx, request, &page, Some(&own.token))
         }
         ("POST", [id, ..]) if token.pages.iter().any(|page| page == id) => Err(graph::error(
             403,
@@ -307,13 +338,13 @@ fn person(turn: &mut Turn<'_>, call: &Call, token: &Token, path: &[&str]) -> Res
     }
 }
 
-fn page_node(turn: &Turn<'_>, call: &Call, page: &Account, token: Option<&str>) -> Result<Answer, Answer> {
-    let node = page_value(turn, page, token);
-    Ok(Answer::json(200, &graph::select(&node, &graph::fields(call), "Page", &["id", "name"])?))
+fn page_node(tx: &Transaction, request: &Request, page: &Account, token: Option<&str>) -> Outcome {
+    let node = page_value(tx, page, token);
+    Ok(Response::json(200, &graph::select(&node, &graph::fields(request), "Page", &["id", "name"])?))
 }
 
-fn page_value(turn: &Turn<'_>, page: &Account, token: Option<&str>) -> Value {
-    let followers = crate::figures::figure(&page.id, "followers", turn.now - page.created_at, 5_000);
+fn page_value(tx: &Transaction, page: &Account, token: Option<&str>) -> Value {
+    let followers = crate::fake_metrics::figure(&page.id, "followers", tx.now - page.created_at, 5_000);
     json!({
         "id": page.id,
         "name": page.username,
@@ -323,7 +354,7 @@ fn page_value(turn: &Turn<'_>, page: &Account, token: Option<&str>) -> Value {
         "category": "Software",
         "category_list": [{ "id": "2211", "name": "Software" }],
         "tasks": ["ANALYZE", "ADVERTISE", "MODERATE", "CREATE_CONTENT", "MANAGE"],
-        "picture": { "data": { "url": avatar(page), "height": 200, "width": 200, "is_silhouette": false } },
+        "picture": { "data": { "url": graph::avatar(page), "height": 200, "width": 200, "is_silhouette": false } },
         "fan_count": followers,
         "followers_count": followers,
         "is_published": true,

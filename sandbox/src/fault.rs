@@ -1,27 +1,27 @@
-//! Failures on purpose.
+//! Faults: failures on purpose.
 //!
-//! A word in the text of a post makes the publishing call fail in a chosen way, so that anyone can
-//! see what becomes of a post then. `xN` after the word limits it to the first N tries of that text
-//! by that account. Those that strike after the post was accepted count accepting tries only: what
-//! follows is the platform's own affair (a duplicate is refused, an idempotent write changes nothing).
+//! A word in the text of a post makes the publishing request fail in a chosen way. `xN` after the word limits
+//! it to the first N tries of that text by that account. Faults after acceptance count accepting tries only;
+//! what follows is up to the platform (a duplicate is refused, an idempotent write changes nothing).
 //!
-//! The control panel arms an account instead: its next tries meet the fault, whatever their text says.
+//! The control panel can arm an account instead: the fault then applies to its next tries, regardless of
+//! their text.
 
-use super::{Turn, account::Account, shelf::Record};
+use super::{Transaction, account::Account, store::Record};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// What begins the word.
-const MARK: &str = "#sandbox-";
+/// Prefix of the words.
+const PREFIX: &str = "#sandbox-";
 
-/// What goes wrong.
+/// Kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Refused with this status.
     Refuse(u16),
-    /// Answered, but late.
+    /// Answered late.
     Slow,
-    /// Never answered, nor accepted.
+    /// Never answered and not accepted.
     Stuck,
     /// The connection drops before anything is accepted.
     Drop,
@@ -33,7 +33,7 @@ pub(crate) enum Kind {
     Garbage,
 }
 
-/// The words and what they stand for. The longer of two that begin alike stands first.
+/// The words and their faults. Of two with a common beginning the longer comes first.
 pub(crate) const WORDS: [(&str, Kind); 12] = [
     ("500-after", Kind::BrokenAfter),
     ("400", Kind::Refuse(400)),
@@ -49,154 +49,152 @@ pub(crate) const WORDS: [(&str, Kind); 12] = [
     ("garbage", Kind::Garbage),
 ];
 
-/// A fault that takes place.
+/// A fault that applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// Its word.
     pub(crate) word: &'static str,
-    /// What goes wrong.
+    /// Kind of failure.
     pub(crate) kind: Kind,
-    tally: Option<String>,
-    is_armed_for: Option<String>,
+    count_id: Option<String>,
+    armed_id: Option<String>,
 }
 
-/// A fault that an account's next tries meet.
+/// A fault that applies to an account's next requests that publish.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Armed {
     platform: String,
     username: String,
-    /// The fault's word.
+    /// Word of the fault.
     pub(crate) word: String,
-    /// How many tries meet it.
+    /// Number of requests left.
     pub(crate) tries: u64,
 }
 
 impl Record for Armed {
-    const SHELF: &'static str = "armed";
+    const TABLE: &'static str = "armed";
 
     fn key(&self) -> String {
-        armory(&self.platform, &self.username)
+        armed_key(&self.platform, &self.username)
     }
 }
 
 impl Armed {
-    /// A fault for this account's next tries.
+    /// Creates a fault for an account's next requests.
     pub(crate) fn of(account: &Account, word: &str, tries: u64) -> Self {
         let (platform, username) = (account.platform.clone(), account.username.clone());
         Self { platform, username, word: word.to_owned(), tries }
     }
 
-    /// Whether it is this account that meets it.
+    /// Returns whether it is armed for this account.
     pub(crate) fn is_for(&self, account: &Account) -> bool {
         self.platform == account.platform && self.username == account.username
     }
 }
 
-fn armory(platform: &str, username: &str) -> String {
+fn armed_key(platform: &str, username: &str) -> String {
     format!("{platform}/{username}")
 }
 
-/// The fault's word, where there is such a fault.
+/// Returns the fault's word when there is such a fault.
 pub(crate) fn word(asked: &str) -> Option<&'static str> {
     WORDS.into_iter().map(|(word, _)| word).find(|word| *word == asked)
 }
 
-/// Lets an account's next tries meet a fault; none, where there are no tries.
-pub(crate) fn arm(turn: &mut Turn<'_>, armed: &Armed) {
+/// Arms an account, or disarms it when no tries are left.
+pub(crate) fn arm(tx: &mut Transaction, armed: &Armed) {
     if armed.tries == 0 {
-        turn.shelf.remove::<Armed>(&armed.key());
+        tx.store.remove::<Armed>(&armed.key());
     } else {
-        turn.shelf.put(armed);
+        tx.store.put(armed);
     }
 }
 
-/// How often a fault took place.
+/// Number of times that a fault applied.
 #[derive(Serialize, Deserialize)]
-struct Tally {
+struct FaultCount {
     id: String,
     times: u64,
 }
 
-impl Record for Tally {
-    const SHELF: &'static str = "fault";
+impl Record for FaultCount {
+    const TABLE: &'static str = "fault";
 
     fn key(&self) -> String {
         self.id.clone()
     }
 }
 
-/// The fault that the text asks for and that still has tries left: as an error where it strikes
-/// before the post is accepted, and otherwise for the reply.
+/// Returns the fault that the text or the control panel asks for and that has tries left.
 ///
 /// # Errors
 ///
-/// The fault, in place of accepting anything.
-pub(crate) fn draw(
-    turn: &mut Turn<'_>,
+/// A fault that applies before the post is accepted.
+pub(crate) fn trigger(
+    tx: &mut Transaction,
     platform: &str,
     username: &str,
     text: &str,
 ) -> Result<Option<Fault>, Fault> {
-    draw_only(turn, platform, username, text, |_| true)
+    trigger_kinds(tx, platform, username, text, |_| true)
 }
 
-/// The same of some kinds only, where several calls publish together and each can refuse in its own way.
+/// Considers only some kinds of faults, for platforms where several requests publish together.
 ///
 /// # Errors
 ///
-/// The fault, in place of accepting anything.
-pub(crate) fn draw_only(
-    turn: &mut Turn<'_>,
+/// A fault that applies before the post is accepted.
+pub(crate) fn trigger_kinds(
+    tx: &mut Transaction,
     platform: &str,
     username: &str,
     text: &str,
     is_meant: impl Fn(Kind) -> bool,
 ) -> Result<Option<Fault>, Fault> {
     for (word, kind, tries) in asked(text).filter(|(_, kind, _)| is_meant(*kind)) {
-        let mut fault = Fault { word, kind, tally: None, is_armed_for: None };
+        let mut fault = Fault { word, kind, count_id: None, armed_id: None };
         if let Some(tries) = tries {
             let id = hex::encode(Sha256::digest(format!("{platform}\n{username}\n{word}\n{text}")));
-            if turn.shelf.get::<Tally>(&id).is_some_and(|tally| tally.times >= tries) {
+            if tx.store.get::<FaultCount>(&id).is_some_and(|count| count.times >= tries) {
                 continue;
             }
-            fault.tally = Some(id);
+            fault.count_id = Some(id);
         }
-        return strike(turn, fault);
+        return apply(tx, fault);
     }
-    let id = armory(platform, username);
-    let armed = turn.shelf.get::<Armed>(&id);
+    let id = armed_key(platform, username);
+    let armed = tx.store.get::<Armed>(&id);
     let kind = armed.and_then(|armed| WORDS.into_iter().find(|(word, _)| *word == armed.word));
     match kind.filter(|(_, kind)| is_meant(*kind)) {
-        Some((word, kind)) => strike(turn, Fault { word, kind, tally: None, is_armed_for: Some(id) }),
+        Some((word, kind)) => apply(tx, Fault { word, kind, count_id: None, armed_id: Some(id) }),
         None => Ok(None),
     }
 }
 
-/// A fault that takes place before the post is accepted does so now.
-fn strike(turn: &mut Turn<'_>, fault: Fault) -> Result<Option<Fault>, Fault> {
+/// Applies a fault at once when it precedes acceptance.
+fn apply(tx: &mut Transaction, fault: Fault) -> Result<Option<Fault>, Fault> {
     if matches!(fault.kind, Kind::Refuse(_) | Kind::Stuck | Kind::Drop) {
-        spend(turn, &fault);
+        count(tx, &fault);
         return Err(fault);
     }
     Ok(Some(fault))
 }
 
-/// Counts a fault that took place.
-pub(crate) fn spend(turn: &mut Turn<'_>, fault: &Fault) {
-    if let Some(id) = &fault.tally {
-        let times = turn.shelf.get::<Tally>(id).map_or(0, |tally| tally.times);
-        turn.shelf.put(&Tally { id: id.clone(), times: times + 1 });
+/// Counts a fault that applied.
+pub(crate) fn count(tx: &mut Transaction, fault: &Fault) {
+    if let Some(id) = &fault.count_id {
+        let times = tx.store.get::<FaultCount>(id).map_or(0, |count| count.times);
+        tx.store.put(&FaultCount { id: id.clone(), times: times + 1 });
     }
-    if let Some(armed) = fault.is_armed_for.as_deref().and_then(|id| turn.shelf.get::<Armed>(id)) {
+    if let Some(armed) = fault.armed_id.as_deref().and_then(|id| tx.store.get::<Armed>(id)) {
         let left = Armed { tries: armed.tries.saturating_sub(1), ..armed };
-        arm(turn, &left);
+        arm(tx, &left);
     }
 }
 
-/// The faults a text asks for, in order, each with how many tries it is limited to.
+/// Returns the faults that a text asks for, in order, each with its limit of tries.
 fn asked(text: &str) -> impl Iterator<Item = (&'static str, Kind, Option<u64>)> + '_ {
-    text.match_indices(MARK).filter_map(|(start, _)| {
-        let rest = &text[start + MARK.len()..];
+    text.match_indices(PREFIX).filter_map(|(start, _)| {
+        let rest = &text[start + PREFIX.len()..];
         let (word, kind) = WORDS.into_iter().find(|(word, _)| rest.starts_with(word))?;
         let rest = &rest[word.len()..];
         let tries = rest.strip_prefix('x').and_then(|rest| {

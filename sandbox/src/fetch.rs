@@ -1,16 +1,15 @@
-//! Media that a platform is given by address and fetches itself.
+//! Fetching of media that a platform gets by address.
 //!
-//! They are fetched before the platform is asked, so that answering stays one step; how long it takes
-//! to process them is the platform's own affair. Whoever asks may name public addresses and those that
-//! the sandbox was told, where the API keeps its media: a post's settings name addresses too, so that a
-//! worker asks for whatever a user wrote.
+//! They are fetched before the simulator is called, so that responding stays one step. Only public addresses
+//! and configured ones, where the API keeps its media, are fetched: a post's settings contain addresses too,
+//! so that a worker passes on whatever a user wrote.
 
 use super::{
     Sandbox,
-    access::Reach,
-    call::{Call, Fetched},
+    access::FetchPolicy,
+    exchange::{Fetched, Request},
     files::Upload,
-    host::Host,
+    simulator::Simulator,
 };
 use futures::TryStreamExt;
 use poem::Body;
@@ -18,24 +17,24 @@ use std::{net::IpAddr, time::Duration};
 use tokio::io::AsyncReadExt;
 use url::Url;
 
-/// The most bytes that are read of one medium.
-const MOST_BYTES: u64 = 8 << 30;
+/// Maximum number of bytes read of one medium.
+const MAX_BYTES: u64 = 8 << 30;
 
-/// How long fetching one medium may take.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Time limit for fetching one medium.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Fetches what the platform would fetch for this request.
-pub(crate) async fn all(sandbox: &Sandbox, host: &dyn Host, call: &mut Call) {
-    for address in host.fetches(call) {
-        let upload = one(sandbox, &address).await;
+/// Fetches the media that the platform would fetch for a request.
+pub(crate) async fn fetch_all(sandbox: &Sandbox, simulator: &dyn Simulator, request: &mut Request) {
+    for address in simulator.media_urls(request) {
+        let upload = fetch(sandbox, &address).await;
         if let Err(error) = &upload {
             tracing::info!(address, error, "The sandbox could not fetch {address}: {error}");
         }
-        call.fetched.push(Fetched { address, upload });
+        request.fetched.push(Fetched { address, upload });
     }
 }
 
-async fn one(sandbox: &Sandbox, address: &str) -> Result<Upload, String> {
+async fn fetch(sandbox: &Sandbox, address: &str) -> Result<Upload, String> {
     let url = Url::parse(address).map_err(|error| error.to_string())?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("{} is no scheme to fetch by", url.scheme()));
@@ -46,22 +45,22 @@ async fn one(sandbox: &Sandbox, address: &str) -> Result<Upload, String> {
         _ => None,
     };
     let client = match sandbox.0.access.media(&url) {
-        Reach::Any => egress::unfiltered(),
-        Reach::Within(opened) if literal.is_some_and(|address| !opened.allows(address)) => {
+        FetchPolicy::Unrestricted => egress::unfiltered(),
+        FetchPolicy::Restricted(opened) if literal.is_some_and(|address| !opened.allows(address)) => {
             return Err(format!("{address} is no public address"));
         }
-        Reach::Within(opened) => egress::filtered(opened),
+        FetchPolicy::Restricted(opened) => egress::filtered(opened),
     };
-    let client = client.timeout(PATIENCE).build().map_err(|error| error.to_string())?;
-    let answer = client.get(url.clone()).send().await.map_err(|error| error.to_string())?;
-    if !answer.status().is_success() {
-        return Err(format!("it answered {}", answer.status()));
+    let client = client.timeout(TIMEOUT).build().map_err(|error| error.to_string())?;
+    let response = client.get(url.clone()).send().await.map_err(|error| error.to_string())?;
+    if !response.status().is_success() {
+        return Err(format!("it answered {}", response.status()));
     }
-    let declared = answer.headers().get("content-type").and_then(|value| value.to_str().ok());
+    let declared = response.headers().get("content-type").and_then(|value| value.to_str().ok());
     let declared = declared.and_then(|value| value.split(';').next()).map(|value| value.trim().to_owned());
-    let body = Body::from_bytes_stream(answer.bytes_stream().map_err(std::io::Error::other));
-    let reader = body.into_async_read().take(MOST_BYTES);
-    let mut upload = sandbox.0.files.take(Box::pin(reader)).await.map_err(|error| error.to_string())?;
+    let body = Body::from_bytes_stream(response.bytes_stream().map_err(std::io::Error::other));
+    let reader = body.into_async_read().take(MAX_BYTES);
+    let mut upload = sandbox.0.files.store(Box::pin(reader)).await.map_err(|error| error.to_string())?;
     upload.declared = declared;
     upload.name = url.path_segments().and_then(|mut segments| segments.next_back()).map(str::to_owned);
     Ok(upload)
@@ -78,7 +77,7 @@ mod tests {
     };
     use tokio::{io::AsyncWriteExt, net::TcpListener};
 
-    /// Serves a word to everybody, and counts them.
+    /// Serves one word and counts requests.
     async fn serve() -> (Url, Arc<AtomicUsize>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/media/", listener.local_addr().unwrap()).parse().unwrap();
@@ -88,8 +87,8 @@ mod tests {
             while let Ok((mut line, _)) = listener.accept().await {
                 counted.fetch_add(1, Ordering::SeqCst);
                 let _ = line.read(&mut [0; 1024]).await;
-                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\nword";
-                line.write_all(answer).await.unwrap();
+                let response = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\nword";
+                line.write_all(response).await.unwrap();
             }
         });
         (url, count)
@@ -105,7 +104,7 @@ mod tests {
             Sandbox::open_with(options, Access { media, ..Access::default() }).unwrap()
         };
         let told = open(Some(vec![api.clone()]));
-        let found = one(&told, &at(&api, "a.jpg")).await.unwrap();
+        let found = fetch(&told, &at(&api, "a.jpg")).await.unwrap();
         assert_eq!((found.size_bytes, found.name.as_deref()), (4, Some("a.jpg")));
         let localhost = at(&inner, "a.jpg").replace("127.0.0.1", "localhost");
         for address in [
@@ -118,15 +117,15 @@ mod tests {
             "http://[::1]/a.jpg".into(),
             "ftp://127.0.0.1/a.jpg".into(),
         ] {
-            assert!(one(&told, &address).await.is_err(), "{address}");
+            assert!(fetch(&told, &address).await.is_err(), "{address}");
         }
         assert_eq!((asked.load(Ordering::SeqCst), spared.load(Ordering::SeqCst)), (1, 0));
 
-        // One that was told nothing serves its own machine.
+        // Without configuration, addresses of this machine are fetched.
         let untold = open(None);
         for address in [at(&inner, "a.jpg"), localhost] {
-            assert_eq!(one(&untold, &address).await.unwrap().size_bytes, 4, "{address}");
+            assert_eq!(fetch(&untold, &address).await.unwrap().size_bytes, 4, "{address}");
         }
-        assert!(one(&untold, "http://10.0.0.1/a.jpg").await.is_err());
+        assert!(fetch(&untold, "http://10.0.0.1/a.jpg").await.is_err());
     }
 }

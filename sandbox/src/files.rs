@@ -1,8 +1,8 @@
-//! Uploaded bytes.
+//! Storage of uploaded bytes.
 //!
-//! They are read once, as they come: hashed, measured, sniffed, and kept as a file of their own. Of
-//! what is larger than [`KEPT_BYTES`] only hash and size remain, since nobody looks at a gigabyte in
-//! a sandbox; neither memory nor disk grow with what a client sends.
+//! They are read once as a stream: hashed, counted, sniffed and stored as a file. Of an upload above
+//! [`MAX_KEPT_BYTES`] only hash and size are kept, so that neither memory nor disk grow with what clients
+//! send.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -15,41 +15,41 @@ use std::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
-/// The most bytes of one upload that are kept.
-pub(crate) const KEPT_BYTES: u64 = 32 << 20;
+/// Maximum size of an upload whose bytes are stored.
+pub(crate) const MAX_KEPT_BYTES: u64 = 32 << 20;
 
-/// The most bytes that a sandbox without a folder keeps in all.
+/// Maximum number of bytes that a sandbox without a folder stores.
 const MEMORY_BYTES: usize = 256 << 20;
 
-/// How much of the beginning tells what it is; a JPEG may carry a long EXIF block before its size.
+/// Number of leading bytes that are inspected; a JPEG may have a long EXIF block before its size.
 const HEAD_BYTES: usize = 256 << 10;
 
-/// What is known of uploaded bytes.
+/// Metadata of uploaded bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Upload {
-    /// Under which the bytes are kept.
+    /// Id of the stored bytes.
     pub(crate) id: String,
     /// SHA-256, in hex.
     pub(crate) sha256: String,
-    /// How many bytes.
+    /// Size in bytes.
     pub(crate) size_bytes: u64,
-    /// What the bytes are, where they tell.
+    /// Detected content type.
     pub(crate) mime: Option<String>,
-    /// Pixels, where they are an image.
+    /// Width and height of an image, in pixels.
     pub(crate) pixels: Option<(u32, u32)>,
-    /// The name the client gave.
+    /// File name given by the client.
     pub(crate) name: Option<String>,
-    /// The content type the client declared.
+    /// Content type declared by the client.
     pub(crate) declared: Option<String>,
-    /// Whether its beginning says that it is processed for ever.
+    /// True when its first bytes ask for processing that never ends.
     #[serde(default)]
     pub(crate) is_stuck: bool,
-    /// Whether its beginning says that it can't be processed.
+    /// True when its first bytes ask for processing that fails.
     #[serde(default)]
     pub(crate) is_failing: bool,
 }
 
-/// The place where bytes are kept.
+/// Storage of uploaded bytes.
 pub(crate) enum Files {
     /// In a folder.
     Folder(PathBuf),
@@ -58,11 +58,11 @@ pub(crate) enum Files {
 }
 
 impl Files {
-    /// A place in memory, or in this folder.
+    /// Opens a storage in memory or in this folder.
     ///
     /// # Errors
     ///
-    /// When the folder can't be made.
+    /// When the folder can't be created.
     pub(crate) fn open(folder: Option<PathBuf>) -> io::Result<Self> {
         match folder {
             None => Ok(Self::Memory(Mutex::default())),
@@ -73,12 +73,12 @@ impl Files {
         }
     }
 
-    /// Reads to the end, and keeps what is not too large to keep.
+    /// Reads to the end, and stores the bytes unless there are too many.
     ///
     /// # Errors
     ///
-    /// When the reader breaks off or the file can't be written.
-    pub(crate) async fn take(&self, mut reader: impl AsyncRead + Unpin + Send) -> io::Result<Upload> {
+    /// When reading fails or the file can't be written.
+    pub(crate) async fn store(&self, mut reader: impl AsyncRead + Unpin + Send) -> io::Result<Upload> {
         let id = uuid::Uuid::now_v7().simple().to_string();
         let mut writer = match self {
             Self::Folder(folder) => Writer::File(tokio::fs::File::create(folder.join(&id)).await?),
@@ -95,7 +95,7 @@ impl Files {
             hash.update(piece);
             head.extend_from_slice(&piece[..read.min(HEAD_BYTES - head.len())]);
             size_bytes += read as u64;
-            if size_bytes > KEPT_BYTES {
+            if size_bytes > MAX_KEPT_BYTES {
                 if !matches!(writer, Writer::Nothing) {
                     writer = Writer::Nothing;
                     self.discard(&id);
@@ -110,42 +110,42 @@ impl Files {
         }
         match writer {
             Writer::File(mut file) => file.flush().await?,
-            Writer::Memory(bytes) => self.remember(&id, bytes.into()),
+            Writer::Memory(bytes) => self.keep_in_memory(&id, bytes.into()),
             Writer::Nothing => {}
         }
         Ok(describe(id, hash, size_bytes, &head))
     }
 
-    /// Keeps bytes that are in memory already.
+    /// Stores bytes that are in memory.
     ///
     /// # Errors
     ///
     /// When the file can't be written.
-    pub(crate) fn keep(&self, bytes: Bytes) -> io::Result<Upload> {
+    pub(crate) fn store_bytes(&self, bytes: Bytes) -> io::Result<Upload> {
         let id = uuid::Uuid::now_v7().simple().to_string();
         let mut hash = Sha256::new();
         hash.update(&bytes);
         let upload = describe(id, hash, bytes.len() as u64, &bytes[..bytes.len().min(HEAD_BYTES)]);
-        if upload.size_bytes <= KEPT_BYTES {
+        if upload.size_bytes <= MAX_KEPT_BYTES {
             match self {
                 Self::Folder(folder) => std::fs::write(folder.join(&upload.id), &bytes)?,
-                Self::Memory(_) => self.remember(&upload.id, bytes),
+                Self::Memory(_) => self.keep_in_memory(&upload.id, bytes),
             }
         }
         Ok(upload)
     }
 
-    /// The bytes, where they were kept.
+    /// Returns the bytes, if they were stored.
     pub(crate) fn read(&self, id: &str) -> Option<Bytes> {
         match self {
-            // The id came from a client's address; only what looks like one of ours is a file name.
+            // The id came from a client's address; only a well-formed one is used as a file name.
             Self::Folder(_) if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) => None,
             Self::Folder(folder) => std::fs::read(folder.join(id)).ok().map(Bytes::from),
             Self::Memory(files) => files.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned(),
         }
     }
 
-    /// Forgets the bytes.
+    /// Deletes the bytes.
     pub(crate) fn discard(&self, id: &str) {
         match self {
             Self::Folder(folder) => match std::fs::remove_file(folder.join(id)) {
@@ -160,7 +160,7 @@ impl Files {
         }
     }
 
-    fn remember(&self, id: &str, bytes: Bytes) {
+    fn keep_in_memory(&self, id: &str, bytes: Bytes) {
         if let Self::Memory(files) = self {
             let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
             if files.values().map(Bytes::len).sum::<usize>() + bytes.len() <= MEMORY_BYTES {
@@ -188,13 +188,13 @@ fn describe(id: String, hash: Sha256, size_bytes: u64, head: &[u8]) -> Upload {
         pixels,
         name: None,
         declared: None,
-        is_stuck: says(head, b"sandbox-stuck"),
-        is_failing: says(head, b"sandbox-failed"),
+        is_stuck: contains(head, b"sandbox-stuck"),
+        is_failing: contains(head, b"sandbox-failed"),
     }
 }
 
-/// Whether the first of the bytes hold a word, for platforms that are told no name of a file.
-fn says(head: &[u8], word: &[u8]) -> bool {
+/// Returns whether the first bytes contain a word, for platforms that get no file name.
+fn contains(head: &[u8], word: &[u8]) -> bool {
     head[..head.len().min(4 << 10)].windows(word.len()).any(|window| window == word)
 }
 
@@ -206,11 +206,11 @@ mod tests {
     async fn a_large_upload_leaves_hash_and_size_only() {
         let folder = std::env::temp_dir().join(format!("fanfare-files-{}", uuid::Uuid::now_v7()));
         for files in [Files::open(None).unwrap(), Files::open(Some(folder.clone())).unwrap()] {
-            let small = files.take(&b"\x89PNG\r\n\x1a\n-"[..]).await.unwrap();
+            let small = files.store(&b"\x89PNG\r\n\x1a\n-"[..]).await.unwrap();
             assert_eq!(small.mime.as_deref(), Some("image/png"));
             assert!(files.read(&small.id).is_some());
-            let large = files.take(tokio::io::repeat(7).take(KEPT_BYTES + 1)).await.unwrap();
-            assert_eq!(large.size_bytes, KEPT_BYTES + 1);
+            let large = files.store(tokio::io::repeat(7).take(MAX_KEPT_BYTES + 1)).await.unwrap();
+            assert_eq!(large.size_bytes, MAX_KEPT_BYTES + 1);
             assert!(files.read(&large.id).is_none());
         }
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1);

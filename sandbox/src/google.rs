@@ -1,17 +1,17 @@
 //! Google's OAuth 2.0, which all of Google's platforms share, as at
 //! <https://developers.google.com/identity/protocols/oauth2/web-server>.
 //!
-//! A login is asked for at one address whatever it is for; what it asks for tells the platform. Access
-//! tokens live for an hour. A refresh token stays the same for ever, and is given with the first
-//! consent, or where the app wants its user to be asked again.
+//! All logins share one address; the requested scopes decide the platform. Access tokens are valid for an
+//! hour. A refresh token never changes, and is issued with the first consent, or when the app asks for
+//! consent again.
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::{Answer, Call, Intake},
-    host::{Grants, Host},
+    exchange::{BodyMode, Outcome, Request, Response},
     page,
-    shelf::Record,
+    simulator::{Grants, Simulator},
+    store::Record,
 };
 use crate::{App, Grant};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -26,7 +26,7 @@ const CLIENT_SECRET: &str = "GOCSPX-fanfare-sandbox";
 const CODE_SECONDS: i64 = 600;
 const ACCESS_SECONDS: i64 = 3_599;
 
-/// A code on its way through a browser.
+/// An authorization code that was not redeemed yet.
 #[derive(Clone, Serialize, Deserialize)]
 struct Code {
     code: String,
@@ -41,16 +41,16 @@ struct Code {
 }
 
 impl Record for Code {
-    const SHELF: &'static str = "google.code";
+    const TABLE: &'static str = "google.code";
 
     fn key(&self) -> String {
         self.code.clone()
     }
 }
 
-/// What a user allowed an app, found by its refresh token.
+/// What a user granted an app, by its refresh token.
 #[derive(Clone, Serialize, Deserialize)]
-struct Allowed {
+struct AppGrant {
     refresh: String,
     platform: String,
     user: String,
@@ -58,111 +58,113 @@ struct Allowed {
     is_revoked: bool,
 }
 
-impl Record for Allowed {
-    const SHELF: &'static str = "google.grant";
+impl Record for AppGrant {
+    const TABLE: &'static str = "google.grant";
 
     fn key(&self) -> String {
         self.refresh.clone()
     }
 }
 
-/// An access token.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Token {
     token: String,
     grant: String,
     platform: String,
-    /// Whose it is: the platform's id of the account.
+    /// The platform's id of the account.
     pub(super) user: String,
     scopes: Vec<String>,
     expires_at: DateTime<Utc>,
 }
 
 impl Record for Token {
-    const SHELF: &'static str = "google.token";
+    const TABLE: &'static str = "google.token";
 
     fn key(&self) -> String {
         self.token.clone()
     }
 }
 
-/// Whether a request is about logins, and so any Google platform's business.
-pub(super) fn is_login(call: &Call) -> bool {
-    matches!(call.host.as_str(), "accounts.google.com" | "oauth2.googleapis.com")
-        || (call.host == "www.googleapis.com" && call.path.starts_with("/oauth2/"))
+/// Returns whether a request is part of a login, which all of Google's platforms share.
+pub(super) fn is_login(request: &Request) -> bool {
+    matches!(request.host.as_str(), "accounts.google.com" | "oauth2.googleapis.com")
+        || (request.host == "www.googleapis.com" && request.path.starts_with("/oauth2/"))
 }
 
-/// The platform that a request about logins is for.
-pub(super) fn platform(turn: &Turn<'_>, call: &Call) -> Option<String> {
-    let scopes = call.query("scope").or_else(|| call.field("scope")).filter(|scope| !scope.is_empty());
-    if call.host == "accounts.google.com" {
-        return Some(purpose(scopes.unwrap_or_default().split_whitespace()).to_owned());
+/// Returns the platform that a login is for.
+pub(super) fn platform(tx: &Transaction, request: &Request) -> Option<String> {
+    let scopes = request.query("scope").or_else(|| request.field("scope")).filter(|scope| !scope.is_empty());
+    if request.host == "accounts.google.com" {
+        return Some(platform_of_scopes(scopes.unwrap_or_default().split_whitespace()).to_owned());
     }
-    if let Some(code) = call.field("code") {
-        return turn.shelf.get::<Code>(code).map(|code| code.platform);
+    if let Some(code) = request.field("code") {
+        return tx.store.get::<Code>(code).map(|code| code.platform);
     }
-    let presented = presented(call)?;
-    let token: Option<Token> = turn.shelf.get(presented);
+    let presented = presented(request)?;
+    let token: Option<Token> = tx.store.get(presented);
     token
         .map(|token| token.platform)
-        .or_else(|| turn.shelf.get::<Allowed>(presented).map(|grant| grant.platform))
+        .or_else(|| tx.store.get::<AppGrant>(presented).map(|grant| grant.platform))
 }
 
-/// The username behind a request, by its token or by what it wants to exchange.
-pub(super) fn account(turn: &Turn<'_>, call: &Call, platform: &str) -> Option<String> {
-    let user = match call.field("code").filter(|_| is_login(call)) {
-        Some(code) => turn.shelf.get::<Code>(code)?.user,
+/// Returns the username behind a request, by its token or by what it exchanges.
+pub(super) fn account(tx: &Transaction, request: &Request, platform: &str) -> Option<String> {
+    let user = match request.field("code").filter(|_| is_login(request)) {
+        Some(code) => tx.store.get::<Code>(code)?.user,
         None => {
-            let presented = presented(call)?;
-            let token: Option<Token> = turn.shelf.get(presented);
+            let presented = presented(request)?;
+            let token: Option<Token> = tx.store.get(presented);
             token
                 .map(|token| token.user)
-                .or_else(|| turn.shelf.get::<Allowed>(presented).map(|grant| grant.user))?
+                .or_else(|| tx.store.get::<AppGrant>(presented).map(|grant| grant.user))?
         }
     };
-    account::numbered(turn.shelf, platform, &user).map(|account| account.username)
+    account::by_id(tx.store, platform, &user).map(|account| account.username)
 }
 
-fn presented(call: &Call) -> Option<&str> {
-    let field = call.field("refresh_token").or_else(|| call.field("token"));
-    field.or_else(|| call.bearer()).or_else(|| call.query("access_token")).or_else(|| call.query("token"))
+fn presented(request: &Request) -> Option<&str> {
+    let field = request.field("refresh_token").or_else(|| request.field("token"));
+    field
+        .or_else(|| request.bearer())
+        .or_else(|| request.query("access_token"))
+        .or_else(|| request.query("token"))
 }
 
-/// How the bodies of requests about logins are read.
-pub(super) fn intake(call: &Call) -> Intake {
-    match call.mime() {
-        Some("application/json") => Intake::Members(1 << 16),
-        _ => Intake::Whole(1 << 16),
+/// Returns how the body of a login's request is read.
+pub(super) fn body_mode(request: &Request) -> BodyMode {
+    match request.mime() {
+        Some("application/json") => BodyMode::JsonFields(1 << 16),
+        _ => BodyMode::Buffered(1 << 16),
     }
 }
 
-/// Answers a request about logins.
-pub(super) fn answer(turn: &mut Turn<'_>, call: &Call, host: &dyn Host) -> Answer {
-    let answer = match (call.host.as_str(), call.method.as_str(), call.path.trim_end_matches('/')) {
-        ("accounts.google.com", "GET", "/o/oauth2/v2/auth" | "/o/oauth2/auth") => ask(call),
-        ("accounts.google.com", "POST", "/o/oauth2/v2/auth" | "/o/oauth2/auth") => consent(turn, call, host),
-        ("oauth2.googleapis.com", "POST", "/token") | ("accounts.google.com", "POST", "/o/oauth2/token") => {
-            token(turn, call)
-        }
-        ("oauth2.googleapis.com", "POST" | "GET", "/revoke") => revoke(turn, call),
-        ("oauth2.googleapis.com", "GET" | "POST", "/tokeninfo") => describe(turn, call),
-        ("www.googleapis.com", "GET", "/oauth2/v2/userinfo") => profile(turn, call),
-        _ => Err(Answer::json(404, &json!({ "error": "not_found" }))),
-    };
-    answer.unwrap_or_else(|refusal| refusal)
+/// Responds to a request of a login.
+pub(super) fn respond(tx: &mut Transaction, request: &Request, simulator: &dyn Simulator) -> Response {
+    let response =
+        match (request.host.as_str(), request.method.as_str(), request.path.trim_end_matches('/')) {
+            ("accounts.google.com", "GET", "/o/oauth2/v2/auth" | "/o/oauth2/auth") => consent_page(request),
+            ("accounts.google.com", "POST", "/o/oauth2/v2/auth" | "/o/oauth2/auth") => {
+                decide(tx, request, simulator)
+            }
+            ("oauth2.googleapis.com", "POST", "/token")
+            | ("accounts.google.com", "POST", "/o/oauth2/token") => token(tx, request),
+            ("oauth2.googleapis.com", "POST" | "GET", "/revoke") => revoke(tx, request),
+            ("oauth2.googleapis.com", "GET" | "POST", "/tokeninfo") => token_info(tx, request),
+            ("www.googleapis.com", "GET", "/oauth2/v2/userinfo") => user_info(tx, request),
+            _ => Err(Response::json(404, &json!({ "error": "not_found" }))),
+        };
+    response.unwrap_or_else(|refusal| refusal)
 }
 
-/// The token that a request comes with, if it lives and is this platform's.
-pub(super) fn find(turn: &Turn<'_>, call: &Call, platform: &str) -> Option<Token> {
-    let presented = call.bearer().or_else(|| call.query("access_token"))?;
-    turn.shelf
-        .get(presented)
-        .filter(|token: &Token| token.platform == platform && token.expires_at > turn.now)
+/// Returns the token of a request, if it is valid and this platform's.
+pub(super) fn find(tx: &Transaction, request: &Request, platform: &str) -> Option<Token> {
+    let presented = request.bearer().or_else(|| request.query("access_token"))?;
+    tx.store.get(presented).filter(|token: &Token| token.platform == platform && token.expires_at > tx.now)
 }
 
 impl Token {
-    /// Whether it has one of these scopes, each named without what all of Google's begin with.
-    pub(super) fn covers(&self, scopes: &[&str]) -> bool {
+    /// Returns whether it has one of these scopes, which are named without Google's common prefix.
+    pub(super) fn has_any_scope(&self, scopes: &[&str]) -> bool {
         let has = |wanted: &&str| self.scopes.iter().any(|scope| short(scope) == *wanted);
         scopes.is_empty() || scopes.iter().any(has)
     }
@@ -172,44 +174,44 @@ fn short(scope: &str) -> &str {
     scope.strip_prefix("https://www.googleapis.com/auth/").unwrap_or(scope)
 }
 
-/// Which platform's accounts these scopes are about.
-fn purpose<'a>(mut scopes: impl Iterator<Item = &'a str>) -> &'static str {
+/// Returns the platform that these scopes belong to.
+fn platform_of_scopes<'a>(mut scopes: impl Iterator<Item = &'a str>) -> &'static str {
     let is_business = scopes.any(|scope| short(scope).ends_with("business.manage"));
     if is_business { "google_business" } else { "youtube" }
 }
 
-fn ask(call: &Call) -> Result<Answer, Answer> {
-    let wish = Wish::read(&call.query)?;
-    let scopes = wish.scopes.iter().map(String::as_str).collect();
-    let suggested = call.query("login_hint").unwrap_or("sandbox");
-    Ok(Answer::page(200, page::consent("Fanfare's sandbox app", scopes, suggested, &call.query)))
+fn consent_page(request: &Request) -> Outcome {
+    let authorization = AuthorizationRequest::read(&request.query)?;
+    let scopes = authorization.scopes.iter().map(String::as_str).collect();
+    let suggested = request.query("login_hint").unwrap_or("sandbox");
+    Ok(Response::page(200, page::consent("Fanfare's sandbox app", scopes, suggested, &request.query)))
 }
 
-fn consent(turn: &mut Turn<'_>, call: &Call, host: &dyn Host) -> Result<Answer, Answer> {
-    let wish = Wish::read(&call.fields)?;
-    if call.field("decision") != Some("allow") {
-        return Ok(wish.back(&[("error", "access_denied")]));
+fn decide(tx: &mut Transaction, request: &Request, simulator: &dyn Simulator) -> Outcome {
+    let authorization = AuthorizationRequest::read(&request.fields)?;
+    if request.field("decision") != Some("allow") {
+        return Ok(authorization.back(&[("error", "access_denied")]));
     }
-    let username = call.field("username").unwrap_or_default().trim().trim_start_matches('@');
-    let account = account::open(turn, host, username)
-        .map_err(|error| Answer::page(400, page::notice("No such account", &error)))?;
+    let username = request.field("username").unwrap_or_default().trim().trim_start_matches('@');
+    let account = account::get_or_create(tx, simulator, username)
+        .map_err(|error| Response::page(400, page::notice("No such account", &error)))?;
     let code = format!("4/0A{}", random());
-    turn.shelf.put(&Code {
+    tx.store.put(&Code {
         code: code.clone(),
         platform: account.platform,
         user: account.id,
-        redirect_uri: wish.redirect_uri.clone(),
-        scopes: wish.scopes.clone(),
-        challenge: wish.challenge.clone(),
-        is_offline: wish.is_offline,
-        is_prompted: wish.is_prompted,
-        expires_at: turn.now + TimeDelta::seconds(CODE_SECONDS),
+        redirect_uri: authorization.redirect_uri.clone(),
+        scopes: authorization.scopes.clone(),
+        challenge: authorization.challenge.clone(),
+        is_offline: authorization.is_offline,
+        is_prompted: authorization.is_prompted,
+        expires_at: tx.now + TimeDelta::seconds(CODE_SECONDS),
     });
-    Ok(wish.back(&[("code", &code), ("scope", &wish.scopes.join(" "))]))
+    Ok(authorization.back(&[("code", &code), ("scope", &authorization.scopes.join(" "))]))
 }
 
-/// What an app asks a user for.
-struct Wish {
+/// Parameters of an authorization request.
+struct AuthorizationRequest {
     redirect_uri: String,
     scopes: Vec<String>,
     state: String,
@@ -218,13 +220,14 @@ struct Wish {
     is_prompted: bool,
 }
 
-impl Wish {
-    fn read(fields: &[(String, String)]) -> Result<Self, Answer> {
+impl AuthorizationRequest {
+    fn read(fields: &[(String, String)]) -> Result<Self, Response> {
         let field = |name: &str| {
             fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap_or_default()
         };
-        let refuse =
-            |what: &str| Err(Answer::page(400, page::notice("Access blocked: the request is invalid", what)));
+        let refuse = |what: &str| {
+            Err(Response::page(400, page::notice("Access blocked: the request is invalid", what)))
+        };
         if field("client_id") != CLIENT_ID {
             return refuse("Error 401: invalid_client. The OAuth client was not found.");
         }
@@ -263,38 +266,38 @@ impl Wish {
         })
     }
 
-    fn back(&self, pairs: &[(&str, &str)]) -> Answer {
+    fn back(&self, pairs: &[(&str, &str)]) -> Response {
         let mut url = url::Url::parse(&self.redirect_uri).expect("checked when it was read");
         if !self.state.is_empty() {
             url.query_pairs_mut().append_pair("state", &self.state);
         }
         url.query_pairs_mut().extend_pairs(pairs);
-        Answer::redirect(url.as_str())
+        Response::redirect(url.as_str())
     }
 }
 
-fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    client(call)?;
+fn token(tx: &mut Transaction, request: &Request) -> Outcome {
+    client(request)?;
     let missing =
         |name: &str| refusal(400, "invalid_request", &format!("Missing required parameter: {name}"));
-    match call.field("grant_type") {
+    match request.field("grant_type") {
         Some("authorization_code") => {
-            let presented = call.field("code").ok_or_else(|| missing("code"))?;
-            let redirect_uri = call.field("redirect_uri").ok_or_else(|| missing("redirect_uri"))?;
-            let code: Code = turn
-                .shelf
+            let presented = request.field("code").ok_or_else(|| missing("code"))?;
+            let redirect_uri = request.field("redirect_uri").ok_or_else(|| missing("redirect_uri"))?;
+            let code: Code = tx
+                .store
                 .get(presented)
                 .ok_or_else(|| refusal(400, "invalid_grant", "Malformed auth code."))?;
-            // Good for one use, whatever comes of it.
-            turn.shelf.remove::<Code>(presented);
-            if code.expires_at <= turn.now {
+            // A code is used up even when the exchange fails.
+            tx.store.remove::<Code>(presented);
+            if code.expires_at <= tx.now {
                 return Err(refusal(400, "invalid_grant", "Bad Request"));
             }
             if code.redirect_uri != redirect_uri {
                 return Err(refusal(400, "redirect_uri_mismatch", "Bad Request"));
             }
             if let Some((method, challenge)) = &code.challenge {
-                let verifier = call
+                let verifier = request
                     .field("code_verifier")
                     .ok_or_else(|| refusal(400, "invalid_grant", "Missing code verifier."))?;
                 let derived = match method.as_str() {
@@ -305,11 +308,11 @@ fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
                     return Err(refusal(400, "invalid_grant", "Invalid code verifier."));
                 }
             }
-            let is_first = !turn
-                .shelf
-                .under::<Allowed>("")
+            let is_first = !tx
+                .store
+                .with_prefix::<AppGrant>("")
                 .any(|grant| grant.platform == code.platform && grant.user == code.user && !grant.is_revoked);
-            let allowed = Allowed {
+            let grant = AppGrant {
                 refresh: format!("1//0{}", random()),
                 platform: code.platform,
                 user: code.user,
@@ -317,47 +320,47 @@ fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
                 is_revoked: false,
             };
             let gives_refresh = code.is_offline && (code.is_prompted || is_first);
-            let (_, mut body) = issue(turn, &allowed);
-            turn.shelf.put(&allowed);
+            let (_, mut body) = issue(tx, &grant);
+            tx.store.put(&grant);
             if gives_refresh {
-                body["refresh_token"] = json!(allowed.refresh);
+                body["refresh_token"] = json!(grant.refresh);
             }
-            Ok(Answer::json(200, &body))
+            Ok(Response::json(200, &body))
         }
         Some("refresh_token") => {
-            let presented = call.field("refresh_token").ok_or_else(|| missing("refresh_token"))?;
-            let allowed = turn
-                .shelf
-                .get::<Allowed>(presented)
+            let presented = request.field("refresh_token").ok_or_else(|| missing("refresh_token"))?;
+            let grant = tx
+                .store
+                .get::<AppGrant>(presented)
                 .filter(|grant| !grant.is_revoked)
                 .ok_or_else(|| refusal(400, "invalid_grant", "Token has been expired or revoked."))?;
-            Ok(Answer::json(200, &issue(turn, &allowed).1))
+            Ok(Response::json(200, &issue(tx, &grant).1))
         }
         Some(other) => Err(refusal(400, "unsupported_grant_type", &format!("Invalid grant_type: {other}"))),
         None => Err(missing("grant_type")),
     }
 }
 
-fn revoke(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let presented = call.field("token").or_else(|| call.query("token")).unwrap_or_default();
-    let grant = match turn.shelf.get::<Token>(presented).filter(|token| token.expires_at > turn.now) {
+fn revoke(tx: &mut Transaction, request: &Request) -> Outcome {
+    let presented = request.field("token").or_else(|| request.query("token")).unwrap_or_default();
+    let grant = match tx.store.get::<Token>(presented).filter(|token| token.expires_at > tx.now) {
         Some(token) => Some(token.grant),
-        None => turn.shelf.get::<Allowed>(presented).filter(|grant| !grant.is_revoked).map(|g| g.refresh),
+        None => tx.store.get::<AppGrant>(presented).filter(|grant| !grant.is_revoked).map(|g| g.refresh),
     };
     let Some(grant) = grant else {
         return Err(refusal(400, "invalid_token", "Token expired or revoked"));
     };
-    kill(turn, |allowed| allowed.refresh == grant);
-    Ok(Answer::json(200, &json!({})))
+    revoke_grants(tx, |other| other.refresh == grant);
+    Ok(Response::json(200, &json!({})))
 }
 
 /// `tokeninfo`: what a token is good for.
-fn describe(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let token = presented(call)
-        .and_then(|presented| turn.shelf.get::<Token>(presented))
-        .filter(|token| token.expires_at > turn.now)
+fn token_info(tx: &mut Transaction, request: &Request) -> Outcome {
+    let token = presented(request)
+        .and_then(|presented| tx.store.get::<Token>(presented))
+        .filter(|token| token.expires_at > tx.now)
         .ok_or_else(|| refusal(400, "invalid_token", "Invalid Value"))?;
-    Ok(Answer::json(
+    Ok(Response::json(
         200,
         &json!({
             "azp": CLIENT_ID,
@@ -365,19 +368,19 @@ fn describe(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
             "sub": subject(&token.platform, &token.user),
             "scope": token.scopes.join(" "),
             "exp": token.expires_at.timestamp().to_string(),
-            "expires_in": (token.expires_at - turn.now).num_seconds().to_string(),
+            "expires_in": (token.expires_at - tx.now).num_seconds().to_string(),
             "access_type": "offline",
         }),
     ))
 }
 
-fn profile(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let token = presented(call)
-        .and_then(|presented| turn.shelf.get::<Token>(presented))
-        .filter(|token| token.expires_at > turn.now)
+fn user_info(tx: &mut Transaction, request: &Request) -> Outcome {
+    let token = presented(request)
+        .and_then(|presented| tx.store.get::<Token>(presented))
+        .filter(|token| token.expires_at > tx.now)
         .ok_or_else(unauthenticated)?;
-    let account = account::numbered(turn.shelf, &token.platform, &token.user).ok_or_else(unauthenticated)?;
-    Ok(Answer::json(
+    let account = account::by_id(tx.store, &token.platform, &token.user).ok_or_else(unauthenticated)?;
+    Ok(Response::json(
         200,
         &json!({
             "id": subject(&token.platform, &token.user),
@@ -392,7 +395,7 @@ fn profile(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
 
 /// The grants of one of Google's platforms.
 pub(super) struct Google {
-    /// What an account that the sandbox connects by itself granted.
+    /// Scopes of the grants that the sandbox creates by itself.
     pub(super) granted: &'static [&'static str],
 }
 
@@ -401,73 +404,74 @@ impl Grants for Google {
         Some(App { client_id: CLIENT_ID.into(), client_secret: Some(CLIENT_SECRET.into()) })
     }
 
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
-        let allowed = Allowed {
+    fn grant(&self, tx: &mut Transaction, account: &mut Account) -> Grant {
+        let grant = AppGrant {
             refresh: format!("1//0{}", random()),
             platform: account.platform.clone(),
             user: account.id.clone(),
             scopes: self.granted.iter().map(|scope| (*scope).to_owned()).collect(),
             is_revoked: false,
         };
-        let (access_token, _) = issue(turn, &allowed);
-        turn.shelf.put(&allowed);
+        let (access_token, _) = issue(tx, &grant);
+        tx.store.put(&grant);
         Grant {
             access_token,
-            refresh_token: Some(allowed.refresh),
-            expires_at: Some(turn.now + turn.settings.token_life(ACCESS_SECONDS)),
-            scopes: allowed.scopes,
+            refresh_token: Some(grant.refresh),
+            expires_at: Some(tx.now + tx.settings.token_life(ACCESS_SECONDS)),
+            scopes: grant.scopes,
             extra: Value::Null,
         }
     }
 
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        end(turn, |token| token.platform == account.platform && token.user == account.id);
+    fn expire(&self, tx: &mut Transaction, account: &mut Account) {
+        expire_tokens(tx, |token| token.platform == account.platform && token.user == account.id);
     }
 
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        kill(turn, |allowed| allowed.platform == account.platform && allowed.user == account.id);
+    fn revoke(&self, tx: &mut Transaction, account: &mut Account) {
+        revoke_grants(tx, |grant| grant.platform == account.platform && grant.user == account.id);
     }
 }
 
-fn kill(turn: &mut Turn<'_>, is_meant: impl Fn(&Allowed) -> bool) {
-    let grants: Vec<Allowed> = turn.shelf.under("").filter(is_meant).collect();
+fn revoke_grants(tx: &mut Transaction, is_meant: impl Fn(&AppGrant) -> bool) {
+    let grants: Vec<AppGrant> = tx.store.with_prefix("").filter(is_meant).collect();
     for grant in grants {
-        end(turn, |token| token.grant == grant.refresh);
-        turn.shelf.put(&Allowed { is_revoked: true, ..grant });
+        expire_tokens(tx, |token| token.grant == grant.refresh);
+        tx.store.put(&AppGrant { is_revoked: true, ..grant });
     }
 }
 
-fn end(turn: &mut Turn<'_>, is_meant: impl Fn(&Token) -> bool) {
-    let tokens: Vec<Token> = turn.shelf.under("").filter(is_meant).collect();
+fn expire_tokens(tx: &mut Transaction, is_meant: impl Fn(&Token) -> bool) {
+    let tokens: Vec<Token> = tx.store.with_prefix("").filter(is_meant).collect();
     for token in tokens {
-        turn.shelf.put(&Token { expires_at: turn.now, ..token });
+        tx.store.put(&Token { expires_at: tx.now, ..token });
     }
 }
 
-/// A new access token, and the answer that tells it.
-fn issue(turn: &mut Turn<'_>, allowed: &Allowed) -> (String, Value) {
+/// Issues an access token, and returns it with the response's body.
+fn issue(tx: &mut Transaction, grant: &AppGrant) -> (String, Value) {
     let token = format!("ya29.{}", random());
-    turn.shelf.put(&Token {
+    tx.store.put(&Token {
         token: token.clone(),
-        grant: allowed.refresh.clone(),
-        platform: allowed.platform.clone(),
-        user: allowed.user.clone(),
-        scopes: allowed.scopes.clone(),
-        expires_at: turn.now + turn.settings.token_life(ACCESS_SECONDS),
+        grant: grant.refresh.clone(),
+        platform: grant.platform.clone(),
+        user: grant.user.clone(),
+        scopes: grant.scopes.clone(),
+        expires_at: tx.now + tx.settings.token_life(ACCESS_SECONDS),
     });
     let body = json!({
         "access_token": token,
-        "expires_in": turn.settings.token_seconds(ACCESS_SECONDS),
-        "scope": allowed.scopes.join(" "),
+        "expires_in": tx.settings.token_seconds(ACCESS_SECONDS),
+        "scope": grant.scopes.join(" "),
         "token_type": "Bearer",
     });
     (token, body)
 }
 
-/// Who calls: by fields in the body, or by the header.
-fn client(call: &Call) -> Result<(), Answer> {
-    let fields = || Some((call.field("client_id")?.to_owned(), call.field("client_secret")?.to_owned()));
-    match call.basic().or_else(fields) {
+/// Authenticates the client by fields in the body or by the header.
+fn client(request: &Request) -> Result<(), Response> {
+    let fields =
+        || Some((request.field("client_id")?.to_owned(), request.field("client_secret")?.to_owned()));
+    match request.basic().or_else(fields) {
         Some((id, secret)) if id == CLIENT_ID && secret == CLIENT_SECRET => Ok(()),
         Some((id, _)) if id == CLIENT_ID => Err(refusal(401, "invalid_client", "Unauthorized")),
         Some(_) => Err(refusal(401, "invalid_client", "The OAuth client was not found.")),
@@ -475,14 +479,14 @@ fn client(call: &Call) -> Result<(), Answer> {
     }
 }
 
-fn refusal(status: u16, word: &str, description: &str) -> Answer {
-    Answer::json(status, &json!({ "error": word, "error_description": description }))
+fn refusal(status: u16, word: &str, description: &str) -> Response {
+    Response::json(status, &json!({ "error": word, "error_description": description }))
 }
 
-/// A token that is missing, made up or dead, in the words of all of Google's APIs.
-pub(super) fn unauthenticated() -> Answer {
+/// Creates the refusal of a missing or invalid token, which all of Google's APIs share.
+pub(super) fn unauthenticated() -> Response {
     let message = "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project.";
-    Answer::json(
+    Response::json(
         401,
         &json!({ "error": {
             "code": 401,
@@ -500,10 +504,9 @@ pub(super) fn unauthenticated() -> Answer {
     .with("www-authenticate", "Bearer realm=\"https://accounts.google.com/\", error=\"invalid_token\"")
 }
 
-/// The login's own number, of 21 digits.
+/// Returns the id of a Google account, of 21 digits.
 fn subject(platform: &str, user: &str) -> String {
-    let digest = account::digest(platform, user);
-    let draw = u64::from_be_bytes(digest[..8].try_into().expect("eight bytes of a digest"));
+    let draw = account::digest_number(platform, user);
     format!("1{:020}", draw)
 }
 

@@ -2,20 +2,20 @@
 //! Business Information, as their discovery documents and
 //! <https://developers.google.com/my-business/reference/rest/v4/accounts.locations.localPosts> say.
 //!
-//! A login manages two locations, of which the second is named like the first with a 2 behind. One whose
-//! name begins with `unverified` may not post, and a text with `sandbox-rejected` in it does not pass
-//! moderation. The quota is a project's, so all accounts share it.
+//! A login manages two locations; the second has the name of the first with a 2 appended. A location whose
+//! name begins with `unverified` may not post, and a text that contains `sandbox-rejected` does not pass
+//! moderation. The quota belongs to the project, so all accounts share it.
 
 mod posts;
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::{Answer, Call, Intake},
-    google,
-    host::{Card, Grants, Host, Picture},
-    page,
-    window::Rule,
+    exchange::{BodyMode, Outcome, Request, Response},
+    google, page,
+    rate_limit::RateLimit,
+    routes::routes,
+    simulator::{Grants, MediaView, PostView, Simulator},
 };
 use crate::Identity;
 use serde_json::{Map, Value, json};
@@ -25,216 +25,227 @@ const ID: &str = "google_business";
 
 const SCOPES: [&str; 1] = ["https://www.googleapis.com/auth/business.manage"];
 
-/// Calls of a project by the minute, counted for each API.
-const CALLS: Rule = Rule { name: "google_business.calls", limit: 300, seconds: 60 };
+/// Calls of a project per minute, counted per API.
+const CALLS: RateLimit = RateLimit::new("google_business.calls", 300, 60);
 
 const POSTS: &str = "mybusiness.googleapis.com";
 const MANAGEMENT: &str = "mybusinessaccountmanagement.googleapis.com";
 const INFORMATION: &str = "mybusinessbusinessinformation.googleapis.com";
 const VERIFICATIONS: &str = "mybusinessverifications.googleapis.com";
 
-/// Google Business Profile.
 pub(super) struct GoogleBusiness;
 
-impl Host for GoogleBusiness {
+impl Simulator for GoogleBusiness {
     fn id(&self) -> &'static str {
         ID
     }
 
     fn claims(&self, host: &str, path: &str) -> bool {
         match host {
-            POSTS | MANAGEMENT | INFORMATION | VERIFICATIONS | "local.google.com" | "maps.google.com"
+            POSTS
+            | MANAGEMENT
+            | INFORMATION
+            | VERIFICATIONS
+            | "local.google.com"
+            | "maps.google.com"
             | "lh3.googleusercontent.com" => true,
             "" => path.starts_with("/v4/accounts/"),
             _ => false,
         }
     }
 
-    fn intake(&self, call: &Call) -> Intake {
-        match google::is_login(call) {
-            true => google::intake(call),
-            false => Intake::Whole(1 << 20),
+    fn body_mode(&self, request: &Request) -> BodyMode {
+        match google::is_login(request) {
+            true => google::body_mode(request),
+            false => BodyMode::Buffered(1 << 20),
         }
     }
 
-    fn fetches(&self, call: &Call) -> Vec<String> {
-        match call.path.ends_with("/localPosts") {
-            true => posts::addresses(&call.json().unwrap_or(Value::Null)),
+    fn media_urls(&self, request: &Request) -> Vec<String> {
+        match request.path.ends_with("/localPosts") {
+            true => posts::media_urls(&request.json().unwrap_or(Value::Null)),
             false => Vec::new(),
         }
     }
 
-    fn account(&self, turn: &Turn<'_>, call: &Call) -> Option<String> {
-        let login = google::account(turn, call, ID)?;
-        // A location's posts are the location's own affair.
-        let of_path = match call.segments().as_slice() {
+    fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
+        let login = google::account(tx, request, ID)?;
+        // Requests for a location's posts belong to the location's account.
+        let of_path = match request.segments().as_slice() {
             ["v4", "accounts", account, "locations", location, ..] => {
-                account::numbered(turn.shelf, ID, &format!("accounts/{account}/locations/{location}"))
+                account::by_id(tx.store, ID, &format!("accounts/{account}/locations/{location}"))
             }
             _ => None,
         };
         Some(of_path.map_or(login, |account| account.username))
     }
 
-    fn answer(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
-        if google::is_login(call) {
-            return google::answer(turn, call, self);
+    fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
+        if google::is_login(request) {
+            return google::respond(tx, request, self);
         }
-        if let Some(answer) = site(turn, call) {
-            return answer;
+        if let Some(response) = site(tx, request) {
+            return response;
         }
-        let segments = call.segments();
-        let answer = match (call.host.as_str(), call.method.as_str(), segments.as_slice()) {
-            _ if call.is_too_large => Err(refusal(413, "INVALID_ARGUMENT", "The request is too large.")),
-            (MANAGEMENT, "GET", ["v1", "accounts"]) => accounts(turn, call),
-            (MANAGEMENT, "GET", ["v1", "accounts", account]) => one_account(turn, call, account),
-            (INFORMATION, "GET", ["v1", "accounts", account, "locations"]) => locations(turn, call, account),
-            (INFORMATION, "GET", ["v1", "locations", id]) => one_location(turn, call, id),
-            (VERIFICATIONS, "GET", ["v1", "locations", id, "VoiceOfMerchantState"]) => voice(turn, call, id),
-            (POSTS | "", method, ["v4", "accounts", account, "locations", location, rest @ ..]) => {
-                let parent = format!("accounts/{account}/locations/{location}");
-                match (method, rest) {
-                    ("POST", ["localPosts"]) => posts::create(turn, call, &parent),
-                    ("GET", ["localPosts"]) => posts::list(turn, call, &parent),
-                    ("GET", ["localPosts", id]) => posts::get(turn, call, &parent, id),
-                    ("PATCH", ["localPosts", id]) => posts::patch(turn, call, &parent, id),
-                    ("DELETE", ["localPosts", id]) => posts::delete(turn, call, &parent, id),
-                    ("GET", ["media"]) => posts::media(turn, call, &parent),
-                    _ => Err(missing()),
-                }
-            }
-            _ => Err(missing()),
-        };
-        answer.unwrap_or_else(|refusal| refusal)
+        api(tx, request).unwrap_or_else(|refusal| refusal)
     }
 
-    fn refuse(&self, _turn: &mut Turn<'_>, _call: &Call, status: u16) -> Answer {
+    fn refuse(&self, _tx: &mut Transaction, _request: &Request, status: u16) -> Response {
         match status {
             400 => invalid(&[(3, "summary", "The text was refused on purpose.")]),
             401 => google::unauthenticated(),
             403 => refusal(403, "PERMISSION_DENIED", "The caller does not have permission"),
-            // Nothing is promised about the header; it comes all the same, so that nobody waits long.
+            // The header is not documented; it is sent so that clients retry soon.
             429 => exhausted(300).with("retry-after", 2),
             503 => refusal(503, "UNAVAILABLE", "The service is currently unavailable."),
             _ => refusal(500, "INTERNAL", "Internal error encountered."),
         }
     }
 
-    fn name(&self, wish: &str) -> Result<String, String> {
-        let wish = wish.trim();
-        match (1..=80).contains(&wish.chars().count()) && !wish.contains('/') {
-            true => Ok(wish.to_owned()),
-            false => Err(format!("`{wish}` is no name of a location: 1 to 80 characters, no slash")),
+    fn validate_username(&self, username: &str) -> Result<String, String> {
+        let username = username.trim();
+        match (1..=80).contains(&username.chars().count()) && !username.contains('/') {
+            true => Ok(username.to_owned()),
+            false => Err(format!("`{username}` is no name of a location: 1 to 80 characters, no slash")),
         }
     }
 
-    fn number(&self, username: &str) -> String {
+    fn account_id(&self, username: &str) -> String {
         let digits = |name: &str| {
-            let digest = account::digest(ID, name);
-            let draw = u64::from_be_bytes(digest[..8].try_into().expect("eight bytes of a digest"));
+            let draw = account::digest_number(ID, name);
             10_000_000_000_000_000_000 | (draw >> 2)
         };
-        let login = username.strip_suffix(SECOND).unwrap_or(username);
+        let login = username.strip_suffix(SECOND_SUFFIX).unwrap_or(username);
         format!("accounts/{}/locations/{}", digits(login), digits(&format!("{username}/location")))
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        account.identity("location", None, maps(account))
+        account.identity("location", None, maps_url(account))
     }
 
     fn grants(&self) -> &dyn Grants {
         &google::Google { granted: &SCOPES }
     }
 
-    fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
-        posts::by(turn, &account.id).rev().map(|post| card(turn, &post)).collect()
+    fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
+        posts::by(tx, &account.id).rev().map(|post| post_view(tx, &post)).collect()
     }
 }
 
-/// What the second location of a login has behind its name.
-const SECOND: &str = " 2";
+fn api(tx: &mut Transaction, request: &Request) -> Outcome {
+    if request.is_too_large {
+        return Err(refusal(413, "INVALID_ARGUMENT", "The request is too large."));
+    }
+    let (host, segments) = (request.host.as_str(), request.segments());
+    if let (POSTS | "", ["v4", "accounts", account, "locations", location, path @ ..]) =
+        (host, segments.as_slice())
+    {
+        let parent = format!("accounts/{account}/locations/{location}");
+        return routes! { tx, request, path, admit, Err(missing());
+            "POST"   ["localPosts"]     => () posts::create(&parent);
+            "GET"    ["localPosts"]     => () posts::list(&parent);
+            "GET"    ["localPosts", id] => () posts::get(&parent, id);
+            "PATCH"  ["localPosts", id] => () posts::patch(&parent, id);
+            "DELETE" ["localPosts", id] => () posts::delete(&parent, id);
+            "GET"    ["media"]          => () posts::media(&parent);
+        };
+    }
+    routes! { tx, request, (host, segments.as_slice()), admit, Err(missing());
+        "GET" (MANAGEMENT, ["v1", "accounts"])                                 => () accounts();
+        "GET" (MANAGEMENT, ["v1", "accounts", account])                        => () one_account(account);
+        "GET" (INFORMATION, ["v1", "accounts", account, "locations"])          => () locations(account);
+        "GET" (INFORMATION, ["v1", "locations", id])                           => () one_location(id);
+        "GET" (VERIFICATIONS, ["v1", "locations", id, "VoiceOfMerchantState"]) => () voice_of_merchant(id);
+    }
+}
 
-/// The login behind a location: `accounts/1` of `accounts/1/locations/2`.
+/// Suffix of the name of a login's second location.
+const SECOND_SUFFIX: &str = " 2";
+
+/// Returns the login of a location: `accounts/1` of `accounts/1/locations/2`.
 fn login(id: &str) -> &str {
     id.split_once("/locations/").map_or(id, |(login, _)| login)
 }
 
-/// The name of a location without its login: `locations/2`.
-fn place(account: &Account) -> &str {
+/// Returns the name of a location without its login: `locations/2`.
+fn location_name(account: &Account) -> &str {
     account.id.find("locations/").map_or(account.id.as_str(), |at| &account.id[at..])
 }
 
-/// What a browser finds: places and posts.
-fn site(turn: &Turn<'_>, call: &Call) -> Option<Answer> {
-    let found = match (call.host.as_str(), call.segments().as_slice()) {
+/// Pages for browsers: locations and posts.
+fn site(tx: &Transaction, request: &Request) -> Option<Response> {
+    let found = match (request.host.as_str(), request.segments().as_slice()) {
         ("lh3.googleusercontent.com", [_, file]) => {
-            return Some(match turn.files.read(file) {
-                Some(bytes) => Answer { is_page: true, ..Answer::bytes(200, "image/jpeg", bytes) },
-                None => Answer::page(404, page::missing()),
+            return Some(match tx.files.read(file) {
+                Some(bytes) => Response { is_page: true, ..Response::bytes(200, "image/jpeg", bytes) },
+                None => page::serve(None),
             });
         }
-        ("maps.google.com", _) => call
+        ("maps.google.com", _) => request
             .query("cid")
-            .and_then(|cid| by_place(turn, &format!("locations/{cid}")))
-            .map(|account| {
-                page::account(&GoogleBusiness.identity(&account), ID, &GoogleBusiness.posts(turn, &account))
-            }),
-        ("local.google.com", _) => call.query("lpsid").and_then(|id| posts::find(turn, id)).and_then(|post| {
-            let account = account::numbered(turn.shelf, ID, post.parent())?;
-            let cards = GoogleBusiness.posts(turn, &account);
-            Some(page::post(&GoogleBusiness.identity(&account), ID, &card(turn, &post), &cards))
-        }),
+            .and_then(|cid| by_location(tx, &format!("locations/{cid}")))
+            .map(|account| page::account(tx, &GoogleBusiness, &account)),
+        ("local.google.com", _) => {
+            request.query("lpsid").and_then(|id| posts::find(tx, id)).and_then(|post| {
+                let account = account::by_id(tx.store, ID, post.parent())?;
+                Some(page::post(tx, &GoogleBusiness, &account, &post_view(tx, &post)))
+            })
+        }
         _ => return None,
     };
-    Some(found.map_or_else(|| Answer::page(404, page::missing()), |html| Answer::page(200, html)))
+    Some(page::serve(found))
 }
 
-fn card(turn: &Turn<'_>, post: &posts::Post) -> Card {
-    Card {
+fn post_view(tx: &Transaction, post: &posts::Post) -> PostView {
+    PostView {
         id: post.id().to_owned(),
         address: format!("local.google.com/place?use=posts&lpsid={}", post.id()),
-        text: post.words().to_owned(),
+        text: post.text().to_owned(),
         at: post.created_at,
         media: post
             .files
             .iter()
-            .map(|(file, mime)| Picture { files: vec![file.clone()], mime: mime.clone(), alt: String::new() })
+            .map(|(file, mime)| MediaView {
+                files: vec![file.clone()],
+                mime: mime.clone(),
+                alt: String::new(),
+            })
             .collect(),
-        notes: post.notes(turn),
+        notes: post.notes(tx),
         reply_to: None,
     }
 }
 
-fn maps(account: &Account) -> String {
-    format!("https://maps.google.com/maps?cid={}", place(account).trim_start_matches("locations/"))
+fn maps_url(account: &Account) -> String {
+    format!("https://maps.google.com/maps?cid={}", location_name(account).trim_start_matches("locations/"))
 }
 
-fn by_place(turn: &Turn<'_>, name: &str) -> Option<Account> {
-    turn.shelf.under::<Account>(&format!("{ID}/")).find(|account| place(account) == name)
+fn by_location(tx: &Transaction, name: &str) -> Option<Account> {
+    tx.store.with_prefix::<Account>(&format!("{ID}/")).find(|account| location_name(account) == name)
 }
 
-/// Lets a request in: a token that lives, its scope, and room in the rate window.
-fn admit(turn: &mut Turn<'_>, call: &Call) -> Result<Account, Answer> {
-    let token = google::find(turn, call, ID).ok_or_else(google::unauthenticated)?;
-    let account = account::numbered(turn.shelf, ID, &token.user).ok_or_else(google::unauthenticated)?;
-    if !token.covers(&["business.manage", "plus.business.manage"]) {
+/// Admits a request: checks its token, its scope and the rate limit.
+fn admit(tx: &mut Transaction, request: &Request) -> Result<Account, Response> {
+    let token = google::find(tx, request, ID).ok_or_else(google::unauthenticated)?;
+    let account = account::by_id(tx.store, ID, &token.user).ok_or_else(google::unauthenticated)?;
+    if !token.has_any_scope(&["business.manage", "plus.business.manage"]) {
         return Err(insufficient());
     }
-    let limit = turn.settings.limits.get(CALLS.name).copied().unwrap_or(CALLS.limit);
-    turn.spend(CALLS, &call.host, 1).map_err(|_| exhausted(limit))?;
+    let limit = tx.settings.limits.get(CALLS.name).copied().unwrap_or(CALLS.limit);
+    tx.spend(CALLS, &request.host, 1).map_err(|_| exhausted(limit))?;
     Ok(account)
 }
 
-/// The location at a path, if the caller manages it.
-fn managed(turn: &Turn<'_>, caller: &Account, parent: &str) -> Result<Account, Answer> {
-    let account = account::numbered(turn.shelf, ID, parent).ok_or_else(missing)?;
+/// Returns the location at a path, if the caller manages it.
+fn managed(tx: &Transaction, caller: &Account, parent: &str) -> Result<Account, Response> {
+    let account = account::by_id(tx.store, ID, parent).ok_or_else(missing)?;
     match login(&account.id) == login(&caller.id) {
         true => Ok(account),
         false => Err(refusal(403, "PERMISSION_DENIED", "The caller does not have permission")),
     }
 }
 
-fn insufficient() -> Answer {
+fn insufficient() -> Response {
     detailed(
         403,
         "PERMISSION_DENIED",
@@ -248,8 +259,10 @@ fn insufficient() -> Answer {
     )
 }
 
-fn exhausted(limit: u64) -> Answer {
-    let message = format!("Quota exceeded for quota metric 'Requests' and limit 'Requests per minute' of service '{POSTS}' for consumer 'project_number:1'.");
+fn exhausted(limit: u64) -> Response {
+    let message = format!(
+        "Quota exceeded for quota metric 'Requests' and limit 'Requests per minute' of service '{POSTS}' for consumer 'project_number:1'."
+    );
     detailed(
         429,
         "RESOURCE_EXHAUSTED",
@@ -263,8 +276,8 @@ fn exhausted(limit: u64) -> Answer {
     )
 }
 
-/// What is wrong with a post: code, field and words of each issue.
-fn invalid(issues: &[(u32, &str, &str)]) -> Answer {
+/// Creates the refusal of an invalid post, from the code, field and message of each issue.
+fn invalid(issues: &[(u32, &str, &str)]) -> Response {
     let errors: Vec<_> = issues
         .iter()
         .map(|(code, field, message)| match *field {
@@ -280,27 +293,27 @@ fn invalid(issues: &[(u32, &str, &str)]) -> Answer {
     )
 }
 
-fn missing() -> Answer {
+fn missing() -> Response {
     refusal(404, "NOT_FOUND", "Requested entity was not found.")
 }
 
-fn refusal(status: u16, word: &str, message: &str) -> Answer {
-    Answer::json(status, &json!({ "error": { "code": status, "message": message, "status": word } }))
+fn refusal(status: u16, word: &str, message: &str) -> Response {
+    Response::json(status, &json!({ "error": { "code": status, "message": message, "status": word } }))
 }
 
-fn detailed(status: u16, word: &str, message: &str, details: &Value) -> Answer {
+fn detailed(status: u16, word: &str, message: &str, details: &Value) -> Response {
     let error = json!({ "code": status, "message": message, "status": word, "details": details });
-    Answer::json(status, &json!({ "error": error }))
+    Response::json(status, &json!({ "error": error }))
 }
 
-/// A page of resources under `name`; its token is the place where it begins.
-fn page_of(call: &Call, name: &str, usual: usize, most: usize, all: &[Value]) -> Result<Answer, Answer> {
+/// Returns a page of resources under `name`; a page token is the index of its first item.
+fn page_of(request: &Request, name: &str, usual: usize, max: usize, all: &[Value]) -> Outcome {
     let wrong = |name: &str| refusal(400, "INVALID_ARGUMENT", &format!("Invalid value for {name}."));
-    let size = match call.query("pageSize") {
+    let size = match request.query("pageSize") {
         None | Some("0") => usual,
-        Some(text) => text.parse::<usize>().map_err(|_| wrong("pageSize"))?.min(most),
+        Some(text) => text.parse::<usize>().map_err(|_| wrong("pageSize"))?.min(max),
     };
-    let start = match call.query("pageToken") {
+    let start = match request.query("pageToken") {
         None | Some("") => 0,
         Some(token) => token
             .strip_prefix("Ch")
@@ -308,7 +321,7 @@ fn page_of(call: &Call, name: &str, usual: usize, most: usize, all: &[Value]) ->
             .ok_or_else(|| wrong("pageToken"))?,
     };
     let items: Vec<_> = all.iter().skip(start).take(size).cloned().collect();
-    // What would be empty is left out.
+    // Empty members are left out.
     let mut body = Map::new();
     if !items.is_empty() {
         body.insert(name.to_owned(), Value::Array(items));
@@ -316,19 +329,17 @@ fn page_of(call: &Call, name: &str, usual: usize, most: usize, all: &[Value]) ->
     if start + size < all.len() {
         body.insert("nextPageToken".into(), json!(format!("Ch{}", start + size)));
     }
-    Ok(Answer::json(200, &Value::Object(body)))
+    Ok(Response::json(200, &Value::Object(body)))
 }
 
 /// `GET /v1/accounts`.
-fn accounts(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    page_of(call, "accounts", 20, 20, &[account_of(&caller)])
+fn accounts(_: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    page_of(request, "accounts", 20, 20, &[account_of(caller)])
 }
 
-fn one_account(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
+fn one_account(_: &mut Transaction, _: &Request, caller: &Account, id: &str) -> Outcome {
     match login(&caller.id) == format!("accounts/{id}") {
-        true => Ok(Answer::json(200, &account_of(&caller))),
+        true => Ok(Response::json(200, &account_of(caller))),
         false => Err(missing()),
     }
 }
@@ -336,7 +347,7 @@ fn one_account(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Ans
 fn account_of(caller: &Account) -> Value {
     json!({
         "name": login(&caller.id),
-        "accountName": caller.username.strip_suffix(SECOND).unwrap_or(&caller.username),
+        "accountName": caller.username.strip_suffix(SECOND_SUFFIX).unwrap_or(&caller.username),
         "type": "PERSONAL",
         "verificationState": "UNVERIFIED",
         "vettedState": "NOT_VETTED",
@@ -344,45 +355,42 @@ fn account_of(caller: &Account) -> Value {
 }
 
 /// `GET /v1/accounts/{id}/locations`.
-fn locations(turn: &mut Turn<'_>, call: &Call, account: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    let mask = mask(call)?;
+fn locations(tx: &mut Transaction, request: &Request, caller: &Account, account: &str) -> Outcome {
+    let mask = mask(request)?;
     if account != "-" && login(&caller.id) != format!("accounts/{account}") {
         return Err(refusal(403, "PERMISSION_DENIED", "The caller does not have permission"));
     }
-    let first = caller.username.strip_suffix(SECOND).unwrap_or(&caller.username).to_owned();
+    let first = caller.username.strip_suffix(SECOND_SUFFIX).unwrap_or(&caller.username).to_owned();
     let mut all = Vec::new();
-    for name in [first.clone(), format!("{first}{SECOND}")] {
-        if let Ok(found) = account::open(turn, &GoogleBusiness, &name) {
-            all.push(cut(location(&found), &mask));
+    for name in [first.clone(), format!("{first}{SECOND_SUFFIX}")] {
+        if let Ok(found) = account::get_or_create(tx, &GoogleBusiness, &name) {
+            all.push(select_fields(location(&found), &mask));
         }
     }
-    page_of(call, "locations", 10, 100, &all)
+    page_of(request, "locations", 10, 100, &all)
 }
 
 /// `GET /v1/locations/{id}`.
-fn one_location(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    let mask = mask(call)?;
-    let found = by_place(turn, &format!("locations/{id}")).ok_or_else(missing)?;
-    let found = managed(turn, &caller, &found.id)?;
-    Ok(Answer::json(200, &cut(location(&found), &mask)))
+fn one_location(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
+    let mask = mask(request)?;
+    let found = by_location(tx, &format!("locations/{id}")).ok_or_else(missing)?;
+    let found = managed(tx, caller, &found.id)?;
+    Ok(Response::json(200, &select_fields(location(&found), &mask)))
 }
 
-fn voice(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    let found = by_place(turn, &format!("locations/{id}")).ok_or_else(missing)?;
-    let found = managed(turn, &caller, &found.id)?;
+fn voice_of_merchant(tx: &mut Transaction, _: &Request, caller: &Account, id: &str) -> Outcome {
+    let found = by_location(tx, &format!("locations/{id}")).ok_or_else(missing)?;
+    let found = managed(tx, caller, &found.id)?;
     let state = match is_verified(&found) {
         true => json!({ "hasVoiceOfMerchant": true, "hasBusinessAuthority": true }),
         false => json!({ "verify": { "hasPendingVerification": false } }),
     };
-    Ok(Answer::json(200, &state))
+    Ok(Response::json(200, &state))
 }
 
-/// The fields that are asked for, which has to be said.
-fn mask(call: &Call) -> Result<Vec<String>, Answer> {
-    let mask = call.query("readMask").unwrap_or_default();
+/// Returns the fields of the read mask, which is required.
+fn mask(request: &Request) -> Result<Vec<String>, Response> {
+    let mask = request.query("readMask").unwrap_or_default();
     let fields: Vec<String> =
         mask.split(',').map(|field| field.trim().to_owned()).filter(|field| !field.is_empty()).collect();
     let known = ["name", "title", "storeCode", "storefrontAddress", "websiteUri", "metadata", "languageCode"];
@@ -401,7 +409,7 @@ fn mask(call: &Call) -> Result<Vec<String>, Answer> {
     Ok(fields)
 }
 
-fn cut(resource: Value, mask: &[String]) -> Value {
+fn select_fields(resource: Value, mask: &[String]) -> Value {
     let Value::Object(members) = resource else { return resource };
     let is_asked = |name: &str| mask.iter().any(|field| field.split('.').next() == Some(name));
     Value::Object(members.into_iter().filter(|(name, _)| is_asked(name)).collect())
@@ -412,9 +420,9 @@ fn is_verified(account: &Account) -> bool {
 }
 
 fn location(account: &Account) -> Value {
-    let number = place(account).trim_start_matches("locations/");
+    let number = location_name(account).trim_start_matches("locations/");
     json!({
-        "name": place(account),
+        "name": location_name(account),
         "title": account.username,
         "storeCode": format!("store-{}", &number[number.len() - 4..]),
         "languageCode": "en",
@@ -428,7 +436,7 @@ fn location(account: &Account) -> Value {
         "websiteUri": "https://example.com/",
         "metadata": {
             "placeId": format!("ChIJ{number}"),
-            "mapsUri": maps(account),
+            "mapsUri": maps_url(account),
             "newReviewUri": format!("https://search.google.com/local/writereview?placeid=ChIJ{number}"),
             "hasVoiceOfMerchant": is_verified(account),
         },

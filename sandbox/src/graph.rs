@@ -1,18 +1,18 @@
-//! What Meta's platforms have in common on their side of the wire: parameters wherever they stand,
-//! errors, logins and tokens, fields that are asked for, and lists.
+//! Common code of Meta's simulated platforms: parameters, errors, logins and tokens, field selection, and
+//! lists.
 //!
 //! <https://developers.facebook.com/docs/graph-api/overview> and, for errors,
 //! <https://developers.facebook.com/docs/graph-api/guides/error-handling>.
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::{Answer, Call},
-    host::{Grants, Host},
+    exchange::{Outcome, Request, Response},
     page,
-    shelf::{Record, Shelf},
-    tokens::SECRET,
-    window::{Allowance, Rule},
+    rate_limit::{Quota, RateLimit},
+    simulator::{Grants, Simulator},
+    store::Record,
+    tokens::CLIENT_SECRET,
 };
 use crate::{App, Grant};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -20,16 +20,16 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// A day, the window of all caps.
+/// One day, the window of all caps.
 pub(crate) const DAY: i64 = 86_400;
 
 const CODE_SECONDS: i64 = 3_600;
 const SHORT_SECONDS: i64 = 3_600;
 const LONG_SECONDS: i64 = 60 * DAY;
 
-/// The path's segments without a version in front.
-pub(crate) fn path(call: &Call) -> Vec<&str> {
-    let segments = call.segments();
+/// Returns the path's segments without the version.
+pub(crate) fn path(request: &Request) -> Vec<&str> {
+    let segments = request.segments();
     let is_version = |text: &str| {
         text.strip_prefix('v').and_then(|rest| rest.split_once('.')).is_some_and(|(a, b)| {
             [a, b].iter().all(|n| !n.is_empty() && n.bytes().all(|c| c.is_ascii_digit()))
@@ -41,45 +41,45 @@ pub(crate) fn path(call: &Call) -> Vec<&str> {
     }
 }
 
-/// A parameter, wherever it stands: in the query, a form, or a body of JSON.
-pub(crate) fn param(call: &Call, name: &str) -> Option<String> {
-    if let Some(value) = call.query(name).or_else(|| call.field(name)) {
+/// Returns a parameter of the query, a form or a JSON body.
+pub(crate) fn param(request: &Request, name: &str) -> Option<String> {
+    if let Some(value) = request.query(name).or_else(|| request.field(name)) {
         return Some(value.to_owned());
     }
-    match call.json().ok()?.get(name)? {
+    match request.json().ok()?.get(name)? {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
         other => Some(other.to_string()),
     }
 }
 
-/// All parameters that may be kept, the token not among them.
-pub(crate) fn params(call: &Call) -> Map<String, Value> {
+/// Returns all parameters but the credentials.
+pub(crate) fn params(request: &Request) -> Map<String, Value> {
     let body: Map<String, Value> =
-        call.json().ok().and_then(|body| body.as_object().cloned()).unwrap_or_default();
-    let texts = call.query.iter().chain(&call.fields);
+        request.json().ok().and_then(|body| body.as_object().cloned()).unwrap_or_default();
+    let texts = request.query.iter().chain(&request.fields);
     body.into_iter()
         .chain(texts.map(|(name, value)| (name.clone(), json!(value))))
         .filter(|(name, _)| !matches!(name.as_str(), "access_token" | "appsecret_proof" | "client_secret"))
         .collect()
 }
 
-/// A parameter that holds several values: with commas between them, or as a list in JSON.
-pub(crate) fn list(call: &Call, name: &str) -> Vec<String> {
-    let Some(text) = param(call, name) else { return Vec::new() };
+/// Returns a parameter of several values, separated by commas or as a JSON list.
+pub(crate) fn list(request: &Request, name: &str) -> Vec<String> {
+    let Some(text) = param(request, name) else { return Vec::new() };
     if let Ok(Value::Array(items)) = serde_json::from_str(&text) {
         return items.iter().map(|item| item.as_str().map_or(item.to_string(), str::to_owned)).collect();
     }
     text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Whether a parameter says yes.
-pub(crate) fn is_on(call: &Call, name: &str) -> bool {
-    matches!(param(call, name).as_deref(), Some("true" | "1"))
+/// Returns whether a boolean parameter is true.
+pub(crate) fn is_true(request: &Request, name: &str) -> bool {
+    matches!(param(request, name).as_deref(), Some("true" | "1"))
 }
 
-/// An error as the Graph API writes it.
-pub(crate) fn error(status: u16, code: impl Into<Value>, subcode: u64, message: &str) -> Answer {
+/// Creates an error in the Graph API's form.
+pub(crate) fn error(status: u16, code: impl Into<Value>, subcode: u64, message: &str) -> Response {
     let code = code.into();
     let mut body = json!({
         "message": message,
@@ -93,21 +93,21 @@ pub(crate) fn error(status: u16, code: impl Into<Value>, subcode: u64, message: 
     if matches!(body["code"].as_u64(), Some(1 | 2)) {
         body["is_transient"] = json!(true);
     }
-    let answer = Answer::json(status, &json!({ "error": body }));
+    let response = Response::json(status, &json!({ "error": body }));
     if body["code"] == 190 {
         let told = format!("OAuth \"Facebook Platform\" \"invalid_token\" \"{message}\"");
-        return answer.with("www-authenticate", told);
+        return response.with("www-authenticate", told);
     }
-    answer
+    response
 }
 
-/// A parameter that is wrong.
-pub(crate) fn invalid(message: &str) -> Answer {
+/// Creates the refusal of an invalid parameter.
+pub(crate) fn invalid(message: &str) -> Response {
     error(400, 100, 0, &format!("(#100) {message}"))
 }
 
-/// An object that is not there, or not for this token.
-pub(crate) fn missing(method: &str, id: &str) -> Answer {
+/// Creates the refusal of an object that does not exist for this token.
+pub(crate) fn missing(method: &str, id: &str) -> Response {
     let message = format!(
         "Unsupported {} request. Object with ID '{id}' does not exist, cannot be loaded due to missing permissions, or does not support this operation.",
         method.to_lowercase()
@@ -115,8 +115,8 @@ pub(crate) fn missing(method: &str, id: &str) -> Answer {
     error(400, 100, 33, &message)
 }
 
-/// What all of Meta answers with a status that was asked for by a fault.
-pub(crate) fn refuse(status: u16, kind: &str, id: &str, now: DateTime<Utc>) -> Answer {
+/// Creates the response of a fault with this status, on any of Meta's platforms.
+pub(crate) fn refuse(status: u16, kind: &str, id: &str, now: DateTime<Utc>) -> Response {
     match status {
         400 => invalid("The content was refused on purpose."),
         401 => expired(now, now),
@@ -127,8 +127,8 @@ pub(crate) fn refuse(status: u16, kind: &str, id: &str, now: DateTime<Utc>) -> A
     }
 }
 
-/// Too many calls, by the code of the platform and with the header that tells when there may be more.
-pub(crate) fn throttled(message: &str, kind: &str, id: &str) -> Answer {
+/// Creates the refusal of too many calls, with the platform's code and the header that says when to retry.
+pub(crate) fn throttled(message: &str, kind: &str, id: &str) -> Response {
     let usage = json!({ id: [{
         "type": kind, "call_count": 100, "total_cputime": 25, "total_time": 25,
         "estimated_time_to_regain_access": 1,
@@ -143,7 +143,7 @@ pub(crate) fn throttled(message: &str, kind: &str, id: &str) -> Answer {
         .with("x-business-use-case-usage", usage)
 }
 
-fn expired(at: DateTime<Utc>, now: DateTime<Utc>) -> Answer {
+fn expired(at: DateTime<Utc>, now: DateTime<Utc>) -> Response {
     let told = |at: DateTime<Utc>| at.format("%A, %d-%b-%y %H:%M:%S PST").to_string();
     let message = format!(
         "Error validating access token: Session has expired on {}. The current time is {}.",
@@ -153,7 +153,7 @@ fn expired(at: DateTime<Utc>, now: DateTime<Utc>) -> Answer {
     error(400, 190, 463, &message)
 }
 
-/// A code on its way through a browser.
+/// An authorization code that was not redeemed yet.
 #[derive(Clone, Serialize, Deserialize)]
 struct Code {
     code: String,
@@ -162,7 +162,7 @@ struct Code {
     client: String,
     redirect_uri: String,
     scopes: Vec<String>,
-    /// All that the owner ticked, by id; the first is `user`.
+    /// Ids of all Pages that the owner granted; the first is `user`.
     #[serde(default)]
     pages: Vec<String>,
     expires_at: DateTime<Utc>,
@@ -170,27 +170,25 @@ struct Code {
 }
 
 impl Record for Code {
-    const SHELF: &'static str = "graph.code";
+    const TABLE: &'static str = "graph.code";
 
     fn key(&self) -> String {
         self.code.clone()
     }
 }
 
-/// An access token.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Token {
-    /// Itself.
     pub(crate) token: String,
     platform: String,
-    /// Whose it is.
+    /// Id of the owner.
     pub(crate) user: String,
-    /// The page that it speaks for, where it is a page's.
+    /// Page that it belongs to, for a Page's token.
     pub(crate) page: Option<String>,
-    /// The pages that its owner ticked.
+    /// Pages that its owner granted.
     #[serde(default)]
     pub(crate) pages: Vec<String>,
-    /// What it may do.
+    /// Granted scopes.
     pub(crate) scopes: Vec<String>,
     is_long: bool,
     issued_at: DateTime<Utc>,
@@ -199,53 +197,58 @@ pub(crate) struct Token {
 }
 
 impl Record for Token {
-    const SHELF: &'static str = "graph.token";
+    const TABLE: &'static str = "graph.token";
 
     fn key(&self) -> String {
         self.token.clone()
     }
 }
 
-/// The token that a request carries, dead or alive.
-pub(crate) fn carried(turn: &Turn<'_>, call: &Call) -> Option<Token> {
-    turn.shelf.get(&bearer(call)?)
+/// Returns the token of a request, valid or not.
+pub(crate) fn presented_token(tx: &Transaction, request: &Request) -> Option<Token> {
+    tx.store.get(&bearer(request)?)
 }
 
-fn bearer(call: &Call) -> Option<String> {
-    let header = call.header("authorization").and_then(|header| {
+fn bearer(request: &Request) -> Option<String> {
+    let header = request.header("authorization").and_then(|header| {
         let (scheme, token) = header.split_once(' ')?;
         (scheme.eq_ignore_ascii_case("bearer") || scheme.eq_ignore_ascii_case("oauth"))
             .then(|| token.trim().to_owned())
     });
-    header.filter(|token| !token.is_empty()).or_else(|| param(call, "access_token"))
+    header.filter(|token| !token.is_empty()).or_else(|| param(request, "access_token"))
 }
 
-/// Whose request it is: by its token, or by the code it brings.
-pub(crate) fn owner(turn: &Turn<'_>, platform: &str, call: &Call) -> Option<String> {
-    let user = match carried(turn, call) {
+/// Returns the username behind a request, by its token or its code.
+pub(crate) fn owner(tx: &Transaction, platform: &str, request: &Request) -> Option<String> {
+    let user = match presented_token(tx, request) {
         Some(token) => token.page.unwrap_or(token.user),
         None => {
             let other = ["fb_exchange_token", "input_token"]
                 .iter()
-                .find_map(|name| turn.shelf.get::<Token>(&param(call, name)?))
+                .find_map(|name| tx.store.get::<Token>(&param(request, name)?))
                 .map(|token| token.user);
-            other.or_else(|| Some(turn.shelf.get::<Code>(&param(call, "code")?)?.user))?
+            other.or_else(|| Some(tx.store.get::<Code>(&param(request, "code")?)?.user))?
         }
     };
-    account::numbered(turn.shelf, platform, &user).map(|account| account.username)
+    account::by_id(tx.store, platform, &user).map(|account| account.username)
 }
 
-/// Lets a token in that lives and has the scopes.
+/// Admits a request whose token is valid and has the scopes.
 ///
 /// # Errors
 ///
 /// The refusal.
-pub(crate) fn admit(turn: &Turn<'_>, platform: &str, call: &Call, scopes: &[&str]) -> Result<Token, Answer> {
-    let Some(presented) = bearer(call) else {
+pub(crate) fn admit(
+    tx: &Transaction,
+    platform: &str,
+    request: &Request,
+    scopes: &[&str],
+) -> Result<Token, Response> {
+    let Some(presented) = bearer(request) else {
         let message = "An active access token must be used to query information about the current user.";
         return Err(error(400, 2500, 0, message));
     };
-    let token = alive(turn, platform, &presented)?;
+    let token = valid_token(tx, platform, &presented)?;
     match scopes.iter().find(|scope| !token.scopes.iter().any(|granted| granted == *scope)) {
         None => Ok(token),
         Some(scope) => {
@@ -256,21 +259,55 @@ pub(crate) fn admit(turn: &Turn<'_>, platform: &str, call: &Call, scopes: &[&str
     }
 }
 
-/// A token that lives.
+/// Admits a request to an API: its token lives, has the scope that every call needs, and is within the limit
+/// of calls.
 ///
 /// # Errors
 ///
-/// Why it does not.
-pub(crate) fn alive(turn: &Turn<'_>, platform: &str, token: &str) -> Result<Token, Answer> {
-    let found: Option<Token> = turn.shelf.get(token).filter(|token: &Token| token.platform == platform);
+/// The refusal.
+pub(crate) fn admit_call(
+    tx: &mut Transaction,
+    platform: &'static str,
+    request: &Request,
+    scope: &str,
+    limit: RateLimit,
+) -> Result<Account, Response> {
+    let token = admit(tx, platform, request, &[scope])?;
+    let me = account(tx, platform, &token)?;
+    match tx.spend(limit, &me.id, 1) {
+        Ok(_) => Ok(me),
+        Err(_) => Err(throttled("(#4) Application request limit reached", platform, &me.id)),
+    }
+}
+
+/// Returns the refusal of a request without a route.
+pub(crate) fn not_routed(method: &str, path: &[&str]) -> Outcome {
+    Err(match path {
+        [id, ..] => missing(method, id),
+        [] => error(404, 2500, 0, "Unknown path components"),
+    })
+}
+
+/// Returns the address of an account's picture.
+pub(crate) fn avatar(account: &Account) -> String {
+    format!("https://media.{}.sandbox/avatars/{}.jpg", account.platform, account.id)
+}
+
+/// Returns a token that is valid.
+///
+/// # Errors
+///
+/// The refusal.
+pub(crate) fn valid_token(tx: &Transaction, platform: &str, token: &str) -> Result<Token, Response> {
+    let found: Option<Token> = tx.store.get(token).filter(|token: &Token| token.platform == platform);
     let token =
         found.ok_or_else(|| error(400, 190, 0, "Invalid OAuth access token - Cannot parse access token"))?;
-    token.live(turn.now)?;
+    token.check(tx.now)?;
     Ok(token)
 }
 
 impl Token {
-    fn live(&self, now: DateTime<Utc>) -> Result<(), Answer> {
+    fn check(&self, now: DateTime<Utc>) -> Result<(), Response> {
         if self.is_revoked {
             let message =
                 "Error validating access token: The user has not authorized application 1000000000000001.";
@@ -283,9 +320,8 @@ impl Token {
     }
 }
 
-/// A new token.
 pub(crate) fn issue(
-    turn: &mut Turn<'_>,
+    tx: &mut Transaction,
     platform: &str,
     user: &str,
     scopes: Vec<String>,
@@ -310,58 +346,57 @@ pub(crate) fn issue(
         pages: Vec::new(),
         scopes,
         is_long: kind != Kind::Short,
-        issued_at: turn.now,
-        expires_at: life.map(|life| turn.now + turn.settings.token_life(life)),
+        issued_at: tx.now,
+        expires_at: life.map(|life| tx.now + tx.settings.token_life(life)),
         is_revoked: false,
     };
-    turn.shelf.put(&token);
+    tx.store.put(&token);
     token
 }
 
-/// How long a token lives.
+/// Lifetime of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// An hour.
+    /// One hour.
     Short,
     /// Sixty days.
     Long,
-    /// A page's: as long as its owner's grant.
+    /// A Page's: no expiry.
     Page,
 }
 
-fn of(turn: &Turn<'_>, user: &str) -> Vec<Token> {
+fn tokens_of(tx: &Transaction, user: &str) -> Vec<Token> {
     let is_theirs = |token: &Token| token.user == user || token.page.as_deref() == Some(user);
-    turn.shelf.under("").filter(is_theirs).collect()
+    tx.store.with_prefix("").filter(is_theirs).collect()
 }
 
-/// What tells the login of one platform from another's.
+/// A platform's login.
 pub(crate) struct Login {
-    /// The platform.
-    pub(crate) host: &'static dyn Host,
+    pub(crate) simulator: &'static dyn Simulator,
     /// The app's public identifier.
     pub(crate) client: &'static str,
-    /// What can be asked for.
+    /// Scopes that may be requested.
     pub(crate) scopes: &'static [&'static str],
-    /// What an account that the sandbox connects by itself granted.
+    /// Scopes of the grants that the sandbox creates by itself.
     pub(crate) granted: &'static [&'static str],
-    /// What kind of token such an account gets.
+    /// Kind of token of such a grant.
     pub(crate) kind: Kind,
-    /// What stands behind the parameters that a browser brings back.
+    /// Fragment of the redirect address.
     pub(crate) fragment: &'static str,
 }
 
 impl Grants for Login {
     fn app(&self) -> Option<App> {
-        Some(App { client_id: self.client.into(), client_secret: Some(SECRET.into()) })
+        Some(App { client_id: self.client.into(), client_secret: Some(CLIENT_SECRET.into()) })
     }
 
-    /// It is a day old, as the refresh of a long-lived token wants it.
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
+    /// Issues a token that is a day old, so that it can be refreshed at once.
+    fn grant(&self, tx: &mut Transaction, account: &mut Account) -> Grant {
         let scopes: Vec<String> = self.granted.iter().map(|scope| (*scope).to_owned()).collect();
         let page = (self.kind == Kind::Page).then(|| account.id.clone());
-        let mut token = issue(turn, self.host.id(), &account.id, scopes.clone(), self.kind, page);
+        let mut token = issue(tx, self.simulator.id(), &account.id, scopes.clone(), self.kind, page);
         token.issued_at -= TimeDelta::days(1);
-        turn.shelf.put(&token);
+        tx.store.put(&token);
         Grant {
             access_token: token.token,
             refresh_token: None,
@@ -371,37 +406,38 @@ impl Grants for Login {
         }
     }
 
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        for token in of(turn, &account.id) {
-            turn.shelf.put(&Token { expires_at: Some(turn.now), ..token });
+    fn expire(&self, tx: &mut Transaction, account: &mut Account) {
+        for token in tokens_of(tx, &account.id) {
+            tx.store.put(&Token { expires_at: Some(tx.now), ..token });
         }
     }
 
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        revoke(turn, &account.id);
+    fn revoke(&self, tx: &mut Transaction, account: &mut Account) {
+        revoke(tx, &account.id);
     }
 }
 
-/// Takes back what a user or a page granted.
-pub(crate) fn revoke(turn: &mut Turn<'_>, user: &str) {
-    for token in of(turn, user) {
-        turn.shelf.put(&Token { is_revoked: true, ..token });
+/// Revokes all tokens of a user or a Page.
+pub(crate) fn revoke(tx: &mut Transaction, user: &str) {
+    for token in tokens_of(tx, user) {
+        tx.store.put(&Token { is_revoked: true, ..token });
     }
 }
 
 impl Login {
-    /// Where the account's owner is asked, and where the decision goes.
-    pub(crate) fn dialog(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
-        self.decide(turn, call).unwrap_or_else(|refusal| refusal)
+    /// Serves the consent page and takes the owner's decision.
+    pub(crate) fn dialog(&self, tx: &mut Transaction, request: &Request) -> Response {
+        self.decide(tx, request).unwrap_or_else(|refusal| refusal)
     }
 
-    fn decide(&self, turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-        let is_decision = call.method == poem::http::Method::POST;
-        let fields = if is_decision { &call.fields } else { &call.query };
+    fn decide(&self, tx: &mut Transaction, request: &Request) -> Outcome {
+        let is_decision = request.method == poem::http::Method::POST;
+        let fields = if is_decision { &request.fields } else { &request.query };
         let field = |name: &str| {
             fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap_or_default()
         };
-        let refuse = |what: &str| Err(Answer::page(400, page::notice("Sorry, something went wrong.", what)));
+        let refuse =
+            |what: &str| Err(Response::page(400, page::notice("Sorry, something went wrong.", what)));
         if field("client_id") != self.client {
             return refuse("Invalid App ID: The provided app ID does not look like a valid app ID.");
         }
@@ -419,29 +455,32 @@ impl Login {
         }
         if !is_decision {
             let scopes = scopes.iter().map(String::as_str).collect();
-            return Ok(Answer::page(200, page::consent("Fanfare's sandbox app", scopes, "sandbox", fields)));
+            return Ok(Response::page(
+                200,
+                page::consent("Fanfare's sandbox app", scopes, "sandbox", fields),
+            ));
         }
         let state = field("state");
         if field("decision") == "allow" {
-            // Several names, with commas between them, are the pages that were ticked.
+            // Several names, separated by commas, are the Pages that were granted.
             let mut pages = Vec::new();
             for name in field("username").split(',') {
-                let account = account::open(turn, self.host, name.trim().trim_start_matches('@'))
-                    .map_err(|error| Answer::page(400, page::notice("No such account", &error)))?;
+                let account = account::get_or_create(tx, self.simulator, name.trim().trim_start_matches('@'))
+                    .map_err(|error| Response::page(400, page::notice("No such account", &error)))?;
                 pages.push(account.id);
             }
             let code = Code {
                 code: format!("AQB{}", random()),
-                platform: self.host.id().into(),
+                platform: self.simulator.id().into(),
                 user: pages[0].clone(),
                 pages,
                 client: self.client.into(),
                 redirect_uri: field("redirect_uri").into(),
                 scopes,
-                expires_at: turn.now + TimeDelta::seconds(CODE_SECONDS),
+                expires_at: tx.now + TimeDelta::seconds(CODE_SECONDS),
                 is_used: false,
             };
-            turn.shelf.put(&code);
+            tx.store.put(&code);
             back.query_pairs_mut().append_pair("code", &code.code);
         } else {
             back.query_pairs_mut().extend_pairs([
@@ -453,77 +492,77 @@ impl Login {
         if !state.is_empty() {
             back.query_pairs_mut().append_pair("state", state);
         }
-        Ok(Answer::redirect(&format!("{back}{}", self.fragment)))
+        Ok(Response::redirect(&format!("{back}{}", self.fragment)))
     }
 
-    /// The code that a request brings, which is used up by it.
+    /// Redeems the code of a request.
     ///
     /// # Errors
     ///
-    /// Why it is refused.
-    pub(crate) fn redeem(&self, turn: &mut Turn<'_>, call: &Call) -> Result<Redeemed, Unredeemed> {
-        let get = |name: &str| param(call, name).unwrap_or_default();
+    /// The refusal.
+    pub(crate) fn redeem(&self, tx: &mut Transaction, request: &Request) -> Result<RedeemedCode, CodeError> {
+        let get = |name: &str| param(request, name).unwrap_or_default();
         if get("client_id") != self.client {
-            return Err(Unredeemed::App);
+            return Err(CodeError::App);
         }
-        if get("client_secret") != SECRET {
-            return Err(Unredeemed::Secret);
+        if get("client_secret") != CLIENT_SECRET {
+            return Err(CodeError::Secret);
         }
         let presented = get("code");
-        let code = turn.shelf.get::<Code>(presented.trim_end_matches("#_"));
-        let Some(code) = code.filter(|code| code.platform == self.host.id()) else {
-            return Err(Unredeemed::Unknown);
+        let code = tx.store.get::<Code>(presented.trim_end_matches("#_"));
+        let Some(code) = code.filter(|code| code.platform == self.simulator.id()) else {
+            return Err(CodeError::Unknown);
         };
         if code.redirect_uri != get("redirect_uri") {
-            return Err(Unredeemed::Redirect);
+            return Err(CodeError::Redirect);
         }
         if code.is_used {
-            return Err(Unredeemed::Used);
+            return Err(CodeError::Used);
         }
-        if code.expires_at <= turn.now {
-            return Err(Unredeemed::Expired);
+        if code.expires_at <= tx.now {
+            return Err(CodeError::Expired);
         }
-        turn.shelf.put(&Code { is_used: true, ..code.clone() });
-        Ok(Redeemed { user: code.user, pages: code.pages, scopes: code.scopes })
+        tx.store.put(&Code { is_used: true, ..code.clone() });
+        Ok(RedeemedCode { user: code.user, pages: code.pages, scopes: code.scopes })
     }
 
-    /// `GET /access_token`: a short-lived token for a long-lived one.
-    pub(crate) fn lengthen(&self, turn: &mut Turn<'_>, call: &Call, kind: &str) -> Result<Answer, Answer> {
-        if param(call, "grant_type").as_deref() != Some(kind) {
+    /// `GET /access_token`: exchanges a short-lived token for a long-lived one.
+    pub(crate) fn exchange_token(&self, tx: &mut Transaction, request: &Request, kind: &str) -> Outcome {
+        if param(request, "grant_type").as_deref() != Some(kind) {
             return Err(invalid(&format!("Param grant_type must be one of {{{kind}}}")));
         }
-        if param(call, "client_secret").as_deref() != Some(SECRET) {
+        if param(request, "client_secret").as_deref() != Some(CLIENT_SECRET) {
             return Err(error(400, 1, 0, "Error validating client secret."));
         }
-        let token = admit(turn, self.host.id(), call, &[])?;
-        let long = issue(turn, self.host.id(), &token.user, token.scopes, Kind::Long, None);
-        Ok(told(&long, turn.now))
+        let token = admit(tx, self.simulator.id(), request, &[])?;
+        let long = issue(tx, self.simulator.id(), &token.user, token.scopes, Kind::Long, None);
+        Ok(token_response(&long, tx.now))
     }
 
-    /// `GET /refresh_access_token`: a long-lived token that is a day old for another.
-    pub(crate) fn renew(&self, turn: &mut Turn<'_>, call: &Call, kind: &str) -> Result<Answer, Answer> {
-        if param(call, "grant_type").as_deref() != Some(kind) {
+    /// `GET /refresh_access_token`: exchanges a long-lived token that is a day old for a new one.
+    pub(crate) fn refresh_token(&self, tx: &mut Transaction, request: &Request, kind: &str) -> Outcome {
+        if param(request, "grant_type").as_deref() != Some(kind) {
             return Err(invalid(&format!("Param grant_type must be one of {{{kind}}}")));
         }
-        let token = admit(turn, self.host.id(), call, &[])?;
-        let age = u64::try_from((turn.now - token.issued_at).num_milliseconds()).unwrap_or(0);
-        if !token.is_long || age < turn.settings.renew_after_ms {
+        let token = admit(tx, self.simulator.id(), request, &[])?;
+        let age = u64::try_from((tx.now - token.issued_at).num_milliseconds()).unwrap_or(0);
+        if !token.is_long || age < tx.settings.renew_after_ms {
             return Err(error(400, 10, 0, "(#10) The access token must be at least 24 hours old"));
         }
-        let fresh = issue(turn, self.host.id(), &token.user, token.scopes, Kind::Long, None);
-        Ok(told(&fresh, turn.now))
+        let fresh = issue(tx, self.simulator.id(), &token.user, token.scopes, Kind::Long, None);
+        Ok(token_response(&fresh, tx.now))
     }
 
     /// `GET /debug_token`.
-    pub(crate) fn inspect(&self, turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-        let is_app = bearer(call).is_some_and(|token| token == format!("{}|{SECRET}", self.client));
+    pub(crate) fn inspect(&self, tx: &mut Transaction, request: &Request) -> Outcome {
+        let is_app = bearer(request).is_some_and(|token| token == format!("{}|{CLIENT_SECRET}", self.client));
         if !is_app {
-            admit(turn, self.host.id(), call, &[])?;
+            admit(tx, self.simulator.id(), request, &[])?;
         }
-        let presented = param(call, "input_token").unwrap_or_default();
-        let found = turn.shelf.get::<Token>(&presented).filter(|token| token.platform == self.host.id());
+        let presented = param(request, "input_token").unwrap_or_default();
+        let found = tx.store.get::<Token>(&presented).filter(|token| token.platform == self.simulator.id());
         let Some(token) = found else {
-            return Ok(Answer::json(
+            return Ok(Response::json(
                 200,
                 &json!({ "data": {
                     "error": { "code": 190, "message": "Invalid OAuth access token - Cannot parse access token" },
@@ -537,7 +576,7 @@ impl Login {
             "application": "Fanfare's sandbox app",
             "data_access_expires_at": (token.issued_at + TimeDelta::days(90)).timestamp(),
             "expires_at": token.expires_at.map_or(0, |at| at.timestamp()),
-            "is_valid": token.live(turn.now).is_ok(),
+            "is_valid": token.check(tx.now).is_ok(),
             "issued_at": token.issued_at.timestamp(),
             "scopes": token.scopes,
             "user_id": token.user,
@@ -545,7 +584,7 @@ impl Login {
         if let Some(page) = &token.page {
             data["profile_id"] = json!(page);
         }
-        if let Err(refusal) = token.live(turn.now) {
+        if let Err(refusal) = token.check(tx.now) {
             let body: Value = serde_json::from_slice(&refusal.body).unwrap_or_default();
             data["error"] = json!({
                 "code": body["error"]["code"],
@@ -553,40 +592,40 @@ impl Login {
                 "message": body["error"]["message"],
             });
         }
-        Ok(Answer::json(200, &json!({ "data": data })))
+        Ok(Response::json(200, &json!({ "data": data })))
     }
 }
 
-/// What a code stands for.
-pub(crate) struct Redeemed {
-    /// Whose login it was.
+/// The grant behind a code.
+pub(crate) struct RedeemedCode {
+    /// Id of the account.
     pub(crate) user: String,
-    /// The pages that were ticked.
+    /// Pages that were granted.
     pub(crate) pages: Vec<String>,
-    /// What was allowed.
+    /// Granted scopes.
     pub(crate) scopes: Vec<String>,
 }
 
 /// Why a code is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unredeemed {
+pub(crate) enum CodeError {
     /// No such app.
     App,
     /// The app's secret is wrong.
     Secret,
     /// No such code.
     Unknown,
-    /// Another address than the dialog's.
+    /// Its redirect address is not the dialog's.
     Redirect,
-    /// It was used.
+    /// It was redeemed before.
     Used,
-    /// It is too old.
+    /// It has expired.
     Expired,
 }
 
-impl Unredeemed {
-    /// In the form of the token endpoints of Threads and Instagram.
-    pub(crate) fn flat(self) -> Answer {
+impl CodeError {
+    /// Creates the refusal in the form of the token endpoints of Threads and Instagram.
+    pub(crate) fn flat(self) -> Response {
         let message = match self {
             Self::App => "Invalid platform app",
             Self::Secret => "Error validating client secret.",
@@ -596,11 +635,11 @@ impl Unredeemed {
             Self::Unknown | Self::Used => "Matching code was not found or was already used",
             Self::Expired => "This authorization code has expired.",
         };
-        Answer::json(400, &json!({ "error_type": "OAuthException", "code": 400, "error_message": message }))
+        Response::json(400, &json!({ "error_type": "OAuthException", "code": 400, "error_message": message }))
     }
 
-    /// In the form of the Graph API.
-    pub(crate) fn graph(self) -> Answer {
+    /// Creates the refusal in the form of the Graph API.
+    pub(crate) fn graph(self) -> Response {
         match self {
             Self::App => error(
                 400,
@@ -622,95 +661,48 @@ impl Unredeemed {
     }
 }
 
-/// A token endpoint's answer about a token that lives for long.
-pub(crate) fn told(token: &Token, now: DateTime<Utc>) -> Answer {
+/// Creates the response with a token and its lifetime.
+pub(crate) fn token_response(token: &Token, now: DateTime<Utc>) -> Response {
     let mut body = json!({ "access_token": token.token, "token_type": "bearer" });
     if let Some(at) = token.expires_at {
         body["expires_in"] = json!((at - now).num_seconds());
     }
-    Answer::json(200, &body)
+    Response::json(200, &body)
 }
 
-/// The next id, of 17 digits and more than a float can hold.
-pub(crate) fn id(turn: &mut Turn<'_>) -> String {
-    let last = turn.shelf.get::<Last>("").map_or(17_900_000_000_000_000, |last| last.id);
-    let id = last + 7 + u64::from(rand::random::<u8>());
-    turn.shelf.put(&Last { id });
-    id.to_string()
+/// Returns the next id, of 17 digits, which a float can't hold.
+pub(crate) fn next_id(tx: &mut Transaction) -> String {
+    let next = |last: u64| last.max(17_900_000_000_000_000) + 7 + u64::from(rand::random::<u8>());
+    tx.store.advance("graph", next).to_string()
 }
 
-/// The last id that was given.
-#[derive(Serialize, Deserialize)]
-struct Last {
-    id: u64,
-}
-
-impl Record for Last {
-    const SHELF: &'static str = "graph.last";
-
-    fn key(&self) -> String {
-        String::new()
-    }
-}
-
-/// That a post belongs to an author, a parent or a code, so that lists need not look at all posts.
-#[derive(Serialize, Deserialize)]
-struct Tie {
-    kind: String,
-    of: String,
-    id: String,
-}
-
-impl Record for Tie {
-    const SHELF: &'static str = "graph.tie";
-
-    fn key(&self) -> String {
-        format!("{}/{}/{}", self.kind, self.of, self.id)
-    }
-}
-
-/// Keeps that `id` belongs to `of`.
-pub(crate) fn tie(turn: &mut Turn<'_>, kind: &str, of: &str, id: &str) {
-    turn.shelf.put(&Tie { kind: kind.into(), of: of.into(), id: id.into() });
-}
-
-/// What belongs to `of` and is still there, oldest first: ids only grow.
-pub(crate) fn tied<'a, T: Record>(
-    shelf: &'a Shelf,
-    kind: &str,
-    of: &str,
-) -> impl DoubleEndedIterator<Item = T> + use<'a, T> {
-    shelf.under::<Tie>(&format!("{kind}/{of}/")).filter_map(|tie| shelf.get(&tie.id))
-}
-
-/// An account's id, the same in every sandbox.
-pub(crate) fn number(platform: &str, username: &str, first: u64) -> String {
-    let digest = account::digest(platform, username);
-    let draw = u64::from_be_bytes(digest[..8].try_into().expect("eight bytes of a digest"));
+/// Returns an account's id, the same in every sandbox.
+pub(crate) fn account_id(platform: &str, username: &str, first: u64) -> String {
+    let draw = account::digest_number(platform, username);
     (first + draw % 90_000_000_000_000).to_string()
 }
 
-/// The short code of a post's address.
+/// Returns the short code of a post's address.
 pub(crate) fn shortcode(id: &str) -> String {
     let number: u64 = id.parse().unwrap_or(0);
     format!("D{}", BASE64_URL_SAFE_NO_PAD.encode(&number.to_be_bytes()[1..]))
 }
 
-/// A time as the Graph API writes it.
+/// Formats a time as the Graph API does.
 pub(crate) fn time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%dT%H:%M:%S+0000").to_string()
 }
 
-/// A field that is asked for, with what is asked of it.
+/// A requested field with its nested fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     name: String,
     inner: Vec<Field>,
 }
 
-/// The fields that a request asks for: `id,children{media_url},picture.type(large)`.
-pub(crate) fn fields(call: &Call) -> Vec<Field> {
-    parse(&param(call, "fields").unwrap_or_default())
+/// Returns the requested fields: `id,children{media_url},picture.type(large)`.
+pub(crate) fn fields(request: &Request) -> Vec<Field> {
+    parse(&param(request, "fields").unwrap_or_default())
 }
 
 fn parse(text: &str) -> Vec<Field> {
@@ -727,7 +719,7 @@ fn parse(text: &str) -> Vec<Field> {
                     Some((name, inner)) => (name, parse(inner.strip_suffix('}').unwrap_or(inner))),
                     None => (word, Vec::new()),
                 };
-                // What stands behind a point changes how the field is told and not which it is.
+                // Modifiers after a point don't change which field it is.
                 let name = name.split(['.', '(']).next().unwrap_or_default().trim();
                 if !name.is_empty() {
                     found.push(Field { name: name.to_owned(), inner });
@@ -740,12 +732,12 @@ fn parse(text: &str) -> Vec<Field> {
     found
 }
 
-/// What is asked for of a node; its id is always told. A member that is null is known and left out.
+/// Selects the requested fields of a node; its id is always included. A null member is known but left out.
 ///
 /// # Errors
 ///
-/// When something is asked for that the node has not.
-pub(crate) fn select(node: &Value, fields: &[Field], kind: &str, names: &[&str]) -> Result<Value, Answer> {
+/// When a requested field does not exist.
+pub(crate) fn select(node: &Value, fields: &[Field], kind: &str, names: &[&str]) -> Result<Value, Response> {
     let default: Vec<Field>;
     let fields = if fields.is_empty() {
         default = names.iter().map(|name| Field { name: (*name).to_owned(), inner: Vec::new() }).collect();
@@ -791,14 +783,14 @@ pub(crate) fn select(node: &Value, fields: &[Field], kind: &str, names: &[&str])
     Ok(Value::Object(told))
 }
 
-/// One page of a list, newest first: items after or before a cursor, no more than asked for.
+/// Returns one page of a list, newest first, after or before a cursor.
 pub(crate) fn paged<T>(
-    call: &Call,
+    request: &Request,
     items: Vec<T>,
     key: impl Fn(&T) -> &str,
-    view: impl Fn(&T) -> Result<Value, Answer>,
-) -> Result<Answer, Answer> {
-    let limit = match param(call, "limit") {
+    view: impl Fn(&T) -> Result<Value, Response>,
+) -> Outcome {
+    let limit = match param(request, "limit") {
         None => 25,
         Some(text) => match text.parse::<usize>() {
             Ok(limit @ 1..=100) => limit,
@@ -809,8 +801,8 @@ pub(crate) fn paged<T>(
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
         String::from_utf8(bytes).ok()
     };
-    let place = |name: &str| -> Result<Option<usize>, Answer> {
-        let Some(text) = param(call, name).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let place = |name: &str| -> Result<Option<usize>, Response> {
+        let Some(text) = param(request, name).filter(|text| !text.is_empty()) else { return Ok(None) };
         let found = cursor(&text).and_then(|id| items.iter().position(|item| key(item) == id));
         found.map(Some).ok_or_else(|| invalid(&format!("Invalid cursor: {name}")))
     };
@@ -826,26 +818,26 @@ pub(crate) fn paged<T>(
         let token = |item: &T| BASE64_URL_SAFE_NO_PAD.encode(key(item));
         body["paging"] = json!({ "cursors": { "before": token(first), "after": token(last) } });
         let is_last = items.last().is_none_or(|end| key(end) == key(last));
-        // Threads tells no address of the next page, the others do.
+        // Threads does not send the address of the next page.
         if !is_last
-            && !call.host.contains("threads")
-            && let Some(host) = call.header("host")
+            && !request.host.contains("threads")
+            && let Some(host) = request.header("host")
         {
-            let rest = call.query.iter().filter(|(name, _)| name != "after" && name != "before");
+            let rest = request.query.iter().filter(|(name, _)| name != "after" && name != "before");
             let query = url::form_urlencoded::Serializer::new(String::new())
                 .extend_pairs(rest)
                 .append_pair("after", &token(last))
                 .finish();
-            body["paging"]["next"] = json!(format!("http://{host}/{}{}?{query}", call.host, call.path));
+            body["paging"]["next"] = json!(format!("http://{host}/{}{}?{query}", request.host, request.path));
         }
     }
-    Ok(Answer::json(200, &body))
+    Ok(Response::json(200, &body))
 }
 
-/// Whether a moment lies between `since` and `until`, which are Unix times or dates.
-pub(crate) fn is_within(call: &Call, at: DateTime<Utc>) -> bool {
+/// Returns whether a time lies between `since` and `until`, which are Unix times or dates.
+pub(crate) fn is_within(request: &Request, at: DateTime<Utc>) -> bool {
     let bound = |name: &str| {
-        let text = param(call, name)?;
+        let text = param(request, name)?;
         let date =
             || Some(text.get(..10)?.parse::<chrono::NaiveDate>().ok()?.and_hms_opt(0, 0, 0)?.and_utc());
         text.parse().ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0)).or_else(date)
@@ -853,18 +845,18 @@ pub(crate) fn is_within(call: &Call, at: DateTime<Utc>) -> bool {
     bound("since").is_none_or(|since| at >= since) && bound("until").is_none_or(|until| at <= until)
 }
 
-/// An insights answer: each metric that is asked for, with its figure.
+/// Creates an insights response with the requested metrics.
 ///
 /// # Errors
 ///
-/// When one of them is none: that fails the whole request.
+/// When one of the metrics does not exist, which fails the request.
 pub(crate) fn insights(
-    call: &Call,
+    request: &Request,
     id: &str,
     figure: impl Fn(&str) -> Option<Value>,
     names: &[&str],
-) -> Result<Answer, Answer> {
-    let asked = list(call, "metric");
+) -> Outcome {
+    let asked = list(request, "metric");
     if asked.is_empty() {
         return Err(error(400, 3001, 1_504_028, "(#3001) No metric was specified to be fetched."));
     }
@@ -883,44 +875,44 @@ pub(crate) fn insights(
             "id": format!("{id}/insights/{name}/lifetime"),
         }));
     }
-    Ok(Answer::json(200, &json!({ "data": data })))
+    Ok(Response::json(200, &json!({ "data": data })))
 }
 
-/// Takes units of a cap that a platform refuses to be exceeded in its own words.
-pub(crate) fn capped(turn: &mut Turn<'_>, rule: Rule, user: &str) -> Result<Allowance, Answer> {
-    turn.spend(rule, user, 1).map_err(|_| {
+/// Spends one unit of a publishing cap.
+pub(crate) fn spend_cap(tx: &mut Transaction, rule: RateLimit, user: &str) -> Result<Quota, Response> {
+    tx.spend(rule, user, 1).map_err(|_| {
         error(400, 9, 2_207_042, "(#9) Application request limit reached: you reached the maximum number of posts that is allowed to be published by API")
     })
 }
 
-/// How much of a cap is used up, as the limits' edges tell it.
-pub(crate) fn used(turn: &mut Turn<'_>, rule: Rule, user: &str) -> Value {
-    let stands = turn.spend(rule, user, 0).unwrap_or_else(|allowance| allowance);
+/// Returns the usage of a cap, as the limits' edges show it.
+pub(crate) fn quota_usage(tx: &mut Transaction, rule: RateLimit, user: &str) -> Value {
+    let status = tx.spend(rule, user, 0).unwrap_or_else(|quota| quota);
     json!({
-        "usage": stands.limit - stands.remaining.min(stands.limit),
-        "config": { "quota_total": stands.limit, "quota_duration": rule.seconds },
+        "usage": status.limit - status.remaining.min(status.limit),
+        "config": { "quota_total": status.limit, "quota_duration": rule.seconds },
     })
 }
 
-/// The bytes of a medium.
-pub(crate) fn serve(turn: &Turn<'_>, file: &str) -> Answer {
-    match turn.files.read(file) {
+/// Returns the bytes of a medium.
+pub(crate) fn serve_media(tx: &Transaction, file: &str) -> Response {
+    match tx.files.read(file) {
         Some(bytes) => {
             let mime = infer::get(&bytes).map_or("application/octet-stream", |kind| kind.mime_type());
-            Answer { is_page: true, ..Answer::bytes(200, mime, bytes) }
+            Response { is_page: true, ..Response::bytes(200, mime, bytes) }
         }
-        None => Answer::page(404, page::missing()),
+        None => page::serve(None),
     }
 }
 
-/// The account of a token.
-pub(crate) fn account(turn: &Turn<'_>, platform: &str, token: &Token) -> Result<Account, Answer> {
+/// Returns the account of a token.
+pub(crate) fn account(tx: &Transaction, platform: &str, token: &Token) -> Result<Account, Response> {
     let id = token.page.as_ref().unwrap_or(&token.user);
-    account::numbered(turn.shelf, platform, id)
+    account::by_id(tx.store, platform, id)
         .ok_or_else(|| error(400, 190, 460, "Error validating access token: The session has been invalidated because the user changed their password or Facebook has changed the session for security reasons."))
 }
 
-/// Something unguessable, in letters and digits.
+/// Returns a random text of letters and digits.
 pub(crate) fn random() -> String {
     hex::encode(rand::random::<[u8; 24]>())
 }

@@ -1,7 +1,7 @@
-//! Requests that are held, so that a test can do something between two calls.
+//! Holds: requests that are blocked, so that a test can act between two requests.
 //!
-//! A test says which request it means, waits until it is here, and knows then exactly how far the
-//! client has come: before the platform did anything, or after, with the reply not yet sent.
+//! A test describes a request and waits until it arrives. The client's progress is then known exactly: before
+//! the platform did anything, or after, with the response not yet sent.
 
 use serde::Deserialize;
 use std::sync::{
@@ -10,7 +10,7 @@ use std::sync::{
 };
 use tokio::sync::watch;
 
-/// Which request is held, and when.
+/// Which request to hold, and when.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Spec {
@@ -33,25 +33,25 @@ fn first() -> u64 {
 pub(crate) enum When {
     /// Before it is processed.
     Before,
-    /// After, with the reply withheld.
+    /// After it is processed, with the response withheld.
     After,
 }
 
-/// How a hold stands.
+/// Phase of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// The request has not come.
+    /// Waits for its request.
     Waiting,
-    /// It is here.
+    /// Holds the request.
     Held,
-    /// It was let go.
+    /// Released.
     Released,
-    /// Its connection dropped.
+    /// The request's connection dropped.
     Dropped,
 }
 
 impl Phase {
-    /// Its name on the wire.
+    /// Returns its name in the API.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -62,24 +62,18 @@ impl Phase {
     }
 }
 
-/// A request as holds see it.
+/// The properties of a request that holds match.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Passing<'a> {
-    /// The platform.
+pub(crate) struct PendingRequest<'a> {
     pub(crate) platform: &'a str,
-    /// The account's name and id.
+    /// Username and id of the account.
     pub(crate) account: Option<(&'a str, &'a str)>,
-    /// The method.
     pub(crate) method: &'a str,
-    /// The host.
     pub(crate) host: &'a str,
-    /// The path on that host.
     pub(crate) path: &'a str,
 }
 
-/// One hold.
 pub(crate) struct Hold {
-    /// Its id.
     pub(crate) id: u64,
     spec: Spec,
     seen: AtomicU64,
@@ -87,27 +81,27 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    /// How it stands, now and from now on.
+    /// Returns a watch on its phase.
     pub(crate) fn phase(&self) -> watch::Receiver<Phase> {
         self.phase.subscribe()
     }
 
-    /// Keeps the caller until it is let go.
-    pub(crate) async fn keep(&self) {
-        struct Gone<'a>(&'a Hold);
-        impl Drop for Gone<'_> {
+    /// Blocks until the hold is released.
+    pub(crate) async fn block(&self) {
+        struct OnDrop<'a>(&'a Hold);
+        impl Drop for OnDrop<'_> {
             fn drop(&mut self) {
-                self.0.pass(Phase::Held, Phase::Dropped);
+                self.0.advance(Phase::Held, Phase::Dropped);
             }
         }
-        self.pass(Phase::Waiting, Phase::Held);
-        let _gone = Gone(self);
+        self.advance(Phase::Waiting, Phase::Held);
+        let _on_drop = OnDrop(self);
         let mut phase = self.phase.subscribe();
         // The sender is a field of `self`, so it outlives the wait.
         let _ = phase.wait_for(|phase| *phase == Phase::Released).await;
     }
 
-    fn pass(&self, from: Phase, to: Phase) {
+    fn advance(&self, from: Phase, to: Phase) {
         self.phase.send_if_modified(|phase| {
             let is_due = *phase == from;
             if is_due {
@@ -117,7 +111,7 @@ impl Hold {
         });
     }
 
-    fn is_for(&self, when: When, request: Passing<'_>) -> bool {
+    fn is_for(&self, when: When, request: PendingRequest<'_>) -> bool {
         let spec = &self.spec;
         let full = format!("/{}{}", request.host, request.path);
         spec.when == when
@@ -133,7 +127,6 @@ impl Hold {
     }
 }
 
-/// All holds.
 #[derive(Default)]
 pub(crate) struct Holds {
     last: AtomicU64,
@@ -141,7 +134,6 @@ pub(crate) struct Holds {
 }
 
 impl Holds {
-    /// Adds one.
     pub(crate) fn add(&self, spec: Spec) -> u64 {
         let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let hold = Hold { id, spec, seen: AtomicU64::new(0), phase: watch::Sender::new(Phase::Waiting) };
@@ -149,30 +141,30 @@ impl Holds {
         id
     }
 
-    /// The one with this id.
+    /// Returns the hold with this id.
     pub(crate) fn get(&self, id: u64) -> Option<Arc<Hold>> {
         self.lock().iter().find(|hold| hold.id == id).cloned()
     }
 
-    /// Ends one; a request that it keeps goes on.
+    /// Removes a hold and lets its request go on.
     pub(crate) fn release(&self, id: u64) -> Option<Arc<Hold>> {
         let mut all = self.lock();
         let at = all.iter().position(|hold| hold.id == id)?;
         let hold = all.remove(at);
-        hold.pass(Phase::Waiting, Phase::Released);
-        hold.pass(Phase::Held, Phase::Released);
+        hold.advance(Phase::Waiting, Phase::Released);
+        hold.advance(Phase::Held, Phase::Released);
         Some(hold)
     }
 
-    /// The hold that this request runs into; every hold that means it counts it.
-    pub(crate) fn meet(&self, when: When, request: Passing<'_>) -> Option<Arc<Hold>> {
-        let mut met = None;
+    /// Returns the hold that applies to a request; every matching hold counts it.
+    pub(crate) fn find(&self, when: When, request: PendingRequest<'_>) -> Option<Arc<Hold>> {
+        let mut found = None;
         for hold in self.lock().iter().filter(|hold| hold.is_for(when, request)) {
             if hold.seen.fetch_add(1, Ordering::Relaxed) + 1 == hold.spec.nth {
-                met.get_or_insert_with(|| hold.clone());
+                found.get_or_insert_with(|| hold.clone());
             }
         }
-        met
+        found
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Hold>>> {

@@ -1,124 +1,130 @@
-//! The other side of the wire: the platforms' own HTTP APIs, served from this machine.
+//! Simulated platforms: the platforms' own HTTP APIs, served from this machine.
 //!
-//! Part of the product, not a mock: it answers what the platforms' documentation says, refusals
-//! included, keeps what was published and shows it, so that an official client library that is
-//! pointed here works. `https://api.x.com/2/tweets` is `{sandbox}/api.x.com/2/tweets`; a client that
-//! takes the sandbox itself for a platform finds `{sandbox}/2/…` and `{sandbox}/xrpc/…` too.
+//! Part of the product, not a mock: it responds as the platforms' documentation says, refusals included,
+//! stores what was published and shows it, so that an official client library works with it.
+//! `https://api.x.com/2/tweets` is `{sandbox}/api.x.com/2/tweets`; a client that uses the sandbox as the
+//! platform itself finds `{sandbox}/2/…` and `{sandbox}/xrpc/…` too.
 //!
-//! # What can be asked of the sandbox itself
+//! # The sandbox's own API
 //!
-//! | Request | Answer |
+//! | Request | Response |
 //! |---|---|
-//! | `GET /` | the accounts, as a page with a control panel: what is to go wrong next, at a click |
-//! | `GET /{platform}/{username}` | what the account published, as a page |
-//! | `GET /{platform}/{username}/{post}` | one post, as a page |
-//! | `GET /_journal?account=&platform=&path=&method=&accepted=&fault=&after=` | `{ entries: [{ seq, at, platform, account, method, host, path, status, accepted, post_id, post_ids, fault }] }`: each request that an account made, oldest first; `status` is null when no reply left, `accepted` is true exactly when a new post came into being |
-//! | `GET /_journal/wait?…&count=1&timeout_ms=30000` | the same once `count` entries match; 408 when they don't in time |
-//! | `POST /_accounts` `{ platform, username?, service? }` | 201 `{ identity, grant, app }`; the account is made if there is none, the grant is fresh; `service` is the address of the Bluesky server that it is to live on, `https://bsky.social` unless told |
-//! | `POST /_accounts/{platform}/{username}/tokens/expire` | 204; access tokens given so far are refused as expired |
-//! | `POST /_accounts/{platform}/{username}/tokens/revoke` (or without `tokens/`) | 204; what was granted so far can't be refreshed |
-//! | `POST /_holds` `{ platform?, account?, path_prefix?, method?, nth?, when: before \| after }` | 201 `{ id }`; the nth matching request (1 unless told) is held before it is processed, or after, with its reply withheld |
+//! | `GET /` | a page with the accounts and a control panel that arms faults |
+//! | `GET /{platform}/{username}` | a page with the account's posts |
+//! | `GET /{platform}/{username}/{post}` | a page with one post |
+//! | `GET /_journal?account=&platform=&path=&method=&accepted=&fault=&after=` | `{ entries: [{ seq, at, platform, account, method, host, path, status, accepted, post_id, post_ids, fault }] }`: each request of an account, oldest first; `status` is null when no response was sent, `accepted` is true exactly when a post was published |
+//! | `GET /_journal/wait?…&count=1&timeout_ms=30000` | the same once `count` entries match; 408 when they do not in time |
+//! | `POST /_accounts` `{ platform, username?, service? }` | 201 `{ identity, grant, app }`; the account is created if there is none, the grant is new; `service` is the address of the account's Bluesky server, `https://bsky.social` by default |
+//! | `POST /_accounts/{platform}/{username}/tokens/expire` | 204; access tokens issued so far are refused as expired |
+//! | `POST /_accounts/{platform}/{username}/tokens/revoke` (or without `tokens/`) | 204; grants so far can't be refreshed |
+//! | `POST /_holds` `{ platform?, account?, path_prefix?, method?, nth?, when: before \| after }` | 201 `{ id }`; the nth matching request (1 by default) is held before it is processed, or after, with its response withheld |
 //! | `GET /_holds/{id}` | `{ id, phase }`: `waiting`, `held`, `released`, `dropped` |
-//! | `GET /_holds/{id}/wait?phase=held&timeout_ms=30000` | the same once the phase is reached (`held` also when it is past); 408 when it isn't in time |
-//! | `DELETE /_holds/{id}` | 204; a held request goes on |
-//! | `GET`, `POST /_settings` | the [`Settings`]; a POST changes the members it has |
+//! | `GET /_holds/{id}/wait?phase=held&timeout_ms=30000` | the same once the phase is reached (`held` also when it has passed); 408 when it is not in time |
+//! | `DELETE /_holds/{id}` | 204; a held request continues |
+//! | `GET`, `POST /_settings` | the [`Settings`]; a POST changes the members that it has |
 //! | `GET /_media/{file}` | uploaded bytes |
 //! | `GET /_health` | 204 |
 //!
-//! On loopback all of this is open. Where a sandbox listens beyond and has a token ([`Access`]), everything
-//! but `/_health` asks for it (`Authorization: Bearer`, or the password of basic authorization), and each
-//! organization has all of the above for itself below `/_orgs/{organization}.{signature}`: there what
-//! platforms serve is open to whoever knows that address, and what controls it asks for the token.
+//! On loopback all of this is open. A sandbox with a token ([`Access`]) requires it for everything but
+//! `/_health` (`Authorization: Bearer`, or the password of basic authorization), and each organization has
+//! all of the above below `/_orgs/{organization}.{signature}`: the platforms there are open to those who know
+//! the address, and control requires the token.
 //!
 //! # Failures on purpose
 //!
-//! A word in the text of a post, and the call that publishes it fails: `#sandbox-400`, `-401`, `-403`,
-//! `-429`, `-500`, `-503` (refused as the platform would), `#sandbox-slow` (answered late),
-//! `#sandbox-stuck` (never answered, not accepted), `#sandbox-drop` (the connection drops, not accepted),
+//! A word in the text of a post makes the request that publishes it fail: `#sandbox-400`, `-401`, `-403`,
+//! `-429`, `-500`, `-503` (refused as the platform would), `#sandbox-slow` (answered late), `#sandbox-stuck`
+//! (never answered, not accepted), `#sandbox-drop` (the connection drops, not accepted),
 //! `#sandbox-lost-reply` (accepted, the connection drops), `#sandbox-500-after` (accepted, then 500),
-//! `#sandbox-garbage` (accepted, a body that can't be read). `x2` after the word limits it to the first
-//! two tries. A media file whose name or description contains `sandbox-stuck` is processed for ever,
-//! and one with `sandbox-failed` fails to be; a platform that is told neither looks for the word in the
-//! file's first bytes.
+//! `#sandbox-garbage` (accepted, with a body that can't be parsed). `x2` after the word limits it to the
+//! first two tries. Processing of a media file whose name or description contains `sandbox-stuck` never ends,
+//! and with `sandbox-failed` it fails; on platforms that get neither, the word is looked for in the file's
+//! first bytes.
 //!
-//! The control panel arms an account with one of these: its next tries meet it, whatever their text says.
+//! The control panel arms an account with one of these faults, which then applies to its next tries
+//! regardless of their text.
 
 mod access;
 mod account;
-mod call;
+mod admin_page;
+mod bluesky;
 mod container;
 mod control;
+mod exchange;
+mod facebook;
+mod fake_metrics;
 mod fault;
 mod fetch;
-mod figures;
 mod files;
-mod front;
 mod google;
+mod google_business;
 mod graph;
 mod hold;
-mod host;
+mod instagram;
 mod journal;
+mod linkedin;
 mod login;
 mod page;
-mod panel;
+mod pinterest;
+mod pipeline;
+mod rate_limit;
+mod reddit;
+mod routes;
 mod schema;
 mod server;
 mod settings;
-mod shelf;
+mod simulator;
+mod store;
+mod threads;
+mod tiktok;
 mod tokens;
-mod window;
+mod x;
+mod youtube;
 
 pub use access::Access;
 pub use domain::sandbox::Address;
 pub use server::serve;
 pub use settings::Settings;
 
-use access::{Door, Orgs};
+use access::{AccessControl, Orgs};
 use anyhow::{Context, Result, anyhow};
 use chrono::{DateTime, Utc};
 use domain::{App, Grant, Identity};
 use files::Files;
 use hold::Holds;
-use host::Host;
 use poem::Endpoint;
-use shelf::Shelf;
+use rate_limit::{Quota, RateLimit, RateWindows};
+use simulator::Simulator;
 use std::{
     collections::BTreeMap,
     fs::File,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
+use store::Store;
 use tokio::sync::watch;
-use window::{Allowance, Rule, Windows};
 
-macro_rules! hosts {
-    ($($module:ident::$host:ident),+ $(,)?) => {
-        $(mod $module;)+
-        /// The platforms that the sandbox speaks; the first that claims a request has it.
-        static HOSTS: &[&dyn Host] = &[$(&$module::$host),+];
-    };
-}
+/// The simulated platforms. The first that claims a request answers it.
+static SIMULATORS: &[&dyn Simulator] = &[
+    &facebook::Facebook,
+    &instagram::Instagram,
+    &threads::Threads,
+    &x::X,
+    &bluesky::Bluesky,
+    &youtube::YouTube,
+    &tiktok::TikTok,
+    &linkedin::LinkedIn,
+    &pinterest::Pinterest,
+    &google_business::GoogleBusiness,
+    &reddit::Reddit,
+];
 
-hosts! {
-    facebook::Facebook,
-    instagram::Instagram,
-    threads::Threads,
-    x::X,
-    bluesky::Bluesky,
-    youtube::YouTube,
-    tiktok::TikTok,
-    linkedin::LinkedIn,
-    pinterest::Pinterest,
-    google_business::GoogleBusiness,
-    reddit::Reddit,
-}
-
-/// How a sandbox is opened.
+/// Options of a sandbox.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The folder that keeps what was accepted; `None` for a sandbox that forgets.
+    /// Folder of the data; `None` to keep it in memory.
     pub data: Option<PathBuf>,
-    /// The clock.
+    /// Clock of the sandbox.
     pub clock: fn() -> DateTime<Utc>,
 }
 
@@ -130,30 +136,30 @@ struct Inner {
     state: Mutex<State>,
     files: Files,
     holds: Holds,
-    /// The number of the journal's last entry.
+    /// Number of the journal's last entry.
     journal: watch::Sender<u64>,
     clock: fn() -> DateTime<Utc>,
     access: Access,
     data: Option<PathBuf>,
     orgs: Orgs,
-    /// Held as long as the sandbox is open: two processes would overwrite each other's log.
+    /// Held while the sandbox is open: two processes would overwrite each other's log.
     _lock: Option<File>,
 }
 
 struct State {
-    shelf: Shelf,
-    windows: Windows,
+    store: Store,
+    windows: RateWindows,
     settings: Settings,
 }
 
-/// An account that was connected, as after its owner's consent.
+/// A connected account, as after its owner's consent.
 #[derive(Clone)]
 pub struct Connected {
-    /// Who it is.
+    /// Identity of the account.
     pub identity: Identity,
-    /// What it granted.
+    /// Grant for the app.
     pub grant: Grant,
-    /// The app it was granted to, where the platform has apps.
+    /// App that it was granted to, if the platform has apps.
     pub app: Option<App>,
 }
 
@@ -162,12 +168,12 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// When its folder can't be made or read, or another process has it open.
+    /// When its folder can't be created or read, or another process has it open.
     pub fn open(options: Options) -> Result<Self> {
         Self::open_with(options, Access::default())
     }
 
-    /// Opens a sandbox that is protected.
+    /// Opens a sandbox with access control.
     ///
     /// # Errors
     ///
@@ -182,13 +188,13 @@ impl Sandbox {
             lock = Some(file);
         }
         let log = options.data.as_ref().map(|folder| folder.join("log.jsonl"));
-        let shelf = Shelf::open(log.as_deref())?;
+        let store = Store::open(log.as_deref())?;
         let files = Files::open(options.data.as_ref().map(|folder| folder.join("files")))
             .context("making the files' folder")?;
-        let settings = shelf.get("").unwrap_or_default();
-        let last = journal::last(&shelf);
+        let settings = store.get("").unwrap_or_default();
+        let last = journal::last(&store);
         Ok(Self(Arc::new(Inner {
-            state: Mutex::new(State { shelf, windows: Windows::default(), settings }),
+            state: Mutex::new(State { store, windows: RateWindows::default(), settings }),
             files,
             holds: Holds::default(),
             journal: watch::Sender::new(last),
@@ -200,74 +206,79 @@ impl Sandbox {
         })))
     }
 
-    /// Everything it serves, to be mounted elsewhere. Only [`serve`] can drop a connection on
-    /// purpose; under another server that is a 502.
+    /// Returns everything that the sandbox serves as an endpoint. Only [`serve`] can drop a connection on
+    /// purpose; another server sends 502 instead.
     pub fn endpoint(&self) -> impl Endpoint + use<> {
-        Door { sandbox: self.clone(), inner: control::routes(self.clone()) }
+        AccessControl { sandbox: self.clone(), inner: control::routes(self.clone()) }
     }
 
-    /// Connects an account, which is made if there is none.
+    /// Connects an account, creating it when there is none.
     ///
     /// # Errors
     ///
-    /// When the sandbox does not speak the platform, the platform would not give anyone that name, or
-    /// it could not be kept.
+    /// When the platform is unknown, its rules forbid the name, or the account could not be stored.
     pub fn connect(&self, platform: &str, username: &str) -> Result<Connected> {
         self.connect_at(platform, username, None)
     }
 
-    /// The same, of an account that moves to a server where one is named.
+    /// Connects an account and moves it to a server, when one is given.
     fn connect_at(&self, platform: &str, username: &str, server: Option<String>) -> Result<Connected> {
-        let host = find(platform).ok_or_else(|| anyhow!("the sandbox does not speak {platform}"))?;
-        self.turn(|turn| {
-            let mut account = account::open(turn, host, username).map_err(anyhow::Error::msg)?;
+        let simulator = find(platform).ok_or_else(|| anyhow!("the sandbox does not speak {platform}"))?;
+        self.transaction(|tx| {
+            let mut account = account::get_or_create(tx, simulator, username).map_err(anyhow::Error::msg)?;
             if server.is_some() {
                 account.server = server;
-                turn.shelf.put(&account);
+                tx.store.put(&account);
             }
-            let grant = host.grants().grant(turn, &mut account);
-            Ok(Connected { identity: host.identity(&account), grant, app: host.grants().app() })
+            let grant = simulator.grants().grant(tx, &mut account);
+            Ok(Connected { identity: simulator.identity(&account), grant, app: simulator.grants().app() })
         })?
     }
 
-    /// One step that nothing else comes between, written to the log at its end.
-    fn turn<T>(&self, work: impl FnOnce(&mut Turn<'_>) -> T) -> Result<T> {
+    /// Runs a transaction: nothing runs between its steps, and its changes go to the log at its end.
+    fn transaction<T>(&self, work: impl FnOnce(&mut Transaction) -> T) -> Result<T> {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { shelf, windows, settings } = &mut *state;
+        let State { store, windows, settings } = &mut *state;
         let now = (self.0.clock)();
-        let done = work(&mut Turn { shelf, windows, settings, files: &self.0.files, now });
-        state.shelf.commit()?;
+        let done =
+            work(&mut Transaction { store, windows, settings, files: &self.0.files, now, quota: None });
+        state.store.commit()?;
         Ok(done)
     }
 }
 
-/// The app that the sandbox's grants are given to, where the platform has apps.
+/// Returns the app that the sandbox's grants belong to, if the platform has apps.
 pub fn app(platform: &str) -> Option<App> {
     find(platform)?.grants().app()
 }
 
-/// The apps that the sandbox's grants are given to, by platform.
+/// Returns the apps that the sandbox's grants belong to, by platform.
 pub fn apps() -> BTreeMap<String, App> {
-    HOSTS.iter().filter_map(|host| Some((host.id().to_owned(), host.grants().app()?))).collect()
+    SIMULATORS
+        .iter()
+        .filter_map(|simulator| Some((simulator.id().to_owned(), simulator.grants().app()?)))
+        .collect()
 }
 
-/// The platform of this name.
-fn find(platform: &str) -> Option<&'static dyn Host> {
-    HOSTS.iter().copied().find(|host| host.id() == platform)
+/// Returns the simulator of a platform.
+fn find(platform: &str) -> Option<&'static dyn Simulator> {
+    SIMULATORS.iter().copied().find(|simulator| simulator.id() == platform)
 }
 
-/// What a step works on.
-struct Turn<'a> {
-    shelf: &'a mut Shelf,
-    windows: &'a mut Windows,
+/// Everything that a transaction may read and change.
+struct Transaction<'a> {
+    store: &'a mut Store,
+    windows: &'a mut RateWindows,
     settings: &'a mut Settings,
     files: &'a Files,
     now: DateTime<Utc>,
+    /// State of the rate window that the request counts against, for the response's headers.
+    quota: Option<Quota>,
 }
 
-impl Turn<'_> {
-    /// Takes units of a rate window, or tells that there are not so many left.
-    fn spend(&mut self, rule: Rule, who: &str, cost: u64) -> Result<Allowance, Allowance> {
+impl Transaction<'_> {
+    /// Spends units of a rate limit. Fails when fewer are left.
+    fn spend(&mut self, rule: RateLimit, who: &str, cost: u64) -> Result<Quota, Quota> {
         let limit = self.settings.limits.get(rule.name).copied().unwrap_or(rule.limit);
         self.windows.take(rule, limit, who, cost, self.now)
     }

@@ -1,38 +1,38 @@
 //! LinkedIn: the versioned REST API, as <https://learn.microsoft.com/en-us/linkedin/> says; it has no
 //! machine-readable description.
 //!
-//! Each member administers one page. What only approved apps may do (list a member's posts, read a
-//! member's figures) needs the scopes that LinkedIn keeps closed. A reserved character that was not
-//! escaped ends a text, silently, as there.
+//! Each member administers one page. What only approved apps may do (list a member's posts, read a member's
+//! metrics) needs the restricted scopes. A reserved character that is not escaped cuts off a text without an
+//! error, as on LinkedIn.
 
 mod media;
 mod posts;
 mod text;
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::{Answer, Call, Intake},
-    host::{Card, Grants, Host, Picture},
-    login::{Login, Refusal},
-    tokens::{self, Rotation, SECRET, Terms},
+    exchange::{BodyMode, Outcome, Request, Response},
+    login::{Login, TokenError},
     page,
-    shelf::Record,
-    window::Rule,
+    rate_limit::RateLimit,
+    routes::routes,
+    simulator::{Grants, MediaView, PostView, Simulator},
+    store::Record,
+    tokens::{self, CLIENT_SECRET, Rotation, TokenPolicy},
 };
 use crate::Identity;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The platform's identifier.
 const ID: &str = "linkedin";
 
-/// Versions before this one are answered with 426.
-const OLDEST: u32 = 202_511;
+/// Oldest active version; older ones get 426.
+const OLDEST_VERSION: u32 = 202_511;
 
-/// Calls of a member; real numbers are told in the developer portal only.
-const CALLS: Rule = Rule { name: "linkedin.calls", limit: 100_000, seconds: 86_400 };
-const CREATES: Rule = Rule { name: "linkedin.creates", limit: 150, seconds: 86_400 };
+/// Calls of a member. The real limits are shown in the developer portal only.
+const CALLS: RateLimit = RateLimit::new("linkedin.calls", 100_000, 86_400);
+const CREATES: RateLimit = RateLimit::new("linkedin.creates", 150, 86_400);
 
 const SCOPES: &[&str] = &[
     "openid",
@@ -49,8 +49,8 @@ const SCOPES: &[&str] = &[
 ];
 
 static LOGIN: Login = Login {
-    terms: Terms {
-        host: &LinkedIn,
+    tokens: TokenPolicy {
+        simulator: &LinkedIn,
         client: "fanfaresandbox",
         granted: SCOPES,
         code_seconds: 1_800,
@@ -59,21 +59,20 @@ static LOGIN: Login = Login {
         rotation: Rotation::Never,
     },
     scopes: SCOPES,
-    lasts: |_| true,
-    denied: "user_cancelled_authorize",
+    has_refresh_token: |_| true,
+    denied_error: "user_cancelled_authorize",
     fragment: "",
 };
 
-/// LinkedIn.
 pub(super) struct LinkedIn;
 
-/// Who was let in.
+/// An admitted caller.
 struct Caller {
     account: Account,
     scopes: Vec<String>,
 }
 
-impl Host for LinkedIn {
+impl Simulator for LinkedIn {
     fn id(&self) -> &'static str {
         ID
     }
@@ -88,42 +87,34 @@ impl Host for LinkedIn {
         }
     }
 
-    fn intake(&self, call: &Call) -> Intake {
-        match call.segments().as_slice() {
-            ["dms-uploads", ..] => Intake::Bytes,
-            _ => Intake::Whole(1 << 20),
+    fn body_mode(&self, request: &Request) -> BodyMode {
+        match request.segments().as_slice() {
+            ["dms-uploads", ..] => BodyMode::Upload,
+            _ => BodyMode::Buffered(1 << 20),
         }
     }
 
-    fn account(&self, turn: &Turn<'_>, call: &Call) -> Option<String> {
-        match call.segments().as_slice() {
+    fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
+        match request.segments().as_slice() {
             ["dms-uploads", "sandbox", id, ..] => {
-                let owner = media::get(turn, id)?.owner;
-                account::numbered(turn.shelf, ID, &owner).map(|account| account.username)
+                let owner = media::get(tx, id)?.owner;
+                account::by_id(tx.store, ID, &owner).map(|account| account.username)
             }
-            _ => tokens::owner(turn, ID, call),
+            _ => tokens::owner(tx, ID, request),
         }
     }
 
-    fn answer(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
-        let segments = call.segments();
-        let answer = match (call.method.as_str(), segments.as_slice()) {
-            ("GET" | "POST", ["oauth", "v2", "authorization"]) => return LOGIN.dialog(turn, call),
-            ("POST", ["oauth", "v2", "accessToken"]) => token(turn, call),
-            ("POST", ["oauth", "v2", "introspectToken"]) => introspect(turn, call),
-            ("POST", ["oauth", "v2", "revoke"]) => revoke(turn, call),
-            ("PUT" | "POST", ["dms-uploads", "sandbox", id, part]) => media::receive(turn, call, id, part),
-            ("GET", ["v2", "userinfo"]) => userinfo(turn, call),
-            ("GET", ["v2", "me"]) => me(turn, call),
-            ("GET", ["feed", "update", urn]) => return shown(turn, call, urn),
-            ("GET", ["in" | "company", name]) => return profile(turn, name),
-            (_, ["rest", path @ ..]) => versioned(call).and_then(|()| rest(turn, call, path)),
-            _ => Err(missing("There is no such resource.")),
-        };
-        answer.unwrap_or_else(|refusal| refusal)
+    fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
+        let segments = request.segments();
+        match (request.method.as_str(), segments.as_slice()) {
+            ("GET" | "POST", ["oauth", "v2", "authorization"]) => LOGIN.dialog(tx, request),
+            ("GET", ["feed", "update", urn]) => post_page(tx, request, urn),
+            ("GET", ["in" | "company", name]) => profile(tx, name),
+            (_, path) => api(tx, request, path).unwrap_or_else(|refusal| refusal),
+        }
     }
 
-    fn refuse(&self, _turn: &mut Turn<'_>, _call: &Call, status: u16) -> Answer {
+    fn refuse(&self, _tx: &mut Transaction, _request: &Request, status: u16) -> Response {
         match status {
             400 => invalid("The post was refused on purpose."),
             401 => expired(),
@@ -135,65 +126,104 @@ impl Host for LinkedIn {
         }
     }
 
-    fn name(&self, wish: &str) -> Result<String, String> {
-        let is_name = (3..=100).contains(&wish.len())
-            && wish.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        is_name
-            .then(|| wish.to_lowercase())
-            .ok_or_else(|| format!("`{wish}` is no name on LinkedIn: 3 to 100 letters, digits and hyphens"))
+    fn validate_username(&self, username: &str) -> Result<String, String> {
+        let rule = "name on LinkedIn: 3 to 100 letters, digits and hyphens";
+        account::check_username(username, 3..=100, b"-", rule).map(str::to_lowercase)
     }
 
-    fn number(&self, username: &str) -> String {
+    fn account_id(&self, username: &str) -> String {
         hex::encode(account::digest(ID, username))[..10].to_owned()
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        account.identity("profile", Some(avatar(account)), format!("https://www.linkedin.com/in/{}", account.username))
+        account.identity(
+            "profile",
+            Some(avatar(account)),
+            format!("https://www.linkedin.com/in/{}", account.username),
+        )
     }
 
     fn grants(&self) -> &dyn Grants {
-        &LOGIN.terms
+        &LOGIN.tokens
     }
 
-    fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
-        let mut cards: Vec<Card> = posts::by(turn, &account.id).map(|post| card(turn, &post)).collect();
-        cards.extend(posts::comments_by(turn, &account.id).map(|comment| comment_card(turn, &comment)));
-        cards.sort_by_key(|card| std::cmp::Reverse(card.at));
-        cards
-    }
-}
-
-fn rest(turn: &mut Turn<'_>, call: &Call, path: &[&str]) -> Result<Answer, Answer> {
-    match (call.method.as_str(), path) {
-        ("GET", ["organizationAcls"]) => roles(turn, call),
-        ("GET", ["organizations"]) => organizations(turn, call),
-        ("GET", ["organizations", id]) => organization(turn, call, id),
-        ("POST", ["posts"]) => posts::create(turn, call),
-        ("GET", ["posts"]) => posts::list(turn, call),
-        ("GET", ["posts", urn]) => posts::show(turn, call, urn),
-        ("POST", ["posts", urn]) => posts::change(turn, call, urn),
-        ("DELETE", ["posts", urn]) => posts::delete(turn, call, urn),
-        ("GET", ["socialActions", urn]) => posts::actions(turn, call, urn),
-        ("GET", ["socialActions", urn, "comments"]) => posts::comments(turn, call, urn),
-        ("POST", ["socialActions", urn, "comments"]) => posts::comment(turn, call, urn),
-        ("GET", ["socialActions", _, "comments", id]) => posts::remark(turn, call, id),
-        ("DELETE", ["socialActions", _, "comments", id]) => posts::uncomment(turn, call, id),
-        ("GET", ["organizationalEntityShareStatistics"]) => posts::page_statistics(turn, call),
-        ("GET", ["memberCreatorPostAnalytics"]) => posts::member_statistics(turn, call),
-        ("GET", ["videoAnalytics"]) => posts::views(turn, call),
-        ("POST", [kind @ ("images" | "videos" | "documents")]) => media::act(turn, call, kind),
-        ("GET", [kind @ ("images" | "videos" | "documents"), urn]) => media::show(turn, call, kind, urn),
-        _ => Err(missing("No virtual resource found")),
+    fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
+        let mut views: Vec<PostView> = posts::by(tx, &account.id).map(|post| post_view(tx, &post)).collect();
+        views.extend(posts::comments_by(tx, &account.id).map(|comment| comment_view(tx, &comment)));
+        views.sort_by_key(|card| std::cmp::Reverse(card.at));
+        views
     }
 }
 
-/// The version that each call has to name.
-fn versioned(call: &Call) -> Result<(), Answer> {
-    let Some(version) = call.header("linkedin-version") else {
-        return Err(error(400, "VERSION_MISSING", 0, "A version must be present. Please specify a version by adding the LinkedIn-Version header."));
+const PROFILE: &[&str] = &["profile"];
+const BASIC_PROFILE: &[&str] = &["r_basicprofile"];
+const ADMIN: &[&str] = &["rw_organization_admin"];
+const READ_PAGE: &[&str] = &["r_organization_social"];
+const MEMBER_ANALYTICS: &[&str] = &["r_member_postAnalytics"];
+
+/// Any token. The scope depends on the author, a member or a page, so the handler checks it.
+const ANY: &[&str] = &[];
+
+fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
+    match (request.method.as_str(), path) {
+        ("POST", ["oauth", "v2", "accessToken"]) => return token(tx, request),
+        ("POST", ["oauth", "v2", "introspectToken"]) => return introspect(tx, request),
+        ("POST", ["oauth", "v2", "revoke"]) => return revoke(tx, request),
+        ("PUT" | "POST", ["dms-uploads", "sandbox", id, part]) => {
+            return media::receive(tx, request, id, part);
+        }
+        (_, ["rest", ..]) => check_version(request)?,
+        _ => {}
+    }
+    routes! { tx, request, path, admit, not_routed(request, path);
+        "GET"    ["v2", "userinfo"]                                        => (PROFILE)          userinfo();
+        "GET"    ["v2", "me"]                                              => (BASIC_PROFILE)    me();
+        "GET"    ["rest", "organizationAcls"]                              => (ANY)              roles();
+        "GET"    ["rest", "organizations"]                                 => (ANY)              organizations();
+        "GET"    ["rest", "organizations", id]                             => (ANY)              organization(id);
+        "POST"   ["rest", "posts"]                                         => (ANY)              posts::create();
+        "GET"    ["rest", "posts"]                                         => (ANY)              posts::list();
+        "GET"    ["rest", "posts", urn]                                    => (ANY)              posts::show(urn);
+        "POST"   ["rest", "posts", urn]                                    => (ANY)              posts::change(urn);
+        "DELETE" ["rest", "posts", urn]                                    => (ANY)              posts::delete(urn);
+        "GET"    ["rest", "socialActions", urn]                            => (ANY)              posts::actions(urn);
+        "GET"    ["rest", "socialActions", urn, "comments"]                => (ANY)              posts::comments(urn);
+        "POST"   ["rest", "socialActions", urn, "comments"]                => (ANY)              posts::comment(urn);
+        "GET"    ["rest", "socialActions", _, "comments", id]              => (ANY)              posts::show_comment(id);
+        "DELETE" ["rest", "socialActions", _, "comments", id]              => (ANY)              posts::delete_comment(id);
+        "GET"    ["rest", "organizationalEntityShareStatistics"]           => (ADMIN)            posts::page_statistics();
+        "GET"    ["rest", "memberCreatorPostAnalytics"]                    => (MEMBER_ANALYTICS) posts::member_statistics();
+        "GET"    ["rest", "videoAnalytics"]                                => (READ_PAGE)        posts::video_views();
+        "POST"   ["rest", kind]
+            if media::action(request, kind) == Some("initializeUpload") => (ANY) media::begin(kind);
+        "POST"   ["rest", "videos"]
+            if media::action(request, "videos") == Some("finalizeUpload") => (ANY) media::finalize();
+        "GET"    ["rest", kind @ ("images" | "videos" | "documents"), urn] => (ANY)              media::show(kind, urn);
+    }
+}
+
+fn not_routed(request: &Request, path: &[&str]) -> Outcome {
+    Err(match path {
+        ["rest", "images" | "videos" | "documents"] if request.method == "POST" => {
+            invalid(&format!("there is no action {}", request.query("action").unwrap_or_default()))
+        }
+        ["rest", ..] => missing("No virtual resource found"),
+        _ => missing("There is no such resource."),
+    })
+}
+
+/// Checks the version, which every call has to name.
+fn check_version(request: &Request) -> Result<(), Response> {
+    let Some(version) = request.header("linkedin-version") else {
+        return Err(error(
+            400,
+            "VERSION_MISSING",
+            0,
+            "A version must be present. Please specify a version by adding the LinkedIn-Version header.",
+        ));
     };
     match version.parse::<u32>() {
-        Ok(number @ OLDEST..) if (1..=12).contains(&(number % 100)) && version.len() == 6 => Ok(()),
+        Ok(number @ OLDEST_VERSION..) if (1..=12).contains(&(number % 100)) && version.len() == 6 => Ok(()),
         _ => {
             let message = format!("Requested version {version} is not active");
             Err(error(426, "NONEXISTENT_VERSION", 0, &message))
@@ -201,32 +231,27 @@ fn versioned(call: &Call) -> Result<(), Answer> {
     }
 }
 
-/// The page of a post, or of a comment below it.
-fn shown(turn: &Turn<'_>, call: &Call, urn: &str) -> Answer {
-    let found = match call.query("commentUrn") {
-        Some(comment) => posts::comment_at(turn, comment)
-            .map(|comment| (comment.owner.clone(), comment_card(turn, &comment))),
-        None => posts::at(turn, urn).map(|post| (post.owner.clone(), card(turn, &post))),
+/// Responds with the page of a post or of a comment on it.
+fn post_page(tx: &Transaction, request: &Request, urn: &str) -> Response {
+    let found = match request.query("commentUrn") {
+        Some(comment) => {
+            posts::comment_at(tx, comment).map(|comment| (comment.owner.clone(), comment_view(tx, &comment)))
+        }
+        None => posts::at(tx, urn).map(|post| (post.owner.clone(), post_view(tx, &post))),
     };
     let html = found.and_then(|(owner, card)| {
-        let owner = account::numbered(turn.shelf, ID, &owner)?;
-        Some(page::post(&LinkedIn.identity(&owner), ID, &card, &LinkedIn.posts(turn, &owner)))
+        let owner = account::by_id(tx.store, ID, &owner)?;
+        Some(page::post(tx, &LinkedIn, &owner, &card))
     });
-    html.map_or_else(|| Answer::page(404, page::missing()), |html| Answer::page(200, html))
+    page::serve(html)
 }
 
-fn profile(turn: &Turn<'_>, name: &str) -> Answer {
+fn profile(tx: &Transaction, name: &str) -> Response {
     let name = name.strip_suffix("-works").unwrap_or(name);
-    match account::named(turn.shelf, ID, name) {
-        Some(owner) => {
-            let cards = LinkedIn.posts(turn, &owner);
-            Answer::page(200, page::account(&LinkedIn.identity(&owner), ID, &cards))
-        }
-        None => Answer::page(404, page::missing()),
-    }
+    page::serve(account::by_username(tx.store, ID, name).map(|owner| page::account(tx, &LinkedIn, &owner)))
 }
 
-fn card(turn: &Turn<'_>, post: &posts::Post) -> Card {
+fn post_view(tx: &Transaction, post: &posts::Post) -> PostView {
     let mut notes = vec![format!("By {}, visible: {}", post.author, post.visibility)];
     for (pointer, label) in [
         ("/article/title", "Card"),
@@ -240,10 +265,10 @@ fn card(turn: &Turn<'_>, post: &posts::Post) -> Card {
     }
     notes.extend(post.reshares.iter().map(|urn| format!("Shares {urn}")));
     let pictures = post.pictures().into_iter().filter_map(|(urn, alt)| {
-        let media = media::at(turn, &urn)?;
-        Some(Picture { files: media.files(), mime: media.mime(), alt })
+        let media = media::at(tx, &urn)?;
+        Some(MediaView { files: media.files(), mime: media.mime(), alt })
     });
-    Card {
+    PostView {
         id: post.urn.clone(),
         address: format!("www.linkedin.com/feed/update/{}/", post.urn),
         text: text::plain(&post.commentary),
@@ -254,15 +279,15 @@ fn card(turn: &Turn<'_>, post: &posts::Post) -> Card {
     }
 }
 
-fn comment_card(turn: &Turn<'_>, comment: &posts::Comment) -> Card {
-    let picture = comment.image.as_deref().and_then(|urn| media::at(turn, urn));
-    Card {
+fn comment_view(tx: &Transaction, comment: &posts::Comment) -> PostView {
+    let picture = comment.image.as_deref().and_then(|urn| media::at(tx, urn));
+    PostView {
         id: comment.urn.clone(),
         address: format!("www.linkedin.com/feed/update/{}?commentUrn={}", comment.post, comment.urn),
         text: comment.text.clone(),
         at: comment.created_at,
         media: picture
-            .map(|media| Picture { files: media.files(), mime: media.mime(), alt: String::new() })
+            .map(|media| MediaView { files: media.files(), mime: media.mime(), alt: String::new() })
             .into_iter()
             .collect(),
         notes: Vec::new(),
@@ -274,33 +299,34 @@ fn avatar(account: &Account) -> String {
     format!("https://media.licdn.com/dms/image/{}/profile-displayphoto", account.id)
 }
 
-fn is_app(call: &Call) -> bool {
-    call.field("client_id") == Some(LOGIN.terms.client) && call.field("client_secret") == Some(SECRET)
+fn is_app(request: &Request) -> bool {
+    request.field("client_id") == Some(LOGIN.tokens.client)
+        && request.field("client_secret") == Some(CLIENT_SECRET)
 }
 
-fn oauth_error(status: u16, word: &str, description: &str) -> Answer {
-    Answer::json(status, &json!({ "error": word, "error_description": description }))
+fn oauth_error(status: u16, word: &str, description: &str) -> Response {
+    Response::json(status, &json!({ "error": word, "error_description": description }))
 }
 
 /// `POST /oauth/v2/accessToken`.
-fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    if !is_app(call) {
+fn token(tx: &mut Transaction, request: &Request) -> Outcome {
+    if !is_app(request) {
         return Err(oauth_error(401, "invalid_client", "Client authentication failed"));
     }
-    let issued = LOGIN.token(turn, call).map_err(|refusal| match refusal {
-        Refusal::Code => oauth_error(
+    let issued = LOGIN.token(tx, request).map_err(|refusal| match refusal {
+        TokenError::InvalidCode => oauth_error(
             400,
             "invalid_request",
             "Unable to retrieve access token: appid/redirect uri/code verifier does not match authorization code. Or authorization code expired. Or external member binding exists",
         ),
-        Refusal::Refresh => oauth_error(
+        TokenError::InvalidRefreshToken => oauth_error(
             400,
             "invalid_grant",
             "The provided authorization grant or refresh token is invalid, expired or revoked.",
         ),
-        Refusal::Kind => oauth_error(400, "unsupported_grant_type", "The grant type is not supported"),
+        TokenError::UnsupportedGrantType => oauth_error(400, "unsupported_grant_type", "The grant type is not supported"),
     })?;
-    Ok(Answer::json(
+    Ok(Response::json(
         200,
         &json!({
             "access_token": issued.access,
@@ -313,23 +339,23 @@ fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
 }
 
 /// `POST /oauth/v2/introspectToken`.
-fn introspect(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    if !is_app(call) {
+fn introspect(tx: &mut Transaction, request: &Request) -> Outcome {
+    if !is_app(request) {
         return Err(oauth_error(401, "invalid_client", "Client authentication failed"));
     }
-    let token = call.field("token").and_then(|token| tokens::find(turn, ID, token));
+    let token = request.field("token").and_then(|token| tokens::find(tx, ID, token));
     let token = token.ok_or_else(|| oauth_error(400, "invalid_request", "Invalid token"))?;
-    let status = match (token.is_revoked, token.lives(turn.now)) {
+    let status = match (token.is_revoked, token.is_valid(tx.now)) {
         (true, _) => "revoked",
         (_, true) => "active",
         _ => "expired",
     };
-    Ok(Answer::json(
+    Ok(Response::json(
         200,
         &json!({
             "active": status == "active",
             "status": status,
-            "client_id": LOGIN.terms.client,
+            "client_id": LOGIN.tokens.client,
             "expires_at": token.expires_at.timestamp(),
             "scope": token.scopes.join(","),
             "auth_type": "3L",
@@ -338,23 +364,22 @@ fn introspect(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
 }
 
 /// `POST /oauth/v2/revoke`.
-fn revoke(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    if !is_app(call) {
+fn revoke(tx: &mut Transaction, request: &Request) -> Outcome {
+    if !is_app(request) {
         return Err(oauth_error(401, "invalid_client", "Client authentication failed"));
     }
-    let token = call.field("token").unwrap_or_default();
-    if tokens::find(turn, ID, token).is_none() {
+    let token = request.field("token").unwrap_or_default();
+    if tokens::find(tx, ID, token).is_none() {
         return Err(oauth_error(400, "invalid_request", "Invalid access token"));
     }
-    tokens::revoke(turn, ID, token);
-    Ok(Answer::json(200, &json!({})))
+    tokens::revoke(tx, ID, token);
+    Ok(Response::json(200, &json!({})))
 }
 
 /// `GET /v2/userinfo`.
-fn userinfo(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, &["profile"])?;
+fn userinfo(_: &mut Transaction, _: &Request, caller: &Caller) -> Outcome {
     let account = &caller.account;
-    Ok(Answer::json(
+    Ok(Response::json(
         200,
         &json!({
             "sub": account.id,
@@ -368,10 +393,9 @@ fn userinfo(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
 }
 
 /// `GET /v2/me`.
-fn me(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, &["r_basicprofile"])?;
+fn me(_: &mut Transaction, _: &Request, caller: &Caller) -> Outcome {
     let account = &caller.account;
-    Ok(Answer::json(
+    Ok(Response::json(
         200,
         &json!({
             "id": account.id,
@@ -382,7 +406,7 @@ fn me(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
     ))
 }
 
-/// The page of a member, which is there as soon as the member is.
+/// Returns the id of the page that a member administers.
 fn page_of(account: &Account) -> String {
     let digest = account::digest(ID, &format!("{}/page", account.username));
     let draw = u32::from_be_bytes(digest[..4].try_into().expect("four bytes of a digest"));
@@ -400,13 +424,13 @@ fn view(account: &Account) -> Value {
 }
 
 /// `GET /rest/organizationAcls?q=roleAssignee`.
-fn roles(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit_any(turn, call, &["rw_organization_admin", "r_organization_admin"], "organizationAcls")?;
-    if call.query("q") != Some("roleAssignee") {
+fn roles(_: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
+    caller.check_may(&["rw_organization_admin", "r_organization_admin"], "organizationAcls")?;
+    if request.query("q") != Some("roleAssignee") {
         return Err(invalid("q has to be roleAssignee"));
     }
-    let role = call.query("role").unwrap_or("ADMINISTRATOR");
-    let is_theirs = role == "ADMINISTRATOR" && call.query("state").unwrap_or("APPROVED") == "APPROVED";
+    let role = request.query("role").unwrap_or("ADMINISTRATOR");
+    let is_theirs = role == "ADMINISTRATOR" && request.query("state").unwrap_or("APPROVED") == "APPROVED";
     let elements: Vec<_> = is_theirs
         .then(|| {
             json!({
@@ -418,35 +442,35 @@ fn roles(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
         })
         .into_iter()
         .collect();
-    paged(call, elements)
+    paged(request, elements)
 }
 
 /// `GET /rest/organizations/{id}`.
-fn organization(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit_any(turn, call, &["rw_organization_admin", "r_organization_admin"], "organizations")?;
+fn organization(_: &mut Transaction, _: &Request, caller: &Caller, id: &str) -> Outcome {
+    caller.check_may(&["rw_organization_admin", "r_organization_admin"], "organizations")?;
     if page_of(&caller.account) != id {
         return Err(missing("Organization not found"));
     }
-    Ok(Answer::json(200, &view(&caller.account)))
+    Ok(Response::json(200, &view(&caller.account)))
 }
 
 /// `GET /rest/organizations?ids=List(…)`.
-fn organizations(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit_any(turn, call, &["rw_organization_admin", "r_organization_admin"], "organizations")?;
+fn organizations(_: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
+    caller.check_may(&["rw_organization_admin", "r_organization_admin"], "organizations")?;
     let id = page_of(&caller.account);
-    let asked = call.query("ids").and_then(|ids| ids.strip_prefix("List(")?.strip_suffix(')'));
+    let asked = request.query("ids").and_then(|ids| ids.strip_prefix("List(")?.strip_suffix(')'));
     let asked = asked.ok_or_else(|| invalid("ids has to be List(…)"))?;
     let results: serde_json::Map<String, Value> = asked
         .split(',')
         .filter(|one| *one == id)
         .map(|one| (one.to_owned(), view(&caller.account)))
         .collect();
-    Ok(Answer::json(200, &json!({ "results": results, "statuses": {}, "errors": {} })))
+    Ok(Response::json(200, &json!({ "results": results, "statuses": {}, "errors": {} })))
 }
 
-/// Lets a request in: a token that lives, the scopes it needs, and room in the day's window.
-fn admit(turn: &mut Turn<'_>, call: &Call, scopes: &[&str]) -> Result<Caller, Answer> {
-    let token = call.bearer().and_then(|token| tokens::find(turn, ID, token));
+/// Admits a request: checks its token, its scopes and the day's limit.
+fn admit(tx: &mut Transaction, request: &Request, scopes: &[&str]) -> Result<Caller, Response> {
+    let token = request.bearer().and_then(|token| tokens::find(tx, ID, token));
     let token = token.ok_or_else(|| error(401, "INVALID_ACCESS_TOKEN", 65_600, "Invalid access token"))?;
     if token.is_revoked {
         return Err(error(
@@ -456,21 +480,15 @@ fn admit(turn: &mut Turn<'_>, call: &Call, scopes: &[&str]) -> Result<Caller, An
             "The token used in the request has been revoked by the user",
         ));
     }
-    if !token.lives(turn.now) {
+    if !token.is_valid(tx.now) {
         return Err(expired());
     }
-    if token.lacks(scopes).is_some() {
-        return Err(forbidden(call.path.trim_start_matches('/')));
+    if token.missing_scope(scopes).is_some() {
+        return Err(forbidden(request.path.trim_start_matches('/')));
     }
-    let account = account::numbered(turn.shelf, ID, &token.user).ok_or_else(expired)?;
-    turn.spend(CALLS, &account.id, 1).map_err(|_| throttled())?;
+    let account = account::by_id(tx.store, ID, &token.user).ok_or_else(expired)?;
+    tx.spend(CALLS, &account.id, 1).map_err(|_| throttled())?;
     Ok(Caller { account, scopes: token.scopes })
-}
-
-/// The same where one scope of several is enough.
-fn admit_any(turn: &mut Turn<'_>, call: &Call, scopes: &[&str], what: &str) -> Result<Caller, Answer> {
-    let caller = admit(turn, call, &[])?;
-    if caller.may(scopes) { Ok(caller) } else { Err(forbidden(what)) }
 }
 
 impl Caller {
@@ -478,8 +496,12 @@ impl Caller {
         scopes.iter().any(|scope| self.scopes.iter().any(|granted| granted == scope))
     }
 
-    /// Whether it may write as this author.
-    fn writes_as(&self, author: &str) -> Result<(), Answer> {
+    fn check_may(&self, scopes: &[&str], what: &str) -> Result<(), Response> {
+        if self.may(scopes) { Ok(()) } else { Err(forbidden(what)) }
+    }
+
+    /// Checks that the caller may write as an author.
+    fn check_writes_as(&self, author: &str) -> Result<(), Response> {
         let may = match author.rsplit_once(':') {
             Some(("urn:li:person", id)) => id == self.account.id && self.may(&["w_member_social"]),
             Some(("urn:li:organization", id)) => {
@@ -490,8 +512,8 @@ impl Caller {
         if may { Ok(()) } else { Err(forbidden("posts.CREATE.20260601")) }
     }
 
-    /// Whether it may read what this author wrote.
-    fn reads(&self, author: &str) -> Result<(), Answer> {
+    /// Checks that the caller may read an author's posts.
+    fn check_reads(&self, author: &str) -> Result<(), Response> {
         let may = match author.rsplit_once(':') {
             Some(("urn:li:person", id)) => id == self.account.id && self.may(&["r_member_social"]),
             Some(("urn:li:organization", id)) => {
@@ -503,44 +525,44 @@ impl Caller {
     }
 }
 
-fn expired() -> Answer {
+fn expired() -> Response {
     error(401, "EXPIRED_ACCESS_TOKEN", 65_602, "The token used in the request has expired")
 }
 
-fn forbidden(what: &str) -> Answer {
+fn forbidden(what: &str) -> Response {
     error(403, "ACCESS_DENIED", 100, &format!("Not enough permissions to access: {what}"))
 }
 
-fn throttled() -> Answer {
+fn throttled() -> Response {
     let message =
         "Resource level throttle APPLICATION_AND_MEMBER DAY limit for calls to this resource is reached.";
     error(429, "TOO_MANY_REQUESTS", 101, message)
 }
 
-fn missing(message: &str) -> Answer {
+fn missing(message: &str) -> Response {
     error(404, "NOT_FOUND", 0, message)
 }
 
-fn invalid(message: &str) -> Answer {
+fn invalid(message: &str) -> Response {
     error(400, "ILLEGAL_ARGUMENT", 0, message)
 }
 
-fn error(status: u16, code: &str, service: u32, message: &str) -> Answer {
+fn error(status: u16, code: &str, service: u32, message: &str) -> Response {
     let mut body = json!({ "status": status, "code": code, "message": message });
     if service > 0 {
         body["serviceErrorCode"] = json!(service);
     }
-    Answer::json(status, &body)
+    Response::json(status, &body)
 }
 
-/// A body of JSON.
-fn body(call: &Call) -> Result<Value, Answer> {
-    call.json().ok().filter(Value::is_object).ok_or_else(|| invalid("Cannot parse request entity"))
+/// Returns the body, which has to be JSON.
+fn body(request: &Request) -> Result<Value, Response> {
+    request.json().ok().filter(Value::is_object).ok_or_else(|| invalid("Cannot parse request entity"))
 }
 
-/// One page of a list.
-fn paged(call: &Call, all: Vec<Value>) -> Result<Answer, Answer> {
-    let number = |name: &str, otherwise: usize| match call.query(name).map(str::parse::<usize>) {
+/// Returns one page of a list.
+fn paged(request: &Request, all: Vec<Value>) -> Outcome {
+    let number = |name: &str, otherwise: usize| match request.query(name).map(str::parse::<usize>) {
         None => Ok(otherwise),
         Some(Ok(number)) => Ok(number),
         Some(Err(_)) => Err(invalid(&format!("{name} has to be a number"))),
@@ -550,33 +572,16 @@ fn paged(call: &Call, all: Vec<Value>) -> Result<Answer, Answer> {
     let page: Vec<_> = all.into_iter().skip(start).take(count).collect();
     let mut links = Vec::new();
     if start + page.len() < total {
-        let href = format!("{}?start={}&count={count}", call.path, start + page.len());
+        let href = format!("{}?start={}&count={count}", request.path, start + page.len());
         links.push(json!({ "type": "application/json", "rel": "next", "href": href }));
     }
     let paging = json!({ "start": start, "count": count, "links": links, "total": total });
-    Ok(Answer::json(200, &json!({ "paging": paging, "elements": page })))
+    Ok(Response::json(200, &json!({ "paging": paging, "elements": page })))
 }
 
-/// The next number: the milliseconds, then a sequence, and never one twice.
-fn next(turn: &mut Turn<'_>) -> u64 {
-    let last = turn.shelf.get::<Last>("").map_or(0, |last| last.number);
-    let number = u64::try_from(turn.now.timestamp_millis()).unwrap_or(0) << 22;
-    // Two in a row differ in more than their last digit, so that a slip names nothing.
-    let number = number.max(last + 64);
-    turn.shelf.put(&Last { number });
-    number
-}
-
-/// The last number that was given.
-#[derive(Serialize, Deserialize)]
-struct Last {
-    number: u64,
-}
-
-impl Record for Last {
-    const SHELF: &'static str = "linkedin.last";
-
-    fn key(&self) -> String {
-        String::new()
-    }
+/// Returns the next number: the milliseconds, then a sequence; none is given twice.
+fn next(tx: &mut Transaction) -> u64 {
+    let now = u64::try_from(tx.now.timestamp_millis()).unwrap_or(0) << 22;
+    // Two in a row differ in more than their last digit, so that a typing error matches nothing.
+    tx.store.advance("linkedin", |last| now.max(last + 64))
 }

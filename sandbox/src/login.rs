@@ -1,57 +1,56 @@
-//! Logins by OAuth 2.0 as most platforms serve them: a page that asks, and an endpoint that gives tokens.
+//! OAuth 2.0 logins as most platforms have them: a consent page and a token endpoint.
 //!
-//! What tells one platform's from another's is data; how a refusal reads is the platform's own affair.
-//! RFC 6749 sections 4.1 and 6: <https://www.rfc-editor.org/rfc/rfc6749>
+//! The differences between platforms are data; each platform words its refusals itself. RFC 6749 sections 4.1
+//! and 6: <https://www.rfc-editor.org/rfc/rfc6749>
 
 use super::{
-    Turn, account,
-    call::{Answer, Call},
+    Transaction, account,
+    exchange::{Outcome, Request, Response},
     page,
-    tokens::{Consent, Issued, SECRET, Terms},
+    tokens::{CLIENT_SECRET, Consent, Issued, TokenPolicy},
 };
 
-/// One platform's login.
+/// Login of a platform.
 pub(crate) struct Login {
-    /// Its tokens.
-    pub(crate) terms: Terms,
-    /// What can be asked for.
+    pub(crate) tokens: TokenPolicy,
+    /// Scopes that may be requested.
     pub(crate) scopes: &'static [&'static str],
-    /// Whether a login of these parameters brings a refresh token.
-    pub(crate) lasts: fn(&[(String, String)]) -> bool,
-    /// The word for an owner who says no.
-    pub(crate) denied: &'static str,
-    /// What stands behind the parameters that a browser brings back.
+    /// Returns whether a login with these parameters gets a refresh token.
+    pub(crate) has_refresh_token: fn(&[(String, String)]) -> bool,
+    /// Error code when the owner denies the request.
+    pub(crate) denied_error: &'static str,
+    /// Fragment of the redirect address.
     pub(crate) fragment: &'static str,
 }
 
-/// Why a token request is refused.
+/// Reason to refuse a token request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// The code is none, is used up, too old, or another app's or address's.
-    Code,
-    /// The refresh token is none, was taken back, has run out, or was replaced.
-    Refresh,
-    /// There is no such way to get a token.
-    Kind,
+pub(crate) enum TokenError {
+    /// The code is unknown, used, expired, or another app's or redirect address's.
+    InvalidCode,
+    /// The refresh token is unknown, revoked, expired or replaced.
+    InvalidRefreshToken,
+    /// The grant type is not supported.
+    UnsupportedGrantType,
 }
 
 impl Login {
-    /// Where the account's owner is asked (GET), and where the page sends the decision (POST).
-    pub(crate) fn dialog(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
-        self.decide(turn, call).unwrap_or_else(|refusal| refusal)
+    /// Serves the consent page (GET), and takes the owner's decision (POST).
+    pub(crate) fn dialog(&self, tx: &mut Transaction, request: &Request) -> Response {
+        self.decide(tx, request).unwrap_or_else(|refusal| refusal)
     }
 
-    fn decide(&self, turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-        let is_decision = call.method == poem::http::Method::POST;
-        let fields = if is_decision { &call.fields } else { &call.query };
+    fn decide(&self, tx: &mut Transaction, request: &Request) -> Outcome {
+        let is_decision = request.method == poem::http::Method::POST;
+        let fields = if is_decision { &request.fields } else { &request.query };
         let field = |name: &str| {
             fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap_or_default()
         };
-        let refuse = |what: &str| Err(Answer::page(400, page::notice("Something went wrong", what)));
+        let refuse = |what: &str| Err(Response::page(400, page::notice("Something went wrong", what)));
         if field("response_type") != "code" {
             return refuse("response_type has to be `code`.");
         }
-        if field("client_id") != self.terms.client {
+        if field("client_id") != self.tokens.client {
             return refuse("No app has this client_id.");
         }
         let back = url::Url::parse(field("redirect_uri")).ok().filter(url::Url::has_host);
@@ -66,58 +65,61 @@ impl Login {
         }
         if !is_decision {
             let scopes = scopes.iter().map(String::as_str).collect();
-            return Ok(Answer::page(200, page::consent("Fanfare's sandbox app", scopes, "sandbox", fields)));
+            return Ok(Response::page(
+                200,
+                page::consent("Fanfare's sandbox app", scopes, "sandbox", fields),
+            ));
         }
         if field("decision") == "allow" {
             let username = field("username").trim().trim_start_matches('@');
-            let account = account::open(turn, self.terms.host, username)
-                .map_err(|error| Answer::page(400, page::notice("No such account", &error)))?;
+            let account = account::get_or_create(tx, self.tokens.simulator, username)
+                .map_err(|error| Response::page(400, page::notice("No such account", &error)))?;
             let consent = Consent {
                 user: account.id,
-                client: self.terms.client.into(),
+                client: self.tokens.client.into(),
                 redirect_uri: field("redirect_uri").into(),
                 scopes,
-                lasts: (self.lasts)(fields),
+                has_refresh_token: (self.has_refresh_token)(fields),
                 challenge: None,
             };
-            let code = self.terms.code(turn, consent);
+            let code = self.tokens.code(tx, consent);
             back.query_pairs_mut().append_pair("code", &code);
         } else {
             back.query_pairs_mut()
-                .append_pair("error", self.denied)
+                .append_pair("error", self.denied_error)
                 .append_pair("error_description", "The user denied the request");
         }
         if !field("state").is_empty() {
             back.query_pairs_mut().append_pair("state", field("state"));
         }
-        Ok(Answer::redirect(&format!("{back}{}", self.fragment)))
+        Ok(Response::redirect(&format!("{back}{}", self.fragment)))
     }
 
-    /// Whether a call names the app and its secret in the header.
-    pub(crate) fn is_signed(&self, call: &Call) -> bool {
-        call.basic().is_some_and(|(id, secret)| id == self.terms.client && secret == SECRET)
+    /// Returns whether a request has the app's credentials in its header.
+    pub(crate) fn has_client_credentials(&self, request: &Request) -> bool {
+        request.basic().is_some_and(|(id, secret)| id == self.tokens.client && secret == CLIENT_SECRET)
     }
 
-    /// Tokens for a code or a refresh token.
+    /// Issues tokens for a code or a refresh token.
     ///
     /// # Errors
     ///
-    /// Why there are none.
-    pub(crate) fn token(&self, turn: &mut Turn<'_>, call: &Call) -> Result<Issued, Refusal> {
-        match call.field("grant_type") {
+    /// The reason of the refusal.
+    pub(crate) fn token(&self, tx: &mut Transaction, request: &Request) -> Result<Issued, TokenError> {
+        match request.field("grant_type") {
             Some("authorization_code") => {
-                let consent = call
+                let consent = request
                     .field("code")
-                    .and_then(|code| self.terms.redeem(turn, code))
-                    .filter(|consent| call.field("redirect_uri") == Some(consent.redirect_uri.as_str()))
-                    .ok_or(Refusal::Code)?;
-                Ok(self.terms.allow(turn, consent))
+                    .and_then(|code| self.tokens.redeem(tx, code))
+                    .filter(|consent| request.field("redirect_uri") == Some(consent.redirect_uri.as_str()))
+                    .ok_or(TokenError::InvalidCode)?;
+                Ok(self.tokens.issue(tx, consent))
             }
-            Some("refresh_token") => call
+            Some("refresh_token") => request
                 .field("refresh_token")
-                .and_then(|token| self.terms.renew(turn, token, self.terms.client))
-                .ok_or(Refusal::Refresh),
-            _ => Err(Refusal::Kind),
+                .and_then(|token| self.tokens.refresh(tx, token, self.tokens.client))
+                .ok_or(TokenError::InvalidRefreshToken),
+            _ => Err(TokenError::UnsupportedGrantType),
         }
     }
 }

@@ -1,45 +1,44 @@
 //! Pinterest: API v5, as its OpenAPI description 5.23 says (<https://github.com/pinterest/api-description>).
 //!
-//! Served as to an app with Standard access. Refresh tokens are renewed with each use; videos are
-//! uploaded to a storage of its own, by a form that it signs, and processed for a while. An account
-//! begins with one board.
+//! Responds as to an app with Standard access. Refresh tokens are replaced with each use; videos are uploaded
+//! to a separate storage by a signed form, and processed for a while. An account begins with one board.
 
 mod boards;
 mod media;
 mod pins;
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::{Answer, Call, Intake},
-    host::{Card, Grants, Host, Picture},
-    login::{Login, Refusal},
-    tokens::{self, Rotation, Terms},
+    exchange::{BodyMode, Outcome, Request, Response},
+    login::{Login, TokenError},
     page,
-    shelf::Record,
-    window::{Allowance, Rule},
+    rate_limit::{Quota, RateLimit},
+    routes::routes,
+    simulator::{Grants, MediaView, PostView, Simulator},
+    store::Record,
+    tokens::{self, Rotation, TokenPolicy},
 };
 use crate::Identity;
 use chrono::{DateTime, Utc};
 use poem::http::Method;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The platform's identifier.
 const ID: &str = "pinterest";
 
-/// The host that takes the bytes of videos.
+/// Host that receives the bytes of videos.
 const STORAGE: &str = "pinterest-media-upload.s3-accelerate.amazonaws.com";
 
-const READ: Rule = Rule { name: "pinterest.org_read", limit: 1_000, seconds: 60 };
-const WRITE: Rule = Rule { name: "pinterest.org_write", limit: 100, seconds: 60 };
-const ANALYTICS: Rule = Rule { name: "pinterest.org_analytics", limit: 60, seconds: 60 };
+const READ: RateLimit = RateLimit::new("pinterest.org_read", 1_000, 60);
+const WRITE: RateLimit = RateLimit::new("pinterest.org_write", 100, 60);
+const ANALYTICS: RateLimit = RateLimit::new("pinterest.org_analytics", 60, 60);
 
 const SCOPES: &[&str] = &["user_accounts:read", "boards:read", "boards:write", "pins:read", "pins:write"];
 
 static LOGIN: Login = Login {
-    terms: Terms {
-        host: &Pinterest,
+    tokens: TokenPolicy {
+        simulator: &Pinterest,
         client: "1480001",
         granted: SCOPES,
         code_seconds: 600,
@@ -48,167 +47,186 @@ static LOGIN: Login = Login {
         rotation: Rotation::Renewed,
     },
     scopes: SCOPES,
-    lasts: |_| true,
-    denied: "access_denied",
+    has_refresh_token: |_| true,
+    denied_error: "access_denied",
     fragment: "",
 };
 
-/// Pinterest.
 pub(super) struct Pinterest;
 
-/// Who was let in.
-struct Caller {
-    account: Account,
-    allowance: Allowance,
-}
-
-impl Host for Pinterest {
+impl Simulator for Pinterest {
     fn id(&self) -> &'static str {
         ID
     }
 
     fn claims(&self, host: &str, path: &str) -> bool {
         match host {
-            "api.pinterest.com" | "api-sandbox.pinterest.com" | "www.pinterest.com" | "pinterest.com"
-            | "i.pinimg.com" | STORAGE => true,
+            "api.pinterest.com"
+            | "api-sandbox.pinterest.com"
+            | "www.pinterest.com"
+            | "pinterest.com"
+            | "i.pinimg.com"
+            | STORAGE => true,
             "" => path.starts_with("/v5/"),
             _ => false,
         }
     }
 
-    fn intake(&self, call: &Call) -> Intake {
-        match call.segments().as_slice() {
-            _ if call.host == STORAGE && call.mime() == Some("multipart/form-data") => Intake::Form("file"),
-            // Five pictures of 20 MB in base64.
-            ["v5", "pins"] if call.method == Method::POST => Intake::Whole(140 << 20),
-            _ => Intake::Whole(1 << 20),
+    fn body_mode(&self, request: &Request) -> BodyMode {
+        match request.segments().as_slice() {
+            _ if request.host == STORAGE && request.mime() == Some("multipart/form-data") => {
+                BodyMode::Multipart("file")
+            }
+            // Five images of 20 MB in base64.
+            ["v5", "pins"] if request.method == Method::POST => BodyMode::Buffered(140 << 20),
+            _ => BodyMode::Buffered(1 << 20),
         }
     }
 
-    fn fetches(&self, call: &Call) -> Vec<String> {
-        match (call.method.as_str(), call.segments().as_slice()) {
-            ("POST", ["v5", "pins"]) => pins::addresses(call),
+    fn media_urls(&self, request: &Request) -> Vec<String> {
+        match (request.method.as_str(), request.segments().as_slice()) {
+            ("POST", ["v5", "pins"]) => pins::media_urls(request),
             _ => Vec::new(),
         }
     }
 
-    fn account(&self, turn: &Turn<'_>, call: &Call) -> Option<String> {
-        if call.host == STORAGE {
-            let owner = media::keyed(turn, call)?.owner;
-            return account::numbered(turn.shelf, ID, &owner).map(|account| account.username);
+    fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
+        if request.host == STORAGE {
+            let owner = media::by_upload_key(tx, request)?.owner;
+            return account::by_id(tx.store, ID, &owner).map(|account| account.username);
         }
-        tokens::owner(turn, ID, call)
+        tokens::owner(tx, ID, request)
     }
 
-    fn answer(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
-        let segments = call.segments();
-        match call.host.as_str() {
-            STORAGE => return media::store(turn, call),
-            "i.pinimg.com" => return pins::picture(turn, segments.last().copied().unwrap_or_default()),
-            "www.pinterest.com" | "pinterest.com" => return site(turn, call, &segments),
+    fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
+        let segments = request.segments();
+        match request.host.as_str() {
+            STORAGE => return media::store(tx, request),
+            "i.pinimg.com" => return pins::picture(tx, segments.last().copied().unwrap_or_default()),
+            "www.pinterest.com" | "pinterest.com" => return site(tx, request, &segments),
             _ => {}
         }
         let path = segments.strip_prefix(&["v5"]).unwrap_or_default();
-        let answer = match (call.method.as_str(), path) {
-            ("POST", ["oauth", "token"]) => token(turn, call),
-            ("POST", ["oauth", "token", "revoke"]) => revoke(call),
-            _ if call.is_too_large => Err(error(413, 1, "The request is too large.")),
-            ("GET", ["user_account"]) => me(turn, call),
-            ("GET", ["boards"]) => boards::list(turn, call),
-            ("POST", ["boards"]) => boards::create(turn, call),
-            ("GET", ["boards", board]) => boards::show(turn, call, board),
-            ("GET", ["boards", board, "sections"]) => boards::sections(turn, call, board),
-            ("POST", ["boards", board, "sections"]) => boards::divide(turn, call, board),
-            ("GET", ["boards", board, "pins"]) => pins::list(turn, call, Some(board)),
-            ("GET", ["pins"]) => pins::list(turn, call, None),
-            ("POST", ["pins"]) => pins::create(turn, call),
-            ("GET", ["pins", pin]) => pins::show(turn, call, pin),
-            ("PATCH", ["pins", pin]) => pins::change(turn, call, pin),
-            ("DELETE", ["pins", pin]) => pins::delete(turn, call, pin),
-            ("GET", ["pins", pin, "analytics"]) => pins::analytics(turn, call, pin),
-            ("GET", ["media"]) => media::list(turn, call),
-            ("POST", ["media"]) => media::register(turn, call),
-            ("GET", ["media", media]) => media::show(turn, call, media),
-            (_, ["oauth", "token"] | ["user_account"] | ["boards" | "pins" | "media", ..]) => {
-                Err(error(405, 5, "Method not allowed."))
-            }
-            _ => Err(error(404, 404, "The requested resource was not found.")),
-        };
-        answer.unwrap_or_else(|refusal| refusal)
+        match (api(tx, request, path), tx.quota) {
+            (Ok(response), Some(quota)) => rate_limited(response, quota, tx.now),
+            (Ok(response) | Err(response), _) => response,
+        }
     }
 
-    fn refuse(&self, turn: &mut Turn<'_>, _call: &Call, status: u16) -> Answer {
+    fn refuse(&self, tx: &mut Transaction, _request: &Request, status: u16) -> Response {
         match status {
             400 => invalid("the pin was refused on purpose"),
             401 => unauthorized(),
             403 => forbidden(),
             429 => throttled(
-                Allowance {
+                Quota {
                     limit: WRITE.limit,
                     remaining: 0,
-                    reset: turn.now + chrono::TimeDelta::seconds(1),
+                    reset: tx.now + chrono::TimeDelta::seconds(1),
                     seconds: WRITE.seconds,
                 },
-                turn.now,
+                tx.now,
             ),
             503 => error(503, 4197, "The endpoint is temporarily unavailable."),
             _ => error(500, 0, "Sorry! Something went wrong on our end."),
         }
     }
 
-    fn name(&self, wish: &str) -> Result<String, String> {
-        let is_name = (3..=30).contains(&wish.len())
-            && wish.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        is_name
-            .then(|| wish.to_lowercase())
-            .ok_or_else(|| format!("`{wish}` is no name on Pinterest: 3 to 30 letters, digits and underscores"))
+    fn validate_username(&self, username: &str) -> Result<String, String> {
+        let rule = "name on Pinterest: 3 to 30 letters, digits and underscores";
+        account::check_username(username, 3..=30, b"_", rule).map(str::to_lowercase)
     }
 
-    fn number(&self, username: &str) -> String {
-        let digest = account::digest(ID, username);
-        let draw = u64::from_be_bytes(digest[..8].try_into().expect("eight bytes of a digest"));
+    fn account_id(&self, username: &str) -> String {
+        let draw = account::digest_number(ID, username);
         (100_000_000_000_000_000 + draw % 800_000_000_000_000_000).to_string()
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        account.identity("business", Some(avatar(account)), format!("https://www.pinterest.com/{}/", account.username))
+        account.identity(
+            "business",
+            Some(avatar(account)),
+            format!("https://www.pinterest.com/{}/", account.username),
+        )
     }
 
     fn grants(&self) -> &dyn Grants {
-        &LOGIN.terms
+        &LOGIN.tokens
     }
 
-    fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
-        pins::by(turn, &account.id).rev().map(|pin| card(turn, &pin)).collect()
+    fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
+        pins::by(tx, &account.id).rev().map(|pin| post_view(tx, &pin)).collect()
     }
 }
 
-/// What a browser finds: the login, profiles and pins.
-fn site(turn: &mut Turn<'_>, call: &Call, segments: &[&str]) -> Answer {
+const ACCOUNT: &[&str] = &["user_accounts:read"];
+const BOARDS: &[&str] = &["boards:read"];
+const EDIT_BOARDS: &[&str] = &["boards:read", "boards:write"];
+const PINS: &[&str] = &["boards:read", "pins:read"];
+const EDIT_PINS: &[&str] = &["boards:read", "boards:write", "pins:read", "pins:write"];
+const MEDIA: &[&str] = &["pins:read"];
+const EDIT_MEDIA: &[&str] = &["pins:read", "pins:write"];
+
+fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
+    match (request.method.as_str(), path) {
+        ("POST", ["oauth", "token"]) => return token(tx, request),
+        ("POST", ["oauth", "token", "revoke"]) => return revoke(request),
+        _ if request.is_too_large => return Err(error(413, 1, "The request is too large.")),
+        _ => {}
+    }
+    routes! { tx, request, path, admit, not_routed(path);
+        "GET"    ["user_account"]              => (ACCOUNT, READ)      me();
+        "GET"    ["boards"]                    => (BOARDS, READ)       boards::list();
+        "POST"   ["boards"]                    => (EDIT_BOARDS, WRITE) boards::create();
+        "GET"    ["boards", board]             => (BOARDS, READ)       boards::show(board);
+        "GET"    ["boards", board, "sections"] => (BOARDS, READ)       boards::sections(board);
+        "POST"   ["boards", board, "sections"] => (EDIT_BOARDS, WRITE) boards::create_section(board);
+        "GET"    ["boards", board, "pins"]     => (PINS, READ)         pins::list(Some(board));
+        "GET"    ["pins"]                      => (PINS, READ)         pins::list(None);
+        "POST"   ["pins"]                      => (EDIT_PINS, WRITE)   pins::create();
+        "GET"    ["pins", pin]                 => (PINS, READ)         pins::show(pin);
+        "PATCH"  ["pins", pin]                 => (EDIT_PINS, WRITE)   pins::change(pin);
+        "DELETE" ["pins", pin]                 => (EDIT_PINS, WRITE)   pins::delete(pin);
+        "GET"    ["pins", pin, "analytics"]    => (PINS, ANALYTICS)    pins::analytics(pin);
+        "GET"    ["media"]                     => (MEDIA, READ)        media::list();
+        "POST"   ["media"]                     => (EDIT_MEDIA, WRITE)  media::register();
+        "GET"    ["media", media]              => (MEDIA, READ)        media::show(media);
+    }
+}
+
+fn not_routed(path: &[&str]) -> Outcome {
+    Err(match path {
+        ["oauth", "token"] | ["user_account"] | ["boards" | "pins" | "media", ..] => {
+            error(405, 5, "Method not allowed.")
+        }
+        _ => error(404, 404, "The requested resource was not found."),
+    })
+}
+
+/// Pages for browsers: the login, profiles and pins.
+fn site(tx: &mut Transaction, request: &Request, segments: &[&str]) -> Response {
     let found = match segments {
-        ["oauth"] => return LOGIN.dialog(turn, call),
-        ["pin", id] => pins::get(turn, id).and_then(|pin| {
-            let owner = account::numbered(turn.shelf, ID, &pin.owner)?;
-            let cards = Pinterest.posts(turn, &owner);
-            Some(page::post(&Pinterest.identity(&owner), ID, &card(turn, &pin), &cards))
+        ["oauth"] => return LOGIN.dialog(tx, request),
+        ["pin", id] => pins::get(tx, id).and_then(|pin| {
+            let owner = account::by_id(tx.store, ID, &pin.owner)?;
+            Some(page::post(tx, &Pinterest, &owner, &post_view(tx, &pin)))
         }),
-        [username] => account::named(turn.shelf, ID, username).map(|account| {
-            page::account(&Pinterest.identity(&account), ID, &Pinterest.posts(turn, &account))
-        }),
+        [username] => account::by_username(tx.store, ID, username)
+            .map(|account| page::account(tx, &Pinterest, &account)),
         _ => None,
     };
-    found.map_or_else(|| Answer::page(404, page::missing()), |html| Answer::page(200, html))
+    page::serve(found)
 }
 
-fn card(turn: &Turn<'_>, pin: &pins::Pin) -> Card {
+fn post_view(tx: &Transaction, pin: &pins::Pin) -> PostView {
     let mut notes = vec![format!(
         "On the board {}",
-        boards::get(turn, &pin.board).map_or_else(|| pin.board.clone(), |board| board.name)
+        boards::get(tx, &pin.board).map_or_else(|| pin.board.clone(), |board| board.name)
     )];
     notes.extend(pin.title.iter().map(|title| format!("Title: {title}")));
     notes.extend(pin.link.iter().map(|link| format!("Leads to {link}")));
     let alt = pin.alt.clone().unwrap_or_default();
-    Card {
+    PostView {
         id: pin.id.clone(),
         address: format!("www.pinterest.com/pin/{}/", pin.id),
         text: pin.description.clone().unwrap_or_default(),
@@ -216,7 +234,7 @@ fn card(turn: &Turn<'_>, pin: &pins::Pin) -> Card {
         media: pin
             .files
             .iter()
-            .map(|file| Picture {
+            .map(|file| MediaView {
                 files: vec![file.id.clone()],
                 mime: file.mime.clone().unwrap_or_default(),
                 alt: alt.clone(),
@@ -232,17 +250,19 @@ fn avatar(account: &Account) -> String {
 }
 
 /// `POST /v5/oauth/token`.
-fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    if !LOGIN.is_signed(call) {
+fn token(tx: &mut Transaction, request: &Request) -> Outcome {
+    if !LOGIN.has_client_credentials(request) {
         return Err(unauthorized());
     }
-    let kind = call.field("grant_type").unwrap_or_default().to_owned();
-    let issued = LOGIN.token(turn, call).map_err(|refusal| match refusal {
-        Refusal::Code => error(400, 283, "The authorization grant is invalid"),
-        Refusal::Refresh => unauthorized(),
-        Refusal::Kind => invalid("grant_type has to be authorization_code or refresh_token"),
+    let kind = request.field("grant_type").unwrap_or_default().to_owned();
+    let issued = LOGIN.token(tx, request).map_err(|refusal| match refusal {
+        TokenError::InvalidCode => error(400, 283, "The authorization grant is invalid"),
+        TokenError::InvalidRefreshToken => unauthorized(),
+        TokenError::UnsupportedGrantType => {
+            invalid("grant_type has to be authorization_code or refresh_token")
+        }
     })?;
-    Ok(Answer::json(
+    Ok(Response::json(
         200,
         &json!({
             "response_type": kind,
@@ -252,23 +272,21 @@ fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
             "scope": issued.scopes.join(" "),
             "refresh_token": issued.refresh,
             "refresh_token_expires_in": issued.refresh_seconds,
-            "refresh_token_expires_at": turn.now.timestamp() + issued.refresh_seconds,
+            "refresh_token_expires_at": tx.now.timestamp() + issued.refresh_seconds,
         }),
     ))
 }
 
-/// `POST /v5/oauth/token/revoke`, which is there for system users only.
-fn revoke(call: &Call) -> Result<Answer, Answer> {
-    if !LOGIN.is_signed(call) {
+/// `POST /v5/oauth/token/revoke`, which exists for system users only.
+fn revoke(request: &Request) -> Outcome {
+    if !LOGIN.has_client_credentials(request) {
         return Err(unauthorized());
     }
     Err(error(403, 29, "You are not permitted to access that resource."))
 }
 
 /// `GET /v5/user_account`.
-fn me(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, &["user_accounts:read"], READ)?;
-    let account = &caller.account;
+fn me(tx: &mut Transaction, _: &Request, account: &Account) -> Outcome {
     let body = json!({
         "id": account.id,
         "username": account.username,
@@ -279,80 +297,77 @@ fn me(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
         "about": "",
         "follower_count": 12,
         "following_count": 3,
-        "board_count": boards::of(turn, &account.id).len(),
-        "pin_count": pins::by(turn, &account.id).count(),
+        "board_count": boards::of(tx, &account.id).len(),
+        "pin_count": pins::by(tx, &account.id).count(),
         "monthly_views": 163,
     });
-    Ok(caller.reply(turn, 200, &body))
+    Ok(Response::json(200, &body))
 }
 
-/// Lets a request in: a token that lives, the scopes it needs, and room in the rate window.
-fn admit(turn: &mut Turn<'_>, call: &Call, scopes: &[&str], rule: Rule) -> Result<Caller, Answer> {
-    let token = call.bearer().and_then(|token| tokens::find(turn, ID, token));
-    let token = token.filter(|token| token.lives(turn.now)).ok_or_else(unauthorized)?;
-    let account = account::numbered(turn.shelf, ID, &token.user).ok_or_else(unauthorized)?;
-    if let Some(scope) = token.lacks(scopes) {
+/// Admits a request: checks its token, its scopes and the rate limit.
+fn admit(
+    tx: &mut Transaction,
+    request: &Request,
+    scopes: &[&str],
+    rule: RateLimit,
+) -> Result<Account, Response> {
+    let token = request.bearer().and_then(|token| tokens::find(tx, ID, token));
+    let token = token.filter(|token| token.is_valid(tx.now)).ok_or_else(unauthorized)?;
+    let account = account::by_id(tx.store, ID, &token.user).ok_or_else(unauthorized)?;
+    if let Some(scope) = token.missing_scope(scopes) {
         return Err(error(
             401,
             3,
             &format!("Your token does not have the required scopes: it lacks {scope}."),
         ));
     }
-    let now = turn.now;
-    let allowance = turn.spend(rule, &account.id, 1).map_err(|spent| throttled(spent, now))?;
-    boards::found(turn, &account);
-    Ok(Caller { account, allowance })
+    let now = tx.now;
+    tx.quota = Some(tx.spend(rule, &account.id, 1).map_err(|spent| throttled(spent, now))?);
+    boards::ensure_first(tx, &account);
+    Ok(account)
 }
 
-impl Caller {
-    /// An answer with the headers that tell how the window stands.
-    fn reply(&self, turn: &Turn<'_>, status: u16, body: &Value) -> Answer {
-        let answer = if status == 204 { Answer::empty(204) } else { Answer::json(status, body) };
-        windowed(answer, self.allowance, turn.now)
-    }
-}
-
-fn windowed(answer: Answer, allowance: Allowance, now: DateTime<Utc>) -> Answer {
-    // Whole seconds that have to pass.
-    let reset = (allowance.reset - now).num_milliseconds().max(0) as u64;
-    answer
-        .with("x-ratelimit-limit", format!("{0}, {0};w={1}", allowance.limit, allowance.seconds))
-        .with("x-ratelimit-remaining", allowance.remaining)
+fn rate_limited(response: Response, quota: Quota, now: DateTime<Utc>) -> Response {
+    // Whole seconds until the reset.
+    let reset = (quota.reset - now).num_milliseconds().max(0) as u64;
+    response
+        .with("x-ratelimit-limit", format!("{0}, {0};w={1}", quota.limit, quota.seconds))
+        .with("x-ratelimit-remaining", quota.remaining)
         .with("x-ratelimit-reset", reset.div_ceil(1_000))
 }
 
-fn throttled(allowance: Allowance, now: DateTime<Utc>) -> Answer {
-    windowed(error(429, 8, "This request exceeded a rate limit."), allowance, now)
+fn throttled(quota: Quota, now: DateTime<Utc>) -> Response {
+    rate_limited(error(429, 8, "This request exceeded a rate limit."), quota, now)
 }
 
-fn unauthorized() -> Answer {
+fn unauthorized() -> Response {
     error(401, 2, "Authentication failed.")
 }
 
-fn forbidden() -> Answer {
+fn forbidden() -> Response {
     error(403, 29, "You are not permitted to access that resource.")
 }
 
-fn invalid(what: &str) -> Answer {
+fn invalid(what: &str) -> Response {
     error(400, 1, &format!("Invalid request: {what}"))
 }
 
-fn error(status: u16, code: u32, message: &str) -> Answer {
-    Answer::json(status, &json!({ "status": "failure", "code": code, "message": message }))
+fn error(status: u16, code: u32, message: &str) -> Response {
+    Response::json(status, &json!({ "status": "failure", "code": code, "message": message }))
 }
 
-/// A body of JSON.
-fn body(call: &Call) -> Result<Value, Answer> {
-    let value = call.json().map_err(|error| invalid(&format!("the body is no JSON: {error}")))?;
+/// Returns the body, which has to be JSON.
+fn body(request: &Request) -> Result<Value, Response> {
+    let value = request.json().map_err(|error| invalid(&format!("the body is no JSON: {error}")))?;
     if value.is_object() { Ok(value) } else { Err(invalid("the body has to be an object")) }
 }
 
-/// A text member within its length.
-fn text(body: &Value, name: &str, most: usize) -> Result<Option<String>, Answer> {
+/// Returns a text member after checking its length.
+fn text(body: &Value, name: &str, max: usize) -> Result<Option<String>, Response> {
     match &body[name] {
         Value::Null => Ok(None),
-        Value::String(text) if text.chars().count() > most => {
-            Err(invalid(&format!("'{name}' is too long, constraint: maxLength={most}")))
+        Value::String(text) if text.chars().count() > max => {
+            Err(invalid(&format!("'{name}' is too long, constraint: maxLength={max}")))
         }
         Value::String(text) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
         other => Err(invalid(&format!("'{name}': {other} is not of type 'string'"))),
@@ -363,22 +378,26 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// An id in a body.
-fn number(body: &Value, name: &str) -> Result<Option<String>, Answer> {
+/// Returns an id of a body.
+fn number(body: &Value, name: &str) -> Result<Option<String>, Response> {
     match text(body, name, 64)? {
         Some(id) if !is_number(&id) => Err(invalid(&format!("'{id}' does not match '^\\d+$'"))),
         id => Ok(id),
     }
 }
 
-/// One page of a list, and the bookmark of the next. Items come in the order they are listed in.
-fn paged<T>(call: &Call, all: Vec<T>, id: impl Fn(&T) -> &str) -> Result<(Vec<T>, Option<String>), Answer> {
-    let size = match call.query("page_size").map(str::parse::<usize>) {
+/// Returns one page of a list, and the bookmark of the next.
+fn paged<T>(
+    request: &Request,
+    all: Vec<T>,
+    id: impl Fn(&T) -> &str,
+) -> Result<(Vec<T>, Option<String>), Response> {
+    let size = match request.query("page_size").map(str::parse::<usize>) {
         None => 25,
         Some(Ok(size @ 1..=250)) => size,
         Some(_) => return Err(invalid("page_size has to be 1 to 250")),
     };
-    let skip = match call.query("bookmark") {
+    let skip = match request.query("bookmark") {
         None => 0,
         Some(mark) => {
             let last = mark.strip_prefix("b1.").ok_or_else(|| invalid("the bookmark is none of ours"))?;
@@ -391,28 +410,14 @@ fn paged<T>(call: &Call, all: Vec<T>, id: impl Fn(&T) -> &str) -> Result<(Vec<T>
     Ok((page, bookmark))
 }
 
-/// The next id. Two in a row differ in more than their last digit, so that a slip names nothing.
-fn next(turn: &mut Turn<'_>) -> String {
-    let last = turn.shelf.get::<Last>("").map_or(0, |last| last.count) + 1;
-    turn.shelf.put(&Last { count: last });
-    (813_744_000_000_000_007 + last * 10).to_string()
+/// Returns the next id. Two in a row differ in more than their last digit, so that a typing error matches
+/// nothing.
+fn next(tx: &mut Transaction) -> String {
+    let count = tx.store.advance("pinterest", |last| last + 1);
+    (813_744_000_000_000_007 + count * 10).to_string()
 }
 
-/// How many ids were given.
-#[derive(Serialize, Deserialize)]
-struct Last {
-    count: u64,
-}
-
-impl Record for Last {
-    const SHELF: &'static str = "pinterest.last";
-
-    fn key(&self) -> String {
-        String::new()
-    }
-}
-
-/// Timestamps as the API writes them: without a zone.
+/// Formats a time as the API does: without a zone.
 fn time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%dT%H:%M:%S").to_string()
 }

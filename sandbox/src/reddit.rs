@@ -1,61 +1,51 @@
 //! Reddit: its Data API, as its reference (<https://www.reddit.com/dev/api>), its last public server
 //! source (<https://github.com/reddit-archive/reddit>) and what PRAW records of it say.
 //!
-//! Errors of what was sent come with a status of success. Refresh tokens stay the same. Any name is a
-//! subreddit's but those that begin with `missing`; a few are special, see [`places`].
+//! Validation errors have status 200. Refresh tokens stay the same. There is a subreddit of every name,
+//! except names that begin with `missing`; a few are special, see [`subreddits`].
 
 mod media;
-mod places;
 mod posts;
+mod subreddits;
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::{Answer, Call, Intake},
-    host::{Card, Grants, Host},
-    login::{Login, Refusal},
-    tokens::{self, Rotation, Terms},
+    exchange::{BodyMode, Outcome, Request, Response},
+    login::{Login, TokenError},
     page,
-    shelf::Record,
-    window::{Allowance, Rule},
+    rate_limit::{Quota, RateLimit},
+    routes::routes,
+    simulator::{Grants, PostView, Simulator},
+    store::Record,
+    tokens::{self, Rotation, TokenPolicy},
 };
 use crate::Identity;
 use chrono::TimeDelta;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The platform's identifier.
 const ID: &str = "reddit";
 
-/// The hosts that take bytes: of pictures, and of videos.
+/// Hosts that receive bytes: of images, and of videos.
 const STORAGES: [&str; 2] = [
     "reddit-uploaded-media.s3-accelerate.amazonaws.com",
     "reddit-uploaded-video.s3-accelerate.amazonaws.com",
 ];
 
-/// The host that tells what became of an upload.
+/// Host that reports the results of uploads.
 const SOCKETS: &str = "ws-05ba9e4989f78959d.wss.redditmedia.com";
 
-const REQUESTS: Rule = Rule { name: "reddit.requests", limit: 1_000, seconds: 600 };
-/// How much one may post at a time is told nobody; an account in good standing meets no limit.
-const POSTS: Rule = Rule { name: "reddit.posts", limit: 300, seconds: 600 };
+const REQUESTS: RateLimit = RateLimit::new("reddit.requests", 1_000, 600);
+/// Posts of an account. The real limit is not published; an account in good standing does not reach it.
+const POSTS: RateLimit = RateLimit::new("reddit.posts", 300, 600);
 
-const SCOPES: &[&str] = &[
-    "identity",
-    "submit",
-    "read",
-    "edit",
-    "flair",
-    "history",
-    "mysubreddits",
-    "vote",
-    "save",
-    "subscribe",
-];
+const SCOPES: &[&str] =
+    &["identity", "submit", "read", "edit", "flair", "history", "mysubreddits", "vote", "save", "subscribe"];
 
 static LOGIN: Login = Login {
-    terms: Terms {
-        host: &Reddit,
+    tokens: TokenPolicy {
+        simulator: &Reddit,
         client: "fanfare-sandbox-reddit",
         granted: SCOPES,
         code_seconds: 600,
@@ -64,21 +54,20 @@ static LOGIN: Login = Login {
         rotation: Rotation::Never,
     },
     scopes: SCOPES,
-    lasts: |fields| fields.iter().any(|(name, value)| name == "duration" && value == "permanent"),
-    denied: "access_denied",
+    has_refresh_token: |fields| fields.iter().any(|(name, value)| name == "duration" && value == "permanent"),
+    denied_error: "access_denied",
     fragment: "#_",
 };
 
-/// Reddit.
 pub(super) struct Reddit;
 
-/// Who was let in.
+/// An admitted caller.
 struct Caller {
     account: Account,
-    allowance: Allowance,
+    quota: Quota,
 }
 
-impl Host for Reddit {
+impl Simulator for Reddit {
     fn id(&self) -> &'static str {
         ID
     }
@@ -92,68 +81,41 @@ impl Host for Reddit {
         }
     }
 
-    fn intake(&self, call: &Call) -> Intake {
-        match STORAGES.contains(&call.host.as_str()) && call.mime() == Some("multipart/form-data") {
-            true => Intake::Form("file"),
-            false => Intake::Whole(1 << 20),
+    fn body_mode(&self, request: &Request) -> BodyMode {
+        match STORAGES.contains(&request.host.as_str()) && request.mime() == Some("multipart/form-data") {
+            true => BodyMode::Multipart("file"),
+            false => BodyMode::Buffered(1 << 20),
         }
     }
 
-    fn account(&self, turn: &Turn<'_>, call: &Call) -> Option<String> {
-        if STORAGES.contains(&call.host.as_str()) {
-            let owner = media::keyed(turn, call)?.owner;
-            return account::numbered(turn.shelf, ID, &owner).map(|account| account.username);
+    fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
+        if STORAGES.contains(&request.host.as_str()) {
+            let owner = media::by_upload_key(tx, request)?.owner;
+            return account::by_id(tx.store, ID, &owner).map(|account| account.username);
         }
-        tokens::owner(turn, ID, call)
+        tokens::owner(tx, ID, request)
     }
 
-    fn answer(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
-        let segments = call.segments();
-        match call.host.as_str() {
-            SOCKETS => return media::tell(turn, call, segments.last().copied().unwrap_or_default()),
+    fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
+        let segments = request.segments();
+        match request.host.as_str() {
+            SOCKETS => return media::notify(tx, request, segments.last().copied().unwrap_or_default()),
             "i.redd.it" | "v.redd.it" => {
-                return media::show(turn, segments.first().copied().unwrap_or_default());
+                return media::show(tx, segments.first().copied().unwrap_or_default());
             }
-            host if STORAGES.contains(&host) => return media::store(turn, call),
+            host if STORAGES.contains(&host) => return media::store(tx, request),
             _ => {}
         }
-        let is_site = call.host != "oauth.reddit.com";
-        let answer = match (call.method.as_str(), segments.as_slice()) {
-            (_, ["api", "v1", "authorize" | "authorize.compact"]) if is_site => {
-                return LOGIN.dialog(turn, call);
-            }
-            ("POST", ["api", "v1", "access_token"]) if is_site => token(turn, call),
-            ("POST", ["api", "v1", "revoke_token"]) if is_site => revoke(turn, call),
-            _ if is_site && !call.host.is_empty() => return site(turn, &segments),
-            _ if is_nobody(call) => Err(throttled(1)),
-            _ if call.is_too_large => Err(Answer::page(413, page::notice("Too large", "Payload Too Large"))),
-            ("GET", ["api", "v1", "me"]) => me(turn, call),
-            ("GET", ["api", "v1", place, "post_requirements"]) => places::requirements(turn, call, place),
-            ("GET", ["r", place, "about"]) => places::about(turn, call, place),
-            ("GET", ["r", place, "api", "link_flair_v2"]) => places::flairs(turn, call, place),
-            ("GET", ["subreddits", "mine", "subscriber"]) => places::mine(turn, call),
-            ("GET", ["subreddits", "search"]) => places::search(turn, call, "q"),
-            ("GET", ["api", "subreddit_autocomplete_v2"]) => places::search(turn, call, "query"),
-            ("POST", ["api", "media", "asset" | "asset.json"]) => media::lease(turn, call),
-            ("POST", ["api", "submit"]) => posts::submit(turn, call),
-            ("POST", ["api", "submit_gallery_post" | "submit_gallery_post.json"]) => {
-                posts::submit_gallery(turn, call)
-            }
-            ("POST", ["api", "comment"]) => posts::comment(turn, call),
-            ("POST", ["api", "editusertext"]) => posts::edit(turn, call),
-            ("POST", ["api", "del"]) => posts::delete(turn, call),
-            ("GET", ["api", "info"]) => posts::named(turn, call),
-            ("GET", ["user", name, list @ ("submitted" | "comments" | "overview")]) => {
-                posts::list(turn, call, name, list)
-            }
-            _ => Err(error(404, "Not Found")),
-        };
-        answer.unwrap_or_else(|refusal| refusal)
+        let is_site = request.host != "oauth.reddit.com";
+        match (request.method.as_str(), segments.as_slice()) {
+            (_, ["api", "v1", "authorize" | "authorize.compact"]) if is_site => LOGIN.dialog(tx, request),
+            (_, path) => api(tx, request, path, is_site).unwrap_or_else(|refusal| refusal),
+        }
     }
 
-    fn refuse(&self, _turn: &mut Turn<'_>, _call: &Call, status: u16) -> Answer {
+    fn refuse(&self, _tx: &mut Transaction, _request: &Request, status: u16) -> Response {
         match status {
-            400 => Answer::json(
+            400 => Response::json(
                 400,
                 &json!({
                     "fields": ["title"],
@@ -166,7 +128,7 @@ impl Host for Reddit {
             401 => unauthorized(),
             403 => forbidden(None),
             429 => throttled(1),
-            status => Answer::bytes(
+            status => Response::bytes(
                 status,
                 "text/html; charset=utf-8",
                 "<!doctype html><title>Ow!</title><h2>all of our servers are busy right now</h2>".into(),
@@ -174,50 +136,80 @@ impl Host for Reddit {
         }
     }
 
-    fn name(&self, wish: &str) -> Result<String, String> {
-        let is_name = (3..=20).contains(&wish.len())
-            && wish.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-        is_name.then(|| wish.to_owned()).ok_or_else(|| {
-            format!("`{wish}` is no name on Reddit: 3 to 20 letters, digits, underscores and hyphens")
-        })
+    fn validate_username(&self, username: &str) -> Result<String, String> {
+        let rule = "name on Reddit: 3 to 20 letters, digits, underscores and hyphens";
+        account::check_username(username, 3..=20, b"_-", rule).map(str::to_owned)
     }
 
-    fn number(&self, username: &str) -> String {
+    fn account_id(&self, username: &str) -> String {
         let digest = account::digest(ID, username);
         let draw = u64::from(u32::from_be_bytes(digest[..4].try_into().expect("four bytes of a digest")));
         base36(60_466_176 + draw)
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        account.identity("profile", Some(avatar(account)), format!("https://www.reddit.com/user/{}/", account.username))
+        account.identity(
+            "profile",
+            Some(avatar(account)),
+            format!("https://www.reddit.com/user/{}/", account.username),
+        )
     }
 
     fn grants(&self) -> &dyn Grants {
-        &LOGIN.terms
+        &LOGIN.tokens
     }
 
-    fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
-        posts::by(turn, &account.id).rev().map(|thing| thing.card(turn)).collect()
+    fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
+        posts::by(tx, &account.id).rev().map(|thing| thing.post_view(tx)).collect()
     }
 }
 
-/// What a browser finds: profiles, posts and comments.
-fn site(turn: &Turn<'_>, segments: &[&str]) -> Answer {
+fn api(tx: &mut Transaction, request: &Request, path: &[&str], is_site: bool) -> Outcome {
+    match (request.method.as_str(), path) {
+        ("POST", ["api", "v1", "access_token"]) if is_site => return token(tx, request),
+        ("POST", ["api", "v1", "revoke_token"]) if is_site => return revoke(tx, request),
+        _ if is_site && !request.host.is_empty() => return Ok(site(tx, path)),
+        _ if has_generic_agent(request) => return Err(throttled(1)),
+        _ if request.is_too_large => {
+            return Err(Response::page(413, page::notice("Too large", "Payload Too Large")));
+        }
+        _ => {}
+    }
+    routes! { tx, request, path, admit, Err(error(404, "Not Found"));
+        "GET"    ["api", "v1", "me"]                                            => ("identity")     me();
+        "GET"    ["api", "v1", name, "post_requirements"]                       => ("submit")       subreddits::requirements(name);
+        "GET"    ["r", name, "about"]                                           => ("read")         subreddits::about(name);
+        "GET"    ["r", name, "api", "link_flair_v2"]                            => ("flair")        subreddits::flairs(name);
+        "GET"    ["subreddits", "mine", "subscriber"]                           => ("mysubreddits") subreddits::mine();
+        "GET"    ["subreddits", "search"]                                       => ("read")         subreddits::search("q");
+        "GET"    ["api", "subreddit_autocomplete_v2"]                           => ("read")         subreddits::search("query");
+        "POST"   ["api", "media", "asset" | "asset.json"]                       => ("submit")       media::lease();
+        "POST"   ["api", "submit"]                                              => ("submit")       posts::submit();
+        "POST"   ["api", "submit_gallery_post" | "submit_gallery_post.json"]    => ("submit")       posts::submit_gallery();
+        "POST"   ["api", "comment"]                                             => ("submit")       posts::comment();
+        "POST"   ["api", "editusertext"]                                        => ("edit")         posts::edit();
+        "POST"   ["api", "del"]                                                 => ("edit")         posts::delete();
+        "GET"    ["api", "info"]                                                => ("read")         posts::info();
+        "GET"    ["user", name, list @ ("submitted" | "comments" | "overview")] => ("history")      posts::list(name, list);
+    }
+}
+
+/// Pages for browsers: profiles, posts and comments.
+fn site(tx: &Transaction, segments: &[&str]) -> Response {
     let thing = |id: &str| {
-        let thing = posts::get(turn, id)?;
-        let owner = account::numbered(turn.shelf, ID, &thing.owner)?;
-        let cards = Reddit.posts(turn, &owner);
-        Some(page::post(&Reddit.identity(&owner), ID, &thing.card(turn), &cards))
+        let thing = posts::get(tx, id)?;
+        let owner = account::by_id(tx.store, ID, &thing.owner)?;
+        Some(page::post(tx, &Reddit, &owner, &thing.post_view(tx)))
     };
     let found = match segments {
         [.., "comments", _, _, comment] => thing(&format!("t1_{comment}")),
         [.., "comments", post] | [.., "comments", post, _] => thing(&format!("t3_{post}")),
-        ["user" | "u", name] => account::named(turn.shelf, ID, name).map(|account| {
-            page::account(&Reddit.identity(&account), ID, &Reddit.posts(turn, &account))
-        }),
+        ["user" | "u", name] => {
+            account::by_username(tx.store, ID, name).map(|account| page::account(tx, &Reddit, &account))
+        }
         _ => None,
     };
-    found.map_or_else(|| Answer::page(404, page::missing()), |html| Answer::page(200, html))
+    page::serve(found)
 }
 
 fn avatar(account: &Account) -> String {
@@ -225,14 +217,16 @@ fn avatar(account: &Account) -> String {
 }
 
 /// `POST /api/v1/access_token`.
-fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    if !LOGIN.is_signed(call) {
+fn token(tx: &mut Transaction, request: &Request) -> Outcome {
+    if !LOGIN.has_client_credentials(request) {
         return Err(error(401, "Unauthorized"));
     }
-    let issued = LOGIN.token(turn, call).map_err(|refusal| match refusal {
-        Refusal::Code => Answer::json(200, &json!({ "error": "invalid_grant" })),
-        Refusal::Kind => Answer::json(200, &json!({ "error": "unsupported_grant_type" })),
-        Refusal::Refresh => error(400, "Bad Request"),
+    let issued = LOGIN.token(tx, request).map_err(|refusal| match refusal {
+        TokenError::InvalidCode => Response::json(200, &json!({ "error": "invalid_grant" })),
+        TokenError::UnsupportedGrantType => {
+            Response::json(200, &json!({ "error": "unsupported_grant_type" }))
+        }
+        TokenError::InvalidRefreshToken => error(400, "Bad Request"),
     })?;
     let mut body = json!({
         "access_token": issued.access,
@@ -243,22 +237,21 @@ fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
     if let Some(refresh) = issued.refresh {
         body["refresh_token"] = json!(refresh);
     }
-    Ok(Answer::json(200, &body))
+    Ok(Response::json(200, &body))
 }
 
-/// `POST /api/v1/revoke_token` (RFC 7009); a token that nobody knows is a success too.
-fn revoke(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    if !LOGIN.is_signed(call) {
+/// `POST /api/v1/revoke_token` (RFC 7009); an unknown token is a success too.
+fn revoke(tx: &mut Transaction, request: &Request) -> Outcome {
+    if !LOGIN.has_client_credentials(request) {
         return Err(error(401, "Unauthorized"));
     }
-    let token = call.field("token").ok_or_else(|| error(400, "Bad Request"))?;
-    tokens::revoke(turn, ID, token);
-    Ok(Answer::empty(200))
+    let token = request.field("token").ok_or_else(|| error(400, "Bad Request"))?;
+    tokens::revoke(tx, ID, token);
+    Ok(Response::empty(200))
 }
 
 /// `GET /api/v1/me`.
-fn me(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, "identity")?;
+fn me(tx: &mut Transaction, _: &Request, caller: &Caller) -> Outcome {
     let account = &caller.account;
     let body = json!({
         "id": account.id,
@@ -276,102 +269,100 @@ fn me(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
             "subreddit_type": "user",
         },
     });
-    Ok(caller.reply(turn, &body))
+    Ok(caller.reply(tx, &body))
 }
 
-/// Whether a client has no name of its own, but its library's.
-fn is_nobody(call: &Call) -> bool {
-    let agent = call.header("user-agent").unwrap_or_default().to_lowercase();
+/// Returns whether a client sends the user agent of its HTTP library.
+fn has_generic_agent(request: &Request) -> bool {
+    let agent = request.header("user-agent").unwrap_or_default().to_lowercase();
     ["python-requests/", "python-urllib/", "java/", "curl/", "go-http-client/"]
         .iter()
         .any(|name| agent.starts_with(name))
 }
 
-/// Lets a request in: a token that lives, the scope it needs, and room in the window.
-fn admit(turn: &mut Turn<'_>, call: &Call, scope: &str) -> Result<Caller, Answer> {
-    let token = call.bearer().and_then(|token| tokens::find(turn, ID, token));
-    let token = token.filter(|token| token.lives(turn.now)).ok_or_else(unauthorized)?;
-    let account = account::numbered(turn.shelf, ID, &token.user).ok_or_else(unauthorized)?;
-    if token.lacks(&[scope]).is_some() {
+/// Admits a request: checks its token, its scope and the rate limit.
+fn admit(tx: &mut Transaction, request: &Request, scope: &str) -> Result<Caller, Response> {
+    let token = request.bearer().and_then(|token| tokens::find(tx, ID, token));
+    let token = token.filter(|token| token.is_valid(tx.now)).ok_or_else(unauthorized)?;
+    let account = account::by_id(tx.store, ID, &token.user).ok_or_else(unauthorized)?;
+    if token.missing_scope(&[scope]).is_some() {
         return Err(error(403, "Forbidden")
             .with("www-authenticate", "Bearer realm=\"reddit\", error=\"insufficient_scope\""));
     }
-    let allowance = turn.spend(REQUESTS, &account.id, 1).map_err(|spent| {
-        let rest = seconds(spent, turn);
+    let quota = tx.spend(REQUESTS, &account.id, 1).map_err(|spent| {
+        let rest = seconds(spent, tx);
         windowed(throttled(rest), spent, rest)
     })?;
-    Ok(Caller { account, allowance })
+    Ok(Caller { account, quota })
 }
 
 impl Caller {
-    /// An answer with the headers that tell how the window stands.
-    fn reply(&self, turn: &Turn<'_>, body: &Value) -> Answer {
-        windowed(Answer::json(200, body), self.allowance, seconds(self.allowance, turn))
+    /// Creates a response with the rate limit headers.
+    fn reply(&self, tx: &Transaction, body: &Value) -> Response {
+        windowed(Response::json(200, body), self.quota, seconds(self.quota, tx))
     }
 
-    /// What was sent is refused, with a status of success.
-    fn refuse(&self, turn: &Turn<'_>, code: &str, words: &str, field: &str) -> Answer {
-        self.reply(turn, &json!({ "json": { "errors": [[code, words, field]] } }))
+    /// Creates a refusal of the request's content, which has status 200.
+    fn refuse(&self, tx: &Transaction, code: &str, words: &str, field: &str) -> Response {
+        self.reply(tx, &json!({ "json": { "errors": [[code, words, field]] } }))
     }
 
-    /// Takes one of the posts and comments that the account may write for now.
-    fn write(&self, turn: &mut Turn<'_>) -> Result<(), Answer> {
-        let Err(spent) = turn.spend(POSTS, &self.account.id, 1) else { return Ok(()) };
-        let rest = seconds(spent, turn);
+    /// Spends one of the account's posts and comments.
+    fn write(&self, tx: &mut Transaction) -> Result<(), Response> {
+        let Err(spent) = tx.spend(POSTS, &self.account.id, 1) else { return Ok(()) };
+        let rest = seconds(spent, tx);
         let time = match rest {
             1 => "1 second".to_owned(),
             2..60 => format!("{rest} seconds"),
             60..120 => "1 minute".to_owned(),
             _ => format!("{} minutes", rest / 60),
         };
-        let words = format!(
-            "Looks like you've been doing that a lot. Take a break for {time} before trying again."
-        );
+        let words =
+            format!("Looks like you've been doing that a lot. Take a break for {time} before trying again.");
         Err(self.reply(
-            turn,
+            tx,
             &json!({ "json": { "ratelimit": rest as f64, "errors": [["RATELIMIT", words, "ratelimit"]] } }),
         ))
     }
 }
 
-/// Whole seconds until a window ends.
-fn seconds(allowance: Allowance, turn: &Turn<'_>) -> u64 {
-    u64::try_from((allowance.reset - turn.now).num_milliseconds()).unwrap_or(0).div_ceil(1_000).max(1)
+/// Returns the whole seconds until a window ends.
+fn seconds(quota: Quota, tx: &Transaction) -> u64 {
+    u64::try_from((quota.reset - tx.now).num_milliseconds()).unwrap_or(0).div_ceil(1_000).max(1)
 }
 
-fn windowed(answer: Answer, allowance: Allowance, rest: u64) -> Answer {
-    answer
-        .with("x-ratelimit-used", allowance.limit - allowance.remaining)
-        .with("x-ratelimit-remaining", format!("{}.0", allowance.remaining))
+fn windowed(response: Response, quota: Quota, rest: u64) -> Response {
+    response
+        .with("x-ratelimit-used", quota.limit - quota.remaining)
+        .with("x-ratelimit-remaining", format!("{}.0", quota.remaining))
         .with("x-ratelimit-reset", rest)
 }
 
-fn throttled(rest: u64) -> Answer {
+fn throttled(rest: u64) -> Response {
     let html = "<!doctype html><title>Too Many Requests</title><h1>whoa there, pardner!</h1>";
-    Answer::bytes(429, "text/html; charset=utf-8", html.into()).with("retry-after", rest)
+    Response::bytes(429, "text/html; charset=utf-8", html.into()).with("retry-after", rest)
 }
 
-fn unauthorized() -> Answer {
+fn unauthorized() -> Response {
     error(401, "Unauthorized").with("www-authenticate", "Bearer realm=\"reddit\", error=\"invalid_token\"")
 }
 
-fn forbidden(reason: Option<&str>) -> Answer {
+fn forbidden(reason: Option<&str>) -> Response {
     let mut body = json!({ "message": "Forbidden", "error": 403 });
     if let Some(reason) = reason {
         body["reason"] = json!(reason);
     }
-    Answer::json(403, &body)
+    Response::json(403, &body)
 }
 
-fn error(status: u16, message: &str) -> Answer {
-    Answer::json(status, &json!({ "message": message, "error": status }))
+fn error(status: u16, message: &str) -> Response {
+    Response::json(status, &json!({ "message": message, "error": status }))
 }
 
-/// Things of a kind, in the envelope of a list. They come newest first, and `after` names the last that
-/// was seen.
-fn listing(call: &Call, all: Vec<(String, &'static str, Value)>) -> Value {
-    let size = call.query("limit").and_then(|limit| limit.parse().ok()).unwrap_or(25_usize).clamp(1, 100);
-    let after = call.query("after").filter(|after| !after.is_empty());
+/// Returns one page of a listing, newest first; `after` names the last item of the page before.
+fn listing(request: &Request, all: Vec<(String, &'static str, Value)>) -> Value {
+    let size = request.query("limit").and_then(|limit| limit.parse().ok()).unwrap_or(25_usize).clamp(1, 100);
+    let after = request.query("after").filter(|after| !after.is_empty());
     let skip = match after {
         None => 0,
         Some(last) => all.iter().position(|(name, ..)| name == last).map_or(all.len(), |at| at + 1),
@@ -390,37 +381,23 @@ fn listing(call: &Call, all: Vec<(String, &'static str, Value)>) -> Value {
     })
 }
 
-/// How long processing takes, as the settings say.
-fn processing(turn: &Turn<'_>) -> TimeDelta {
-    TimeDelta::milliseconds(i64::try_from(turn.settings.processing_ms).unwrap_or(i64::MAX / 2))
+/// Returns the processing time of the settings.
+fn processing(tx: &Transaction) -> TimeDelta {
+    TimeDelta::milliseconds(i64::try_from(tx.settings.processing_ms).unwrap_or(i64::MAX / 2))
 }
 
-/// Where a client of this sandbox finds a host of Reddit's.
-fn origin(call: &Call, scheme: &str, host: &str) -> String {
-    match call.header("host") {
+/// Returns the address of one of Reddit's hosts for a client of this sandbox.
+fn origin(request: &Request, scheme: &str, host: &str) -> String {
+    match request.header("host") {
         Some(own) => format!("{scheme}://{own}/{host}"),
         None => format!("{scheme}s://{host}"),
     }
 }
 
-#[derive(Default, Serialize, Deserialize)]
-struct Last {
-    count: u64,
-}
-
-impl Record for Last {
-    const SHELF: &'static str = "reddit.last";
-
-    fn key(&self) -> String {
-        String::new()
-    }
-}
-
-/// The next id, in base 36 and of seven characters. Two in a row differ in more than their last digit,
-/// so that a slip names nothing.
-fn next(turn: &mut Turn<'_>) -> String {
-    let count = turn.shelf.get::<Last>("").unwrap_or_default().count + 1;
-    turn.shelf.put(&Last { count });
+/// Returns the next id, seven characters in base 36. Two in a row differ in more than their last digit, so
+/// that a typing error matches nothing.
+fn next(tx: &mut Transaction) -> String {
+    let count = tx.store.advance("reddit", |last| last + 1);
     base36(2_500_000_000 + count * 1_297)
 }
 

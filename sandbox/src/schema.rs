@@ -1,24 +1,22 @@
-//! Just enough of JSON Schema to refuse what a platform's own description refuses.
+//! A subset of JSON Schema for the platforms' own descriptions.
 //!
-//! Types, required and unknown members, enumerations, lengths and ranges. `digits` stands for the
-//! pattern of numeric ids, the only pattern in use. The first issue is told, in the wording of the
-//! validator that X has in front of its API: `$.media: null found, object expected`.
+//! Types, required and unknown members, enumerations, lengths and ranges. `digits` is the pattern of numeric
+//! ids, the only pattern in use. The first issue is returned, in the wording of X's validator: `$.media: null
+//! found, object expected`.
 
 use serde_json::{Map, Value};
 
-/// What is wrong with a value.
+/// A violation of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Issue {
-    /// Which member, for example `media.media_ids`; empty for the value itself.
+    /// Path of the member, for example `media.media_ids`; empty for the value itself.
     pub(crate) member: String,
-    /// What it holds, as text.
+    /// Value of the member, as text.
     pub(crate) value: String,
-    /// What is wrong with it.
+    /// Message.
     pub(crate) message: String,
 }
 
-/// Checks a value.
-///
 /// # Errors
 ///
 /// The first issue.
@@ -48,7 +46,7 @@ fn walk(schema: &Value, value: &Value, at: &str) -> Result<(), Issue> {
             if limit("minItems").is_some_and(|least| (items.len() as u64) < least) {
                 return fail(format!("there must be a minimum of {} items in the array", schema["minItems"]));
             }
-            if limit("maxItems").is_some_and(|most| items.len() as u64 > most) {
+            if limit("maxItems").is_some_and(|max| items.len() as u64 > max) {
                 return fail(format!("there must be a maximum of {} items in the array", schema["maxItems"]));
             }
             for item in items {
@@ -65,7 +63,7 @@ fn walk(schema: &Value, value: &Value, at: &str) -> Result<(), Issue> {
             if schema["minLength"].as_u64().is_some_and(|least| length < least) {
                 return fail(format!("must be at least {} characters long", schema["minLength"]));
             }
-            if schema["maxLength"].as_u64().is_some_and(|most| length > most) {
+            if schema["maxLength"].as_u64().is_some_and(|max| length > max) {
                 return fail(format!("may only be {} characters long", schema["maxLength"]));
             }
         }
@@ -74,7 +72,7 @@ fn walk(schema: &Value, value: &Value, at: &str) -> Result<(), Issue> {
             if schema["minimum"].as_i64().is_some_and(|least| number < least) {
                 return fail(format!("must have a minimum value of {}", schema["minimum"]));
             }
-            if schema["maximum"].as_i64().is_some_and(|most| number > most) {
+            if schema["maximum"].as_i64().is_some_and(|max| number > max) {
                 return fail(format!("must have a maximum value of {}", schema["maximum"]));
             }
         }

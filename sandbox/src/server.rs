@@ -1,8 +1,8 @@
-//! The sandbox's own server, because two things are asked of it that poem's can't do: to close a
-//! connection without a reply, and to let go of a request at once when its client hangs up.
+//! The sandbox's own server, because poem's can't close a connection without a response, or drop a request at
+//! once when its client hangs up.
 //!
-//! Both are what hyper does (<https://docs.rs/hyper/1/hyper/service/trait.Service.html>): an error of
-//! the service closes the connection, and a connection that ends takes its request with it.
+//! hyper does both (<https://docs.rs/hyper/1/hyper/service/trait.Service.html>): an error of the service
+//! closes the connection, and a connection that ends drops its request.
 
 use super::Sandbox;
 use anyhow::{Context, Result};
@@ -20,13 +20,13 @@ use tokio::{
     task::JoinSet,
 };
 
-/// How long requests that are still under way may go on after the sandbox was told to stop.
-const GRACE: Duration = Duration::from_secs(1);
+/// Time that requests in progress get after shutdown begins.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 
-/// How long to leave the listener alone after it failed, as when no file descriptor is left.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Delay after a failed accept, as when no file descriptor is left.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Marks a reply that is not sent: the connection closes in its stead.
+/// Marks a response that is not sent: the connection is closed instead.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dropped;
 
@@ -70,16 +70,16 @@ pub async fn serve(
                 }
                 Err(error) => {
                     tracing::warn!(%error, "The sandbox could not accept a connection");
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             },
-            // Those that ended leave the set.
+            // Removes finished connections.
             Some(_) = connections.join_next() => {}
         }
     }
     drop((listener, stop));
     let all = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(GRACE, all).await.is_err() {
+    if tokio::time::timeout(SHUTDOWN_GRACE, all).await.is_err() {
         // Held and stuck requests end here.
         connections.shutdown().await;
     }
@@ -109,7 +109,7 @@ async fn connection(
         pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades());
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        // The sender is dropped when the sandbox is told to stop.
+        // The sender is dropped at shutdown.
         _ = stopping.changed() => {
             connection.as_mut().graceful_shutdown();
             connection.await

@@ -1,33 +1,33 @@
-//! What a test may change about the sandbox.
+//! Settings that tests may change.
 
-use super::shelf::Record;
+use super::store::Record;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The sandbox's settings, which `POST /_settings` changes one by one.
+/// Settings of a sandbox, which `POST /_settings` changes one by one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// How long the processing of a video takes, in milliseconds.
+    /// Processing time of a video, in milliseconds.
     pub processing_ms: u64,
-    /// How long a new post stays out of lists, in milliseconds, where the platform's reads lag
-    /// behind its writes.
+    /// Delay before a new post appears in lists, in milliseconds, on platforms whose reads lag behind their
+    /// writes.
     pub lag_ms: u64,
-    /// How long `#sandbox-slow` holds the reply back, in milliseconds.
+    /// Delay of a response by `#sandbox-slow`, in milliseconds.
     pub slow_ms: u64,
-    /// How long a text counts as a duplicate, in milliseconds.
+    /// Period in which the same text is a duplicate, in milliseconds.
     pub duplicate_ms: u64,
-    /// How old a long-lived token of Meta's has to be to be renewed, in milliseconds.
+    /// Minimum age of a long-lived Meta token for a refresh, in milliseconds.
     pub renew_after_ms: u64,
-    /// How long access tokens live that are given from now on, in seconds, instead of as documented.
+    /// Lifetime of access tokens issued from now on, in seconds, instead of the documented one.
     pub token_seconds: Option<u32>,
-    /// Whether a refresh is answered with an empty refresh token, while the one that was shown serves on.
+    /// True to answer a refresh with an empty refresh token, while the presented one stays valid.
     pub empty_refresh: bool,
-    /// What requests are refused with, by the beginning of their path, with or without the host: a
-    /// platform's bad hours.
+    /// Statuses to refuse requests with, by the prefix of their path, with or without the host: an outage of
+    /// a platform.
     pub refusals: BTreeMap<String, u16>,
-    /// Ceilings of rate windows by name, for example `x.posts`, instead of the documented ones.
+    /// Limits by name, for example `x.posts`, instead of the documented ones.
     pub limits: BTreeMap<String, u64>,
 }
 
@@ -48,17 +48,32 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How long an access token lives, in seconds, that is documented to live so long.
+    /// Returns the lifetime of an access token, in seconds.
     pub(crate) fn token_seconds(&self, documented: i64) -> i64 {
         self.token_seconds.map_or(documented, i64::from)
     }
 
-    /// The same as a span of time.
+    /// Returns the lifetime of an access token.
     pub(crate) fn token_life(&self, documented: i64) -> TimeDelta {
         TimeDelta::seconds(self.token_seconds(documented))
     }
 
-    /// What a request is refused with.
+    /// Returns the delay before a new post appears in lists.
+    pub(crate) fn lag(&self) -> TimeDelta {
+        milliseconds(self.lag_ms)
+    }
+
+    /// Returns the processing time of a video.
+    pub(crate) fn processing(&self) -> TimeDelta {
+        milliseconds(self.processing_ms)
+    }
+
+    /// Returns the period in which the same text is a duplicate.
+    pub(crate) fn duplicate_window(&self) -> TimeDelta {
+        milliseconds(self.duplicate_ms)
+    }
+
+    /// Returns the status to refuse a request with.
     pub(crate) fn refusal(&self, host: &str, path: &str) -> Option<u16> {
         let full = format!("/{host}{path}");
         let is_meant = |prefix: &str| path.starts_with(prefix) || full.starts_with(prefix);
@@ -66,8 +81,12 @@ impl Settings {
     }
 }
 
+fn milliseconds(count: u64) -> TimeDelta {
+    TimeDelta::milliseconds(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
 impl Record for Settings {
-    const SHELF: &'static str = "settings";
+    const TABLE: &'static str = "settings";
 
     fn key(&self) -> String {
         String::new()

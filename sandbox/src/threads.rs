@@ -5,13 +5,14 @@
 mod posts;
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::{Answer, Call, Intake},
+    exchange::{BodyMode, Outcome, Request, Response},
     graph::{self, DAY, Login},
-    host::{Card, Grants, Host},
     page,
-    window::Rule,
+    rate_limit::RateLimit,
+    routes::routes,
+    simulator::{Grants, PostView, Simulator},
     tokens,
 };
 use crate::Identity;
@@ -37,11 +38,11 @@ const SCOPES: &[&str] = &[
     "threads_share_to_instagram",
 ];
 
-/// Calls of any kind; the documented figure for an account that nobody sees.
-const CALLS: Rule = Rule { name: "threads.calls", limit: 48_000, seconds: DAY };
+/// Calls of any kind; the documented limit of an account without impressions.
+const CALLS: RateLimit = RateLimit::new("threads.calls", 48_000, DAY);
 
 static LOGIN: Login = Login {
-    host: &Threads,
+    simulator: &Threads,
     client: CLIENT_ID,
     scopes: SCOPES,
     granted: SCOPES.split_at(6).0,
@@ -49,155 +50,164 @@ static LOGIN: Login = Login {
     fragment: "#_",
 };
 
-/// Threads.
 pub(super) struct Threads;
 
-impl Host for Threads {
+impl Simulator for Threads {
     fn id(&self) -> &'static str {
         ID
     }
 
     fn claims(&self, host: &str, path: &str) -> bool {
         match host {
-            "graph.threads.com" | "graph.threads.net" | "threads.com" | "threads.net" | "www.threads.com"
-            | "www.threads.net" | "media.threads.sandbox" => true,
+            "graph.threads.com"
+            | "graph.threads.net"
+            | "threads.com"
+            | "threads.net"
+            | "www.threads.com"
+            | "www.threads.net"
+            | "media.threads.sandbox" => true,
             "" => path.starts_with("/v1.0/"),
             _ => false,
         }
     }
 
-    fn intake(&self, call: &Call) -> Intake {
-        match call.mime() {
-            Some("multipart/form-data") => Intake::Form("file"),
-            _ => Intake::Whole(1 << 20),
+    fn body_mode(&self, request: &Request) -> BodyMode {
+        match request.mime() {
+            Some("multipart/form-data") => BodyMode::Multipart("file"),
+            _ => BodyMode::Buffered(1 << 20),
         }
     }
 
-    fn fetches(&self, call: &Call) -> Vec<String> {
-        let is_filling = call.method == Method::POST && graph::path(call).last() == Some(&"threads");
+    fn media_urls(&self, request: &Request) -> Vec<String> {
+        let is_filling = request.method == Method::POST && graph::path(request).last() == Some(&"threads");
         let places = ["image_url", "video_url"].iter().filter(|_| is_filling);
-        places.filter_map(|name| graph::param(call, name)).collect()
+        places.filter_map(|name| graph::param(request, name)).collect()
     }
 
-    fn account(&self, turn: &Turn<'_>, call: &Call) -> Option<String> {
-        graph::owner(turn, ID, call)
+    fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
+        graph::owner(tx, ID, request)
     }
 
-    fn answer(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
-        match call.host.as_str() {
-            "media.threads.sandbox" => graph::serve(turn, call.segments().last().copied().unwrap_or_default()),
-            "" | "graph.threads.com" | "graph.threads.net" => {
-                api(turn, call).unwrap_or_else(|refusal| refusal)
+    fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
+        match request.host.as_str() {
+            "media.threads.sandbox" => {
+                graph::serve_media(tx, request.segments().last().copied().unwrap_or_default())
             }
-            _ => site(turn, call),
+            "" | "graph.threads.com" | "graph.threads.net" => {
+                api(tx, request).unwrap_or_else(|refusal| refusal)
+            }
+            _ => site(tx, request),
         }
     }
 
-    fn refuse(&self, turn: &mut Turn<'_>, call: &Call, status: u16) -> Answer {
-        let id = graph::carried(turn, call).map(|token| token.user).unwrap_or_default();
-        graph::refuse(status, ID, &id, turn.now)
+    fn refuse(&self, tx: &mut Transaction, request: &Request, status: u16) -> Response {
+        let id = graph::presented_token(tx, request).map(|token| token.user).unwrap_or_default();
+        graph::refuse(status, ID, &id, tx.now)
     }
 
-    fn name(&self, wish: &str) -> Result<String, String> {
-        let is_name = (1..=30).contains(&wish.len())
-            && wish.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._".contains(&byte));
-        is_name.then(|| wish.to_lowercase()).ok_or_else(|| {
-            format!("`{wish}` is no name on Threads: 1 to 30 letters, digits, points and underscores")
-        })
+    fn validate_username(&self, username: &str) -> Result<String, String> {
+        let rule = "name on Threads: 1 to 30 letters, digits, points and underscores";
+        account::check_username(username, 1..=30, b"._", rule).map(str::to_lowercase)
     }
 
-    fn number(&self, username: &str) -> String {
-        graph::number(ID, username, 17_840_000_000_000_000)
+    fn account_id(&self, username: &str) -> String {
+        graph::account_id(ID, username, 17_840_000_000_000_000)
     }
 
     fn identity(&self, account: &Account) -> Identity {
-        account.identity("profile", Some(avatar(account)), format!("https://www.threads.com/@{}", account.username))
+        account.identity(
+            "profile",
+            Some(graph::avatar(account)),
+            format!("https://www.threads.com/@{}", account.username),
+        )
     }
 
     fn grants(&self) -> &dyn Grants {
         &LOGIN
     }
 
-    fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
-        posts::by(turn, &account.id).rev().map(|post| post.card(turn)).collect()
+    fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
+        posts::by(tx, &account.id).rev().map(|post| post.post_view(tx)).collect()
     }
 }
 
-fn avatar(account: &Account) -> String {
-    format!("https://media.threads.sandbox/avatars/{}.jpg", account.id)
-}
-
-/// What a browser finds: the consent page, profiles and posts.
-fn site(turn: &mut Turn<'_>, call: &Call) -> Answer {
-    let segments = call.segments();
+/// Pages for browsers: the consent page, profiles and posts.
+fn site(tx: &mut Transaction, request: &Request) -> Response {
+    let segments = request.segments();
     let shown = match segments.as_slice() {
-        ["oauth", "authorize"] => return LOGIN.dialog(turn, call),
-        [name] if name.starts_with('@') => account::named(turn.shelf, ID, &name[1..])
-            .map(|account| page::account(&Threads.identity(&account), ID, &Threads.posts(turn, &account))),
-        [_, "post", code] | ["t", code] => posts::coded(turn, code).and_then(|post| {
-            let author = account::numbered(turn.shelf, ID, &post.author)?;
-            let cards = Threads.posts(turn, &author);
-            Some(page::post(&Threads.identity(&author), ID, &post.card(turn), &cards))
+        ["oauth", "authorize"] => return LOGIN.dialog(tx, request),
+        [name] if name.starts_with('@') => account::by_username(tx.store, ID, &name[1..])
+            .map(|account| page::account(tx, &Threads, &account)),
+        [_, "post", code] | ["t", code] => posts::by_shortcode(tx, code).and_then(|post| {
+            let author = account::by_id(tx.store, ID, &post.author)?;
+            Some(page::post(tx, &Threads, &author, &post.post_view(tx)))
         }),
         _ => None,
     };
-    shown.map_or_else(|| Answer::page(404, page::missing()), |html| Answer::page(200, html))
+    page::serve(shown)
 }
 
-fn api(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let path = graph::path(call);
-    let method = call.method.as_str();
+fn api(tx: &mut Transaction, request: &Request) -> Outcome {
+    let path = graph::path(request);
+    let method = request.method.as_str();
     match (method, path.as_slice()) {
         ("POST", ["oauth", "access_token"]) => {
-            let graph::Redeemed { user, scopes, .. } = LOGIN.redeem(turn, call).map_err(graph::Unredeemed::flat)?;
-            let token = graph::issue(turn, ID, &user, scopes, graph::Kind::Short, None);
+            let graph::RedeemedCode { user, scopes, .. } =
+                LOGIN.redeem(tx, request).map_err(graph::CodeError::flat)?;
+            let token = graph::issue(tx, ID, &user, scopes, graph::Kind::Short, None);
             let number: u64 = user.parse().unwrap_or(0);
-            return Ok(Answer::json(200, &json!({ "access_token": token.token, "user_id": number })));
+            return Ok(Response::json(200, &json!({ "access_token": token.token, "user_id": number })));
         }
-        ("GET", ["oauth", "access_token"]) => return app_token(call),
-        ("GET", ["access_token"]) => return LOGIN.lengthen(turn, call, "th_exchange_token"),
-        ("GET", ["refresh_access_token"]) => return LOGIN.renew(turn, call, "th_refresh_token"),
-        ("GET", ["debug_token"]) => return LOGIN.inspect(turn, call),
+        ("GET", ["oauth", "access_token"]) => return app_token(request),
+        ("GET", ["access_token"]) => return LOGIN.exchange_token(tx, request, "th_exchange_token"),
+        ("GET", ["refresh_access_token"]) => return LOGIN.refresh_token(tx, request, "th_refresh_token"),
+        ("GET", ["debug_token"]) => return LOGIN.inspect(tx, request),
         _ => {}
     }
-    let token = graph::admit(turn, ID, call, &["threads_basic"])?;
-    let me = graph::account(turn, ID, &token)?;
-    turn.spend(CALLS, &me.id, 1)
-        .map_err(|_| graph::throttled("(#4) Application request limit reached", ID, &me.id))?;
-    // What belongs to an account is reached by its id or by `me`.
+    let me = graph::admit_call(tx, ID, request, "threads_basic", CALLS)?;
+    if let ("GET", [_, "mentions"] | ["keyword_search"] | ["location_search"]) = (method, path.as_slice()) {
+        return Ok(Response::json(200, &json!({ "data": [] })));
+    }
+    // An account's own edges are reached by its id or by `me`.
     let own = |id: &str| id == "me" || id == me.id;
-    match (method, path.as_slice()) {
-        ("GET", [id]) if own(id) => posts::profile(call, &me),
-        ("POST", [id, "threads"]) if own(id) => posts::fill(turn, call, &me),
-        ("POST", [id, "threads_publish"]) if own(id) => posts::publish(turn, call, &me),
-        ("GET", [id, "threads"]) if own(id) => posts::list(turn, call, &me, false),
-        ("GET", [id, "replies"]) if own(id) => posts::list(turn, call, &me, true),
-        ("GET", [id, "threads_publishing_limit"]) if own(id) => posts::limits(turn, call, &me),
-        ("GET", [id, "threads_insights"]) if own(id) => posts::account_insights(turn, call, &me),
-        ("GET", [_, "mentions"] | ["keyword_search"] | ["location_search"]) => {
-            Ok(Answer::json(200, &json!({ "data": [] })))
-        }
-        ("GET", [id]) => posts::node(turn, call, &me, id),
-        ("DELETE", [id]) => posts::delete(turn, call, &me, id),
-        ("GET", [id, "insights"]) => posts::insights(turn, call, &me, id),
-        ("GET", [id, "replies"]) => posts::replies(turn, call, id, true),
-        ("GET", [id, "conversation"]) => posts::replies(turn, call, id, false),
-        ("POST", [id, "repost"]) => posts::repost(turn, call, &me, id),
-        ("POST", [id, "manage_reply"]) => posts::hide(turn, call, &me, id),
-        (_, [id, ..]) => Err(graph::missing(method, id)),
-        _ => Err(graph::error(404, 2500, 0, "Unknown path components")),
+    routes! { tx, request, path.as_slice(), admit, graph::not_routed(method, &path);
+        "GET"    [id] if own(id)                             => (BASIC)    posts::profile();
+        "POST"   [id, "threads"] if own(id)                  => (PUBLISH)  posts::create_container();
+        "POST"   [id, "threads_publish"] if own(id)          => (PUBLISH)  posts::publish();
+        "GET"    [id, "threads"] if own(id)                  => (BASIC)    posts::list(false);
+        "GET"    [id, "replies"] if own(id)                  => (REPLIES)  posts::list(true);
+        "GET"    [id, "threads_publishing_limit"] if own(id) => (BASIC)    posts::limits();
+        "GET"    [id, "threads_insights"] if own(id)         => (INSIGHTS) posts::account_insights();
+        "GET"    [id]                                        => (BASIC)    posts::node(id);
+        "DELETE" [id]                                        => (DELETE)   posts::delete(id);
+        "GET"    [id, "insights"]                            => (INSIGHTS) posts::insights(id);
+        "GET"    [id, "replies"]                             => (REPLIES)  posts::replies(id, true);
+        "GET"    [id, "conversation"]                        => (REPLIES)  posts::replies(id, false);
+        "POST"   [id, "repost"]                              => (PUBLISH)  posts::repost(id);
+        "POST"   [id, "manage_reply"]                        => (MANAGE)   posts::hide(id);
     }
 }
 
-/// A token that speaks for the app alone.
-fn app_token(call: &Call) -> Result<Answer, Answer> {
-    let get = |name: &str| graph::param(call, name).unwrap_or_default();
+const BASIC: &[&str] = &["threads_basic"];
+const PUBLISH: &[&str] = &["threads_content_publish"];
+const REPLIES: &[&str] = &["threads_read_replies"];
+const MANAGE: &[&str] = &["threads_manage_replies"];
+const INSIGHTS: &[&str] = &["threads_manage_insights"];
+const DELETE: &[&str] = &["threads_delete"];
+
+fn admit(tx: &Transaction, request: &Request, scopes: &[&str]) -> Result<Account, Response> {
+    graph::admit(tx, ID, request, scopes).and_then(|token| graph::account(tx, ID, &token))
+}
+
+/// Issues an app access token.
+fn app_token(request: &Request) -> Outcome {
+    let get = |name: &str| graph::param(request, name).unwrap_or_default();
     if get("grant_type") != "client_credentials" {
         return Err(graph::invalid("Param grant_type must be one of {client_credentials}"));
     }
-    if get("client_id") != CLIENT_ID || get("client_secret") != tokens::SECRET {
+    if get("client_id") != CLIENT_ID || get("client_secret") != tokens::CLIENT_SECRET {
         return Err(graph::error(400, 1, 0, "Error validating client secret."));
     }
     let token = format!("TH|{CLIENT_ID}|{}", graph::random());
-    Ok(Answer::json(200, &json!({ "access_token": token, "token_type": "bearer" })))
+    Ok(Response::json(200, &json!({ "access_token": token, "token_type": "bearer" })))
 }

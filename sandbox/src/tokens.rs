@@ -1,15 +1,15 @@
-//! What logins leave behind: codes, grants, and their access and refresh tokens.
+//! Results of logins: codes, grants, and their access and refresh tokens.
 //!
-//! What tells one platform's tokens from another's is data. A grant is kept by an id that its refresh
-//! tokens carry, so that a token which was replaced is told from one that never was.
-//! RFC 6749 sections 4.1.2, 5.1 and 6: <https://www.rfc-editor.org/rfc/rfc6749>
+//! The differences between platforms are data. A grant has an id that its refresh tokens contain, so that a
+//! replaced token can be told from an unknown one. RFC 6749 sections 4.1.2, 5.1 and 6:
+//! <https://www.rfc-editor.org/rfc/rfc6749>
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::Call,
-    host::{Grants, Host},
-    shelf::Record,
+    exchange::Request,
+    simulator::{Grants, Simulator},
+    store::Record,
 };
 use crate::{App, Grant};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -17,73 +17,70 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The secret of the sandbox's apps.
-pub(crate) const SECRET: &str = "fanfare-sandbox-secret";
+/// Secret of the sandbox's apps.
+pub(crate) const CLIENT_SECRET: &str = "fanfare-sandbox-secret";
 
-/// How one platform's tokens are.
-pub(crate) struct Terms {
-    /// The platform.
-    pub(crate) host: &'static dyn Host,
-    /// The public identifier of the sandbox's app.
+/// Token formats and lifetimes of a platform.
+pub(crate) struct TokenPolicy {
+    pub(crate) simulator: &'static dyn Simulator,
+    /// Client id of the sandbox's app.
     pub(crate) client: &'static str,
-    /// What an account that the sandbox connects by itself granted.
+    /// Scopes of the grants that the sandbox creates by itself.
     pub(crate) granted: &'static [&'static str],
-    /// How long a code lives, in seconds.
+    /// Lifetime of a code, in seconds.
     pub(crate) code_seconds: i64,
-    /// What an access token begins with, and how long it lives, in seconds.
+    /// Prefix and lifetime, in seconds, of an access token.
     pub(crate) access: (&'static str, i64),
-    /// What a refresh token begins with, and how long it lives, in seconds; 0 for one without an end.
+    /// Prefix and lifetime, in seconds, of a refresh token; 0 for one that does not expire.
     pub(crate) refresh: (&'static str, i64),
-    /// What a refresh does to the refresh token.
+    /// Effect of a refresh on the refresh token.
     pub(crate) rotation: Rotation,
 }
 
-/// What becomes of a refresh token when it is used.
+/// Effect of a refresh on the refresh token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rotation {
-    /// It stays.
+    /// It stays the same.
     Never,
-    /// Another takes its place, with a life of its own.
+    /// It is replaced by one with a full lifetime.
     Renewed,
-    /// Another takes its place, and ends when the first would have.
+    /// It is replaced by one that keeps the first one's expiry.
     Inherited,
 }
 
-/// What an account's owner allowed in a browser, until its code is redeemed.
+/// What an account's owner granted in a browser, until the code is redeemed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Consent {
-    /// Whose account it is.
+    /// Id of the account.
     pub(crate) user: String,
-    /// The app.
     pub(crate) client: String,
-    /// Where the browser went back to.
+    /// Redirect address.
     pub(crate) redirect_uri: String,
-    /// What was granted.
+    /// Granted scopes.
     pub(crate) scopes: Vec<String>,
-    /// Whether there will be a refresh token.
-    pub(crate) lasts: bool,
-    /// The challenge of RFC 7636 and how it was derived, where there was one.
+    /// True when a refresh token will be issued.
+    pub(crate) has_refresh_token: bool,
+    /// PKCE challenge and method (RFC 7636), if any.
     pub(crate) challenge: Option<(String, String)>,
 }
 
-/// Tokens that were given.
+/// Issued tokens.
 #[derive(Clone, Debug)]
 pub(crate) struct Issued {
-    /// Whose they are.
+    /// Id of the account.
     pub(crate) user: String,
-    /// The access token.
     pub(crate) access: String,
-    /// How long it lives, in seconds.
+    /// Lifetime of the access token, in seconds.
     pub(crate) access_seconds: i64,
-    /// The refresh token, where there is one.
+    /// Refresh token, if one was issued.
     pub(crate) refresh: Option<String>,
-    /// How long the refresh token lives from now, in seconds.
+    /// Remaining lifetime of the refresh token, in seconds.
     pub(crate) refresh_seconds: i64,
-    /// What was granted.
+    /// Granted scopes.
     pub(crate) scopes: Vec<String>,
 }
 
-/// A code on its way through a browser.
+/// An authorization code that was not redeemed yet.
 #[derive(Clone, Serialize, Deserialize)]
 struct Code {
     code: String,
@@ -93,16 +90,16 @@ struct Code {
 }
 
 impl Record for Code {
-    const SHELF: &'static str = "login.code";
+    const TABLE: &'static str = "login.code";
 
     fn key(&self) -> String {
         self.code.clone()
     }
 }
 
-/// What a user allowed an app; its refresh token is the latest one only.
+/// What a user granted an app, with its latest refresh token.
 #[derive(Clone, Serialize, Deserialize)]
-struct Allowed {
+struct AppGrant {
     id: String,
     platform: String,
     user: String,
@@ -112,32 +109,31 @@ struct Allowed {
     refresh_expires_at: Option<DateTime<Utc>>,
 }
 
-impl Record for Allowed {
-    const SHELF: &'static str = "login.grant";
+impl Record for AppGrant {
+    const TABLE: &'static str = "login.grant";
 
     fn key(&self) -> String {
         self.id.clone()
     }
 }
 
-/// An access token.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Token {
     token: String,
     grant: String,
     platform: String,
-    /// Whose it is.
+    /// Id of the owner.
     pub(crate) user: String,
-    /// What it may do.
+    /// Granted scopes.
     pub(crate) scopes: Vec<String>,
-    /// When it dies.
+    /// Expiry.
     pub(crate) expires_at: DateTime<Utc>,
-    /// Whether it was taken back.
+    /// True once revoked.
     pub(crate) is_revoked: bool,
 }
 
 impl Record for Token {
-    const SHELF: &'static str = "login.token";
+    const TABLE: &'static str = "login.token";
 
     fn key(&self) -> String {
         self.token.clone()
@@ -145,105 +141,105 @@ impl Record for Token {
 }
 
 impl Token {
-    /// Whether it opens anything now.
-    pub(crate) fn lives(&self, now: DateTime<Utc>) -> bool {
+    /// Returns whether it is neither revoked nor expired.
+    pub(crate) fn is_valid(&self, now: DateTime<Utc>) -> bool {
         !self.is_revoked && self.expires_at > now
     }
 
-    /// The first of these scopes that it lacks.
-    pub(crate) fn lacks<'a>(&self, scopes: &[&'a str]) -> Option<&'a str> {
+    /// Returns the first of these scopes that it lacks.
+    pub(crate) fn missing_scope<'a>(&self, scopes: &[&'a str]) -> Option<&'a str> {
         scopes.iter().copied().find(|scope| !self.scopes.iter().any(|granted| granted == scope))
     }
 }
 
-/// The platform's access token of this text, dead or alive.
-pub(crate) fn find(turn: &Turn<'_>, platform: &str, token: &str) -> Option<Token> {
-    turn.shelf.get(token).filter(|token: &Token| token.platform == platform)
+/// Returns an access token of the platform, valid or not.
+pub(crate) fn find(tx: &Transaction, platform: &str, token: &str) -> Option<Token> {
+    tx.store.get(token).filter(|token: &Token| token.platform == platform)
 }
 
-/// Whose request it is: by its token, or by what it brings to a token endpoint.
-pub(crate) fn owner(turn: &Turn<'_>, platform: &str, call: &Call) -> Option<String> {
-    let carried = call.bearer().and_then(|token| find(turn, platform, token)).map(|token| token.user);
-    let code = || Some(turn.shelf.get::<Code>(call.field("code")?)?.consent.user);
+/// Returns the username behind a request, by its token or by what it exchanges.
+pub(crate) fn owner(tx: &Transaction, platform: &str, request: &Request) -> Option<String> {
+    let carried = request.bearer().and_then(|token| find(tx, platform, token)).map(|token| token.user);
+    let code = || Some(tx.store.get::<Code>(request.field("code")?)?.consent.user);
     let token = || {
-        let text = call.field("refresh_token").or_else(|| call.field("token"))?;
-        find(turn, platform, text).map(|token| token.user).or_else(|| Some(named(turn, platform, text)?.user))
+        let text = request.field("refresh_token").or_else(|| request.field("token"))?;
+        find(tx, platform, text).map(|token| token.user).or_else(|| Some(grant_of(tx, platform, text)?.user))
     };
     let user = carried.or_else(code).or_else(token)?;
-    account::numbered(turn.shelf, platform, &user).map(|account| account.username)
+    account::by_id(tx.store, platform, &user).map(|account| account.username)
 }
 
-impl Terms {
-    /// A code for what was allowed.
-    pub(crate) fn code(&self, turn: &mut Turn<'_>, consent: Consent) -> String {
+impl TokenPolicy {
+    /// Creates a code for a consent.
+    pub(crate) fn code(&self, tx: &mut Transaction, consent: Consent) -> String {
         let code = random();
-        turn.shelf.put(&Code {
+        tx.store.put(&Code {
             code: code.clone(),
-            platform: self.host.id().into(),
+            platform: self.simulator.id().into(),
             consent,
-            expires_at: turn.now + TimeDelta::seconds(self.code_seconds),
+            expires_at: tx.now + TimeDelta::seconds(self.code_seconds),
         });
         code
     }
 
-    /// What a code stands for. It is good for one use, whatever comes of it.
-    pub(crate) fn redeem(&self, turn: &mut Turn<'_>, code: &str) -> Option<Consent> {
-        let found: Code = turn.shelf.get(code)?;
-        turn.shelf.remove::<Code>(code);
-        (found.platform == self.host.id() && found.expires_at > turn.now).then_some(found.consent)
+    /// Redeems a code, which is used up even when the exchange fails.
+    pub(crate) fn redeem(&self, tx: &mut Transaction, code: &str) -> Option<Consent> {
+        let found: Code = tx.store.get(code)?;
+        tx.store.remove::<Code>(code);
+        (found.platform == self.simulator.id() && found.expires_at > tx.now).then_some(found.consent)
     }
 
-    /// The first tokens for what was allowed.
-    pub(crate) fn allow(&self, turn: &mut Turn<'_>, consent: Consent) -> Issued {
+    /// Issues the first tokens of a consent.
+    pub(crate) fn issue(&self, tx: &mut Transaction, consent: Consent) -> Issued {
         let id = random();
-        let allowed = Allowed {
-            refresh: consent.lasts.then(|| self.refresh_token(&id)),
-            refresh_expires_at: self.refresh_end(turn.now),
+        let grant = AppGrant {
+            refresh: consent.has_refresh_token.then(|| self.refresh_token(&id)),
+            refresh_expires_at: self.refresh_expiry(tx.now),
             id,
-            platform: self.host.id().into(),
+            platform: self.simulator.id().into(),
             user: consent.user,
             client: consent.client,
             scopes: consent.scopes,
         };
-        self.give(turn, &allowed)
+        self.issue_tokens(tx, &grant)
     }
 
-    /// New tokens for the latest refresh token of an app's grant, if it lives.
-    pub(crate) fn renew(&self, turn: &mut Turn<'_>, refresh: &str, client: &str) -> Option<Issued> {
-        let mut allowed = named(turn, self.host.id(), refresh)
-            .filter(|allowed| allowed.refresh.as_deref() == Some(refresh) && allowed.client == client)
-            .filter(|allowed| allowed.refresh_expires_at.is_none_or(|at| at > turn.now))?;
-        if turn.settings.empty_refresh {
-            return Some(Issued { refresh: Some(String::new()), ..self.give(turn, &allowed) });
+    /// Issues new tokens for the latest refresh token of an app's grant, if it is valid.
+    pub(crate) fn refresh(&self, tx: &mut Transaction, refresh: &str, client: &str) -> Option<Issued> {
+        let mut grant = grant_of(tx, self.simulator.id(), refresh)
+            .filter(|grant| grant.refresh.as_deref() == Some(refresh) && grant.client == client)
+            .filter(|grant| grant.refresh_expires_at.is_none_or(|at| at > tx.now))?;
+        if tx.settings.empty_refresh {
+            return Some(Issued { refresh: Some(String::new()), ..self.issue_tokens(tx, &grant) });
         }
         if self.rotation != Rotation::Never {
-            allowed.refresh = Some(self.refresh_token(&allowed.id));
+            grant.refresh = Some(self.refresh_token(&grant.id));
         }
         if self.rotation == Rotation::Renewed {
-            allowed.refresh_expires_at = self.refresh_end(turn.now);
+            grant.refresh_expires_at = self.refresh_expiry(tx.now);
         }
-        Some(self.give(turn, &allowed))
+        Some(self.issue_tokens(tx, &grant))
     }
 
-    fn give(&self, turn: &mut Turn<'_>, allowed: &Allowed) -> Issued {
+    fn issue_tokens(&self, tx: &mut Transaction, grant: &AppGrant) -> Issued {
         let token = Token {
             token: format!("{}{}", self.access.0, random()),
-            grant: allowed.id.clone(),
-            platform: allowed.platform.clone(),
-            user: allowed.user.clone(),
-            scopes: allowed.scopes.clone(),
-            expires_at: turn.now + turn.settings.token_life(self.access.1),
+            grant: grant.id.clone(),
+            platform: grant.platform.clone(),
+            user: grant.user.clone(),
+            scopes: grant.scopes.clone(),
+            expires_at: tx.now + tx.settings.token_life(self.access.1),
             is_revoked: false,
         };
-        turn.shelf.put(&token);
-        turn.shelf.put(allowed);
+        tx.store.put(&token);
+        tx.store.put(grant);
         Issued {
             user: token.user,
             access: token.token,
-            access_seconds: turn.settings.token_seconds(self.access.1),
-            refresh: allowed.refresh.clone(),
-            refresh_seconds: allowed.refresh_expires_at.map_or(0, |at| (at - turn.now).num_seconds()),
-            scopes: allowed.scopes.clone(),
+            access_seconds: tx.settings.token_seconds(self.access.1),
+            refresh: grant.refresh.clone(),
+            refresh_seconds: grant.refresh_expires_at.map_or(0, |at| (at - tx.now).num_seconds()),
+            scopes: grant.scopes.clone(),
         }
     }
 
@@ -252,90 +248,90 @@ impl Terms {
         format!("{}{tail}", self.refresh.0)
     }
 
-    fn refresh_end(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    fn refresh_expiry(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         (self.refresh.1 > 0).then(|| now + TimeDelta::seconds(self.refresh.1))
     }
 }
 
-impl Grants for Terms {
+impl Grants for TokenPolicy {
     fn app(&self) -> Option<App> {
-        Some(App { client_id: self.client.into(), client_secret: Some(SECRET.into()) })
+        Some(App { client_id: self.client.into(), client_secret: Some(CLIENT_SECRET.into()) })
     }
 
-    fn grant(&self, turn: &mut Turn<'_>, account: &mut Account) -> Grant {
-        let issued = self.allow(
-            turn,
+    fn grant(&self, tx: &mut Transaction, account: &mut Account) -> Grant {
+        let issued = self.issue(
+            tx,
             Consent {
                 user: account.id.clone(),
                 client: self.client.into(),
                 redirect_uri: String::new(),
                 scopes: self.granted.iter().map(|scope| (*scope).to_owned()).collect(),
-                lasts: true,
+                has_refresh_token: true,
                 challenge: None,
             },
         );
         Grant {
             access_token: issued.access,
             refresh_token: issued.refresh,
-            expires_at: Some(turn.now + turn.settings.token_life(self.access.1)),
+            expires_at: Some(tx.now + tx.settings.token_life(self.access.1)),
             scopes: issued.scopes,
             extra: Value::Null,
         }
     }
 
-    fn expire(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        let tokens: Vec<Token> = turn
-            .shelf
-            .under("")
+    fn expire(&self, tx: &mut Transaction, account: &mut Account) {
+        let tokens: Vec<Token> = tx
+            .store
+            .with_prefix("")
             .filter(|token: &Token| token.platform == account.platform && token.user == account.id)
             .collect();
         for token in tokens {
-            turn.shelf.put(&Token { expires_at: turn.now, ..token });
+            tx.store.put(&Token { expires_at: tx.now, ..token });
         }
     }
 
-    fn revoke(&self, turn: &mut Turn<'_>, account: &mut Account) {
-        kill(turn, |allowed| allowed.platform == account.platform && allowed.user == account.id);
+    fn revoke(&self, tx: &mut Transaction, account: &mut Account) {
+        revoke_grants(tx, |grant| grant.platform == account.platform && grant.user == account.id);
     }
 }
 
-/// Ends an access token alone, or the whole grant where it is a refresh token.
-pub(crate) fn revoke(turn: &mut Turn<'_>, platform: &str, token: &str) {
-    match find(turn, platform, token) {
-        Some(token) => turn.shelf.put(&Token { is_revoked: true, ..token }),
-        None => end(turn, platform, token),
+/// Revokes an access token, or the whole grant of a refresh token.
+pub(crate) fn revoke(tx: &mut Transaction, platform: &str, token: &str) {
+    match find(tx, platform, token) {
+        Some(token) => tx.store.put(&Token { is_revoked: true, ..token }),
+        None => revoke_grant(tx, platform, token),
     }
 }
 
-/// Ends the grant that a token of either kind belongs to.
-pub(crate) fn end(turn: &mut Turn<'_>, platform: &str, token: &str) {
-    let grant = find(turn, platform, token).map(|token| token.grant);
-    let grant = grant.or_else(|| Some(named(turn, platform, token)?.id));
+/// Revokes the grant that a token of either kind belongs to.
+pub(crate) fn revoke_grant(tx: &mut Transaction, platform: &str, token: &str) {
+    let grant = find(tx, platform, token).map(|token| token.grant);
+    let grant = grant.or_else(|| Some(grant_of(tx, platform, token)?.id));
     if let Some(grant) = grant {
-        kill(turn, |allowed| allowed.id == grant);
+        revoke_grants(tx, |other| other.id == grant);
     }
 }
 
-fn kill(turn: &mut Turn<'_>, is_meant: impl Fn(&Allowed) -> bool) {
-    let grants: Vec<Allowed> = turn.shelf.under("").filter(is_meant).collect();
+fn revoke_grants(tx: &mut Transaction, is_meant: impl Fn(&AppGrant) -> bool) {
+    let grants: Vec<AppGrant> = tx.store.with_prefix("").filter(is_meant).collect();
     for grant in grants {
         let tokens: Vec<Token> =
-            turn.shelf.under("").filter(|token: &Token| token.grant == grant.id).collect();
+            tx.store.with_prefix("").filter(|token: &Token| token.grant == grant.id).collect();
         for token in tokens {
-            turn.shelf.put(&Token { is_revoked: true, ..token });
+            tx.store.put(&Token { is_revoked: true, ..token });
         }
-        turn.shelf.put(&Allowed { refresh: None, ..grant });
+        tx.store.put(&AppGrant { refresh: None, ..grant });
     }
 }
 
-/// The grant that a refresh token was made for.
-fn named(turn: &Turn<'_>, platform: &str, refresh: &str) -> Option<Allowed> {
+/// Returns the grant of a refresh token.
+fn grant_of(tx: &Transaction, platform: &str, refresh: &str) -> Option<AppGrant> {
     let tail = refresh.rsplit('.').next()?;
     let text = String::from_utf8(BASE64_URL_SAFE_NO_PAD.decode(tail).ok()?).ok()?;
-    turn.shelf.get(text.split_once(':')?.0).filter(|allowed: &Allowed| allowed.platform == platform)
+    tx.store.get(text.split_once(':')?.0).filter(|grant: &AppGrant| grant.platform == platform)
 }
 
-/// A text that nobody guesses.
+/// Returns a random text.
 pub(crate) fn random() -> String {
     BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
 }

@@ -1,7 +1,7 @@
 //! X: API v2 with OAuth 2.0, as <https://docs.x.com> and its OpenAPI description 2.167 say.
 //!
-//! Served as to a self-serve app: replies only where the author was mentioned or replies to itself,
-//! one cashtag a post. All accounts are without Premium, so 280 weighted characters are the end.
+//! Responds as to a self-serve app: replies only to mentions and to own posts, one cashtag per post. All
+//! accounts are without Premium, so that posts have at most 280 weighted characters.
 
 mod media;
 mod oauth;
@@ -9,38 +9,31 @@ mod posts;
 mod text;
 
 use super::{
-    Turn,
+    Transaction,
     account::{self, Account},
-    call::{Answer, Call, Intake},
-    host::{Card, Grants, Host, Picture},
+    exchange::{BodyMode, Outcome, Request, Response},
     page,
+    rate_limit::{Quota, RateLimit},
+    routes::routes,
     schema::Issue,
-    shelf::Record,
-    window::{Allowance, Rule},
+    simulator::{Grants, MediaView, PostView, Simulator},
+    store::Record,
     tokens,
 };
 use crate::Identity;
 use chrono::{DateTime, Utc};
 use poem::http::Method;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The platform's identifier.
 const ID: &str = "x";
 
-/// Quarter of an hour, the length of all documented windows.
+/// A quarter of an hour, the length of all documented windows.
 const QUARTER: i64 = 900;
 
-/// X.
 pub(super) struct X;
 
-/// Who was let in.
-struct Caller {
-    account: Account,
-    allowance: Allowance,
-}
-
-impl Host for X {
+impl Simulator for X {
     fn id(&self) -> &'static str {
         ID
     }
@@ -54,68 +47,49 @@ impl Host for X {
         }
     }
 
-    fn intake(&self, call: &Call) -> Intake {
-        let is_form = call.mime() == Some("multipart/form-data");
-        match call.segments().as_slice() {
-            ["2", "media", "upload", ..] if is_form => Intake::Form("media"),
-            // The documentation shows forms; twitter-api-v2 sends JSON, so X presumably reads that too.
-            ["2" | "i", "oauth2", ..] if call.mime() == Some("application/json") => Intake::Members(1 << 16),
+    fn body_mode(&self, request: &Request) -> BodyMode {
+        let is_form = request.mime() == Some("multipart/form-data");
+        match request.segments().as_slice() {
+            ["2", "media", "upload", ..] if is_form => BodyMode::Multipart("media"),
+            // The documentation shows forms; twitter-api-v2 sends JSON, so X presumably accepts both.
+            ["2" | "i", "oauth2", ..] if request.mime() == Some("application/json") => {
+                BodyMode::JsonFields(1 << 16)
+            }
             // Bytes in base64, for the images that fit one request.
-            ["2", "media", "upload", ..] => Intake::Whole(32 << 20),
-            _ => Intake::Whole(1 << 20),
+            ["2", "media", "upload", ..] => BodyMode::Buffered(32 << 20),
+            _ => BodyMode::Buffered(1 << 20),
         }
     }
 
-    fn account(&self, turn: &Turn<'_>, call: &Call) -> Option<String> {
-        tokens::owner(turn, ID, call)
+    fn account(&self, tx: &Transaction, request: &Request) -> Option<String> {
+        tokens::owner(tx, ID, request)
     }
 
-    fn answer(&self, turn: &mut Turn<'_>, call: &Call) -> Answer {
-        let segments = call.segments();
-        if let Some(answer) = site(turn, call, &segments) {
-            return answer;
+    fn respond(&self, tx: &mut Transaction, request: &Request) -> Response {
+        let segments = request.segments();
+        if let Some(response) = site(tx, request, &segments) {
+            return response;
         }
         let path = segments.strip_prefix(&["2"]).unwrap_or(&segments);
-        let answer = match (call.method.as_str(), path) {
-            ("GET", ["oauth2", "authorize"]) => oauth::ask(call),
-            ("POST", ["oauth2", "authorize"]) => oauth::consent(turn, call),
-            ("POST", ["oauth2", "token"]) => oauth::token(turn, call),
-            ("POST", ["oauth2", "revoke"]) => oauth::revoke(turn, call),
-            _ if call.is_too_large => Err(problem(413, "Payload Too Large", "The request is too large.")),
-            ("GET", ["users", "me"]) => posts::me(turn, call),
-            ("GET", ["users", id, "tweets"]) => posts::timeline(turn, call, id),
-            ("GET", ["tweets", "analytics"]) => posts::analytics(turn, call),
-            ("POST", ["tweets"]) => posts::create(turn, call),
-            ("GET", ["tweets"]) => posts::lookup(turn, call, None),
-            ("GET", ["tweets", id]) => posts::lookup(turn, call, Some(id)),
-            ("DELETE", ["tweets", id]) => posts::delete(turn, call, id),
-            ("POST", ["media", "upload"]) => media::upload(turn, call),
-            ("GET", ["media", "upload"]) => media::status(turn, call),
-            ("POST", ["media", "upload", "initialize"]) => media::initialize(turn, call),
-            ("POST", ["media", "upload", id, "append"]) => media::append(turn, call, id),
-            ("POST", ["media", "upload", id, "finalize"]) => media::finalize(turn, call, id),
-            ("POST", ["media", "metadata"]) => media::metadata(turn, call),
-            ("POST", ["media", "subtitles"]) => media::subtitles(turn, call),
-            _ => Err(Answer::json(
-                404,
-                &json!({
-                    "title": "Not Found", "type": "about:blank", "status": 404, "detail": "Not Found",
-                }),
-            )),
+        let response = match (api(tx, request, path), tx.quota) {
+            (Ok(response), Some(quota)) => rate_limited(response, quota),
+            // A fault's response has no rate limit headers.
+            (Err(refusal), Some(quota)) if refusal.fault.is_none() => rate_limited(refusal, quota),
+            (Ok(response) | Err(response), _) => response,
         };
-        answer.unwrap_or_else(|refusal| refusal).with("api-version", "2.167")
+        response.with("api-version", "2.167")
     }
 
-    fn refuse(&self, turn: &mut Turn<'_>, _call: &Call, status: u16) -> Answer {
+    fn refuse(&self, tx: &mut Transaction, _request: &Request, status: u16) -> Response {
         match status {
             400 => invalid("text", "", "The text was refused on purpose."),
             401 => unauthorized(),
             403 => not_permitted(),
-            429 => throttled(Allowance {
-                limit: posts::CREATE.limit,
+            429 => throttled(Quota {
+                limit: CREATE.limit,
                 remaining: 0,
                 // Whole seconds: one more than the next is between one and two seconds away.
-                reset: turn.now + chrono::TimeDelta::seconds(2),
+                reset: tx.now + chrono::TimeDelta::seconds(2),
                 seconds: QUARTER,
             }),
             503 => problem(503, "Service Unavailable", "Service Unavailable"),
@@ -127,17 +101,13 @@ impl Host for X {
         }
     }
 
-    fn name(&self, wish: &str) -> Result<String, String> {
-        let is_name = (1..=15).contains(&wish.len())
-            && wish.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        is_name
-            .then(|| wish.to_owned())
-            .ok_or_else(|| format!("`{wish}` is no name on X: 1 to 15 letters, digits and underscores"))
+    fn validate_username(&self, username: &str) -> Result<String, String> {
+        let rule = "name on X: 1 to 15 letters, digits and underscores";
+        account::check_username(username, 1..=15, b"_", rule).map(str::to_owned)
     }
 
-    fn number(&self, username: &str) -> String {
-        let digest = account::digest(ID, username);
-        let draw = u64::from_be_bytes(digest[..8].try_into().expect("eight bytes of a digest"));
+    fn account_id(&self, username: &str) -> String {
+        let draw = account::digest_number(ID, username);
         // Nineteen digits, and within an i64.
         (1_000_000_000_000_000_000 + draw % 8_000_000_000_000_000_000).to_string()
     }
@@ -147,45 +117,90 @@ impl Host for X {
     }
 
     fn grants(&self) -> &dyn Grants {
-        &oauth::TERMS
+        &oauth::TOKENS
     }
 
-    fn posts(&self, turn: &Turn<'_>, account: &Account) -> Vec<Card> {
-        posts::by(turn, &account.id).rev().map(|post| card(turn, account, &post)).collect()
+    fn posts(&self, tx: &Transaction, account: &Account) -> Vec<PostView> {
+        posts::by(tx, &account.id).rev().map(|post| post_view(tx, account, &post)).collect()
     }
 }
 
-/// What a browser finds: the consent page, profiles, posts, media.
-fn site(turn: &mut Turn<'_>, call: &Call, segments: &[&str]) -> Option<Answer> {
-    match (call.method.as_str(), segments) {
-        ("GET", ["i", "oauth2", "authorize"]) => Some(oauth::ask(call).unwrap_or_else(|refusal| refusal)),
-        ("POST", ["i", "oauth2", "authorize"]) => {
-            Some(oauth::consent(turn, call).unwrap_or_else(|refusal| refusal))
+const READ: &[&str] = &["tweet.read", "users.read"];
+const WRITE: &[&str] = &["tweet.read", "tweet.write", "users.read"];
+const MEDIA: &[&str] = &["media.write"];
+
+const ME: RateLimit = RateLimit::new("x.me", 75, QUARTER);
+const TIMELINE: RateLimit = RateLimit::new("x.timeline", 900, QUARTER);
+const ANALYTICS: RateLimit = RateLimit::new("x.analytics", 300, QUARTER);
+const CREATE: RateLimit = RateLimit::new("x.posts", 100, QUARTER);
+const LOOKUP: RateLimit = RateLimit::new("x.lookup", 5_000, QUARTER);
+const DELETE: RateLimit = RateLimit::new("x.deletes", 50, QUARTER);
+const UPLOAD: RateLimit = RateLimit::new("x.uploads", 500, QUARTER);
+const STATUS: RateLimit = RateLimit::new("x.status", 1_000, QUARTER);
+const INITIALIZE: RateLimit = RateLimit::new("x.initializes", 1_875, QUARTER);
+const APPEND: RateLimit = RateLimit::new("x.appends", 1_875, QUARTER);
+const FINALIZE: RateLimit = RateLimit::new("x.finalizes", 1_875, QUARTER);
+const METADATA: RateLimit = RateLimit::new("x.metadata", 500, QUARTER);
+
+fn api(tx: &mut Transaction, request: &Request, path: &[&str]) -> Outcome {
+    match (request.method.as_str(), path) {
+        ("GET", ["oauth2", "authorize"]) => return oauth::consent_page(request),
+        ("POST", ["oauth2", "authorize"]) => return oauth::decide(tx, request),
+        ("POST", ["oauth2", "token"]) => return oauth::token(tx, request),
+        ("POST", ["oauth2", "revoke"]) => return oauth::revoke(tx, request),
+        _ if request.is_too_large => {
+            return Err(problem(413, "Payload Too Large", "The request is too large."));
         }
-        _ if call.host.ends_with("twimg.com") => Some(media::serve(turn, segments.last()?)),
-        _ if call.method != Method::GET
-            || matches!(call.host.as_str(), "" | "api.x.com" | "api.twitter.com") =>
+        _ => {}
+    }
+    routes! { tx, request, path, admit, Err(not_found());
+        "GET"    ["users", "me"]                     => (READ, ME)          posts::me();
+        "GET"    ["users", id, "tweets"]             => (READ, TIMELINE)    posts::timeline(id);
+        "GET"    ["tweets", "analytics"]             => (READ, ANALYTICS)   posts::analytics();
+        "POST"   ["tweets"]                          => (WRITE, CREATE)     posts::create();
+        "GET"    ["tweets"]                          => (READ, LOOKUP)      posts::lookup(None);
+        "GET"    ["tweets", id]                      => (READ, LOOKUP)      posts::lookup(Some(id));
+        "DELETE" ["tweets", id]                      => (WRITE, DELETE)     posts::delete(id);
+        "POST"   ["media", "upload"]                 => (MEDIA, UPLOAD)     media::upload();
+        "GET"    ["media", "upload"]                 => (MEDIA, STATUS)     media::status();
+        "POST"   ["media", "upload", "initialize"]   => (MEDIA, INITIALIZE) media::initialize();
+        "POST"   ["media", "upload", id, "append"]   => (MEDIA, APPEND)     media::append(id);
+        "POST"   ["media", "upload", id, "finalize"] => (MEDIA, FINALIZE)   media::finalize(id);
+        "POST"   ["media", "metadata"]               => (MEDIA, METADATA)   media::metadata();
+        "POST"   ["media", "subtitles"]              => (MEDIA, METADATA)   media::subtitles();
+    }
+}
+
+/// Pages for browsers: the consent page, profiles, posts, media.
+fn site(tx: &mut Transaction, request: &Request, segments: &[&str]) -> Option<Response> {
+    match (request.method.as_str(), segments) {
+        ("GET", ["i", "oauth2", "authorize"]) => {
+            Some(oauth::consent_page(request).unwrap_or_else(|refusal| refusal))
+        }
+        ("POST", ["i", "oauth2", "authorize"]) => {
+            Some(oauth::decide(tx, request).unwrap_or_else(|refusal| refusal))
+        }
+        _ if request.host.ends_with("twimg.com") => Some(media::serve(tx, segments.last()?)),
+        _ if request.method != Method::GET
+            || matches!(request.host.as_str(), "" | "api.x.com" | "api.twitter.com") =>
         {
             None
         }
         (_, ["i", "web", "status", id] | [_, "status", id]) => {
-            let shown = posts::get(turn, id).and_then(|post| {
-                let author = account::numbered(turn.shelf, ID, &post.author)?;
-                let cards = X.posts(turn, &author);
-                Some(page::post(&X.identity(&author), ID, &card(turn, &author, &post), &cards))
-            });
-            Some(shown.map_or_else(|| Answer::page(404, page::missing()), |html| Answer::page(200, html)))
+            Some(page::serve(posts::get(tx, id).and_then(|post| {
+                let author = account::by_id(tx.store, ID, &post.author)?;
+                Some(page::post(tx, &X, &author, &post_view(tx, &author, &post)))
+            })))
         }
         (_, [username]) => {
-            let shown = account::named(turn.shelf, ID, username)
-                .map(|account| page::account(&X.identity(&account), ID, &X.posts(turn, &account)));
-            Some(shown.map_or_else(|| Answer::page(404, page::missing()), |html| Answer::page(200, html)))
+            let found = account::by_username(tx.store, ID, username);
+            Some(page::serve(found.map(|account| page::account(tx, &X, &account))))
         }
-        _ => Some(Answer::page(404, page::missing())),
+        _ => Some(page::serve(None)),
     }
 }
 
-fn card(turn: &Turn<'_>, author: &Account, post: &posts::Post) -> Card {
+fn post_view(tx: &Transaction, author: &Account, post: &posts::Post) -> PostView {
     let mut notes = Vec::new();
     if let Some(poll) = &post.poll {
         notes.push(format!("Poll: {}", poll.options.join(" / ")));
@@ -193,12 +208,12 @@ fn card(turn: &Turn<'_>, author: &Account, post: &posts::Post) -> Card {
     if let Some(quote) = &post.quote {
         notes.push(format!("Quotes {quote}"));
     }
-    let media = post.media.iter().filter_map(|id| media::get(turn, id)).map(|media| Picture {
+    let media = post.media.iter().filter_map(|id| media::get(tx, id)).map(|media| MediaView {
         files: media.parts.values().map(|part| part.id.clone()).collect(),
         mime: media.mime.clone().unwrap_or_else(|| media.category.clone()),
         alt: media.alt.clone().unwrap_or_default(),
     });
-    Card {
+    PostView {
         id: post.id.clone(),
         address: format!("x.com/{}/status/{}", author.username, post.id),
         text: post.text.clone(),
@@ -213,10 +228,15 @@ fn avatar(account: &Account) -> String {
     format!("https://pbs.twimg.com/profile_images/{}/sandbox_normal.jpg", account.id)
 }
 
-/// Lets a request in: a token that lives, the scopes it needs, and room in the rate window.
-fn admit(turn: &mut Turn<'_>, call: &Call, scopes: &[&str], rule: Rule) -> Result<Caller, Answer> {
-    if call.header("authorization").is_some_and(|value| value.starts_with("OAuth ")) {
-        return Err(Answer::json(
+/// Admits a request: checks its token, its scopes and the rate limit.
+fn admit(
+    tx: &mut Transaction,
+    request: &Request,
+    scopes: &[&str],
+    rule: RateLimit,
+) -> Result<Account, Response> {
+    if request.header("authorization").is_some_and(|value| value.starts_with("OAuth ")) {
+        return Err(Response::json(
             403,
             &json!({
                 "title": "Unsupported Authentication",
@@ -227,11 +247,11 @@ fn admit(turn: &mut Turn<'_>, call: &Call, scopes: &[&str], rule: Rule) -> Resul
         ));
     }
     let token =
-        call.bearer().and_then(|token| tokens::find(turn, ID, token)).filter(|token| token.lives(turn.now));
-    let account = token.as_ref().and_then(|token| account::numbered(turn.shelf, ID, &token.user));
+        request.bearer().and_then(|token| tokens::find(tx, ID, token)).filter(|token| token.is_valid(tx.now));
+    let account = token.as_ref().and_then(|token| account::by_id(tx.store, ID, &token.user));
     let (Some(token), Some(account)) = (token, account) else { return Err(unauthorized()) };
     if scopes.iter().any(|scope| !token.scopes.iter().any(|granted| granted == scope)) {
-        return Err(Answer::json(
+        return Err(Response::json(
             403,
             &json!({
                 "title": "Client Forbidden",
@@ -242,46 +262,42 @@ fn admit(turn: &mut Turn<'_>, call: &Call, scopes: &[&str], rule: Rule) -> Resul
             }),
         ));
     }
-    let allowance = turn.spend(rule, &account.id, 1).map_err(throttled)?;
-    Ok(Caller { account, allowance })
+    tx.quota = Some(tx.spend(rule, &account.id, 1).map_err(throttled)?);
+    Ok(account)
 }
 
-impl Caller {
-    /// A success, with the headers that tell how the window stands.
-    fn reply(&self, status: u16, body: &Value) -> Answer {
-        self.window(Answer::json(status, body))
-    }
-
-    fn window(&self, answer: Answer) -> Answer {
-        windowed(answer, self.allowance)
-    }
+fn rate_limited(response: Response, quota: Quota) -> Response {
+    response
+        .with("x-rate-limit-limit", quota.limit)
+        .with("x-rate-limit-remaining", quota.remaining)
+        .with("x-rate-limit-reset", quota.reset.timestamp())
 }
 
-fn windowed(answer: Answer, allowance: Allowance) -> Answer {
-    answer
-        .with("x-rate-limit-limit", allowance.limit)
-        .with("x-rate-limit-remaining", allowance.remaining)
-        .with("x-rate-limit-reset", allowance.reset.timestamp())
+fn throttled(quota: Quota) -> Response {
+    rate_limited(problem(429, "Too Many Requests", "Too Many Requests"), quota)
 }
 
-fn throttled(allowance: Allowance) -> Answer {
-    windowed(problem(429, "Too Many Requests", "Too Many Requests"), allowance)
+fn not_found() -> Response {
+    Response::json(
+        404,
+        &json!({ "title": "Not Found", "type": "about:blank", "status": 404, "detail": "Not Found" }),
+    )
 }
 
-fn unauthorized() -> Answer {
+fn unauthorized() -> Response {
     problem(401, "Unauthorized", "Unauthorized")
 }
 
-fn not_permitted() -> Answer {
+fn not_permitted() -> Response {
     problem(403, "Forbidden", "You are not permitted to perform this action.")
 }
 
-fn problem(status: u16, title: &str, detail: &str) -> Answer {
+fn problem(status: u16, title: &str, detail: &str) -> Response {
     let body = json!({ "title": title, "detail": detail, "type": "about:blank", "status": status });
-    Answer { mime: "application/problem+json", ..Answer::json(status, &body) }
+    Response { mime: "application/problem+json", ..Response::json(status, &body) }
 }
 
-fn invalid(parameter: &str, value: &str, message: &str) -> Answer {
+fn invalid(parameter: &str, value: &str, message: &str) -> Response {
     let body = json!({
         "errors": [{ "parameters": { parameter: [value] }, "message": message }],
         "title": "Invalid Request",
@@ -289,54 +305,38 @@ fn invalid(parameter: &str, value: &str, message: &str) -> Answer {
         "type": "https://api.x.com/2/problems/invalid-request",
         "status": 400,
     });
-    Answer { mime: "application/problem+json", ..Answer::json(400, &body) }
+    Response { mime: "application/problem+json", ..Response::json(400, &body) }
 }
 
-impl From<Issue> for Answer {
+impl From<Issue> for Response {
     fn from(issue: Issue) -> Self {
         invalid(&issue.member, &issue.value, &issue.message)
     }
 }
 
-/// A JSON body that its schema admits.
-fn body(call: &Call, schema: &Value) -> Result<Value, Answer> {
-    if call.mime() != Some("application/json") {
+/// Returns the JSON body after checking it against a schema.
+fn body(request: &Request, schema: &Value) -> Result<Value, Response> {
+    if request.mime() != Some("application/json") {
         return Err(invalid(
             "content-type",
-            call.mime().unwrap_or_default(),
+            request.mime().unwrap_or_default(),
             "The body has to be application/json.",
         ));
     }
-    let value = call.json().map_err(|error| invalid("body", "", &format!("The body is no JSON: {error}")))?;
+    let value =
+        request.json().map_err(|error| invalid("body", "", &format!("The body is no JSON: {error}")))?;
     super::schema::check(schema, &value)?;
     Ok(value)
 }
 
-/// The next id: the milliseconds since X's epoch, then a sequence, and never one twice.
-fn snowflake(turn: &mut Turn<'_>) -> String {
+/// Returns the next id: the milliseconds since X's epoch, then a sequence; none is given twice.
+fn snowflake(tx: &mut Transaction) -> String {
     const EPOCH: i64 = 1_288_834_974_657;
-    let last = turn.shelf.get::<Last>("").map_or(0, |last| last.id);
-    let id = u64::try_from(turn.now.timestamp_millis() - EPOCH).unwrap_or(0) << 22;
-    let id = id.max(last + 1);
-    turn.shelf.put(&Last { id });
-    id.to_string()
+    let id = u64::try_from(tx.now.timestamp_millis() - EPOCH).unwrap_or(0) << 22;
+    tx.store.advance("x", |last| id.max(last + 1)).to_string()
 }
 
-/// The last id that was given.
-#[derive(Serialize, Deserialize)]
-struct Last {
-    id: u64,
-}
-
-impl Record for Last {
-    const SHELF: &'static str = "x.last";
-
-    fn key(&self) -> String {
-        String::new()
-    }
-}
-
-/// Timestamps as the API writes them.
+/// Formats a time as the API does.
 fn time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

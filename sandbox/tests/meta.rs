@@ -1,4 +1,4 @@
-//! Meta's platforms in the sandbox, from outside: what they refuse and in which words.
+//! Meta's simulated platforms from outside: their refusals and wording.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on says so by panicking")]
 
@@ -74,7 +74,7 @@ impl User<'_> {
     }
 }
 
-/// An address where these bytes stand.
+/// Serves these bytes and returns their address.
 async fn offer(bytes: &'static [u8]) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/file", listener.local_addr().unwrap());
@@ -90,14 +90,14 @@ async fn offer(bytes: &'static [u8]) -> String {
     address
 }
 
-/// The beginning of a JPEG of so many pixels, which is all that is looked at.
+/// Returns the first bytes of a JPEG of this size; no more is inspected.
 fn jpeg(width: u16, height: u16) -> &'static [u8] {
     let (w, h) = (width.to_be_bytes(), height.to_be_bytes());
     let frame = [0xff, 0xd8, 0xff, 0xc0, 0, 11, 8, h[0], h[1], w[0], w[1], 1, 1, 0x11, 0, 0xff, 0xd9];
     Box::leak(Box::new(frame))
 }
 
-/// Code and subcode of an error.
+/// Returns code and subcode of an error.
 fn code(answer: &Value) -> (Value, u64) {
     (answer["error"]["code"].clone(), answer["error"]["error_subcode"].as_u64().unwrap_or(0))
 }
@@ -167,7 +167,7 @@ async fn threads_refuses_what_it_documents() {
     );
     assert_eq!(code(&ada.get("/me?fields=nonsense").await), (json!(100), 0));
 
-    // A video that nobody can fetch fails while it is processed.
+    // A video that can't be fetched fails while it is processed.
     let video = [("media_type", "VIDEO"), ("video_url", "http://127.0.0.1:1/a.mp4")];
     let video = id(&ada.post("/me/threads", &video).await);
     let stands = ada.get(&format!("/{video}?fields=status,error_message")).await;
@@ -310,7 +310,7 @@ async fn instagram_refuses_what_it_documents() {
     assert_eq!(limits["data"][0]["quota_usage"], 1);
 }
 
-/// A login at Facebook's dialog that ticks these Pages, as far as the code.
+/// Logs in at Facebook's dialog, grants these Pages, and returns the code.
 async fn login(world: &World, pages: &str, scope: &str) -> String {
     let dialog = format!("{}/www.facebook.com/v26.0/dialog/oauth", world.root);
     let form = [

@@ -1,5 +1,5 @@
-//! The sandbox from outside, over HTTP: what it publishes, what it refuses and in which words, what
-//! it survives, and that failures on purpose happen as they are told to.
+//! The sandbox from outside, over HTTP: publishing, refusals and their wording, persistence,
+//! and failures on purpose.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on says so by panicking")]
 
@@ -39,7 +39,7 @@ impl World {
         Self::with("127.0.0.1:0", data, clock, Access::default())
     }
 
-    /// One that others than its machine reach.
+    /// Starts a sandbox that other machines can reach.
     fn exposed(data: Option<PathBuf>, token: Option<&str>) -> Self {
         let access = Access { token: token.map(str::to_owned), ..Access::default() };
         Self::with("0.0.0.0:0", data, clock, access)
@@ -206,7 +206,7 @@ async fn x_publishes_lists_and_deletes() {
     let (_, stranger) = world.x("bob").get(&format!("/tweets?ids={first}&{figures}")).await;
     assert!(stranger["errors"][0]["type"].as_str().unwrap().ends_with("/not-authorized-for-field"));
 
-    // The addresses that the post has on the platform open here.
+    // The post's addresses on the platform work here.
     let page = world.http.get(world.at(&format!("/x.com/alice/status/{first}"))).send().await.unwrap();
     assert_eq!(page.status(), 200);
     assert!(page.headers()["content-type"].to_str().unwrap().starts_with("text/html"));
@@ -819,7 +819,7 @@ async fn a_lost_reply_closes_the_connection_without_a_byte() {
     let mut socket = tokio::net::TcpStream::connect(world.address).await.unwrap();
     socket.write_all(request.as_bytes()).await.unwrap();
     let mut received = Vec::new();
-    // However the connection ends, nothing has come by then.
+    // The connection ends without a byte, in one way or another.
     let _ = socket.read_to_end(&mut received).await;
     assert_eq!(String::from_utf8_lossy(&received), "");
 }
@@ -839,7 +839,7 @@ async fn a_hold_keeps_a_request_before_or_after() {
     };
     let spec = |when: &str, nth: u64| json!({ "platform": "x", "account": "alice", "path_prefix": "/2/tweets", "method": "POST", "nth": nth, "when": when });
 
-    // The second of two, before: nothing happened yet, and nothing does when the client leaves.
+    // The second of two requests is held before: nothing happens, not even when the client leaves.
     let before = hold(spec("before", 2)).await;
     assert_eq!(alice.tweet("one").await.0, 201);
     {
@@ -855,7 +855,7 @@ async fn a_hold_keeps_a_request_before_or_after() {
     assert_eq!((&entries[0]["accepted"], &entries[0]["status"]), (&json!(false), &Value::Null));
     assert_eq!(alice.tweet("two").await.0, 201, "it was never said");
 
-    // After: it is published while the reply is withheld, and the client may still have it.
+    // Held after: the post is published while the response is withheld, and the client still gets it.
     let after = hold(spec("after", 1)).await;
     let (answered, ()) = tokio::join!(alice.tweet("three"), async {
         assert_eq!(wait(after, "held").await, "held");
@@ -881,13 +881,13 @@ async fn what_was_accepted_survives_the_process() {
     let (token, bob_token) = (alice.token, bob.token);
     let elsewhere = Sandbox::open(Options { data: Some(folder.clone()), clock }).map(drop);
     assert!(elsewhere.unwrap_err().to_string().contains("open elsewhere"));
-    // Nothing is told to stop; the log is all there is, and its last line was cut short.
+    // No orderly shutdown: only the log is left, and its last line was cut short.
     world.server.abort();
     assert!(world.server.await.unwrap_err().is_cancelled());
     drop((world.http, world.sandbox));
     let log = folder.join("log.jsonl");
     let mut lines = loop {
-        // Connections of the aborted server are let go of one by one.
+        // Connections of the aborted server are dropped one by one.
         match std::fs::File::create(folder.join("lock")).unwrap().try_lock() {
             Ok(()) => break std::fs::read_to_string(&log).unwrap(),
             Err(_) => tokio::task::yield_now().await,
@@ -1021,7 +1021,7 @@ async fn the_control_panel_spoils_what_an_account_tries_next() {
 
 const TOKEN: &str = "a token of sixteen or more";
 
-/// Where an organization's part of a sandbox is.
+/// Returns the address of an organization's part of a sandbox.
 fn part(world: &World, token: &str, org: u128) -> String {
     let url = world.at("/").parse().unwrap();
     let org = OrgId(uuid::Uuid::from_u128(org));
@@ -1074,12 +1074,12 @@ async fn beyond_its_machine_a_sandbox_asks_for_its_token() {
         assert_eq!(reply.status(), 200, "{path}");
     }
 
-    // Without one, whoever is on its machine controls it, and nobody whom a proxy let in.
+    // Without a token, clients on its machine control it, but not through a proxy.
     let world = World::exposed(None, None);
     assert_eq!(world.http.get(world.at("/_journal")).send().await.unwrap().status(), 200);
     let proxied = world.http.get(world.at("/_journal")).header("x-forwarded-for", "203.0.113.7");
     assert_eq!(proxied.send().await.unwrap().status(), 401);
-    // On loopback all is open, also where it has one.
+    // On loopback all is open, even with a token.
     let world = World::with(
         "127.0.0.1:0",
         None,
@@ -1112,7 +1112,7 @@ async fn organizations_share_nothing_in_a_sandbox() {
     assert!(!shown(&other).await.contains("a secret"));
     let page = shown(&one).await;
     assert!(page.contains("a secret of one"), "{page}");
-    // Its links stay where it is, and lead to what is there.
+    // Its links stay below its address, and work.
     let prefix = one.strip_prefix(&world.at("")).unwrap();
     let links: Vec<_> =
         page.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect();
@@ -1121,7 +1121,7 @@ async fn organizations_share_nothing_in_a_sandbox() {
     let post = world.http.get(world.at(post)).send().await.unwrap();
     assert!(post.text().await.unwrap().contains("a secret of one"));
 
-    // Control paths of an organization ask for the token and show that organization only.
+    // Control paths of an organization require the token and show that organization only.
     let journal = async |at: &str| -> Value {
         let call = world.http.get(format!("{at}/_journal?accepted=true")).bearer_auth(TOKEN);
         call.send().await.unwrap().json::<Value>().await.unwrap()["entries"].take()
@@ -1140,7 +1140,7 @@ async fn organizations_share_nothing_in_a_sandbox() {
     };
     assert_eq!((settings(&one).await, settings(&other).await), (json!(7), json!(5_000)));
 
-    // Nobody finds another part without the token.
+    // Without the token no other organization's part is found.
     let made_up = part(&world, "another token of sixteen", 1);
     assert_eq!(world.http.get(format!("{made_up}/x/ada")).send().await.unwrap().status(), 404);
 

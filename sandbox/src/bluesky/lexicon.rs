@@ -1,7 +1,8 @@
-//! Records against their lexicons (<https://atproto.com/specs/lexicon>), and as DAG-CBOR.
+//! Validation of records by their lexicons (<https://atproto.com/specs/lexicon>), and their encoding as
+//! DAG-CBOR.
 //!
-//! `lexicons.json` holds the rules of the record types that accounts publish. A record of another type
-//! is kept unseen, as a server does that does not know its lexicon.
+//! `lexicons.json` has the rules of the record types that accounts publish. A record of another type is
+//! stored without checks, as by a server that does not know its lexicon.
 
 use chrono::DateTime;
 use cid::{Cid, multihash::Multihash};
@@ -21,22 +22,21 @@ const SHA2_256: u64 = 0x12;
 static LEXICONS: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("lexicons.json")).expect("the lexicons are JSON"));
 
-/// A blob that a record refers to, and what its place in the record asks of it.
+/// A blob that a record refers to, with the constraints of its place in the record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BlobRef {
-    /// Its CID.
     pub(super) cid: String,
     /// Its content type, as the record has it.
     pub(super) mime: String,
     /// Its size in bytes, as the record has it.
     pub(super) size: u64,
-    /// Content types that fit, with `*` for any subtype; empty for all.
+    /// Accepted content types, with `*` for any subtype; empty for all.
     pub(super) accept: Vec<String>,
-    /// The largest size that fits.
+    /// Maximum size in bytes.
     pub(super) max_bytes: Option<u64>,
 }
 
-/// Whether the record type's lexicon is known.
+/// Returns whether the record type's lexicon is known.
 pub(super) fn is_known(collection: &str) -> bool {
     LEXICONS[collection]["main"]["type"] == "record"
 }
@@ -45,7 +45,7 @@ pub(super) fn is_known(collection: &str) -> bool {
 ///
 /// # Errors
 ///
-/// The first thing that is wrong, and where.
+/// The first violation and its location.
 pub(super) fn check(collection: &str, record: &Value) -> Result<Vec<BlobRef>, String> {
     let mut blobs = Vec::new();
     let mut walk = Walk { context: collection, blobs: &mut blobs };
@@ -56,7 +56,7 @@ pub(super) fn check(collection: &str, record: &Value) -> Result<Vec<BlobRef>, St
     Ok(blobs)
 }
 
-/// All blobs of a record of a type that is not known.
+/// Returns all blobs of a record of a type that is not known.
 pub(super) fn blobs(value: &Value) -> Vec<BlobRef> {
     match value {
         Value::Object(_) if value["$type"] == "blob" => blob(value, &Value::Null).into_iter().collect(),
@@ -74,7 +74,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn value(&mut self, rule: &Value, value: &Value, at: &str) -> Result<(), String> {
         let expected = |what: &str| Err(format!("Expected {what} value type (got {}) at {at}", kind(value)));
-        let most = |name: &str| rule[name].as_u64();
+        let max = |name: &str| rule[name].as_u64();
         match rule["type"].as_str().unwrap_or_default() {
             "object" => {
                 let Some(members) = value.as_object() else { return expected("object") };
@@ -92,8 +92,8 @@ impl Walk<'_> {
             }
             "array" => {
                 let Some(items) = value.as_array() else { return expected("array") };
-                if let Some(most) = most("maxLength").filter(|most| items.len() as u64 > *most) {
-                    return Err(format!("array too big (maximum {most}, got {}) at {at}", items.len()));
+                if let Some(max) = max("maxLength").filter(|max| items.len() as u64 > *max) {
+                    return Err(format!("array too big (maximum {max}, got {}) at {at}", items.len()));
                 }
                 for (index, item) in items.iter().enumerate() {
                     self.value(&rule["items"], item, &format!("{at}[{index}]"))?;
@@ -102,13 +102,13 @@ impl Walk<'_> {
             }
             "string" => {
                 let Some(text) = value.as_str() else { return expected("string") };
-                if let Some(most) = most("maxLength").filter(|most| text.len() as u64 > *most) {
-                    return Err(format!("string too big (maximum {most}, got {}) at {at}", text.len()));
+                if let Some(max) = max("maxLength").filter(|max| text.len() as u64 > *max) {
+                    return Err(format!("string too big (maximum {max}, got {}) at {at}", text.len()));
                 }
-                if let Some(most) = most("maxGraphemes") {
+                if let Some(max) = max("maxGraphemes") {
                     let length = text.graphemes(true).count();
-                    if length as u64 > most {
-                        return Err(format!("grapheme too big (maximum {most}, got {length}) at {at}"));
+                    if length as u64 > max {
+                        return Err(format!("grapheme too big (maximum {max}, got {length}) at {at}"));
                     }
                 }
                 match rule["format"].as_str() {
@@ -123,8 +123,8 @@ impl Walk<'_> {
                 if let Some(least) = rule["minimum"].as_i64().filter(|least| number < *least) {
                     return Err(format!("integer too small (minimum {least}, got {number}) at {at}"));
                 }
-                if let Some(most) = rule["maximum"].as_i64().filter(|most| number > *most) {
-                    return Err(format!("integer too big (maximum {most}, got {number}) at {at}"));
+                if let Some(max) = rule["maximum"].as_i64().filter(|max| number > *max) {
+                    return Err(format!("integer too big (maximum {max}, got {number}) at {at}"));
                 }
                 Ok(())
             }
@@ -148,7 +148,7 @@ impl Walk<'_> {
                 match reference {
                     Some(reference) => self.refer(reference, value, at),
                     None if rule["closed"] == true => Err(format!("Unexpected \"$type\" {kind} at {at}")),
-                    // Unions are open: what nobody here knows may mean something to another client.
+                    // Unions are open: an unknown type may mean something to another client.
                     None => {
                         self.blobs.extend(blobs(value));
                         Ok(())
@@ -193,7 +193,7 @@ fn blob(value: &Value, rule: &Value) -> Option<BlobRef> {
     })
 }
 
-/// Ranges of facets are bytes of the text: within it, at the edges of characters, none over another.
+/// Checks that the byte ranges of facets lie within the text, on character boundaries, without overlap.
 fn facets(record: &Value) -> Result<(), String> {
     let text = record["text"].as_str().unwrap_or_default();
     let mut ranges = Vec::new();
@@ -251,7 +251,7 @@ fn is_format(format: &str, text: &str) -> bool {
     }
 }
 
-/// Whether a text may be a key of a record (<https://atproto.com/specs/record-key>).
+/// Returns whether a text may be a key of a record (<https://atproto.com/specs/record-key>).
 pub(super) fn is_record_key(text: &str) -> bool {
     (1..=512).contains(&text.len())
         && text != "."
@@ -259,20 +259,20 @@ pub(super) fn is_record_key(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:~".contains(&byte))
 }
 
-/// Whether a text is a timestamp identifier (<https://atproto.com/specs/tid>).
+/// Returns whether a text is a timestamp identifier (<https://atproto.com/specs/tid>).
 pub(super) fn is_tid(text: &str) -> bool {
     let is_digit = |byte: u8| matches!(byte, b'2'..=b'7' | b'a'..=b'z');
     text.len() == 13 && text.bytes().all(is_digit) && matches!(text.as_bytes()[0], b'2'..=b'7' | b'a'..=b'j')
 }
 
-/// The timestamp identifier of a microsecond, with a clock identifier of ten bits.
+/// Returns the timestamp identifier of a microsecond, with a clock identifier of ten bits.
 pub(super) fn tid(micros: u64, clock: u64) -> String {
     const ALPHABET: &[u8; 32] = b"234567abcdefghijklmnopqrstuvwxyz";
     let value = (micros << 10 | clock & 0x3ff) & (u64::MAX >> 1);
     (0..13).rev().map(|digit| char::from(ALPHABET[(value >> (digit * 5) & 31) as usize])).collect()
 }
 
-/// Whether names of collections look like this (<https://atproto.com/specs/nsid>).
+/// Returns whether a text is a namespaced identifier (<https://atproto.com/specs/nsid>).
 pub(super) fn is_nsid(text: &str) -> bool {
     text.len() <= 317
         && text.split('.').count() >= 3
@@ -281,17 +281,17 @@ pub(super) fn is_nsid(text: &str) -> bool {
             .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'))
 }
 
-/// The CID of a value, as DAG-CBOR.
+/// Returns the CID of a value, as DAG-CBOR.
 ///
 /// # Errors
 ///
-/// When the value has what the data model lacks, such as a fraction.
+/// When the value contains something that the data model lacks, such as a fraction.
 pub(super) fn cid(value: &Value) -> Result<String, String> {
     let bytes = serde_ipld_dagcbor::to_vec(&ipld(value)?).map_err(|error| error.to_string())?;
     Ok(address(DAG_CBOR, &Sha256::digest(bytes)))
 }
 
-/// The CID of bytes with this digest.
+/// Returns the CID of bytes with this digest.
 pub(super) fn raw_cid(sha256: &[u8]) -> String {
     address(RAW, sha256)
 }
@@ -301,7 +301,8 @@ fn address(codec: u64, sha256: &[u8]) -> String {
     Cid::new_v1(codec, hash).to_string()
 }
 
-/// JSON as the data model (<https://atproto.com/specs/data-model>): links and bytes are objects there.
+/// Converts JSON to the data model (<https://atproto.com/specs/data-model>), where links and bytes are
+/// objects.
 fn ipld(value: &Value) -> Result<Ipld, String> {
     Ok(match value {
         Value::Null => Ipld::Null,

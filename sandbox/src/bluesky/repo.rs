@@ -1,16 +1,16 @@
 //! Repositories: <https://docs.bsky.app/docs/api/com-atproto-repo-create-record> and its neighbours.
 //!
-//! A write is checked as a whole before anything of it is done. CIDs are real ones, so that a client
-//! that computes them agrees; commits are addresses of what they would say, without a tree beneath.
+//! All writes of a request are checked before the first is applied. CIDs of records are real, so that a
+//! client can compute them; commits have an id but no Merkle tree.
 
 use super::{
-    Account, Answer, Bluesky, Call, ID, actor_account, document, input,
+    Account, Bluesky, Outcome, Request, Response, actor_account, document, input,
     lexicon::{self, BlobRef},
     member, metered, refusal, required,
     session::admit,
     throttled, video,
 };
-use crate::{Turn, fault, files::Upload, host::Host, shelf::Record, window::Rule};
+use crate::{Transaction, fault, files::Upload, rate_limit::RateLimit, simulator::Simulator, store::Record};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -22,29 +22,27 @@ pub(super) const BLOB_BYTES: u64 = 52_428_800;
 /// The collection of posts.
 pub(super) const POSTS: &str = "app.bsky.feed.post";
 
-const POINTS_HOUR: Rule = Rule { name: "bluesky.points_hour", limit: 5_000, seconds: 3_600 };
-const POINTS_DAY: Rule = Rule { name: "bluesky.points_day", limit: 35_000, seconds: 86_400 };
-const BLOBS_DAY: Rule = Rule { name: "bluesky.blobs_day", limit: 1_000, seconds: 86_400 };
+const POINTS_HOUR: RateLimit = RateLimit { name: "bluesky.points_hour", limit: 5_000, seconds: 3_600 };
+const POINTS_DAY: RateLimit = RateLimit { name: "bluesky.points_day", limit: 35_000, seconds: 86_400 };
+const BLOBS_DAY: RateLimit = RateLimit { name: "bluesky.blobs_day", limit: 1_000, seconds: 86_400 };
 
-/// A record as it is kept.
+/// A stored record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Stored {
-    /// Whose it is.
+    /// Id of the owner.
     pub(super) did: String,
-    /// What kind it is.
+    /// Collection, which is its type.
     pub(super) collection: String,
-    /// Its key.
     pub(super) rkey: String,
-    /// Its CID.
     pub(super) cid: String,
-    /// What it says.
+    /// Content.
     pub(super) value: Value,
-    /// When it was first seen.
+    /// Time when it was first stored.
     pub(super) indexed_at: DateTime<Utc>,
 }
 
 impl Record for Stored {
-    const SHELF: &'static str = "bluesky.record";
+    const TABLE: &'static str = "bluesky.record";
 
     fn key(&self) -> String {
         format!("{}/{}/{}", self.did, self.collection, self.rkey)
@@ -52,13 +50,12 @@ impl Record for Stored {
 }
 
 impl Stored {
-    /// Its address.
     pub(super) fn uri(&self) -> String {
         format!("at://{}", self.key())
     }
 }
 
-/// Where a repository stands.
+/// Latest commit of a repository.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Head {
     did: String,
@@ -68,32 +65,30 @@ struct Head {
 }
 
 impl Record for Head {
-    const SHELF: &'static str = "bluesky.head";
+    const TABLE: &'static str = "bluesky.head";
 
     fn key(&self) -> String {
         self.did.clone()
     }
 }
 
-/// Bytes that an account uploaded.
+/// An uploaded blob.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Blob {
-    /// Whose.
     pub(super) did: String,
-    /// Their CID.
     pub(super) cid: String,
-    /// What they are.
+    /// Content type.
     pub(super) mime: String,
-    /// How many.
+    /// Size in bytes.
     pub(super) size: u64,
-    /// Where they are kept, in order.
+    /// Ids of the files that hold its bytes, in order.
     pub(super) files: Vec<String>,
-    /// The job that has to end before they are there.
+    /// Job that has to finish before the blob exists.
     pub(super) job: Option<String>,
 }
 
 impl Record for Blob {
-    const SHELF: &'static str = "bluesky.blob";
+    const TABLE: &'static str = "bluesky.blob";
 
     fn key(&self) -> String {
         format!("{}/{}", self.did, self.cid)
@@ -101,51 +96,35 @@ impl Record for Blob {
 }
 
 impl Blob {
-    /// As records refer to it.
+    /// Returns the reference that records use.
     pub(super) fn reference(&self) -> Value {
         json!({ "$type": "blob", "ref": { "$link": self.cid }, "mimeType": self.mime, "size": self.size })
     }
 }
 
-/// That a record answers, quotes, likes or reposts another, for counts.
-#[derive(Serialize, Deserialize)]
-struct Tie {
-    kind: String,
-    of: String,
-    by: String,
+/// Returns the number of records that reply to, quote, like or repost a record.
+pub(super) fn count_links(tx: &Transaction, kind: &str, uri: &str) -> u64 {
+    tx.store.linked_keys(&format!("bluesky.{kind}"), uri).count() as u64
 }
 
-impl Record for Tie {
-    const SHELF: &'static str = "bluesky.tie";
-
-    fn key(&self) -> String {
-        format!("{} {} {}", self.kind, self.of, self.by)
-    }
+/// Returns an account's posts, newest first.
+pub(super) fn posts<'a>(tx: &'a Transaction, did: &str) -> impl Iterator<Item = Stored> + use<'a> {
+    tx.store.with_prefix::<Stored>(&format!("{did}/{POSTS}/")).rev()
 }
 
-/// How many records are tied to this one in this way.
-pub(super) fn tied(turn: &Turn<'_>, kind: &str, uri: &str) -> u64 {
-    turn.shelf.under::<Tie>(&format!("{kind} {uri} ")).count() as u64
-}
-
-/// An account's posts, newest first.
-pub(super) fn posts<'a>(turn: &'a Turn<'_>, did: &str) -> impl Iterator<Item = Stored> + use<'a> {
-    turn.shelf.under::<Stored>(&format!("{did}/{POSTS}/")).rev()
-}
-
-/// The record at an address.
-pub(super) fn at(turn: &Turn<'_>, uri: &str) -> Option<Stored> {
+/// Returns the record at an address.
+pub(super) fn at(tx: &Transaction, uri: &str) -> Option<Stored> {
     let (authority, rest) = uri.strip_prefix("at://")?.split_once('/')?;
-    let account = actor_account(turn, authority)?;
-    turn.shelf.get(&format!("{}/{rest}", account.id))
+    let account = actor_account(tx, authority)?;
+    tx.store.get(&format!("{}/{rest}", account.id))
 }
 
-/// The files that a blob is made of.
-pub(super) fn files(turn: &Turn<'_>, did: &str, cid: &str) -> Vec<String> {
-    turn.shelf.get::<Blob>(&format!("{did}/{cid}")).map(|blob| blob.files).unwrap_or_default()
+/// Returns the files that a blob is made of.
+pub(super) fn files(tx: &Transaction, did: &str, cid: &str) -> Vec<String> {
+    tx.store.get::<Blob>(&format!("{did}/{cid}")).map(|blob| blob.files).unwrap_or_default()
 }
 
-/// One thing to write.
+/// One write of a commit.
 struct Write {
     verb: Verb,
     collection: String,
@@ -160,7 +139,7 @@ enum Verb {
     Delete,
 }
 
-/// What came of it.
+/// Result of one write.
 struct Written {
     verb: Verb,
     uri: String,
@@ -168,28 +147,28 @@ struct Written {
     status: &'static str,
 }
 
-/// What came of a whole call.
-struct Outcome {
+/// Result of a commit.
+struct Committed {
     commit: Option<Value>,
     written: Vec<Written>,
     published: Vec<String>,
     fault: Option<fault::Fault>,
 }
 
-impl Outcome {
-    fn answer(self, body: &Value) -> Answer {
-        let mut answer = Answer::json(200, body).because(self.fault);
-        answer.published = self.published;
-        answer
+impl Committed {
+    fn respond(self, body: &Value) -> Response {
+        let mut response = Response::json(200, body).with_fault(self.fault);
+        response.published = self.published;
+        response
     }
 }
 
 /// `createRecord`.
-pub(super) fn create(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let account = admit(turn, call)?;
-    let body = input(call)?;
+pub(super) fn create(tx: &mut Transaction, request: &Request) -> Outcome {
+    let account = admit(tx, request)?;
+    let body = input(request)?;
     let rkey = match &body["rkey"] {
-        Value::Null => next_tid(turn, &account.id),
+        Value::Null => next_tid(tx, &account.id),
         _ => member(&body, "rkey")?.to_owned(),
     };
     let write = Write {
@@ -198,17 +177,17 @@ pub(super) fn create(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
         rkey,
         value: body["record"].clone(),
     };
-    one(turn, call, &account, &body, write)
+    one(tx, request, &account, &body, write)
 }
 
-/// `putRecord`. The same record once more changes nothing and says so by leaving `commit` out.
-pub(super) fn put(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let account = admit(turn, call)?;
-    let body = input(call)?;
+/// `putRecord`. Writing the same record again changes nothing, and the response has no `commit`.
+pub(super) fn put(tx: &mut Transaction, request: &Request) -> Outcome {
+    let account = admit(tx, request)?;
+    let body = input(request)?;
     let (collection, rkey) = (member(&body, "collection")?.to_owned(), member(&body, "rkey")?.to_owned());
-    let present: Option<Stored> = turn.shelf.get(&format!("{}/{collection}/{rkey}", account.id));
+    let present: Option<Stored> = tx.store.get(&format!("{}/{collection}/{rkey}", account.id));
     let verb = if present.is_some() { Verb::Update } else { Verb::Create };
-    // Null is not the same as absent here: it says that there must be no record yet.
+    // Null differs from absent here: it demands that there is no record yet.
     if let Some(expected) = body.get("swapRecord") {
         let found = present.as_ref().map(|record| record.cid.as_str());
         if expected.as_str() != found {
@@ -216,34 +195,28 @@ pub(super) fn put(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
             return Err(refusal(400, "InvalidSwap", &message));
         }
     }
-    one(turn, call, &account, &body, Write { verb, collection, rkey, value: body["record"].clone() })
+    one(tx, request, &account, &body, Write { verb, collection, rkey, value: body["record"].clone() })
 }
 
-fn one(
-    turn: &mut Turn<'_>,
-    call: &Call,
-    account: &Account,
-    body: &Value,
-    write: Write,
-) -> Result<Answer, Answer> {
+fn one(tx: &mut Transaction, request: &Request, account: &Account, body: &Value, write: Write) -> Outcome {
     if !body["record"].is_object() {
         return Err(refusal(400, "InvalidRequest", "Input must have the property \"record\""));
     }
-    let outcome = commit(turn, call, account, body, vec![write])?;
-    let written = outcome.written.first().expect("one write, one result");
+    let committed = commit(tx, request, account, body, vec![write])?;
+    let written = committed.written.first().expect("one write, one result");
     let mut reply = json!({ "uri": written.uri, "cid": written.cid, "validationStatus": written.status });
-    if let Some(commit) = &outcome.commit {
+    if let Some(commit) = &committed.commit {
         reply["commit"] = commit.clone();
     }
-    Ok(outcome.answer(&reply))
+    Ok(committed.respond(&reply))
 }
 
 /// `deleteRecord`. What is gone already is gone.
-pub(super) fn delete(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let account = admit(turn, call)?;
-    let body = input(call)?;
+pub(super) fn delete(tx: &mut Transaction, request: &Request) -> Outcome {
+    let account = admit(tx, request)?;
+    let body = input(request)?;
     let (collection, rkey) = (member(&body, "collection")?.to_owned(), member(&body, "rkey")?.to_owned());
-    let present: Option<Stored> = turn.shelf.get(&format!("{}/{collection}/{rkey}", account.id));
+    let present: Option<Stored> = tx.store.get(&format!("{}/{collection}/{rkey}", account.id));
     if let Some(expected) = body["swapRecord"].as_str() {
         let found = present.as_ref().map_or("null", |record| record.cid.as_str());
         if expected != found {
@@ -254,15 +227,15 @@ pub(super) fn delete(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
         Some(_) => vec![Write { verb: Verb::Delete, collection, rkey, value: Value::Null }],
         None => Vec::new(),
     };
-    let outcome = commit(turn, call, &account, &body, writes)?;
-    let reply = outcome.commit.as_ref().map_or_else(|| json!({}), |commit| json!({ "commit": commit }));
-    Ok(outcome.answer(&reply))
+    let committed = commit(tx, request, &account, &body, writes)?;
+    let reply = committed.commit.as_ref().map_or_else(|| json!({}), |commit| json!({ "commit": commit }));
+    Ok(committed.respond(&reply))
 }
 
 /// `applyWrites`: all of it, or nothing.
-pub(super) fn apply(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let account = admit(turn, call)?;
-    let body = input(call)?;
+pub(super) fn apply(tx: &mut Transaction, request: &Request) -> Outcome {
+    let account = admit(tx, request)?;
+    let body = input(request)?;
     let Some(list) = body["writes"].as_array() else {
         return Err(refusal(400, "InvalidRequest", "Input must have the property \"writes\""));
     };
@@ -287,7 +260,7 @@ pub(super) fn apply(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
                 }
             };
         let rkey = match &write["rkey"] {
-            Value::Null if verb == Verb::Create => next_tid(turn, &account.id),
+            Value::Null if verb == Verb::Create => next_tid(tx, &account.id),
             _ => member(write, "rkey")?.to_owned(),
         };
         if verb != Verb::Delete && !write["value"].is_object() {
@@ -295,8 +268,8 @@ pub(super) fn apply(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
         }
         writes.push(Write { verb, collection, rkey, value: write["value"].clone() });
     }
-    let outcome = commit(turn, call, &account, &body, writes)?;
-    let results = outcome.written.iter().map(|written| match written.verb {
+    let committed = commit(tx, request, &account, &body, writes)?;
+    let results = committed.written.iter().map(|written| match written.verb {
         Verb::Delete => json!({ "$type": "com.atproto.repo.applyWrites#deleteResult" }),
         verb => json!({
             "$type": format!("com.atproto.repo.applyWrites#{}Result", if verb == Verb::Create { "create" } else { "update" }),
@@ -306,25 +279,25 @@ pub(super) fn apply(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
         }),
     });
     let mut reply = json!({ "results": results.collect::<Vec<_>>() });
-    if let Some(commit) = &outcome.commit {
+    if let Some(commit) = &committed.commit {
         reply["commit"] = commit.clone();
     }
-    Ok(outcome.answer(&reply))
+    Ok(committed.respond(&reply))
 }
 
-/// Checks everything, then does everything.
+/// Checks all writes, then applies them.
 fn commit(
-    turn: &mut Turn<'_>,
-    call: &Call,
+    tx: &mut Transaction,
+    request: &Request,
     account: &Account,
     body: &Value,
     writes: Vec<Write>,
-) -> Result<Outcome, Answer> {
+) -> Result<Committed, Response> {
     let repo = member(body, "repo")?;
-    if actor_account(turn, repo).is_none_or(|named| named.id != account.id) {
+    if actor_account(tx, repo).is_none_or(|named| named.id != account.id) {
         return Err(refusal(401, "AuthRequired", "Authentication Required"));
     }
-    let head = turn.shelf.get::<Head>(&account.id).unwrap_or_default();
+    let head = tx.store.get::<Head>(&account.id).unwrap_or_default();
     if let Some(expected) = body["swapCommit"].as_str().filter(|expected| *expected != head.cid) {
         tracing::debug!(expected, found = head.cid, "The repository has moved");
         return Err(refusal(400, "InvalidSwap", &format!("Commit was at {}", head.cid)));
@@ -339,10 +312,7 @@ fn commit(
         }
         checked.push((write, status));
     }
-    let fault = match fault::draw(turn, ID, &account.username, &texts.join("\n")) {
-        Ok(fault) => fault,
-        Err(fault) => return Err(Bluesky.fail(turn, call, fault)),
-    };
+    let fault = Bluesky.trigger_fault(tx, request, &account.username, &texts.join("\n"))?;
     let cost = checked.iter().map(|(write, _)| match write.verb {
         Verb::Create => 3,
         Verb::Update => 2,
@@ -350,26 +320,26 @@ fn commit(
     });
     let cost = cost.sum();
     for rule in [POINTS_HOUR, POINTS_DAY] {
-        turn.spend(rule, &account.id, cost).map_err(|allowance| throttled(turn, allowance))?;
+        tx.spend(rule, &account.id, cost).map_err(|quota| throttled(tx, quota))?;
     }
 
-    let mut outcome = Outcome { commit: None, written: Vec::new(), published: Vec::new(), fault };
+    let mut committed = Committed { commit: None, written: Vec::new(), published: Vec::new(), fault };
     let mut changes = Vec::new();
     let mut touched = BTreeSet::new();
     for (write, status) in checked {
         let key = format!("{}/{}/{}", account.id, write.collection, write.rkey);
         let uri = format!("at://{key}");
-        let present: Option<Stored> = turn.shelf.get(&key);
+        let present: Option<Stored> = tx.store.get(&key);
         let is_again = !touched.insert(key);
         if write.verb == Verb::Delete {
             let Some(present) = present else {
                 return Err(refusal(400, "InvalidRequest", &format!("Could not find record: {uri}")));
             };
-            outcome.written.push(Written { verb: Verb::Delete, uri, cid: String::new(), status });
+            committed.written.push(Written { verb: Verb::Delete, uri, cid: String::new(), status });
             changes.push((present, true));
             continue;
         }
-        // The real server trips over its own tree here; so a 500 never means "not created".
+        // The real server fails on its own tree here, so a 500 never means "not created".
         if write.verb == Verb::Create && (present.is_some() || is_again) {
             return Err(refusal(500, "InternalServerError", "Internal Server Error"));
         }
@@ -385,14 +355,14 @@ fn commit(
             lexicon::blobs(&write.value)
         };
         for blob in blobs {
-            present_blob(turn, account, &blob)?;
+            present_blob(tx, account, &blob)?;
         }
         let is_same = present.as_ref().is_some_and(|present| present.cid == cid);
         if !is_same {
             if present.is_none() && write.collection == POSTS {
-                outcome.published.push(uri.clone());
+                committed.published.push(uri.clone());
             }
-            let indexed_at = present.as_ref().map_or(turn.now, |present| present.indexed_at);
+            let indexed_at = present.as_ref().map_or(tx.now, |present| present.indexed_at);
             let stored = Stored {
                 did: account.id.clone(),
                 collection: write.collection,
@@ -403,36 +373,36 @@ fn commit(
             };
             changes.push((stored, false));
         }
-        outcome.written.push(Written { verb: write.verb, uri, cid, status });
+        committed.written.push(Written { verb: write.verb, uri, cid, status });
     }
     if changes.is_empty() {
-        return Ok(outcome);
+        return Ok(committed);
     }
 
     let mut digest = Vec::new();
     for (record, is_gone) in changes {
-        if let Some(before) = turn.shelf.get::<Stored>(&record.key()) {
-            tie(turn, &before, false);
+        if let Some(before) = tx.store.get::<Stored>(&record.key()) {
+            update_links(tx, &before, false);
         }
         digest.push(json!([record.uri(), if is_gone { Value::Null } else { json!(record.cid) }]));
         if is_gone {
-            turn.shelf.remove::<Stored>(&record.key());
+            tx.store.remove::<Stored>(&record.key());
         } else {
-            tie(turn, &record, true);
-            turn.shelf.put(&record);
+            update_links(tx, &record, true);
+            tx.store.put(&record);
         }
     }
-    let rev = next_tid(turn, &account.id);
+    let rev = next_tid(tx, &account.id);
     let says = json!({ "did": account.id, "version": 3, "rev": rev, "prev": head.cid, "data": digest });
     let cid = lexicon::cid(&says).expect("a commit is plain data");
-    let head = turn.shelf.get::<Head>(&account.id).unwrap_or_default();
-    turn.shelf.put(&Head { did: account.id.clone(), rev: rev.clone(), cid: cid.clone(), ..head });
-    outcome.commit = Some(json!({ "cid": cid, "rev": rev }));
-    Ok(outcome)
+    let head = tx.store.get::<Head>(&account.id).unwrap_or_default();
+    tx.store.put(&Head { did: account.id.clone(), rev: rev.clone(), cid: cid.clone(), ..head });
+    committed.commit = Some(json!({ "cid": cid, "rev": rev }));
+    Ok(committed)
 }
 
-/// Whether a record may stand where it is to stand.
-fn check(write: &mut Write, validate: &Value) -> Result<&'static str, Answer> {
+/// Checks that a record may be written to its place.
+fn check(write: &mut Write, validate: &Value) -> Result<&'static str, Response> {
     let invalid = |message: String| refusal(400, "InvalidRequest", &message);
     let collection = write.collection.as_str();
     if !lexicon::is_nsid(collection) {
@@ -448,7 +418,7 @@ fn check(write: &mut Write, validate: &Value) -> Result<&'static str, Answer> {
         let found = write.value["$type"].as_str().unwrap_or("no text");
         return Err(invalid(format!("Invalid $type: expected {collection}, got {found}")));
     }
-    // Gates have the key of their post; likes, reposts and posts one of their own.
+    // Gates have the key of their post; likes, reposts and posts have timestamp identifiers.
     if collection.starts_with("app.bsky.feed.")
         && lexicon::is_known(collection)
         && !lexicon::is_tid(&write.rkey)
@@ -472,12 +442,12 @@ fn check(write: &mut Write, validate: &Value) -> Result<&'static str, Answer> {
     Ok("valid")
 }
 
-/// Whether a blob is there and fits its place.
-fn present_blob(turn: &Turn<'_>, account: &Account, wanted: &BlobRef) -> Result<(), Answer> {
-    let found = turn
-        .shelf
+/// Checks that a blob exists and fits its place in the record.
+fn present_blob(tx: &Transaction, account: &Account, wanted: &BlobRef) -> Result<(), Response> {
+    let found = tx
+        .store
         .get::<Blob>(&format!("{}/{}", account.id, wanted.cid))
-        .filter(|blob| blob.job.as_deref().is_none_or(|job| video::is_done(turn, job)));
+        .filter(|blob| blob.job.as_deref().is_none_or(|job| video::is_done(tx, job)));
     let Some(found) = found else {
         return Err(refusal(400, "BlobNotFound", &format!("Could not find blob: {}", wanted.cid)));
     };
@@ -507,9 +477,9 @@ fn present_blob(turn: &Turn<'_>, account: &Account, wanted: &BlobRef) -> Result<
         );
         return Err(refusal(400, "InvalidMimeType", &message));
     }
-    if let Some(most) = wanted.max_bytes.filter(|most| found.size > *most) {
+    if let Some(max) = wanted.max_bytes.filter(|max| found.size > *max) {
         let message = format!(
-            "This file is too large. It is {} bytes but the maximum size is {most} bytes.",
+            "This file is too large. It is {} bytes but the maximum size is {max} bytes.",
             found.size
         );
         return Err(refusal(400, "BlobTooLarge", &message));
@@ -517,7 +487,8 @@ fn present_blob(turn: &Turn<'_>, account: &Account, wanted: &BlobRef) -> Result<
     Ok(())
 }
 
-fn tie(turn: &mut Turn<'_>, record: &Stored, is_new: bool) {
+/// Adds a record to the indexes of the records that it refers to, or removes it.
+fn update_links(tx: &mut Transaction, record: &Stored, is_new: bool) {
     let value = &record.value;
     let kinds = [
         ("reply", &value["reply"]["parent"]["uri"]),
@@ -532,54 +503,54 @@ fn tie(turn: &mut Turn<'_>, record: &Stored, is_new: bool) {
             _ => record.collection == POSTS,
         });
         if let Some(of) = of {
-            let tie = Tie { kind: kind.into(), of: of.to_owned(), by: record.uri() };
+            let index = format!("bluesky.{kind}");
             if is_new {
-                turn.shelf.put(&tie);
+                tx.store.link(&index, of, &record.uri());
             } else {
-                turn.shelf.remove::<Tie>(&tie.key());
+                tx.store.unlink(&index, of, &record.uri());
             }
         }
     }
 }
 
-/// The next timestamp identifier of a repository; none comes twice.
-fn next_tid(turn: &mut Turn<'_>, did: &str) -> String {
-    let head = turn.shelf.get::<Head>(did).unwrap_or_default();
-    let micros = u64::try_from(turn.now.timestamp_micros()).unwrap_or(0).max(head.micros + 1);
-    turn.shelf.put(&Head { did: did.to_owned(), micros, ..head });
+/// Returns the next timestamp identifier of a repository; none is given twice.
+fn next_tid(tx: &mut Transaction, did: &str) -> String {
+    let head = tx.store.get::<Head>(did).unwrap_or_default();
+    let micros = u64::try_from(tx.now.timestamp_micros()).unwrap_or(0).max(head.micros + 1);
+    tx.store.put(&Head { did: did.to_owned(), micros, ..head });
     lexicon::tid(micros, 7)
 }
 
 /// `getRecord`: sees every write at once.
-pub(super) fn get(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+pub(super) fn get(tx: &mut Transaction, request: &Request) -> Outcome {
     let (repo, collection, rkey) =
-        (required(call, "repo")?, required(call, "collection")?, required(call, "rkey")?);
-    let account = found(turn, repo)?;
+        (required(request, "repo")?, required(request, "collection")?, required(request, "rkey")?);
+    let account = found(tx, repo)?;
     let uri = format!("at://{}/{collection}/{rkey}", account.id);
-    let record: Option<Stored> = turn.shelf.get(&format!("{}/{collection}/{rkey}", account.id));
+    let record: Option<Stored> = tx.store.get(&format!("{}/{collection}/{rkey}", account.id));
     let record = record
-        .filter(|record| call.query("cid").is_none_or(|cid| cid == record.cid))
+        .filter(|record| request.query("cid").is_none_or(|cid| cid == record.cid))
         .ok_or_else(|| refusal(400, "RecordNotFound", &format!("Could not locate record: {uri}")))?;
-    Ok(Answer::json(200, &json!({ "uri": uri, "cid": record.cid, "value": record.value })))
+    Ok(Response::json(200, &json!({ "uri": uri, "cid": record.cid, "value": record.value })))
 }
 
 /// `listRecords`: newest first by key, unless reversed.
-pub(super) fn list(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let (repo, collection) = (required(call, "repo")?, required(call, "collection")?);
-    let account = found(turn, repo)?;
-    let most = limit(call, 50)?;
-    let is_reverse = call.query("reverse") == Some("true");
-    let cursor = call.query("cursor");
-    let all = turn.shelf.under::<Stored>(&format!("{}/{collection}/", account.id));
+pub(super) fn list(tx: &mut Transaction, request: &Request) -> Outcome {
+    let (repo, collection) = (required(request, "repo")?, required(request, "collection")?);
+    let account = found(tx, repo)?;
+    let max = limit(request, 50)?;
+    let is_reverse = request.query("reverse") == Some("true");
+    let cursor = request.query("cursor");
+    let all = tx.store.with_prefix::<Stored>(&format!("{}/{collection}/", account.id));
     let is_past = |record: &Stored| {
         cursor.is_none_or(|cursor| {
             if is_reverse { record.rkey.as_str() > cursor } else { record.rkey.as_str() < cursor }
         })
     };
     let records: Vec<Stored> = if is_reverse {
-        all.filter(is_past).take(most).collect()
+        all.filter(is_past).take(max).collect()
     } else {
-        all.rev().filter(is_past).take(most).collect()
+        all.rev().filter(is_past).take(max).collect()
     };
     let mut body = json!({ "records": records.iter().map(|record| {
         json!({ "uri": record.uri(), "cid": record.cid, "value": record.value })
@@ -587,15 +558,15 @@ pub(super) fn list(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
     if let Some(last) = records.last() {
         body["cursor"] = json!(last.rkey);
     }
-    Ok(Answer::json(200, &body))
+    Ok(Response::json(200, &body))
 }
 
 /// `describeRepo`.
-pub(super) fn describe(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let account = found(turn, required(call, "repo")?)?;
-    let records = turn.shelf.under::<Stored>(&format!("{}/", account.id));
+pub(super) fn describe(tx: &mut Transaction, request: &Request) -> Outcome {
+    let account = found(tx, required(request, "repo")?)?;
+    let records = tx.store.with_prefix::<Stored>(&format!("{}/", account.id));
     let collections: BTreeSet<String> = records.map(|record| record.collection).collect();
-    Ok(Answer::json(
+    Ok(Response::json(
         200,
         &json!({
             "handle": account.username,
@@ -607,20 +578,20 @@ pub(super) fn describe(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answe
     ))
 }
 
-/// `uploadBlob`. What the bytes are counts for more than what the client says.
-pub(super) fn upload(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let account = admit(turn, call)?;
-    let upload = call.upload.as_ref().expect("the intake of this method is bytes");
+/// `uploadBlob`. The detected content type takes precedence over the declared one.
+pub(super) fn upload(tx: &mut Transaction, request: &Request) -> Outcome {
+    let account = admit(tx, request)?;
+    let upload = request.upload.as_ref().expect("the body of this method is an upload");
     if upload.size_bytes > BLOB_BYTES {
-        turn.files.discard(&upload.id);
+        tx.files.discard(&upload.id);
         return Err(refusal(413, "PayloadTooLarge", "request entity too large"));
     }
-    let allowance = turn.spend(BLOBS_DAY, &account.id, 1).map_err(|allowance| throttled(turn, allowance))?;
-    let blob = keep(turn, &account.id, upload);
-    Ok(metered(Answer::json(200, &json!({ "blob": blob.reference() })), allowance))
+    let quota = tx.spend(BLOBS_DAY, &account.id, 1).map_err(|quota| throttled(tx, quota))?;
+    let blob = keep(tx, &account.id, upload);
+    Ok(metered(Response::json(200, &json!({ "blob": blob.reference() })), quota))
 }
 
-fn keep(turn: &mut Turn<'_>, did: &str, upload: &Upload) -> Blob {
+fn keep(tx: &mut Transaction, did: &str, upload: &Upload) -> Blob {
     let declared = upload.declared.clone().unwrap_or_else(|| "application/octet-stream".into());
     let blob = Blob {
         did: did.to_owned(),
@@ -630,54 +601,54 @@ fn keep(turn: &mut Turn<'_>, did: &str, upload: &Upload) -> Blob {
         files: vec![upload.id.clone()],
         job: None,
     };
-    turn.shelf.put(&blob);
+    tx.store.put(&blob);
     blob
 }
 
 /// `com.atproto.sync.getBlob`.
-pub(super) fn blob(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let (did, cid) = (required(call, "did")?, required(call, "cid")?);
-    let answer = picture(turn, did, cid);
-    if answer.status.is_success() {
-        return Ok(Answer { is_page: false, ..answer });
+pub(super) fn blob(tx: &mut Transaction, request: &Request) -> Outcome {
+    let (did, cid) = (required(request, "did")?, required(request, "cid")?);
+    let response = picture(tx, did, cid);
+    if response.status.is_success() {
+        return Ok(Response { is_page: false, ..response });
     }
     Err(refusal(400, "BlobNotFound", "Blob not found"))
 }
 
-/// The bytes of a blob.
-pub(super) fn picture(turn: &Turn<'_>, did: &str, cid: &str) -> Answer {
+/// Returns the bytes of a blob.
+pub(super) fn picture(tx: &Transaction, did: &str, cid: &str) -> Response {
     let mut bytes = Vec::new();
-    for file in files(turn, did, cid) {
-        match turn.files.read(&file) {
+    for file in files(tx, did, cid) {
+        match tx.files.read(&file) {
             Some(piece) => bytes.extend_from_slice(&piece),
             None => bytes.clear(),
         }
     }
     if bytes.is_empty() {
-        return Answer { is_page: true, ..Answer::empty(404) };
+        return Response { is_page: true, ..Response::empty(404) };
     }
     let mime = infer::get(&bytes).map_or("application/octet-stream", |kind| kind.mime_type());
-    let answer = Answer::bytes(200, mime, bytes.into())
+    let response = Response::bytes(200, mime, bytes.into())
         .with("x-content-type-options", "nosniff")
         .with("content-security-policy", "default-src 'none'; sandbox");
-    Answer { is_page: true, ..answer }
+    Response { is_page: true, ..response }
 }
 
-fn found(turn: &Turn<'_>, repo: &str) -> Result<Account, Answer> {
-    actor_account(turn, repo)
+fn found(tx: &Transaction, repo: &str) -> Result<Account, Response> {
+    actor_account(tx, repo)
         .ok_or_else(|| refusal(400, "InvalidRequest", &format!("Could not find repo: {repo}")))
 }
 
-/// The parameter `limit`, from 1 to 100.
-pub(super) fn limit(call: &Call, default: usize) -> Result<usize, Answer> {
-    match call.query("limit").map(str::parse::<usize>) {
+/// Returns the parameter `limit`, from 1 to 100.
+pub(super) fn limit(request: &Request, default: usize) -> Result<usize, Response> {
+    match request.query("limit").map(str::parse::<usize>) {
         None => Ok(default),
-        Some(Ok(most @ 1..=100)) => Ok(most),
+        Some(Ok(max @ 1..=100)) => Ok(max),
         Some(_) => Err(refusal(400, "InvalidRequest", "Error: limit must be between 1 and 100")),
     }
 }
 
-/// Parts of an upload, in order, as one blob would have them.
+/// Stores the parts of an upload as one blob.
 pub(super) fn joined(parts: &BTreeMap<u32, Upload>) -> Vec<String> {
     parts.values().map(|part| part.id.clone()).collect()
 }

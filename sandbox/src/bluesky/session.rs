@@ -1,13 +1,13 @@
 //! Sessions by app password: <https://docs.bsky.app/docs/api/com-atproto-server-create-session>.
 //!
-//! Access tokens live two hours and are good on their own; refresh tokens are named one by one, so
-//! that each can be used once, and again for two hours after, to the same successor.
+//! Access tokens are valid for two hours without a lookup. Refresh tokens are stored: each can be used once,
+//! and again within two hours for the same successor.
 
 use super::{
-    Account, Answer, Call, ID, SERVICE_DID, Turn, account, document, input, member, refusal, required,
-    server, throttled,
+    Account, ID, Outcome, Request, Response, SERVICE_DID, Transaction, account, document, input, member,
+    refusal, required, server, throttled,
 };
-use crate::{Grant, shelf::Record, window::Rule};
+use crate::{Grant, rate_limit::RateLimit, store::Record};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, TimeDelta, Utc};
 use hmac::{Hmac, KeyInit, Mac};
@@ -19,8 +19,8 @@ const ACCESS_SECONDS: i64 = 120 * 60;
 const REFRESH_DAYS: i64 = 90;
 const GRACE_HOURS: i64 = 2;
 
-const LOGINS: Rule = Rule { name: "bluesky.logins", limit: 30, seconds: 300 };
-const LOGINS_DAY: Rule = Rule { name: "bluesky.logins_day", limit: 300, seconds: 86_400 };
+const LOGINS: RateLimit = RateLimit { name: "bluesky.logins", limit: 30, seconds: 300 };
+const LOGINS_DAY: RateLimit = RateLimit { name: "bluesky.logins_day", limit: 300, seconds: 86_400 };
 
 /// A refresh token.
 #[derive(Clone, Serialize, Deserialize)]
@@ -33,28 +33,28 @@ struct Ticket {
 }
 
 impl Record for Ticket {
-    const SHELF: &'static str = "bluesky.ticket";
+    const TABLE: &'static str = "bluesky.ticket";
 
     fn key(&self) -> String {
         format!("{}/{}", self.did, self.jti)
     }
 }
 
-/// What tokens are signed with.
+/// Key that signs tokens.
 #[derive(Serialize, Deserialize)]
 struct Secret {
     key: String,
 }
 
 impl Record for Secret {
-    const SHELF: &'static str = "bluesky.secret";
+    const TABLE: &'static str = "bluesky.secret";
 
     fn key(&self) -> String {
         String::new()
     }
 }
 
-/// What a token says.
+/// Claims of a token.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Claims {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,54 +70,54 @@ pub(super) struct Claims {
     exp: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     jti: Option<String>,
-    /// The account's era when it was made, so that a test can end all tokens at once.
+    /// The account's era at issue, so that a test can expire all tokens at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     era: Option<u64>,
 }
 
-/// Whose request it is, by a token of any kind, or by the name in a login.
-pub(super) fn owner(turn: &Turn<'_>, call: &Call) -> Option<Account> {
+/// Returns the account behind a request, by a token of any kind or by the identifier in a login.
+pub(super) fn owner(tx: &Transaction, request: &Request) -> Option<Account> {
     let named = || {
-        let is_login = call.path.ends_with("com.atproto.server.createSession");
-        let body = is_login.then(|| call.json().ok()).flatten()?;
-        find(turn, body["identifier"].as_str()?)
+        let is_login = request.path.ends_with("com.atproto.server.createSession");
+        let body = is_login.then(|| request.json().ok()).flatten()?;
+        find(tx, body["identifier"].as_str()?)
     };
-    let Some(token) = call.bearer() else { return named() };
-    let (_, claims) = open(turn, token)?;
-    account::numbered(turn.shelf, ID, &claims.sub.or(claims.iss)?)
+    let Some(token) = request.bearer() else { return named() };
+    let (_, claims) = open(tx, token)?;
+    account::by_id(tx.store, ID, &claims.sub.or(claims.iss)?)
 }
 
-/// Lets a request in by its access token.
-pub(super) fn admit(turn: &Turn<'_>, call: &Call) -> Result<Account, Answer> {
-    let Some(token) = call.bearer() else {
-        return Err(match call.header("authorization") {
+/// Admits a request by its access token.
+pub(super) fn admit(tx: &Transaction, request: &Request) -> Result<Account, Response> {
+    let Some(token) = request.bearer() else {
+        return Err(match request.header("authorization") {
             Some(_) => refusal(400, "InvalidToken", "Malformed token"),
             None => refusal(401, "AuthMissing", "Authentication Required"),
         });
     };
     let unverified = || refusal(400, "InvalidToken", "Token could not be verified");
-    let (typ, claims) = open(turn, token).ok_or_else(unverified)?;
+    let (typ, claims) = open(tx, token).ok_or_else(unverified)?;
     let is_access =
         typ == "at+jwt" && claims.scope.as_deref().is_some_and(|scope| scope != "com.atproto.refresh");
-    let account = claims.sub.and_then(|did| account::numbered(turn.shelf, ID, &did));
+    let account = claims.sub.and_then(|did| account::by_id(tx.store, ID, &did));
     let account = account.filter(|_| is_access).ok_or_else(unverified)?;
-    if claims.exp <= turn.now.timestamp() || claims.era != Some(account.era) {
+    if claims.exp <= tx.now.timestamp() || claims.era != Some(account.era) {
         return Err(refusal(400, "ExpiredToken", "Token has expired"));
     }
     Ok(account)
 }
 
-/// Lets a request in by a token that the account's server made for another service.
+/// Admits a request by a token that the account's server issued for another service.
 pub(super) fn admit_service(
-    turn: &Turn<'_>,
-    call: &Call,
+    tx: &Transaction,
+    request: &Request,
     audiences: &[&str],
     methods: &[&str],
-) -> Result<Account, Answer> {
-    let token = call.bearer().ok_or_else(|| refusal(401, "AuthMissing", "Authentication Required"))?;
-    let (_, claims) = open(turn, token)
+) -> Result<Account, Response> {
+    let token = request.bearer().ok_or_else(|| refusal(401, "AuthMissing", "Authentication Required"))?;
+    let (_, claims) = open(tx, token)
         .ok_or_else(|| refusal(401, "BadJwtSignature", "jwt signature does not match jwt issuer"))?;
-    if claims.exp <= turn.now.timestamp() {
+    if claims.exp <= tx.now.timestamp() {
         return Err(refusal(401, "JwtExpired", "jwt expired"));
     }
     if !audiences.contains(&claims.aud.as_str()) {
@@ -129,82 +129,82 @@ pub(super) fn admit_service(
     }
     claims
         .iss
-        .and_then(|did| account::numbered(turn.shelf, ID, &did))
+        .and_then(|did| account::by_id(tx.store, ID, &did))
         .ok_or_else(|| refusal(401, "BadJwtIss", "jwt issuer is unknown"))
 }
 
 /// `createSession`.
-pub(super) fn create(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let body = input(call)?;
+pub(super) fn create(tx: &mut Transaction, request: &Request) -> Outcome {
+    let body = input(request)?;
     let (identifier, password) = (member(&body, "identifier")?, member(&body, "password")?);
     let who = identifier.to_lowercase();
-    let allowance = turn.spend(LOGINS, &who, 1).map_err(|allowance| throttled(turn, allowance))?;
-    turn.spend(LOGINS_DAY, &who, 1).map_err(|allowance| throttled(turn, allowance))?;
-    let account = find(turn, identifier)
+    let quota = tx.spend(LOGINS, &who, 1).map_err(|quota| throttled(tx, quota))?;
+    tx.spend(LOGINS_DAY, &who, 1).map_err(|quota| throttled(tx, quota))?;
+    let account = find(tx, identifier)
         .filter(|account| account.password.as_deref() == Some(password))
         .ok_or_else(|| refusal(401, "AuthenticationRequired", "Invalid identifier or password"))?;
-    let jti = ticket(turn, &account.id);
-    let tokens = issue(turn, &account, &jti);
-    Ok(super::metered(Answer::json(200, &session(&account, call, Some(&tokens))), allowance))
+    let jti = ticket(tx, &account.id);
+    let tokens = issue(tx, &account, &jti);
+    Ok(super::metered(Response::json(200, &session(&account, request, Some(&tokens))), quota))
 }
 
 /// `refreshSession`.
-pub(super) fn refresh(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let (account, mut old) = refreshing(turn, call)?;
-    let is_over = old.rotated_at.is_some_and(|at| turn.now - at > TimeDelta::hours(GRACE_HOURS));
+pub(super) fn refresh(tx: &mut Transaction, request: &Request) -> Outcome {
+    let (account, mut old) = refreshing(tx, request)?;
+    let is_over = old.rotated_at.is_some_and(|at| tx.now - at > TimeDelta::hours(GRACE_HOURS));
     if old.is_revoked || is_over {
         return Err(refusal(400, "ExpiredToken", "Token has been revoked"));
     }
     let jti = match &old.successor {
         Some(successor) => {
             let key = format!("{}/{successor}", account.id);
-            if turn.shelf.get::<Ticket>(&key).is_none_or(|ticket| ticket.is_revoked) {
+            if tx.store.get::<Ticket>(&key).is_none_or(|ticket| ticket.is_revoked) {
                 return Err(refusal(400, "ExpiredToken", "Token has been revoked"));
             }
             successor.clone()
         }
         None => {
-            let jti = ticket(turn, &account.id);
+            let jti = ticket(tx, &account.id);
             old.successor = Some(jti.clone());
-            old.rotated_at = Some(turn.now);
-            turn.shelf.put(&old);
+            old.rotated_at = Some(tx.now);
+            tx.store.put(&old);
             jti
         }
     };
-    let tokens = issue(turn, &account, &jti);
-    Ok(Answer::json(200, &session(&account, call, Some(&tokens))))
+    let tokens = issue(tx, &account, &jti);
+    Ok(Response::json(200, &session(&account, request, Some(&tokens))))
 }
 
 /// `getSession`.
-pub(super) fn show(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let account = admit(turn, call)?;
-    Ok(Answer::json(200, &session(&account, call, None)))
+pub(super) fn show(tx: &mut Transaction, request: &Request) -> Outcome {
+    let account = admit(tx, request)?;
+    Ok(Response::json(200, &session(&account, request, None)))
 }
 
-/// `deleteSession`: ends the session and what it was rotated into.
-pub(super) fn delete(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let (account, ticket) = refreshing(turn, call)?;
+/// `deleteSession`: ends the session and its successors.
+pub(super) fn delete(tx: &mut Transaction, request: &Request) -> Outcome {
+    let (account, ticket) = refreshing(tx, request)?;
     let mut next = Some(ticket);
     while let Some(ticket) = next {
         next = ticket
             .successor
             .as_ref()
-            .and_then(|jti| turn.shelf.get::<Ticket>(&format!("{}/{jti}", account.id)));
-        turn.shelf.put(&Ticket { is_revoked: true, ..ticket });
+            .and_then(|jti| tx.store.get::<Ticket>(&format!("{}/{jti}", account.id)));
+        tx.store.put(&Ticket { is_revoked: true, ..ticket });
     }
-    Ok(Answer::empty(200))
+    Ok(Response::empty(200))
 }
 
 /// `getServiceAuth`: a token for another service, signed here with the sandbox's key.
-pub(super) fn service_auth(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let account = admit(turn, call)?;
-    let aud = required(call, "aud")?.to_owned();
+pub(super) fn service_auth(tx: &mut Transaction, request: &Request) -> Outcome {
+    let account = admit(tx, request)?;
+    let aud = required(request, "aud")?.to_owned();
     if !aud.starts_with("did:") {
         return Err(refusal(400, "InvalidRequest", "Error: aud must be a valid did"));
     }
-    let lxm = call.query("lxm").map(str::to_owned);
-    let now = turn.now.timestamp();
-    let exp = match call.query("exp").map(str::parse::<i64>) {
+    let lxm = request.query("lxm").map(str::to_owned);
+    let now = tx.now.timestamp();
+    let exp = match request.query("exp").map(str::parse::<i64>) {
         None => now + 60,
         Some(Ok(exp)) => exp,
         Some(Err(_)) => return Err(refusal(400, "InvalidRequest", "Error: exp must be an integer")),
@@ -231,22 +231,22 @@ pub(super) fn service_auth(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, A
         jti: Some(random()),
         era: None,
     };
-    let token = seal(turn, "JWT", &claims);
-    Ok(Answer::json(200, &json!({ "token": token })))
+    let token = seal(tx, "JWT", &claims);
+    Ok(Response::json(200, &json!({ "token": token })))
 }
 
-/// A fresh grant, as if the owner had entered the app password.
-pub(super) fn grant(turn: &mut Turn<'_>, account: &mut Account) -> Grant {
+/// Returns a fresh grant, as if the owner had entered the app password.
+pub(super) fn grant(tx: &mut Transaction, account: &mut Account) -> Grant {
     if account.password.is_none() {
         account.password = Some(password());
-        turn.shelf.put(account);
+        tx.store.put(account);
     }
-    let jti = ticket(turn, &account.id);
-    let (access_token, refresh_token) = issue(turn, account, &jti);
+    let jti = ticket(tx, &account.id);
+    let (access_token, refresh_token) = issue(tx, account, &jti);
     Grant {
         access_token,
         refresh_token: Some(refresh_token),
-        expires_at: Some(turn.now + turn.settings.token_life(ACCESS_SECONDS)),
+        expires_at: Some(tx.now + tx.settings.token_life(ACCESS_SECONDS)),
         scopes: Vec::new(),
         extra: json!({
             "service": server(account),
@@ -256,17 +256,17 @@ pub(super) fn grant(turn: &mut Turn<'_>, account: &mut Account) -> Grant {
     }
 }
 
-/// Takes the app password away. Access tokens stay good until they run out.
-pub(super) fn revoke_all(turn: &mut Turn<'_>, account: &mut Account) {
+/// Removes the app password. Access tokens stay valid until they expire.
+pub(super) fn revoke_all(tx: &mut Transaction, account: &mut Account) {
     account.password = None;
-    turn.shelf.put(account);
-    let tickets: Vec<Ticket> = turn.shelf.under(&format!("{}/", account.id)).collect();
+    tx.store.put(account);
+    let tickets: Vec<Ticket> = tx.store.with_prefix(&format!("{}/", account.id)).collect();
     for ticket in tickets {
-        turn.shelf.put(&Ticket { is_revoked: true, ..ticket });
+        tx.store.put(&Ticket { is_revoked: true, ..ticket });
     }
 }
 
-fn session(account: &Account, call: &Call, tokens: Option<&(String, String)>) -> Value {
+fn session(account: &Account, request: &Request, tokens: Option<&(String, String)>) -> Value {
     let mut session = json!({
         "did": account.id,
         "handle": account.username,
@@ -279,37 +279,37 @@ fn session(account: &Account, call: &Call, tokens: Option<&(String, String)>) ->
         session["accessJwt"] = json!(access);
         session["refreshJwt"] = json!(refresh);
     }
-    // A client that took the sandbox for its server would leave for the one that this names.
-    if !call.host.is_empty() {
+    // A client that uses the sandbox as its server would switch to the server named here.
+    if !request.host.is_empty() {
         session["didDoc"] = document(account);
     }
     session
 }
 
-/// The account and the refresh token that a request came with.
-fn refreshing(turn: &Turn<'_>, call: &Call) -> Result<(Account, Ticket), Answer> {
-    let token = call.bearer().ok_or_else(|| refusal(401, "AuthMissing", "Authentication Required"))?;
+/// Returns the account and the refresh token that a request came with.
+fn refreshing(tx: &Transaction, request: &Request) -> Result<(Account, Ticket), Response> {
+    let token = request.bearer().ok_or_else(|| refusal(401, "AuthMissing", "Authentication Required"))?;
     let unverified = || refusal(400, "InvalidToken", "Token could not be verified");
-    let (typ, claims) = open(turn, token).ok_or_else(unverified)?;
+    let (typ, claims) = open(tx, token).ok_or_else(unverified)?;
     if typ != "refresh+jwt" || claims.scope.as_deref() != Some("com.atproto.refresh") {
         return Err(unverified());
     }
-    if claims.exp <= turn.now.timestamp() {
+    if claims.exp <= tx.now.timestamp() {
         return Err(refusal(400, "ExpiredToken", "Token has expired"));
     }
     let (did, jti) = (claims.sub.ok_or_else(unverified)?, claims.jti.ok_or_else(unverified)?);
-    let account = account::numbered(turn.shelf, ID, &did).ok_or_else(unverified)?;
-    let ticket = turn
-        .shelf
+    let account = account::by_id(tx.store, ID, &did).ok_or_else(unverified)?;
+    let ticket = tx
+        .store
         .get(&format!("{did}/{jti}"))
         .ok_or_else(|| refusal(400, "ExpiredToken", "Token has been revoked"))?;
     Ok((account, ticket))
 }
 
-/// A new refresh token's name.
-fn ticket(turn: &mut Turn<'_>, did: &str) -> String {
+/// Stores a new refresh token and returns its id.
+fn ticket(tx: &mut Transaction, did: &str) -> String {
     let jti = random();
-    turn.shelf.put(&Ticket {
+    tx.store.put(&Ticket {
         jti: jti.clone(),
         did: did.to_owned(),
         successor: None,
@@ -319,9 +319,9 @@ fn ticket(turn: &mut Turn<'_>, did: &str) -> String {
     jti
 }
 
-/// Access and refresh token.
-fn issue(turn: &mut Turn<'_>, account: &Account, jti: &str) -> (String, String) {
-    let now = turn.now;
+/// Returns access and refresh token.
+fn issue(tx: &mut Transaction, account: &Account, jti: &str) -> (String, String) {
+    let now = tx.now;
     let claims = |scope: &str, lifetime: TimeDelta| Claims {
         scope: Some(scope.to_owned()),
         sub: Some(account.id.clone()),
@@ -335,20 +335,20 @@ fn issue(turn: &mut Turn<'_>, account: &Account, jti: &str) -> (String, String) 
     };
     let access = Claims {
         era: Some(account.era),
-        // Two tokens of the same second differ, as anyone would expect.
+        // Two tokens of the same second have to differ.
         jti: Some(random()),
-        ..claims("com.atproto.appPass", turn.settings.token_life(ACCESS_SECONDS))
+        ..claims("com.atproto.appPass", tx.settings.token_life(ACCESS_SECONDS))
     };
     let refresh =
         Claims { jti: Some(jti.to_owned()), ..claims("com.atproto.refresh", TimeDelta::days(REFRESH_DAYS)) };
-    (seal(turn, "at+jwt", &access), seal(turn, "refresh+jwt", &refresh))
+    (seal(tx, "at+jwt", &access), seal(tx, "refresh+jwt", &refresh))
 }
 
 /// Signs a token (RFC 7519) with HMAC-SHA-256.
-fn seal(turn: &mut Turn<'_>, typ: &str, claims: &Claims) -> String {
-    let secret = turn.shelf.get::<Secret>("").unwrap_or_else(|| {
+fn seal(tx: &mut Transaction, typ: &str, claims: &Claims) -> String {
+    let secret = tx.store.get::<Secret>("").unwrap_or_else(|| {
         let secret = Secret { key: hex::encode(rand::random::<[u8; 32]>()) };
-        turn.shelf.put(&secret);
+        tx.store.put(&secret);
         secret
     });
     let encode = |value: Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
@@ -358,9 +358,9 @@ fn seal(turn: &mut Turn<'_>, typ: &str, claims: &Claims) -> String {
     format!("{signed}.{signature}")
 }
 
-/// The type and the claims of a token that was signed here.
-fn open(turn: &Turn<'_>, token: &str) -> Option<(String, Claims)> {
-    let secret = turn.shelf.get::<Secret>("")?;
+/// Returns the type and the claims of a token that was signed here.
+fn open(tx: &Transaction, token: &str) -> Option<(String, Claims)> {
+    let secret = tx.store.get::<Secret>("")?;
     let (signed, signature) = token.rsplit_once('.')?;
     let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).ok()?;
     mac(&secret, signed).verify_slice(&signature).ok()?;
@@ -376,22 +376,22 @@ fn mac(secret: &Secret, signed: &str) -> Hmac<Sha256> {
     mac
 }
 
-/// The account that a login names: by handle, DID or e-mail address.
-fn find(turn: &Turn<'_>, identifier: &str) -> Option<Account> {
+/// Returns the account that a login names: by handle, DID or e-mail address.
+fn find(tx: &Transaction, identifier: &str) -> Option<Account> {
     if let Some(name) = identifier.strip_suffix("@sandbox.invalid") {
-        return turn
-            .shelf
-            .under::<Account>("bluesky/")
+        return tx
+            .store
+            .with_prefix::<Account>("bluesky/")
             .find(|account| account.username.split('.').next() == Some(name));
     }
-    super::actor_account(turn, identifier)
+    super::actor_account(tx, identifier)
 }
 
 fn random() -> String {
     BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 24]>())
 }
 
-/// Four groups of four, as the app shows them.
+/// Returns a password of four groups of four characters, as the app shows them.
 fn password() -> String {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let draw = rand::random::<[u8; 16]>();

@@ -1,52 +1,51 @@
 //! The public read side: <https://docs.bsky.app/docs/api/app-bsky-feed-get-posts> and its neighbours.
 //!
-//! It lags behind the repositories, as the real one does: what is new is not in here for a while.
+//! It lags behind the repositories, as the real one does.
 
 use super::{
-    Account, Answer, Call, Turn, account, actor_account, refusal,
+    Account, Outcome, Request, Response, Transaction, account, actor_account, refusal,
     repo::{self, Stored},
     required, time,
 };
-use crate::figures::figure;
-use chrono::TimeDelta;
+use crate::fake_metrics::figure;
 use serde_json::{Value, json};
 
 /// `getProfile`.
-pub(super) fn profile(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let account = actor_account(turn, required(call, "actor")?)
+pub(super) fn profile(tx: &mut Transaction, request: &Request) -> Outcome {
+    let account = actor_account(tx, required(request, "actor")?)
         .ok_or_else(|| refusal(400, "InvalidRequest", "Profile not found"))?;
-    let age = turn.now - account.created_at;
+    let age = tx.now - account.created_at;
     let mut profile = basic(&account);
     profile["createdAt"] = json!(time(account.created_at));
     profile["indexedAt"] = json!(time(account.created_at));
     profile["description"] = json!("An account of the sandbox.");
     profile["followersCount"] = json!(figure(&account.id, "followers", age, 5_000));
     profile["followsCount"] = json!(0);
-    profile["postsCount"] = json!(repo::posts(turn, &account.id).count());
-    Ok(Answer::json(200, &profile))
+    profile["postsCount"] = json!(repo::posts(tx, &account.id).count());
+    Ok(Response::json(200, &profile))
 }
 
 /// `getPosts`: what is missing is left out.
-pub(super) fn posts(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let uris: Vec<&str> = call.all("uris").collect();
+pub(super) fn posts(tx: &mut Transaction, request: &Request) -> Outcome {
+    let uris: Vec<&str> = request.query_all("uris").collect();
     if uris.is_empty() || uris.len() > 25 {
         return Err(refusal(400, "InvalidRequest", "Error: uris must have 1 to 25 elements"));
     }
     let posts: Vec<Value> = uris
         .iter()
-        .filter_map(|uri| repo::at(turn, uri))
-        .filter(|post| post.collection == repo::POSTS && is_indexed(turn, post))
-        .map(|post| view(turn, &post))
+        .filter_map(|uri| repo::at(tx, uri))
+        .filter(|post| post.collection == repo::POSTS && is_indexed(tx, post))
+        .map(|post| view(tx, &post))
         .collect();
-    Ok(Answer::json(200, &json!({ "posts": posts })))
+    Ok(Response::json(200, &json!({ "posts": posts })))
 }
 
 /// `getAuthorFeed`.
-pub(super) fn author_feed(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let account = actor_account(turn, required(call, "actor")?)
+pub(super) fn author_feed(tx: &mut Transaction, request: &Request) -> Outcome {
+    let account = actor_account(tx, required(request, "actor")?)
         .ok_or_else(|| refusal(400, "InvalidRequest", "Profile not found"))?;
-    let most = repo::limit(call, 50)?;
-    let filter = call.query("filter").unwrap_or("posts_with_replies");
+    let max = repo::limit(request, 50)?;
+    let filter = request.query("filter").unwrap_or("posts_with_replies");
     let is_wanted = |post: &Stored| {
         let parent = post.value["reply"]["parent"]["uri"].as_str();
         let media = post.value["embed"]["$type"].as_str().unwrap_or_default();
@@ -64,22 +63,22 @@ pub(super) fn author_feed(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, An
             _ => true,
         }
     };
-    let mut posts: Vec<(String, Stored)> = repo::posts(turn, &account.id)
-        .filter(|post| is_indexed(turn, post) && is_wanted(post))
+    let mut posts: Vec<(String, Stored)> = repo::posts(tx, &account.id)
+        .filter(|post| is_indexed(tx, post) && is_wanted(post))
         .map(|post| (place(&post), post))
         .collect();
     posts.sort_by(|a, b| b.0.cmp(&a.0));
-    if let Some(cursor) = call.query("cursor") {
+    if let Some(cursor) = request.query("cursor") {
         posts.retain(|(place, _)| place.as_str() < cursor);
     }
-    let has_more = posts.len() > most;
-    posts.truncate(most);
+    let has_more = posts.len() > max;
+    posts.truncate(max);
     let feed = posts.iter().map(|(_, post)| {
-        let mut item = json!({ "post": view(turn, post) });
+        let mut item = json!({ "post": view(tx, post) });
         let related = |name: &str| {
-            post.value["reply"][name]["uri"].as_str().map(|uri| match repo::at(turn, uri) {
+            post.value["reply"][name]["uri"].as_str().map(|uri| match repo::at(tx, uri) {
                 Some(found) => {
-                    let mut view = view(turn, &found);
+                    let mut view = view(tx, &found);
                     view["$type"] = json!("app.bsky.feed.defs#postView");
                     view
                 }
@@ -95,10 +94,10 @@ pub(super) fn author_feed(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, An
     if let Some((place, _)) = posts.last().filter(|_| has_more) {
         body["cursor"] = json!(place);
     }
-    Ok(Answer::json(200, &body))
+    Ok(Response::json(200, &body))
 }
 
-/// Where a post stands in a feed: by what it claims, but never ahead of when it was first seen.
+/// Returns a post's sort time in feeds: the time it claims, but not later than when it was first stored.
 fn place(post: &Stored) -> String {
     let seen = time(post.indexed_at);
     let claimed = post.value["createdAt"]
@@ -109,9 +108,9 @@ fn place(post: &Stored) -> String {
     format!("{at}::{}", post.rkey)
 }
 
-fn is_indexed(turn: &Turn<'_>, post: &Stored) -> bool {
-    let lag = TimeDelta::milliseconds(i64::try_from(turn.settings.lag_ms).unwrap_or(i64::MAX));
-    turn.now - post.indexed_at >= lag
+fn is_indexed(tx: &Transaction, post: &Stored) -> bool {
+    let lag = tx.settings.lag();
+    tx.now - post.indexed_at >= lag
 }
 
 fn basic(account: &Account) -> Value {
@@ -124,15 +123,15 @@ fn basic(account: &Account) -> Value {
     })
 }
 
-/// The account's name for people.
+/// Returns the account's display name.
 pub(super) fn display_name(account: &Account) -> String {
     account.username.split('.').next().unwrap_or_default().to_owned()
 }
 
-fn view(turn: &Turn<'_>, post: &Stored) -> Value {
+fn view(tx: &Transaction, post: &Stored) -> Value {
     let uri = post.uri();
-    let age = turn.now - post.indexed_at;
-    let author = account::numbered(turn.shelf, super::ID, &post.did).expect("posts have authors");
+    let age = tx.now - post.indexed_at;
+    let author = account::by_id(tx.store, super::ID, &post.did).expect("posts have authors");
     let drawn = |name: &str, ceiling: u64| figure(&uri, name, age, ceiling);
     let mut view = json!({
         "uri": uri,
@@ -140,20 +139,20 @@ fn view(turn: &Turn<'_>, post: &Stored) -> Value {
         "author": basic(&author),
         "record": post.value,
         "bookmarkCount": drawn("bookmarks", 40),
-        "replyCount": repo::tied(turn, "reply", &uri),
-        "repostCount": drawn("reposts", 90) + repo::tied(turn, "repost", &uri),
-        "likeCount": drawn("likes", 600) + repo::tied(turn, "like", &uri),
-        "quoteCount": repo::tied(turn, "quote", &uri),
+        "replyCount": repo::count_links(tx, "reply", &uri),
+        "repostCount": drawn("reposts", 90) + repo::count_links(tx, "repost", &uri),
+        "likeCount": drawn("likes", 600) + repo::count_links(tx, "like", &uri),
+        "quoteCount": repo::count_links(tx, "quote", &uri),
         "indexedAt": time(post.indexed_at),
         "labels": [],
     });
-    if let Some(embed) = embed_view(turn, post, &post.value["embed"]) {
+    if let Some(embed) = embed_view(tx, post, &post.value["embed"]) {
         view["embed"] = embed;
     }
     view
 }
 
-fn embed_view(turn: &Turn<'_>, post: &Stored, embed: &Value) -> Option<Value> {
+fn embed_view(tx: &Transaction, post: &Stored, embed: &Value) -> Option<Value> {
     let picture = |blob: &Value, size: &str| {
         let cid = blob["ref"]["$link"].as_str().unwrap_or_default();
         format!("https://cdn.bsky.app/img/{size}/plain/{}/{cid}@jpeg", post.did)
@@ -208,10 +207,10 @@ fn embed_view(turn: &Turn<'_>, post: &Stored, embed: &Value) -> Option<Value> {
             }
             video
         }
-        "app.bsky.embed.record" => json!({ "record": quoted(turn, &embed["record"]) }),
+        "app.bsky.embed.record" => json!({ "record": quoted(tx, &embed["record"]) }),
         "app.bsky.embed.recordWithMedia" => json!({
-            "record": { "$type": "app.bsky.embed.record#view", "record": quoted(turn, &embed["record"]["record"]) },
-            "media": embed_view(turn, post, &embed["media"]),
+            "record": { "$type": "app.bsky.embed.record#view", "record": quoted(tx, &embed["record"]["record"]) },
+            "media": embed_view(tx, post, &embed["media"]),
         }),
         _ => return None,
     };
@@ -219,10 +218,10 @@ fn embed_view(turn: &Turn<'_>, post: &Stored, embed: &Value) -> Option<Value> {
     Some(view)
 }
 
-fn quoted(turn: &Turn<'_>, reference: &Value) -> Value {
+fn quoted(tx: &Transaction, reference: &Value) -> Value {
     let uri = reference["uri"].as_str().unwrap_or_default();
-    let found = repo::at(turn, uri)
-        .and_then(|post| Some((account::numbered(turn.shelf, super::ID, &post.did)?, post)));
+    let found =
+        repo::at(tx, uri).and_then(|post| Some((account::by_id(tx.store, super::ID, &post.did)?, post)));
     match found {
         Some((author, post)) => json!({
             "$type": "app.bsky.embed.record#viewRecord",

@@ -1,13 +1,12 @@
 //! Posts, stories and comments: <https://developers.facebook.com/docs/pages-api/posts> and
 //! <https://developers.facebook.com/docs/page-stories-api>.
 
-use super::{Account, Answer, Call, Facebook, ID, Turn, account, graph, media, page};
+use super::{Account, Facebook, ID, Outcome, Request, Response, Transaction, account, graph, media, page};
 use crate::{
-    fault,
-    figures::figure,
+    fake_metrics::figure,
     graph::{error, invalid, missing, param},
-    host::{Card, Host, Picture},
-    shelf::Record,
+    simulator::{MediaView, PostView, Simulator},
+    store::Record,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -31,55 +30,47 @@ const METRICS: [&str; 12] = [
     "story_total_media_view_unique",
 ];
 
-/// What a post is.
+/// Kind of a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
-    /// Of text, a link, photos or a video.
+    /// A post of text, a link, photos or a video.
     Feed,
     /// A story, which lasts a day.
     Story,
 }
 
-/// A post or a story.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Post {
-    /// Its id; of a post the Page's with it.
+    /// Id; a feed post's begins with the Page's id.
     pub(super) id: String,
-    /// The Page.
     pub(super) page: String,
-    /// What it is.
+    /// Kind.
     pub(super) kind: Kind,
-    /// Its text.
     pub(super) message: String,
-    /// Its link.
     pub(super) link: Option<String>,
-    /// Its photos.
     pub(super) photos: Vec<String>,
-    /// Its video.
     pub(super) video: Option<String>,
-    /// What else is shown of it.
+    /// Further lines on its page.
     pub(super) notes: Vec<String>,
-    /// When it was published.
     pub(super) created_at: DateTime<Utc>,
 }
 
 impl Record for Post {
-    const SHELF: &'static str = "facebook.post";
+    const TABLE: &'static str = "facebook.post";
 
     fn key(&self) -> String {
         self.id.clone()
     }
 }
 
-/// A comment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Comment {
     id: String,
     page: String,
-    /// The address of the post that it is below.
+    /// Address of the post that it belongs to.
     post: String,
-    /// What it hangs on.
+    /// Id of the post or comment that it replies to.
     on: String,
     message: String,
     photo: Option<String>,
@@ -87,7 +78,7 @@ struct Comment {
 }
 
 impl Record for Comment {
-    const SHELF: &'static str = "facebook.comment";
+    const TABLE: &'static str = "facebook.comment";
 
     fn key(&self) -> String {
         self.id.clone()
@@ -100,21 +91,30 @@ impl Post {
             (_, Kind::Story) => format!("www.facebook.com/stories/{}/{}", self.page, self.id),
             (Some(video), _) => format!("www.facebook.com/reel/{video}"),
             (None, _) => {
-                format!("www.facebook.com/{}/posts/{}", self.page, self.id.rsplit('_').next().unwrap_or_default())
+                format!(
+                    "www.facebook.com/{}/posts/{}",
+                    self.page,
+                    self.id.rsplit('_').next().unwrap_or_default()
+                )
             }
         }
     }
 
-    fn card(&self, turn: &Turn<'_>) -> Card {
-        let photos = self.photos.iter().filter_map(|id| turn.shelf.get::<media::Photo>(id));
-        let mut pictures: Vec<Picture> = photos.map(|photo| photo.picture()).collect();
-        pictures.extend(self.video.as_ref().and_then(|id| turn.shelf.get::<media::Video>(id)).map(|video| video.picture()));
+    fn post_view(&self, tx: &Transaction) -> PostView {
+        let photos = self.photos.iter().filter_map(|id| tx.store.get::<media::Photo>(id));
+        let mut pictures: Vec<MediaView> = photos.map(|photo| photo.media_view()).collect();
+        pictures.extend(
+            self.video
+                .as_ref()
+                .and_then(|id| tx.store.get::<media::Video>(id))
+                .map(|video| video.media_view()),
+        );
         let mut notes = self.notes.clone();
         notes.extend(self.link.iter().map(|link| format!("Link: {link}")));
         if self.kind == Kind::Story {
             notes.push("Story".to_owned());
         }
-        Card {
+        PostView {
             id: self.video.clone().filter(|_| self.kind == Kind::Feed).unwrap_or_else(|| self.id.clone()),
             address: self.address(),
             text: self.message.clone(),
@@ -125,10 +125,10 @@ impl Post {
         }
     }
 
-    fn node(&self, turn: &Turn<'_>) -> Value {
-        let age = turn.now - self.created_at;
+    fn node(&self, tx: &Transaction) -> Value {
+        let age = tx.now - self.created_at;
         let shares = figure(&self.id, "shares", age, 90);
-        let photos: Vec<media::Photo> = self.photos.iter().filter_map(|id| turn.shelf.get(id)).collect();
+        let photos: Vec<media::Photo> = self.photos.iter().filter_map(|id| tx.store.get(id)).collect();
         let one = |photo: &media::Photo| {
             json!({
                 "media_type": "photo", "type": "photo", "url": photo.address(), "description": photo.alt,
@@ -155,7 +155,7 @@ impl Post {
             }
             ([], None, None) => None,
         };
-        // What an attachment may have is known, whether it has it or not.
+        // All fields of an attachment are known, whether set or not.
         let attachment = attachment.map(|mut attachment| {
             for name in ["media", "subattachments", "description", "title", "target"] {
                 if attachment.get(name).is_none() {
@@ -171,7 +171,7 @@ impl Post {
             "created_time": graph::time(self.created_at),
             "updated_time": graph::time(self.created_at),
             "permalink_url": format!("https://{}", self.address()),
-            "from": { "id": self.page, "name": account::numbered(turn.shelf, ID, &self.page).map(|page| page.username) },
+            "from": { "id": self.page, "name": account::by_id(tx.store, ID, &self.page).map(|page| page.username) },
             "is_published": true,
             "is_hidden": false,
             "is_expired": false,
@@ -185,7 +185,7 @@ impl Post {
             "picture": photos.first().map(media::Photo::source),
             "shares": (shares > 0).then(|| json!({ "count": shares })),
             "attachments": attachment.map(|attachment| json!({ "data": [attachment] })),
-            "comments": { "data": [], "summary": { "order": "ranked", "total_count": below(turn, &self.id).count(), "can_comment": true } },
+            "comments": { "data": [], "summary": { "order": "ranked", "total_count": comments_of(tx, &self.id).count(), "can_comment": true } },
             "reactions": { "data": [], "summary": { "total_count": figure(&self.id, "likes", age, 400) } },
             "likes": { "data": [], "summary": { "total_count": figure(&self.id, "likes", age, 400) } },
             "place": null,
@@ -199,95 +199,96 @@ impl Comment {
         format!("{}?comment_id={}", self.post, self.id.rsplit('_').next().unwrap_or_default())
     }
 
-    fn node(&self, turn: &Turn<'_>) -> Value {
+    fn node(&self, tx: &Transaction) -> Value {
         json!({
             "id": self.id,
             "message": self.message,
             "created_time": graph::time(self.created_at),
-            "from": { "id": self.page, "name": account::numbered(turn.shelf, ID, &self.page).map(|page| page.username) },
+            "from": { "id": self.page, "name": account::by_id(tx.store, ID, &self.page).map(|page| page.username) },
             "permalink_url": format!("https://{}", self.address()),
-            "parent": self.on.split_once('_').filter(|_| turn.shelf.get::<Comment>(&self.on).is_some()).map(|_| json!({ "id": self.on })),
-            "comment_count": below(turn, &self.id).count(),
+            "parent": self.on.split_once('_').filter(|_| tx.store.get::<Comment>(&self.on).is_some()).map(|_| json!({ "id": self.on })),
+            "comment_count": comments_of(tx, &self.id).count(),
             "like_count": 0,
             "is_hidden": false,
             "attachment": self.photo.as_ref().map(|photo| json!({ "type": "photo", "target": { "id": photo } })),
         })
     }
 
-    fn card(&self, turn: &Turn<'_>) -> Card {
-        let photo = self.photo.as_ref().and_then(|id| turn.shelf.get::<media::Photo>(id));
-        Card {
+    fn post_view(&self, tx: &Transaction) -> PostView {
+        let photo = self.photo.as_ref().and_then(|id| tx.store.get::<media::Photo>(id));
+        PostView {
             id: self.id.clone(),
             address: self.address(),
             text: self.message.clone(),
             at: self.created_at,
-            media: photo.map(|photo| photo.picture()).into_iter().collect(),
+            media: photo.map(|photo| photo.media_view()).into_iter().collect(),
             notes: Vec::new(),
             reply_to: Some(self.on.clone()),
         }
     }
 }
 
-/// Keeps a new post.
-pub(super) fn add(turn: &mut Turn<'_>, post: &Post) {
-    turn.shelf.put(post);
-    graph::tie(turn, "facebook.page", &post.page, &post.id);
+/// Stores a new post.
+pub(super) fn add(tx: &mut Transaction, post: &Post) {
+    tx.store.put(post);
+    tx.store.link("facebook.page", &post.page, &post.id);
     if let Some(video) = &post.video {
-        graph::tie(turn, "facebook.video", video, &post.id);
+        tx.store.link("facebook.video", video, &post.id);
     }
 }
 
-fn by<'a>(turn: &'a Turn<'_>, page: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
-    graph::tied(turn.shelf, "facebook.page", page)
+fn by<'a>(tx: &'a Transaction, page: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
+    tx.store.linked("facebook.page", page)
 }
 
-fn below<'a>(turn: &'a Turn<'_>, id: &str) -> impl DoubleEndedIterator<Item = Comment> + use<'a> {
-    graph::tied(turn.shelf, "facebook.below", id)
+fn comments_of<'a>(tx: &'a Transaction, id: &str) -> impl DoubleEndedIterator<Item = Comment> + use<'a> {
+    tx.store.linked("facebook.below", id)
 }
 
-/// What a Page published, newest first, its comments among it.
-pub(super) fn cards(turn: &Turn<'_>, page: &str) -> Vec<Card> {
-    let mut cards: Vec<Card> = by(turn, page).map(|post| post.card(turn)).collect();
-    let comments = graph::tied::<Comment>(turn.shelf, "facebook.commenter", page);
-    cards.extend(comments.map(|comment| comment.card(turn)));
-    cards.sort_by_key(|card| std::cmp::Reverse(card.at));
-    cards
+/// Returns a Page's posts and comments, newest first.
+pub(super) fn views(tx: &Transaction, page: &str) -> Vec<PostView> {
+    let mut views: Vec<PostView> = by(tx, page).map(|post| post.post_view(tx)).collect();
+    let comments = tx.store.linked::<Comment>("facebook.commenter", page);
+    views.extend(comments.map(|comment| comment.post_view(tx)));
+    views.sort_by_key(|card| std::cmp::Reverse(card.at));
+    views
 }
 
-/// The page of a post, a video, a story or a comment.
-pub(super) fn shown(turn: &Turn<'_>, id: &str) -> Option<String> {
-    let post = turn.shelf.get::<Post>(id).or_else(|| graph::tied(turn.shelf, "facebook.video", id).next());
+/// Renders the page of a post, a video, a story or a comment.
+pub(super) fn post_page(tx: &Transaction, id: &str) -> Option<String> {
+    let post = tx.store.get::<Post>(id).or_else(|| tx.store.linked("facebook.video", id).next());
     let (page, card) = match post {
-        Some(post) => (post.page.clone(), post.card(turn)),
+        Some(post) => (post.page.clone(), post.post_view(tx)),
         None => {
-            let comment = turn.shelf.get::<Comment>(id)?;
-            (comment.page.clone(), comment.card(turn))
+            let comment = tx.store.get::<Comment>(id)?;
+            (comment.page.clone(), comment.post_view(tx))
         }
     };
-    let author = account::numbered(turn.shelf, ID, &page)?;
-    Some(page::post(&Facebook.identity(&author), ID, &card, &Facebook.posts(turn, &author)))
+    let author = account::by_id(tx.store, ID, &page)?;
+    Some(page::post(tx, &Facebook, &author, &card))
 }
 
-/// The photos of `attached_media`, as a list in JSON or as numbered fields.
-fn attached(call: &Call) -> Vec<String> {
-    let mut items: Vec<Value> = param(call, "attached_media")
+/// Returns the photos of `attached_media`, given as a JSON list or as numbered fields.
+fn attached(request: &Request) -> Vec<String> {
+    let mut items: Vec<Value> = param(request, "attached_media")
         .and_then(|text| serde_json::from_str(&text).ok())
         .unwrap_or_default();
-    let numbered = call.fields.iter().chain(&call.query).filter(|(name, _)| name.starts_with("attached_media["));
+    let numbered =
+        request.fields.iter().chain(&request.query).filter(|(name, _)| name.starts_with("attached_media["));
     items.extend(numbered.filter_map(|(_, text)| serde_json::from_str(text).ok()));
     let id = |item: &Value| {
-        let item = item.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| item.clone());
+        let item =
+            item.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(|| item.clone());
         item["media_fbid"].as_str().map_or_else(|| item["media_fbid"].to_string(), str::to_owned)
     };
     items.iter().map(id).collect()
 }
 
 /// `POST /{page}/feed`.
-pub(super) fn create(turn: &mut Turn<'_>, call: &Call, me: &Account) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["pages_manage_posts", "pages_read_engagement"])?;
-    let message = param(call, "message").unwrap_or_default();
-    let link = param(call, "link").filter(|link| !link.is_empty());
-    let photos = attached(call);
+pub(super) fn create(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
+    let message = param(request, "message").unwrap_or_default();
+    let link = param(request, "link").filter(|link| !link.is_empty());
+    let photos = attached(request);
     check_message(&message)?;
     if message.trim().is_empty() && link.is_none() && photos.is_empty() {
         return Err(invalid("At least one of message, link or attached_media must be specified"));
@@ -302,53 +303,50 @@ pub(super) fn create(turn: &mut Turn<'_>, call: &Call, me: &Account) -> Result<A
             Some(_) => {}
         }
     }
-    usable(turn, me, &photos)?;
-    let fault = match fault::draw(turn, ID, &me.username, &message) {
-        Ok(fault) => fault,
-        Err(fault) => return Ok(Facebook.fail(turn, call, fault)),
-    };
-    let last = by(turn, &me.id).rfind(|post| post.kind == Kind::Feed);
-    let window = TimeDelta::milliseconds(i64::try_from(turn.settings.duplicate_ms).unwrap_or(i64::MAX));
+    check_usable(tx, me, &photos)?;
+    let fault = Facebook.trigger_fault(tx, request, &me.username, &message)?;
+    let last = by(tx, &me.id).rfind(|post| post.kind == Kind::Feed);
+    let window = tx.settings.duplicate_window();
     let is_double = last.is_some_and(|last| {
         photos.is_empty()
             && last.photos.is_empty()
             && last.video.is_none()
             && last.message == message
             && last.link == link
-            && turn.now - last.created_at < window
+            && tx.now - last.created_at < window
     });
     if is_double {
         return Err(error(400, 506, 1_455_006, "(#506) Duplicate status message"));
     }
     let post = Post {
-        id: format!("{}_{}", me.id, graph::id(turn)),
+        id: format!("{}_{}", me.id, graph::next_id(tx)),
         page: me.id.clone(),
         kind: Kind::Feed,
         message,
         link,
         photos: photos.clone(),
         video: None,
-        notes: param(call, "place").map(|place| format!("Place: {place}")).into_iter().collect(),
-        created_at: turn.now,
+        notes: param(request, "place").map(|place| format!("Place: {place}")).into_iter().collect(),
+        created_at: tx.now,
     };
-    media::use_up(turn, &photos);
-    add(turn, &post);
-    // What is asked for is told at once.
-    let told = graph::select(&post.node(turn), &graph::fields(call), "PagePost", &["id"])?;
-    Ok(Answer::json(200, &told).publishing(post.id).because(fault))
+    media::mark_published(tx, &photos);
+    add(tx, &post);
+    // The response has the requested fields.
+    let told = graph::select(&post.node(tx), &graph::fields(request), "PagePost", &["id"])?;
+    Ok(Response::json(200, &told).with_post(post.id).with_fault(fault))
 }
 
-fn check_message(message: &str) -> Result<(), Answer> {
+fn check_message(message: &str) -> Result<(), Response> {
     match message.chars().count() > MESSAGE {
         true => Err(invalid("Param message must be at most 63206 characters long.")),
         false => Ok(()),
     }
 }
 
-/// Whether photos may be published: the Page's own, and not published yet.
-fn usable(turn: &Turn<'_>, me: &Account, photos: &[String]) -> Result<(), Answer> {
+/// Checks that photos belong to the Page and are not published yet.
+fn check_usable(tx: &Transaction, me: &Account, photos: &[String]) -> Result<(), Response> {
     for id in photos {
-        match turn.shelf.get::<media::Photo>(id).filter(|photo| photo.page == me.id) {
+        match tx.store.get::<media::Photo>(id).filter(|photo| photo.page == me.id) {
             None => return Err(missing("POST", id)),
             Some(photo) if photo.is_published => {
                 return Err(error(400, 100, 1_366_051, "These photos were already posted."));
@@ -360,13 +358,12 @@ fn usable(turn: &Turn<'_>, me: &Account, photos: &[String]) -> Result<(), Answer
 }
 
 /// `POST /{page}/photo_stories`.
-pub(super) fn photo_story(turn: &mut Turn<'_>, call: &Call, me: &Account) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["pages_manage_posts", "pages_read_engagement"])?;
-    let photo = param(call, "photo_id").ok_or_else(|| invalid("The parameter photo_id is required"))?;
+pub(super) fn photo_story(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
+    let photo = param(request, "photo_id").ok_or_else(|| invalid("The parameter photo_id is required"))?;
     let photos = vec![photo];
-    usable(turn, me, &photos)?;
+    check_usable(tx, me, &photos)?;
     let post = Post {
-        id: graph::id(turn),
+        id: graph::next_id(tx),
         page: me.id.clone(),
         kind: Kind::Story,
         message: String::new(),
@@ -374,176 +371,175 @@ pub(super) fn photo_story(turn: &mut Turn<'_>, call: &Call, me: &Account) -> Res
         photos: photos.clone(),
         video: None,
         notes: Vec::new(),
-        created_at: turn.now,
+        created_at: tx.now,
     };
-    media::use_up(turn, &photos);
-    add(turn, &post);
-    Ok(Answer::json(200, &json!({ "success": true, "post_id": post.id })).publishing(post.id))
+    media::mark_published(tx, &photos);
+    add(tx, &post);
+    Ok(Response::json(200, &json!({ "success": true, "post_id": post.id })).with_post(post.id))
 }
 
-/// `GET /{page}/published_posts` and its like, newest first.
-pub(super) fn list(turn: &Turn<'_>, call: &Call, me: &Account) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["pages_read_engagement"])?;
-    let lag = TimeDelta::milliseconds(i64::try_from(turn.settings.lag_ms).unwrap_or(i64::MAX));
-    let shown = by(turn, &me.id).rev().filter(|post| {
+/// `GET /{page}/published_posts`, `/posts` and `/feed`, newest first.
+pub(super) fn list(tx: &Transaction, request: &Request, me: &Account) -> Outcome {
+    let lag = tx.settings.lag();
+    let shown = by(tx, &me.id).rev().filter(|post| {
         post.kind == Kind::Feed
-            && turn.now - post.created_at >= lag
-            && media::is_out(turn, post.video.as_deref())
-            && graph::is_within(call, post.created_at)
+            && tx.now - post.created_at >= lag
+            && media::is_out(tx, post.video.as_deref())
+            && graph::is_within(request, post.created_at)
     });
-    let fields = graph::fields(call);
+    let fields = graph::fields(request);
     graph::paged(
-        call,
+        request,
         shown.collect(),
         |post| &post.id,
-        |post| graph::select(&post.node(turn), &fields, "PagePost", &["created_time", "message", "id"]),
+        |post| graph::select(&post.node(tx), &fields, "PagePost", &["created_time", "message", "id"]),
     )
 }
 
 /// `GET /{page}/stories`.
-pub(super) fn stories(turn: &Turn<'_>, call: &Call, me: &Account) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["pages_read_engagement"])?;
-    let stories = by(turn, &me.id).rev().filter(|post| {
+pub(super) fn stories(tx: &Transaction, request: &Request, me: &Account) -> Outcome {
+    let stories = by(tx, &me.id).rev().filter(|post| {
         post.kind == Kind::Story
-            && turn.now - post.created_at < TimeDelta::days(1)
-            && media::is_out(turn, post.video.as_deref())
+            && tx.now - post.created_at < TimeDelta::days(1)
+            && media::is_out(tx, post.video.as_deref())
     });
-    let fields = graph::fields(call);
-    graph::paged(call, stories.collect(), |post| &post.id, |post| {
-        let node = json!({
-            "post_id": post.id,
-            "status": "published",
-            "creation_time": post.created_at.timestamp().to_string(),
-            "media_type": if post.video.is_some() { "video" } else { "photo" },
-            "media_id": post.video.as_ref().or(post.photos.first()),
-            "url": format!("https://{}", post.address()),
-        });
-        graph::select(&node, &fields, "Stories", &["post_id", "status", "creation_time", "media_type", "media_id", "url"])
-    })
+    let fields = graph::fields(request);
+    graph::paged(
+        request,
+        stories.collect(),
+        |post| &post.id,
+        |post| {
+            let node = json!({
+                "post_id": post.id,
+                "status": "published",
+                "creation_time": post.created_at.timestamp().to_string(),
+                "media_type": if post.video.is_some() { "video" } else { "photo" },
+                "media_id": post.video.as_ref().or(post.photos.first()),
+                "url": format!("https://{}", post.address()),
+            });
+            graph::select(
+                &node,
+                &fields,
+                "Stories",
+                &["post_id", "status", "creation_time", "media_type", "media_id", "url"],
+            )
+        },
+    )
 }
 
 /// `GET /{id}`: a post, a comment, a photo or a video.
-pub(super) fn node(turn: &Turn<'_>, call: &Call, me: &Account, id: &str) -> Result<Answer, Answer> {
-    let fields = graph::fields(call);
-    if let Some(post) = own(turn, me, id) {
-        // A story is no post that could be read by its id.
+pub(super) fn node(tx: &Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
+    let fields = graph::fields(request);
+    if let Some(post) = own(tx, me, id) {
+        // A story can't be read by its id.
         if post.kind == Kind::Story {
             return Err(invalid("Tried accessing nonexisting field (permalink_url) on node type (Story)"));
         }
-        let told = graph::select(&post.node(turn), &fields, "PagePost", &["created_time", "message", "id"])?;
-        return Ok(Answer::json(200, &told));
+        let told = graph::select(&post.node(tx), &fields, "PagePost", &["created_time", "message", "id"])?;
+        return Ok(Response::json(200, &told));
     }
-    if let Some(comment) = turn.shelf.get::<Comment>(id) {
+    if let Some(comment) = tx.store.get::<Comment>(id) {
         let names = ["created_time", "from", "message", "id"];
-        return Ok(Answer::json(200, &graph::select(&comment.node(turn), &fields, "Comment", &names)?));
+        return Ok(Response::json(200, &graph::select(&comment.node(tx), &fields, "Comment", &names)?));
     }
-    let (node, kind) = media::node(turn, me, id).ok_or_else(|| missing("GET", id))?;
-    Ok(Answer::json(200, &graph::select(&node, &fields, kind, &["id"])?))
+    let (node, kind) = media::node(tx, me, id).ok_or_else(|| missing("GET", id))?;
+    Ok(Response::json(200, &graph::select(&node, &fields, kind, &["id"])?))
 }
 
-fn own(turn: &Turn<'_>, me: &Account, id: &str) -> Option<Post> {
-    turn.shelf.get::<Post>(id).filter(|post| post.page == me.id)
+fn own(tx: &Transaction, me: &Account, id: &str) -> Option<Post> {
+    tx.store.get::<Post>(id).filter(|post| post.page == me.id)
 }
 
 /// `POST /{post}` and `POST /{comment}`: another text.
-pub(super) fn edit(turn: &mut Turn<'_>, call: &Call, me: &Account, id: &str) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["pages_manage_posts"])?;
-    let message = param(call, "message").ok_or_else(|| invalid("The parameter message is required"))?;
+pub(super) fn edit(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
+    let message = param(request, "message").ok_or_else(|| invalid("The parameter message is required"))?;
     check_message(&message)?;
-    if let Some(post) = own(turn, me, id) {
-        turn.shelf.put(&Post { message, ..post });
+    if let Some(post) = own(tx, me, id) {
+        tx.store.put(&Post { message, ..post });
     } else {
-        let comment = turn.shelf.get::<Comment>(id).filter(|comment| comment.page == me.id);
-        turn.shelf.put(&Comment { message, ..comment.ok_or_else(|| missing("POST", id))? });
+        let comment = tx.store.get::<Comment>(id).filter(|comment| comment.page == me.id);
+        tx.store.put(&Comment { message, ..comment.ok_or_else(|| missing("POST", id))? });
     }
-    Ok(Answer::json(200, &json!({ "success": true })))
+    Ok(Response::json(200, &json!({ "success": true })))
 }
 
 /// `DELETE /{id}`.
-pub(super) fn delete(turn: &mut Turn<'_>, call: &Call, me: &Account, id: &str) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["pages_manage_posts"])?;
-    let post = own(turn, me, id).or_else(|| {
-        graph::tied::<Post>(turn.shelf, "facebook.video", id).next().filter(|post| post.page == me.id)
-    });
-    let comment = turn.shelf.get::<Comment>(id).filter(|comment| comment.page == me.id);
-    let has_media = media::discard(turn, me, id);
+pub(super) fn delete(tx: &mut Transaction, _: &Request, me: &Account, id: &str) -> Outcome {
+    let post = own(tx, me, id)
+        .or_else(|| tx.store.linked::<Post>("facebook.video", id).next().filter(|post| post.page == me.id));
+    let comment = tx.store.get::<Comment>(id).filter(|comment| comment.page == me.id);
+    let has_media = media::discard(tx, me, id);
     match (post, comment) {
         (Some(post), _) => {
-            turn.shelf.remove::<Post>(&post.id);
+            tx.store.remove::<Post>(&post.id);
             if let Some(video) = &post.video {
-                media::discard(turn, me, video);
+                media::discard(tx, me, video);
             }
         }
-        (None, Some(comment)) => turn.shelf.remove::<Comment>(&comment.id),
+        (None, Some(comment)) => tx.store.remove::<Comment>(&comment.id),
         (None, None) if has_media => {}
         (None, None) => return Err(missing("DELETE", id)),
     }
-    Ok(Answer::json(200, &json!({ "success": true })))
+    Ok(Response::json(200, &json!({ "success": true })))
 }
 
-/// `GET /{id}/comments`: oldest first unless told.
-pub(super) fn comments(turn: &Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["pages_read_engagement"])?;
-    address(turn, id).ok_or_else(|| missing("GET", id))?;
-    let mut all: Vec<Comment> = below(turn, id).collect();
-    if param(call, "order").as_deref() == Some("reverse_chronological") {
+/// `GET /{id}/comments`: oldest first by default.
+pub(super) fn comments(tx: &Transaction, request: &Request, _: &Account, id: &str) -> Outcome {
+    address(tx, id).ok_or_else(|| missing("GET", id))?;
+    let mut all: Vec<Comment> = comments_of(tx, id).collect();
+    if param(request, "order").as_deref() == Some("reverse_chronological") {
         all.reverse();
     }
-    let fields = graph::fields(call);
+    let fields = graph::fields(request);
     let names = ["created_time", "from", "message", "id"];
-    graph::paged(call, all, |one| &one.id, |one| graph::select(&one.node(turn), &fields, "Comment", &names))
+    graph::paged(request, all, |one| &one.id, |one| graph::select(&one.node(tx), &fields, "Comment", &names))
 }
 
-/// The address of the post that a comment on this object is below.
-fn address(turn: &Turn<'_>, id: &str) -> Option<String> {
-    let post = turn.shelf.get::<Post>(id).or_else(|| graph::tied(turn.shelf, "facebook.video", id).next());
+/// Returns the address of the post that a comment on this object belongs to.
+fn address(tx: &Transaction, id: &str) -> Option<String> {
+    let post = tx.store.get::<Post>(id).or_else(|| tx.store.linked("facebook.video", id).next());
     let post = post.map(|post| {
         let short = post.id.rsplit('_').next().unwrap_or_default();
         format!("www.facebook.com/{}/posts/{short}", post.page)
     });
-    post.or_else(|| turn.shelf.get::<Comment>(id).map(|comment| comment.post))
+    post.or_else(|| tx.store.get::<Comment>(id).map(|comment| comment.post))
 }
 
 /// `POST /{id}/comments`.
-pub(super) fn comment(turn: &mut Turn<'_>, call: &Call, me: &Account, id: &str) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["pages_manage_engagement"])?;
-    let post = address(turn, id).ok_or_else(|| missing("POST", id))?;
-    let message = param(call, "message").unwrap_or_default();
-    let photo = param(call, "attachment_id");
-    if message.trim().is_empty() && photo.is_none() && param(call, "attachment_url").is_none() {
+pub(super) fn comment(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
+    let post = address(tx, id).ok_or_else(|| missing("POST", id))?;
+    let message = param(request, "message").unwrap_or_default();
+    let photo = param(request, "attachment_id");
+    if message.trim().is_empty() && photo.is_none() && param(request, "attachment_url").is_none() {
         return Err(invalid("The comment needs a message or an attachment"));
     }
     if message.chars().count() > COMMENT {
         return Err(invalid("The comment is too long."));
     }
-    usable(turn, me, photo.as_slice())?;
-    let fault = match fault::draw(turn, ID, &me.username, &message) {
-        Ok(fault) => fault,
-        Err(fault) => return Ok(Facebook.fail(turn, call, fault)),
-    };
+    check_usable(tx, me, photo.as_slice())?;
+    let fault = Facebook.trigger_fault(tx, request, &me.username, &message)?;
     let short = post.rsplit('/').next().unwrap_or_default().to_owned();
     let comment = Comment {
-        id: format!("{short}_{}", graph::id(turn)),
+        id: format!("{short}_{}", graph::next_id(tx)),
         page: me.id.clone(),
         post,
         on: id.to_owned(),
         message,
         photo: photo.clone(),
-        created_at: turn.now,
+        created_at: tx.now,
     };
-    media::use_up(turn, photo.as_slice());
-    turn.shelf.put(&comment);
-    graph::tie(turn, "facebook.below", id, &comment.id);
-    graph::tie(turn, "facebook.commenter", &me.id, &comment.id);
-    let told = graph::select(&comment.node(turn), &graph::fields(call), "Comment", &["id"])?;
-    Ok(Answer::json(200, &told).publishing(comment.id).because(fault))
+    media::mark_published(tx, photo.as_slice());
+    tx.store.put(&comment);
+    tx.store.link("facebook.below", id, &comment.id);
+    tx.store.link("facebook.commenter", &me.id, &comment.id);
+    let told = graph::select(&comment.node(tx), &graph::fields(request), "Comment", &["id"])?;
+    Ok(Response::json(200, &told).with_post(comment.id).with_fault(fault))
 }
 
 /// `GET /{post}/insights`.
-pub(super) fn insights(turn: &Turn<'_>, call: &Call, me: &Account, id: &str) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["read_insights", "pages_read_engagement"])?;
-    let post = own(turn, me, id).ok_or_else(|| missing("GET", id))?;
-    let age = turn.now - post.created_at;
+pub(super) fn insights(tx: &Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
+    let post = own(tx, me, id).ok_or_else(|| missing("GET", id))?;
+    let age = tx.now - post.created_at;
     let views = figure(id, "views", age, 15_000);
     let likes = figure(id, "likes", age, 400);
     let count = |name: &str| {
@@ -560,17 +556,16 @@ pub(super) fn insights(turn: &Turn<'_>, call: &Call, me: &Account, id: &str) -> 
             "post_reactions_like_total" => json!(likes - likes / 5),
             "post_reactions_love_total" => json!(likes / 5),
             "post_activity_by_action_type" => {
-                json!({ "like": likes, "comment": below(turn, id).count(), "share": figure(id, "shares", age, 90) })
+                json!({ "like": likes, "comment": comments_of(tx, id).count(), "share": figure(id, "shares", age, 90) })
             }
             _ => json!(if post.video.is_some() { views / 2 } else { 0 }),
         })
     };
-    graph::insights(call, id, count, &METRICS)
+    graph::insights(request, id, count, &METRICS)
 }
 
 /// `GET /{page}/insights`.
-pub(super) fn page_insights(turn: &Turn<'_>, call: &Call, me: &Account) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["read_insights"])?;
+pub(super) fn page_insights(tx: &Transaction, request: &Request, me: &Account) -> Outcome {
     let names = [
         "page_media_view",
         "page_total_media_view_unique",
@@ -583,7 +578,7 @@ pub(super) fn page_insights(turn: &Turn<'_>, call: &Call, me: &Account) -> Resul
         "page_total_actions",
         "page_video_views",
     ];
-    let age = turn.now - me.created_at;
+    let age = tx.now - me.created_at;
     let count = |name: &str| names.contains(&name).then(|| json!(figure(&me.id, name, age, 5_000)));
-    graph::insights(call, &me.id, count, &names)
+    graph::insights(request, &me.id, count, &names)
 }

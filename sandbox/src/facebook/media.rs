@@ -3,51 +3,47 @@
 //! <https://developers.facebook.com/docs/video-api/guides/publishing> and
 //! <https://developers.facebook.com/docs/video-api/guides/reels-publishing>.
 //!
-//! A video comes by address, in one request, in pieces that name their offset, or to an upload host of
-//! its own; it is processed after it was published, for as long as the clock alone decides.
+//! A video is given by address, in one request, in chunks with an offset, or through an upload host. It is
+//! processed after publishing, for a time that depends on the clock only.
 
 use super::{
-    Account, Answer, Call, DAY, Facebook, ID, Rule, Turn,
+    Account, DAY, Facebook, ID, Outcome, RateLimit, Request, Response, Transaction,
     feed::{self, Kind, Post},
     graph,
 };
 use crate::{
-    fault,
-    figures::figure,
-    files::{KEPT_BYTES, Upload},
+    fake_metrics::figure,
+    files::{MAX_KEPT_BYTES, Upload},
     graph::{error, invalid, missing, param},
-    host::{Host, Picture},
-    shelf::Record,
+    simulator::{MediaView, Simulator},
+    store::Record,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-const REELS: Rule = Rule { name: "facebook.reels", limit: 30, seconds: DAY };
+const REELS: RateLimit = RateLimit::new("facebook.reels", 30, DAY);
 
 const PHOTO_BYTES: u64 = 10 << 20;
 const FORMATS: [&str; 5] = ["image/jpeg", "image/png", "image/bmp", "image/gif", "image/tiff"];
 
-/// The piece that is asked for next, at most.
-const PIECE: u64 = 8 << 20;
+/// Maximum size of the next chunk.
+const CHUNK_BYTES: u64 = 8 << 20;
 
-/// A photo.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Photo {
-    /// Its id.
     pub(super) id: String,
-    /// The Page.
     pub(super) page: String,
-    /// What it shows.
+    /// Alternative text.
     pub(super) alt: String,
-    /// Whether something was published with it.
+    /// True once a post uses it.
     pub(super) is_published: bool,
     file: Upload,
     created_at: DateTime<Utc>,
 }
 
 impl Record for Photo {
-    const SHELF: &'static str = "facebook.photo";
+    const TABLE: &'static str = "facebook.photo";
 
     fn key(&self) -> String {
         self.id.clone()
@@ -55,7 +51,7 @@ impl Record for Photo {
 }
 
 impl Photo {
-    /// Where its bytes are.
+    /// Returns the address of its bytes.
     pub(super) fn source(&self) -> String {
         format!("https://media.facebook.sandbox/{}", self.file.id)
     }
@@ -65,9 +61,9 @@ impl Photo {
         format!("https://www.facebook.com/photo.php?fbid={}", self.id)
     }
 
-    /// How a page shows it.
-    pub(super) fn picture(&self) -> Picture {
-        Picture {
+    /// Returns it as the pages show it.
+    pub(super) fn media_view(&self) -> MediaView {
+        MediaView {
             files: vec![self.file.id.clone()],
             mime: self.file.mime.clone().unwrap_or_default(),
             alt: self.alt.clone(),
@@ -75,14 +71,14 @@ impl Photo {
     }
 }
 
-/// A video, a reel or a video story, whole or on its way.
+/// A video, a reel or a video story, complete or being uploaded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Video {
     id: String,
     page: String,
     /// `videos`, `video_reels` or `video_stories`.
     edge: String,
-    /// The session of an upload in pieces.
+    /// Session of a chunked upload.
     session: Option<String>,
     size_bytes: Option<u64>,
     parts: Vec<Upload>,
@@ -94,7 +90,7 @@ pub(super) struct Video {
 }
 
 impl Record for Video {
-    const SHELF: &'static str = "facebook.film";
+    const TABLE: &'static str = "facebook.film";
 
     fn key(&self) -> String {
         self.id.clone()
@@ -115,24 +111,26 @@ impl Video {
         names.chain([self.title.as_str(), self.description.as_str()]).any(|text| text.contains(word))
     }
 
-    /// Whether it will fail to be processed.
+    /// Returns whether processing it will fail.
     fn is_bad(&self) -> bool {
         let mime = self.parts.first().and_then(|part| part.mime.as_deref());
         self.says("sandbox-failed") || !mime.is_some_and(|mime| mime.starts_with("video/"))
     }
 
-    fn is_processed(&self, turn: &Turn<'_>) -> bool {
-        let needed = i64::try_from(turn.settings.processing_ms).unwrap_or(i64::MAX);
+    fn is_processed(&self, tx: &Transaction) -> bool {
+        let needed = i64::try_from(tx.settings.processing_ms).unwrap_or(i64::MAX);
         !self.says("sandbox-stuck")
-            && self.finished_at.is_some_and(|at| (turn.now - at).num_milliseconds() >= needed)
+            && self.finished_at.is_some_and(|at| (tx.now - at).num_milliseconds() >= needed)
     }
 
-    fn status(&self, turn: &Turn<'_>) -> Value {
+    fn status(&self, tx: &Transaction) -> Value {
         let phase = |status: &str| json!({ "status": status });
         let (word, uploading, processing, publishing) = match self.finished_at {
-            None if !self.is_whole() => ("uploading", "in_progress", phase("not_started"), phase("not_started")),
+            None if !self.is_whole() => {
+                ("uploading", "in_progress", phase("not_started"), phase("not_started"))
+            }
             None => ("upload_complete", "complete", phase("not_started"), phase("not_started")),
-            Some(_) if !self.is_processed(turn) => {
+            Some(_) if !self.is_processed(tx) => {
                 ("processing", "complete", phase("in_progress"), phase("not_started"))
             }
             Some(_) if self.is_bad() => {
@@ -158,18 +156,18 @@ impl Video {
         })
     }
 
-    /// How a page shows it.
-    pub(super) fn picture(&self) -> Picture {
-        let is_kept = self.received() <= KEPT_BYTES;
-        Picture {
+    /// Returns it as the pages show it.
+    pub(super) fn media_view(&self) -> MediaView {
+        let is_kept = self.received() <= MAX_KEPT_BYTES;
+        MediaView {
             files: self.parts.iter().filter(|_| is_kept).map(|part| part.id.clone()).collect(),
             mime: "video/mp4".into(),
             alt: self.title.clone(),
         }
     }
 
-    fn node(&self, turn: &Turn<'_>) -> Value {
-        let is_out = self.finished_at.is_some() && self.is_processed(turn) && !self.is_bad();
+    fn node(&self, tx: &Transaction) -> Value {
+        let is_out = self.finished_at.is_some() && self.is_processed(tx) && !self.is_bad();
         let address = match self.edge.as_str() {
             "videos" => format!("/{}/videos/{}/", self.page, self.id),
             _ => format!("/reel/{}/", self.id),
@@ -183,7 +181,7 @@ impl Video {
             "permalink_url": is_out.then_some(address),
             "post_id": self.post.as_ref().map(|post| post.rsplit('_').next().unwrap_or_default()),
             "published": is_out,
-            "status": self.status(turn),
+            "status": self.status(tx),
             "length": 5.0,
             "source": null,
             "from": { "id": self.page },
@@ -193,38 +191,38 @@ impl Video {
     }
 }
 
-/// Whether the video of a post, where it has one, has come out of processing.
-pub(super) fn is_out(turn: &Turn<'_>, video: Option<&str>) -> bool {
-    let video = video.and_then(|id| turn.shelf.get::<Video>(id));
-    video.is_none_or(|video| video.is_processed(turn))
+/// Returns whether a post's video, if any, has been processed.
+pub(super) fn is_out(tx: &Transaction, video: Option<&str>) -> bool {
+    let video = video.and_then(|id| tx.store.get::<Video>(id));
+    video.is_none_or(|video| video.is_processed(tx))
 }
 
 /// Marks photos as published.
-pub(super) fn use_up(turn: &mut Turn<'_>, photos: &[String]) {
-    for photo in photos.iter().filter_map(|id| turn.shelf.get::<Photo>(id)).collect::<Vec<_>>() {
-        turn.shelf.put(&Photo { is_published: true, ..photo });
+pub(super) fn mark_published(tx: &mut Transaction, photos: &[String]) {
+    for photo in photos.iter().filter_map(|id| tx.store.get::<Photo>(id)).collect::<Vec<_>>() {
+        tx.store.put(&Photo { is_published: true, ..photo });
     }
 }
 
-/// Takes a photo or a video away; tells whether there was one.
-pub(super) fn discard(turn: &mut Turn<'_>, me: &Account, id: &str) -> bool {
-    if turn.shelf.get::<Photo>(id).is_some_and(|photo| photo.page == me.id) {
-        turn.shelf.remove::<Photo>(id);
+/// Deletes a photo or a video and returns whether there was one.
+pub(super) fn discard(tx: &mut Transaction, me: &Account, id: &str) -> bool {
+    if tx.store.get::<Photo>(id).is_some_and(|photo| photo.page == me.id) {
+        tx.store.remove::<Photo>(id);
         return true;
     }
-    let is_theirs = turn.shelf.get::<Video>(id).is_some_and(|video| video.page == me.id);
+    let is_theirs = tx.store.get::<Video>(id).is_some_and(|video| video.page == me.id);
     if is_theirs {
-        turn.shelf.remove::<Video>(id);
+        tx.store.remove::<Video>(id);
     }
     is_theirs
 }
 
-/// A photo or a video as a node, and what it is.
-pub(super) fn node(turn: &Turn<'_>, me: &Account, id: &str) -> Option<(Value, &'static str)> {
-    if let Some(video) = turn.shelf.get::<Video>(id).filter(|video| video.page == me.id) {
-        return Some((video.node(turn), "Video"));
+/// Returns a photo or a video as a node, with its type.
+pub(super) fn node(tx: &Transaction, me: &Account, id: &str) -> Option<(Value, &'static str)> {
+    if let Some(video) = tx.store.get::<Video>(id).filter(|video| video.page == me.id) {
+        return Some((video.node(tx), "Video"));
     }
-    let photo = turn.shelf.get::<Photo>(id).filter(|photo| photo.page == me.id)?;
+    let photo = tx.store.get::<Photo>(id).filter(|photo| photo.page == me.id)?;
     let (width, height) = photo.file.pixels.unwrap_or_default();
     let node = json!({
         "id": photo.id,
@@ -243,54 +241,60 @@ pub(super) fn node(turn: &Turn<'_>, me: &Account, id: &str) -> Option<(Value, &'
 }
 
 /// `POST /{page}/photos`.
-pub(super) fn photo(turn: &mut Turn<'_>, call: &Call, me: &Account) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["pages_manage_posts", "pages_read_engagement"])?;
-    let file = match (&call.upload, param(call, "url")) {
+pub(super) fn photo(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
+    let file = match (&request.upload, param(request, "url")) {
         (Some(file), _) => file,
-        (None, Some(url)) => call.at(&url).ok_or_else(|| {
-            error(400, 324, 2_069_019, "Missing or invalid image file: it could not be fetched from this address.")
+        (None, Some(url)) => request.fetched(&url).ok_or_else(|| {
+            error(
+                400,
+                324,
+                2_069_019,
+                "Missing or invalid image file: it could not be fetched from this address.",
+            )
         })?,
         (None, None) => return Err(error(400, 324, 0, "(#324) Requires upload file")),
     };
     let is_image = file.mime.as_deref().is_some_and(|mime| FORMATS.contains(&mime));
     if file.size_bytes > PHOTO_BYTES || !is_image {
-        return Err(error(400, 100, 1_366_046, "Your photos couldn't be uploaded. Photos should be smaller than 10 MB and saved as JPG, PNG, GIF, TIFF or BMP files."));
+        return Err(error(
+            400,
+            100,
+            1_366_046,
+            "Your photos couldn't be uploaded. Photos should be smaller than 10 MB and saved as JPG, PNG, GIF, TIFF or BMP files.",
+        ));
     }
-    let message = param(call, "message").or_else(|| param(call, "caption")).unwrap_or_default();
-    let is_published = !matches!(param(call, "published").as_deref(), Some("false" | "0"));
+    let message = param(request, "message").or_else(|| param(request, "caption")).unwrap_or_default();
+    let is_published = !matches!(param(request, "published").as_deref(), Some("false" | "0"));
     let mut fault = None;
     if is_published {
-        fault = match fault::draw(turn, ID, &me.username, &message) {
-            Ok(fault) => fault,
-            Err(fault) => return Ok(Facebook.fail(turn, call, fault)),
-        };
+        fault = Facebook.trigger_fault(tx, request, &me.username, &message)?;
     }
     let photo = Photo {
-        id: graph::id(turn),
+        id: graph::next_id(tx),
         page: me.id.clone(),
-        alt: param(call, "alt_text_custom").unwrap_or_default(),
+        alt: param(request, "alt_text_custom").unwrap_or_default(),
         is_published,
         file: file.clone(),
-        created_at: turn.now,
+        created_at: tx.now,
     };
-    turn.shelf.put(&photo);
-    if !is_published || graph::is_on(call, "no_story") {
-        return Ok(Answer::json(200, &json!({ "id": photo.id })));
+    tx.store.put(&photo);
+    if !is_published || graph::is_true(request, "no_story") {
+        return Ok(Response::json(200, &json!({ "id": photo.id })));
     }
-    let post = publish(turn, me, Kind::Feed, message, vec![photo.id.clone()], None);
+    let post = publish(tx, me, Kind::Feed, message, vec![photo.id.clone()], None);
     let body = json!({ "id": photo.id, "post_id": post });
-    Ok(Answer::json(200, &body).publishing(post).because(fault))
+    Ok(Response::json(200, &body).with_post(post).with_fault(fault))
 }
 
 fn publish(
-    turn: &mut Turn<'_>,
+    tx: &mut Transaction,
     me: &Account,
     kind: Kind,
     message: String,
     photos: Vec<String>,
     video: Option<&Video>,
 ) -> String {
-    let number = graph::id(turn);
+    let number = graph::next_id(tx);
     let post = Post {
         id: if kind == Kind::Story { number } else { format!("{}_{number}", me.id) },
         page: me.id.clone(),
@@ -304,15 +308,15 @@ fn publish(
             .map(|video| format!("Title: {}", video.title))
             .into_iter()
             .collect(),
-        created_at: turn.now,
+        created_at: tx.now,
     };
-    feed::add(turn, &post);
+    feed::add(tx, &post);
     post.id
 }
 
-fn begin(turn: &mut Turn<'_>, me: &Account, edge: &str, size: Option<u64>) -> Video {
+fn begin(tx: &mut Transaction, me: &Account, edge: &str, size: Option<u64>) -> Video {
     let video = Video {
-        id: graph::id(turn),
+        id: graph::next_id(tx),
         page: me.id.clone(),
         edge: edge.into(),
         session: None,
@@ -320,37 +324,37 @@ fn begin(turn: &mut Turn<'_>, me: &Account, edge: &str, size: Option<u64>) -> Vi
         parts: Vec::new(),
         title: String::new(),
         description: String::new(),
-        created_at: turn.now,
+        created_at: tx.now,
         finished_at: None,
         post: None,
     };
-    turn.shelf.put(&video);
+    tx.store.put(&video);
     video
 }
 
 /// `POST /{page}/videos`: by address, in one request, or in pieces.
-pub(super) fn video(turn: &mut Turn<'_>, call: &Call, me: &Account) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["pages_manage_posts", "pages_read_engagement"])?;
-    let get = |name: &str| param(call, name).filter(|text| !text.is_empty());
+pub(super) fn video(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
+    let get = |name: &str| param(request, name).filter(|text| !text.is_empty());
     let session = || {
-        let id = get("upload_session_id").ok_or_else(|| invalid("The parameter upload_session_id is required"))?;
-        let found: Option<Video> = graph::tied(turn.shelf, "facebook.session", &id).next();
+        let id =
+            get("upload_session_id").ok_or_else(|| invalid("The parameter upload_session_id is required"))?;
+        let found: Option<Video> = tx.store.linked("facebook.session", &id).next();
         found.filter(|video| video.page == me.id).ok_or_else(|| missing("POST", &id))
     };
     match get("upload_phase").as_deref() {
         Some("start") => {
             let size = get("file_size").and_then(|size| size.parse().ok());
             let size: u64 = size.ok_or_else(|| invalid("The parameter file_size is required"))?;
-            let mut video = begin(turn, me, "videos", Some(size));
-            let session = graph::id(turn);
-            graph::tie(turn, "facebook.session", &session, &video.id);
+            let mut video = begin(tx, me, "videos", Some(size));
+            let session = graph::next_id(tx);
+            tx.store.link("facebook.session", &session, &video.id);
             video.session = Some(session.clone());
-            turn.shelf.put(&video);
-            Ok(Answer::json(
+            tx.store.put(&video);
+            Ok(Response::json(
                 200,
                 &json!({
                     "upload_session_id": session, "video_id": video.id,
-                    "start_offset": "0", "end_offset": size.min(PIECE).to_string(),
+                    "start_offset": "0", "end_offset": size.min(CHUNK_BYTES).to_string(),
                 }),
             ))
         }
@@ -359,78 +363,90 @@ pub(super) fn video(turn: &mut Turn<'_>, call: &Call, me: &Account) -> Result<An
             let size = video.size_bytes.unwrap_or(0);
             let wanted = |video: &Video| {
                 let start = video.received();
-                json!({ "start_offset": start.to_string(), "end_offset": (start + PIECE).min(size).to_string() })
+                json!({ "start_offset": start.to_string(), "end_offset": (start + CHUNK_BYTES).min(size).to_string() })
             };
             let start = get("start_offset").and_then(|start| start.parse::<u64>().ok());
-            let piece = call.upload.clone().ok_or_else(|| invalid("The parameter video_file_chunk is required"))?;
+            let piece = request
+                .upload
+                .clone()
+                .ok_or_else(|| invalid("The parameter video_file_chunk is required"))?;
             if start != Some(video.received()) || video.received() + piece.size_bytes > size {
                 let mut refusal: Value = json!({ "message": "There was a problem uploading your video file. Please try again.", "type": "OAuthException", "code": 6001, "error_subcode": 1_363_037, "is_transient": true });
                 refusal["error_data"] = wanted(&video);
-                return Err(Answer::json(400, &json!({ "error": refusal })));
+                return Err(Response::json(400, &json!({ "error": refusal })));
             }
             video.parts.push(piece);
-            turn.shelf.put(&video);
-            Ok(Answer::json(200, &wanted(&video)))
+            tx.store.put(&video);
+            Ok(Response::json(200, &wanted(&video)))
         }
         Some("finish") => {
             let video = session()?;
-            finish(turn, call, me, video)
+            finish(tx, request, me, video)
         }
         Some("cancel") => {
             let video = session()?;
-            turn.shelf.remove::<Video>(&video.id);
-            Ok(Answer::json(200, &json!({ "success": true })))
+            tx.store.remove::<Video>(&video.id);
+            Ok(Response::json(200, &json!({ "success": true })))
         }
-        Some(other) => Err(invalid(&format!("Param upload_phase must be one of {{start, transfer, finish, cancel}} - got {other}"))),
+        Some(other) => Err(invalid(&format!(
+            "Param upload_phase must be one of {{start, transfer, finish, cancel}} - got {other}"
+        ))),
         None => {
-            let file = match (&call.upload, get("file_url")) {
+            let file = match (&request.upload, get("file_url")) {
                 (Some(file), _) => file.clone(),
-                (None, Some(url)) => call.at(&url).cloned().ok_or_else(|| {
-                    error(400, 389, 0, "(#389) Unable to fetch video file from URL.")
-                })?,
+                (None, Some(url)) => request
+                    .fetched(&url)
+                    .cloned()
+                    .ok_or_else(|| error(400, 389, 0, "(#389) Unable to fetch video file from URL."))?,
                 (None, None) => return Err(error(400, 100, 0, "(#100) No video file was given")),
             };
-            let mut video = begin(turn, me, "videos", Some(file.size_bytes));
+            let mut video = begin(tx, me, "videos", Some(file.size_bytes));
             video.parts.push(file);
             let id = video.id.clone();
-            let answer = finish(turn, call, me, video)?;
-            // The same, but told by the id.
-            Ok(Answer { body: json!({ "id": id }).to_string().into(), ..answer })
+            let response = finish(tx, request, me, video)?;
+            // One-request uploads respond with the id alone.
+            Ok(Response { body: json!({ "id": id }).to_string().into(), ..response })
         }
     }
 }
 
 /// `POST /{page}/video_reels` and `/video_stories`: begins an upload, and publishes it.
-pub(super) fn reel(turn: &mut Turn<'_>, call: &Call, me: &Account, edge: &str) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["pages_manage_posts", "pages_read_engagement"])?;
-    match param(call, "upload_phase").as_deref() {
+pub(super) fn reel(tx: &mut Transaction, request: &Request, me: &Account, edge: &str) -> Outcome {
+    match param(request, "upload_phase").as_deref() {
         Some("start") => {
-            let video = begin(turn, me, edge, None);
+            let video = begin(tx, me, edge, None);
             let url = format!("https://rupload.facebook.com/video-upload/v26.0/{}", video.id);
-            Ok(Answer::json(200, &json!({ "video_id": video.id, "upload_url": url })))
+            Ok(Response::json(200, &json!({ "video_id": video.id, "upload_url": url })))
         }
         Some("finish") => {
-            let id = param(call, "video_id").ok_or_else(|| invalid("The parameter video_id is required"))?;
-            let video = turn.shelf.get::<Video>(&id).filter(|video| video.page == me.id && video.edge == edge);
+            let id =
+                param(request, "video_id").ok_or_else(|| invalid("The parameter video_id is required"))?;
+            let video = tx.store.get::<Video>(&id).filter(|video| video.page == me.id && video.edge == edge);
             let video = video.ok_or_else(|| missing("POST", &id))?;
             if edge == "video_reels" {
-                match param(call, "video_state").as_deref() {
+                match param(request, "video_state").as_deref() {
                     Some("PUBLISHED") => {}
-                    Some("DRAFT" | "SCHEDULED") => return Ok(Answer::json(200, &json!({ "success": true }))),
-                    _ => return Err(invalid("Param video_state must be one of {PUBLISHED, DRAFT, SCHEDULED}")),
+                    Some("DRAFT" | "SCHEDULED") => {
+                        return Ok(Response::json(200, &json!({ "success": true })));
+                    }
+                    _ => {
+                        return Err(invalid(
+                            "Param video_state must be one of {PUBLISHED, DRAFT, SCHEDULED}",
+                        ));
+                    }
                 }
-                if turn.spend(REELS, &me.id, 0).is_ok_and(|stands| stands.remaining == 0) {
+                if tx.spend(REELS, &me.id, 0).is_ok_and(|status| status.remaining == 0) {
                     return Err(graph::throttled("(#32) Page request limit reached", super::KIND, &me.id));
                 }
             }
-            finish(turn, call, me, video)
+            finish(tx, request, me, video)
         }
         _ => Err(invalid("Param upload_phase must be one of {start, finish}")),
     }
 }
 
-/// Publishes a video that has been received. What can't be processed never becomes a post.
-fn finish(turn: &mut Turn<'_>, call: &Call, me: &Account, mut video: Video) -> Result<Answer, Answer> {
+/// Publishes an uploaded video. One that can't be processed never becomes a post.
+fn finish(tx: &mut Transaction, request: &Request, me: &Account, mut video: Video) -> Outcome {
     if !video.is_whole() {
         return Err(error(400, 6000, 1_363_030, "The video was not uploaded completely."));
     }
@@ -439,67 +455,73 @@ fn finish(turn: &mut Turn<'_>, call: &Call, me: &Account, mut video: Video) -> R
     }
     let is_story = video.edge == "video_stories";
     if !is_story {
-        video.title = param(call, "title").unwrap_or_default();
-        video.description = param(call, "description").unwrap_or_default();
+        video.title = param(request, "title").unwrap_or_default();
+        video.description = param(request, "description").unwrap_or_default();
     }
-    let fault = match fault::draw(turn, ID, &me.username, &video.description) {
-        Ok(fault) => fault,
-        Err(fault) => return Ok(Facebook.fail(turn, call, fault)),
-    };
+    let fault = Facebook.trigger_fault(tx, request, &me.username, &video.description)?;
     if video.edge == "video_reels" {
-        let _ = turn.spend(REELS, &me.id, 1);
+        let _ = tx.spend(REELS, &me.id, 1);
     }
-    video.finished_at = Some(turn.now);
+    video.finished_at = Some(tx.now);
     let mut body = json!({ "success": true });
-    let mut answer = Answer::json(200, &body);
+    let mut response = Response::json(200, &body);
     if !video.is_bad() {
         let kind = if is_story { Kind::Story } else { Kind::Feed };
-        let post = publish(turn, me, kind, video.description.clone(), Vec::new(), Some(&video));
+        let post = publish(tx, me, kind, video.description.clone(), Vec::new(), Some(&video));
         if is_story {
             body["post_id"] = json!(post);
-            answer = Answer::json(200, &body);
+            response = Response::json(200, &body);
         }
         video.post = Some(post.clone());
-        // A post of a video goes by the video's id.
+        // A video's post is known by the video's id.
         let id = if is_story { post } else { video.id.clone() };
-        answer = answer.publishing(id).because(fault);
+        response = response.with_post(id).with_fault(fault);
     }
-    turn.shelf.put(&video);
-    Ok(answer)
+    tx.store.put(&video);
+    Ok(response)
 }
 
-/// The upload host: bytes from an offset on, or an address to fetch them from.
-pub(super) fn receive(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+/// Receives bytes from an offset on, or an address to fetch them from.
+pub(super) fn receive(tx: &mut Transaction, request: &Request) -> Outcome {
     let refuse = |kind: &str, message: &str, retriable: bool| {
         let body = json!({ "debug_info": { "retriable": retriable, "type": kind, "message": message } });
-        Answer::json(400, &body)
+        Response::json(400, &body)
     };
     let unauthorized = || refuse("ProcessingFailedError", "unauthorized user request", false);
-    let segments = call.segments();
+    let segments = request.segments();
     let id = segments.last().copied().unwrap_or_default();
     if segments.first() != Some(&"video-upload") {
         return Err(refuse("ProcessingFailedError", "unknown upload", false));
     }
-    let token = graph::admit(turn, ID, call, &["pages_manage_posts"]).map_err(|_| unauthorized())?;
-    let video = turn.shelf.get::<Video>(id).filter(|video| token.page.as_ref() == Some(&video.page));
+    let token = graph::admit(tx, ID, request, &["pages_manage_posts"]).map_err(|_| unauthorized())?;
+    let video = tx.store.get::<Video>(id).filter(|video| token.page.as_ref() == Some(&video.page));
     let mut video = video.ok_or_else(unauthorized)?;
-    let part = match call.header("file_url") {
+    let part = match request.header("file_url") {
         Some(url) => {
-            let file = call.at(url).cloned();
-            let file = file.ok_or_else(|| refuse("ProcessingFailedError", "the file could not be fetched", true))?;
+            let file = request.fetched(url).cloned();
+            let file =
+                file.ok_or_else(|| refuse("ProcessingFailedError", "the file could not be fetched", true))?;
             video.size_bytes = Some(file.size_bytes);
             file
         }
         None => {
-            let number = |name: &str| call.header(name).and_then(|text| text.parse::<u64>().ok());
+            let number = |name: &str| request.header(name).and_then(|text| text.parse::<u64>().ok());
             let (Some(offset), Some(size)) = (number("offset"), number("file_size")) else {
-                return Err(refuse("ProcessingFailedError", "the headers offset and file_size are required", false));
+                return Err(refuse(
+                    "ProcessingFailedError",
+                    "the headers offset and file_size are required",
+                    false,
+                ));
             };
             if offset != video.received() {
-                return Err(refuse("OffsetInvalidError", &format!("the offset is {}", video.received()), true));
+                return Err(refuse(
+                    "OffsetInvalidError",
+                    &format!("the offset is {}", video.received()),
+                    true,
+                ));
             }
             video.size_bytes = Some(size);
-            let part = call.upload.clone().ok_or_else(unauthorized)?;
+            let part = request.upload.clone().ok_or_else(unauthorized)?;
             if offset + part.size_bytes > size {
                 return Err(refuse("PartialRequestError", "more bytes than file_size says", false));
             }
@@ -507,27 +529,28 @@ pub(super) fn receive(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer
         }
     };
     video.parts.push(part);
-    turn.shelf.put(&video);
-    Ok(Answer::json(200, &json!({ "success": true })))
+    tx.store.put(&video);
+    Ok(Response::json(200, &json!({ "success": true })))
 }
 
 /// `GET /{page}/videos` and `/video_reels`, newest first.
-pub(super) fn list(turn: &Turn<'_>, call: &Call, me: &Account, edge: &str) -> Result<Answer, Answer> {
-    let videos = turn.shelf.under::<Video>("").filter(|video| {
-        video.page == me.id && video.post.is_some() && video.edge != "video_stories"
+pub(super) fn list(tx: &Transaction, request: &Request, me: &Account, edge: &str) -> Outcome {
+    let videos = tx.store.with_prefix::<Video>("").filter(|video| {
+        video.page == me.id
+            && video.post.is_some()
+            && video.edge != "video_stories"
             && (edge == "videos" || video.edge == edge)
     });
     let mut videos: Vec<Video> = videos.collect();
     videos.reverse();
-    let fields = graph::fields(call);
+    let fields = graph::fields(request);
     let names = ["description", "updated_time", "id"];
-    graph::paged(call, videos, |one| &one.id, |one| graph::select(&one.node(turn), &fields, "Video", &names))
+    graph::paged(request, videos, |one| &one.id, |one| graph::select(&one.node(tx), &fields, "Video", &names))
 }
 
 /// `GET /{video}/video_insights`.
-pub(super) fn insights(turn: &Turn<'_>, call: &Call, me: &Account, id: &str) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["read_insights", "pages_read_engagement"])?;
-    let video = turn.shelf.get::<Video>(id).filter(|video| video.page == me.id);
+pub(super) fn insights(tx: &Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
+    let video = tx.store.get::<Video>(id).filter(|video| video.page == me.id);
     let video = video.ok_or_else(|| missing("GET", id))?;
     let names = [
         "blue_reels_play_count",
@@ -538,7 +561,7 @@ pub(super) fn insights(turn: &Turn<'_>, call: &Call, me: &Account, id: &str) -> 
         "post_video_social_actions",
         "total_video_views",
     ];
-    let age: TimeDelta = turn.now - video.created_at;
+    let age: TimeDelta = tx.now - video.created_at;
     let count = |name: &str| {
         let views = figure(id, "views", age, 9_000);
         match name {
@@ -546,12 +569,12 @@ pub(super) fn insights(turn: &Turn<'_>, call: &Call, me: &Account, id: &str) -> 
             "post_video_likes_by_reaction_type" => {
                 Some(json!({ "REACTION_LIKE": figure(id, "likes", age, 300) }))
             }
-            "post_video_social_actions" => {
-                Some(json!({ "COMMENT": figure(id, "comments", age, 20), "SHARE": figure(id, "shares", age, 60) }))
-            }
+            "post_video_social_actions" => Some(
+                json!({ "COMMENT": figure(id, "comments", age, 20), "SHARE": figure(id, "shares", age, 60) }),
+            ),
             name if names.contains(&name) => Some(json!(figure(id, name, age, 60_000))),
             _ => None,
         }
     };
-    graph::insights(call, id, count, &names)
+    graph::insights(request, id, count, &names)
 }

@@ -1,75 +1,61 @@
-//! Local posts: created at once, moderated for a while, and public with their address after that.
+//! Local posts: created at once, moderated for a while, then public with an address.
 
 use super::{
-    Account, Answer, Call, GoogleBusiness, Host, ID, Turn, admit, detailed, invalid, is_verified,
-    managed, missing, page_of, refusal,
+    Account, GoogleBusiness, Outcome, Request, Response, Simulator, Transaction, detailed, invalid,
+    is_verified, managed, missing, page_of, refusal,
 };
-use crate::{fault, shelf::Record};
-use chrono::{DateTime, TimeDelta, Utc};
+use crate::store::Record;
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The longest text, in characters.
-const LONGEST: usize = 1_500;
+/// Maximum number of characters of a text.
+const MAX_CHARS: usize = 1_500;
 const IMAGE_BYTES: std::ops::RangeInclusive<u64> = (10 << 10)..=(5 << 20);
 const SIDE: u32 = 250;
 
-/// A post.
+/// Index of posts by the last part of their names.
+const BY_ID: &str = "google_business.id";
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Post {
     name: String,
     number: u64,
     resource: Value,
-    /// Its pictures, each with what it is.
+    /// Ids and content types of its images.
     pub(super) files: Vec<(String, String)>,
-    /// When it was created.
     pub(super) created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
 }
 
 impl Record for Post {
-    const SHELF: &'static str = "google_business.post";
+    const TABLE: &'static str = "google_business.post";
 
     fn key(&self) -> String {
         format!("{}/{:020}", self.parent(), self.number)
     }
 }
 
-/// The way from a post's id to the post.
-#[derive(Serialize, Deserialize)]
-struct Way {
-    id: String,
-    post: String,
-}
-
-impl Record for Way {
-    const SHELF: &'static str = "google_business.way";
-
-    fn key(&self) -> String {
-        self.id.clone()
-    }
-}
-
 impl Post {
-    /// The last part of its name.
+    /// Returns the last part of its name.
     pub(super) fn id(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The location's path.
+    /// Returns the location's path.
     pub(super) fn parent(&self) -> &str {
         self.name.split_once("/localPosts/").map_or(self.name.as_str(), |(parent, _)| parent)
     }
 
-    /// Its text.
-    pub(super) fn words(&self) -> &str {
+    pub(super) fn text(&self) -> &str {
         self.resource["summary"].as_str().unwrap_or_default()
     }
 
-    /// What else a page tells of it.
-    pub(super) fn notes(&self, turn: &Turn<'_>) -> Vec<String> {
+    /// Returns the further lines on its page.
+    pub(super) fn notes(&self, tx: &Transaction) -> Vec<String> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
-        let mut notes = vec![format!("{} {}", self.resource["topicType"].as_str().unwrap_or_default(), self.state(turn))];
+        let mut notes =
+            vec![format!("{} {}", self.resource["topicType"].as_str().unwrap_or_default(), self.state(tx))];
         let action = &self.resource["callToAction"];
         if let Some(kind) = text(&action["actionType"]) {
             notes.push(format!("Button: {kind} {}", text(&action["url"]).unwrap_or_default()));
@@ -88,32 +74,34 @@ impl Post {
         notes
     }
 
-    fn state(&self, turn: &Turn<'_>) -> &'static str {
-        let needed = TimeDelta::milliseconds(i64::try_from(turn.settings.processing_ms).unwrap_or(i64::MAX));
-        let shown = self.resource["scheduledTime"].as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
+    fn state(&self, tx: &Transaction) -> &'static str {
+        let needed = tx.settings.processing();
+        let shown =
+            self.resource["scheduledTime"].as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
         match () {
-            () if turn.now - self.created_at < needed => "PROCESSING",
+            () if tx.now - self.created_at < needed => "PROCESSING",
             () if self.is_refused() => "REJECTED",
-            () if shown.is_some_and(|at| at.to_utc() > turn.now) => "SCHEDULED",
+            () if shown.is_some_and(|at| at.to_utc() > tx.now) => "SCHEDULED",
             () if self.resource["event"]["recurrenceInfo"].is_object() => "RECURRING",
             () => "LIVE",
         }
     }
 
-    /// Whether moderation is against it.
+    /// Returns whether moderation rejects it.
     fn is_refused(&self) -> bool {
-        self.words().contains("sandbox-rejected")
+        self.text().contains("sandbox-rejected")
     }
 
-    fn view(&self, turn: &Turn<'_>) -> Value {
+    fn view(&self, tx: &Transaction) -> Value {
         let mut view = self.resource.clone();
-        let state = self.state(turn);
+        let state = self.state(tx);
         view["name"] = json!(self.name);
         view["state"] = json!(state);
         view["createTime"] = json!(time(self.created_at));
         view["updateTime"] = json!(time(self.updated_at));
         if !["PROCESSING", "REJECTED"].contains(&state) {
-            view["searchUrl"] = json!(format!("https://local.google.com/place?use=posts&lpsid={}", self.id()));
+            view["searchUrl"] =
+                json!(format!("https://local.google.com/place?use=posts&lpsid={}", self.id()));
         }
         let media: Vec<_> = self
             .files
@@ -133,38 +121,33 @@ impl Post {
     }
 }
 
-/// A location's posts, oldest first.
-pub(super) fn by<'a>(turn: &'a Turn<'_>, parent: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
-    turn.shelf.under(&format!("{parent}/"))
+/// Returns a location's posts, oldest first.
+pub(super) fn by<'a>(tx: &'a Transaction, parent: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
+    tx.store.with_prefix(&format!("{parent}/"))
 }
 
-/// The post with this id.
-pub(super) fn find(turn: &Turn<'_>, id: &str) -> Option<Post> {
-    let way: Way = turn.shelf.get(id)?;
-    turn.shelf.get(&way.post)
+/// Returns the post with this id.
+pub(super) fn find(tx: &Transaction, id: &str) -> Option<Post> {
+    tx.store.linked(BY_ID, id).next()
 }
 
-/// The addresses in a post from which Google fetches.
-pub(super) fn addresses(body: &Value) -> Vec<String> {
+/// Returns the addresses of a post's media, which Google fetches.
+pub(super) fn media_urls(body: &Value) -> Vec<String> {
     let media = body["media"].as_array().into_iter().flatten();
     media.filter_map(|item| item["sourceUrl"].as_str()).map(str::to_owned).collect()
 }
 
 /// `POST …/localPosts`.
-pub(super) fn create(turn: &mut Turn<'_>, call: &Call, parent: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    let location = managed(turn, &caller, parent)?;
-    let body = body(call)?;
+pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account, parent: &str) -> Outcome {
+    let location = managed(tx, caller, parent)?;
+    let body = body(request)?;
     let words = body["summary"].as_str().unwrap_or_default();
-    let fault = match fault::draw(turn, ID, &location.username, words) {
-        Ok(fault) => fault,
-        Err(fault) => return Err(GoogleBusiness.fail(turn, call, fault)),
-    };
+    let fault = GoogleBusiness.trigger_fault(tx, request, &location.username, words)?;
     if !is_verified(&location) {
         return Err(refusal(400, "FAILED_PRECONDITION", "The location is not verified."));
     }
-    let files = judge(call, &body)?;
-    let number = by(turn, parent).next_back().map_or(0, |last| last.number + 1);
+    let files = validate(request, &body)?;
+    let number = by(tx, parent).next_back().map_or(0, |last| last.number + 1);
     let mut resource = body;
     if let Some(members) = resource.as_object_mut() {
         members.remove("media");
@@ -175,24 +158,24 @@ pub(super) fn create(turn: &mut Turn<'_>, call: &Call, parent: &str) -> Result<A
         number,
         resource,
         files,
-        created_at: turn.now,
-        updated_at: turn.now,
+        created_at: tx.now,
+        updated_at: tx.now,
     };
-    turn.shelf.put(&Way { id, post: post.key() });
-    turn.shelf.put(&post);
-    let answer = Answer::json(200, &post.view(turn)).because(fault);
-    Ok(if post.is_refused() { answer } else { answer.publishing(post.name) })
+    tx.store.link(BY_ID, &id, &post.key());
+    tx.store.put(&post);
+    let response = Response::json(200, &post.view(tx)).with_fault(fault);
+    Ok(if post.is_refused() { response } else { response.with_post(post.name) })
 }
 
-/// The pictures of a post that is as it has to be.
-fn judge(call: &Call, body: &Value) -> Result<Vec<(String, String)>, Answer> {
+/// Validates a post and returns its images.
+fn validate(request: &Request, body: &Value) -> Result<Vec<(String, String)>, Response> {
     let mut issues: Vec<(u32, &str, &str)> = Vec::new();
     let topic = body["topicType"].as_str().unwrap_or_default();
     if !["STANDARD", "EVENT", "OFFER", "ALERT"].contains(&topic) {
         issues.push((2, "topic_type", "topic_type is required"));
     }
     let words = body["summary"].as_str().unwrap_or_default();
-    if words.chars().count() > LONGEST {
+    if words.chars().count() > MAX_CHARS {
         issues.push((3, "summary", "summary is too long"));
     }
     if words.trim().is_empty() && body["media"].as_array().is_none_or(Vec::is_empty) && topic == "STANDARD" {
@@ -219,7 +202,9 @@ fn judge(call: &Call, body: &Value) -> Result<Vec<(String, String)>, Answer> {
         let kind = action["actionType"].as_str().unwrap_or_default();
         let url = action["url"].as_str().unwrap_or_default();
         match kind {
-            "CALL" if !url.is_empty() => issues.push((3, "call_to_action.url", "url has to be unset for CALL")),
+            "CALL" if !url.is_empty() => {
+                issues.push((3, "call_to_action.url", "url has to be unset for CALL"))
+            }
             "CALL" => {}
             "BOOK" | "ORDER" | "SHOP" | "LEARN_MORE" | "SIGN_UP" => {
                 if url::Url::parse(url).is_err() {
@@ -232,7 +217,7 @@ fn judge(call: &Call, body: &Value) -> Result<Vec<(String, String)>, Answer> {
     let mut files = Vec::new();
     for item in body["media"].as_array().into_iter().flatten() {
         let address = item["sourceUrl"].as_str().unwrap_or_default();
-        let upload = call.at(address).filter(|upload| {
+        let upload = request.fetched(address).filter(|upload| {
             !upload.is_failing && upload.name.as_deref().is_none_or(|name| !name.contains("sandbox-failed"))
         });
         match (item["mediaFormat"].as_str(), upload) {
@@ -256,32 +241,35 @@ fn judge(call: &Call, body: &Value) -> Result<Vec<(String, String)>, Answer> {
     if issues.is_empty() { Ok(files) } else { Err(invalid(&issues)) }
 }
 
-/// `GET …/localPosts`: newest first; the list runs a little behind.
-pub(super) fn list(turn: &mut Turn<'_>, call: &Call, parent: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    managed(turn, &caller, parent)?;
-    let lag = TimeDelta::milliseconds(i64::try_from(turn.settings.lag_ms).unwrap_or(i64::MAX));
-    let all: Vec<_> = by(turn, parent)
+/// `GET …/localPosts`: newest first; the list lags behind.
+pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account, parent: &str) -> Outcome {
+    managed(tx, caller, parent)?;
+    let lag = tx.settings.lag();
+    let all: Vec<_> = by(tx, parent)
         .rev()
-        .filter(|post| turn.now - post.created_at >= lag)
-        .map(|post| post.view(turn))
+        .filter(|post| tx.now - post.created_at >= lag)
+        .map(|post| post.view(tx))
         .collect();
-    page_of(call, "localPosts", 20, 100, &all)
+    page_of(request, "localPosts", 20, 100, &all)
 }
 
 /// `GET …/localPosts/{id}`.
-pub(super) fn get(turn: &mut Turn<'_>, call: &Call, parent: &str, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    let post = own(turn, &caller, parent, id)?;
-    Ok(Answer::json(200, &post.view(turn)))
+pub(super) fn get(tx: &mut Transaction, _: &Request, caller: &Account, parent: &str, id: &str) -> Outcome {
+    let post = own(tx, caller, parent, id)?;
+    Ok(Response::json(200, &post.view(tx)))
 }
 
 /// `PATCH …/localPosts/{id}`: the fields that the mask names.
-pub(super) fn patch(turn: &mut Turn<'_>, call: &Call, parent: &str, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    let mut post = own(turn, &caller, parent, id)?;
-    let body = body(call)?;
-    let mask = call.query("updateMask").unwrap_or_default();
+pub(super) fn patch(
+    tx: &mut Transaction,
+    request: &Request,
+    caller: &Account,
+    parent: &str,
+    id: &str,
+) -> Outcome {
+    let mut post = own(tx, caller, parent, id)?;
+    let body = body(request)?;
+    let mask = request.query("updateMask").unwrap_or_default();
     let known = ["summary", "callToAction", "event", "offer", "topicType", "languageCode", "alertType"];
     for field in mask.split(',').map(str::trim).filter(|field| !field.is_empty()) {
         if !known.contains(&field) {
@@ -291,39 +279,37 @@ pub(super) fn patch(turn: &mut Turn<'_>, call: &Call, parent: &str, id: &str) ->
     }
     let mut whole = post.resource.clone();
     if !post.files.is_empty() {
-        // What was fetched is not fetched again.
-        whole["summary"] = json!(if post.words().is_empty() { " with its picture" } else { post.words() });
+        // Images that were fetched are not fetched again.
+        whole["summary"] = json!(if post.text().is_empty() { " with its picture" } else { post.text() });
     }
-    judge(call, &whole)?;
-    post.updated_at = turn.now;
-    turn.shelf.put(&post);
-    Ok(Answer::json(200, &post.view(turn)))
+    validate(request, &whole)?;
+    post.updated_at = tx.now;
+    tx.store.put(&post);
+    Ok(Response::json(200, &post.view(tx)))
 }
 
 /// `DELETE …/localPosts/{id}`.
-pub(super) fn delete(turn: &mut Turn<'_>, call: &Call, parent: &str, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    let post = own(turn, &caller, parent, id)?;
-    post.files.iter().for_each(|(file, _)| turn.files.discard(file));
-    turn.shelf.remove::<Way>(id);
-    turn.shelf.remove::<Post>(&post.key());
-    Ok(Answer::json(200, &json!({})))
+pub(super) fn delete(tx: &mut Transaction, _: &Request, caller: &Account, parent: &str, id: &str) -> Outcome {
+    let post = own(tx, caller, parent, id)?;
+    post.files.iter().for_each(|(file, _)| tx.files.discard(file));
+    tx.store.unlink(BY_ID, id, &post.key());
+    tx.store.remove::<Post>(&post.key());
+    Ok(Response::json(200, &json!({})))
 }
 
-/// `GET …/media`: the location's own pictures, of which the sandbox has none.
-pub(super) fn media(turn: &mut Turn<'_>, call: &Call, parent: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call)?;
-    managed(turn, &caller, parent)?;
-    page_of(call, "mediaItems", 100, 2_500, &[])
+/// `GET …/media`: the location's own images, of which the sandbox has none.
+pub(super) fn media(tx: &mut Transaction, request: &Request, caller: &Account, parent: &str) -> Outcome {
+    managed(tx, caller, parent)?;
+    page_of(request, "mediaItems", 100, 2_500, &[])
 }
 
-fn own(turn: &Turn<'_>, caller: &Account, parent: &str, id: &str) -> Result<Post, Answer> {
-    managed(turn, caller, parent)?;
-    find(turn, id).filter(|post| post.parent() == parent).ok_or_else(missing)
+fn own(tx: &Transaction, caller: &Account, parent: &str, id: &str) -> Result<Post, Response> {
+    managed(tx, caller, parent)?;
+    find(tx, id).filter(|post| post.parent() == parent).ok_or_else(missing)
 }
 
-fn body(call: &Call) -> Result<Value, Answer> {
-    let value = call.json().ok().filter(Value::is_object);
+fn body(request: &Request) -> Result<Value, Response> {
+    let value = request.json().ok().filter(Value::is_object);
     value.ok_or_else(|| {
         let violation = json!([{
             "@type": "type.googleapis.com/google.rpc.BadRequest",

@@ -1,7 +1,9 @@
-//! Images, videos and documents: begun, sent, processed.
+//! Images, videos and documents: initialized, uploaded, processed.
 //! <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/videos-api>
 
-use super::{Answer, Call, Record, Turn, admit, body, error, forbidden, invalid, missing, next};
+use super::{
+    Caller, Outcome, Record, Request, Response, Transaction, body, error, forbidden, invalid, missing, next,
+};
 use crate::{files::Upload, tokens::random};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -12,11 +14,11 @@ const PART_BYTES: u64 = 4 << 20;
 const PIXELS: u64 = 36_152_320;
 const URLS_LIVE: TimeDelta = TimeDelta::hours(24);
 
-/// A medium, whole or on its way.
+/// A medium, complete or being uploaded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Media {
     id: String,
-    /// The member who sent it.
+    /// Member who uploaded it.
     pub(super) owner: String,
     author: String,
     /// `image`, `video` or `document`.
@@ -29,7 +31,7 @@ pub(super) struct Media {
 }
 
 impl Record for Media {
-    const SHELF: &'static str = "linkedin.media";
+    const TABLE: &'static str = "linkedin.media";
 
     fn key(&self) -> String {
         self.id.clone()
@@ -41,25 +43,24 @@ impl Media {
         format!("urn:li:{}:{}", self.kind, self.id)
     }
 
-    /// The files that it is made of.
+    /// Returns the ids of its files.
     pub(super) fn files(&self) -> Vec<String> {
         self.parts.values().map(|part| part.id.clone()).collect()
     }
 
-    /// Its content type.
     pub(super) fn mime(&self) -> String {
         let first = self.parts.values().next();
         first.and_then(|part| part.mime.clone()).unwrap_or_else(|| self.kind.clone())
     }
 
-    /// How far it is, which the clock alone decides.
-    pub(super) fn status(&self, turn: &Turn<'_>) -> &'static str {
+    /// Returns its processing status, which depends on the clock only.
+    pub(super) fn status(&self, tx: &Transaction) -> &'static str {
         let (Some(finished_at), Some(first)) = (self.finished_at, self.parts.values().next()) else {
             return "WAITING_UPLOAD";
         };
-        // A picture is there at once, near enough.
-        let needed = if self.kind == "image" { 0 } else { turn.settings.processing_ms };
-        let spent = u64::try_from((turn.now - finished_at).num_milliseconds()).unwrap_or(0);
+        // Images are processed at once.
+        let needed = if self.kind == "image" { 0 } else { tx.settings.processing_ms };
+        let spent = u64::try_from((tx.now - finished_at).num_milliseconds()).unwrap_or(0);
         if spent < needed || first.is_stuck {
             return "PROCESSING";
         }
@@ -76,47 +77,44 @@ impl Media {
     }
 }
 
-/// The medium of this number.
-pub(super) fn get(turn: &Turn<'_>, id: &str) -> Option<Media> {
-    turn.shelf.get(id)
+/// Returns the medium of this number.
+pub(super) fn get(tx: &Transaction, id: &str) -> Option<Media> {
+    tx.store.get(id)
 }
 
-/// The medium with this URN.
-pub(super) fn at(turn: &Turn<'_>, urn: &str) -> Option<Media> {
-    get(turn, urn.rsplit(':').next()?).filter(|media| media.urn() == urn)
+/// Returns the medium with this URN.
+pub(super) fn at(tx: &Transaction, urn: &str) -> Option<Media> {
+    get(tx, urn.rsplit(':').next()?).filter(|media| media.urn() == urn)
 }
 
-/// What an author's post may hold: a medium of one of these kinds that is ready.
-pub(super) fn usable(turn: &Turn<'_>, author: &str, urn: &str, kinds: &[&str]) -> Result<Media, Answer> {
-    let media = at(turn, urn).filter(|media| kinds.contains(&media.kind.as_str()));
+/// Checks that an author's post may use a medium: it has to be of one of these kinds, and ready.
+pub(super) fn usable(tx: &Transaction, author: &str, urn: &str, kinds: &[&str]) -> Result<Media, Response> {
+    let media = at(tx, urn).filter(|media| kinds.contains(&media.kind.as_str()));
     let media = media.ok_or_else(|| invalid(&format!("{urn} does not exist or is of another kind")))?;
     if media.author != author {
         return Err(forbidden(&format!("{urn}, whose owner is {}", media.author)));
     }
-    match media.status(turn) {
+    match media.status(tx) {
         "AVAILABLE" => Ok(media),
         "PROCESSING_FAILED" => Err(invalid(&format!("{urn} could not be processed"))),
         _ => Err(error(400, "MEDIA_ASSET_PROCESSING", 0, &format!("{urn} is not ready"))),
     }
 }
 
-/// `POST /rest/{images,videos,documents}?action=…`.
-pub(super) fn act(turn: &mut Turn<'_>, call: &Call, plural: &str) -> Result<Answer, Answer> {
-    match call.query("action") {
-        Some("initializeUpload") => begin(turn, call, plural),
-        Some("finalizeUpload") if plural == "videos" => finalize(turn, call),
-        other => Err(invalid(&format!("there is no action {}", other.unwrap_or_default()))),
-    }
+/// Returns the action that a request to a collection of media names.
+pub(super) fn action<'a>(request: &'a Request, plural: &str) -> Option<&'a str> {
+    let is_medium = ["images", "videos", "documents"].contains(&plural);
+    request.query("action").filter(|_| is_medium)
 }
 
-fn begin(turn: &mut Turn<'_>, call: &Call, plural: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, &[])?;
-    let body = body(call)?;
-    let request = &body["initializeUploadRequest"];
-    let author = request["owner"].as_str().ok_or_else(|| invalid("owner is required"))?;
-    caller.writes_as(author)?;
+/// `POST /rest/{images, videos, documents}?action=initializeUpload`.
+pub(super) fn begin(tx: &mut Transaction, request: &Request, caller: &Caller, plural: &str) -> Outcome {
+    let body = body(request)?;
+    let upload = &body["initializeUploadRequest"];
+    let author = upload["owner"].as_str().ok_or_else(|| invalid("owner is required"))?;
+    caller.check_writes_as(author)?;
     let kind = plural.trim_end_matches('s');
-    let total_bytes = request["fileSizeBytes"].as_u64().unwrap_or(0);
+    let total_bytes = upload["fileSizeBytes"].as_u64().unwrap_or(0);
     if kind == "video" && total_bytes == 0 {
         return Err(invalid("fileSizeBytes is required"));
     }
@@ -124,25 +122,25 @@ fn begin(turn: &mut Turn<'_>, call: &Call, plural: &str) -> Result<Answer, Answe
         return Err(invalid("fileSizeBytes is more than a video may have"));
     }
     let media = Media {
-        id: format!("S{}", next(turn)),
+        id: format!("S{}", next(tx)),
         owner: caller.account.id.clone(),
         author: author.to_owned(),
         kind: kind.to_owned(),
         signature: random(),
         total_bytes,
         parts: BTreeMap::new(),
-        begun_at: turn.now,
+        begun_at: tx.now,
         finished_at: None,
     };
-    turn.shelf.put(&media);
-    // A client that takes the sandbox for LinkedIn can't be sent to LinkedIn.
-    let origin = match call.header("host").filter(|_| call.host.is_empty()) {
+    tx.store.put(&media);
+    // A client that uses the sandbox as LinkedIn can't be sent to LinkedIn.
+    let origin = match request.header("host").filter(|_| request.host.is_empty()) {
         Some(host) => format!("http://{host}"),
         None => "https://www.linkedin.com".to_owned(),
     };
     let address =
         |part: u64| format!("{origin}/dms-uploads/sandbox/{}/{part}?sau={}", media.id, media.signature);
-    let ends = (turn.now + URLS_LIVE).timestamp_millis();
+    let ends = (tx.now + URLS_LIVE).timestamp_millis();
     let mut value = json!({ kind: media.urn() });
     if kind == "video" {
         let parts: Vec<_> = (0..total_bytes.div_ceil(PART_BYTES))
@@ -159,16 +157,18 @@ fn begin(turn: &mut Turn<'_>, call: &Call, plural: &str) -> Result<Answer, Answe
         value["uploadUrlExpiresAt"] = json!(ends);
         value["uploadUrl"] = json!(address(0));
     }
-    Ok(Answer::json(200, &json!({ "value": value })))
+    Ok(Response::json(200, &json!({ "value": value })))
 }
 
-/// `PUT` to the address of an upload: all of a picture or document, or one piece of a video.
-pub(super) fn receive(turn: &mut Turn<'_>, call: &Call, id: &str, part: &str) -> Result<Answer, Answer> {
-    let media = get(turn, id).filter(|media| call.query("sau") == Some(&media.signature));
-    let mut media = media.filter(|media| media.begun_at + URLS_LIVE > turn.now);
-    let media = media.as_mut().ok_or_else(|| error(403, "FORBIDDEN", 0, "The upload's address is none, or too old"))?;
+/// `PUT` to the address of an upload: a whole image or document, or one piece of a video.
+pub(super) fn receive(tx: &mut Transaction, request: &Request, id: &str, part: &str) -> Outcome {
+    let media = get(tx, id).filter(|media| request.query("sau") == Some(&media.signature));
+    let mut media = media.filter(|media| media.begun_at + URLS_LIVE > tx.now);
+    let media = media
+        .as_mut()
+        .ok_or_else(|| error(403, "FORBIDDEN", 0, "The upload's address is none, or too old"))?;
     let part: u64 = part.parse().map_err(|_| missing("There is no such piece."))?;
-    let upload = call.upload.clone().ok_or_else(|| invalid("There are no bytes."))?;
+    let upload = request.upload.clone().ok_or_else(|| invalid("There are no bytes."))?;
     let length = match media.kind.as_str() {
         "video" => media.total_bytes.saturating_sub(part * PART_BYTES).min(PART_BYTES),
         _ => upload.size_bytes,
@@ -179,50 +179,49 @@ pub(super) fn receive(turn: &mut Turn<'_>, call: &Call, id: &str, part: &str) ->
     let tag = upload.sha256[..32].to_owned();
     media.parts.insert(part, upload);
     if media.kind != "video" {
-        media.finished_at = Some(turn.now);
+        media.finished_at = Some(tx.now);
     }
-    turn.shelf.put(media);
-    Ok(Answer::empty(if media.kind == "video" { 200 } else { 201 }).with("etag", tag))
+    tx.store.put(media);
+    Ok(Response::empty(if media.kind == "video" { 200 } else { 201 }).with("etag", tag))
 }
 
-fn finalize(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, &[])?;
-    let body = body(call)?;
-    let request = &body["finalizeUploadRequest"];
-    let media = request["video"].as_str().and_then(|urn| at(turn, urn));
+/// `POST /rest/videos?action=finalizeUpload`.
+pub(super) fn finalize(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
+    let body = body(request)?;
+    let upload = &body["finalizeUploadRequest"];
+    let media = upload["video"].as_str().and_then(|urn| at(tx, urn));
     let mut media = media.ok_or_else(|| missing("There is no such video."))?;
-    caller.writes_as(&media.author)?;
+    caller.check_writes_as(&media.author)?;
     let tags: Vec<String> = media.parts.values().map(|part| part.sha256[..32].to_owned()).collect();
     let named: Vec<&str> =
-        request["uploadedPartIds"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        upload["uploadedPartIds"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let count = usize::try_from(media.total_bytes.div_ceil(PART_BYTES)).unwrap_or(usize::MAX);
     if named != tags || tags.len() != count {
         return Err(invalid("uploadedPartIds are not the pieces of the video, in order"));
     }
     if media.finished_at.is_none() {
-        media.finished_at = Some(turn.now);
-        turn.shelf.put(&media);
+        media.finished_at = Some(tx.now);
+        tx.store.put(&media);
     }
-    Ok(Answer::empty(200))
+    Ok(Response::empty(200))
 }
 
-/// `GET /rest/{images,videos,documents}/{urn}`. A member's pictures and documents are closed to most.
-pub(super) fn show(turn: &mut Turn<'_>, call: &Call, plural: &str, urn: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, &[])?;
+/// `GET /rest/{images,videos,documents}/{urn}`. A member's images and documents need a restricted scope.
+pub(super) fn show(tx: &mut Transaction, _: &Request, caller: &Caller, plural: &str, urn: &str) -> Outcome {
     let kind = plural.trim_end_matches('s');
-    let media = at(turn, urn).filter(|media| media.kind == kind && media.owner == caller.account.id);
+    let media = at(tx, urn).filter(|media| media.kind == kind && media.owner == caller.account.id);
     let media = media.ok_or_else(|| missing(&format!("{urn} does not exist")))?;
     if kind != "video" && media.author.starts_with("urn:li:person:") && !caller.may(&["r_member_social"]) {
         return Err(forbidden(&format!("{plural}.GET")));
     }
-    let status = media.status(turn);
+    let status = media.status(tx);
     let mut view = json!({ "id": media.urn(), "owner": media.author, "status": status });
     if status == "AVAILABLE" {
         view["downloadUrl"] = json!(format!("https://media.licdn.com/dms/{plural}/{}", media.id));
-        view["downloadUrlExpiresAt"] = json!((turn.now + URLS_LIVE).timestamp_millis());
+        view["downloadUrlExpiresAt"] = json!((tx.now + URLS_LIVE).timestamp_millis());
     }
     if status == "PROCESSING_FAILED" && kind == "video" {
         view["processingFailureReason"] = json!("UNSUPPORTED_FORMAT");
     }
-    Ok(Answer::json(200, &view))
+    Ok(Response::json(200, &view))
 }

@@ -1,10 +1,10 @@
 //! Little text, read as LinkedIn reads it:
 //! <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/little-text-format>.
 
-/// Characters that mean something unless a backslash stands before them.
+/// Characters with a meaning, unless escaped by a backslash.
 const RESERVED: &str = r"|{}@[]()<>#\*_~";
 
-/// What a text says. Where it breaks the format it ends, without a word of warning.
+/// Returns the plain text. It ends, without an error, where the format is violated.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -26,7 +26,7 @@ pub(super) fn plain(text: &str) -> String {
     out
 }
 
-/// A hashtag or a mention at the beginning of a text, as it is shown, and how long it is written.
+/// Returns the hashtag or mention that a text begins with, as it is shown, and its length in the source.
 fn element(text: &str) -> Option<(String, usize)> {
     let word = |text: &str| text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
     if let Some(rest) = text.strip_prefix(r"{hashtag|\#|").or_else(|| text.strip_prefix("{hashtag|#|")) {

@@ -1,20 +1,18 @@
 //! Boards and their sections: <https://developers.pinterest.com/docs/api/v5/boards-list>.
 
 use super::{
-    Account, Answer, Call, READ, Record, Turn, WRITE, admit, body, error, invalid, next, paged, pins, text, time,
+    Account, Outcome, Record, Request, Response, Transaction, body, error, invalid, next, paged, pins, text,
+    time,
 };
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// A board.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Board {
-    /// Its id.
     pub(super) id: String,
-    /// Whose it is.
+    /// Id of the owner.
     pub(super) owner: String,
-    /// Its name.
     pub(super) name: String,
     description: Option<String>,
     privacy: String,
@@ -30,7 +28,7 @@ struct Section {
 }
 
 impl Record for Board {
-    const SHELF: &'static str = "pinterest.board";
+    const TABLE: &'static str = "pinterest.board";
 
     fn key(&self) -> String {
         self.id.clone()
@@ -38,13 +36,13 @@ impl Record for Board {
 }
 
 impl Board {
-    /// Whether it has this section.
+    /// Returns whether it has this section.
     pub(super) fn has(&self, section: &str) -> bool {
         self.sections.iter().any(|own| own.id == section)
     }
 
-    fn view(&self, turn: &Turn<'_>, owner: &str) -> Value {
-        let pins: Vec<_> = pins::by(turn, &self.owner).filter(|pin| pin.board == self.id).collect();
+    fn view(&self, tx: &Transaction, owner: &str) -> Value {
+        let pins: Vec<_> = pins::by(tx, &self.owner).filter(|pin| pin.board == self.id).collect();
         json!({
             "id": self.id,
             "name": self.name,
@@ -62,21 +60,21 @@ impl Board {
     }
 }
 
-/// The board with this id.
-pub(super) fn get(turn: &Turn<'_>, id: &str) -> Option<Board> {
-    turn.shelf.get(id)
+/// Returns the board with this id.
+pub(super) fn get(tx: &Transaction, id: &str) -> Option<Board> {
+    tx.store.get(id)
 }
 
-/// The boards of a user, oldest first.
-pub(super) fn of(turn: &Turn<'_>, user: &str) -> Vec<Board> {
-    turn.shelf.under("").filter(|board: &Board| board.owner == user).collect()
+/// Returns the boards of a user, oldest first.
+pub(super) fn of(tx: &Transaction, user: &str) -> Vec<Board> {
+    tx.store.with_prefix("").filter(|board: &Board| board.owner == user).collect()
 }
 
-/// Gives an account the board that it begins with.
-pub(super) fn found(turn: &mut Turn<'_>, account: &Account) {
-    if of(turn, &account.id).is_empty() {
-        let id = next(turn);
-        turn.shelf.put(&Board {
+/// Creates an account's first board.
+pub(super) fn ensure_first(tx: &mut Transaction, account: &Account) {
+    if of(tx, &account.id).is_empty() {
+        let id = next(tx);
+        tx.store.put(&Board {
             id,
             owner: account.id.clone(),
             name: "Ideas".into(),
@@ -84,92 +82,87 @@ pub(super) fn found(turn: &mut Turn<'_>, account: &Account) {
             privacy: "PUBLIC".into(),
             is_ads_only: false,
             sections: Vec::new(),
-            created_at: turn.now,
+            created_at: tx.now,
         });
     }
 }
 
 /// `GET /v5/boards`.
-pub(super) fn list(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, &["boards:read"], READ)?;
-    let privacy = call.query("privacy").unwrap_or("ALL");
+pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let privacy = request.query("privacy").unwrap_or("ALL");
     if !["ALL", "PUBLIC", "PROTECTED", "SECRET", "PUBLIC_AND_SECRET"].contains(&privacy) {
         return Err(invalid(&format!("'{privacy}' is no privacy of a board")));
     }
-    let own = of(turn, &caller.account.id).into_iter().filter(|board| match privacy {
+    let own = of(tx, &caller.id).into_iter().filter(|board| match privacy {
         "ALL" => true,
         "PUBLIC_AND_SECRET" => board.privacy != "PROTECTED",
         one => board.privacy == one,
     });
-    let (boards, bookmark) = paged(call, own.collect(), |board: &Board| &board.id)?;
-    let items: Vec<_> = boards.iter().map(|board| board.view(turn, &caller.account.username)).collect();
-    Ok(caller.reply(turn, 200, &json!({ "items": items, "bookmark": bookmark })))
+    let (boards, bookmark) = paged(request, own.collect(), |board: &Board| &board.id)?;
+    let items: Vec<_> = boards.iter().map(|board| board.view(tx, &caller.username)).collect();
+    Ok(Response::json(200, &json!({ "items": items, "bookmark": bookmark })))
 }
 
 /// `POST /v5/boards`.
-pub(super) fn create(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, &["boards:read", "boards:write"], WRITE)?;
-    let body = body(call)?;
+pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let body = body(request)?;
     let name = text(&body, "name", 180)?.ok_or_else(|| invalid("'name' is a required property"))?;
     let privacy = text(&body, "privacy", 20)?.unwrap_or_else(|| "PUBLIC".into());
     if !["PUBLIC", "PROTECTED", "SECRET"].contains(&privacy.as_str()) {
         return Err(invalid(&format!("'{privacy}' is no privacy of a board")));
     }
-    if of(turn, &caller.account.id).iter().any(|board| board.name == name) {
+    if of(tx, &caller.id).iter().any(|board| board.name == name) {
         return Err(error(400, 58, "You already have a board with that name."));
     }
     let board = Board {
-        id: next(turn),
-        owner: caller.account.id.clone(),
+        id: next(tx),
+        owner: caller.id.clone(),
         name,
         description: text(&body, "description", 500)?,
         privacy,
         is_ads_only: body["is_ads_only"] == true,
         sections: Vec::new(),
-        created_at: turn.now,
+        created_at: tx.now,
     };
-    turn.shelf.put(&board);
-    let view = board.view(turn, &caller.account.username);
-    Ok(caller.reply(turn, 201, &view))
+    tx.store.put(&board);
+    let view = board.view(tx, &caller.username);
+    Ok(Response::json(201, &view))
 }
 
 /// `GET /v5/boards/{board_id}`.
-pub(super) fn show(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, &["boards:read"], READ)?;
-    let board = own(turn, &caller.account, id)?;
-    let view = board.view(turn, &caller.account.username);
-    Ok(caller.reply(turn, 200, &view))
+pub(super) fn show(tx: &mut Transaction, _: &Request, caller: &Account, id: &str) -> Outcome {
+    let board = own(tx, caller, id)?;
+    let view = board.view(tx, &caller.username);
+    Ok(Response::json(200, &view))
 }
 
 /// `GET /v5/boards/{board_id}/sections`.
-pub(super) fn sections(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, &["boards:read"], READ)?;
-    let board = own(turn, &caller.account, id)?;
-    let (sections, bookmark) = paged(call, board.sections, |section: &Section| &section.id)?;
-    Ok(caller.reply(turn, 200, &json!({ "items": sections, "bookmark": bookmark })))
+pub(super) fn sections(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
+    let board = own(tx, caller, id)?;
+    let (sections, bookmark) = paged(request, board.sections, |section: &Section| &section.id)?;
+    Ok(Response::json(200, &json!({ "items": sections, "bookmark": bookmark })))
 }
 
 /// `POST /v5/boards/{board_id}/sections`.
-pub(super) fn divide(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, &["boards:read", "boards:write"], WRITE)?;
-    let body = body(call)?;
-    let mut board = own(turn, &caller.account, id)?;
+pub(super) fn create_section(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
+    let body = body(request)?;
+    let mut board = own(tx, caller, id)?;
     let name = text(&body, "name", 180)?.ok_or_else(|| invalid("'name' is a required property"))?;
     if board.sections.iter().any(|section| section.name == name) {
         return Err(error(409, 409, "There is a section of that name already."));
     }
-    let section = Section { id: next(turn), name };
+    let section = Section { id: next(tx), name };
     board.sections.push(section.clone());
-    turn.shelf.put(&board);
-    Ok(caller.reply(turn, 201, &json!(section)))
+    tx.store.put(&board);
+    Ok(Response::json(201, &json!(section)))
 }
 
-/// The user's own board with this id.
+/// Returns the user's own board with this id.
 ///
 /// # Errors
 ///
 /// The refusal.
-pub(super) fn own(turn: &Turn<'_>, account: &Account, id: &str) -> Result<Board, Answer> {
-    let board = get(turn, id).ok_or_else(|| error(404, 40, "Board not found."))?;
+pub(super) fn own(tx: &Transaction, account: &Account, id: &str) -> Result<Board, Response> {
+    let board = get(tx, id).ok_or_else(|| error(404, 40, "Board not found."))?;
     if board.owner == account.id { Ok(board) } else { Err(super::forbidden()) }
 }

@@ -1,62 +1,61 @@
-//! Pictures and videos on their way: leased, stored as S3 does, and what is told of the post that is
-//! made of them. <https://github.com/praw-dev/praw> records these calls; Reddit describes none of them.
+//! Uploads of images and videos: the lease, the storage, as S3 has it, and the notification about the post.
+//! <https://github.com/praw-dev/praw> records these requests; Reddit documents none of them.
 
-use super::{Answer, Call, Record, SOCKETS, STORAGES, Turn, admit, origin};
-use crate::{call::Message, files::Upload, tokens::random};
+use super::{Caller, Outcome, Record, Request, Response, SOCKETS, STORAGES, Transaction, origin};
+use crate::{exchange::Message, files::Upload, tokens::random};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The most bytes of a picture, and of a video.
-const MOST_BYTES: [u64; 2] = [20 << 20, 1 << 30];
+/// Maximum sizes of an image and of a video.
+const MAX_BYTES: [u64; 2] = [20 << 20, 1 << 30];
 
-/// Bytes on their way.
+/// An upload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Asset {
-    /// Its id.
     pub(super) id: String,
-    /// Whose it is.
+    /// Id of the owner.
     pub(super) owner: String,
-    /// Its name, as it was leased for.
+    /// File name that it was leased for.
     filepath: String,
     mime: String,
     signature: String,
-    /// Its bytes, as soon as they are there.
+    /// Its bytes, once uploaded.
     pub(super) upload: Option<Upload>,
 }
 
 impl Record for Asset {
-    const SHELF: &'static str = "reddit.asset";
+    const TABLE: &'static str = "reddit.asset";
 
     fn key(&self) -> String {
         self.id.clone()
     }
 }
 
-/// How processing ends.
+/// Result of processing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum Processing {
     Done,
     Failed,
     Never,
 }
 
 impl Asset {
-    /// Whether it was leased for a video.
+    /// Returns whether it was leased for a video.
     pub(super) fn is_video(&self) -> bool {
         self.mime.starts_with("video/")
     }
 
-    /// How processing it ends, as its name and bytes say.
-    pub(super) fn end(&self) -> End {
-        let Some(upload) = &self.upload else { return End::Failed };
+    /// Returns the result of processing it, by its name and bytes.
+    pub(super) fn processing(&self) -> Processing {
+        let Some(upload) = &self.upload else { return Processing::Failed };
         let kind = if self.is_video() { "video/" } else { "image/" };
         match () {
-            () if self.filepath.contains("sandbox-stuck") || upload.is_stuck => End::Never,
-            () if self.filepath.contains("sandbox-failed") || upload.is_failing => End::Failed,
-            () if upload.mime.as_deref().is_some_and(|mime| mime.starts_with(kind)) => End::Done,
-            () => End::Failed,
+            () if self.filepath.contains("sandbox-stuck") || upload.is_stuck => Processing::Never,
+            () if self.filepath.contains("sandbox-failed") || upload.is_failing => Processing::Failed,
+            () if upload.mime.as_deref().is_some_and(|mime| mime.starts_with(kind)) => Processing::Done,
+            () => Processing::Failed,
         }
     }
 
@@ -79,36 +78,35 @@ impl Asset {
     }
 }
 
-/// The asset with this id.
-pub(super) fn get(turn: &Turn<'_>, id: &str) -> Option<Asset> {
-    turn.shelf.get(id)
+/// Returns the asset with this id.
+pub(super) fn get(tx: &Transaction, id: &str) -> Option<Asset> {
+    tx.store.get(id)
 }
 
-/// The asset that a post names by its address in the storage.
-pub(super) fn stored(turn: &Turn<'_>, address: &str, owner: &str) -> Option<Asset> {
-    let asset = get(turn, address.rsplit('/').next()?)?;
+/// Returns the asset at an address in the storage.
+pub(super) fn stored(tx: &Transaction, address: &str, owner: &str) -> Option<Asset> {
+    let asset = get(tx, address.rsplit('/').next()?)?;
     let is_there = address.contains(asset.storage()) && asset.upload.is_some();
     (is_there && asset.owner == owner).then_some(asset)
 }
 
-/// The asset that a form for the storage is about.
-pub(super) fn keyed(turn: &Turn<'_>, call: &Call) -> Option<Asset> {
-    get(turn, call.field("key")?.rsplit('/').next()?)
+/// Returns the asset that an upload form is for.
+pub(super) fn by_upload_key(tx: &Transaction, request: &Request) -> Option<Asset> {
+    get(tx, request.field("key")?.rsplit('/').next()?)
 }
 
 /// `POST /api/media/asset.json`.
-pub(super) fn lease(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, "submit")?;
-    let name = call.field("filepath").filter(|name| !name.is_empty());
+pub(super) fn lease(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
+    let name = request.field("filepath").filter(|name| !name.is_empty());
     let Some(name) = name else {
-        return Err(caller.refuse(turn, "NO_TEXT", "we need something here", "filepath"));
+        return Err(caller.refuse(tx, "NO_TEXT", "we need something here", "filepath"));
     };
-    let mime = call.field("mimetype").unwrap_or_default();
+    let mime = request.field("mimetype").unwrap_or_default();
     let known = ["image/png", "image/jpeg", "image/gif", "video/mp4", "video/quicktime"];
     if !known.contains(&mime) {
-        return Err(caller.refuse(turn, "INVALID_OPTION", "that option is not valid", "mimetype"));
+        return Err(caller.refuse(tx, "INVALID_OPTION", "that option is not valid", "mimetype"));
     }
-    // The letters of a base64 digest are fit for an address of any kind.
+    // Only letters and digits are used, which fit any address.
     let id: String = random().chars().filter(char::is_ascii_alphanumeric).take(13).collect();
     let asset = Asset {
         id: id.to_lowercase(),
@@ -118,11 +116,11 @@ pub(super) fn lease(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
         signature: random(),
         upload: None,
     };
-    turn.shelf.put(&asset);
+    tx.store.put(&asset);
     let field = |name: &str, value: String| json!({ "name": name, "value": value });
-    let day = turn.now.format("%Y%m%d");
-    // A client that takes the sandbox for Reddit can't reach the storage's real name.
-    let action = match call.header("host").filter(|_| call.host.is_empty()) {
+    let day = tx.now.format("%Y%m%d");
+    // A client that uses the sandbox as Reddit can't reach the storage's real name.
+    let action = match request.header("host").filter(|_| request.host.is_empty()) {
         Some(host) => format!("//{host}/{}", asset.storage()),
         None => format!("//{}", asset.storage()),
     };
@@ -134,7 +132,7 @@ pub(super) fn lease(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
                 field("key", asset.name()),
                 field("X-Amz-Credential", format!("sandbox/{day}/us-east-1/s3/aws4_request")),
                 field("X-Amz-Algorithm", "AWS4-HMAC-SHA256".into()),
-                field("X-Amz-Date", turn.now.format("%Y%m%dT%H%M%SZ").to_string()),
+                field("X-Amz-Date", tx.now.format("%Y%m%dT%H%M%SZ").to_string()),
                 field("success_action_status", "201".into()),
                 field("content-type", asset.mime.clone()),
                 field("x-amz-storage-class", "STANDARD".into()),
@@ -148,36 +146,41 @@ pub(super) fn lease(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
             "asset_id": asset.id,
             "processing_state": "incomplete",
             "payload": { "filepath": name },
-            "websocket_url": format!("{}/{}", origin(call, "ws", SOCKETS), asset.id),
+            "websocket_url": format!("{}/{}", origin(request, "ws", SOCKETS), asset.id),
         },
     });
-    Ok(caller.reply(turn, &body))
+    Ok(caller.reply(tx, &body))
 }
 
-/// The form that the storage takes: `POST https://reddit-uploaded-….s3-accelerate.amazonaws.com`.
-pub(super) fn store(turn: &mut Turn<'_>, call: &Call) -> Answer {
+/// Receives an upload form: `POST https://reddit-uploaded-….s3-accelerate.amazonaws.com`.
+pub(super) fn store(tx: &mut Transaction, request: &Request) -> Response {
     let refuse = |status: u16, code: &str, message: &str, more: &str| {
         let xml = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code><Message>{message}</Message>{more}</Error>"
         );
-        Answer::bytes(status, "application/xml", xml.into())
+        Response::bytes(status, "application/xml", xml.into())
     };
-    if call.header("authorization").is_some() {
+    if request.header("authorization").is_some() {
         return refuse(400, "InvalidArgument", "Only one auth mechanism allowed", "");
     }
-    let Some(mut asset) = keyed(turn, call).filter(|asset| asset.storage() == call.host) else {
+    let Some(mut asset) = by_upload_key(tx, request).filter(|asset| asset.storage() == request.host) else {
         return refuse(403, "AccessDenied", "Invalid according to Policy: Policy Condition failed", "");
     };
-    if call.field("X-Amz-Signature") != Some(&asset.signature) || call.field("policy").is_none() {
-        return refuse(403, "SignatureDoesNotMatch", "The request signature we calculated does not match", "");
+    if request.field("X-Amz-Signature") != Some(&asset.signature) || request.field("policy").is_none() {
+        return refuse(
+            403,
+            "SignatureDoesNotMatch",
+            "The request signature we calculated does not match",
+            "",
+        );
     }
-    let Some(upload) = call.upload.clone() else {
+    let Some(upload) = request.upload.clone() else {
         return refuse(400, "InvalidArgument", "POST requires exactly one file upload per request.", "");
     };
-    let most = MOST_BYTES[usize::from(asset.is_video())];
-    if upload.size_bytes > most {
+    let max = MAX_BYTES[usize::from(asset.is_video())];
+    if upload.size_bytes > max {
         let sizes = format!(
-            "<ProposedSize>{}</ProposedSize><MaxSizeAllowed>{most}</MaxSizeAllowed>",
+            "<ProposedSize>{}</ProposedSize><MaxSizeAllowed>{max}</MaxSizeAllowed>",
             upload.size_bytes
         );
         return refuse(
@@ -195,13 +198,13 @@ pub(super) fn store(turn: &mut Turn<'_>, call: &Call) -> Answer {
         &upload.sha256[..32],
     );
     asset.upload = Some(upload);
-    turn.shelf.put(&asset);
-    Answer::bytes(201, "application/xml", xml.into())
+    tx.store.put(&asset);
+    Response::bytes(201, "application/xml", xml.into())
 }
 
-/// A picture's or video's bytes.
-pub(super) fn show(turn: &Turn<'_>, name: &str) -> Answer {
-    let asset = get(turn, name.split('.').next().unwrap_or_default());
+/// Responds with the bytes of an image or a video.
+pub(super) fn show(tx: &Transaction, name: &str) -> Response {
+    let asset = get(tx, name.split('.').next().unwrap_or_default());
     let upload = asset.and_then(|asset| asset.upload);
     let mime = match upload.as_ref().and_then(|upload| upload.mime.as_deref()) {
         Some("image/png") => "image/png",
@@ -210,33 +213,33 @@ pub(super) fn show(turn: &Turn<'_>, name: &str) -> Answer {
         Some("video/mp4") => "video/mp4",
         _ => "application/octet-stream",
     };
-    let bytes = upload.and_then(|upload| turn.files.read(&upload.id));
-    bytes.map_or_else(|| Answer::empty(404), |bytes| Answer::bytes(200, mime, bytes))
+    let bytes = upload.and_then(|upload| tx.files.read(&upload.id));
+    bytes.map_or_else(|| Response::empty(404), |bytes| Response::bytes(200, mime, bytes))
 }
 
-/// What a socket will tell.
+/// A message that a WebSocket will send.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct News {
-    /// Where.
+pub(super) struct Notification {
+    /// Token in the socket's address.
     pub(super) token: String,
-    /// What; null where nothing ever is.
+    /// Body; null for a socket that stays silent.
     pub(super) body: Value,
-    /// When.
+    /// Time when it is sent.
     pub(super) at: DateTime<Utc>,
 }
 
-impl Record for News {
-    const SHELF: &'static str = "reddit.news";
+impl Record for Notification {
+    const TABLE: &'static str = "reddit.notification";
 
     fn key(&self) -> String {
         self.token.clone()
     }
 }
 
-/// `GET wss://….wss.redditmedia.com/{token}`. Whoever comes late is told all the same.
-pub(super) fn tell(turn: &Turn<'_>, call: &Call, token: &str) -> Answer {
-    let Some(news) = turn.shelf.get::<News>(token) else { return Answer::empty(404) };
-    let after = u64::try_from((news.at - turn.now).num_milliseconds()).unwrap_or(0);
-    let body = Some(news.body).filter(|body| !body.is_null());
-    Answer::socket(call, Message { body, after: Duration::from_millis(after) })
+/// `GET wss://….wss.redditmedia.com/{token}`. A client that connects late gets the message too.
+pub(super) fn notify(tx: &Transaction, request: &Request, token: &str) -> Response {
+    let Some(notification) = tx.store.get::<Notification>(token) else { return Response::empty(404) };
+    let after = u64::try_from((notification.at - tx.now).num_milliseconds()).unwrap_or(0);
+    let body = Some(notification.body).filter(|body| !body.is_null());
+    Response::socket(request, Message { body, after: Duration::from_millis(after) })
 }

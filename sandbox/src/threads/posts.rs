@@ -1,27 +1,25 @@
 //! Containers, posts and replies: <https://developers.facebook.com/docs/threads/posts>.
 //!
-//! The first hashtag of a text becomes the post's topic and loses its mark. What the sandbox can't
-//! know, such as how a container that was published is refused when it is published again, is answered
-//! as the Graph API answers what is wrong with a parameter.
+//! The first hashtag of a text becomes the post's topic and loses its mark. Undocumented refusals, such as
+//! publishing a container twice, are worded like the Graph API's refusals of invalid parameters.
 
-use super::{Account, Answer, Call, DAY, ID, Rule, Turn, avatar, graph};
+use super::{Account, DAY, Outcome, RateLimit, Request, Response, Transaction, graph};
 use crate::{
-    container::{Container, Stands, picture},
-    fault,
-    figures::figure,
+    container::{Container, Status, fetched_image},
+    fake_metrics::figure,
     graph::{error, invalid, missing, param},
-    host::{Card, Host},
-    shelf::Record,
+    simulator::{PostView, Simulator},
+    store::Record,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-const POSTS: Rule = Rule { name: "threads.posts", limit: 250, seconds: DAY };
-const REPLIES: Rule = Rule { name: "threads.replies", limit: 1_000, seconds: DAY };
-const DELETES: Rule = Rule { name: "threads.deletes", limit: 100, seconds: DAY };
-const SEARCHES: Rule = Rule { name: "threads.searches", limit: 500, seconds: DAY };
+const POSTS: RateLimit = RateLimit::new("threads.posts", 250, DAY);
+const REPLIES: RateLimit = RateLimit::new("threads.replies", 1_000, DAY);
+const DELETES: RateLimit = RateLimit::new("threads.deletes", 100, DAY);
+const SEARCHES: RateLimit = RateLimit::new("threads.searches", 500, DAY);
 
 const KINDS: [&str; 4] = ["TEXT", "IMAGE", "VIDEO", "CAROUSEL"];
 const CONTROLS: [&str; 5] =
@@ -52,33 +50,33 @@ pub(super) struct Post {
 }
 
 impl Record for Post {
-    const SHELF: &'static str = "threads.post";
+    const TABLE: &'static str = "threads.post";
 
     fn key(&self) -> String {
         self.id.clone()
     }
 }
 
-/// The posts of an author, oldest first.
-pub(super) fn by<'a>(turn: &'a Turn<'_>, author: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
-    graph::tied(turn.shelf, "threads.author", author)
+/// Returns the posts of an author, oldest first.
+pub(super) fn by<'a>(tx: &'a Transaction, author: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
+    tx.store.linked("threads.author", author)
 }
 
-/// Keeps a new post.
-fn add(turn: &mut Turn<'_>, post: &Post) {
-    turn.shelf.put(post);
-    graph::tie(turn, "threads.author", &post.author, &post.id);
-    graph::tie(turn, "threads.code", &graph::shortcode(&post.id), &post.id);
+/// Stores a new post.
+fn add(tx: &mut Transaction, post: &Post) {
+    tx.store.put(post);
+    tx.store.link("threads.author", &post.author, &post.id);
+    tx.store.link("threads.code", &graph::shortcode(&post.id), &post.id);
     for (kind, of) in [("threads.parent", &post.reply_to), ("threads.root", &post.root)] {
         if let Some(of) = of {
-            graph::tie(turn, kind, of, &post.id);
+            tx.store.link(kind, of, &post.id);
         }
     }
 }
 
-/// The post whose address has this code.
-pub(super) fn coded(turn: &Turn<'_>, code: &str) -> Option<Post> {
-    graph::tied(turn.shelf, "threads.code", code).next()
+/// Returns the post whose address has this code.
+pub(super) fn by_shortcode(tx: &Transaction, code: &str) -> Option<Post> {
+    tx.store.linked("threads.code", code).next()
 }
 
 impl Post {
@@ -86,10 +84,10 @@ impl Post {
         format!("www.threads.com/@{}/post/{}", self.username, graph::shortcode(&self.id))
     }
 
-    /// The post as a page shows it.
-    pub(super) fn card(&self, turn: &Turn<'_>) -> Card {
-        let container = Container::get(turn, &self.container);
-        let given = |name: &str| container.as_ref().and_then(|container| container.given(name));
+    /// Returns the post as a page shows it.
+    pub(super) fn post_view(&self, tx: &Transaction) -> PostView {
+        let container = Container::get(tx, &self.container);
+        let given = |name: &str| container.as_ref().and_then(|container| container.parameter(name));
         let mut notes: Vec<String> = self.topic.iter().map(|topic| format!("Topic: {topic}")).collect();
         for (name, label) in [
             ("link_attachment", "Link"),
@@ -102,20 +100,20 @@ impl Post {
             notes.extend(given(name).map(|value| format!("{label}: {value}")));
         }
         notes.extend(self.repost_of.iter().map(|id| format!("Repost of {id}")));
-        Card {
+        PostView {
             id: self.id.clone(),
             address: self.address(),
             text: self.text.clone(),
             at: self.created_at,
-            media: container.map(|container| container.pictures(turn)).unwrap_or_default(),
+            media: container.map(|container| container.media_views(tx)).unwrap_or_default(),
             notes,
             reply_to: self.reply_to.clone(),
         }
     }
 
-    fn node(&self, turn: &Turn<'_>, me: &str) -> Value {
-        let container = Container::get(turn, &self.container);
-        let given = |name: &str| container.as_ref().and_then(|container| container.given(name));
+    fn node(&self, tx: &Transaction, me: &str) -> Value {
+        let container = Container::get(tx, &self.container);
+        let given = |name: &str| container.as_ref().and_then(|container| container.parameter(name));
         let object = |name: &str| given(name).and_then(|text| serde_json::from_str::<Value>(&text).ok());
         let url = |container: &Container| {
             let file = container.file.as_ref()?;
@@ -131,11 +129,11 @@ impl Post {
         let items: Vec<Value> = container
             .iter()
             .flat_map(|container| &container.items)
-            .filter_map(|id| Container::get(turn, id))
+            .filter_map(|id| Container::get(tx, id))
             .map(|item| {
                 json!({
                     "id": item.published.clone().unwrap_or_else(|| item.id.clone()),
-                    "media_type": item.kind, "media_url": url(&item), "alt_text": item.given("alt_text"),
+                    "media_type": item.kind, "media_url": url(&item), "alt_text": item.parameter("alt_text"),
                     "permalink": null, "thumbnail_url": null, "timestamp": graph::time(item.created_at),
                 })
             })
@@ -167,7 +165,7 @@ impl Post {
             "is_quote_post": given("quote_post_id").is_some(),
             "quoted_post": reference(&given("quote_post_id")),
             "reposted_post": reference(&self.repost_of),
-            "has_replies": graph::tied::<Post>(turn.shelf, "threads.parent", &self.id).next().is_some(),
+            "has_replies": tx.store.linked::<Post>("threads.parent", &self.id).next().is_some(),
             "alt_text": given("alt_text"),
             "link_attachment_url": given("link_attachment"),
             "is_reply": self.reply_to.is_some(),
@@ -192,29 +190,28 @@ impl Post {
 }
 
 /// `GET /me`.
-pub(super) fn profile(call: &Call, me: &Account) -> Result<Answer, Answer> {
+pub(super) fn profile(_: &Transaction, request: &Request, me: &Account) -> Outcome {
     let node = json!({
         "id": me.id,
         "username": me.username,
         "name": me.username,
-        "threads_profile_picture_url": avatar(me),
+        "threads_profile_picture_url": graph::avatar(me),
         "threads_biography": "An account of the sandbox.",
         "is_verified": false,
         "is_eligible_for_geo_gating": false,
         "recently_searched_keywords": null,
     });
-    Ok(Answer::json(200, &graph::select(&node, &graph::fields(call), "ThreadsUser", &["id"])?))
+    Ok(Response::json(200, &graph::select(&node, &graph::fields(request), "ThreadsUser", &["id"])?))
 }
 
 /// `POST /{user}/threads`: makes a container.
-pub(super) fn fill(turn: &mut Turn<'_>, call: &Call, me: &Account) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["threads_content_publish"])?;
-    let get = |name: &str| param(call, name).filter(|text| !text.is_empty());
+pub(super) fn create_container(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
+    let get = |name: &str| param(request, name).filter(|text| !text.is_empty());
     let kind = get("media_type").unwrap_or_default();
     if !KINDS.contains(&kind.as_str()) {
         return Err(invalid(&format!("Param media_type must be one of {{{}}}", KINDS.join(", "))));
     }
-    let is_item = graph::is_on(call, "is_carousel_item");
+    let is_item = graph::is_true(request, "is_carousel_item");
     let text = get("text").unwrap_or_default();
     check_text(&kind, is_item, &text, get("link_attachment").as_deref())?;
     if let Some(control) = get("reply_control").filter(|control| !CONTROLS.contains(&control.as_str())) {
@@ -234,21 +231,23 @@ pub(super) fn fill(turn: &mut Turn<'_>, call: &Call, me: &Account) -> Result<Ans
     }
     if let Some(tag) = get("topic_tag") {
         if !(1..=50).contains(&tag.chars().count()) || tag.contains(['.', '&']) {
-            return Err(invalid("Param topic_tag must be 1 to 50 characters long, without periods and ampersands"));
+            return Err(invalid(
+                "Param topic_tag must be 1 to 50 characters long, without periods and ampersands",
+            ));
         }
         if tag.contains("sandbox-forbidden") {
             return Err(error(400, 100, 4_279_071, "Topic Tag Not Permitted"));
         }
     }
     for name in ["reply_to_id", "quote_post_id"] {
-        if let Some(id) = get(name).filter(|id| turn.shelf.get::<Post>(id).is_none()) {
+        if let Some(id) = get(name).filter(|id| tx.store.get::<Post>(id).is_none()) {
             return Err(missing("POST", &id));
         }
     }
-    let file = fetched(call, &kind)?;
-    let items = if kind == "CAROUSEL" { children(turn, call, me)? } else { Vec::new() };
+    let file = fetch_medium(request, &kind)?;
+    let items = if kind == "CAROUSEL" { children(tx, request, me)? } else { Vec::new() };
     let container = Container {
-        id: graph::id(turn),
+        id: graph::next_id(tx),
         owner: me.id.clone(),
         is_item,
         is_video: kind == "VIDEO",
@@ -256,18 +255,18 @@ pub(super) fn fill(turn: &mut Turn<'_>, call: &Call, me: &Account) -> Result<Ans
         text,
         file,
         items,
-        given: graph::params(call),
-        created_at: turn.now,
+        given: graph::params(request),
+        created_at: tx.now,
         published: None,
     };
-    turn.shelf.put(&container);
-    if graph::is_on(call, "auto_publish_text") && container.kind == "TEXT" {
-        return live(turn, call, me, container);
+    tx.store.put(&container);
+    if graph::is_true(request, "auto_publish_text") && container.kind == "TEXT" {
+        return publish_container(tx, request, me, container);
     }
-    Ok(Answer::json(200, &json!({ "id": container.id })))
+    Ok(Response::json(200, &json!({ "id": container.id })))
 }
 
-fn check_text(kind: &str, is_item: bool, text: &str, link: Option<&str>) -> Result<(), Answer> {
+fn check_text(kind: &str, is_item: bool, text: &str, link: Option<&str>) -> Result<(), Response> {
     let is_emoji = |c: char| unicode_properties::UnicodeEmoji::is_emoji_char(c) && !c.is_ascii();
     let length: usize = text.chars().map(|c| if is_emoji(c) { c.len_utf8() } else { 1 }).sum();
     if length > TEXT {
@@ -288,7 +287,7 @@ fn check_text(kind: &str, is_item: bool, text: &str, link: Option<&str>) -> Resu
     Ok(())
 }
 
-/// The addresses in a text that begin with a scheme, without the punctuation around them.
+/// Returns the addresses with a scheme in a text, without the punctuation around them.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split_whitespace().filter_map(|word| {
         let start = word.find("http://").or_else(|| word.find("https://"))?;
@@ -296,114 +295,125 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn check_poll(text: &str) -> Result<(), Answer> {
-    let poll: Value = serde_json::from_str(text).map_err(|_| invalid("Param poll_attachment must be an object"))?;
+fn check_poll(text: &str) -> Result<(), Response> {
+    let poll: Value =
+        serde_json::from_str(text).map_err(|_| invalid("Param poll_attachment must be an object"))?;
     let option = |name: &str| poll[format!("option_{name}")].as_str().unwrap_or_default().to_owned();
     let is_long = ["a", "b", "c", "d"].iter().any(|name| option(name).chars().count() > 25);
     if option("a").is_empty() || option("b").is_empty() || is_long {
-        return Err(invalid("Param poll_attachment needs option_a and option_b, each of at most 25 characters"));
+        return Err(invalid(
+            "Param poll_attachment needs option_a and option_b, each of at most 25 characters",
+        ));
     }
     Ok(())
 }
 
-/// The medium that stood at the address. A picture is judged at once, a video when it is processed.
-fn fetched(call: &Call, kind: &str) -> Result<Option<crate::files::Upload>, Answer> {
+/// Returns the fetched medium. An image is checked at once, a video when it is processed.
+fn fetch_medium(request: &Request, kind: &str) -> Result<Option<crate::files::Upload>, Response> {
     let place = match kind {
         "IMAGE" => "image_url",
         "VIDEO" => "video_url",
         _ => return Ok(None),
     };
-    let Some(address) = param(call, place).filter(|text| !text.is_empty()) else {
+    let Some(address) = param(request, place).filter(|text| !text.is_empty()) else {
         return Err(invalid(&format!("The parameter {place} is required")));
     };
     if kind == "IMAGE" {
-        return picture(call, &address, &["image/jpeg", "image/png"], 0.1..=10.0).map(Some);
+        return fetched_image(request, &address, &["image/jpeg", "image/png"], 0.1..=10.0).map(Some);
     }
-    let file = call.at(&address);
+    let file = request.fetched(&address);
     if file.is_some_and(|file| file.size_bytes > VIDEO_BYTES) {
         return Err(invalid("The video file is larger than 1 GB"));
     }
     Ok(file.cloned())
 }
 
-/// The items of a carousel: finished, the account's own, and each of them an item.
-fn children(turn: &Turn<'_>, call: &Call, me: &Account) -> Result<Vec<String>, Answer> {
-    let ids = graph::list(call, "children");
+/// Returns the items of a carousel, which have to be finished items of the same account.
+fn children(tx: &Transaction, request: &Request, me: &Account) -> Result<Vec<String>, Response> {
+    let ids = graph::list(request, "children");
     if !(2..=ITEMS).contains(&ids.len()) {
         return Err(invalid("Param children must have between 2 and 20 items"));
     }
     for id in &ids {
-        let item = Container::get(turn, id).filter(|item| item.owner == me.id && item.is_item);
-        match item.map(|item| item.stands(turn)) {
-            Some(Stands::Finished) => {}
-            Some(_) => return Err(unready(id)),
+        let item = Container::get(tx, id).filter(|item| item.owner == me.id && item.is_item);
+        match item.map(|item| item.status(tx)) {
+            Some(Status::Finished) => {}
+            Some(_) => return Err(not_ready(id)),
             None => return Err(missing("POST", id)),
         }
     }
     Ok(ids)
 }
 
-fn unready(id: &str) -> Answer {
-    error(400, 24, 4_279_009, &format!("The requested resource does not exist. Media Not Found: the media with id {id} cannot be found."))
+fn not_ready(id: &str) -> Response {
+    error(
+        400,
+        24,
+        4_279_009,
+        &format!(
+            "The requested resource does not exist. Media Not Found: the media with id {id} cannot be found."
+        ),
+    )
 }
 
 /// `POST /{user}/threads_publish`.
-pub(super) fn publish(turn: &mut Turn<'_>, call: &Call, me: &Account) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["threads_content_publish"])?;
-    let Some(id) = param(call, "creation_id").filter(|id| !id.is_empty()) else {
+pub(super) fn publish(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
+    let Some(id) = param(request, "creation_id").filter(|id| !id.is_empty()) else {
         return Err(invalid("The parameter creation_id is required"));
     };
-    let container = Container::get(turn, &id).filter(|container| container.owner == me.id);
-    let container = container.filter(|container| !container.is_item).ok_or_else(|| unready(&id))?;
-    match container.stands(turn) {
-        Stands::Finished => live(turn, call, me, container),
-        Stands::Published => Err(invalid("The container was published already")),
-        Stands::Expired => Err(error(400, 24, 2_207_008, "The media builder with the given creation id does not exist or has expired.")),
-        Stands::InProgress | Stands::Unfetched | Stands::Failed => Err(unready(&id)),
+    let container = Container::get(tx, &id).filter(|container| container.owner == me.id);
+    let container = container.filter(|container| !container.is_item).ok_or_else(|| not_ready(&id))?;
+    match container.status(tx) {
+        Status::Finished => publish_container(tx, request, me, container),
+        Status::Published => Err(invalid("The container was published already")),
+        Status::Expired => Err(error(
+            400,
+            24,
+            2_207_008,
+            "The media builder with the given creation id does not exist or has expired.",
+        )),
+        Status::InProgress | Status::Unfetched | Status::Failed => Err(not_ready(&id)),
     }
 }
 
-/// Publishes a container that is finished.
-fn live(turn: &mut Turn<'_>, call: &Call, me: &Account, container: Container) -> Result<Answer, Answer> {
-    let fault = match fault::draw(turn, ID, &me.username, &container.text) {
-        Ok(fault) => fault,
-        Err(fault) => return Ok(super::Threads.fail(turn, call, fault)),
-    };
-    let reply_to = container.given("reply_to_id");
+/// Publishes a finished container.
+fn publish_container(tx: &mut Transaction, request: &Request, me: &Account, container: Container) -> Outcome {
+    let fault = super::Threads.trigger_fault(tx, request, &me.username, &container.text)?;
+    let reply_to = container.parameter("reply_to_id");
     let parent = match &reply_to {
         None => None,
-        Some(id) => Some(turn.shelf.get::<Post>(id).ok_or_else(|| missing("POST", id))?),
+        Some(id) => Some(tx.store.get::<Post>(id).ok_or_else(|| missing("POST", id))?),
     };
-    graph::capped(turn, if reply_to.is_some() { REPLIES } else { POSTS }, &me.id)?;
-    let explicit = container.given("topic_tag");
+    graph::spend_cap(tx, if reply_to.is_some() { REPLIES } else { POSTS }, &me.id)?;
+    let explicit = container.parameter("topic_tag");
     let (text, topic) = match explicit {
         Some(topic) => (container.text.clone(), Some(topic)),
-        None => tagged(&container.text),
+        None => extract_topic(&container.text),
     };
     let post = Post {
-        id: graph::id(turn),
+        id: graph::next_id(tx),
         author: me.id.clone(),
         username: me.username.clone(),
         text,
         topic,
-        created_at: turn.now,
+        created_at: tx.now,
         container: container.id.clone(),
         root: parent.map(|parent| parent.root.unwrap_or(parent.id)),
         reply_to,
         is_hidden: false,
         repost_of: None,
     };
-    add(turn, &post);
-    for item in container.items.iter().filter_map(|id| Container::get(turn, id)).collect::<Vec<_>>() {
-        let published = Some(graph::id(turn));
-        turn.shelf.put(&Container { published, ..item });
+    add(tx, &post);
+    for item in container.items.iter().filter_map(|id| Container::get(tx, id)).collect::<Vec<_>>() {
+        let published = Some(graph::next_id(tx));
+        tx.store.put(&Container { published, ..item });
     }
-    turn.shelf.put(&Container { published: Some(post.id.clone()), ..container });
-    Ok(Answer::json(200, &json!({ "id": post.id })).publishing(post.id).because(fault.clone()))
+    tx.store.put(&Container { published: Some(post.id.clone()), ..container });
+    Ok(Response::json(200, &json!({ "id": post.id })).with_post(post.id).with_fault(fault.clone()))
 }
 
-/// A text whose first hashtag has become the topic, and lost its mark.
-fn tagged(text: &str) -> (String, Option<String>) {
+/// Returns a text without the mark of its first hashtag, and that hashtag as the topic.
+fn extract_topic(text: &str) -> (String, Option<String>) {
     let mut before = ' ';
     for (at, c) in text.char_indices() {
         if c == '#' && !before.is_alphanumeric() {
@@ -420,148 +430,152 @@ fn tagged(text: &str) -> (String, Option<String>) {
 }
 
 /// `GET /{id}`: a container or a post.
-pub(super) fn node(turn: &Turn<'_>, call: &Call, me: &Account, id: &str) -> Result<Answer, Answer> {
-    if let Some(post) = turn.shelf.get::<Post>(id) {
-        let told = graph::select(&post.node(turn, &me.id), &graph::fields(call), "ThreadsMedia", &["id"])?;
-        return Ok(Answer::json(200, &told));
+pub(super) fn node(tx: &Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
+    if let Some(post) = tx.store.get::<Post>(id) {
+        let told = graph::select(&post.node(tx, &me.id), &graph::fields(request), "ThreadsMedia", &["id"])?;
+        return Ok(Response::json(200, &told));
     }
-    let container = Container::get(turn, id).filter(|container| container.owner == me.id);
+    let container = Container::get(tx, id).filter(|container| container.owner == me.id);
     let container = container.ok_or_else(|| missing("GET", id))?;
-    let (status, message) = match container.stands(turn) {
-        Stands::InProgress => ("IN_PROGRESS", None),
-        Stands::Finished => ("FINISHED", None),
-        Stands::Published => ("PUBLISHED", None),
-        Stands::Expired => ("EXPIRED", None),
-        Stands::Unfetched => ("ERROR", Some("FAILED_DOWNLOADING_VIDEO")),
-        Stands::Failed => ("ERROR", Some("FAILED_PROCESSING_VIDEO")),
+    let (status, message) = match container.status(tx) {
+        Status::InProgress => ("IN_PROGRESS", None),
+        Status::Finished => ("FINISHED", None),
+        Status::Published => ("PUBLISHED", None),
+        Status::Expired => ("EXPIRED", None),
+        Status::Unfetched => ("ERROR", Some("FAILED_DOWNLOADING_VIDEO")),
+        Status::Failed => ("ERROR", Some("FAILED_PROCESSING_VIDEO")),
     };
     let node = json!({ "id": id, "status": status, "error_message": message });
-    Ok(Answer::json(200, &graph::select(&node, &graph::fields(call), "ThreadsContainer", &["id"])?))
+    Ok(Response::json(200, &graph::select(&node, &graph::fields(request), "ThreadsContainer", &["id"])?))
 }
 
 /// `GET /{user}/threads` and `/replies`: the account's own, newest first.
-pub(super) fn list(turn: &Turn<'_>, call: &Call, me: &Account, is_replies: bool) -> Result<Answer, Answer> {
-    if is_replies {
-        graph::admit(turn, ID, call, &["threads_read_replies"])?;
-    }
-    let lag = TimeDelta::milliseconds(i64::try_from(turn.settings.lag_ms).unwrap_or(i64::MAX));
-    let shown = by(turn, &me.id).rev().filter(|post| {
+pub(super) fn list(tx: &Transaction, request: &Request, me: &Account, is_replies: bool) -> Outcome {
+    let lag = tx.settings.lag();
+    let shown = by(tx, &me.id).rev().filter(|post| {
         post.reply_to.is_some() == is_replies
-            && turn.now - post.created_at >= lag
-            && graph::is_within(call, post.created_at)
+            && tx.now - post.created_at >= lag
+            && graph::is_within(request, post.created_at)
     });
-    told(turn, call, &me.id, shown.collect())
+    list_page(tx, request, &me.id, shown.collect())
 }
 
 /// `GET /{id}/replies` and `/conversation`.
-pub(super) fn replies(turn: &Turn<'_>, call: &Call, id: &str, is_direct: bool) -> Result<Answer, Answer> {
-    let token = graph::admit(turn, ID, call, &["threads_read_replies"])?;
-    turn.shelf.get::<Post>(id).ok_or_else(|| missing("GET", id))?;
+pub(super) fn replies(
+    tx: &Transaction,
+    request: &Request,
+    me: &Account,
+    id: &str,
+    is_direct: bool,
+) -> Outcome {
+    tx.store.get::<Post>(id).ok_or_else(|| missing("GET", id))?;
     let kind = if is_direct { "threads.parent" } else { "threads.root" };
-    let mut shown: Vec<Post> = graph::tied(turn.shelf, kind, id).collect();
-    if param(call, "reverse").as_deref() != Some("false") {
+    let mut shown: Vec<Post> = tx.store.linked(kind, id).collect();
+    if param(request, "reverse").as_deref() != Some("false") {
         shown.reverse();
     }
-    told(turn, call, &token.user, shown)
+    list_page(tx, request, &me.id, shown)
 }
 
-fn told(turn: &Turn<'_>, call: &Call, me: &str, posts: Vec<Post>) -> Result<Answer, Answer> {
-    let fields = graph::fields(call);
+fn list_page(tx: &Transaction, request: &Request, me: &str, posts: Vec<Post>) -> Outcome {
+    let fields = graph::fields(request);
     graph::paged(
-        call,
+        request,
         posts,
         |post| &post.id,
-        |post| graph::select(&post.node(turn, me), &fields, "ThreadsMedia", &["id"]),
+        |post| graph::select(&post.node(tx, me), &fields, "ThreadsMedia", &["id"]),
     )
 }
 
 /// `DELETE /{id}`.
-pub(super) fn delete(turn: &mut Turn<'_>, call: &Call, me: &Account, id: &str) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["threads_delete"])?;
-    let post = turn.shelf.get::<Post>(id).filter(|post| post.author == me.id);
+pub(super) fn delete(tx: &mut Transaction, _: &Request, me: &Account, id: &str) -> Outcome {
+    let post = tx.store.get::<Post>(id).filter(|post| post.author == me.id);
     let post = post.ok_or_else(|| missing("DELETE", id))?;
-    turn.spend(DELETES, &me.id, 1)
+    tx.spend(DELETES, &me.id, 1)
         .map_err(|_| error(400, 9, 2_207_042, "(#9) You reached the maximum number of deletions"))?;
-    turn.shelf.remove::<Post>(&post.id);
-    Ok(Answer::json(200, &json!({ "success": true, "deleted_id": post.id })))
+    tx.store.remove::<Post>(&post.id);
+    Ok(Response::json(200, &json!({ "success": true, "deleted_id": post.id })))
 }
 
 /// `POST /{id}/repost`.
-pub(super) fn repost(turn: &mut Turn<'_>, call: &Call, me: &Account, id: &str) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["threads_content_publish"])?;
-    turn.shelf.get::<Post>(id).ok_or_else(|| missing("POST", id))?;
-    graph::capped(turn, POSTS, &me.id)?;
+pub(super) fn repost(tx: &mut Transaction, _: &Request, me: &Account, id: &str) -> Outcome {
+    tx.store.get::<Post>(id).ok_or_else(|| missing("POST", id))?;
+    graph::spend_cap(tx, POSTS, &me.id)?;
     let post = Post {
-        id: graph::id(turn),
+        id: graph::next_id(tx),
         author: me.id.clone(),
         username: me.username.clone(),
         text: String::new(),
         topic: None,
-        created_at: turn.now,
+        created_at: tx.now,
         container: String::new(),
         reply_to: None,
         root: None,
         is_hidden: false,
         repost_of: Some(id.to_owned()),
     };
-    add(turn, &post);
-    Ok(Answer::json(200, &json!({ "id": post.id })).publishing(post.id))
+    add(tx, &post);
+    Ok(Response::json(200, &json!({ "id": post.id })).with_post(post.id))
 }
 
 /// `POST /{id}/manage_reply`: hides a reply to one's own post, or shows it again.
-pub(super) fn hide(turn: &mut Turn<'_>, call: &Call, me: &Account, id: &str) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["threads_manage_replies"])?;
-    let reply = turn.shelf.get::<Post>(id).ok_or_else(|| missing("POST", id))?;
-    let root = reply.root.as_ref().and_then(|root| turn.shelf.get::<Post>(root));
+pub(super) fn hide(tx: &mut Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
+    let reply = tx.store.get::<Post>(id).ok_or_else(|| missing("POST", id))?;
+    let root = reply.root.as_ref().and_then(|root| tx.store.get::<Post>(root));
     root.filter(|root| root.author == me.id).ok_or_else(|| missing("POST", id))?;
-    turn.shelf.put(&Post { is_hidden: graph::is_on(call, "hide"), ..reply });
-    Ok(Answer::json(200, &json!({ "success": true })))
+    tx.store.put(&Post { is_hidden: graph::is_true(request, "hide"), ..reply });
+    Ok(Response::json(200, &json!({ "success": true })))
 }
 
 /// `GET /{user}/threads_publishing_limit`.
-pub(super) fn limits(turn: &mut Turn<'_>, call: &Call, me: &Account) -> Result<Answer, Answer> {
+pub(super) fn limits(tx: &mut Transaction, request: &Request, me: &Account) -> Outcome {
     let mut node = json!({});
     for (prefix, rule) in
         [("", POSTS), ("reply_", REPLIES), ("delete_", DELETES), ("location_search_", SEARCHES)]
     {
-        let mut used = graph::used(turn, rule, &me.id);
+        let mut used = graph::quota_usage(tx, rule, &me.id);
         node[format!("{prefix}quota_usage")] = used["usage"].take();
         node[format!("{prefix}config")] = used["config"].take();
     }
-    let told = graph::select(&node, &graph::fields(call), "ThreadsPublishingLimit", &["quota_usage"])?;
-    Ok(Answer::json(200, &json!({ "data": [told] })))
+    let told = graph::select(&node, &graph::fields(request), "ThreadsPublishingLimit", &["quota_usage"])?;
+    Ok(Response::json(200, &json!({ "data": [told] })))
 }
 
 /// `GET /{id}/insights`.
-pub(super) fn insights(turn: &Turn<'_>, call: &Call, me: &Account, id: &str) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["threads_manage_insights"])?;
-    let post = turn.shelf.get::<Post>(id).filter(|post| post.author == me.id);
+pub(super) fn insights(tx: &Transaction, request: &Request, me: &Account, id: &str) -> Outcome {
+    let post = tx.store.get::<Post>(id).filter(|post| post.author == me.id);
     let post = post.ok_or_else(|| missing("GET", id))?;
     if post.repost_of.is_some() {
-        return Ok(Answer::json(200, &json!({ "data": [] })));
+        return Ok(Response::json(200, &json!({ "data": [] })));
     }
-    let age = turn.now - post.created_at;
-    // Of a reply only what answers it directly is counted.
+    let age = tx.now - post.created_at;
+    // For a reply only direct replies count.
     let kind = if post.reply_to.is_some() { "threads.parent" } else { "threads.root" };
-    let replies = graph::tied::<Post>(turn.shelf, kind, id).count();
+    let replies = tx.store.linked::<Post>(kind, id).count();
     let count = |name: &str| match name {
         "views" => Some(json!(figure(id, name, age, 12_000))),
         "replies" => Some(json!(replies)),
         name if METRICS.contains(&name) => Some(json!(figure(id, name, age, 300))),
         _ => None,
     };
-    graph::insights(call, id, count, &METRICS)
+    graph::insights(request, id, count, &METRICS)
 }
 
 /// `GET /{user}/threads_insights`.
-pub(super) fn account_insights(turn: &Turn<'_>, call: &Call, me: &Account) -> Result<Answer, Answer> {
-    graph::admit(turn, ID, call, &["threads_manage_insights"])?;
+pub(super) fn account_insights(tx: &Transaction, request: &Request, me: &Account) -> Outcome {
     let names = [
-        "views", "likes", "replies", "reposts", "quotes", "clicks", "followers_count", "follower_demographics",
+        "views",
+        "likes",
+        "replies",
+        "reposts",
+        "quotes",
+        "clicks",
+        "followers_count",
+        "follower_demographics",
     ];
-    let age = turn.now - me.created_at;
+    let age = tx.now - me.created_at;
     let count = |name: &str| names.contains(&name).then(|| json!(figure(&me.id, name, age, 5_000)));
-    graph::insights(call, &me.id, count, &names)
+    graph::insights(request, &me.id, count, &names)
 }
 
 #[cfg(test)]
@@ -570,8 +584,8 @@ mod tests {
 
     #[test]
     fn the_first_hashtag_becomes_the_topic() {
-        assert_eq!(tagged("a #one and #two"), ("a one and #two".into(), Some("one".into())));
-        assert_eq!(tagged("no # tag, C#m"), ("no # tag, C#m".into(), None));
-        assert_eq!(tagged("#sandbox-429x2"), ("sandbox-429x2".into(), Some("sandbox-429x2".into())));
+        assert_eq!(extract_topic("a #one and #two"), ("a one and #two".into(), Some("one".into())));
+        assert_eq!(extract_topic("no # tag, C#m"), ("no # tag, C#m".into(), None));
+        assert_eq!(extract_topic("#sandbox-429x2"), ("sandbox-429x2".into(), Some("sandbox-429x2".into())));
     }
 }

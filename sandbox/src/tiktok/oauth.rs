@@ -1,20 +1,20 @@
 //! Login Kit: <https://developers.tiktok.com/doc/oauth-user-access-token-management>.
 //!
-//! The app is a `client_key`, scopes stand between commas, and answers are flat. An access token lives
-//! for a day; a refresh token for a year from the first, and another comes with each use. What a
-//! refusal's status is, TikTok does not say: here it is 400, and 401 where the app is unknown.
+//! The app is a `client_key`, scopes are separated by commas, and responses are flat. An access token is
+//! valid for a day, a refresh token for a year from the first one, and is replaced with each use. The
+//! statuses of refusals are not documented: here they are 400, and 401 for an unknown app.
 
-use super::{Answer, Call, Turn, account};
+use super::{Outcome, Request, Response, Transaction, account};
 use crate::{
     page,
-    tokens::{self, Consent, Issued, Rotation, SECRET, Terms},
+    tokens::{self, CLIENT_SECRET, Consent, Issued, Rotation, TokenPolicy},
 };
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 /// The tokens of TikTok.
-pub(super) const TERMS: Terms = Terms {
-    host: &super::TikTok,
+pub(super) const TOKENS: TokenPolicy = TokenPolicy {
+    simulator: &super::TikTok,
     client: "awfanfaresandbox",
     granted: &["user.info.basic", "user.info.profile", "video.list", "video.publish"],
     code_seconds: 600,
@@ -24,60 +24,70 @@ pub(super) const TERMS: Terms = Terms {
     rotation: Rotation::Inherited,
 };
 
-const SCOPES: [&str; 6] =
-    ["user.info.basic", "user.info.profile", "user.info.stats", "video.list", "video.publish", "video.upload"];
+const SCOPES: [&str; 6] = [
+    "user.info.basic",
+    "user.info.profile",
+    "user.info.stats",
+    "video.list",
+    "video.publish",
+    "video.upload",
+];
 /// `GET /v2/auth/authorize/`: asks the account's owner.
-pub(super) fn ask(call: &Call) -> Result<Answer, Answer> {
-    let wish = Wish::read(&call.query)?;
-    let scopes = wish.scopes.iter().map(String::as_str).collect();
-    Ok(Answer::page(200, page::consent("Fanfare's sandbox app", scopes, "sandbox", &call.query)))
+pub(super) fn consent_page(request: &Request) -> Outcome {
+    let authorization = AuthorizationRequest::read(&request.query)?;
+    let scopes = authorization.scopes.iter().map(String::as_str).collect();
+    Ok(Response::page(200, page::consent("Fanfare's sandbox app", scopes, "sandbox", &request.query)))
 }
 
 /// `POST /v2/auth/authorize/`: the owner's decision, sent by the page's form.
-pub(super) fn consent(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let wish = Wish::read(&call.fields)?;
-    if call.field("decision") != Some("allow") {
-        return Ok(wish.back(&[("error", "access_denied"), ("error_description", "User denied the request")]));
+pub(super) fn decide(tx: &mut Transaction, request: &Request) -> Outcome {
+    let authorization = AuthorizationRequest::read(&request.fields)?;
+    if request.field("decision") != Some("allow") {
+        return Ok(authorization
+            .back(&[("error", "access_denied"), ("error_description", "User denied the request")]));
     }
-    let username = call.field("username").unwrap_or_default().trim().trim_start_matches('@');
-    let account = account::open(turn, &super::TikTok, username)
-        .map_err(|error| Answer::page(400, page::notice("No such account", &error)))?;
+    let username = request.field("username").unwrap_or_default().trim().trim_start_matches('@');
+    let account = account::get_or_create(tx, &super::TikTok, username)
+        .map_err(|error| Response::page(400, page::notice("No such account", &error)))?;
     let consent = Consent {
         user: account.id,
-        client: TERMS.client.into(),
-        redirect_uri: wish.redirect_uri.clone(),
-        scopes: wish.scopes.clone(),
-        lasts: true,
-        challenge: wish.challenge.clone().map(|challenge| (challenge, "S256".into())),
+        client: TOKENS.client.into(),
+        redirect_uri: authorization.redirect_uri.clone(),
+        scopes: authorization.scopes.clone(),
+        has_refresh_token: true,
+        challenge: authorization.challenge.clone().map(|challenge| (challenge, "S256".into())),
     };
-    let code = TERMS.code(turn, consent);
-    Ok(wish.back(&[("code", &code), ("scopes", &wish.scopes.join(","))]))
+    let code = TOKENS.code(tx, consent);
+    Ok(authorization.back(&[("code", &code), ("scopes", &authorization.scopes.join(","))]))
 }
 
-/// What an app asks an account's owner for.
-struct Wish {
+/// Parameters of an authorization request.
+struct AuthorizationRequest {
     redirect_uri: String,
     scopes: Vec<String>,
     state: String,
     challenge: Option<String>,
 }
 
-impl Wish {
-    fn read(fields: &[(String, String)]) -> Result<Self, Answer> {
+impl AuthorizationRequest {
+    fn read(fields: &[(String, String)]) -> Result<Self, Response> {
         let field = |name: &str| {
             fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap_or_default()
         };
         let refuse = |what: &str| {
-            Err(Answer::page(400, page::notice("Something went wrong", &format!("We couldn't log in with TikTok: {what}"))))
+            Err(Response::page(
+                400,
+                page::notice("Something went wrong", &format!("We couldn't log in with TikTok: {what}")),
+            ))
         };
-        if field("client_key") != TERMS.client {
+        if field("client_key") != TOKENS.client {
             return refuse("client_key.");
         }
         if field("response_type") != "code" {
             return refuse("response_type.");
         }
         let redirect = url::Url::parse(field("redirect_uri")).ok().filter(url::Url::has_host);
-        // Registered without either; a port of one's own machine is for desktop apps.
+        // Redirect addresses are registered without query and fragment.
         if !redirect.is_some_and(|url| url.query().is_none() && url.fragment().is_none())
             || field("redirect_uri").len() >= 512
         {
@@ -100,26 +110,26 @@ impl Wish {
         })
     }
 
-    fn back(&self, pairs: &[(&str, &str)]) -> Answer {
+    fn back(&self, pairs: &[(&str, &str)]) -> Response {
         let mut url = url::Url::parse(&self.redirect_uri).expect("checked when it was read");
         url.query_pairs_mut().extend_pairs(pairs).append_pair("state", &self.state);
-        Answer::redirect(url.as_str())
+        Response::redirect(url.as_str())
     }
 }
 
 /// `POST /v2/oauth/token/`.
-pub(super) fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    client(call)?;
+pub(super) fn token(tx: &mut Transaction, request: &Request) -> Outcome {
+    client(request)?;
     let field = |name: &str| {
-        call.field(name)
-            .filter(|value| !value.is_empty())
-            .ok_or_else(|| refusal(400, "invalid_request", &format!("The request parameters are malformed: {name}.")))
+        request.field(name).filter(|value| !value.is_empty()).ok_or_else(|| {
+            refusal(400, "invalid_request", &format!("The request parameters are malformed: {name}."))
+        })
     };
     match field("grant_type")? {
         "authorization_code" => {
             let (presented, redirect_uri) = (field("code")?, field("redirect_uri")?);
             let invalid = || refusal(400, "invalid_grant", "Authorization code is invalid or expired.");
-            let consent = TERMS.redeem(turn, presented).ok_or_else(invalid)?;
+            let consent = TOKENS.redeem(tx, presented).ok_or_else(invalid)?;
             if consent.redirect_uri != redirect_uri {
                 return Err(refusal(
                     400,
@@ -127,34 +137,35 @@ pub(super) fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
                     "Redirect_uri is not matched with the uri when requesting code.",
                 ));
             }
-            // The digest is written in hex, which no standard has.
+            // TikTok writes the digest in hex, unlike RFC 7636.
             if let Some((challenge, _)) = &consent.challenge
                 && hex::encode(Sha256::digest(field("code_verifier")?)) != challenge.to_lowercase()
             {
                 return Err(refusal(400, "invalid_grant", "Code verifier or code challenge is invalid."));
             }
-            Ok(given(&TERMS.allow(turn, consent)))
+            Ok(token_response(&TOKENS.issue(tx, consent)))
         }
-        "refresh_token" => TERMS
-            .renew(turn, field("refresh_token")?, TERMS.client)
-            .map(|issued| given(&issued))
+        "refresh_token" => TOKENS
+            .refresh(tx, field("refresh_token")?, TOKENS.client)
+            .map(|issued| token_response(&issued))
             .ok_or_else(|| refusal(400, "invalid_grant", "Refresh token is invalid or expired.")),
         _ => Err(refusal(400, "unsupported_grant_type", "The grant type is not supported.")),
     }
 }
 
 /// `POST /v2/oauth/revoke/`.
-pub(super) fn revoke(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    client(call)?;
-    let Some(token) = call.field("token").filter(|token| tokens::find(turn, super::ID, token).is_some()) else {
+pub(super) fn revoke(tx: &mut Transaction, request: &Request) -> Outcome {
+    client(request)?;
+    let Some(token) = request.field("token").filter(|token| tokens::find(tx, super::ID, token).is_some())
+    else {
         return Err(refusal(400, "invalid_request", "The access token is invalid."));
     };
-    tokens::end(turn, super::ID, token);
-    Ok(Answer::empty(200))
+    tokens::revoke_grant(tx, super::ID, token);
+    Ok(Response::empty(200))
 }
 
-fn given(issued: &Issued) -> Answer {
-    Answer::json(
+fn token_response(issued: &Issued) -> Response {
+    Response::json(
         200,
         &json!({
             "open_id": issued.user,
@@ -168,15 +179,15 @@ fn given(issued: &Issued) -> Answer {
     )
 }
 
-fn client(call: &Call) -> Result<(), Answer> {
-    match (call.field("client_key"), call.field("client_secret")) {
-        (Some(key), Some(SECRET)) if key == TERMS.client => Ok(()),
+fn client(request: &Request) -> Result<(), Response> {
+    match (request.field("client_key"), request.field("client_secret")) {
+        (Some(key), Some(CLIENT_SECRET)) if key == TOKENS.client => Ok(()),
         (Some(_), Some(_)) => Err(refusal(401, "invalid_client", "Client key or secret is incorrect.")),
         _ => Err(refusal(400, "invalid_request", "The request parameters are malformed: client_key.")),
     }
 }
 
-fn refusal(status: u16, word: &str, description: &str) -> Answer {
+fn refusal(status: u16, word: &str, description: &str) -> Response {
     let body = json!({ "error": word, "error_description": description, "log_id": super::log() });
-    Answer::json(status, &body).with("cache-control", "no-store")
+    Response::json(status, &body).with("cache-control", "no-store")
 }

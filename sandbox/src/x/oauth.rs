@@ -1,11 +1,11 @@
-//! OAuth 2.0 with PKCE, as at
-//! <https://docs.x.com/resources/fundamentals/authentication/oauth-2-0/authorization-code>: a code lives
+//! OAuth 2.0 with PKCE
+//! (<https://docs.x.com/resources/fundamentals/authentication/oauth-2-0/authorization-code>): a code is valid
 //! for 30 seconds, an access token for two hours, and a refresh token for one use.
 
-use super::{Answer, Call, Turn, account};
+use super::{Outcome, Request, Response, Transaction, account};
 use crate::{
     page,
-    tokens::{self, Consent, Issued, Rotation, SECRET, Terms},
+    tokens::{self, CLIENT_SECRET, Consent, Issued, Rotation, TokenPolicy},
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::json;
@@ -17,8 +17,8 @@ const CLIENT_ID: &str = "fanfare-sandbox";
 const PUBLIC_CLIENT_ID: &str = "fanfare-sandbox-public";
 
 /// The tokens of X.
-pub(super) const TERMS: Terms = Terms {
-    host: &super::X,
+pub(super) const TOKENS: TokenPolicy = TokenPolicy {
+    simulator: &super::X,
     client: CLIENT_ID,
     granted: &["tweet.read", "tweet.write", "users.read", "media.write", "offline.access"],
     code_seconds: 30,
@@ -29,37 +29,40 @@ pub(super) const TERMS: Terms = Terms {
 };
 
 /// `GET /i/oauth2/authorize`: asks the account's owner.
-pub(super) fn ask(call: &Call) -> Result<Answer, Answer> {
-    let wish = Wish::read(&call.query)?;
-    let client =
-        if wish.client == CLIENT_ID { "Fanfare's sandbox app" } else { "Fanfare's public sandbox app" };
-    let scopes = wish.scopes.iter().map(String::as_str).collect();
-    Ok(Answer::page(200, page::consent(client, scopes, "sandbox", &call.query)))
+pub(super) fn consent_page(request: &Request) -> Outcome {
+    let authorization = AuthorizationRequest::read(&request.query)?;
+    let client = if authorization.client == CLIENT_ID {
+        "Fanfare's sandbox app"
+    } else {
+        "Fanfare's public sandbox app"
+    };
+    let scopes = authorization.scopes.iter().map(String::as_str).collect();
+    Ok(Response::page(200, page::consent(client, scopes, "sandbox", &request.query)))
 }
 
 /// `POST /i/oauth2/authorize`: the owner's decision, sent by the page's form.
-pub(super) fn consent(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let wish = Wish::read(&call.fields)?;
-    if call.field("decision") != Some("allow") {
-        return Ok(wish.back(&[("error", "access_denied"), ("state", &wish.state)]));
+pub(super) fn decide(tx: &mut Transaction, request: &Request) -> Outcome {
+    let authorization = AuthorizationRequest::read(&request.fields)?;
+    if request.field("decision") != Some("allow") {
+        return Ok(authorization.back(&[("error", "access_denied"), ("state", &authorization.state)]));
     }
-    let username = call.field("username").unwrap_or_default().trim().trim_start_matches('@');
-    let account = account::open(turn, &super::X, username)
-        .map_err(|error| Answer::page(400, page::notice("No such account", &error)))?;
+    let username = request.field("username").unwrap_or_default().trim().trim_start_matches('@');
+    let account = account::get_or_create(tx, &super::X, username)
+        .map_err(|error| Response::page(400, page::notice("No such account", &error)))?;
     let consent = Consent {
         user: account.id,
-        client: wish.client.clone(),
-        redirect_uri: wish.redirect_uri.clone(),
-        lasts: wish.scopes.iter().any(|scope| scope == "offline.access"),
-        scopes: wish.scopes.clone(),
-        challenge: Some((wish.challenge.clone(), wish.method.clone())),
+        client: authorization.client.clone(),
+        redirect_uri: authorization.redirect_uri.clone(),
+        has_refresh_token: authorization.scopes.iter().any(|scope| scope == "offline.access"),
+        scopes: authorization.scopes.clone(),
+        challenge: Some((authorization.challenge.clone(), authorization.method.clone())),
     };
-    let code = TERMS.code(turn, consent);
-    Ok(wish.back(&[("state", &wish.state), ("code", &code)]))
+    let code = TOKENS.code(tx, consent);
+    Ok(authorization.back(&[("state", &authorization.state), ("code", &code)]))
 }
 
-/// What an app asks an account's owner for.
-struct Wish {
+/// Parameters of an authorization request.
+struct AuthorizationRequest {
     client: String,
     redirect_uri: String,
     scopes: Vec<String>,
@@ -68,12 +71,12 @@ struct Wish {
     method: String,
 }
 
-impl Wish {
-    fn read(fields: &[(String, String)]) -> Result<Self, Answer> {
+impl AuthorizationRequest {
+    fn read(fields: &[(String, String)]) -> Result<Self, Response> {
         let field = |name: &str| {
             fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()).unwrap_or_default()
         };
-        let refuse = |what: &str| Err(Answer::page(400, page::notice("Something went wrong", what)));
+        let refuse = |what: &str| Err(Response::page(400, page::notice("Something went wrong", what)));
         if field("response_type") != "code" {
             return refuse("response_type has to be `code`.");
         }
@@ -91,7 +94,7 @@ impl Wish {
         if scopes.is_empty() {
             return refuse("scope is missing.");
         }
-        // In whatever case: twitter-api-v2 writes `s256`, so X presumably does not mind.
+        // In any case: twitter-api-v2 writes `s256`, so X presumably accepts that.
         let is_method =
             ["S256", "plain"].iter().any(|m| m.eq_ignore_ascii_case(field("code_challenge_method")));
         if field("code_challenge").is_empty() || !is_method {
@@ -107,24 +110,24 @@ impl Wish {
         })
     }
 
-    fn back(&self, pairs: &[(&str, &str)]) -> Answer {
+    fn back(&self, pairs: &[(&str, &str)]) -> Response {
         let mut url = url::Url::parse(&self.redirect_uri).expect("checked when it was read");
         url.query_pairs_mut().extend_pairs(pairs);
-        Answer::redirect(url.as_str())
+        Response::redirect(url.as_str())
     }
 }
 
 /// `POST /2/oauth2/token`.
-pub(super) fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let client = client(call)?;
+pub(super) fn token(tx: &mut Transaction, request: &Request) -> Outcome {
+    let client = client(request)?;
     let missing = |name: &str| refusal(&format!("Missing required parameter [{name}]."));
-    match call.field("grant_type") {
+    match request.field("grant_type") {
         Some("authorization_code") => {
-            let presented = call.field("code").ok_or_else(|| missing("code"))?;
-            let redirect_uri = call.field("redirect_uri").ok_or_else(|| missing("redirect_uri"))?;
-            let verifier = call.field("code_verifier").ok_or_else(|| missing("code_verifier"))?;
+            let presented = request.field("code").ok_or_else(|| missing("code"))?;
+            let redirect_uri = request.field("redirect_uri").ok_or_else(|| missing("redirect_uri"))?;
+            let verifier = request.field("code_verifier").ok_or_else(|| missing("code_verifier"))?;
             let invalid = || refusal("Value passed for the authorization code was invalid.");
-            let consent = TERMS.redeem(turn, presented).ok_or_else(invalid)?;
+            let consent = TOKENS.redeem(tx, presented).ok_or_else(invalid)?;
             if consent.client != client || consent.redirect_uri != redirect_uri {
                 return Err(invalid());
             }
@@ -138,16 +141,16 @@ pub(super) fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
             if !is_proven {
                 return Err(refusal("Value passed for code verifier did not match code challenge."));
             }
-            Ok(given(TERMS.allow(turn, consent)))
+            Ok(token_response(TOKENS.issue(tx, consent)))
         }
         Some("refresh_token") => {
-            let presented = call.field("refresh_token").ok_or_else(|| missing("refresh_token"))?;
-            let issued = TERMS
-                .renew(turn, presented, &client)
+            let presented = request.field("refresh_token").ok_or_else(|| missing("refresh_token"))?;
+            let issued = TOKENS
+                .refresh(tx, presented, &client)
                 .ok_or_else(|| refusal("Value passed for the token was invalid."))?;
-            Ok(given(issued))
+            Ok(token_response(issued))
         }
-        Some(_) => Err(Answer::json(
+        Some(_) => Err(Response::json(
             400,
             &json!({
                 "error": "unsupported_grant_type",
@@ -159,14 +162,14 @@ pub(super) fn token(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
 }
 
 /// `POST /2/oauth2/revoke`.
-pub(super) fn revoke(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    client(call)?;
-    let token = call.field("token").ok_or_else(|| refusal("Missing required parameter [token]."))?;
-    tokens::end(turn, super::ID, token);
-    Ok(Answer::json(200, &json!({ "revoked": true })))
+pub(super) fn revoke(tx: &mut Transaction, request: &Request) -> Outcome {
+    client(request)?;
+    let token = request.field("token").ok_or_else(|| refusal("Missing required parameter [token]."))?;
+    tokens::revoke_grant(tx, super::ID, token);
+    Ok(Response::json(200, &json!({ "revoked": true })))
 }
 
-fn given(issued: Issued) -> Answer {
+fn token_response(issued: Issued) -> Response {
     let mut body = json!({
         "token_type": "bearer",
         "expires_in": issued.access_seconds,
@@ -176,15 +179,16 @@ fn given(issued: Issued) -> Answer {
     if let Some(refresh) = issued.refresh {
         body["refresh_token"] = json!(refresh);
     }
-    Answer::json(200, &body)
+    Response::json(200, &body)
 }
 
-/// Who calls: the confidential app by its header, the public one by a field.
-fn client(call: &Call) -> Result<String, Answer> {
-    let unauthorized =
-        |text: &str| Answer::json(401, &json!({ "error": "unauthorized_client", "error_description": text }));
-    match (call.basic(), call.field("client_id")) {
-        (Some((id, secret)), _) if id == CLIENT_ID && secret == SECRET => Ok(id),
+/// Authenticates the client: the confidential app by its header, the public app by a field.
+fn client(request: &Request) -> Result<String, Response> {
+    let unauthorized = |text: &str| {
+        Response::json(401, &json!({ "error": "unauthorized_client", "error_description": text }))
+    };
+    match (request.basic(), request.field("client_id")) {
+        (Some((id, secret)), _) if id == CLIENT_ID && secret == CLIENT_SECRET => Ok(id),
         (Some(_), _) => Err(unauthorized("Missing valid authorization header")),
         (None, Some(PUBLIC_CLIENT_ID)) => Ok(PUBLIC_CLIENT_ID.into()),
         (None, Some(CLIENT_ID)) => Err(unauthorized("Missing valid authorization header")),
@@ -192,6 +196,6 @@ fn client(call: &Call) -> Result<String, Answer> {
     }
 }
 
-fn refusal(description: &str) -> Answer {
-    Answer::json(400, &json!({ "error": "invalid_request", "error_description": description }))
+fn refusal(description: &str) -> Response {
+    Response::json(400, &json!({ "error": "invalid_request", "error_description": description }))
 }

@@ -1,13 +1,13 @@
 //! Posts: <https://docs.x.com/x-api/posts/create-post> and the reads beside it.
 //!
-//! What a description can refuse, the schema refuses with 400; what depends on who asks and on what
-//! is there already is a 403 whose detail is all that tells why.
+//! The schema refuses malformed requests with 400; refusals that depend on the caller or on other posts are
+//! 403, with the reason in the detail only.
 
 use super::{
-    Account, Answer, Call, Caller, ID, QUARTER, Record, Rule, Turn, X, account, admit, avatar, body, invalid,
-    media, not_permitted, problem, snowflake, text, time,
+    Account, ID, Outcome, Record, Request, Response, Transaction, X, account, avatar, body, invalid, media,
+    not_permitted, problem, snowflake, text, time,
 };
-use crate::{fault, figures::figure, host::Host, shelf::Shelf};
+use crate::{fake_metrics::figure, simulator::Simulator};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -15,88 +15,68 @@ use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 use unicode_normalization::UnicodeNormalization;
 
-/// How many posts a user may create.
-pub(super) const CREATE: Rule = Rule { name: "x.posts", limit: 100, seconds: QUARTER };
-const DELETE: Rule = Rule { name: "x.deletes", limit: 50, seconds: QUARTER };
-const ME: Rule = Rule { name: "x.me", limit: 75, seconds: QUARTER };
-const LOOKUP: Rule = Rule { name: "x.lookup", limit: 5_000, seconds: QUARTER };
-const TIMELINE: Rule = Rule { name: "x.timeline", limit: 900, seconds: QUARTER };
-const ANALYTICS: Rule = Rule { name: "x.analytics", limit: 300, seconds: QUARTER };
-
-const READ: &[&str] = &["tweet.read", "users.read"];
-const WRITE: &[&str] = &["tweet.read", "tweet.write", "users.read"];
-
-/// How long a post's author may see figures that others never see.
+/// Period in which a post's author may read private metrics.
 const PRIVATE_DAYS: i64 = 30;
 
-/// A post.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Post {
-    /// Its id.
     pub(super) id: String,
     /// The author's id.
     pub(super) author: String,
-    /// Its text as it came.
+    /// Text as it was sent.
     pub(super) text: String,
-    /// When it was created.
     pub(super) created_at: DateTime<Utc>,
-    /// What it replies to.
+    /// Id of the post that it replies to.
     pub(super) reply_to: Option<String>,
     /// The post at the root of its conversation.
     conversation: String,
-    /// What it quotes.
+    /// Id of the post that it quotes.
     pub(super) quote: Option<String>,
-    /// Its media.
     pub(super) media: Vec<String>,
-    /// Its poll.
     pub(super) poll: Option<Poll>,
     /// Who may reply.
     reply_settings: String,
-    /// Itself, and the posts that it is an edit of, oldest first.
+    /// The versions of the post, oldest first, itself included.
     edits: Vec<String>,
 }
 
-/// A poll.
+/// Indexes of posts: by author, by the post that they reply to, by the post that they quote.
+const AUTHOR: &str = "x.author";
+const REPLY: &str = "x.reply";
+const QUOTE: &str = "x.quote";
+
+impl Post {
+    fn links(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        let (reply, quote) = (self.reply_to.iter(), self.quote.iter());
+        let author = std::iter::once((AUTHOR, &self.author));
+        author.chain(reply.map(|of| (REPLY, of))).chain(quote.map(|of| (QUOTE, of)))
+    }
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Poll {
-    /// What can be chosen.
+    /// Options.
     pub(super) options: Vec<String>,
     duration_minutes: u64,
 }
 
 impl Record for Post {
-    const SHELF: &'static str = "x.post";
+    const TABLE: &'static str = "x.post";
 
     fn key(&self) -> String {
         padded(&self.id)
     }
 }
 
-/// That a post belongs to an author, a parent or a quoted post, for lists and counts.
+/// A text that an account posted, which outlives the post for the check for duplicates.
 #[derive(Serialize, Deserialize)]
-struct Tie {
-    kind: String,
-    of: String,
-    id: String,
-}
-
-impl Record for Tie {
-    const SHELF: &'static str = "x.tie";
-
-    fn key(&self) -> String {
-        format!("{}/{}/{}", self.kind, self.of, padded(&self.id))
-    }
-}
-
-/// That an account said something, which deleting the post does not undo at once.
-#[derive(Serialize, Deserialize)]
-struct Said {
+struct PostedText {
     id: String,
     at: DateTime<Utc>,
 }
 
-impl Record for Said {
-    const SHELF: &'static str = "x.said";
+impl Record for PostedText {
+    const TABLE: &'static str = "x.said";
 
     fn key(&self) -> String {
         self.id.clone()
@@ -107,15 +87,14 @@ fn padded(id: &str) -> String {
     format!("{id:0>20}")
 }
 
-/// The post with this id.
-pub(super) fn get(turn: &Turn<'_>, id: &str) -> Option<Post> {
-    turn.shelf.get(&padded(id))
+/// Returns the post with this id.
+pub(super) fn get(tx: &Transaction, id: &str) -> Option<Post> {
+    tx.store.get(&padded(id))
 }
 
-/// The posts of an author, oldest first.
-pub(super) fn by<'a>(turn: &'a Turn<'_>, author: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
-    let shelf: &'a Shelf = turn.shelf;
-    shelf.under::<Tie>(&format!("author/{author}/")).filter_map(|tie| shelf.get(&padded(&tie.id)))
+/// Returns the posts of an author, oldest first.
+pub(super) fn by<'a>(tx: &'a Transaction, author: &str) -> impl DoubleEndedIterator<Item = Post> + use<'a> {
+    tx.store.linked(AUTHOR, author)
 }
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
@@ -175,39 +154,29 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
 });
 
 /// `POST /2/tweets`.
-pub(super) fn create(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, WRITE, CREATE)?;
-    let refused = |answer: Answer| caller.window(answer);
-    let body = body(call, &SCHEMA).map_err(refused)?;
+pub(super) fn create(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let body = body(request, &SCHEMA)?;
     let words = body["text"].as_str().unwrap_or_default().to_owned();
-    let fault = match fault::draw(turn, ID, &caller.account.username, &words) {
-        Ok(fault) => fault,
-        Err(fault) => return Err(X.fail(turn, call, fault)),
-    };
-    let post = compose(turn, &caller, &body, words).map_err(refused)?;
+    let fault = X.trigger_fault(tx, request, &caller.username, &words)?;
+    let post = build(tx, caller, &body, words)?;
 
-    turn.shelf.put(&Said { id: said(&post), at: turn.now });
-    let ties =
-        [("author", Some(&post.author)), ("reply", post.reply_to.as_ref()), ("quote", post.quote.as_ref())];
-    for (kind, of) in ties {
-        if let Some(of) = of {
-            turn.shelf.put(&Tie { kind: kind.into(), of: of.clone(), id: post.id.clone() });
-        }
+    tx.store.put(&PostedText { id: text_key(&post), at: tx.now });
+    for (index, of) in post.links() {
+        tx.store.link(index, of, &post.key());
     }
-    turn.shelf.put(&post);
-    let delivered = deliver(turn, &post, &caller.account);
+    tx.store.put(&post);
+    let rendered = render(tx, &post, caller);
     let reply =
-        json!({ "data": { "id": post.id, "text": delivered.text, "edit_history_tweet_ids": post.edits } });
-    Ok(caller
-        .reply(201, &reply)
+        json!({ "data": { "id": post.id, "text": rendered.text, "edit_history_tweet_ids": post.edits } });
+    Ok(Response::json(201, &reply)
         .with("location", format!("https://api.twitter.com/2/tweets/{}", post.id))
-        .publishing(post.id)
-        .because(fault))
+        .with_post(post.id)
+        .with_fault(fault))
 }
 
-/// The post that a body asks for, if its author may have it.
-fn compose(turn: &mut Turn<'_>, caller: &Caller, body: &Value, words: String) -> Result<Post, Answer> {
-    let author = &caller.account;
+/// Builds the post of a request, if its author may publish it.
+fn build(tx: &mut Transaction, caller: &Account, body: &Value, words: String) -> Result<Post, Response> {
+    let author = caller;
     let id_at = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     let ids: Vec<String> = body["media"]["media_ids"]
         .as_array()
@@ -220,37 +189,37 @@ fn compose(turn: &mut Turn<'_>, caller: &Caller, body: &Value, words: String) ->
     if [!ids.is_empty(), poll.is_some(), quote.is_some()].into_iter().filter(|part| *part).count() > 1 {
         return Err(invalid("media", "", "You can only provide one of media, poll and quote_tweet_id."));
     }
-    let is_known = |ids: &[String]| media::are_usable(turn, &author.id, ids);
+    let is_known = |ids: &[String]| media::are_usable(tx, &author.id, ids);
     if !ids.is_empty() && !is_known(&ids) {
         return Err(invalid("media.media_ids", &ids.join(","), "Your media IDs are invalid."));
     }
-    if text::weigh(&words) > text::LIMIT || cashtags(&words) > 1 {
+    if text::weighted_length(&words) > text::LIMIT || cashtags(&words) > 1 {
         return Err(not_permitted());
     }
 
     let parent = match id_at("/reply/in_reply_to_tweet_id") {
         None => None,
         Some(id) => Some(
-            get(turn, &id)
-                .filter(|parent| parent.author == author.id || summons(turn, parent, author))
+            get(tx, &id)
+                .filter(|parent| parent.author == author.id || invites_reply_from(tx, parent, author))
                 .ok_or_else(not_permitted)?,
         ),
     };
-    if quote.as_ref().is_some_and(|id| get(turn, id).is_none()) {
+    if quote.as_ref().is_some_and(|id| get(tx, id).is_none()) {
         return Err(not_permitted());
     }
     let earlier = match id_at("/edit_options/previous_post_id") {
         None => None,
-        Some(id) => Some(get(turn, &id).filter(|post| post.author == author.id).ok_or_else(not_permitted)?),
+        Some(id) => Some(get(tx, &id).filter(|post| post.author == author.id).ok_or_else(not_permitted)?),
     };
 
-    let id = snowflake(turn);
+    let id = snowflake(tx);
     let mut edits = earlier.map(|earlier| earlier.edits).unwrap_or_default();
     edits.push(id.clone());
     let post = Post {
         author: author.id.clone(),
         text: words,
-        created_at: turn.now,
+        created_at: tx.now,
         conversation: parent.as_ref().map_or_else(|| id.clone(), |parent| parent.conversation.clone()),
         reply_to: parent.map(|parent| parent.id),
         quote,
@@ -263,10 +232,11 @@ fn compose(turn: &mut Turn<'_>, caller: &Caller, body: &Value, words: String) ->
         edits,
         id,
     };
-    // Media make a text another post; so does a poll.
+    // A post with media or a poll is never a duplicate.
     let is_bare = post.media.is_empty() && post.poll.is_none();
-    let window = TimeDelta::milliseconds(i64::try_from(turn.settings.duplicate_ms).unwrap_or(i64::MAX));
-    let is_recent = turn.shelf.get::<Said>(&said(&post)).is_some_and(|said| turn.now - said.at < window);
+    let window = tx.settings.duplicate_window();
+    let is_recent =
+        tx.store.get::<PostedText>(&text_key(&post)).is_some_and(|said| tx.now - said.at < window);
     if is_bare && is_recent {
         return Err(problem(
             403,
@@ -277,26 +247,26 @@ fn compose(turn: &mut Turn<'_>, caller: &Caller, body: &Value, words: String) ->
     Ok(post)
 }
 
-/// What counts as saying the same.
-fn said(post: &Post) -> String {
+/// Returns the key of a text in the check for duplicates.
+fn text_key(post: &Post) -> String {
     let text: String = post.text.trim().nfc().collect();
     let extra = if post.media.is_empty() && post.poll.is_none() { "" } else { post.id.as_str() };
     format!("{}/{}", post.author, hex::encode(Sha256::digest(format!("{text}\n{extra}"))))
 }
 
-/// Whether a post's author asked this account for an answer, by a mention or a quote.
-fn summons(turn: &Turn<'_>, parent: &Post, account: &Account) -> bool {
+/// Returns whether a post's author mentioned or quoted this account.
+fn invites_reply_from(tx: &Transaction, parent: &Post, account: &Account) -> bool {
     let mention = format!("@{}", account.username).to_lowercase();
     let text = parent.text.to_lowercase();
     let is_mentioned = text.match_indices(&mention).any(|(start, _)| {
         let next = text[start + mention.len()..].chars().next();
         next.is_none_or(|c| !c.is_ascii_alphanumeric() && c != '_')
     });
-    let quoted = parent.quote.as_ref().and_then(|id| get(turn, id));
+    let quoted = parent.quote.as_ref().and_then(|id| get(tx, id));
     is_mentioned || quoted.is_some_and(|post| post.author == account.id)
 }
 
-/// How many `$TICKER` a text has.
+/// Counts the cashtags of a text.
 fn cashtags(text: &str) -> usize {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || "$._".contains(c)))
         .filter_map(|word| word.strip_prefix('$'))
@@ -308,73 +278,59 @@ fn cashtags(text: &str) -> usize {
 }
 
 /// `DELETE /2/tweets/{id}`.
-pub(super) fn delete(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, WRITE, DELETE)?;
-    let post = get(turn, id).ok_or_else(|| caller.window(Answer::json(404, &missing("tweet", "id", id))))?;
-    if post.author != caller.account.id {
-        return Err(caller.window(problem(403, "Forbidden", "You are not authorized to delete this Tweet.")));
+pub(super) fn delete(tx: &mut Transaction, _: &Request, caller: &Account, id: &str) -> Outcome {
+    let post = get(tx, id).ok_or_else(|| Response::json(404, &missing("tweet", "id", id)))?;
+    if post.author != caller.id {
+        return Err(problem(403, "Forbidden", "You are not authorized to delete this Tweet."));
     }
-    let ties =
-        [("author", Some(&post.author)), ("reply", post.reply_to.as_ref()), ("quote", post.quote.as_ref())];
-    for (kind, of) in ties {
-        if let Some(of) = of {
-            let tie = Tie { kind: kind.into(), of: of.clone(), id: post.id.clone() };
-            turn.shelf.remove::<Tie>(&tie.key());
-        }
+    for (index, of) in post.links() {
+        tx.store.unlink(index, of, &post.key());
     }
-    turn.shelf.remove::<Post>(&post.key());
-    Ok(caller.reply(200, &json!({ "data": { "deleted": true } })))
+    tx.store.remove::<Post>(&post.key());
+    Ok(Response::json(200, &json!({ "data": { "deleted": true } })))
 }
 
 /// `GET /2/users/me`.
-pub(super) fn me(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, READ, ME)?;
-    let user = user(turn, &caller.account, &list(call, "user.fields"));
-    Ok(caller.reply(200, &json!({ "data": user })))
+pub(super) fn me(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let user = user(tx, caller, &list(request, "user.fields"));
+    Ok(Response::json(200, &json!({ "data": user })))
 }
 
 /// `GET /2/tweets` and `GET /2/tweets/{id}`.
-pub(super) fn lookup(turn: &mut Turn<'_>, call: &Call, id: Option<&str>) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, READ, LOOKUP)?;
-    let fields = Fields::read(call).map_err(|refusal| caller.window(refusal))?;
+pub(super) fn lookup(tx: &mut Transaction, request: &Request, caller: &Account, id: Option<&str>) -> Outcome {
+    let fields = Fields::read(request)?;
     let ids = match id {
         Some(id) => vec![id.to_owned()],
-        None => list(call, "ids"),
+        None => list(request, "ids"),
     };
     if ids.is_empty() || ids.len() > 100 || !ids.iter().all(|id| is_id(id)) {
-        let given = call.query("ids").unwrap_or_default();
-        return Err(caller.window(invalid(
-            "ids",
-            given,
-            "The `ids` query parameter has to hold 1 to 100 ids.",
-        )));
+        let given = request.query("ids").unwrap_or_default();
+        return Err(invalid("ids", given, "The `ids` query parameter has to hold 1 to 100 ids."));
     }
     let mut out = Listing::new(&fields);
     for wanted in &ids {
-        match get(turn, wanted) {
-            Some(post) => out.add(turn, &caller, &post),
+        match get(tx, wanted) {
+            Some(post) => out.add(tx, caller, &post),
             None => out.errors.push(missing("tweet", if id.is_some() { "id" } else { "ids" }, wanted)),
         }
     }
-    let mut body = out.body(turn);
+    let mut body = out.body(tx);
     if let (Some(_), Some(data)) = (id, body.get_mut("data")) {
         *data = data[0].take();
     }
-    Ok(caller.reply(200, &body))
+    Ok(Response::json(200, &body))
 }
 
 /// `GET /2/users/{id}/tweets`.
-pub(super) fn timeline(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, READ, TIMELINE)?;
-    let refused = |answer: Answer| caller.window(answer);
-    let fields = Fields::read(call).map_err(refused)?;
-    let Some(author) = account::numbered(turn.shelf, ID, id) else {
-        return Ok(caller.reply(200, &json!({ "errors": [missing("user", "id", id)] })));
+pub(super) fn timeline(tx: &mut Transaction, request: &Request, caller: &Account, id: &str) -> Outcome {
+    let fields = Fields::read(request)?;
+    let Some(author) = account::by_id(tx.store, ID, id) else {
+        return Ok(Response::json(200, &json!({ "errors": [missing("user", "id", id)] })));
     };
-    let bad = |name: &str, text: &str| refused(invalid(name, call.query(name).unwrap_or_default(), text));
-    let most: usize = match call.query("max_results").map(str::parse) {
+    let bad = |name: &str, text: &str| invalid(name, request.query(name).unwrap_or_default(), text);
+    let max: usize = match request.query("max_results").map(str::parse) {
         None => 10,
-        Some(Ok(most @ 5..=100)) => most,
+        Some(Ok(max @ 5..=100)) => max,
         Some(_) => {
             return Err(bad(
                 "max_results",
@@ -382,34 +338,34 @@ pub(super) fn timeline(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Ans
             ));
         }
     };
-    let moment = |name: &str| match call.query(name).map(DateTime::parse_from_rfc3339) {
+    let moment = |name: &str| match request.query(name).map(DateTime::parse_from_rfc3339) {
         None => Ok(None),
         Some(Ok(at)) => Ok(Some(at.to_utc())),
         Some(Err(_)) => Err(bad(name, "has to be a date-time as in RFC 3339")),
     };
     let (from, to) = (moment("start_time")?, moment("end_time")?);
-    let number = |name: &str| match call.query(name).map(str::parse::<u64>) {
+    let number = |name: &str| match request.query(name).map(str::parse::<u64>) {
         None => Ok(None),
         Some(Ok(id)) => Ok(Some(id)),
         Some(Err(_)) => Err(bad(name, "has to be an id")),
     };
     let (since, until) = (number("since_id")?, number("until_id")?);
-    let token = match call.query("pagination_token").map(Token::read) {
+    let token = match request.query("pagination_token").map(Token::read) {
         None => None,
         Some(Some(token)) => Some(token),
         Some(None) => {
             return Err(bad("pagination_token", "The `pagination_token` query parameter is invalid"));
         }
     };
-    let exclude = list(call, "exclude");
+    let exclude = list(request, "exclude");
     if exclude.iter().any(|word| word != "replies" && word != "retweets") {
         return Err(bad("exclude", "has to be among replies, retweets"));
     }
-    let lag = TimeDelta::milliseconds(i64::try_from(turn.settings.lag_ms).unwrap_or(i64::MAX));
-    let seen = turn.now.checked_sub_signed(lag).unwrap_or(DateTime::<Utc>::MIN_UTC);
-    let matches: Vec<Post> = by(turn, &author.id)
+    let lag = tx.settings.lag();
+    let seen = tx.now.checked_sub_signed(lag).unwrap_or(DateTime::<Utc>::MIN_UTC);
+    let matches: Vec<Post> = by(tx, &author.id)
         .rev()
-        // No more than the latest 3,200 can be reached.
+        // Only the latest 3,200 can be read.
         .take(3_200)
         .filter(|post| post.created_at <= seen)
         .filter(|post| {
@@ -426,10 +382,10 @@ pub(super) fn timeline(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Ans
         None => 0,
         Some(token) => matches.iter().position(|post| token.is_past(&post.id)).unwrap_or(matches.len()),
     };
-    let page = &matches[start..matches.len().min(start + most)];
+    let page = &matches[start..matches.len().min(start + max)];
     let mut out = Listing::new(&fields);
     for post in page {
-        out.add(turn, &caller, post);
+        out.add(tx, caller, post);
     }
     let mut meta = json!({ "result_count": page.len() });
     if let (Some(newest), Some(oldest)) = (page.first(), page.last()) {
@@ -439,16 +395,16 @@ pub(super) fn timeline(turn: &mut Turn<'_>, call: &Call, id: &str) -> Result<Ans
             meta["next_token"] = json!(Token::after(&oldest.id));
         }
         if start > 0 {
-            // From the post that the page before began with.
-            meta["previous_token"] = json!(Token::from(&matches[start.saturating_sub(most)].id));
+            // Begins with the first post of the previous page.
+            meta["previous_token"] = json!(Token::from(&matches[start.saturating_sub(max)].id));
         }
     }
-    let mut body = out.body(turn);
+    let mut body = out.body(tx);
     body["meta"] = meta;
-    Ok(caller.reply(200, &body))
+    Ok(Response::json(200, &body))
 }
 
-/// Where a page begins, in base32hex as the documentation says, and no promise beyond that.
+/// Pagination token, in base32hex as documented.
 enum Token {
     After(u64),
     From(u64),
@@ -456,15 +412,15 @@ enum Token {
 
 impl Token {
     fn after(id: &str) -> String {
-        radix(&format!("a{id}"))
+        to_base32(&format!("a{id}"))
     }
 
     fn from(id: &str) -> String {
-        radix(&format!("f{id}"))
+        to_base32(&format!("f{id}"))
     }
 
     fn read(text: &str) -> Option<Self> {
-        let text = unradix(text)?;
+        let text = from_base32(text)?;
         let id = text.get(1..)?.parse().ok()?;
         match text.get(..1)? {
             "a" => Some(Self::After(id)),
@@ -484,7 +440,7 @@ impl Token {
 
 const BASE32HEX: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
 
-fn radix(text: &str) -> String {
+fn to_base32(text: &str) -> String {
     let bits: String = text.bytes().map(|byte| format!("{byte:08b}")).collect();
     bits.as_bytes()
         .chunks(5)
@@ -495,7 +451,7 @@ fn radix(text: &str) -> String {
         .collect()
 }
 
-fn unradix(text: &str) -> Option<String> {
+fn from_base32(text: &str) -> Option<String> {
     let mut bits = String::new();
     for byte in text.bytes() {
         let value = BASE32HEX.iter().position(|letter| *letter == byte)?;
@@ -509,26 +465,25 @@ fn unradix(text: &str) -> Option<String> {
 }
 
 /// `GET /2/tweets/analytics`.
-pub(super) fn analytics(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, READ, ANALYTICS)?;
-    let ids = list(call, "ids");
+pub(super) fn analytics(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let ids = list(request, "ids");
     for name in ["start_time", "end_time"] {
-        let given = call.query(name).unwrap_or_default();
+        let given = request.query(name).unwrap_or_default();
         if DateTime::parse_from_rfc3339(given).is_err() {
-            return Err(caller.window(invalid(name, given, "is required, a date-time as in RFC 3339")));
+            return Err(invalid(name, given, "is required, a date-time as in RFC 3339"));
         }
     }
     if ids.is_empty() || ids.len() > 100 {
-        return Err(caller.window(invalid("ids", "", "has to hold 1 to 100 ids")));
+        return Err(invalid("ids", "", "has to hold 1 to 100 ids"));
     }
-    let own = ids.iter().filter_map(|id| get(turn, id)).filter(|post| post.author == caller.account.id);
+    let own = ids.iter().filter_map(|id| get(tx, id)).filter(|post| post.author == caller.id);
     let data: Vec<Value> = own
         .map(|post| {
-            let all = metrics(turn, &post);
+            let all = metrics(tx, &post);
             json!({
                 "id": post.id,
                 "timestamped_metrics": [{
-                    "timestamp": time(turn.now),
+                    "timestamp": time(tx.now),
                     "metrics": {
                         "impressions": all.impressions,
                         "likes": all.likes,
@@ -544,10 +499,10 @@ pub(super) fn analytics(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answ
             })
         })
         .collect();
-    Ok(caller.reply(200, &json!({ "data": data })))
+    Ok(Response::json(200, &json!({ "data": data })))
 }
 
-/// The figures of a post.
+/// Metrics of a post.
 struct Metrics {
     impressions: u64,
     likes: u64,
@@ -560,17 +515,17 @@ struct Metrics {
     video_views: u64,
 }
 
-fn metrics(turn: &Turn<'_>, post: &Post) -> Metrics {
-    let age = turn.now - post.created_at;
+fn metrics(tx: &Transaction, post: &Post) -> Metrics {
+    let age = tx.now - post.created_at;
     let draw = |name: &str, ceiling: u64| figure(&post.id, name, age, ceiling);
-    let tied = |kind: &str| turn.shelf.under::<Tie>(&format!("{kind}/{}/", post.id)).count() as u64;
+    let linked = |index: &str| tx.store.linked_keys(index, &post.id).count() as u64;
     let impressions = draw("impressions", 20_000);
     Metrics {
         impressions,
         likes: draw("likes", 800).min(impressions),
-        replies: tied("reply"),
+        replies: linked(REPLY),
         reposts: draw("reposts", 120).min(impressions),
-        quotes: tied("quote"),
+        quotes: linked(QUOTE),
         bookmarks: draw("bookmarks", 60).min(impressions),
         link_clicks: draw("clicks", 300).min(impressions),
         profile_clicks: draw("profiles", 90).min(impressions),
@@ -578,7 +533,7 @@ fn metrics(turn: &Turn<'_>, post: &Post) -> Metrics {
     }
 }
 
-/// Which fields are asked for. The selector has two names in the documentation, and so have two fields.
+/// Requested fields. The selector has two names in the documentation, and so have two fields.
 struct Fields {
     post: Vec<String>,
     user: Vec<String>,
@@ -624,9 +579,9 @@ const POST_FIELDS: &[&str] = &[
 ];
 
 impl Fields {
-    fn read(call: &Call) -> Result<Self, Answer> {
-        let mut post = list(call, "tweet.fields");
-        post.extend(list(call, "post.fields"));
+    fn read(request: &Request) -> Result<Self, Response> {
+        let mut post = list(request, "tweet.fields");
+        post.extend(list(request, "post.fields"));
         if let Some(unknown) = post.iter().find(|field| !POST_FIELDS.contains(&field.as_str())) {
             let message = format!(
                 "The `tweet.fields` query parameter value [{unknown}] is not one of [{}]",
@@ -636,10 +591,10 @@ impl Fields {
         }
         Ok(Self {
             post,
-            user: list(call, "user.fields"),
-            media: list(call, "media.fields"),
-            expansions: list(call, "expansions"),
-            word: if call.query("post.fields").is_some() { "post" } else { "tweet" },
+            user: list(request, "user.fields"),
+            media: list(request, "media.fields"),
+            expansions: list(request, "expansions"),
+            word: if request.query("post.fields").is_some() { "post" } else { "tweet" },
         })
     }
 
@@ -652,7 +607,7 @@ impl Fields {
     }
 }
 
-/// Posts on their way out.
+/// A response that lists posts.
 struct Listing<'a> {
     fields: &'a Fields,
     data: Vec<Value>,
@@ -667,24 +622,24 @@ impl<'a> Listing<'a> {
         Self { fields, data: vec![], errors: vec![], users: vec![], media: vec![], posts: vec![] }
     }
 
-    fn add(&mut self, turn: &Turn<'_>, caller: &Caller, post: &Post) {
-        let view = self.view(turn, caller, post);
+    fn add(&mut self, tx: &Transaction, caller: &Account, post: &Post) {
+        let view = self.view(tx, caller, post);
         self.data.push(view);
         self.users.push(post.author.clone());
         self.media.extend(post.media.iter().cloned());
         self.posts.extend(post.reply_to.iter().chain(&post.quote).cloned());
     }
 
-    fn view(&mut self, turn: &Turn<'_>, caller: &Caller, post: &Post) -> Value {
+    fn view(&mut self, tx: &Transaction, caller: &Account, post: &Post) -> Value {
         let fields = self.fields;
-        let author = account::numbered(turn.shelf, ID, &post.author).expect("posts have authors");
-        let delivered = deliver(turn, post, &author);
+        let author = account::by_id(tx.store, ID, &post.author).expect("posts have authors");
+        let rendered = render(tx, post, &author);
         let mut view = Map::new();
         let mut put = |name: &str, value: Value| {
             view.insert(name.to_owned(), value);
         };
         put("id", json!(post.id));
-        put("text", json!(delivered.text));
+        put("text", json!(rendered.text));
         put(&format!("edit_history_{}_ids", fields.word), json!(post.edits));
         if fields.has("author_id") || fields.expands("author_id") {
             put("author_id", json!(post.author));
@@ -704,7 +659,7 @@ impl<'a> Listing<'a> {
         if fields.has("possibly_sensitive") {
             put("possibly_sensitive", json!(false));
         }
-        let parent = post.reply_to.as_ref().and_then(|id| get(turn, id));
+        let parent = post.reply_to.as_ref().and_then(|id| get(tx, id));
         if let Some(parent) = parent.filter(|_| fields.has("in_reply_to_user_id")) {
             put("in_reply_to_user_id", json!(parent.author));
         }
@@ -719,15 +674,15 @@ impl<'a> Listing<'a> {
                 put(name, json!(references));
             }
         }
-        if fields.has("entities") && !delivered.urls.is_empty() {
-            put("entities", json!({ "urls": delivered.urls }));
+        if fields.has("entities") && !rendered.urls.is_empty() {
+            put("entities", json!({ "urls": rendered.urls }));
         }
         let keys: Vec<String> =
-            post.media.iter().filter_map(|id| media::get(turn, id)).map(|media| media.media_key()).collect();
+            post.media.iter().filter_map(|id| media::get(tx, id)).map(|media| media.media_key()).collect();
         if (fields.has("attachments") || fields.expands("attachments.media_keys")) && !keys.is_empty() {
             put("attachments", json!({ "media_keys": keys }));
         }
-        let all = metrics(turn, post);
+        let all = metrics(tx, post);
         if fields.has("public_metrics") {
             put(
                 "public_metrics",
@@ -742,7 +697,7 @@ impl<'a> Listing<'a> {
             );
         }
         let is_private =
-            post.author == caller.account.id && turn.now - post.created_at <= TimeDelta::days(PRIVATE_DAYS);
+            post.author == caller.id && tx.now - post.created_at <= TimeDelta::days(PRIVATE_DAYS);
         for name in ["non_public_metrics", "organic_metrics", "promoted_metrics"] {
             if !fields.has(name) {
                 continue;
@@ -776,7 +731,7 @@ impl<'a> Listing<'a> {
         Value::Object(view)
     }
 
-    fn body(self, turn: &Turn<'_>) -> Value {
+    fn body(self, tx: &Transaction) -> Value {
         let fields = self.fields;
         let mut includes = Map::new();
         if fields.expands("author_id") {
@@ -785,8 +740,8 @@ impl<'a> Listing<'a> {
             ids.dedup();
             let users: Vec<Value> = ids
                 .iter()
-                .filter_map(|id| account::numbered(turn.shelf, ID, id))
-                .map(|account| user(turn, &account, &fields.user))
+                .filter_map(|id| account::by_id(tx.store, ID, id))
+                .map(|account| user(tx, &account, &fields.user))
                 .collect();
             includes.insert("users".into(), json!(users));
         }
@@ -794,8 +749,8 @@ impl<'a> Listing<'a> {
             let media: Vec<Value> = self
                 .media
                 .iter()
-                .filter_map(|id| media::get(turn, id))
-                .map(|media| media.view(turn, &fields.media))
+                .filter_map(|id| media::get(tx, id))
+                .map(|media| media.view(tx, &fields.media))
                 .collect();
             if !media.is_empty() {
                 includes.insert("media".into(), json!(media));
@@ -805,9 +760,9 @@ impl<'a> Listing<'a> {
             if fields.expands(&format!("referenced_{word}.id"))
                 || fields.expands(&format!("referenced_{word}"))
             {
-                let posts = self.posts.iter().filter_map(|id| get(turn, id)).filter_map(|post| {
-                    let author = account::numbered(turn.shelf, ID, &post.author)?;
-                    let text = deliver(turn, &post, &author).text;
+                let posts = self.posts.iter().filter_map(|id| get(tx, id)).filter_map(|post| {
+                    let author = account::by_id(tx.store, ID, &post.author)?;
+                    let text = render(tx, &post, &author).text;
                     Some(json!({ "id": post.id, "text": text, "edit_history_tweet_ids": post.edits }))
                 });
                 let posts: Vec<Value> = posts.collect();
@@ -817,7 +772,7 @@ impl<'a> Listing<'a> {
             }
         }
         let mut body = Map::new();
-        // No member at all stands for nothing.
+        // Empty members are left out.
         if !self.data.is_empty() {
             body.insert("data".into(), json!(self.data));
         }
@@ -831,15 +786,15 @@ impl<'a> Listing<'a> {
     }
 }
 
-fn deliver(turn: &Turn<'_>, post: &Post, author: &Account) -> text::Delivered {
+fn render(tx: &Transaction, post: &Post, author: &Account) -> text::Rendered {
     let keys: Vec<String> =
-        post.media.iter().filter_map(|id| media::get(turn, id)).map(|media| media.media_key()).collect();
+        post.media.iter().filter_map(|id| media::get(tx, id)).map(|media| media.media_key()).collect();
     let kind = if keys.iter().any(|key| key.starts_with("3_")) { "photo" } else { "video" };
     let address = format!("https://x.com/{}/status/{}/{kind}/1", author.username, post.id);
-    text::deliver(&post.id, &post.text, (!keys.is_empty()).then_some((address, keys)))
+    text::render(&post.id, &post.text, (!keys.is_empty()).then_some((address, keys)))
 }
 
-fn user(turn: &Turn<'_>, account: &Account, fields: &[String]) -> Value {
+fn user(tx: &Transaction, account: &Account, fields: &[String]) -> Value {
     let mut user = json!({ "id": account.id, "name": account.username, "username": account.username });
     for field in fields {
         let value = match field.as_str() {
@@ -851,9 +806,9 @@ fn user(turn: &Turn<'_>, account: &Account, fields: &[String]) -> Value {
             "subscription_type" => json!("None"),
             "url" => json!(""),
             "public_metrics" => json!({
-                "followers_count": figure(&account.id, "followers", turn.now - account.created_at, 5_000),
+                "followers_count": figure(&account.id, "followers", tx.now - account.created_at, 5_000),
                 "following_count": 0,
-                "tweet_count": by(turn, &account.id).count(),
+                "tweet_count": by(tx, &account.id).count(),
                 "listed_count": 0,
                 "like_count": 0,
             }),
@@ -880,9 +835,10 @@ fn is_id(text: &str) -> bool {
     (1..=19).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A parameter that holds several values, with commas between them.
-fn list(call: &Call, name: &str) -> Vec<String> {
-    call.query(name)
+/// Returns a parameter of several values, separated by commas.
+fn list(request: &Request, name: &str) -> Vec<String> {
+    request
+        .query(name)
         .map(|text| {
             text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
         })

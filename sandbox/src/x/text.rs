@@ -1,5 +1,5 @@
-//! How X counts and rewrites text: twitter-text configuration version 3
-//! (<https://docs.x.com/fundamentals/counting-characters>), and `t.co` in place of links.
+//! Counting and rewriting of text: twitter-text configuration version 3
+//! (<https://docs.x.com/fundamentals/counting-characters>), and `t.co` links.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -7,17 +7,17 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The most weighted characters of a post by an account without Premium.
+/// Maximum weighted length of a post by an account without Premium.
 pub(super) const LIMIT: usize = 280;
 
 /// The length of any link.
-const LINK: usize = 23;
+const LINK_LENGTH: usize = 23;
 
-/// Code points that count once; all others count twice.
-const LIGHT: [Range<u32>; 4] = [0..4352, 8192..8206, 8208..8224, 8242..8248];
+/// Code points with weight one; all others have weight two.
+const LIGHT_RANGES: [Range<u32>; 4] = [0..4352, 8192..8206, 8208..8224, 8242..8248];
 
-/// Top-level domains that make a link of a name, besides the countries'.
-const DOMAINS: &[&str] = &[
+/// Top-level domains that make a name a link, without country domains.
+const TOP_LEVEL_DOMAINS: &[&str] = &[
     "academy",
     "agency",
     "app",
@@ -174,8 +174,8 @@ const DOMAINS: &[&str] = &[
     "zone",
 ];
 
-/// The countries' top-level domains.
-const COUNTRIES: &str = "ac ad ae af ag ai al am ao aq ar as at au aw ax az ba bb bd be bf bg bh bi bj bm bn bo br bs \
+/// Country domains.
+const COUNTRY_DOMAINS: &str = "ac ad ae af ag ai al am ao aq ar as at au aw ax az ba bb bd be bf bg bh bi bj bm bn bo br bs \
     bt bv bw by bz ca cc cd cf cg ch ci ck cl cm cn co cr cu cv cw cx cy cz de dj dk dm do dz ec ee eg er es et eu fi \
     fj fk fm fo fr ga gb gd ge gf gg gh gi gl gm gn gp gq gr gs gt gu gw gy hk hm hn hr ht hu id ie il im in io iq ir \
     is it je jm jo jp ke kg kh ki km kn kp kr kw ky kz la lb lc li lk lr ls lt lu lv ly ma mc md me mg mh mk ml mm mn \
@@ -183,13 +183,13 @@ const COUNTRIES: &str = "ac ad ae af ag ai al am ao aq ar as at au aw ax az ba b
     py qa re ro rs ru rw sa sb sc sd se sg sh si sj sk sl sm sn so sr ss st su sv sx sy sz tc td tf tg th tj tk tl tm \
     tn to tr tt tv tw tz ua ug uk us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw";
 
-/// The weighted length of a text.
-pub(super) fn weigh(text: &str) -> usize {
+/// Returns the weighted length of a text.
+pub(super) fn weighted_length(text: &str) -> usize {
     let text: String = text.nfc().collect();
     let mut weight = 0;
     let mut end = 0;
     for link in links(&text) {
-        weight += plain(&text[end..link.start]) + LINK * 100;
+        weight += plain(&text[end..link.start]) + LINK_LENGTH * 100;
         end = link.end;
     }
     (weight + plain(&text[end..])) / 100
@@ -197,15 +197,15 @@ pub(super) fn weigh(text: &str) -> usize {
 
 fn plain(text: &str) -> usize {
     text.graphemes(true)
-        .map(|cluster| if is_emoji(cluster) { 200 } else { cluster.chars().map(heft).sum() })
+        .map(|cluster| if is_emoji(cluster) { 200 } else { cluster.chars().map(weight).sum() })
         .sum()
 }
 
-fn heft(c: char) -> usize {
-    if LIGHT.iter().any(|range| range.contains(&u32::from(c))) { 100 } else { 200 }
+fn weight(c: char) -> usize {
+    if LIGHT_RANGES.iter().any(|range| range.contains(&u32::from(c))) { 100 } else { 200 }
 }
 
-/// An emoji is one sign, of however many code points.
+/// Returns whether a cluster is an emoji, which counts as one sign.
 fn is_emoji(cluster: &str) -> bool {
     let mut chars = cluster.chars();
     let first = chars.next().map_or(0, u32::from);
@@ -214,7 +214,7 @@ fn is_emoji(cluster: &str) -> bool {
     is_pictographic || chars.any(|c| matches!(c, '\u{fe0f}' | '\u{20e3}'))
 }
 
-/// The links in a text: with a scheme or without, and a valid top-level domain.
+/// Returns the links in a text: with or without a scheme, and with a valid top-level domain.
 pub(super) fn links(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -231,7 +231,7 @@ pub(super) fn links(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The length of the link that a text begins with.
+/// Returns the length of the link that a text begins with.
 fn link(text: &str) -> Option<usize> {
     let scheme = ["https://", "http://"]
         .iter()
@@ -257,7 +257,7 @@ fn link(text: &str) -> Option<usize> {
         let tail = &text[end..];
         let length = tail.find(|c: char| c.is_whitespace() || "<>\"".contains(c)).unwrap_or(tail.len());
         let tail = tail[..length].trim_end_matches(['.', ',', ':', ';', '!', '?', '\'']);
-        // A bracket that was opened before the link closes after it.
+        // A bracket that was opened before the link is not part of it.
         let tail = if tail.ends_with(')') && !tail.contains('(') { tail.trim_end_matches(')') } else { tail };
         end += tail.len();
     }
@@ -266,46 +266,45 @@ fn link(text: &str) -> Option<usize> {
 
 fn is_domain(label: &str) -> bool {
     let label = label.to_ascii_lowercase();
-    let is_country = label.len() == 2 && COUNTRIES.split_whitespace().any(|country| country == label);
-    is_country || DOMAINS.contains(&label.as_str())
+    let is_country = label.len() == 2 && COUNTRY_DOMAINS.split_whitespace().any(|country| country == label);
+    is_country || TOP_LEVEL_DOMAINS.contains(&label.as_str())
 }
 
-/// A text as the API gives it: links shortened, three characters escaped, and what stands for them.
-pub(super) struct Delivered {
-    /// The text.
+/// A text as the API returns it: with shortened links, escaped characters and the entities of the links.
+pub(super) struct Rendered {
     pub(super) text: String,
     /// `entities.urls`.
     pub(super) urls: Vec<Value>,
 }
 
 /// Rewrites the text of a post; a post with media ends with a link to it.
-pub(super) fn deliver(post: &str, text: &str, media: Option<(String, Vec<String>)>) -> Delivered {
-    let mut delivered = Delivered { text: String::new(), urls: Vec::new() };
+pub(super) fn render(post: &str, text: &str, media: Option<(String, Vec<String>)>) -> Rendered {
+    let mut rendered = Rendered { text: String::new(), urls: Vec::new() };
     let mut end = 0;
     for link in links(text) {
-        delivered.text.push_str(&escape(&text[end..link.start]));
+        rendered.text.push_str(&escape(&text[end..link.start]));
         let target = &text[link.clone()];
         let expanded = if target.contains("://") { target.to_owned() } else { format!("http://{target}") };
-        delivered.put(post, &expanded, target, None);
+        rendered.put(post, &expanded, target, None);
         end = link.end;
     }
-    delivered.text.push_str(&escape(&text[end..]));
+    rendered.text.push_str(&escape(&text[end..]));
     if let Some((address, keys)) = media {
-        if !delivered.text.is_empty() {
-            delivered.text.push(' ');
+        if !rendered.text.is_empty() {
+            rendered.text.push(' ');
         }
         let shown = address.trim_start_matches("https://").to_owned();
         // One link stands for all media; each has its own entity.
-        let before = delivered.text.len();
+        let before = rendered.text.len();
         for key in keys {
-            delivered.text.truncate(before);
-            delivered.put(post, &address, &shown, Some(&key));
+            rendered.text.truncate(before);
+            rendered.put(post, &address, &shown, Some(&key));
         }
     }
-    delivered
+    rendered
 }
 
-impl Delivered {
+impl Rendered {
     fn put(&mut self, post: &str, expanded: &str, shown: &str, media_key: Option<&str>) {
         let digest = Sha256::digest(format!("{post}\n{expanded}"));
         let code: String =
@@ -364,25 +363,25 @@ mod tests {
             ("file.unknowntld", 15),
             ("http://localhost", 16),
         ] {
-            assert_eq!(weigh(text), weight, "{text}");
+            assert_eq!(weighted_length(text), weight, "{text}");
         }
     }
 
     #[test]
     fn links_are_shortened_and_text_is_escaped() {
-        let delivered = deliver(
+        let rendered = render(
             "1",
             "a < b & https://example.com/x",
             Some(("https://x.com/a/status/1/photo/1".into(), vec!["3_9".into()])),
         );
-        assert!(delivered.text.starts_with("a &lt; b &amp; https://t.co/"));
-        assert_eq!(delivered.urls.len(), 2);
-        assert_eq!(delivered.urls[0]["expanded_url"], "https://example.com/x");
-        assert_eq!(delivered.urls[1]["media_key"], "3_9");
-        for url in &delivered.urls {
+        assert!(rendered.text.starts_with("a &lt; b &amp; https://t.co/"));
+        assert_eq!(rendered.urls.len(), 2);
+        assert_eq!(rendered.urls[0]["expanded_url"], "https://example.com/x");
+        assert_eq!(rendered.urls[1]["media_key"], "3_9");
+        for url in &rendered.urls {
             let (start, end) =
                 (url["start"].as_u64().unwrap() as usize, url["end"].as_u64().unwrap() as usize);
-            let cut: String = delivered.text.chars().skip(start).take(end - start).collect();
+            let cut: String = rendered.text.chars().skip(start).take(end - start).collect();
             assert_eq!(url["url"], cut);
         }
     }

@@ -1,26 +1,22 @@
 //! Comments: <https://developers.google.com/youtube/v3/docs/commentThreads>.
 //!
-//! A thread is a comment below a video and what answers it. The lists run a little behind.
+//! A thread is a comment on a video with its replies. Lists lag behind.
 
 use super::{
-    Answer, Call, ID, Record, TALK, Turn, YouTube, account, admit, body, cut, etag, ids, listing, parts,
-    refusal, tie, tied, time, untie, videos,
+    Account, ID, Outcome, Record, Request, Response, Transaction, YouTube, account, body, etag, ids, listing,
+    parts, refusal, select_parts, time, videos,
 };
-use crate::{
-    fault,
-    host::{Card, Host},
-};
-use chrono::{DateTime, TimeDelta, Utc};
+use crate::simulator::{PostView, Simulator};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The longest comment, in characters.
-const LONGEST: usize = 10_000;
+/// Maximum number of characters of a comment.
+const MAX_CHARS: usize = 10_000;
 
-/// A comment.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Comment {
-    /// Its id; a thread has that of its first comment.
+    /// Id; a thread has the id of its first comment.
     pub(super) id: String,
     video: String,
     author: String,
@@ -30,35 +26,41 @@ pub(super) struct Comment {
 }
 
 impl Record for Comment {
-    const SHELF: &'static str = "youtube.comment";
+    const TABLE: &'static str = "youtube.comment";
 
     fn key(&self) -> String {
         self.id.clone()
     }
 }
 
-/// The comments below a video, oldest first.
-pub(super) fn under<'a>(turn: &'a Turn<'_>, video: &str) -> impl DoubleEndedIterator<Item = Comment> + use<'a> {
-    tied(turn, "below", video).filter_map(|id| turn.shelf.get(&id))
+/// Returns the comments below a video, oldest first.
+pub(super) fn under<'a>(
+    tx: &'a Transaction,
+    video: &str,
+) -> impl DoubleEndedIterator<Item = Comment> + use<'a> {
+    tx.store.linked("youtube.below", video)
 }
 
-/// The comments that a channel made, oldest first.
-pub(super) fn by<'a>(turn: &'a Turn<'_>, channel: &str) -> impl DoubleEndedIterator<Item = Comment> + use<'a> {
-    tied(turn, "said", channel).filter_map(|id| turn.shelf.get(&id))
+/// Returns the comments that a channel made, oldest first.
+pub(super) fn by<'a>(
+    tx: &'a Transaction,
+    channel: &str,
+) -> impl DoubleEndedIterator<Item = Comment> + use<'a> {
+    tx.store.linked("youtube.said", channel)
 }
 
-/// Forgets all below a video.
-pub(super) fn forget(turn: &mut Turn<'_>, video: &str) {
-    let comments: Vec<_> = under(turn, video).collect();
+/// Deletes the comments on a video.
+pub(super) fn forget(tx: &mut Transaction, video: &str) {
+    let comments: Vec<_> = under(tx, video).collect();
     for comment in comments {
-        take_away(turn, &comment);
+        take_away(tx, &comment);
     }
 }
 
 impl Comment {
-    /// The comment as a page shows it.
-    pub(super) fn card(&self) -> Card {
-        Card {
+    /// Returns the comment as the pages show it.
+    pub(super) fn post_view(&self) -> PostView {
+        PostView {
             id: self.id.clone(),
             address: format!("www.youtube.com/watch?v={}&lc={}", self.video, self.id),
             text: self.text.clone(),
@@ -69,8 +71,8 @@ impl Comment {
         }
     }
 
-    fn resource(&self, turn: &Turn<'_>, is_author: bool, is_html: bool) -> Value {
-        let author = account::numbered(turn.shelf, ID, &self.author);
+    fn resource(&self, tx: &Transaction, is_author: bool, is_html: bool) -> Value {
+        let author = account::by_id(tx.store, ID, &self.author);
         let name = author.map_or_else(String::new, |author| format!("@{}", author.username));
         let display = match is_html {
             true => escape(&self.text).replace('\n', "<br>"),
@@ -88,7 +90,7 @@ impl Comment {
             "updatedAt": time(self.at),
             "videoId": self.video,
         });
-        // The words as they were written are their author's.
+        // Only the author gets the original text.
         if is_author {
             snippet["textOriginal"] = json!(self.text);
         }
@@ -98,11 +100,11 @@ impl Comment {
         json!({ "kind": "youtube#comment", "etag": etag(&json!(self.text)), "id": self.id, "snippet": snippet })
     }
 
-    fn thread(&self, turn: &Turn<'_>, caller: &str, is_html: bool) -> Value {
-        let channel = videos::get(turn, &self.video).map(|video| video.channel);
-        let answers: Vec<_> = under(turn, &self.video)
+    fn thread(&self, tx: &Transaction, caller: &str, is_html: bool) -> Value {
+        let channel = videos::get(tx, &self.video).map(|video| video.channel);
+        let answers: Vec<_> = under(tx, &self.video)
             .filter(|other| other.parent.as_ref() == Some(&self.id))
-            .map(|other| other.resource(turn, other.author == caller, is_html))
+            .map(|other| other.resource(tx, other.author == caller, is_html))
             .collect();
         let mut thread = json!({
             "kind": "youtube#commentThread",
@@ -111,7 +113,7 @@ impl Comment {
             "snippet": {
                 "channelId": channel,
                 "videoId": self.video,
-                "topLevelComment": self.resource(turn, self.author == caller, is_html),
+                "topLevelComment": self.resource(tx, self.author == caller, is_html),
                 "canReply": true,
                 "totalReplyCount": answers.len(),
                 "isPublic": true,
@@ -125,138 +127,138 @@ impl Comment {
 }
 
 /// `GET /youtube/v3/commentThreads`.
-pub(super) fn threads(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, TALK, 1)?;
-    let parts = parts(call, &["id", "snippet", "replies"])?;
-    let found: Vec<Comment> = match (call.query("videoId"), call.query("id")) {
+pub(super) fn threads(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let parts = parts(request, &["id", "snippet", "replies"])?;
+    let found: Vec<Comment> = match (request.query("videoId"), request.query("id")) {
         (Some(video), None) => {
-            let video = visible(turn, video, &caller.id)?;
-            let lag = TimeDelta::milliseconds(i64::try_from(turn.settings.lag_ms).unwrap_or(i64::MAX));
-            under(turn, &video.id)
+            let video = visible(tx, video, &caller.id)?;
+            let lag = tx.settings.lag();
+            under(tx, &video.id)
                 .rev()
-                .filter(|comment| comment.parent.is_none() && turn.now - comment.at >= lag)
+                .filter(|comment| comment.parent.is_none() && tx.now - comment.at >= lag)
                 .collect()
         }
-        (None, Some(_)) => {
-            ids(call, "id").iter().filter_map(|id| turn.shelf.get(id)).collect()
-        }
+        (None, Some(_)) => ids(request, "id").iter().filter_map(|id| tx.store.get(id)).collect(),
         _ => return Err(refusal(400, "missingRequiredParameter", "Expected one of: id, videoId")),
     };
-    let is_html = call.query("textFormat") != Some("plainText");
+    let is_html = request.query("textFormat") != Some("plainText");
     let resources: Vec<_> =
-        found.iter().map(|comment| cut(comment.thread(turn, &caller.id, is_html), &parts)).collect();
-    listing(call, "youtube#commentThreadListResponse", 100, &resources)
+        found.iter().map(|comment| select_parts(comment.thread(tx, &caller.id, is_html), &parts)).collect();
+    listing(request, "youtube#commentThreadListResponse", 100, &resources)
 }
 
 /// `POST /youtube/v3/commentThreads`.
-pub(super) fn begin(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, TALK, 50)?;
-    let parts = parts(call, &["id", "snippet", "replies"])?;
-    let body = body(call)?;
+pub(super) fn begin(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let parts = parts(request, &["id", "snippet", "replies"])?;
+    let body = body(request)?;
     let snippet = &body["snippet"];
     let words = words(&snippet["topLevelComment"]["snippet"]["textOriginal"])?;
-    let fault = match fault::draw(turn, ID, &caller.username, &words) {
-        Ok(fault) => fault,
-        Err(fault) => return Err(YouTube.fail(turn, call, fault)),
-    };
+    let fault = YouTube.trigger_fault(tx, request, &caller.username, &words)?;
     let Some(video) = snippet["videoId"].as_str() else {
         return Err(refusal(400, "channelOrVideoIdMissing", "A channelId or videoId is required."));
     };
-    let video = visible(turn, video, &caller.id)?;
+    let video = visible(tx, video, &caller.id)?;
     if video.privacy() == "private" {
-        return Err(refusal(403, "forbidden", "One or more of the requested comment threads cannot be created due to insufficient permissions."));
+        return Err(refusal(
+            403,
+            "forbidden",
+            "One or more of the requested comment threads cannot be created due to insufficient permissions.",
+        ));
     }
-    let comment = say(turn, &caller.id, &video.id, None, words);
-    let resource = cut(comment.thread(turn, &caller.id, false), &parts);
-    Ok(Answer::json(200, &resource).publishing(comment.id).because(fault))
+    let comment = say(tx, &caller.id, &video.id, None, words);
+    let resource = select_parts(comment.thread(tx, &caller.id, false), &parts);
+    Ok(Response::json(200, &resource).with_post(comment.id).with_fault(fault))
 }
 
 /// `GET /youtube/v3/comments`.
-pub(super) fn list(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, TALK, 1)?;
-    let parts = parts(call, &["id", "snippet"])?;
-    let found: Vec<Comment> = match (call.query("parentId"), call.query("id")) {
+pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let parts = parts(request, &["id", "snippet"])?;
+    let found: Vec<Comment> = match (request.query("parentId"), request.query("id")) {
         (Some(parent), None) => {
-            let parent: Comment = turn.shelf.get(parent).ok_or_else(missing)?;
-            under(turn, &parent.video).filter(|other| other.parent.as_ref() == Some(&parent.id)).collect()
+            let parent: Comment = tx.store.get(parent).ok_or_else(missing)?;
+            under(tx, &parent.video).filter(|other| other.parent.as_ref() == Some(&parent.id)).collect()
         }
-        (None, Some(_)) => ids(call, "id").iter().filter_map(|id| turn.shelf.get(id)).collect(),
+        (None, Some(_)) => ids(request, "id").iter().filter_map(|id| tx.store.get(id)).collect(),
         _ => return Err(refusal(400, "missingRequiredParameter", "Expected one of: id, parentId")),
     };
-    let is_html = call.query("textFormat") != Some("plainText");
+    let is_html = request.query("textFormat") != Some("plainText");
     let resources: Vec<_> = found
         .iter()
-        .map(|comment| cut(comment.resource(turn, comment.author == caller.id, is_html), &parts))
+        .map(|comment| select_parts(comment.resource(tx, comment.author == caller.id, is_html), &parts))
         .collect();
-    listing(call, "youtube#commentListResponse", 100, &resources)
+    listing(request, "youtube#commentListResponse", 100, &resources)
 }
 
 /// `POST /youtube/v3/comments`: an answer to a comment.
-pub(super) fn reply(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, TALK, 50)?;
-    let parts = parts(call, &["id", "snippet"])?;
-    let body = body(call)?;
+pub(super) fn reply(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let parts = parts(request, &["id", "snippet"])?;
+    let body = body(request)?;
     let words = words(&body["snippet"]["textOriginal"])?;
     let Some(parent) = body["snippet"]["parentId"].as_str() else {
-        return Err(refusal(400, "parentCommentIdMissing", "The comment is a reply and has to name its parent."));
+        return Err(refusal(
+            400,
+            "parentCommentIdMissing",
+            "The comment is a reply and has to name its parent.",
+        ));
     };
-    let parent: Comment = turn
-        .shelf
-        .get(parent)
-        .ok_or_else(|| refusal(404, "parentCommentNotFound", "The specified parent comment could not be found."))?;
-    let comment = say(turn, &caller.id, &parent.video, Some(parent.id), words);
-    let resource = cut(comment.resource(turn, true, false), &parts);
-    Ok(Answer::json(200, &resource).publishing(comment.id))
+    let parent: Comment = tx.store.get(parent).ok_or_else(|| {
+        refusal(404, "parentCommentNotFound", "The specified parent comment could not be found.")
+    })?;
+    let comment = say(tx, &caller.id, &parent.video, Some(parent.id), words);
+    let resource = select_parts(comment.resource(tx, true, false), &parts);
+    Ok(Response::json(200, &resource).with_post(comment.id))
 }
 
 /// `DELETE /youtube/v3/comments`.
-pub(super) fn delete(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, TALK, 50)?;
-    let comment: Comment = call.query("id").and_then(|id| turn.shelf.get(id)).ok_or_else(missing)?;
-    let is_moderator = videos::get(turn, &comment.video).is_some_and(|video| video.channel == caller.id);
+pub(super) fn delete(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let comment: Comment = request.query("id").and_then(|id| tx.store.get(id)).ok_or_else(missing)?;
+    let is_moderator = videos::get(tx, &comment.video).is_some_and(|video| video.channel == caller.id);
     if comment.author != caller.id && !is_moderator {
-        return Err(refusal(403, "forbidden", "The comment could not be deleted because of insufficient permissions."));
+        return Err(refusal(
+            403,
+            "forbidden",
+            "The comment could not be deleted because of insufficient permissions.",
+        ));
     }
-    take_away(turn, &comment);
-    Ok(Answer::empty(204))
+    take_away(tx, &comment);
+    Ok(Response::empty(204))
 }
 
-fn say(turn: &mut Turn<'_>, author: &str, video: &str, parent: Option<String>, text: String) -> Comment {
+fn say(tx: &mut Transaction, author: &str, video: &str, parent: Option<String>, text: String) -> Comment {
     let id = match &parent {
         None => format!("Ug{}AaABAg", &super::google::random()[..18]),
         Some(parent) => format!("{parent}.{}", &super::google::random()[..22]),
     };
-    let comment =
-        Comment { id, video: video.into(), author: author.into(), parent, text, at: turn.now };
-    turn.shelf.put(&comment);
-    tie(turn, "below", video, &comment.id);
-    tie(turn, "said", author, &comment.id);
+    let comment = Comment { id, video: video.into(), author: author.into(), parent, text, at: tx.now };
+    tx.store.put(&comment);
+    tx.store.link("youtube.below", video, &comment.id);
+    tx.store.link("youtube.said", author, &comment.id);
     comment
 }
 
-fn take_away(turn: &mut Turn<'_>, comment: &Comment) {
-    turn.shelf.remove::<Comment>(&comment.id);
-    untie(turn, "below", &comment.video, &comment.id);
-    untie(turn, "said", &comment.author, &comment.id);
+fn take_away(tx: &mut Transaction, comment: &Comment) {
+    tx.store.remove::<Comment>(&comment.id);
+    tx.store.unlink("youtube.below", &comment.video, &comment.id);
+    tx.store.unlink("youtube.said", &comment.author, &comment.id);
 }
 
-fn words(value: &Value) -> Result<String, Answer> {
+fn words(value: &Value) -> Result<String, Response> {
     match value.as_str().map(str::trim) {
         None | Some("") => Err(refusal(400, "commentTextRequired", "The comment text cannot be empty.")),
-        Some(words) if words.chars().count() > LONGEST => {
+        Some(words) if words.chars().count() > MAX_CHARS => {
             Err(refusal(400, "commentTextTooLong", "The comment text is too long."))
         }
         Some(_) => Ok(value.as_str().unwrap_or_default().to_owned()),
     }
 }
 
-fn visible(turn: &Turn<'_>, id: &str, caller: &str) -> Result<videos::Video, Answer> {
-    videos::get(turn, id)
-        .filter(|video| video.privacy() != "private" || video.channel == caller)
-        .ok_or_else(|| refusal(404, "videoNotFound", "The video identified by the videoId parameter could not be found."))
+fn visible(tx: &Transaction, id: &str, caller: &str) -> Result<videos::Video, Response> {
+    videos::get(tx, id).filter(|video| video.privacy() != "private" || video.channel == caller).ok_or_else(
+        || refusal(404, "videoNotFound", "The video identified by the videoId parameter could not be found."),
+    )
 }
 
-fn missing() -> Answer {
+fn missing() -> Response {
     refusal(404, "commentNotFound", "The specified comment could not be found.")
 }
 

@@ -1,20 +1,20 @@
 //! Playlists: <https://developers.google.com/youtube/v3/docs/playlistItems>.
 //!
-//! The list of a channel's uploads is kept by YouTube itself and runs a little behind; every channel
-//! of the sandbox also has one list of its own to begin with, so that there is something to choose.
+//! The playlist of a channel's uploads is maintained by YouTube and lags behind; every channel also has one
+//! playlist of its own from the beginning, so that there is one to choose.
 
 use super::{
-    Answer, Call, MANAGE, READ, Record, Turn, admit, body, cut, etag, ids, listing, parts, refusal, tie, tied,
-    time, untie, videos,
+    Account, Outcome, Record, Request, Response, Transaction, body, etag, ids, listing, parts, refusal,
+    select_parts, time, videos,
 };
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The most videos of a list.
+/// Maximum number of videos of a playlist.
 const ITEMS: usize = 5_000;
 
-/// A list that a channel made.
+/// A playlist that a channel created.
 #[derive(Clone, Serialize, Deserialize)]
 struct Playlist {
     id: String,
@@ -26,14 +26,14 @@ struct Playlist {
 }
 
 impl Record for Playlist {
-    const SHELF: &'static str = "youtube.playlist";
+    const TABLE: &'static str = "youtube.playlist";
 
     fn key(&self) -> String {
         self.id.clone()
     }
 }
 
-/// A video's place in a list.
+/// An item of a playlist.
 #[derive(Clone, Serialize, Deserialize)]
 struct Place {
     id: String,
@@ -43,43 +43,44 @@ struct Place {
 }
 
 impl Record for Place {
-    const SHELF: &'static str = "youtube.place";
+    const TABLE: &'static str = "youtube.place";
 
     fn key(&self) -> String {
         self.id.clone()
     }
 }
 
-/// The list of all that a channel uploads.
+/// Returns the id of the playlist of a channel's uploads.
 pub(super) fn uploads(channel: &str) -> String {
     format!("UU{}", channel.trim_start_matches("UC"))
 }
 
-/// The lists that hold a video, by title.
-pub(super) fn holding<'a>(turn: &'a Turn<'_>, video: &str) -> impl Iterator<Item = String> + use<'a> {
-    tied(turn, "holding", video)
-        .filter_map(|place| turn.shelf.get::<Place>(&place))
-        .filter_map(|place| get(turn, &place.playlist))
+/// Returns the titles of the playlists that contain a video.
+pub(super) fn containing<'a>(tx: &'a Transaction, video: &str) -> impl Iterator<Item = String> + use<'a> {
+    tx.store
+        .linked_keys("youtube.holding", video)
+        .filter_map(|place| tx.store.get::<Place>(&place))
+        .filter_map(|place| get(tx, &place.playlist))
         .map(|playlist| playlist.title)
 }
 
-/// Forgets a video's places.
-pub(super) fn forget(turn: &mut Turn<'_>, video: &str) {
-    let places: Vec<_> = tied(turn, "holding", video).collect();
+/// Removes a video from all playlists.
+pub(super) fn forget(tx: &mut Transaction, video: &str) {
+    let places: Vec<_> = tx.store.linked_keys("youtube.holding", video).collect();
     for id in places {
-        if let Some(place) = turn.shelf.get::<Place>(&id) {
-            take_away(turn, &place);
+        if let Some(place) = tx.store.get::<Place>(&id) {
+            take_away(tx, &place);
         }
     }
 }
 
-/// The list with this id, the one that every channel begins with included.
-fn get(turn: &Turn<'_>, id: &str) -> Option<Playlist> {
-    if let Some(made) = turn.shelf.get(id) {
+/// Returns the playlist with this id, including every channel's first one.
+fn get(tx: &Transaction, id: &str) -> Option<Playlist> {
+    if let Some(made) = tx.store.get(id) {
         return Some(made);
     }
     let channel = format!("UC{}", id.strip_prefix("PL")?);
-    let owner = super::account::numbered(turn.shelf, super::ID, &channel)?;
+    let owner = super::account::by_id(tx.store, super::ID, &channel)?;
     Some(Playlist {
         id: id.to_owned(),
         channel,
@@ -91,7 +92,7 @@ fn get(turn: &Turn<'_>, id: &str) -> Option<Playlist> {
 }
 
 impl Playlist {
-    fn resource(&self, turn: &Turn<'_>) -> Value {
+    fn resource(&self, tx: &Transaction) -> Value {
         json!({
             "kind": "youtube#playlist",
             "etag": etag(&json!(self.id)),
@@ -105,36 +106,34 @@ impl Playlist {
                 "localized": { "title": self.title, "description": self.description },
             },
             "status": { "privacyStatus": self.privacy },
-            "contentDetails": { "itemCount": tied(turn, "in", &self.id).count() },
+            "contentDetails": { "itemCount": tx.store.linked_keys("youtube.in", &self.id).count() },
         })
     }
 }
 
 /// `GET /youtube/v3/playlists`.
-pub(super) fn list(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, READ, 1)?;
-    let parts = parts(call, &["id", "snippet", "status", "contentDetails", "localizations", "player"])?;
+pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let parts = parts(request, &["id", "snippet", "status", "contentDetails", "localizations", "player"])?;
     let of = |channel: &str| {
-        let first = get(turn, &format!("PL{}", channel.trim_start_matches("UC")));
-        let made = tied(turn, "made", channel).filter_map(|id| get(turn, &id));
+        let first = get(tx, &format!("PL{}", channel.trim_start_matches("UC")));
+        let made = tx.store.linked_keys("youtube.made", channel).filter_map(|id| get(tx, &id));
         first.into_iter().chain(made).collect::<Vec<_>>()
     };
-    let found = match (call.query("mine"), call.query("channelId"), call.query("id")) {
+    let found = match (request.query("mine"), request.query("channelId"), request.query("id")) {
         (Some(_), None, None) => of(&caller.id),
         (None, Some(channel), None) => of(channel),
-        (None, None, Some(_)) => ids(call, "id").iter().filter_map(|id| get(turn, id)).collect(),
+        (None, None, Some(_)) => ids(request, "id").iter().filter_map(|id| get(tx, id)).collect(),
         (None, None, None) => return Err(refusal(400, "missingRequiredParameter", "No filter selected.")),
         _ => return Err(refusal(400, "invalidCriteria", "A maximum of one filter may be specified.")),
     };
-    let resources: Vec<_> = found.iter().map(|list| cut(list.resource(turn), &parts)).collect();
-    listing(call, "youtube#playlistListResponse", 50, &resources)
+    let resources: Vec<_> = found.iter().map(|list| select_parts(list.resource(tx), &parts)).collect();
+    listing(request, "youtube#playlistListResponse", 50, &resources)
 }
 
 /// `POST /youtube/v3/playlists`.
-pub(super) fn insert(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, MANAGE, 50)?;
-    let parts = parts(call, &["id", "snippet", "status", "contentDetails", "localizations"])?;
-    let body = body(call)?;
+pub(super) fn insert(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let parts = parts(request, &["id", "snippet", "status", "contentDetails", "localizations"])?;
+    let body = body(request)?;
     let title = body["snippet"]["title"].as_str().unwrap_or_default();
     if title.is_empty() || title.chars().count() > 150 {
         return Err(refusal(400, "playlistTitleRequired", "The request must specify a playlist title."));
@@ -145,32 +144,40 @@ pub(super) fn insert(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
         title: title.into(),
         description: body["snippet"]["description"].as_str().unwrap_or_default().into(),
         privacy: body["status"]["privacyStatus"].as_str().unwrap_or("public").into(),
-        created_at: turn.now,
+        created_at: tx.now,
     };
-    turn.shelf.put(&playlist);
-    tie(turn, "made", &caller.id, &playlist.id);
-    let resource = cut(playlist.resource(turn), &parts);
-    Ok(Answer::json(200, &resource))
+    tx.store.put(&playlist);
+    tx.store.link("youtube.made", &caller.id, &playlist.id);
+    let resource = select_parts(playlist.resource(tx), &parts);
+    Ok(Response::json(200, &resource))
 }
 
 /// `GET /youtube/v3/playlistItems`.
-pub(super) fn items(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, READ, 1)?;
-    let parts = parts(call, &["id", "snippet", "contentDetails", "status"])?;
-    let missing =
-        || refusal(404, "playlistNotFound", "The playlist identified with the playlistId parameter cannot be found.");
-    let (list, wanted) = (call.query("playlistId"), call.query("videoId"));
+pub(super) fn items(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let parts = parts(request, &["id", "snippet", "contentDetails", "status"])?;
+    let missing = || {
+        refusal(
+            404,
+            "playlistNotFound",
+            "The playlist identified with the playlistId parameter cannot be found.",
+        )
+    };
+    let (list, wanted) = (request.query("playlistId"), request.query("videoId"));
     let Some(list) = list else {
-        return Err(refusal(400, "missingRequiredParameter", "No filter selected. Expected one of: id, playlistId"));
+        return Err(refusal(
+            400,
+            "missingRequiredParameter",
+            "No filter selected. Expected one of: id, playlistId",
+        ));
     };
     let places: Vec<Place> = match list.strip_prefix("UU") {
         Some(rest) => {
             let channel = format!("UC{rest}");
-            super::account::numbered(turn.shelf, super::ID, &channel).ok_or_else(missing)?;
-            let lag = TimeDelta::milliseconds(i64::try_from(turn.settings.lag_ms).unwrap_or(i64::MAX));
-            videos::by(turn, &channel)
+            super::account::by_id(tx.store, super::ID, &channel).ok_or_else(missing)?;
+            let lag = tx.settings.lag();
+            videos::by(tx, &channel)
                 .rev()
-                .filter(|video| turn.now - video.uploaded_at >= lag)
+                .filter(|video| tx.now - video.uploaded_at >= lag)
                 .filter(|video| video.privacy() == "public" || video.channel == caller.id)
                 .map(|video| Place {
                     id: format!("{list}.{}", video.id),
@@ -181,8 +188,8 @@ pub(super) fn items(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
                 .collect()
         }
         None => {
-            get(turn, list).ok_or_else(missing)?;
-            tied(turn, "in", list).filter_map(|id| turn.shelf.get::<Place>(&id)).collect()
+            get(tx, list).ok_or_else(missing)?;
+            tx.store.linked("youtube.in", list).collect()
         }
     };
     let shown: Vec<_> = places
@@ -190,15 +197,15 @@ pub(super) fn items(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> 
         .filter(|place| wanted.is_none_or(|wanted| place.video == wanted))
         .enumerate()
         .filter_map(|(position, place)| {
-            let video = videos::get(turn, &place.video)?;
-            Some(cut(resource(turn, place, &video, position), &parts))
+            let video = videos::get(tx, &place.video)?;
+            Some(select_parts(resource(tx, place, &video, position), &parts))
         })
         .collect();
-    listing(call, "youtube#playlistItemListResponse", 50, &shown)
+    listing(request, "youtube#playlistItemListResponse", 50, &shown)
 }
 
-fn resource(turn: &Turn<'_>, place: &Place, video: &videos::Video, position: usize) -> Value {
-    let whole = video.resource(turn, true);
+fn resource(tx: &Transaction, place: &Place, video: &videos::Video, position: usize) -> Value {
+    let whole = video.resource(tx, true);
     json!({
         "kind": "youtube#playlistItem",
         "etag": etag(&json!(place.id)),
@@ -220,53 +227,63 @@ fn resource(turn: &Turn<'_>, place: &Place, video: &videos::Video, position: usi
 }
 
 /// `POST /youtube/v3/playlistItems`.
-pub(super) fn add(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, MANAGE, 50)?;
-    let parts = parts(call, &["id", "snippet", "contentDetails", "status"])?;
-    let body = body(call)?;
+pub(super) fn add(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let parts = parts(request, &["id", "snippet", "contentDetails", "status"])?;
+    let body = body(request)?;
     let snippet = &body["snippet"];
     let Some(list) = snippet["playlistId"].as_str() else {
-        return Err(refusal(400, "playlistIdRequired", "The subscribe request does not specify a playlist ID."));
+        return Err(refusal(
+            400,
+            "playlistIdRequired",
+            "The subscribe request does not specify a playlist ID.",
+        ));
     };
     let Some(id) = snippet["resourceId"]["videoId"].as_str() else {
-        return Err(refusal(400, "resourceIdRequired", "The request must contain a resource in which the snippet object specifies a resourceId."));
+        return Err(refusal(
+            400,
+            "resourceIdRequired",
+            "The request must contain a resource in which the snippet object specifies a resourceId.",
+        ));
     };
-    let playlist =
-        get(turn, list).ok_or_else(|| refusal(404, "playlistNotFound", "Playlist not found."))?;
+    let playlist = get(tx, list).ok_or_else(|| refusal(404, "playlistNotFound", "Playlist not found."))?;
     if playlist.channel != caller.id {
-        return Err(refusal(403, "playlistItemsNotAccessible", "The request is not properly authorized to insert the specified playlist item."));
+        return Err(refusal(
+            403,
+            "playlistItemsNotAccessible",
+            "The request is not properly authorized to insert the specified playlist item.",
+        ));
     }
-    let video =
-        videos::get(turn, id).ok_or_else(|| refusal(404, "videoNotFound", "Video not found."))?;
-    let position = tied(turn, "in", list).count();
+    let video = videos::get(tx, id).ok_or_else(|| refusal(404, "videoNotFound", "Video not found."))?;
+    let position = tx.store.linked_keys("youtube.in", list).count();
     if position >= ITEMS {
-        return Err(refusal(403, "playlistContainsMaximumNumberOfVideos", "The playlist already contains the maximum allowed number of items."));
+        return Err(refusal(
+            403,
+            "playlistContainsMaximumNumberOfVideos",
+            "The playlist already contains the maximum allowed number of items.",
+        ));
     }
-    let place =
-        Place { id: super::google::random(), playlist: list.into(), video: id.into(), at: turn.now };
-    turn.shelf.put(&place);
-    tie(turn, "in", list, &place.id);
-    tie(turn, "holding", id, &place.id);
-    let resource = cut(resource(turn, &place, &video, position), &parts);
-    Ok(Answer::json(200, &resource))
+    let place = Place { id: super::google::random(), playlist: list.into(), video: id.into(), at: tx.now };
+    tx.store.put(&place);
+    tx.store.link("youtube.in", list, &place.id);
+    tx.store.link("youtube.holding", id, &place.id);
+    let resource = select_parts(resource(tx, &place, &video, position), &parts);
+    Ok(Response::json(200, &resource))
 }
 
 /// `DELETE /youtube/v3/playlistItems`.
-pub(super) fn remove(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, MANAGE, 50)?;
-    let place = call.query("id").and_then(|id| turn.shelf.get::<Place>(id));
-    let owned = place.filter(|place| {
-        get(turn, &place.playlist).is_some_and(|playlist| playlist.channel == caller.id)
-    });
+pub(super) fn remove(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let place = request.query("id").and_then(|id| tx.store.get::<Place>(id));
+    let owned =
+        place.filter(|place| get(tx, &place.playlist).is_some_and(|playlist| playlist.channel == caller.id));
     let Some(place) = owned else {
         return Err(refusal(404, "playlistItemNotFound", "Playlist item not found."));
     };
-    take_away(turn, &place);
-    Ok(Answer::empty(204))
+    take_away(tx, &place);
+    Ok(Response::empty(204))
 }
 
-fn take_away(turn: &mut Turn<'_>, place: &Place) {
-    turn.shelf.remove::<Place>(&place.id);
-    untie(turn, "in", &place.playlist, &place.id);
-    untie(turn, "holding", &place.video, &place.id);
+fn take_away(tx: &mut Transaction, place: &Place) {
+    tx.store.remove::<Place>(&place.id);
+    tx.store.unlink("youtube.in", &place.playlist, &place.id);
+    tx.store.unlink("youtube.holding", &place.video, &place.id);
 }

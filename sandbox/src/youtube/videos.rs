@@ -1,30 +1,30 @@
 //! Videos: <https://developers.google.com/youtube/v3/docs/videos> and
 //! <https://developers.google.com/youtube/v3/guides/using_resumable_upload_protocol>.
 //!
-//! What is wrong with a description is told when an upload begins; the video exists with its last
-//! byte, and the upload's address goes on telling it. Processing is a matter of the clock alone.
+//! An invalid description is refused when the upload begins; the video exists from its last byte on, and the
+//! upload's address keeps returning it. Processing depends on the clock only.
 
 use super::{
-    Account, Answer, Call, DAY, ID, MANAGE, READ, Record, Rule, Turn, UPLOAD, YouTube, account, admit, body,
-    comments, cut, error, etag, google, ids, insufficient, parts, playlists, refusal, spend, tie,
-    tied, time, untie,
+    Account, DAY, ID, Outcome, RateLimit, Record, Request, Response, Transaction, UPLOAD, YouTube, account,
+    body, comments, error, etag, google, ids, insufficient, parts, playlists, refusal, select_parts, spend,
+    time,
 };
 use crate::{
+    fake_metrics::figure,
     fault,
-    figures::figure,
-    files::{KEPT_BYTES, Upload as Bytes},
-    host::Host,
+    files::{MAX_KEPT_BYTES, Upload as Bytes},
+    simulator::Simulator,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Uploads that a project may make a day.
-const INSERTS: Rule = Rule { name: "youtube.inserts", limit: 100, seconds: DAY };
-/// Videos that a channel may upload a day; YouTube does not tell the number.
-const CHANNEL: Rule = Rule { name: "youtube.channel_uploads", limit: 100, seconds: DAY };
+/// Uploads of a project per day.
+const INSERTS: RateLimit = RateLimit::new("youtube.inserts", 100, DAY);
+/// Uploads of a channel per day; YouTube does not publish the limit.
+const CHANNEL: RateLimit = RateLimit::new("youtube.channel_uploads", 100, DAY);
 
-/// All but the last piece of an upload are multiples of this.
+/// All pieces of an upload but the last are multiples of this.
 const GRAIN: u64 = 256 << 10;
 const LARGEST: u64 = 256 << 30;
 const THUMBNAIL_BYTES: u64 = 50 << 20;
@@ -45,7 +45,7 @@ const PARTS: [&str; 12] = [
     "suggestions",
 ];
 
-/// An upload on its way.
+/// An upload in progress.
 #[derive(Clone, Serialize, Deserialize)]
 struct Session {
     id: String,
@@ -61,76 +61,72 @@ struct Session {
 }
 
 impl Record for Session {
-    const SHELF: &'static str = "youtube.upload";
+    const TABLE: &'static str = "youtube.upload";
 
     fn key(&self) -> String {
         self.id.clone()
     }
 }
 
-/// A video.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Video {
-    /// Its id.
     pub(super) id: String,
-    /// Whose it is.
+    /// Id of the owner.
     pub(super) channel: String,
     snippet: Value,
     status: Value,
-    /// The files it is made of: one, unless it is too large to be kept.
+    /// Ids of its files: one, unless it is too large to be stored.
     pub(super) files: Vec<String>,
-    /// What its bytes are.
+    /// Content type.
     pub(super) mime: String,
-    /// Its thumbnail, where one was set.
+    /// Thumbnail, if one was set.
     pub(super) thumbnail: Option<String>,
     size_bytes: u64,
     name: Option<String>,
-    /// When its last byte came.
+    /// Time when its last byte arrived.
     pub(super) uploaded_at: DateTime<Utc>,
     is_stuck: bool,
     is_failing: bool,
 }
 
 impl Record for Video {
-    const SHELF: &'static str = "youtube.video";
+    const TABLE: &'static str = "youtube.video";
 
     fn key(&self) -> String {
         self.id.clone()
     }
 }
 
-/// The video with this id.
-pub(super) fn get(turn: &Turn<'_>, id: &str) -> Option<Video> {
-    turn.shelf.get(id)
+/// Returns the video with this id.
+pub(super) fn get(tx: &Transaction, id: &str) -> Option<Video> {
+    tx.store.get(id)
 }
 
-/// A channel's videos, oldest first.
-pub(super) fn by<'a>(turn: &'a Turn<'_>, channel: &str) -> impl DoubleEndedIterator<Item = Video> + use<'a> {
-    tied(turn, "upload", channel).filter_map(|id| turn.shelf.get(&id))
+/// Returns a channel's videos, oldest first.
+pub(super) fn by<'a>(tx: &'a Transaction, channel: &str) -> impl DoubleEndedIterator<Item = Video> + use<'a> {
+    tx.store.linked("youtube.upload", channel)
 }
 
-/// Whose upload it is.
-pub(super) fn uploader(turn: &Turn<'_>, id: &str) -> Option<String> {
-    turn.shelf.get::<Session>(id).map(|session| session.channel)
+/// Returns the id of the account behind an upload.
+pub(super) fn uploader(tx: &Transaction, id: &str) -> Option<String> {
+    tx.store.get::<Session>(id).map(|session| session.channel)
 }
 
 impl Video {
-    /// Its title.
     pub(super) fn title(&self) -> &str {
         self.snippet["title"].as_str().unwrap_or_default()
     }
 
-    /// Its description.
     pub(super) fn description(&self) -> &str {
         self.snippet["description"].as_str().unwrap_or_default()
     }
 
-    /// Who may see it.
+    /// Returns its privacy level.
     pub(super) fn privacy(&self) -> &str {
         self.status["privacyStatus"].as_str().unwrap_or("public")
     }
 
-    /// What else a page tells of it.
+    /// Returns the further lines on its page.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(at) = self.status["publishAt"].as_str() {
@@ -145,25 +141,25 @@ impl Video {
     }
 
     /// `uploadStatus`, and why where it ended badly.
-    fn state(&self, turn: &Turn<'_>) -> (&'static str, Option<&'static str>) {
-        let spent = u64::try_from((turn.now - self.uploaded_at).num_milliseconds()).unwrap_or(0);
+    fn state(&self, tx: &Transaction) -> (&'static str, Option<&'static str>) {
+        let spent = u64::try_from((tx.now - self.uploaded_at).num_milliseconds()).unwrap_or(0);
         match () {
-            () if self.is_stuck || spent < turn.settings.processing_ms => ("uploaded", None),
+            () if self.is_stuck || spent < tx.settings.processing_ms => ("uploaded", None),
             () if self.is_failing => ("failed", Some("codec")),
             () if !self.mime.starts_with("video/") => ("failed", Some("invalidFile")),
             () => ("processed", None),
         }
     }
 
-    /// The whole resource; what is the owner's alone only for the owner.
-    pub(super) fn resource(&self, turn: &Turn<'_>, is_owner: bool) -> Value {
-        let age = turn.now - self.uploaded_at;
-        let (state, why) = self.state(turn);
+    /// Returns the whole resource, with private parts for the owner only.
+    pub(super) fn resource(&self, tx: &Transaction, is_owner: bool) -> Value {
+        let age = tx.now - self.uploaded_at;
+        let (state, why) = self.state(tx);
         let picture = |name: &str, width: u32, height: u32| {
             let url = format!("https://i.ytimg.com/vi/{}/{name}.jpg", self.id);
             json!({ "url": url, "width": width, "height": height })
         };
-        let channel = account::numbered(turn.shelf, ID, &self.channel);
+        let channel = account::by_id(tx.store, ID, &self.channel);
         let title = channel.map_or_else(String::new, |channel| channel.username);
         let mut snippet = self.snippet.clone();
         snippet["publishedAt"] = json!(time(self.uploaded_at));
@@ -182,7 +178,7 @@ impl Video {
             status["failureReason"] = json!(why);
         }
         let count = |name: &str, ceiling: u64| figure(&self.id, name, age, ceiling).to_string();
-        let said = comments::under(turn, &self.id).count();
+        let said = comments::under(tx, &self.id).count();
         let mut resource = json!({
             "kind": "youtube#video",
             "etag": etag(&json!([self.snippet, self.status, state])),
@@ -231,31 +227,38 @@ impl Video {
     }
 }
 
-/// `POST /upload/youtube/v3/videos`: in one request, or the beginning of several.
-pub(super) fn insert(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let token = google::find(turn, call, ID).ok_or_else(google::unauthenticated)?;
-    if !token.covers(UPLOAD) {
+/// `POST /upload/youtube/v3/videos`: in one request, or as the first of several.
+pub(super) fn insert(tx: &mut Transaction, request: &Request) -> Outcome {
+    let token = google::find(tx, request, ID).ok_or_else(google::unauthenticated)?;
+    if !token.has_any_scope(UPLOAD) {
         return Err(insufficient());
     }
-    let caller = account::numbered(turn.shelf, ID, &token.user).ok_or_else(google::unauthenticated)?;
-    let parts = parts(call, &PARTS)?;
-    let kind = call.query("uploadType").or_else(|| call.header("x-goog-upload-protocol"));
+    let caller = account::by_id(tx.store, ID, &token.user).ok_or_else(google::unauthenticated)?;
+    let parts = parts(request, &PARTS)?;
+    let kind = request.query("uploadType").or_else(|| request.header("x-goog-upload-protocol"));
     let (described, bytes) = match kind {
-        Some("resumable") => (call.json().unwrap_or(Value::Null), None),
-        Some("multipart") => related(turn, call)?,
-        _ => (Value::Null, call.upload.clone()),
+        Some("resumable") => (request.json().unwrap_or(Value::Null), None),
+        Some("multipart") => related(tx, request)?,
+        _ => (Value::Null, request.upload.clone()),
     };
-    let resource = resource(turn, &parts, &described, &Map::new())?;
-    spend(turn, INSERTS, "project", 1)?;
-    if turn.spend(CHANNEL, &caller.id, 1).is_err() {
-        return Err(error(400, "youtube.video", "uploadLimitExceeded", "The user has exceeded the number of videos they may upload."));
+    let resource = resource(tx, &parts, &described, &Map::new())?;
+    spend(tx, INSERTS, "project", 1)?;
+    if tx.spend(CHANNEL, &caller.id, 1).is_err() {
+        return Err(error(
+            400,
+            "youtube.video",
+            "uploadLimitExceeded",
+            "The user has exceeded the number of videos they may upload.",
+        ));
     }
-    let declared = call.header("x-upload-content-length").and_then(|length| length.parse::<u64>().ok());
+    let declared = request.header("x-upload-content-length").and_then(|length| length.parse::<u64>().ok());
     if declared.is_some_and(|length| length > LARGEST) {
         return Err(error(413, "global", "uploadTooLarge", "Media is too large. Limit: 274877906944"));
     }
-    if let Some(mime) = call.header("x-upload-content-type").filter(|mime| !is_taken(mime)) {
-        let message = format!("Media type '{mime}' is not supported. Valid media types: [video/*, application/octet-stream]");
+    if let Some(mime) = request.header("x-upload-content-type").filter(|mime| !is_taken(mime)) {
+        let message = format!(
+            "Media type '{mime}' is not supported. Valid media types: [video/*, application/octet-stream]"
+        );
         return Err(error(400, "global", "badContent", &message));
     }
     let session = Session {
@@ -266,111 +269,112 @@ pub(super) fn insert(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
         pieces: Vec::new(),
         stored: 0,
         total: declared,
-        name: call.header("slug").map(str::to_owned),
+        name: request.header("slug").map(str::to_owned),
         video: None,
-        expires_at: turn.now + TimeDelta::days(SESSION_DAYS),
+        expires_at: tx.now + TimeDelta::days(SESSION_DAYS),
     };
     match (kind, bytes) {
         (Some("resumable"), _) => {
-            turn.shelf.put(&session);
-            // An address of this sandbox, whose client would look for the real one elsewhere.
-            let origin = format!("http://{}", call.header("host").unwrap_or("localhost"));
-            let host = if call.host.is_empty() { String::new() } else { format!("/{}", call.host) };
+            tx.store.put(&session);
+            // An address of this sandbox: the client would look for the real host elsewhere.
+            let origin = format!("http://{}", request.header("host").unwrap_or("localhost"));
+            let host = if request.host.is_empty() { String::new() } else { format!("/{}", request.host) };
             let query: Vec<_> = session.parts.clone();
             let location = format!(
                 "{origin}{host}{}?uploadType=resumable&part={}&upload_id={}",
-                call.path,
+                request.path,
                 query.join(","),
                 session.id
             );
-            Ok(Answer::empty(200).with("location", location).with("x-guploader-uploadid", session.id))
+            Ok(Response::empty(200).with("location", location).with("x-guploader-uploadid", session.id))
         }
         (_, Some(bytes)) => {
             let session = Session { pieces: vec![bytes], ..session };
-            finish(turn, call, session, &caller)
+            finish(tx, request, session, &caller)
         }
-        (_, None) => Err(refusal(400, "mediaBodyRequired", "The request does not include the video content.")),
+        (_, None) => {
+            Err(refusal(400, "mediaBodyRequired", "The request does not include the video content."))
+        }
     }
 }
 
-/// `PUT` to an upload's address: a piece, the whole, or the question how far it has come.
-pub(super) fn resume(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+/// `PUT` to an upload's address: a piece, the whole, or a status query.
+pub(super) fn resume(tx: &mut Transaction, request: &Request) -> Outcome {
     let gone = || error(404, "global", "notFound", "Not Found");
-    let mut session: Session =
-        call.query("upload_id").and_then(|id| turn.shelf.get(id)).ok_or_else(gone)?;
-    if session.expires_at <= turn.now {
+    let mut session: Session = request.query("upload_id").and_then(|id| tx.store.get(id)).ok_or_else(gone)?;
+    if session.expires_at <= tx.now {
         return Err(gone());
     }
-    // The address is enough; a token that comes with it has to live.
-    if call.bearer().is_some() && google::find(turn, call, ID).is_none() {
+    // The address is enough; a token, if sent, has to be valid.
+    if request.bearer().is_some() && google::find(tx, request, ID).is_none() {
         return Err(google::unauthenticated());
     }
-    let piece = call.upload.clone().ok_or_else(|| error(400, "global", "badRequest", "Bad Request"))?;
+    let piece = request.upload.clone().ok_or_else(|| error(400, "global", "badRequest", "Bad Request"))?;
     if let Some(id) = &session.video {
-        turn.files.discard(&piece.id);
-        let video = get(turn, id).ok_or_else(gone)?;
-        return Ok(Answer::json(200, &cut(video.resource(turn, true), &session.parts)));
+        tx.files.discard(&piece.id);
+        let video = get(tx, id).ok_or_else(gone)?;
+        return Ok(Response::json(200, &select_parts(video.resource(tx, true), &session.parts)));
     }
-    let refuse = |turn: &Turn<'_>, message: &str| {
-        turn.files.discard(&piece.id);
+    let refuse = |tx: &Transaction, message: &str| {
+        tx.files.discard(&piece.id);
         Err(error(400, "global", "badRequest", message))
     };
-    let range = match call.header("content-range") {
+    let range = match request.header("content-range") {
         None => Some((0, piece.size_bytes, Some(piece.size_bytes))),
         Some(text) => match range(text) {
             Some(range) => range,
-            None => return refuse(turn, "Failed to parse Content-Range header."),
+            None => return refuse(tx, "Failed to parse Content-Range header."),
         },
     };
     let Some((first, length, total)) = range else {
-        // A question.
-        turn.files.discard(&piece.id);
+        // A status query.
+        tx.files.discard(&piece.id);
         return Ok(incomplete(&session));
     };
     if length != piece.size_bytes {
-        return refuse(turn, "Content-Range does not fit the length of the body.");
+        return refuse(tx, "Content-Range does not fit the length of the body.");
     }
     if let (Some(before), Some(now)) = (session.total, total)
         && before != now
     {
-        return refuse(turn, "The total size differs from what the upload began with.");
+        return refuse(tx, "The total size differs from what the upload began with.");
     }
     if first != session.stored {
-        // Nothing of it is taken; the answer says where to go on.
-        turn.files.discard(&piece.id);
+        // Nothing is stored; the response says where to continue.
+        tx.files.discard(&piece.id);
         return Ok(incomplete(&session));
     }
     let is_last = total.is_some_and(|total| first + length == total);
     if !is_last && (length == 0 || length % GRAIN != 0) {
-        return refuse(turn, "The number of bytes of all but the last request has to be a multiple of 262144.");
+        return refuse(tx, "The number of bytes of all but the last request has to be a multiple of 262144.");
     }
     session.total = total.or(session.total);
     session.pieces.push(piece);
-    let caller = account::numbered(turn.shelf, ID, &session.channel).ok_or_else(gone)?;
+    let caller = account::by_id(tx.store, ID, &session.channel).ok_or_else(gone)?;
     if is_last {
-        return finish(turn, call, session, &caller);
+        return finish(tx, request, session, &caller);
     }
     session.stored += length;
     let kept: u64 = session.pieces.iter().map(|piece| piece.size_bytes).sum();
-    if kept > KEPT_BYTES {
-        // Nobody can look at a part of a film; what is known of it stays.
+    if kept > MAX_KEPT_BYTES {
+        // A part of a video can't be shown; only its metadata is kept.
         for piece in &session.pieces {
-            turn.files.discard(&piece.id);
+            tx.files.discard(&piece.id);
         }
     }
-    turn.shelf.put(&session);
+    tx.store.put(&session);
     Ok(incomplete(&session))
 }
 
-fn incomplete(session: &Session) -> Answer {
-    let answer = Answer::empty(308).with("x-guploader-uploadid", &session.id);
+fn incomplete(session: &Session) -> Response {
+    let response = Response::empty(308).with("x-guploader-uploadid", &session.id);
     match session.stored {
-        0 => answer,
-        stored => answer.with("range", format!("bytes=0-{}", stored - 1)),
+        0 => response,
+        stored => response.with("range", format!("bytes=0-{}", stored - 1)),
     }
 }
 
-/// A `Content-Range`: what comes, or nothing where it only asks; `None` when it is none.
+/// Parses a `Content-Range`; its inner `None` is a status query.
 type Range = Option<(u64, u64, Option<u64>)>;
 
 fn range(text: &str) -> Option<Range> {
@@ -388,21 +392,21 @@ fn range(text: &str) -> Option<Range> {
     Some(Some((first, length, total)))
 }
 
-/// The last byte is here: from now on there is a video, unless it was to fail.
-fn finish(turn: &mut Turn<'_>, call: &Call, mut session: Session, caller: &Account) -> Result<Answer, Answer> {
+/// Finishes an upload: the video exists from now on, unless a fault applies.
+fn finish(tx: &mut Transaction, request: &Request, mut session: Session, caller: &Account) -> Outcome {
     let snippet = &session.resource["snippet"];
     let title = snippet["title"].as_str().unwrap_or_default().to_owned();
     let words = match snippet["description"].as_str() {
         None | Some("") => title.clone(),
         Some(words) => words.to_owned(),
     };
-    let fault = match fault::draw(turn, ID, &caller.username, &words) {
+    let fault = match fault::trigger(tx, ID, &caller.username, &words) {
         Ok(fault) => fault,
         Err(fault) => {
             if let Some(piece) = session.pieces.last() {
-                turn.files.discard(&piece.id);
+                tx.files.discard(&piece.id);
             }
-            return Err(YouTube.fail(turn, call, fault));
+            return Err(YouTube.fail(tx, request, fault));
         }
     };
     let marked = session.name.clone().unwrap_or(title);
@@ -414,67 +418,70 @@ fn finish(turn: &mut Turn<'_>, call: &Call, mut session: Session, caller: &Accou
         channel: caller.id.clone(),
         snippet: session.resource["snippet"].clone(),
         status: session.resource["status"].clone(),
-        files: join(turn, &pieces),
+        files: join(tx, &pieces),
         is_stuck: marked.contains("sandbox-stuck"),
         is_failing: marked.contains("sandbox-failed"),
         mime,
         thumbnail: None,
         size_bytes,
         name: session.name.clone(),
-        uploaded_at: turn.now,
+        uploaded_at: tx.now,
     };
-    turn.shelf.put(&video);
-    tie(turn, "upload", &caller.id, &video.id);
+    tx.store.put(&video);
+    tx.store.link("youtube.upload", &caller.id, &video.id);
     session.video = Some(video.id.clone());
     session.stored = size_bytes;
-    let resource = cut(video.resource(turn, true), &session.parts);
-    turn.shelf.put(&session);
-    let answer = Answer::json(200, &resource).because(fault);
-    // What can't be processed never is a video that anybody sees.
-    Ok(if video.is_failing { answer } else { answer.publishing(video.id) })
+    let resource = select_parts(video.resource(tx, true), &session.parts);
+    tx.store.put(&session);
+    let response = Response::json(200, &resource).with_fault(fault);
+    // A video that can't be processed is never published.
+    Ok(if video.is_failing { response } else { response.with_post(video.id) })
 }
 
-/// Puts the pieces of a film together, where they were kept.
-fn join(turn: &Turn<'_>, pieces: &[Bytes]) -> Vec<String> {
+/// Joins the pieces of a video, if they were stored.
+fn join(tx: &Transaction, pieces: &[Bytes]) -> Vec<String> {
     let own = || pieces.iter().map(|piece| piece.id.clone()).collect();
     if pieces.len() == 1 {
         return own();
     }
     let mut whole = Vec::new();
     for piece in pieces {
-        match turn.files.read(&piece.id) {
-            Some(bytes) if (whole.len() + bytes.len()) as u64 <= KEPT_BYTES => whole.extend_from_slice(&bytes),
+        match tx.files.read(&piece.id) {
+            Some(bytes) if (whole.len() + bytes.len()) as u64 <= MAX_KEPT_BYTES => {
+                whole.extend_from_slice(&bytes)
+            }
             _ => return own(),
         }
     }
-    match turn.files.keep(whole.into()) {
+    match tx.files.store_bytes(whole.into()) {
         Ok(joined) => {
-            pieces.iter().for_each(|piece| turn.files.discard(&piece.id));
+            pieces.iter().for_each(|piece| tx.files.discard(&piece.id));
             vec![joined.id]
         }
         Err(_) => own(),
     }
 }
 
-/// The two parts of a `multipart/related` request: a description, and the bytes.
-fn related(turn: &Turn<'_>, call: &Call) -> Result<(Value, Option<Bytes>), Answer> {
+/// Returns the two parts of a `multipart/related` request: a description, and the bytes.
+fn related(tx: &Transaction, request: &Request) -> Result<(Value, Option<Bytes>), Response> {
     let wrong = || error(400, "global", "badRequest", "Malformed multipart body.");
-    let header = call.header("content-type").unwrap_or_default();
+    let header = request.header("content-type").unwrap_or_default();
     let boundary = header.split("boundary=").nth(1).map(|rest| rest.split(';').next().unwrap_or(rest));
     let boundary = format!("--{}", boundary.ok_or_else(wrong)?.trim().trim_matches('"'));
     let mut parts = Vec::new();
-    let mut rest: &[u8] = &call.body;
+    let mut rest: &[u8] = &request.body;
     while let Some(start) = position(rest, boundary.as_bytes()) {
         rest = &rest[start + boundary.len()..];
         let Some(end) = position(rest, boundary.as_bytes()) else { break };
         let part = &rest[..end];
-        let head = position(part, b"\r\n\r\n").map(|at| at + 4).or_else(|| position(part, b"\n\n").map(|at| at + 2));
+        let head =
+            position(part, b"\r\n\r\n").map(|at| at + 4).or_else(|| position(part, b"\n\n").map(|at| at + 2));
         let content = &part[head.ok_or_else(wrong)?..];
         parts.push(content.strip_suffix(b"\r\n").or_else(|| content.strip_suffix(b"\n")).unwrap_or(content));
     }
     let [description, bytes] = parts.as_slice() else { return Err(wrong()) };
     let description = serde_json::from_slice(description).map_err(|_| wrong())?;
-    let kept = turn.files.keep(bytes.to_vec().into());
+    let kept = tx.files.store_bytes(bytes.to_vec().into());
     Ok((description, kept.ok()))
 }
 
@@ -486,38 +493,46 @@ fn is_taken(mime: &str) -> bool {
     mime.starts_with("video/") || mime == "application/octet-stream"
 }
 
-/// Snippet and status as a request describes them, over what there was before.
+/// Merges the snippet and status of a request into the previous ones.
 fn resource(
-    turn: &Turn<'_>,
+    tx: &Transaction,
     parts: &[String],
     described: &Value,
     before: &Map<String, Value>,
-) -> Result<Value, Answer> {
+) -> Result<Value, Response> {
     let has = |part: &str| parts.iter().any(|name| name == part);
-    let mut snippet = before.get("snippet").cloned().unwrap_or_else(|| json!({ "title": "unknown", "description": "" }));
+    let mut snippet =
+        before.get("snippet").cloned().unwrap_or_else(|| json!({ "title": "unknown", "description": "" }));
     if has("snippet") && described["snippet"].is_object() {
         let given = &described["snippet"];
         let text = |name: &str| given[name].as_str().unwrap_or_default();
         let title = text("title");
         if title.trim().is_empty() || title.chars().count() > 100 || title.contains(['<', '>']) {
-            return Err(invalid("invalidTitle", "The request metadata specifies an invalid or empty video title."));
+            return Err(invalid(
+                "invalidTitle",
+                "The request metadata specifies an invalid or empty video title.",
+            ));
         }
         if text("description").len() > 5_000 || text("description").contains(['<', '>']) {
-            return Err(invalid("invalidDescription", "The request metadata specifies an invalid video description."));
+            return Err(invalid(
+                "invalidDescription",
+                "The request metadata specifies an invalid video description.",
+            ));
         }
         let tags: Vec<&str> =
             given["tags"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let weight: usize = tags
-            .iter()
-            .map(|tag| tag.chars().count() + if tag.contains(' ') { 2 } else { 0 })
-            .sum::<usize>()
-            + tags.len().saturating_sub(1);
+        let weight: usize =
+            tags.iter().map(|tag| tag.chars().count() + if tag.contains(' ') { 2 } else { 0 }).sum::<usize>()
+                + tags.len().saturating_sub(1);
         if weight > 500 || tags.iter().any(|tag| tag.is_empty() || tag.contains(['<', '>'])) {
             return Err(invalid("invalidTags", "The request metadata specifies invalid video keywords."));
         }
         let category = given["categoryId"].as_str().unwrap_or("22");
         if !CATEGORIES.iter().any(|(id, _, is_open)| *id == category && *is_open) {
-            return Err(invalid("invalidCategoryId", "The request metadata specifies an invalid category ID."));
+            return Err(invalid(
+                "invalidCategoryId",
+                "The request metadata specifies an invalid category ID.",
+            ));
         }
         snippet = json!({ "title": title, "description": text("description"), "categoryId": category });
         if !tags.is_empty() {
@@ -556,13 +571,19 @@ fn resource(
                     "The request metadata specifies an invalid scheduled publishing time.",
                 ));
             };
-            // A time that is past publishes at once.
-            match at > turn.now {
+            // A time in the past publishes at once.
+            match at > tx.now {
                 true => status["publishAt"] = json!(time(at)),
                 false => status["privacyStatus"] = json!("public"),
             }
         }
-        for name in ["license", "embeddable", "publicStatsViewable", "selfDeclaredMadeForKids", "containsSyntheticMedia"] {
+        for name in [
+            "license",
+            "embeddable",
+            "publicStatsViewable",
+            "selfDeclaredMadeForKids",
+            "containsSyntheticMedia",
+        ] {
             if !given[name].is_null() {
                 status[name] = given[name].clone();
             }
@@ -572,60 +593,72 @@ fn resource(
     Ok(json!({ "snippet": snippet, "status": status }))
 }
 
-fn invalid(reason: &str, message: &str) -> Answer {
+fn invalid(reason: &str, message: &str) -> Response {
     error(400, "youtube.video", reason, message)
 }
 
 /// `POST /upload/youtube/v3/thumbnails/set`.
-pub(super) fn thumbnail(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, UPLOAD, 50)?;
-    let Some(upload) = &call.upload else {
-        return Err(error(400, "youtube.thumbnail", "mediaBodyRequired", "The request does not include the image content."));
+pub(super) fn thumbnail(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let Some(upload) = &request.upload else {
+        return Err(error(
+            400,
+            "youtube.thumbnail",
+            "mediaBodyRequired",
+            "The request does not include the image content.",
+        ));
     };
-    let refuse = |turn: &Turn<'_>, status: u16, reason: &str, message: &str| {
-        turn.files.discard(&upload.id);
+    let refuse = |tx: &Transaction, status: u16, reason: &str, message: &str| {
+        tx.files.discard(&upload.id);
         Err(error(status, "youtube.thumbnail", reason, message))
     };
-    let Some(mut video) = call.query("videoId").and_then(|id| get(turn, id)) else {
-        return refuse(turn, 404, "videoNotFound", "The video that you are trying to insert a thumbnail image for cannot be found.");
+    let Some(mut video) = request.query("videoId").and_then(|id| get(tx, id)) else {
+        return refuse(
+            tx,
+            404,
+            "videoNotFound",
+            "The video that you are trying to insert a thumbnail image for cannot be found.",
+        );
     };
     if video.channel != caller.id {
-        return refuse(turn, 403, "forbidden", "The thumbnail can't be set for the specified video.");
+        return refuse(tx, 403, "forbidden", "The thumbnail can't be set for the specified video.");
     }
     let is_image = upload.mime.as_deref().is_some_and(|mime| mime == "image/jpeg" || mime == "image/png");
     if !is_image || upload.size_bytes > THUMBNAIL_BYTES {
-        return refuse(turn, 400, "invalidImage", "The provided image content is invalid.");
+        return refuse(tx, 400, "invalidImage", "The provided image content is invalid.");
     }
     if let Some(replaced) = video.thumbnail.replace(upload.id.clone()) {
-        turn.files.discard(&replaced);
+        tx.files.discard(&replaced);
     }
-    turn.shelf.put(&video);
-    let item = video.resource(turn, true)["snippet"]["thumbnails"].clone();
-    Ok(Answer::json(
+    tx.store.put(&video);
+    let item = video.resource(tx, true)["snippet"]["thumbnails"].clone();
+    Ok(Response::json(
         200,
         &json!({ "kind": "youtube#thumbnailSetResponse", "etag": etag(&item), "items": [item] }),
     ))
 }
 
 /// `GET /youtube/v3/videos`.
-pub(super) fn list(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, READ, 1)?;
-    let parts = parts(call, &PARTS)?;
-    let wanted = ids(call, "id");
+pub(super) fn list(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let parts = parts(request, &PARTS)?;
+    let wanted = ids(request, "id");
     if wanted.is_empty() {
-        return Err(refusal(400, "missingRequiredParameter", "No filter selected. Expected one of: myRating, id, chart"));
+        return Err(refusal(
+            400,
+            "missingRequiredParameter",
+            "No filter selected. Expected one of: myRating, id, chart",
+        ));
     }
     if wanted.len() > 50 {
         return Err(refusal(400, "invalidFilters", "The request specifies an invalid filter parameter."));
     }
     let resources: Vec<_> = wanted
         .iter()
-        .filter_map(|id| get(turn, id))
+        .filter_map(|id| get(tx, id))
         .filter(|video| video.privacy() != "private" || video.channel == caller.id)
-        .map(|video| cut(video.resource(turn, video.channel == caller.id), &parts))
+        .map(|video| select_parts(video.resource(tx, video.channel == caller.id), &parts))
         .collect();
     let size = resources.len();
-    Ok(Answer::json(
+    Ok(Response::json(
         200,
         &json!({
             "kind": "youtube#videoListResponse",
@@ -636,39 +669,42 @@ pub(super) fn list(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
     ))
 }
 
-/// `PUT /youtube/v3/videos`: what a part does not say is forgotten.
-pub(super) fn update(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, MANAGE, 50)?;
-    let parts = parts(call, &PARTS)?;
-    let body = body(call)?;
-    let mut video = own(turn, &caller, body["id"].as_str().unwrap_or_default())?;
+/// `PUT /youtube/v3/videos`: members that a part omits are deleted.
+pub(super) fn update(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let parts = parts(request, &PARTS)?;
+    let body = body(request)?;
+    let mut video = own(tx, caller, body["id"].as_str().unwrap_or_default())?;
     let before = Map::from_iter([
         ("snippet".to_owned(), video.snippet.clone()),
         ("status".to_owned(), video.status.clone()),
     ]);
-    let resource = resource(turn, &parts, &body, &before)?;
+    let resource = resource(tx, &parts, &body, &before)?;
     (video.snippet, video.status) = (resource["snippet"].clone(), resource["status"].clone());
-    turn.shelf.put(&video);
-    Ok(Answer::json(200, &cut(video.resource(turn, true), &parts)))
+    tx.store.put(&video);
+    Ok(Response::json(200, &select_parts(video.resource(tx, true), &parts)))
 }
 
 /// `DELETE /youtube/v3/videos`.
-pub(super) fn delete(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, MANAGE, 50)?;
-    let video = own(turn, &caller, call.query("id").unwrap_or_default())?;
-    comments::forget(turn, &video.id);
-    playlists::forget(turn, &video.id);
+pub(super) fn delete(tx: &mut Transaction, request: &Request, caller: &Account) -> Outcome {
+    let video = own(tx, caller, request.query("id").unwrap_or_default())?;
+    comments::forget(tx, &video.id);
+    playlists::forget(tx, &video.id);
     for file in video.files.iter().chain(&video.thumbnail) {
-        turn.files.discard(file);
+        tx.files.discard(file);
     }
-    untie(turn, "upload", &caller.id, &video.id);
-    turn.shelf.remove::<Video>(&video.id);
-    Ok(Answer::empty(204))
+    tx.store.unlink("youtube.upload", &caller.id, &video.id);
+    tx.store.remove::<Video>(&video.id);
+    Ok(Response::empty(204))
 }
 
-fn own(turn: &Turn<'_>, caller: &Account, id: &str) -> Result<Video, Answer> {
-    let video = get(turn, id).ok_or_else(|| {
-        error(404, "youtube.video", "videoNotFound", "The video that you are trying to change cannot be found.")
+fn own(tx: &Transaction, caller: &Account, id: &str) -> Result<Video, Response> {
+    let video = get(tx, id).ok_or_else(|| {
+        error(
+            404,
+            "youtube.video",
+            "videoNotFound",
+            "The video that you are trying to change cannot be found.",
+        )
     })?;
     match video.channel == caller.id {
         true => Ok(video),
@@ -676,7 +712,7 @@ fn own(turn: &Turn<'_>, caller: &Account, id: &str) -> Result<Video, Answer> {
     }
 }
 
-/// Categories: id, name, and whether a video may be put into it.
+/// Categories: id, name, and whether videos can be assigned to it.
 const CATEGORIES: [(&str, &str, bool); 17] = [
     ("1", "Film & Animation", true),
     ("2", "Autos & Vehicles", true),
@@ -698,12 +734,15 @@ const CATEGORIES: [(&str, &str, bool); 17] = [
 ];
 
 /// `GET /youtube/v3/videoCategories`.
-pub(super) fn categories(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    admit(turn, call, READ, 1)?;
-    let parts = parts(call, &["id", "snippet"])?;
-    let wanted = ids(call, "id");
-    if wanted.is_empty() && call.query("regionCode").is_none() {
-        return Err(refusal(400, "missingRequiredParameter", "No filter selected. Expected one of: id, regionCode"));
+pub(super) fn categories(_: &mut Transaction, request: &Request, _caller: &Account) -> Outcome {
+    let parts = parts(request, &["id", "snippet"])?;
+    let wanted = ids(request, "id");
+    if wanted.is_empty() && request.query("regionCode").is_none() {
+        return Err(refusal(
+            400,
+            "missingRequiredParameter",
+            "No filter selected. Expected one of: id, regionCode",
+        ));
     }
     let items: Vec<_> = CATEGORIES
         .iter()
@@ -713,16 +752,16 @@ pub(super) fn categories(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Ans
                 json!({ "title": title, "assignable": is_open, "channelId": "UCBR8-60-B28hp2BmDPdntcQ" });
             let whole =
                 json!({ "kind": "youtube#videoCategory", "etag": etag(&snippet), "id": id, "snippet": snippet });
-            cut(whole, &parts)
+            select_parts(whole, &parts)
         })
         .collect();
-    Ok(Answer::json(
+    Ok(Response::json(
         200,
         &json!({ "kind": "youtube#videoCategoryListResponse", "etag": etag(&json!(items)), "items": items }),
     ))
 }
 
-/// Metrics that a report tells, and how large they grow.
+/// Metrics of a report, and their maximum values.
 const METRICS: [(&str, u64); 10] = [
     ("views", 90_000),
     ("engagedViews", 60_000),
@@ -737,14 +776,16 @@ const METRICS: [(&str, u64); 10] = [
 ];
 
 /// `GET /v2/reports` of the Analytics API.
-pub(super) fn report(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let token = google::find(turn, call, ID).ok_or_else(google::unauthenticated)?;
-    if !token.covers(&["yt-analytics.readonly", "yt-analytics-monetary.readonly"]) {
+pub(super) fn report(tx: &mut Transaction, request: &Request) -> Outcome {
+    let token = google::find(tx, request, ID).ok_or_else(google::unauthenticated)?;
+    if !token.has_any_scope(&["yt-analytics.readonly", "yt-analytics-monetary.readonly"]) {
         return Err(insufficient());
     }
     let wrong = |message: &str| error(400, "global", "badRequest", message);
     let required = |name: &str| {
-        call.query(name).ok_or_else(|| error(400, "global", "required", &format!("Required parameter: {name}")))
+        request
+            .query(name)
+            .ok_or_else(|| error(400, "global", "required", &format!("Required parameter: {name}")))
     };
     let is_day = |text: &str| chrono::NaiveDate::parse_from_str(text, "%Y-%m-%d").is_ok();
     let channel = required("ids")?.strip_prefix("channel==").unwrap_or_default();
@@ -755,28 +796,27 @@ pub(super) fn report(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
         return Err(wrong("Invalid value for a date. It has to be YYYY-MM-DD."));
     }
     let names: Vec<&str> = required("metrics")?.split(',').collect();
-    // Impressions of thumbnails can be asked for by themselves only.
+    // Impressions of thumbnails can't be combined with other metrics.
     let is_thumbnails = names.iter().any(|name| name.starts_with("videoThumbnailImpressions"));
     let is_known = |name: &&str| match is_thumbnails {
         true => ["videoThumbnailImpressions", "videoThumbnailImpressionsClickRate"].contains(name),
         false => METRICS.iter().any(|(known, _)| known == name),
     };
-    let filter = call.query("filters").unwrap_or_default();
-    if !names.iter().all(is_known) || call.query("dimensions").is_some_and(|by| by != "video" && by != "day") {
+    let filter = request.query("filters").unwrap_or_default();
+    if !names.iter().all(is_known)
+        || request.query("dimensions").is_some_and(|by| by != "video" && by != "day")
+    {
         return Err(wrong("The query is not supported. Check the documentation for supported queries."));
     }
     let wanted: Vec<String> = match filter.strip_prefix("video==") {
         Some(ids) => ids.split(',').map(str::to_owned).collect(),
-        None => by(turn, &token.user).map(|video| video.id).collect(),
+        None => by(tx, &token.user).map(|video| video.id).collect(),
     };
-    let videos: Vec<Video> = wanted
-        .iter()
-        .filter_map(|id| get(turn, id))
-        .filter(|video| video.channel == token.user)
-        .collect();
+    let videos: Vec<Video> =
+        wanted.iter().filter_map(|id| get(tx, id)).filter(|video| video.channel == token.user).collect();
     let figures = |videos: &[Video]| -> Vec<Value> {
         let sum = |name: &str, ceiling: u64| -> u64 {
-            videos.iter().map(|video| figure(&video.id, name, turn.now - video.uploaded_at, ceiling)).sum()
+            videos.iter().map(|video| figure(&video.id, name, tx.now - video.uploaded_at, ceiling)).sum()
         };
         names
             .iter()
@@ -787,19 +827,20 @@ pub(super) fn report(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
             })
             .collect()
     };
-    let dimension = call.query("dimensions");
+    let dimension = request.query("dimensions");
     let rows: Vec<Vec<Value>> = match dimension {
         Some("video") => videos
             .iter()
             .map(|video| [vec![json!(video.id)], figures(std::slice::from_ref(video))].concat())
             .collect(),
         Some(_) => {
-            let day = json!(turn.now.format("%Y-%m-%d").to_string());
+            let day = json!(tx.now.format("%Y-%m-%d").to_string());
             vec![[vec![day], figures(&videos)].concat()]
         }
         None => vec![figures(&videos)],
     };
-    let head = |name: &str, kind: &str, data: &str| json!({ "name": name, "columnType": kind, "dataType": data });
+    let head =
+        |name: &str, kind: &str, data: &str| json!({ "name": name, "columnType": kind, "dataType": data });
     let headers: Vec<_> = dimension
         .iter()
         .map(|name| head(name, "DIMENSION", "STRING"))
@@ -809,5 +850,5 @@ pub(super) fn report(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer>
     if !videos.is_empty() {
         table["rows"] = json!(rows);
     }
-    Ok(Answer::json(200, &table))
+    Ok(Response::json(200, &table))
 }

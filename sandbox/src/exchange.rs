@@ -1,7 +1,7 @@
-//! A request as a platform sees it, and what it answers.
+//! A request as a simulator sees it, and its response.
 //!
-//! By the time a platform is asked, the body has been read and large bytes have been put away, so
-//! that answering is one synchronous step: nothing can come between a check and what it protects.
+//! The body has been read and large uploads have been stored before a simulator is called, so that it
+//! responds in one synchronous step: nothing can happen between a check and the change that it protects.
 
 use super::{fault::Fault, files::Upload};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -11,107 +11,98 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-/// How a body is taken in.
+/// How the body of a request is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Intake {
-    /// Whole, in memory, up to this many bytes.
-    Whole(usize),
-    /// Whole, up to this many bytes, as a JSON object whose texts are fields.
-    Members(usize),
+pub(crate) enum BodyMode {
+    /// In memory, up to this many bytes.
+    Buffered(usize),
+    /// In memory, up to this many bytes, as a JSON object whose text members become fields.
+    JsonFields(usize),
     /// As an upload of raw bytes.
-    Bytes,
-    /// As a multipart form, whose part of this name, or of one of several between bars, is an upload.
-    Form(&'static str),
+    Upload,
+    /// As a multipart form, whose part of this name is an upload; several names are separated by bars.
+    Multipart(&'static str),
 }
 
-/// A medium that a request named by its address.
+/// A medium that a request gave by its address.
 #[derive(Debug)]
 pub(crate) struct Fetched {
-    /// The address.
     pub(crate) address: String,
-    /// What stood there, or why nothing could be had.
+    /// The fetched bytes, or why fetching failed.
     pub(crate) upload: Result<Upload, String>,
 }
 
-/// One request.
 #[derive(Debug)]
-pub(crate) struct Call {
-    /// The method.
+pub(crate) struct Request {
     pub(crate) method: Method,
-    /// The platform's host that was meant; empty where the sandbox itself was addressed.
+    /// The platform's host; empty when the client uses the sandbox as the platform.
     pub(crate) host: String,
     /// The path on that host, percent-decoded.
     pub(crate) path: String,
-    /// The query, in order.
     pub(crate) query: Vec<(String, String)>,
-    /// The headers.
     pub(crate) headers: HeaderMap,
-    /// The body, or what is small enough of a form.
+    /// The body, unless it is an upload.
     pub(crate) body: Bytes,
     /// The text fields of a form, multipart or not.
     pub(crate) fields: Vec<(String, String)>,
-    /// The bytes that came with it.
+    /// The uploaded bytes.
     pub(crate) upload: Option<Upload>,
-    /// What the platform fetched for it.
+    /// Media that were fetched for it.
     pub(crate) fetched: Vec<Fetched>,
-    /// Whether the body was larger than the intake allows; it was read to its end and forgotten.
+    /// True when the body was larger than its mode allows; it was read to its end and dropped.
     pub(crate) is_too_large: bool,
-    /// Where it came from.
+    /// IP address of the client.
     pub(crate) peer: String,
 }
 
-impl Call {
-    /// A query parameter.
+impl Request {
     pub(crate) fn query(&self, name: &str) -> Option<&str> {
         first(&self.query, name)
     }
 
-    /// All values of a query parameter that may be repeated.
-    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> + 'a {
+    /// Returns all values of a query parameter that may be repeated.
+    pub(crate) fn query_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> + 'a {
         self.query
             .iter()
             .filter(move |(key, _)| key == name || key.strip_suffix("[]") == Some(name))
             .map(|(_, value)| value.as_str())
     }
 
-    /// A form field.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         first(&self.fields, name)
     }
 
-    /// What stood at an address that the request named.
-    pub(crate) fn at(&self, address: &str) -> Option<&Upload> {
+    /// Returns what was fetched from an address.
+    pub(crate) fn fetched(&self, address: &str) -> Option<&Upload> {
         let fetched = self.fetched.iter().find(|fetched| fetched.address == address)?;
         fetched.upload.as_ref().ok()
     }
 
-    /// A header, as text.
+    /// Returns a header, as text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The media type of the body, without parameters.
+    /// Returns the media type of the body, without parameters.
     pub(crate) fn mime(&self) -> Option<&str> {
         self.header("content-type")?.split(';').next().map(str::trim)
     }
 
-    /// The path's segments.
+    /// Returns the path's segments.
     pub(crate) fn segments(&self) -> Vec<&str> {
         self.path.split('/').filter(|segment| !segment.is_empty()).collect()
     }
 
-    /// The body as JSON.
     pub(crate) fn json(&self) -> Result<Value, serde_json::Error> {
         serde_json::from_slice(&self.body)
     }
 
-    /// The bearer token.
     pub(crate) fn bearer(&self) -> Option<&str> {
         let (scheme, token) = self.header("authorization")?.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     }
 
-    /// User and password of basic authorization (RFC 7617).
+    /// Returns user and password of basic authorization (RFC 7617).
     pub(crate) fn basic(&self) -> Option<(String, String)> {
         let (scheme, credentials) = self.header("authorization")?.split_once(' ')?;
         if !scheme.eq_ignore_ascii_case("basic") {
@@ -127,43 +118,43 @@ fn first<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
     pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
-/// The one message of a WebSocket.
+/// The only message of a WebSocket.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
-    /// What is said; `None` where nothing ever is.
+    /// Body; `None` for a socket that stays silent.
     pub(crate) body: Option<Value>,
-    /// When, from now.
+    /// Delay before it is sent.
     pub(crate) after: Duration,
 }
 
-/// What a platform answers, and what it did.
+/// A response, or the response that refuses the request.
+pub(crate) type Outcome = Result<Response, Response>;
+
+/// A platform's response, and what the request caused.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    /// The status.
+pub(crate) struct Response {
     pub(crate) status: StatusCode,
     /// Further headers.
     pub(crate) headers: Vec<(&'static str, String)>,
     /// The media type of the body.
     pub(crate) mime: &'static str,
-    /// The body.
     pub(crate) body: Bytes,
-    /// The posts that came into being by it.
+    /// Ids of the posts that the request published.
     pub(crate) published: Vec<String>,
-    /// The fault that was asked for and takes place.
+    /// Fault that applies to it.
     pub(crate) fault: Option<Box<Fault>>,
-    /// What is said over the connection once it has become a WebSocket.
+    /// Message to send once the connection is a WebSocket.
     pub(crate) socket: Option<Box<Message>>,
-    /// Whether it is a page for people and so none of the journal's business.
+    /// True for pages for people, which the journal leaves out.
     pub(crate) is_page: bool,
 }
 
-impl Answer {
-    /// A JSON body.
+impl Response {
     pub(crate) fn json(status: u16, body: &Value) -> Self {
         Self::bytes(status, "application/json; charset=utf-8", body.to_string().into())
     }
 
-    /// A body of any kind.
+    /// Creates a response with a body of any kind.
     pub(crate) fn bytes(status: u16, mime: &'static str, body: Bytes) -> Self {
         let status = StatusCode::from_u16(status).expect("a documented status");
         Self {
@@ -178,25 +169,25 @@ impl Answer {
         }
     }
 
-    /// No body.
+    /// Creates a response without a body.
     pub(crate) fn empty(status: u16) -> Self {
         Self::bytes(status, "", Bytes::new())
     }
 
-    /// A page for people.
+    /// Creates a page for people.
     pub(crate) fn page(status: u16, html: String) -> Self {
         Self { is_page: true, ..Self::bytes(status, "text/html; charset=utf-8", html.into()) }
     }
 
-    /// Sends a browser elsewhere.
+    /// Redirects a browser.
     pub(crate) fn redirect(to: &str) -> Self {
         Self { is_page: true, ..Self::empty(302) }.with("location", to)
     }
 
-    /// Turns the connection into a WebSocket (RFC 6455, section 4.2.2), or tells why not.
-    pub(crate) fn socket(call: &Call, message: Message) -> Self {
-        let is_asked = call.header("upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
-        match call.header("sec-websocket-key").filter(|_| is_asked) {
+    /// Upgrades the connection to a WebSocket (RFC 6455, section 4.2.2), or asks for the upgrade.
+    pub(crate) fn socket(request: &Request, message: Message) -> Self {
+        let is_asked = request.header("upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
+        match request.header("sec-websocket-key").filter(|_| is_asked) {
             None => Self::empty(426).with("upgrade", "websocket"),
             Some(key) => Self { socket: Some(Box::new(message)), is_page: true, ..Self::empty(101) }
                 .with("upgrade", "websocket")
@@ -205,25 +196,24 @@ impl Answer {
         }
     }
 
-    /// No answer at all, because of a fault.
+    /// Creates a response that is never sent, because of a fault.
     pub(crate) fn silence(fault: Fault) -> Self {
         Self { fault: Some(Box::new(fault)), ..Self::empty(500) }
     }
 
-    /// Adds a header.
     pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
         self.headers.push((name, value.to_string()));
         self
     }
 
-    /// Says what came into being.
-    pub(crate) fn publishing(mut self, id: impl Into<String>) -> Self {
+    /// Adds a published post.
+    pub(crate) fn with_post(mut self, id: impl Into<String>) -> Self {
         self.published.push(id.into());
         self
     }
 
-    /// Says which fault takes place.
-    pub(crate) fn because(mut self, fault: impl Into<Option<Fault>>) -> Self {
+    /// Sets the fault that applies.
+    pub(crate) fn with_fault(mut self, fault: impl Into<Option<Fault>>) -> Self {
         self.fault = fault.into().map(Box::new);
         self
     }

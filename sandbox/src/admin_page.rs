@@ -1,7 +1,6 @@
-//! The control panel: what goes wrong next, at a click.
+//! The forms of the control panel, which arm faults, end tokens and change settings.
 //!
-//! The first page has its forms, and shows again what they changed. Only its own forms count: a page of
-//! another site, open in the same browser, must not spoil what somebody is trying out.
+//! The first page has the forms and shows the result. Forms sent by a page of another site are refused.
 
 use super::{
     Sandbox,
@@ -17,18 +16,18 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A fault that is to come.
+/// Form that arms an account with a fault.
 #[derive(Deserialize)]
-struct Wish {
+struct FaultForm {
     platform: String,
     username: String,
     word: String,
     tries: u64,
 }
 
-/// Tokens to be ended.
+/// Form that expires or revokes an account's tokens.
 #[derive(Deserialize)]
-struct Tokens {
+struct TokensForm {
     platform: String,
     username: String,
     end: End,
@@ -41,63 +40,62 @@ enum End {
     Revoke,
 }
 
-/// Lets an account's next tries meet a fault.
+/// Arms an account with a fault.
 #[handler]
 pub(super) async fn arm(
     request: &Request,
     Data(sandbox): Data<&Sandbox>,
-    Form(wish): Form<Wish>,
+    Form(form): Form<FaultForm>,
 ) -> Result<Response> {
-    if is_foreign(request) {
+    if is_cross_site(request) {
         return Ok(refusal());
     }
-    let Some(word) = fault::word(&wish.word) else {
+    let Some(word) = fault::word(&form.word) else {
         return Ok(problem(StatusCode::BAD_REQUEST, "no such fault"));
     };
-    let at = (wish.platform, wish.username);
-    let armed = with_account(sandbox, &at, |_, turn, account| {
-        fault::arm(turn, &Armed::of(account, word, wish.tries));
+    let at = (form.platform, form.username);
+    let armed = with_account(sandbox, &at, |_, tx, account| {
+        fault::arm(tx, &Armed::of(account, word, form.tries));
     })?;
-    Ok(back(&at, armed))
+    Ok(redirect_to_account(&at, armed))
 }
 
-/// Lets an account's tokens run out, or takes its consent back.
+/// Expires or revokes an account's tokens.
 #[handler]
 pub(super) async fn end_tokens(
     request: &Request,
     Data(sandbox): Data<&Sandbox>,
-    Form(tokens): Form<Tokens>,
+    Form(tokens): Form<TokensForm>,
 ) -> Result<Response> {
-    if is_foreign(request) {
+    if is_cross_site(request) {
         return Ok(refusal());
     }
     let at = (tokens.platform, tokens.username);
-    let ended = with_account(sandbox, &at, |host, turn, account| match tokens.end {
-        End::Expire => host.grants().expire(turn, account),
-        End::Revoke => host.grants().revoke(turn, account),
+    let ended = with_account(sandbox, &at, |simulator, tx, account| match tokens.end {
+        End::Expire => simulator.grants().expire(tx, account),
+        End::Revoke => simulator.grants().revoke(tx, account),
     })?;
-    Ok(back(&at, ended))
+    Ok(redirect_to_account(&at, ended))
 }
 
-/// Changes settings.
 #[handler]
 pub(super) async fn change(
     request: &Request,
     Data(sandbox): Data<&Sandbox>,
     Form(changes): Form<BTreeMap<String, u64>>,
 ) -> Result<Response> {
-    if is_foreign(request) {
+    if is_cross_site(request) {
         return Ok(refusal());
     }
     let changes: Map<_, _> = changes.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
     Ok(match apply(sandbox, changes)? {
-        Ok(_) => see("/#settings"),
+        Ok(_) => redirect("/#settings"),
         Err(error) => problem(StatusCode::BAD_REQUEST, error.to_string()),
     })
 }
 
-/// Whether a page of another site sent this. Programs say nothing of the kind, and are no browsers.
-fn is_foreign(request: &Request) -> bool {
+/// Returns whether a page of another site sent the form. Clients that are not browsers send no such header.
+fn is_cross_site(request: &Request) -> bool {
     request.header("sec-fetch-site").is_some_and(|site| site != "same-origin")
 }
 
@@ -105,11 +103,11 @@ fn refusal() -> Response {
     problem(StatusCode::FORBIDDEN, "this form was not sent by a page of the sandbox")
 }
 
-/// Back to the account, where what was wanted was done.
-fn back((platform, username): &(String, String), done: Response) -> Response {
-    if done.status().is_success() { see(&format!("/#{platform}-{username}")) } else { done }
+/// Redirects to the account when the action succeeded.
+fn redirect_to_account((platform, username): &(String, String), done: Response) -> Response {
+    if done.status().is_success() { redirect(&format!("/#{platform}-{username}")) } else { done }
 }
 
-fn see(place: &str) -> Response {
+fn redirect(place: &str) -> Response {
     StatusCode::SEE_OTHER.with_header(header::LOCATION, place).into_response()
 }

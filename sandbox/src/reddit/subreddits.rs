@@ -1,81 +1,81 @@
-//! Subreddits: <https://www.reddit.com/dev/api#section_subreddits>. There is one of every name but of
-//! those that begin with `missing`; these few are special, so that each refusal can be met:
-//! `announcements` (nobody may post), `private` (nobody may look), `textonly`, `linksonly` (no texts,
-//! no media), `nomedia` (texts and links only), `flaired` (needs a flair).
+//! Subreddits: <https://www.reddit.com/dev/api#section_subreddits>. There is one of every name, except names
+//! that begin with `missing`. A few are special, so that each refusal can be tested: `announcements` (closed
+//! for posts), `private` (closed for readers), `textonly`, `linksonly` (no texts, no media), `nomedia` (texts
+//! and links only), `flaired` (needs a flair).
 
-use super::{Account, Answer, Call, Caller, ID, Turn, account, admit, base36, error, forbidden, listing};
+use super::{
+    Account, Caller, ID, Outcome, Request, Response, Transaction, account, base36, error, forbidden, listing,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// What an account reads that follows nothing else.
-const MINE: [&str; 4] = ["test", "pics", "flaired", "textonly"];
+/// Default subscriptions.
+const SUBSCRIBED: [&str; 4] = ["test", "pics", "flaired", "textonly"];
 
-/// The flairs of every subreddit: name, and whether its words are the author's own.
+/// Flairs of every subreddit: name, and whether its text can be edited.
 const FLAIRS: [(&str, bool); 3] = [("Discussion", false), ("News", false), ("In other words", true)];
 
 /// A subreddit, or a user's profile.
-pub(super) struct Place {
-    /// Its name as it is written.
+pub(super) struct Subreddit {
+    /// Name as it is written.
     pub(super) name: String,
     is_profile: bool,
 }
 
-/// A flair.
 pub(super) struct Flair {
-    /// Its id.
     pub(super) id: String,
-    /// Its words.
+    /// Text.
     pub(super) text: &'static str,
-    /// Whether its words are the author's own.
+    /// True when the author may edit the text.
     pub(super) is_editable: bool,
 }
 
-/// The place of this name, where there is one.
-pub(super) fn find(turn: &Turn<'_>, name: &str) -> Option<Place> {
+/// Returns the subreddit of this name, if there is one.
+pub(super) fn find(tx: &Transaction, name: &str) -> Option<Subreddit> {
     if let Some(user) = name.strip_prefix("u_") {
-        let account = account::named(turn.shelf, ID, user)?;
-        return Some(Place { name: format!("u_{}", account.username), is_profile: true });
+        let account = account::by_username(tx.store, ID, user)?;
+        return Some(Subreddit { name: format!("u_{}", account.username), is_profile: true });
     }
     let is_name = (2..=21).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && !name.to_lowercase().starts_with("missing");
-    is_name.then(|| Place { name: name.to_owned(), is_profile: false })
+    is_name.then(|| Subreddit { name: name.to_owned(), is_profile: false })
 }
 
-impl Place {
+impl Subreddit {
     fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
 
-    /// Whether the account may post here.
-    pub(super) fn admits(&self, account: &Account) -> bool {
+    /// Returns whether the account may post here.
+    pub(super) fn may_post(&self, account: &Account) -> bool {
         match self.is_profile {
             true => self.is(&format!("u_{}", account.username)),
             false => !self.is("announcements") && !self.is("private"),
         }
     }
 
-    /// Whether posts of text only are taken.
+    /// Returns whether text posts are allowed.
     pub(super) fn takes_texts(&self) -> bool {
         !self.is("linksonly")
     }
 
-    /// Whether links are taken.
+    /// Returns whether links are allowed.
     pub(super) fn takes_links(&self) -> bool {
         !self.is("textonly")
     }
 
-    /// Whether pictures, galleries and videos are taken.
+    /// Returns whether images, galleries and videos are allowed.
     pub(super) fn takes_media(&self) -> bool {
         !["textonly", "linksonly", "nomedia"].iter().any(|name| self.is(name))
     }
 
-    /// Whether a post needs a flair.
+    /// Returns whether a post needs a flair.
     pub(super) fn needs_flair(&self) -> bool {
         self.is("flaired")
     }
 
-    /// The flairs that posts can have.
+    /// Returns the flairs of posts.
     pub(super) fn flairs(&self) -> Vec<Flair> {
         if self.is_profile {
             return Vec::new();
@@ -88,7 +88,6 @@ impl Place {
         FLAIRS.into_iter().map(one).collect()
     }
 
-    /// Its id.
     pub(super) fn id(&self) -> String {
         let digest = account::digest("subreddit", &self.name);
         let draw = u32::from_be_bytes(digest[..4].try_into().expect("four bytes of a digest"));
@@ -132,24 +131,22 @@ impl Place {
     }
 }
 
-fn visible(turn: &Turn<'_>, name: &str) -> Result<Place, Answer> {
-    let place = find(turn, name).ok_or_else(|| error(404, "Not Found"))?;
-    if place.is("private") { Err(forbidden(Some("private"))) } else { Ok(place) }
+fn visible(tx: &Transaction, name: &str) -> Result<Subreddit, Response> {
+    let subreddit = find(tx, name).ok_or_else(|| error(404, "Not Found"))?;
+    if subreddit.is("private") { Err(forbidden(Some("private"))) } else { Ok(subreddit) }
 }
 
 /// `GET /r/{subreddit}/about`.
-pub(super) fn about(turn: &mut Turn<'_>, call: &Call, name: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, "read")?;
-    let view = visible(turn, name)?.view();
-    Ok(caller.reply(turn, &json!({ "kind": "t5", "data": view })))
+pub(super) fn about(tx: &mut Transaction, _: &Request, caller: &Caller, name: &str) -> Outcome {
+    let view = visible(tx, name)?.view();
+    Ok(caller.reply(tx, &json!({ "kind": "t5", "data": view })))
 }
 
 /// `GET /api/v1/{subreddit}/post_requirements`.
-pub(super) fn requirements(turn: &mut Turn<'_>, call: &Call, name: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, "submit")?;
-    let place = visible(turn, name)?;
+pub(super) fn requirements(tx: &mut Transaction, _: &Request, caller: &Caller, name: &str) -> Outcome {
+    let subreddit = visible(tx, name)?;
     let body = json!({
-        "is_flair_required": place.needs_flair(),
+        "is_flair_required": subreddit.needs_flair(),
         "title_text_min_length": null, "title_text_max_length": null,
         "body_text_min_length": null, "body_text_max_length": null,
         "title_required_strings": [], "title_blacklisted_strings": [], "title_regexes": [],
@@ -158,13 +155,12 @@ pub(super) fn requirements(turn: &mut Turn<'_>, call: &Call, name: &str) -> Resu
         "domain_whitelist": [], "domain_blacklist": [],
         "link_repost_age": null, "guidelines_text": null, "guidelines_display_policy": null,
     });
-    Ok(caller.reply(turn, &body))
+    Ok(caller.reply(tx, &body))
 }
 
 /// `GET /r/{subreddit}/api/link_flair_v2`.
-pub(super) fn flairs(turn: &mut Turn<'_>, call: &Call, name: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, "flair")?;
-    let flairs = visible(turn, name)?.flairs();
+pub(super) fn flairs(tx: &mut Transaction, _: &Request, caller: &Caller, name: &str) -> Outcome {
+    let flairs = visible(tx, name)?.flairs();
     if flairs.is_empty() {
         return Err(forbidden(None));
     }
@@ -178,27 +174,25 @@ pub(super) fn flairs(turn: &mut Turn<'_>, call: &Call, name: &str) -> Result<Ans
             })
         })
         .collect();
-    Ok(caller.reply(turn, &json!(all)))
+    Ok(caller.reply(tx, &json!(all)))
 }
 
-fn list(turn: &Turn<'_>, call: &Call, caller: &Caller, places: Vec<Place>) -> Answer {
-    let all = places.into_iter().map(|place| (place.id(), "t5", place.view())).collect();
-    caller.reply(turn, &listing(call, all))
+fn list(tx: &Transaction, request: &Request, caller: &Caller, subreddits: Vec<Subreddit>) -> Response {
+    let all = subreddits.into_iter().map(|subreddit| (subreddit.id(), "t5", subreddit.view())).collect();
+    caller.reply(tx, &listing(request, all))
 }
 
 /// `GET /subreddits/mine/subscriber`.
-pub(super) fn mine(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, "mysubreddits")?;
-    let places = MINE.iter().filter_map(|name| find(turn, name)).collect();
-    Ok(list(turn, call, &caller, places))
+pub(super) fn mine(tx: &mut Transaction, request: &Request, caller: &Caller) -> Outcome {
+    let subreddits = SUBSCRIBED.iter().filter_map(|name| find(tx, name)).collect();
+    Ok(list(tx, request, caller, subreddits))
 }
 
-/// `GET /subreddits/search` and `GET /api/subreddit_autocomplete_v2`: those that begin so.
-pub(super) fn search(turn: &mut Turn<'_>, call: &Call, parameter: &str) -> Result<Answer, Answer> {
-    let caller = admit(turn, call, "read")?;
-    let wanted = call.query(parameter).unwrap_or_default().to_lowercase();
-    let known = MINE.into_iter().filter(|name| !wanted.is_empty() && name.starts_with(&wanted));
-    let exact = Some(wanted.as_str()).filter(|name| !MINE.contains(name));
-    let places = known.chain(exact).filter_map(|name| find(turn, name)).collect();
-    Ok(list(turn, call, &caller, places))
+/// `GET /subreddits/search` and `GET /api/subreddit_autocomplete_v2`: subreddits with this prefix.
+pub(super) fn search(tx: &mut Transaction, request: &Request, caller: &Caller, parameter: &str) -> Outcome {
+    let wanted = request.query(parameter).unwrap_or_default().to_lowercase();
+    let known = SUBSCRIBED.into_iter().filter(|name| !wanted.is_empty() && name.starts_with(&wanted));
+    let exact = Some(wanted.as_str()).filter(|name| !SUBSCRIBED.contains(name));
+    let subreddits = known.chain(exact).filter_map(|name| find(tx, name)).collect();
+    Ok(list(tx, request, caller, subreddits))
 }
