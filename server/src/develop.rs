@@ -7,7 +7,7 @@
 use crate::{
     clock,
     config::{self, Bounds, Database, Http, Keeping, Keys, SharedApps, Storage, Temporal},
-    dev::{self, Lock, Postgres, TemporalOptions},
+    dev::{self, Lock, Postgres, PostgresOptions, TemporalOptions},
     parts::{self, Api, Files, Ranges},
     tools::{self, Founded},
 };
@@ -121,8 +121,12 @@ async fn children(
     ports: &Ports,
     secrets: &Secrets,
 ) -> anyhow::Result<(Postgres, dev::Temporal)> {
-    let postgres =
-        Postgres::start(&dir.join("postgres"), guard, ports.postgres, &secrets.database_password).await?;
+    let options = PostgresOptions {
+        port: ports.postgres,
+        password: secrets.database_password.clone(),
+        is_durable: true,
+    };
+    let postgres = Postgres::start(&dir.join("postgres"), guard, &options).await?;
     let options = TemporalOptions {
         port: ports.temporal,
         ui_port: Some(ports.temporal_ui),

@@ -4,7 +4,8 @@
 //! run's own, and die with the test process.
 
 use nix::unistd::{Uid, geteuid};
-use server::dev::{self, Postgres, TemporalOptions};
+use server::dev::{self, Postgres, PostgresOptions, TemporalOptions};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -24,15 +25,18 @@ pub struct Shared {
 
 static SHARED: OnceCell<Shared> = OnceCell::const_new();
 static DATABASES: AtomicU32 = AtomicU32::new(0);
+/// The migrated database that the others are copied from.
+const TEMPLATE: &str = "template_world";
 
 /// The servers, started by whoever asks first. `program` is one that knows the `guard` command.
 pub async fn shared(program: &str) -> &'static Shared {
     SHARED
         .get_or_init(async || {
             let dir = directory();
-            let postgres = Postgres::start(&dir.join("postgres"), Path::new(program), 0, "tests")
-                .await
-                .expect("Postgres");
+            let options = PostgresOptions { port: 0, password: "tests".to_owned(), is_durable: false };
+            let postgres =
+                Postgres::start(&dir.join("postgres"), Path::new(program), &options).await.expect("Postgres");
+            template(&postgres).await;
             let options = TemporalOptions {
                 search_attributes: workflows::attributes::ALL.to_vec(),
                 exact_timers: true,
@@ -46,20 +50,31 @@ pub async fn shared(program: &str) -> &'static Shared {
         .await
 }
 
+/// Creates and migrates the database that the others are copied from. Postgres copies a template only while
+/// nobody is connected to it.
+async fn template(postgres: &Postgres) {
+    store::create_database(&postgres.url("postgres"), TEMPLATE).await.expect("a database");
+    let db = store::connect(&postgres.url(TEMPLATE), 1).await.expect("a connection");
+    store::migrate(&db).await.expect("migrations");
+    db.close().await;
+}
+
 /// A database of the caller's own, migrated, and its address.
 pub async fn database(program: &str) -> (Pool, String) {
     let shared = shared(program).await;
     let name = format!("world_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
-    store::create_database(&shared.postgres.url("postgres"), &name).await.expect("a database");
+    let mut server = PgConnection::connect(&shared.postgres.url("postgres")).await.expect("a connection");
+    let create = AssertSqlSafe(format!("create database {name} template {TEMPLATE}"));
+    sqlx::raw_sql(create).execute(&mut server).await.expect("a database");
+    server.close().await.expect("closed");
     let url = shared.postgres.url(&name);
     let db = store::connect(&url, 4).await.expect("a connection");
-    store::migrate(&db).await.expect("migrations");
     (db, url)
 }
 
 /// Does something to a database that no function of the service does.
 pub async fn sql(db: &Pool, statements: &str) {
-    sqlx::raw_sql(sqlx::AssertSqlSafe(statements.to_owned())).execute(db).await.expect("the statements run");
+    sqlx::raw_sql(AssertSqlSafe(statements.to_owned())).execute(db).await.expect("the statements run");
 }
 
 /// Runs Temporal's CLI as an operator would, and gives what it prints.
