@@ -161,9 +161,8 @@ async fn an_account_is_its_owners_to_ask_about() {
 
 #[tokio::test]
 async fn without_temporal_or_workers_the_api_serves_and_says_what_it_can_not_answer() {
-    let mut world = world().start().await;
+    let mut world = world().running(&[]).start().await;
     let id = world.connect("x", "ada").await;
-    world.kill("all").await;
     world.set("TEMPORAL_ADDRESS", "http://127.0.0.1:1");
     world.run("api").await;
     world.get(&format!("/social-accounts/{id}/capabilities")).await;
@@ -267,11 +266,8 @@ async fn an_account_that_is_removed_is_told_off_erased_and_can_come_back() {
 
 /// Removes an account while a worker that was publishing for it is dead.
 async fn removed_while_publishing(when: &str) -> (World, Value) {
-    let mut world = world().start().await;
+    let mut world = world().running(&["api", "worker"]).start().await;
     let id = world.connect("x", "ada").await;
-    world.kill("all").await;
-    world.run("api").await;
-    world.run("worker").await;
     let holds = format!("{}/_holds", world.sandbox_url);
     let hold = json!({ "platform": "x", "account": "ada", "method": "POST", "path_prefix": "/2/tweets", "when": when });
     let hold: Value = world.http.post(&holds).json(&hold).send().await.unwrap().json().await.unwrap();

@@ -13,7 +13,7 @@ use temporalio_client::{
     schedules::{ScheduleDescription, ScheduleError, ScheduleHandle, ScheduleOverlapPolicy},
     tonic::Code,
 };
-use tests::World;
+use tests::{World, WorldBuilder};
 use workflows::{CollectMetrics, collect_metrics};
 
 const FIGURES: [&str; 8] =
@@ -28,7 +28,11 @@ async fn published(world: &World, content: &str) -> Value {
 }
 
 async fn connected() -> World {
-    let world = world().start().await;
+    connect_to(world()).await
+}
+
+async fn connect_to(world: WorldBuilder) -> World {
+    let world = world.start().await;
     world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
     // A post that a platform's reads do not show yet has no figures either.
@@ -169,7 +173,7 @@ async fn analytics_are_for_those_who_may_see_them() {
 
 #[tokio::test]
 async fn without_workers_what_is_known_is_shown_and_else_the_call_asks_to_come_back() {
-    let mut world = connected().await;
+    let mut world = connect_to(world().own()).await;
     let (known, unknown) = (published(&world, "Asked before").await, published(&world, "Never asked").await);
     let first = analytics(&world, &known).await;
     world.kill("all").await;
@@ -180,17 +184,6 @@ async fn without_workers_what_is_known_is_shown_and_else_the_call_asks_to_come_b
     );
     assert_eq!(shown, first);
     assert!(refused.0["retry-after"].to_str().unwrap().parse::<u32>().unwrap() > 0);
-}
-
-/// The name of the world's task queue, as schedules are named after it.
-pub(crate) fn queue(world: &mut World) -> String {
-    let queue = world.set("FANFARE_TASK_QUEUE", "").unwrap();
-    world.set("FANFARE_TASK_QUEUE", &queue);
-    queue
-}
-
-fn schedule(world: &mut World) -> String {
-    collect_metrics::id(&queue(world))
 }
 
 /// Waits until a schedule is as it should be.
@@ -253,7 +246,7 @@ async fn figures_are_collected_without_being_asked_for() {
     world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
     let temporal = client().await;
-    let handle = temporal.get_schedule_handle(schedule(&mut world));
+    let handle = temporal.get_schedule_handle(collect_metrics::id(world.variable("FANFARE_TASK_QUEUE")));
     scheduled(&handle, |found| every(found) == Some(7200)).await;
 
     let (first, second) = (published(&world, "First").await, published(&world, "Second").await);

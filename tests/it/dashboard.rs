@@ -541,7 +541,7 @@ async fn accounts_are_checked_and_led_to_their_platform() {
 #[tokio::test]
 async fn accounts_are_connected_in_the_way_of_their_platform() {
     let world = world().start().await;
-    let grant = world.sandbox.connect("bluesky", "ada.bsky.social").unwrap().grant;
+    let grant = world.account("bluesky", "ada.bsky.social").await.grant;
     let browser = Browser::signed_in(&world).await;
     let password = grant.extra["app_password"].as_str().unwrap();
     let form = |password| [("identifier", "ada.bsky.social"), ("app_password", password), ("service", "")];

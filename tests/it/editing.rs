@@ -266,9 +266,8 @@ async fn an_edit_and_the_first_attempt_never_both_win() {
 
 #[tokio::test]
 async fn editing_and_deleting_need_no_temporal() {
-    let mut world = world().start().await;
+    let mut world = world().running(&[]).start().await;
     world.connect("x", "ada").await;
-    world.kill("all").await;
     let temporal = world.set("TEMPORAL_ADDRESS", "http://127.0.0.1:9").expect("it was set");
     world.run("api").await;
     let create = async |content: &str| world.post(json!({ "content": content, "accounts": ["ada"] })).await;

@@ -215,8 +215,8 @@ async fn batch(world: &World, text: &str, number: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn beside_a_tenant_that_holds_all_it_can_get_another_is_served_as_ever() {
-    let mut idle = Place::of(world().pace(1.0).start().await).await;
-    let mut world = world().pace(1.0).start().await;
+    let mut idle = Place::of(world().pace(1.0).own().start().await).await;
+    let mut world = world().pace(1.0).own().start().await;
     let greedy = tenant(&mut world, "Greedy").await;
     world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
@@ -293,7 +293,7 @@ async fn created(world: &World, number: usize) -> Vec<Value> {
 #[tokio::test]
 async fn what_waits_for_a_slot_costs_no_attempt_and_is_published() {
     // At the contract's pace an attempt that is held for a while is not taken for dead.
-    let world = world().pace(1.0).start().await;
+    let world = world().pace(1.0).own().start().await;
     world.connect("x", "ada").await;
     let holds = format!("{}/_holds", world.sandbox_url);
     let mut held = Vec::new();

@@ -29,7 +29,7 @@ async fn prolific(world: &World, username: &str, posts: usize) -> String {
 }
 
 async fn publish(world: &World, username: &str, numbers: Range<usize>) {
-    let token = world.sandbox.connect("x", username).unwrap().grant.access_token;
+    let token = world.account("x", username).await.grant.access_token;
     for n in numbers {
         let url = format!("{}/api.x.com/2/tweets", world.sandbox_url);
         let tweet = json!({ "text": format!("Number {n}") });
@@ -172,13 +172,10 @@ async fn an_import_keeps_to_its_range_and_its_limit() {
 
 #[tokio::test]
 async fn an_import_goes_on_where_its_worker_died() {
-    let mut world = world().start().await;
+    let mut world = world().running(&["api", "worker"]).start().await;
     let account = prolific(&world, "ada", MANY).await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
-    world.kill("all").await;
-    world.run("api").await;
-    world.run("worker").await;
     // The second page has been asked for and is not here yet.
     let hold = hold(&world, 2, "after").await;
     let import = begin(&world, &account, json!({ "limit": 1000 })).await;

@@ -101,9 +101,7 @@ async fn unkept(client: &Client, account: &str) {
 
 /// Runs the API and so many workers in processes of their own.
 async fn with_workers(workers: usize, pace: f64) -> World {
-    let mut world = world().pace(pace).start().await;
-    world.kill("all").await;
-    world.run("api").await;
+    let mut world = world().pace(pace).running(&["api"]).start().await;
     for _ in 0..workers {
         world.run("worker").await;
     }
@@ -146,8 +144,7 @@ async fn grants_are_renewed_before_they_end_while_nothing_publishes() {
 async fn whoever_is_connected_by_a_login_is_kept() {
     let world = world().start().await;
     set(&world, json!({ "token_seconds": 4 })).await;
-    let password =
-        world.sandbox.connect("bluesky", "ada.bsky.social").unwrap().grant.extra["app_password"].clone();
+    let password = world.account("bluesky", "ada.bsky.social").await.grant.extra["app_password"].clone();
     let body = json!({ "identifier": "ada.bsky.social", "app_password": password });
     let (status, _) = world.call(Method::POST, "/social-accounts/bluesky/connect", Some(&body)).await;
     assert_eq!(status, StatusCode::CREATED);

@@ -1,7 +1,7 @@
 //! Media: sent, looked at, posted and deleted; and what an attacker sends in their place.
 
 use crate::{
-    analytics::{every, queue, scheduled, triggered},
+    analytics::{every, scheduled, triggered},
     database,
     replay::{client, replay},
     world,
@@ -564,7 +564,7 @@ fn patience() -> Duration {
 
 #[tokio::test]
 async fn memory_does_not_grow_with_a_film() {
-    let world = world().start().await;
+    let world = world().own().start().await;
     world.connect("youtube", "ada").await;
     // What is needed for anything at all is there before it is measured.
     let small = ready(&world, "a.mp4", None, film(8_000, 1 << 20)).await;
@@ -663,7 +663,7 @@ async fn an_asset_is_decided_once_and_seen_by_its_owner_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nobody_waits_for_is_deleted_and_what_somebody_needs_stays() {
-    let world = world().start().await;
+    let world = world().own().start().await;
     let account = world.connect("x", "ada").await;
     let (db, owner) = (&world.db, world.owner);
     let make = async |sent: bool| {
@@ -698,9 +698,9 @@ async fn what_nobody_waits_for_is_deleted_and_what_somebody_needs_stays() {
 
 #[tokio::test]
 async fn bytes_that_nobody_waits_for_go_by_the_clock() {
-    let mut world = world().start().await;
+    let world = world().own().start().await;
     let temporal = client().await;
-    let handle = temporal.get_schedule_handle(tidy_media::id(&queue(&mut world)));
+    let handle = temporal.get_schedule_handle(tidy_media::id(world.variable("FANFARE_TASK_QUEUE")));
     scheduled(&handle, |found| every(found) == Some(3600)).await;
 
     // Sent a day ago, and never confirmed.

@@ -155,7 +155,8 @@ async fn a_scheduled_post_that_is_terminated_goes_out_all_the_same() {
     scene.world.until(id(&post), "its workflow", |post| post["targets"][0]["status"] == "queued").await;
     cli(&["workflow", "terminate", "-w", &workflows(&post).0]).await;
     // Its time comes.
-    tests::sql(&scene.world.db, "update posts set scheduled_at = now()").await;
+    tests::sql(&scene.world.db, &format!("update posts set scheduled_at = now() where id = '{}'", id(&post)))
+        .await;
     let ended = scene.world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
     told_once(&scene.receiver, &ended).await;
@@ -290,7 +291,7 @@ async fn a_delivery_that_is_reset_is_not_made_twice() {
 /// The database's clock is a minute ahead of the worker's.
 #[tokio::test]
 async fn a_worker_whose_clock_is_far_off_does_not_start() {
-    let world = world().start().await;
+    let world = world().running(&[]).start().await;
     tests::sql(
         &world.db,
         "create schema ahead;

@@ -81,7 +81,7 @@ async fn break_updates(world: &World, of: &str) {
 
 #[tokio::test]
 async fn an_id_survives_every_error_of_the_database() {
-    let world = world().start().await;
+    let world = world().own().start().await;
     world.connect("x", "ada").await;
     break_updates(&world, "old.platform_id is null and new.platform_id is not null").await;
     let post = world.post(json!({ "content": "Kept", "accounts": ["ada"] })).await;
@@ -99,7 +99,7 @@ async fn an_id_survives_every_error_of_the_database() {
 
 #[tokio::test]
 async fn what_was_accepted_survives_every_error_of_the_database() {
-    let world = world().start().await;
+    let world = world().own().start().await;
     world.connect("google_business", "ada").await;
     break_updates(&world, "new.accepted and not old.accepted").await;
     let post = world.post(json!({ "content": "Kept", "accounts": ["ada"] })).await;

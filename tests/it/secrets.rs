@@ -114,9 +114,8 @@ async fn publishes(world: &World, content: &str, account: &str) {
 
 #[tokio::test]
 async fn the_api_serves_without_the_key_that_opens() {
-    let mut world = world().start().await;
+    let mut world = world().running(&[]).start().await;
     let account = world.connect("x", "ada").await;
-    assert!(world.stop("all").await);
     let ring = world.set("FANFARE_OPEN_KEYS", "").unwrap();
     world.run("api").await;
     world.get(&format!("/social-accounts/{account}")).await;
@@ -135,7 +134,7 @@ async fn the_api_serves_without_the_key_that_opens() {
 
 #[tokio::test]
 async fn keys_are_changed_while_everything_runs() {
-    let mut world = world().start().await;
+    let mut world = world().own().start().await;
     let receiver = Receiver::start().await;
     let webhook = world.subscribe(&receiver.url).await;
     let app = json!({ "platform": "youtube", "client_id": "id", "client_secret": CLIENT_SECRET });
@@ -204,7 +203,7 @@ async fn keys_are_changed_while_everything_runs() {
 
 #[tokio::test]
 async fn a_key_that_is_missing_is_told_and_what_it_sealed_is_left_alone() {
-    let mut world = world().start().await;
+    let mut world = world().own().start().await;
     let account = world.connect("x", "ada").await;
     let stranger = PrivateKey::generate();
     let ring = world.set("FANFARE_OPEN_KEYS", &format!("7:{}", stranger.reveal())).unwrap();
@@ -315,10 +314,9 @@ fn unpack(value: &Value, into: &mut String) {
 
 #[tokio::test]
 async fn no_secret_is_in_any_log_answer_history_or_error() {
-    let mut world = world().start().await;
+    let mut world = world().running(&[]).start().await;
     let mut search = Search::default();
     let log: PathBuf = tests::directory().join(format!("secrets-{}.log", world.owner.org));
-    assert!(world.stop("all").await);
     world.log_to(&log);
     world.set("RUST_LOG", "debug");
     let ring = world.set("FANFARE_OPEN_KEYS", "").unwrap();

@@ -295,7 +295,7 @@ async fn a_year_of_queued_posts_keeps_to_the_wall_and_then_there_is_no_slot() {
 
 #[tokio::test]
 async fn a_hundred_posts_at_once_from_two_processes_take_a_hundred_slots() {
-    let mut world = world().start().await;
+    let mut world = world().own().start().await;
     let ada = world.connect("x", "ada").await;
     set(&world, None, &hourly()).await;
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

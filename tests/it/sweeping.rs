@@ -136,7 +136,7 @@ async fn media_whose_workflow_is_lost_are_fetched() {
 
 #[tokio::test]
 async fn a_grant_is_erased_and_renewed_whatever_became_of_its_workflow() {
-    let world = world().start().await;
+    let world = world().own().start().await;
     let (leaving, staying) = (world.connect("x", "ada").await, world.connect("x", "bob").await);
     let client = crate::replay::client().await;
     for account in [&leaving, &staying] {
@@ -170,7 +170,7 @@ async fn a_grant_is_erased_and_renewed_whatever_became_of_its_workflow() {
 
 #[tokio::test]
 async fn an_errand_that_can_not_be_read_holds_up_nothing() {
-    let world = world().start().await;
+    let world = world().own().start().await;
     world.connect("threads", "ada").await;
     let unreadable =
         r#"insert into outbox (org_id, errand) select id, '{"errand": "of_tomorrow"}' from organizations"#;
@@ -183,7 +183,7 @@ async fn an_errand_that_can_not_be_read_holds_up_nothing() {
 
 #[tokio::test]
 async fn what_temporal_refuses_ends_with_a_reason() {
-    let world = world().start().await;
+    let world = world().own().start().await;
     world.connect("threads", "ada").await;
     let far = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
     let post = world.post(far).await;
@@ -211,7 +211,7 @@ async fn what_temporal_refuses_ends_with_a_reason() {
 
 #[tokio::test]
 async fn a_thousand_accounts_of_one_post_all_publish() {
-    let world = world().start().await;
+    let world = world().own().start().await;
     let mut accounts = Vec::new();
     for number in 0..1000 {
         accounts.push(world.connect("bluesky", &format!("ada{number}.bsky.social")).await);

@@ -59,17 +59,20 @@ async fn template(postgres: &Postgres) {
     db.close().await;
 }
 
-/// A database of the caller's own, migrated, and its address.
-pub async fn database(program: &str) -> (Pool, String) {
+/// The address of a migrated database of the caller's own.
+pub async fn database_url(program: &str) -> String {
     let shared = shared(program).await;
     let name = format!("world_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
     let mut server = PgConnection::connect(&shared.postgres.url("postgres")).await.expect("a connection");
     let create = AssertSqlSafe(format!("create database {name} template {TEMPLATE}"));
     sqlx::raw_sql(create).execute(&mut server).await.expect("a database");
     server.close().await.expect("closed");
-    let url = shared.postgres.url(&name);
-    let db = store::connect(&url, 4).await.expect("a connection");
-    (db, url)
+    shared.postgres.url(&name)
+}
+
+/// A migrated database of the caller's own.
+pub async fn database(program: &str) -> Pool {
+    store::connect(&database_url(program).await, 4).await.expect("a connection")
 }
 
 /// Does something to a database that no function of the service does.
