@@ -7,7 +7,6 @@
 
 mod accounts;
 mod connecting;
-pub mod egress;
 mod grants;
 mod imports;
 mod media;
@@ -20,8 +19,9 @@ mod webhooks;
 pub mod worker;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Mode, Owner, Pace};
-use platforms::{App, Wire, sandbox::Address};
+use domain::{App, Mode, Owner, Pace, sandbox::Address};
+use egress::Egress;
+use platforms::Wire;
 use std::{borrow::Cow, collections::BTreeMap};
 use store::{Pool, vault};
 use temporalio_client::Client;
@@ -39,7 +39,7 @@ pub struct Deps {
     /// The OAuth apps that accounts were connected through.
     pub apps: Apps,
     /// The way to addresses that users gave.
-    pub egress: egress::Egress,
+    pub egress: Egress,
     /// The bytes of media.
     pub media: ::media::Shelf,
     /// How long a medium is kept that no post needs; `None` for ever.
@@ -88,14 +88,16 @@ impl Wires {
 pub struct Apps {
     /// Shared apps at the real platforms.
     pub live: BTreeMap<String, App>,
+    /// The sandbox's apps.
+    pub test: BTreeMap<String, App>,
 }
 
 impl Apps {
-    /// The app at a platform in this mode. The sandbox brings its own.
     fn of(&self, mode: Mode, platform: &str) -> Option<App> {
-        match mode {
-            Mode::Live => self.live.get(platform).cloned(),
-            Mode::Test => platforms::sandbox::app(platform),
-        }
+        let apps = match mode {
+            Mode::Live => &self.live,
+            Mode::Test => &self.test,
+        };
+        apps.get(platform).cloned()
     }
 }

@@ -10,7 +10,7 @@
 )]
 
 use crate::{
-    Deps, egress,
+    Deps,
     publishing::alive,
     share::{self, Shares},
 };

@@ -72,8 +72,8 @@ use crate::{
 };
 use ::bytes::Bytes;
 use chrono::{DateTime, Utc};
+use domain::sandbox::Address;
 use domain::{Mode, address};
-use platforms::sandbox::Address;
 use poem::{
     Endpoint, EndpointExt, IntoResponse, Response, Route, get, handler,
     http::{Method, header},
@@ -116,6 +116,8 @@ pub struct Config {
     pub states: state::Key,
     /// The public identifiers of the OAuth apps that the installation shares, by platform.
     pub shared_clients: BTreeMap<String, String>,
+    /// Client ids of the sandbox's apps, by platform.
+    pub sandbox_clients: BTreeMap<String, String>,
     /// The sandbox, as a browser reaches it; without it test mode connects no accounts.
     pub sandbox: Option<Address>,
     /// How much may be called.

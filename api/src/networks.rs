@@ -257,11 +257,10 @@ fn app(call: &Call<'_>, platform: &str, network: Option<networks::Network>) -> R
         return Ok(App { network: Some(network.id), client_id, callback, scopes: network.scopes });
     }
     let shared = match call.owner.mode {
-        Mode::Live => config.shared_clients.get(platform).cloned(),
-        // The sandbox brings its own.
-        Mode::Test => platforms::sandbox::app(platform).map(|app| app.client_id),
+        Mode::Live => &config.shared_clients,
+        Mode::Test => &config.sandbox_clients,
     };
-    let client_id = shared.ok_or_else(|| {
+    let client_id = shared.get(platform).cloned().ok_or_else(|| {
         let detail = format!(
             "no app for {platform}: register one with POST /social-networks, with its client_id, \
              and enable it"

@@ -10,6 +10,7 @@ pub mod email;
 pub mod errand;
 pub mod event;
 pub mod failure;
+pub mod grant;
 pub mod id;
 pub mod login;
 pub mod media;
@@ -19,6 +20,7 @@ pub mod pace;
 pub mod post;
 pub mod renewal;
 pub mod retry;
+pub mod sandbox;
 pub mod scope;
 pub mod signature;
 pub mod slot;
@@ -27,6 +29,7 @@ pub mod word;
 pub use choice::Choice;
 pub use email::Email;
 pub use failure::{ErrorCode, ErrorSource, Failure};
+pub use grant::{App, Grant, Identity};
 pub use id::{
     AccountId, ContainerId, DeliveryId, EventId, ImportId, KeyId, MediaId, MemberId, NetworkId, OrgId,
     PostId, ProfileId, StateId, TargetId, WebhookId,

@@ -1,7 +1,7 @@
 //! The eleven platforms and nothing else about Fanfare.
 //!
 //! Each is one file, written from the platform's own documentation. The rest of the service reaches
-//! them through [`get`] and the traits of [`platform`]; the other side of the wire is [`sandbox`].
+//! them through [`get`] and the traits of [`platform`].
 
 pub mod authorization;
 pub mod check;
@@ -11,13 +11,13 @@ mod google;
 mod graph;
 pub mod oauth;
 pub mod platform;
-pub mod sandbox;
 pub mod session;
 mod socket;
 #[cfg(test)]
 mod table;
 pub mod text;
 
+pub use domain::{App, Grant, Identity};
 pub use platform::*;
 pub use session::*;
 

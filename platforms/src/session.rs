@@ -6,16 +6,15 @@
 
 use crate::{
     classify,
-    platform::{Checkpoint, Grant, Media, Platform, Result},
+    platform::{Checkpoint, Media, Platform, Result},
 };
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::{Failure, address::Opened};
+use domain::{App, Failure, Grant, address::Opened};
 use futures::{Stream, StreamExt, stream};
 use reqwest::{
-    Body, ClientBuilder, Method, RequestBuilder, StatusCode,
-    dns::{Addrs, Name, Resolve, Resolving},
+    Body, Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, HeaderMap},
     multipart::Form,
 };
@@ -56,7 +55,7 @@ impl Wire {
     ///
     /// When no TLS provider is installed in this process.
     pub fn real() -> reqwest::Result<Self> {
-        Ok(Self { client: public_client().https_only(true).build()?, sandbox: None })
+        Ok(Self { client: egress::filtered(Opened::default()).https_only(true).build()?, sandbox: None })
     }
 
     /// To the sandbox at this address.
@@ -65,7 +64,7 @@ impl Wire {
     ///
     /// When no TLS provider is installed in this process.
     pub fn sandbox(at: Url) -> reqwest::Result<Self> {
-        Ok(Self { client: client().build()?, sandbox: Some(at) })
+        Ok(Self { client: egress::unfiltered().build()?, sandbox: Some(at) })
     }
 
     /// The same way, to another address of the sandbox. The real platforms stay where they are.
@@ -76,8 +75,8 @@ impl Wire {
     /// A client for a connection that leaves HTTP: only version 1.1 can be left.
     pub(crate) fn upgradable(&self) -> reqwest::Result<reqwest::Client> {
         match &self.sandbox {
-            None => public_client().https_only(true).http1_only().build(),
-            Some(_) => client().http1_only().build(),
+            None => egress::filtered(Opened::default()).https_only(true).http1_only().build(),
+            Some(_) => egress::unfiltered().http1_only().build(),
         }
     }
 
@@ -104,45 +103,6 @@ pub fn in_sandbox(sandbox: &Url, address: &str) -> String {
     format!("{}/{rest}", sandbox.as_str().trim_end_matches('/'))
 }
 
-/// A client that reaches names with public addresses only.
-pub(crate) fn public_client() -> ClientBuilder {
-    client_within(Opened::default())
-}
-
-/// A client that reaches names with public addresses, and with those that were opened.
-pub(crate) fn client_within(opened: Opened) -> ClientBuilder {
-    client().dns_resolver(Within(opened))
-}
-
-/// A client for any address.
-#[expect(clippy::disallowed_methods, reason = "this is the client that the lint points to")]
-pub(crate) fn client() -> ClientBuilder {
-    reqwest::Client::builder()
-        .connect_timeout(Duration::from_secs(10))
-        // A proxy from the environment would resolve names itself, past [`Within`].
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        .user_agent(concat!("Fanfare/", env!("CARGO_PKG_VERSION")))
-}
-
-/// Resolves names to public addresses, and those that were opened, only: where a user may name his own server, as on Bluesky, the
-/// name must not lead into our network.
-struct Within(Opened);
-
-impl Resolve for Within {
-    fn resolve(&self, name: Name) -> Resolving {
-        let opened = self.0.clone();
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let public: Vec<_> = found.filter(|address| opened.allows(address.ip())).collect();
-            if public.is_empty() {
-                return Err(format!("{} has no public address", name.as_str()).into());
-            }
-            Ok(Box::new(public.into_iter()) as Addrs)
-        })
-    }
-}
-
 /// The account that a session speaks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
@@ -152,15 +112,6 @@ pub struct Account {
     pub username: String,
     /// What it is, for example `profile` or `page`.
     pub account_type: String,
-}
-
-/// The OAuth app that the account was connected through.
-#[derive(Clone, PartialEq, Eq)]
-pub struct App {
-    /// Its public identifier.
-    pub client_id: String,
-    /// Its secret; `None` for a public client.
-    pub client_secret: Option<String>,
 }
 
 /// Keeps how far an adapter has come, so that a crash costs one step.

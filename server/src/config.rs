@@ -9,9 +9,9 @@ use clap::{
     Args,
     error::{ContextKind, ContextValue},
 };
-use domain::{Pace, address::Opened};
+use domain::{App, Pace, address::Opened, sandbox::Address};
 use media::{Caps, Place};
-use platforms::sandbox::{Access, Address};
+use sandbox::Access;
 use std::{collections::BTreeMap, error::Error, net::SocketAddr, str::FromStr, time::Duration};
 use store::vault::{Opener, Sealer};
 use url::Url;
@@ -165,7 +165,7 @@ pub(crate) struct Keys {
 
 /// The OAuth apps that this installation shares with its organizations.
 #[derive(Clone, Default)]
-pub(crate) struct SharedApps(pub(crate) BTreeMap<String, platforms::App>);
+pub(crate) struct SharedApps(pub(crate) BTreeMap<String, App>);
 
 impl std::fmt::Debug for SharedApps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -176,9 +176,13 @@ impl std::fmt::Debug for SharedApps {
 impl SharedApps {
     /// What the API may know of them.
     pub(crate) fn clients(&self) -> SharedClients {
-        let public = |(platform, app): (&String, &platforms::App)| (platform.clone(), app.client_id.clone());
-        SharedClients(self.0.iter().map(public).collect())
+        SharedClients(client_ids(&self.0))
     }
+}
+
+/// The public part of apps, by platform.
+pub(crate) fn client_ids(apps: &BTreeMap<String, App>) -> BTreeMap<String, String> {
+    apps.iter().map(|(platform, app)| (platform.clone(), app.client_id.clone())).collect()
 }
 
 impl FromStr for SharedApps {
@@ -195,7 +199,7 @@ impl FromStr for SharedApps {
         }
         let apps: BTreeMap<String, Shared> = serde_json::from_str(text)
             .context("not of the form {\"x\": {\"client_id\": …, \"client_secret\": …}}")?;
-        let app = |app: Shared| platforms::App { client_id: app.client_id, client_secret: app.client_secret };
+        let app = |app: Shared| App { client_id: app.client_id, client_secret: app.client_secret };
         Ok(Self(apps.into_iter().map(|(platform, shared)| (platform, app(shared))).collect()))
     }
 }

@@ -14,7 +14,7 @@ use crate::{
 use anyhow::Context;
 use domain::{Mode, OrgId, Owner, Pace, address::Opened};
 use media::Place;
-use platforms::sandbox::{Access, Address, Options, Sandbox};
+use sandbox::{Access, Address, Options, Sandbox};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
     fs::{self, File},
@@ -223,7 +223,7 @@ async fn serve(
     };
 
     let quit = stop.clone();
-    let sandbox = tokio::spawn(platforms::sandbox::serve(sandbox, sandbox_listener, quit.cancelled_owned()));
+    let sandbox = tokio::spawn(sandbox::serve(sandbox, sandbox_listener, quit.cancelled_owned()));
     banner(&publish()?, dir);
     let watching = async {
         let (mut temporal, mut postgres) = (temporal.child.pid(), postgres.child.pid());

@@ -2,16 +2,16 @@
 
 use crate::{
     clock,
-    config::{Database, Http, Keys, Reach, Secret, Serving, Storage, Temporal},
+    config::{Database, Http, Keys, Reach, Secret, Serving, Storage, Temporal, client_ids},
     http,
 };
-use activities::{Apps, Deps, Wires, egress::Egress, schedule, worker::Workers};
+use activities::{Apps, Deps, Wires, schedule, worker::Workers};
 use anyhow::Context;
 use api::{dashboard::TemporalUi, relay::Relay, sweeper::Sweeper};
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::address::Opened;
+use domain::{address::Opened, sandbox::Address};
+use egress::Egress;
 use media::Shelf;
-use platforms::sandbox::Address;
 use std::{
     net::{SocketAddr, TcpListener},
     time::Duration,
@@ -196,7 +196,7 @@ pub(crate) async fn workers(
         sealer: keys.open_keys.sealer(),
         opener: keys.open_keys.clone(),
         wires: Wires::new(sandbox)?,
-        apps: Apps { live: keys.shared_apps.0.clone() },
+        apps: Apps { live: keys.shared_apps.0.clone(), test: sandbox::apps() },
         egress: Egress::new(opened.live.clone(), opened.test.clone())?,
         media: files.shelf,
         retention: files.retention,
@@ -252,6 +252,7 @@ impl Api {
             opened: api::Opened { live: opened.live, test: opened.test },
             states: api::state::Key::derive(&http.secret.0),
             shared_clients: http.shared_clients.0.clone(),
+            sandbox_clients: client_ids(&sandbox::apps()),
             sandbox,
             limits: http.bounds.rate_limits.clone(),
             plans: http.bounds.pricing.plans.clone(),

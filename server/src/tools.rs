@@ -7,7 +7,7 @@ use crate::{
 };
 use anyhow::Context;
 use domain::{Email, Mode, OrgId, Owner, scope::Scope};
-use platforms::sandbox::{Access, Options, Sandbox};
+use sandbox::{Access, Options, Sandbox};
 use std::{
     net::{SocketAddr, TcpListener},
     path::PathBuf,
@@ -27,7 +27,7 @@ pub(crate) async fn sandbox(listen: SocketAddr, data: Option<PathBuf>, access: A
     let listener =
         TcpListener::bind(listen).with_context(|| format!("the sandbox can't listen on {listen}"))?;
     println!("The sandbox listens on http://{}", listener.local_addr()?);
-    platforms::sandbox::serve(sandbox, listener, stop.cancelled_owned()).await
+    sandbox::serve(sandbox, listener, stop.cancelled_owned()).await
 }
 
 /// An organization and its first keys, one per mode.

@@ -7,8 +7,8 @@
 use crate::{api, connect::joined, world};
 use ::store::{keys, keys::NewKey, organizations};
 use domain::{Mode, Owner, scope::Scope};
-use platforms::sandbox::{self, Access, Address, Options, Sandbox};
 use reqwest::{Method, header};
+use sandbox::{self, Access, Address, Options, Sandbox};
 use serde_json::{Map, Value, json};
 use tests::World;
 

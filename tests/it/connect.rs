@@ -734,7 +734,7 @@ async fn an_account_of_another_tenant_is_not_taken_over() {
 #[tokio::test]
 async fn an_own_app_asks_exchanges_and_refreshes() {
     let world = world().start().await;
-    let app = platforms::sandbox::app("x").unwrap();
+    let app = sandbox::app("x").unwrap();
     let register = async |secret: &str| {
         let body = json!({ "platform": "x", "client_id": app.client_id, "client_secret": secret });
         world.call(Method::POST, "/social-networks", Some(&body)).await.1["id"].clone()
@@ -842,7 +842,7 @@ async fn what_somebody_logs_in_with_is_told_nowhere() {
     let mut answers = String::new();
     let mut secrets = Vec::new();
 
-    let app = platforms::sandbox::app("x").unwrap();
+    let app = sandbox::app("x").unwrap();
     let own = json!({ "platform": "x", "client_id": app.client_id, "client_secret": app.client_secret });
     answers += &world.call(Method::POST, "/social-networks", Some(&own)).await.1.to_string();
     secrets.extend(app.client_secret);

@@ -360,7 +360,7 @@ async fn intent(world: &World, state: &str) -> Intent {
 #[tokio::test]
 async fn an_authorization_is_asked_for_in_the_right_name() {
     let world = world().start().await;
-    let shared = platforms::sandbox::app("x").unwrap().client_id;
+    let shared = sandbox::app("x").unwrap().client_id;
     let ours = format!("{}/connect/callback", world.base);
 
     // No body at all is as good as an empty one.

@@ -9,7 +9,7 @@ use crate::{
     shared::{database_url, shared},
 };
 use futures::FutureExt;
-use platforms::sandbox::{Access, Address, Options, Sandbox};
+use sandbox::{Access, Address, Options, Sandbox};
 use serde_json::{Value, json};
 use std::{
     io::{BufRead, BufReader},
@@ -59,7 +59,7 @@ impl Service {
     pub(crate) async fn new(program: &'static str, name: &str, pace: f64, token: Option<&str>) -> Self {
         let shared = shared(program).await;
         let database_url = database_url(program).await;
-        let (sandbox, serving) = sandbox(token);
+        let (sandbox, serving) = start_sandbox(token);
         let sandbox = Address::new(sandbox, token.map(str::to_owned));
         let private = PrivateKey::generate();
         let port = free_port();
@@ -131,12 +131,12 @@ pub(crate) async fn shared_at(program: &'static str, pace: f64) -> Service {
 }
 
 /// Starts a sandbox in this process, and gives its address.
-fn sandbox(token: Option<&str>) -> (Url, AbortHandle) {
+fn start_sandbox(token: Option<&str>) -> (Url, AbortHandle) {
     let access = Access { token: token.map(str::to_owned), ..Access::default() };
-    let sandbox = Sandbox::open_with(Options { data: None, clock: now }, access).expect("a sandbox");
+    let opened = Sandbox::open_with(Options { data: None, clock: now }, access).expect("a sandbox");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
-    let serving = platforms::sandbox::serve(sandbox, listener, std::future::pending());
+    let serving = sandbox::serve(opened, listener, std::future::pending());
     let serving = RUNTIME.spawn(serving.map(|served| served.expect("the sandbox serves")));
     (Url::parse(&format!("http://{address}")).expect("an address"), serving.abort_handle())
 }

@@ -1,0 +1,439 @@
+//! The video service: <https://docs.bsky.app/docs/tutorials/video>.
+//!
+//! A video goes there with a token that the account's server made, is processed as a job whose states
+//! the clock decides, and ends as a blob in the account's repository. Bytes come in one request, or in
+//! parts of a fixed size that may be sent again.
+
+use super::{
+    Account, Answer, Call, ID, Turn, account, actor_account, input, lexicon, refusal, repo, required,
+    session::admit_service,
+};
+use crate::{
+    files::{KEPT_BYTES, Upload},
+    shelf::Record,
+};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+
+/// The service's name as an audience of tokens.
+const DID: &str = "did:web:video.bsky.app";
+
+const VIDEO_BYTES: u64 = 300_000_000;
+const PART_BYTES: u64 = 8 << 20;
+const DAILY_VIDEOS: u64 = 25;
+const DAILY_BYTES: u64 = 10_000_000_000;
+const UPLOAD_HOURS: i64 = 24;
+
+const STATES: [&str; 7] = [
+    "JOB_STATE_CREATED",
+    "JOB_STATE_ENCODING",
+    "JOB_STATE_ENCODED",
+    "JOB_STATE_SCANNING",
+    "JOB_STATE_SCANNED",
+    "JOB_STATE_UPLOADING",
+    "JOB_STATE_UPLOADED",
+];
+
+/// A video being processed.
+#[derive(Clone, Serialize, Deserialize)]
+struct Job {
+    id: String,
+    did: String,
+    cid: String,
+    size_bytes: u64,
+    is_video: bool,
+    is_stuck: bool,
+    is_failing: bool,
+    started_at: DateTime<Utc>,
+}
+
+impl Record for Job {
+    const SHELF: &'static str = "bluesky.job";
+
+    fn key(&self) -> String {
+        self.id.clone()
+    }
+}
+
+/// An upload in parts.
+#[derive(Clone, Serialize, Deserialize)]
+struct Parts {
+    id: String,
+    did: String,
+    size_bytes: u64,
+    mime: String,
+    name: Option<String>,
+    parts: BTreeMap<u32, Upload>,
+    expires_at: DateTime<Utc>,
+    is_aborted: bool,
+    job: Option<String>,
+}
+
+impl Record for Parts {
+    const SHELF: &'static str = "bluesky.parts";
+
+    fn key(&self) -> String {
+        self.id.clone()
+    }
+}
+
+impl Parts {
+    fn count(&self) -> u32 {
+        u32::try_from(self.size_bytes.div_ceil(PART_BYTES)).unwrap_or(u32::MAX)
+    }
+
+    fn length(&self, number: u32) -> u64 {
+        let before = u64::from(number - 1) * PART_BYTES;
+        (self.size_bytes - before).min(PART_BYTES)
+    }
+
+    fn state(&self, turn: &Turn<'_>) -> &'static str {
+        match () {
+            () if self.job.is_some() => "completed",
+            () if self.is_aborted => "aborted",
+            () if self.expires_at <= turn.now => "expired",
+            () => "created",
+        }
+    }
+}
+
+/// Whether a job has ended well.
+pub(super) fn is_done(turn: &Turn<'_>, job: &str) -> bool {
+    turn.shelf.get::<Job>(job).is_some_and(|job| job.state(turn).0 == "JOB_STATE_COMPLETED")
+}
+
+impl Job {
+    /// Its state and how far it has come within it.
+    fn state(&self, turn: &Turn<'_>) -> (&'static str, u64) {
+        if self.is_stuck {
+            return ("JOB_STATE_ENCODING", 50);
+        }
+        let spent = u64::try_from((turn.now - self.started_at).num_milliseconds()).unwrap_or(0);
+        let needed = turn.settings.processing_ms;
+        if spent < needed {
+            // Seven states share the time evenly.
+            let at = spent * STATES.len() as u64 * 100 / needed;
+            let index = usize::try_from(at / 100).unwrap_or(0).min(STATES.len() - 1);
+            return (STATES[index], at % 100);
+        }
+        let is_bad = self.is_failing || !self.is_video;
+        (if is_bad { "JOB_STATE_FAILED" } else { "JOB_STATE_COMPLETED" }, 100)
+    }
+
+    fn status(&self, turn: &Turn<'_>) -> Value {
+        let (state, progress) = self.state(turn);
+        let mut status = json!({ "jobId": self.id, "did": self.did, "state": state });
+        match state {
+            "JOB_STATE_COMPLETED" => {
+                let blob = turn.shelf.get::<repo::Blob>(&format!("{}/{}", self.did, self.cid));
+                status["blob"] = blob.map_or(Value::Null, |blob| blob.reference());
+                status["message"] = json!("Video processed successfully");
+            }
+            "JOB_STATE_FAILED" => {
+                status["error"] = json!("unsupported video");
+                status["failureCode"] =
+                    json!(if self.is_video { "encoding_failure" } else { "validation_failure" });
+                status["message"] = json!("The video could not be processed");
+            }
+            _ => status["progress"] = json!(progress),
+        }
+        status
+    }
+}
+
+/// `getUploadLimits`.
+pub(super) fn limits(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let account = admit_service(turn, call, &[DID], &["app.bsky.video.getUploadLimits"])?;
+    let (videos, bytes) = used(turn, &account.id);
+    let can_upload = videos < DAILY_VIDEOS && bytes < DAILY_BYTES;
+    Ok(Answer::json(
+        200,
+        &json!({
+            "canUpload": can_upload,
+            "remainingDailyVideos": DAILY_VIDEOS.saturating_sub(videos),
+            "remainingDailyBytes": DAILY_BYTES.saturating_sub(bytes),
+            "message": if can_upload { "User is able to upload videos" } else { "User has reached the daily limit" },
+        }),
+    ))
+}
+
+/// `uploadVideo`: all bytes in one request.
+pub(super) fn upload(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let account = uploader(turn, call)?;
+    let did = required(call, "did")?;
+    if did != account.id {
+        return Err(refusal(403, "Forbidden", "The token is another account's"));
+    }
+    let upload = call.upload.as_ref().expect("the intake of this method is bytes");
+    if upload.size_bytes == 0 || upload.size_bytes > VIDEO_BYTES {
+        turn.files.discard(&upload.id);
+        return Err(refusal(400, "VideoTooLarge", "The file has to be of 1 to 300,000,000 bytes"));
+    }
+    allow(turn, &account)?;
+    let name = call.query("name").or(upload.name.as_deref()).unwrap_or_default().to_owned();
+    let digest = hex::decode(&upload.sha256).expect("a digest is hex");
+    let (job, is_known) =
+        begin(turn, &account, &digest, upload, vec![upload.id.clone()], upload.size_bytes, &name);
+    let mut status = job.status(turn);
+    if is_known {
+        status["error"] = json!("already_exists");
+        status["message"] = json!("Video already processed");
+        return Err(Answer::json(409, &status));
+    }
+    Ok(Answer::json(200, &wrapped(status)))
+}
+
+/// `getJobStatus`, which anyone may ask for.
+pub(super) fn status(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let job: Option<Job> = turn.shelf.get(required(call, "jobId")?);
+    let job = job.ok_or_else(|| refusal(400, "InvalidRequest", "Job not found"))?;
+    Ok(Answer::json(200, &json!({ "jobStatus": job.status(turn) })))
+}
+
+/// `startUpload`.
+pub(super) fn start(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let account = uploader(turn, call)?;
+    let body = input(call)?;
+    let integer = |name: &str| body[name].as_u64();
+    let Some(size_bytes) = integer("sizeBytes").filter(|size| *size > 0) else {
+        return Err(refusal(400, "InvalidRequest", "Input must have the property \"sizeBytes\""));
+    };
+    let mime = super::member(&body, "mimeType")?;
+    if !matches!(mime, "video/mp4" | "video/quicktime" | "video/webm" | "video/mpeg" | "image/gif") {
+        return Err(refusal(400, "UnsupportedContentType", &format!("{mime} is not supported")));
+    }
+    if size_bytes > VIDEO_BYTES {
+        return Err(refusal(400, "VideoTooLarge", "The file may have 300,000,000 bytes at most"));
+    }
+    if integer("durationMs").is_some_and(|duration| duration > 180_000) {
+        return Err(refusal(400, "VideoTooLong", "The video may last three minutes at most"));
+    }
+    allow(turn, &account)?;
+    let open = turn
+        .shelf
+        .under::<Parts>("")
+        .filter(|parts| parts.did == account.id && parts.state(turn) == "created");
+    if open.count() >= 10 {
+        return Err(refusal(400, "TooManyOpenUploads", "Finish or abort an upload first"));
+    }
+    let parts = Parts {
+        id: identifier(),
+        did: account.id,
+        size_bytes,
+        mime: mime.to_owned(),
+        name: body["name"].as_str().map(str::to_owned),
+        parts: BTreeMap::new(),
+        expires_at: turn.now + TimeDelta::hours(UPLOAD_HOURS),
+        is_aborted: false,
+        job: None,
+    };
+    turn.shelf.put(&parts);
+    Ok(Answer::json(
+        200,
+        &json!({
+            "jobId": parts.id,
+            "partSizeBytes": PART_BYTES,
+            "partCount": parts.count(),
+            "expiresAt": super::time(parts.expires_at),
+        }),
+    ))
+}
+
+/// `uploadPart`. A part may be sent again.
+pub(super) fn part(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let account = uploader(turn, call)?;
+    let upload = call.upload.as_ref().expect("the intake of this method is bytes").clone();
+    let mut parts = open(turn, &account, required(call, "jobId")?)?;
+    let number = required(call, "partNumber")?
+        .parse::<u32>()
+        .ok()
+        .filter(|number| (1..=parts.count()).contains(number));
+    let number = number.ok_or_else(|| {
+        refusal(400, "InvalidPartNumber", &format!("partNumber has to be 1 to {}", parts.count()))
+    })?;
+    if upload.size_bytes != parts.length(number) {
+        turn.files.discard(&upload.id);
+        let message =
+            format!("part {number} has to have {} bytes, got {}", parts.length(number), upload.size_bytes);
+        return Err(refusal(400, "PartSizeMismatch", &message));
+    }
+    let size_bytes = upload.size_bytes;
+    if let Some(replaced) = parts.parts.insert(number, upload) {
+        turn.files.discard(&replaced.id);
+    }
+    turn.shelf.put(&parts);
+    Ok(Answer::json(200, &json!({ "partNumber": number, "sizeBytes": size_bytes })))
+}
+
+/// `finishUpload`, which may be repeated.
+pub(super) fn finish(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let account = uploader(turn, call)?;
+    let body = input(call)?;
+    let id = super::member(&body, "jobId")?;
+    let done = own(turn, &account, id)?.job;
+    let job = match done {
+        Some(job) => turn.shelf.get::<Job>(&job).expect("a finished upload has a job"),
+        None => {
+            let mut parts = open(turn, &account, id)?;
+            let missing: Vec<String> = (1..=parts.count())
+                .filter(|number| !parts.parts.contains_key(number))
+                .map(|number| number.to_string())
+                .collect();
+            if !missing.is_empty() {
+                return Err(refusal(400, "MissingParts", &format!("missing parts: {}", missing.join(", "))));
+            }
+            let mut hash = Sha256::new();
+            for part in parts.parts.values() {
+                let bytes = turn.files.read(&part.id);
+                hash.update(bytes.ok_or_else(|| refusal(400, "UploadFailed", "a part was not kept"))?);
+            }
+            let first = parts.parts.values().next().expect("at least one part").clone();
+            let files = repo::joined(&parts.parts);
+            let name = parts.name.clone().unwrap_or_default();
+            let (job, _) = begin(turn, &account, &hash.finalize(), &first, files, parts.size_bytes, &name);
+            if parts.size_bytes > KEPT_BYTES {
+                parts.parts.values().for_each(|part| turn.files.discard(&part.id));
+            }
+            parts.job = Some(job.id.clone());
+            turn.shelf.put(&parts);
+            job
+        }
+    };
+    Ok(Answer::json(200, &json!({ "completedJobId": job.id, "jobStatus": job.status(turn) })))
+}
+
+/// `getUploadStatus`.
+pub(super) fn upload_status(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let account = uploader(turn, call)?;
+    let parts = own(turn, &account, required(call, "jobId")?)?;
+    let mut status = json!({
+        "jobId": parts.id,
+        "partSizeBytes": PART_BYTES,
+        "partCount": parts.count(),
+        "receivedParts": parts.parts.keys().collect::<Vec<_>>(),
+        "expiresAt": super::time(parts.expires_at),
+        "state": parts.state(turn),
+    });
+    if let Some(job) = parts.job.and_then(|id| turn.shelf.get::<Job>(&id)) {
+        status["completedJobId"] = json!(job.id);
+        status["jobStatus"] = job.status(turn);
+    }
+    Ok(Answer::json(200, &status))
+}
+
+/// `abortUpload`.
+pub(super) fn abort(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let account = uploader(turn, call)?;
+    let body = input(call)?;
+    let mut parts = own(turn, &account, super::member(&body, "jobId")?)?;
+    if parts.state(turn) == "created" {
+        parts.is_aborted = true;
+        parts.parts.values().for_each(|part| turn.files.discard(&part.id));
+        turn.shelf.put(&parts);
+    }
+    let mut reply = json!({ "state": parts.state(turn) });
+    if let Some(job) = parts.job {
+        reply["completedJobId"] = json!(job);
+    }
+    Ok(Answer::json(200, &reply))
+}
+
+/// Starts a job, or finds the one that these bytes had before.
+fn begin(
+    turn: &mut Turn<'_>,
+    account: &Account,
+    digest: &[u8],
+    first: &Upload,
+    files: Vec<String>,
+    size_bytes: u64,
+    name: &str,
+) -> (Job, bool) {
+    let cid = lexicon::raw_cid(digest);
+    let earlier = turn.shelf.under::<Job>("").find(|job| job.did == account.id && job.cid == cid);
+    if let Some(job) = earlier.filter(|job| job.state(turn).0 == "JOB_STATE_COMPLETED") {
+        return (job, true);
+    }
+    let mime = first.mime.clone().unwrap_or_default();
+    let job = Job {
+        id: identifier(),
+        did: account.id.clone(),
+        cid: cid.clone(),
+        size_bytes,
+        is_video: mime.starts_with("video/"),
+        is_stuck: name.contains("sandbox-stuck"),
+        is_failing: name.contains("sandbox-failed"),
+        started_at: turn.now,
+    };
+    turn.shelf.put(&job);
+    // Whatever came in, what comes out of the service is an MP4.
+    turn.shelf.put(&repo::Blob {
+        did: account.id.clone(),
+        cid,
+        mime: "video/mp4".into(),
+        size: size_bytes,
+        files,
+        job: Some(job.id.clone()),
+    });
+    (job, false)
+}
+
+/// The documentation wraps a job's status, the service does not; clients read one or the other.
+fn wrapped(status: Value) -> Value {
+    let mut both = status.clone();
+    both["jobStatus"] = status;
+    both
+}
+
+/// Whose upload it is. The token is for the account's server, which the service uploads to.
+fn uploader(turn: &Turn<'_>, call: &Call) -> Result<Account, Answer> {
+    let own = super::method(call);
+    let account =
+        admit_service(turn, call, &[super::SERVICE_DID, DID], &["com.atproto.repo.uploadBlob", own])?;
+    match call.query("did").map(|did| actor_account(turn, did)) {
+        Some(Some(named)) if named.id != account.id => {
+            Err(refusal(403, "Forbidden", "The token is another account's"))
+        }
+        _ => Ok(account::numbered(turn.shelf, ID, &account.id).unwrap_or(account)),
+    }
+}
+
+fn used(turn: &Turn<'_>, did: &str) -> (u64, u64) {
+    let today = turn
+        .shelf
+        .under::<Job>("")
+        .filter(|job| job.did == did && turn.now - job.started_at < TimeDelta::days(1));
+    today.fold((0, 0), |(videos, bytes), job| (videos + 1, bytes + job.size_bytes))
+}
+
+fn allow(turn: &Turn<'_>, account: &Account) -> Result<(), Answer> {
+    let limit = |name: &str, documented: u64| turn.settings.limits.get(name).copied().unwrap_or(documented);
+    let (videos, bytes) = used(turn, &account.id);
+    if videos >= limit("bluesky.videos_day", DAILY_VIDEOS) || bytes >= DAILY_BYTES {
+        return Err(refusal(400, "DailyLimitExceeded", "User has reached the daily limit"));
+    }
+    Ok(())
+}
+
+fn own(turn: &Turn<'_>, account: &Account, id: &str) -> Result<Parts, Answer> {
+    let parts: Option<Parts> = turn.shelf.get(id);
+    parts
+        .filter(|parts| parts.did == account.id)
+        .ok_or_else(|| refusal(400, "UploadNotFound", "Upload not found"))
+}
+
+fn open(turn: &Turn<'_>, account: &Account, id: &str) -> Result<Parts, Answer> {
+    let parts = own(turn, account, id)?;
+    match parts.state(turn) {
+        "completed" => Err(refusal(400, "UploadAlreadyCompleted", "The upload is complete")),
+        "aborted" => Err(refusal(400, "UploadAborted", "The upload was aborted")),
+        "expired" => Err(refusal(400, "UploadExpired", "The upload has expired")),
+        _ => Ok(parts),
+    }
+}
+
+fn identifier() -> String {
+    hex::encode(rand::random::<[u8; 12]>())
+}

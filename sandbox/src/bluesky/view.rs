@@ -1,0 +1,237 @@
+//! The public read side: <https://docs.bsky.app/docs/api/app-bsky-feed-get-posts> and its neighbours.
+//!
+//! It lags behind the repositories, as the real one does: what is new is not in here for a while.
+
+use super::{
+    Account, Answer, Call, Turn, account, actor_account, refusal,
+    repo::{self, Stored},
+    required, time,
+};
+use crate::figures::figure;
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+
+/// `getProfile`.
+pub(super) fn profile(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let account = actor_account(turn, required(call, "actor")?)
+        .ok_or_else(|| refusal(400, "InvalidRequest", "Profile not found"))?;
+    let age = turn.now - account.created_at;
+    let mut profile = basic(&account);
+    profile["createdAt"] = json!(time(account.created_at));
+    profile["indexedAt"] = json!(time(account.created_at));
+    profile["description"] = json!("An account of the sandbox.");
+    profile["followersCount"] = json!(figure(&account.id, "followers", age, 5_000));
+    profile["followsCount"] = json!(0);
+    profile["postsCount"] = json!(repo::posts(turn, &account.id).count());
+    Ok(Answer::json(200, &profile))
+}
+
+/// `getPosts`: what is missing is left out.
+pub(super) fn posts(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let uris: Vec<&str> = call.all("uris").collect();
+    if uris.is_empty() || uris.len() > 25 {
+        return Err(refusal(400, "InvalidRequest", "Error: uris must have 1 to 25 elements"));
+    }
+    let posts: Vec<Value> = uris
+        .iter()
+        .filter_map(|uri| repo::at(turn, uri))
+        .filter(|post| post.collection == repo::POSTS && is_indexed(turn, post))
+        .map(|post| view(turn, &post))
+        .collect();
+    Ok(Answer::json(200, &json!({ "posts": posts })))
+}
+
+/// `getAuthorFeed`.
+pub(super) fn author_feed(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let account = actor_account(turn, required(call, "actor")?)
+        .ok_or_else(|| refusal(400, "InvalidRequest", "Profile not found"))?;
+    let most = repo::limit(call, 50)?;
+    let filter = call.query("filter").unwrap_or("posts_with_replies");
+    let is_wanted = |post: &Stored| {
+        let parent = post.value["reply"]["parent"]["uri"].as_str();
+        let media = post.value["embed"]["$type"].as_str().unwrap_or_default();
+        let nested = post.value["embed"]["media"]["$type"].as_str().unwrap_or_default();
+        let has = |kind: &str| media == kind || nested == kind;
+        match filter {
+            "posts_no_replies" => parent.is_none(),
+            "posts_and_author_threads" => {
+                parent.is_none_or(|uri| uri.contains(&format!("//{}/", account.id)))
+            }
+            "posts_with_video" => has("app.bsky.embed.video"),
+            "posts_with_media" => ["app.bsky.embed.images", "app.bsky.embed.gallery", "app.bsky.embed.video"]
+                .into_iter()
+                .any(has),
+            _ => true,
+        }
+    };
+    let mut posts: Vec<(String, Stored)> = repo::posts(turn, &account.id)
+        .filter(|post| is_indexed(turn, post) && is_wanted(post))
+        .map(|post| (place(&post), post))
+        .collect();
+    posts.sort_by(|a, b| b.0.cmp(&a.0));
+    if let Some(cursor) = call.query("cursor") {
+        posts.retain(|(place, _)| place.as_str() < cursor);
+    }
+    let has_more = posts.len() > most;
+    posts.truncate(most);
+    let feed = posts.iter().map(|(_, post)| {
+        let mut item = json!({ "post": view(turn, post) });
+        let related = |name: &str| {
+            post.value["reply"][name]["uri"].as_str().map(|uri| match repo::at(turn, uri) {
+                Some(found) => {
+                    let mut view = view(turn, &found);
+                    view["$type"] = json!("app.bsky.feed.defs#postView");
+                    view
+                }
+                None => json!({ "$type": "app.bsky.feed.defs#notFoundPost", "uri": uri, "notFound": true }),
+            })
+        };
+        if let (Some(root), Some(parent)) = (related("root"), related("parent")) {
+            item["reply"] = json!({ "root": root, "parent": parent });
+        }
+        item
+    });
+    let mut body = json!({ "feed": feed.collect::<Vec<_>>() });
+    if let Some((place, _)) = posts.last().filter(|_| has_more) {
+        body["cursor"] = json!(place);
+    }
+    Ok(Answer::json(200, &body))
+}
+
+/// Where a post stands in a feed: by what it claims, but never ahead of when it was first seen.
+fn place(post: &Stored) -> String {
+    let seen = time(post.indexed_at);
+    let claimed = post.value["createdAt"]
+        .as_str()
+        .and_then(|text| chrono::DateTime::parse_from_rfc3339(text).ok())
+        .map(|at| time(at.to_utc()));
+    let at = claimed.filter(|claimed| *claimed < seen).unwrap_or(seen);
+    format!("{at}::{}", post.rkey)
+}
+
+fn is_indexed(turn: &Turn<'_>, post: &Stored) -> bool {
+    let lag = TimeDelta::milliseconds(i64::try_from(turn.settings.lag_ms).unwrap_or(i64::MAX));
+    turn.now - post.indexed_at >= lag
+}
+
+fn basic(account: &Account) -> Value {
+    json!({
+        "did": account.id,
+        "handle": account.username,
+        "displayName": display_name(account),
+        "labels": [],
+        "createdAt": time(account.created_at),
+    })
+}
+
+/// The account's name for people.
+pub(super) fn display_name(account: &Account) -> String {
+    account.username.split('.').next().unwrap_or_default().to_owned()
+}
+
+fn view(turn: &Turn<'_>, post: &Stored) -> Value {
+    let uri = post.uri();
+    let age = turn.now - post.indexed_at;
+    let author = account::numbered(turn.shelf, super::ID, &post.did).expect("posts have authors");
+    let drawn = |name: &str, ceiling: u64| figure(&uri, name, age, ceiling);
+    let mut view = json!({
+        "uri": uri,
+        "cid": post.cid,
+        "author": basic(&author),
+        "record": post.value,
+        "bookmarkCount": drawn("bookmarks", 40),
+        "replyCount": repo::tied(turn, "reply", &uri),
+        "repostCount": drawn("reposts", 90) + repo::tied(turn, "repost", &uri),
+        "likeCount": drawn("likes", 600) + repo::tied(turn, "like", &uri),
+        "quoteCount": repo::tied(turn, "quote", &uri),
+        "indexedAt": time(post.indexed_at),
+        "labels": [],
+    });
+    if let Some(embed) = embed_view(turn, post, &post.value["embed"]) {
+        view["embed"] = embed;
+    }
+    view
+}
+
+fn embed_view(turn: &Turn<'_>, post: &Stored, embed: &Value) -> Option<Value> {
+    let picture = |blob: &Value, size: &str| {
+        let cid = blob["ref"]["$link"].as_str().unwrap_or_default();
+        format!("https://cdn.bsky.app/img/{size}/plain/{}/{cid}@jpeg", post.did)
+    };
+    let pictures = |name: &str, thumb: &str| {
+        let items = embed[name].as_array().into_iter().flatten().map(|item| {
+            let mut view = json!({
+                thumb: picture(&item["image"], "feed_thumbnail"),
+                "fullsize": picture(&item["image"], "feed_fullsize"),
+                "alt": item["alt"],
+            });
+            if item["aspectRatio"].is_object() {
+                view["aspectRatio"] = item["aspectRatio"].clone();
+            }
+            view
+        });
+        items.collect::<Vec<_>>()
+    };
+    let kind = embed["$type"].as_str()?;
+    let mut view = match kind {
+        "app.bsky.embed.images" => json!({ "images": pictures("images", "thumb") }),
+        "app.bsky.embed.gallery" => {
+            let mut items = pictures("items", "thumbnail");
+            for item in &mut items {
+                item["$type"] = json!("app.bsky.embed.gallery#viewImage");
+            }
+            json!({ "items": items })
+        }
+        "app.bsky.embed.external" => {
+            let external = &embed["external"];
+            let mut card = json!({
+                "uri": external["uri"],
+                "title": external["title"],
+                "description": external["description"],
+            });
+            if external["thumb"].is_object() {
+                card["thumb"] = json!(picture(&external["thumb"], "feed_thumbnail"));
+            }
+            json!({ "external": card })
+        }
+        "app.bsky.embed.video" => {
+            let cid = embed["video"]["ref"]["$link"].as_str().unwrap_or_default();
+            let mut video = json!({
+                "cid": cid,
+                "playlist": format!("https://video.bsky.app/watch/{}/{cid}/playlist.m3u8", post.did),
+                "thumbnail": format!("https://video.bsky.app/watch/{}/{cid}/thumbnail.jpg", post.did),
+            });
+            for name in ["alt", "aspectRatio", "presentation"] {
+                if !embed[name].is_null() {
+                    video[name] = embed[name].clone();
+                }
+            }
+            video
+        }
+        "app.bsky.embed.record" => json!({ "record": quoted(turn, &embed["record"]) }),
+        "app.bsky.embed.recordWithMedia" => json!({
+            "record": { "$type": "app.bsky.embed.record#view", "record": quoted(turn, &embed["record"]["record"]) },
+            "media": embed_view(turn, post, &embed["media"]),
+        }),
+        _ => return None,
+    };
+    view["$type"] = json!(format!("{kind}#view"));
+    Some(view)
+}
+
+fn quoted(turn: &Turn<'_>, reference: &Value) -> Value {
+    let uri = reference["uri"].as_str().unwrap_or_default();
+    let found = repo::at(turn, uri)
+        .and_then(|post| Some((account::numbered(turn.shelf, super::ID, &post.did)?, post)));
+    match found {
+        Some((author, post)) => json!({
+            "$type": "app.bsky.embed.record#viewRecord",
+            "uri": uri,
+            "cid": post.cid,
+            "author": basic(&author),
+            "value": post.value,
+            "indexedAt": time(post.indexed_at),
+        }),
+        None => json!({ "$type": "app.bsky.embed.record#viewNotFound", "uri": uri, "notFound": true }),
+    }
+}

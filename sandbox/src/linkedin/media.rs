@@ -1,0 +1,228 @@
+//! Images, videos and documents: begun, sent, processed.
+//! <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/videos-api>
+
+use super::{Answer, Call, Record, Turn, admit, body, error, forbidden, invalid, missing, next};
+use crate::{files::Upload, tokens::random};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const PART_BYTES: u64 = 4 << 20;
+const PIXELS: u64 = 36_152_320;
+const URLS_LIVE: TimeDelta = TimeDelta::hours(24);
+
+/// A medium, whole or on its way.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Media {
+    id: String,
+    /// The member who sent it.
+    pub(super) owner: String,
+    author: String,
+    /// `image`, `video` or `document`.
+    pub(super) kind: String,
+    signature: String,
+    total_bytes: u64,
+    parts: BTreeMap<u64, Upload>,
+    begun_at: DateTime<Utc>,
+    finished_at: Option<DateTime<Utc>>,
+}
+
+impl Record for Media {
+    const SHELF: &'static str = "linkedin.media";
+
+    fn key(&self) -> String {
+        self.id.clone()
+    }
+}
+
+impl Media {
+    fn urn(&self) -> String {
+        format!("urn:li:{}:{}", self.kind, self.id)
+    }
+
+    /// The files that it is made of.
+    pub(super) fn files(&self) -> Vec<String> {
+        self.parts.values().map(|part| part.id.clone()).collect()
+    }
+
+    /// Its content type.
+    pub(super) fn mime(&self) -> String {
+        let first = self.parts.values().next();
+        first.and_then(|part| part.mime.clone()).unwrap_or_else(|| self.kind.clone())
+    }
+
+    /// How far it is, which the clock alone decides.
+    pub(super) fn status(&self, turn: &Turn<'_>) -> &'static str {
+        let (Some(finished_at), Some(first)) = (self.finished_at, self.parts.values().next()) else {
+            return "WAITING_UPLOAD";
+        };
+        // A picture is there at once, near enough.
+        let needed = if self.kind == "image" { 0 } else { turn.settings.processing_ms };
+        let spent = u64::try_from((turn.now - finished_at).num_milliseconds()).unwrap_or(0);
+        if spent < needed || first.is_stuck {
+            return "PROCESSING";
+        }
+        let mime = first.mime.as_deref().unwrap_or_default();
+        let is_fine = match self.kind.as_str() {
+            "image" => {
+                let (width, height) = first.pixels.unwrap_or((0, 0));
+                mime.starts_with("image/") && u64::from(width) * u64::from(height) < PIXELS
+            }
+            "video" => mime.starts_with("video/"),
+            _ => !mime.starts_with("image/") && !mime.starts_with("video/"),
+        };
+        if is_fine && !first.is_failing { "AVAILABLE" } else { "PROCESSING_FAILED" }
+    }
+}
+
+/// The medium of this number.
+pub(super) fn get(turn: &Turn<'_>, id: &str) -> Option<Media> {
+    turn.shelf.get(id)
+}
+
+/// The medium with this URN.
+pub(super) fn at(turn: &Turn<'_>, urn: &str) -> Option<Media> {
+    get(turn, urn.rsplit(':').next()?).filter(|media| media.urn() == urn)
+}
+
+/// What an author's post may hold: a medium of one of these kinds that is ready.
+pub(super) fn usable(turn: &Turn<'_>, author: &str, urn: &str, kinds: &[&str]) -> Result<Media, Answer> {
+    let media = at(turn, urn).filter(|media| kinds.contains(&media.kind.as_str()));
+    let media = media.ok_or_else(|| invalid(&format!("{urn} does not exist or is of another kind")))?;
+    if media.author != author {
+        return Err(forbidden(&format!("{urn}, whose owner is {}", media.author)));
+    }
+    match media.status(turn) {
+        "AVAILABLE" => Ok(media),
+        "PROCESSING_FAILED" => Err(invalid(&format!("{urn} could not be processed"))),
+        _ => Err(error(400, "MEDIA_ASSET_PROCESSING", 0, &format!("{urn} is not ready"))),
+    }
+}
+
+/// `POST /rest/{images,videos,documents}?action=…`.
+pub(super) fn act(turn: &mut Turn<'_>, call: &Call, plural: &str) -> Result<Answer, Answer> {
+    match call.query("action") {
+        Some("initializeUpload") => begin(turn, call, plural),
+        Some("finalizeUpload") if plural == "videos" => finalize(turn, call),
+        other => Err(invalid(&format!("there is no action {}", other.unwrap_or_default()))),
+    }
+}
+
+fn begin(turn: &mut Turn<'_>, call: &Call, plural: &str) -> Result<Answer, Answer> {
+    let caller = admit(turn, call, &[])?;
+    let body = body(call)?;
+    let request = &body["initializeUploadRequest"];
+    let author = request["owner"].as_str().ok_or_else(|| invalid("owner is required"))?;
+    caller.writes_as(author)?;
+    let kind = plural.trim_end_matches('s');
+    let total_bytes = request["fileSizeBytes"].as_u64().unwrap_or(0);
+    if kind == "video" && total_bytes == 0 {
+        return Err(invalid("fileSizeBytes is required"));
+    }
+    if total_bytes > 5 << 30 {
+        return Err(invalid("fileSizeBytes is more than a video may have"));
+    }
+    let media = Media {
+        id: format!("S{}", next(turn)),
+        owner: caller.account.id.clone(),
+        author: author.to_owned(),
+        kind: kind.to_owned(),
+        signature: random(),
+        total_bytes,
+        parts: BTreeMap::new(),
+        begun_at: turn.now,
+        finished_at: None,
+    };
+    turn.shelf.put(&media);
+    // A client that takes the sandbox for LinkedIn can't be sent to LinkedIn.
+    let origin = match call.header("host").filter(|_| call.host.is_empty()) {
+        Some(host) => format!("http://{host}"),
+        None => "https://www.linkedin.com".to_owned(),
+    };
+    let address =
+        |part: u64| format!("{origin}/dms-uploads/sandbox/{}/{part}?sau={}", media.id, media.signature);
+    let ends = (turn.now + URLS_LIVE).timestamp_millis();
+    let mut value = json!({ kind: media.urn() });
+    if kind == "video" {
+        let parts: Vec<_> = (0..total_bytes.div_ceil(PART_BYTES))
+            .map(|part| {
+                let first = part * PART_BYTES;
+                let last = (first + PART_BYTES).min(total_bytes) - 1;
+                json!({ "uploadUrl": address(part), "firstByte": first, "lastByte": last })
+            })
+            .collect();
+        value["uploadUrlsExpireAt"] = json!(ends);
+        value["uploadInstructions"] = json!(parts);
+        value["uploadToken"] = json!("");
+    } else {
+        value["uploadUrlExpiresAt"] = json!(ends);
+        value["uploadUrl"] = json!(address(0));
+    }
+    Ok(Answer::json(200, &json!({ "value": value })))
+}
+
+/// `PUT` to the address of an upload: all of a picture or document, or one piece of a video.
+pub(super) fn receive(turn: &mut Turn<'_>, call: &Call, id: &str, part: &str) -> Result<Answer, Answer> {
+    let media = get(turn, id).filter(|media| call.query("sau") == Some(&media.signature));
+    let mut media = media.filter(|media| media.begun_at + URLS_LIVE > turn.now);
+    let media = media.as_mut().ok_or_else(|| error(403, "FORBIDDEN", 0, "The upload's address is none, or too old"))?;
+    let part: u64 = part.parse().map_err(|_| missing("There is no such piece."))?;
+    let upload = call.upload.clone().ok_or_else(|| invalid("There are no bytes."))?;
+    let length = match media.kind.as_str() {
+        "video" => media.total_bytes.saturating_sub(part * PART_BYTES).min(PART_BYTES),
+        _ => upload.size_bytes,
+    };
+    if upload.size_bytes != length || length == 0 {
+        return Err(invalid(&format!("the piece has {length} bytes, and {} came", upload.size_bytes)));
+    }
+    let tag = upload.sha256[..32].to_owned();
+    media.parts.insert(part, upload);
+    if media.kind != "video" {
+        media.finished_at = Some(turn.now);
+    }
+    turn.shelf.put(media);
+    Ok(Answer::empty(if media.kind == "video" { 200 } else { 201 }).with("etag", tag))
+}
+
+fn finalize(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let caller = admit(turn, call, &[])?;
+    let body = body(call)?;
+    let request = &body["finalizeUploadRequest"];
+    let media = request["video"].as_str().and_then(|urn| at(turn, urn));
+    let mut media = media.ok_or_else(|| missing("There is no such video."))?;
+    caller.writes_as(&media.author)?;
+    let tags: Vec<String> = media.parts.values().map(|part| part.sha256[..32].to_owned()).collect();
+    let named: Vec<&str> =
+        request["uploadedPartIds"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let count = usize::try_from(media.total_bytes.div_ceil(PART_BYTES)).unwrap_or(usize::MAX);
+    if named != tags || tags.len() != count {
+        return Err(invalid("uploadedPartIds are not the pieces of the video, in order"));
+    }
+    if media.finished_at.is_none() {
+        media.finished_at = Some(turn.now);
+        turn.shelf.put(&media);
+    }
+    Ok(Answer::empty(200))
+}
+
+/// `GET /rest/{images,videos,documents}/{urn}`. A member's pictures and documents are closed to most.
+pub(super) fn show(turn: &mut Turn<'_>, call: &Call, plural: &str, urn: &str) -> Result<Answer, Answer> {
+    let caller = admit(turn, call, &[])?;
+    let kind = plural.trim_end_matches('s');
+    let media = at(turn, urn).filter(|media| media.kind == kind && media.owner == caller.account.id);
+    let media = media.ok_or_else(|| missing(&format!("{urn} does not exist")))?;
+    if kind != "video" && media.author.starts_with("urn:li:person:") && !caller.may(&["r_member_social"]) {
+        return Err(forbidden(&format!("{plural}.GET")));
+    }
+    let status = media.status(turn);
+    let mut view = json!({ "id": media.urn(), "owner": media.author, "status": status });
+    if status == "AVAILABLE" {
+        view["downloadUrl"] = json!(format!("https://media.licdn.com/dms/{plural}/{}", media.id));
+        view["downloadUrlExpiresAt"] = json!((turn.now + URLS_LIVE).timestamp_millis());
+    }
+    if status == "PROCESSING_FAILED" && kind == "video" {
+        view["processingFailureReason"] = json!("UNSUPPORTED_FORMAT");
+    }
+    Ok(Answer::json(200, &view))
+}

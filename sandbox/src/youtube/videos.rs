@@ -1,0 +1,813 @@
+//! Videos: <https://developers.google.com/youtube/v3/docs/videos> and
+//! <https://developers.google.com/youtube/v3/guides/using_resumable_upload_protocol>.
+//!
+//! What is wrong with a description is told when an upload begins; the video exists with its last
+//! byte, and the upload's address goes on telling it. Processing is a matter of the clock alone.
+
+use super::{
+    Account, Answer, Call, DAY, ID, MANAGE, READ, Record, Rule, Turn, UPLOAD, YouTube, account, admit, body,
+    comments, cut, error, etag, google, ids, insufficient, parts, playlists, refusal, spend, tie,
+    tied, time, untie,
+};
+use crate::{
+    fault,
+    figures::figure,
+    files::{KEPT_BYTES, Upload as Bytes},
+    host::Host,
+};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// Uploads that a project may make a day.
+const INSERTS: Rule = Rule { name: "youtube.inserts", limit: 100, seconds: DAY };
+/// Videos that a channel may upload a day; YouTube does not tell the number.
+const CHANNEL: Rule = Rule { name: "youtube.channel_uploads", limit: 100, seconds: DAY };
+
+/// All but the last piece of an upload are multiples of this.
+const GRAIN: u64 = 256 << 10;
+const LARGEST: u64 = 256 << 30;
+const THUMBNAIL_BYTES: u64 = 50 << 20;
+const SESSION_DAYS: i64 = 7;
+
+const PARTS: [&str; 12] = [
+    "id",
+    "snippet",
+    "status",
+    "statistics",
+    "contentDetails",
+    "processingDetails",
+    "fileDetails",
+    "player",
+    "localizations",
+    "recordingDetails",
+    "topicDetails",
+    "suggestions",
+];
+
+/// An upload on its way.
+#[derive(Clone, Serialize, Deserialize)]
+struct Session {
+    id: String,
+    channel: String,
+    resource: Value,
+    parts: Vec<String>,
+    pieces: Vec<Bytes>,
+    stored: u64,
+    total: Option<u64>,
+    name: Option<String>,
+    video: Option<String>,
+    expires_at: DateTime<Utc>,
+}
+
+impl Record for Session {
+    const SHELF: &'static str = "youtube.upload";
+
+    fn key(&self) -> String {
+        self.id.clone()
+    }
+}
+
+/// A video.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Video {
+    /// Its id.
+    pub(super) id: String,
+    /// Whose it is.
+    pub(super) channel: String,
+    snippet: Value,
+    status: Value,
+    /// The files it is made of: one, unless it is too large to be kept.
+    pub(super) files: Vec<String>,
+    /// What its bytes are.
+    pub(super) mime: String,
+    /// Its thumbnail, where one was set.
+    pub(super) thumbnail: Option<String>,
+    size_bytes: u64,
+    name: Option<String>,
+    /// When its last byte came.
+    pub(super) uploaded_at: DateTime<Utc>,
+    is_stuck: bool,
+    is_failing: bool,
+}
+
+impl Record for Video {
+    const SHELF: &'static str = "youtube.video";
+
+    fn key(&self) -> String {
+        self.id.clone()
+    }
+}
+
+/// The video with this id.
+pub(super) fn get(turn: &Turn<'_>, id: &str) -> Option<Video> {
+    turn.shelf.get(id)
+}
+
+/// A channel's videos, oldest first.
+pub(super) fn by<'a>(turn: &'a Turn<'_>, channel: &str) -> impl DoubleEndedIterator<Item = Video> + use<'a> {
+    tied(turn, "upload", channel).filter_map(|id| turn.shelf.get(&id))
+}
+
+/// Whose upload it is.
+pub(super) fn uploader(turn: &Turn<'_>, id: &str) -> Option<String> {
+    turn.shelf.get::<Session>(id).map(|session| session.channel)
+}
+
+impl Video {
+    /// Its title.
+    pub(super) fn title(&self) -> &str {
+        self.snippet["title"].as_str().unwrap_or_default()
+    }
+
+    /// Its description.
+    pub(super) fn description(&self) -> &str {
+        self.snippet["description"].as_str().unwrap_or_default()
+    }
+
+    /// Who may see it.
+    pub(super) fn privacy(&self) -> &str {
+        self.status["privacyStatus"].as_str().unwrap_or("public")
+    }
+
+    /// What else a page tells of it.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let Some(at) = self.status["publishAt"].as_str() {
+            notes.push(format!("Goes public at {at}"));
+        }
+        if let Some(tags) = self.snippet["tags"].as_array() {
+            let tags: Vec<_> = tags.iter().filter_map(Value::as_str).collect();
+            notes.push(format!("Tags: {}", tags.join(", ")));
+        }
+        notes.extend(self.snippet["categoryId"].as_str().map(|id| format!("Category {id}")));
+        notes
+    }
+
+    /// `uploadStatus`, and why where it ended badly.
+    fn state(&self, turn: &Turn<'_>) -> (&'static str, Option<&'static str>) {
+        let spent = u64::try_from((turn.now - self.uploaded_at).num_milliseconds()).unwrap_or(0);
+        match () {
+            () if self.is_stuck || spent < turn.settings.processing_ms => ("uploaded", None),
+            () if self.is_failing => ("failed", Some("codec")),
+            () if !self.mime.starts_with("video/") => ("failed", Some("invalidFile")),
+            () => ("processed", None),
+        }
+    }
+
+    /// The whole resource; what is the owner's alone only for the owner.
+    pub(super) fn resource(&self, turn: &Turn<'_>, is_owner: bool) -> Value {
+        let age = turn.now - self.uploaded_at;
+        let (state, why) = self.state(turn);
+        let picture = |name: &str, width: u32, height: u32| {
+            let url = format!("https://i.ytimg.com/vi/{}/{name}.jpg", self.id);
+            json!({ "url": url, "width": width, "height": height })
+        };
+        let channel = account::numbered(turn.shelf, ID, &self.channel);
+        let title = channel.map_or_else(String::new, |channel| channel.username);
+        let mut snippet = self.snippet.clone();
+        snippet["publishedAt"] = json!(time(self.uploaded_at));
+        snippet["channelId"] = json!(self.channel);
+        snippet["channelTitle"] = json!(title);
+        snippet["liveBroadcastContent"] = json!("none");
+        snippet["localized"] = json!({ "title": self.title(), "description": self.description() });
+        snippet["thumbnails"] = json!({
+            "default": picture("default", 120, 90),
+            "medium": picture("mqdefault", 320, 180),
+            "high": picture("hqdefault", 480, 360),
+        });
+        let mut status = self.status.clone();
+        status["uploadStatus"] = json!(state);
+        if let Some(why) = why {
+            status["failureReason"] = json!(why);
+        }
+        let count = |name: &str, ceiling: u64| figure(&self.id, name, age, ceiling).to_string();
+        let said = comments::under(turn, &self.id).count();
+        let mut resource = json!({
+            "kind": "youtube#video",
+            "etag": etag(&json!([self.snippet, self.status, state])),
+            "id": self.id,
+            "snippet": snippet,
+            "status": status,
+            "statistics": {
+                "viewCount": count("views", 90_000),
+                "likeCount": count("likes", 4_000),
+                "favoriteCount": "0",
+                "commentCount": said.to_string(),
+            },
+            "contentDetails": {
+                "duration": if state == "processed" { "PT5S" } else { "P0D" },
+                "dimension": "2d",
+                "definition": "sd",
+                "caption": "false",
+                "licensedContent": false,
+                "contentRating": {},
+                "projection": "rectangular",
+                "hasCustomThumbnail": self.thumbnail.is_some(),
+            },
+            "player": { "embedHtml": format!("<iframe src=\"//www.youtube.com/embed/{}\"></iframe>", self.id) },
+        });
+        if is_owner {
+            let mut details = match (state, why) {
+                ("uploaded", _) => json!({
+                    "processingStatus": "processing",
+                    "processingProgress": { "partsTotal": "100", "partsProcessed": "50", "timeLeftMs": "1000" },
+                }),
+                ("failed", _) => {
+                    json!({ "processingStatus": "failed", "processingFailureReason": "transcodeFailed" })
+                }
+                _ => json!({ "processingStatus": "succeeded" }),
+            };
+            details["fileDetailsAvailability"] = json!("available");
+            details["thumbnailsAvailability"] = json!("available");
+            resource["processingDetails"] = details;
+            resource["fileDetails"] = json!({
+                "fileName": self.name,
+                "fileSize": self.size_bytes.to_string(),
+                "fileType": "video",
+            });
+        }
+        resource
+    }
+}
+
+/// `POST /upload/youtube/v3/videos`: in one request, or the beginning of several.
+pub(super) fn insert(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let token = google::find(turn, call, ID).ok_or_else(google::unauthenticated)?;
+    if !token.covers(UPLOAD) {
+        return Err(insufficient());
+    }
+    let caller = account::numbered(turn.shelf, ID, &token.user).ok_or_else(google::unauthenticated)?;
+    let parts = parts(call, &PARTS)?;
+    let kind = call.query("uploadType").or_else(|| call.header("x-goog-upload-protocol"));
+    let (described, bytes) = match kind {
+        Some("resumable") => (call.json().unwrap_or(Value::Null), None),
+        Some("multipart") => related(turn, call)?,
+        _ => (Value::Null, call.upload.clone()),
+    };
+    let resource = resource(turn, &parts, &described, &Map::new())?;
+    spend(turn, INSERTS, "project", 1)?;
+    if turn.spend(CHANNEL, &caller.id, 1).is_err() {
+        return Err(error(400, "youtube.video", "uploadLimitExceeded", "The user has exceeded the number of videos they may upload."));
+    }
+    let declared = call.header("x-upload-content-length").and_then(|length| length.parse::<u64>().ok());
+    if declared.is_some_and(|length| length > LARGEST) {
+        return Err(error(413, "global", "uploadTooLarge", "Media is too large. Limit: 274877906944"));
+    }
+    if let Some(mime) = call.header("x-upload-content-type").filter(|mime| !is_taken(mime)) {
+        let message = format!("Media type '{mime}' is not supported. Valid media types: [video/*, application/octet-stream]");
+        return Err(error(400, "global", "badContent", &message));
+    }
+    let session = Session {
+        id: format!("A{}", google::random()),
+        channel: caller.id.clone(),
+        resource,
+        parts,
+        pieces: Vec::new(),
+        stored: 0,
+        total: declared,
+        name: call.header("slug").map(str::to_owned),
+        video: None,
+        expires_at: turn.now + TimeDelta::days(SESSION_DAYS),
+    };
+    match (kind, bytes) {
+        (Some("resumable"), _) => {
+            turn.shelf.put(&session);
+            // An address of this sandbox, whose client would look for the real one elsewhere.
+            let origin = format!("http://{}", call.header("host").unwrap_or("localhost"));
+            let host = if call.host.is_empty() { String::new() } else { format!("/{}", call.host) };
+            let query: Vec<_> = session.parts.clone();
+            let location = format!(
+                "{origin}{host}{}?uploadType=resumable&part={}&upload_id={}",
+                call.path,
+                query.join(","),
+                session.id
+            );
+            Ok(Answer::empty(200).with("location", location).with("x-guploader-uploadid", session.id))
+        }
+        (_, Some(bytes)) => {
+            let session = Session { pieces: vec![bytes], ..session };
+            finish(turn, call, session, &caller)
+        }
+        (_, None) => Err(refusal(400, "mediaBodyRequired", "The request does not include the video content.")),
+    }
+}
+
+/// `PUT` to an upload's address: a piece, the whole, or the question how far it has come.
+pub(super) fn resume(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let gone = || error(404, "global", "notFound", "Not Found");
+    let mut session: Session =
+        call.query("upload_id").and_then(|id| turn.shelf.get(id)).ok_or_else(gone)?;
+    if session.expires_at <= turn.now {
+        return Err(gone());
+    }
+    // The address is enough; a token that comes with it has to live.
+    if call.bearer().is_some() && google::find(turn, call, ID).is_none() {
+        return Err(google::unauthenticated());
+    }
+    let piece = call.upload.clone().ok_or_else(|| error(400, "global", "badRequest", "Bad Request"))?;
+    if let Some(id) = &session.video {
+        turn.files.discard(&piece.id);
+        let video = get(turn, id).ok_or_else(gone)?;
+        return Ok(Answer::json(200, &cut(video.resource(turn, true), &session.parts)));
+    }
+    let refuse = |turn: &Turn<'_>, message: &str| {
+        turn.files.discard(&piece.id);
+        Err(error(400, "global", "badRequest", message))
+    };
+    let range = match call.header("content-range") {
+        None => Some((0, piece.size_bytes, Some(piece.size_bytes))),
+        Some(text) => match range(text) {
+            Some(range) => range,
+            None => return refuse(turn, "Failed to parse Content-Range header."),
+        },
+    };
+    let Some((first, length, total)) = range else {
+        // A question.
+        turn.files.discard(&piece.id);
+        return Ok(incomplete(&session));
+    };
+    if length != piece.size_bytes {
+        return refuse(turn, "Content-Range does not fit the length of the body.");
+    }
+    if let (Some(before), Some(now)) = (session.total, total)
+        && before != now
+    {
+        return refuse(turn, "The total size differs from what the upload began with.");
+    }
+    if first != session.stored {
+        // Nothing of it is taken; the answer says where to go on.
+        turn.files.discard(&piece.id);
+        return Ok(incomplete(&session));
+    }
+    let is_last = total.is_some_and(|total| first + length == total);
+    if !is_last && (length == 0 || length % GRAIN != 0) {
+        return refuse(turn, "The number of bytes of all but the last request has to be a multiple of 262144.");
+    }
+    session.total = total.or(session.total);
+    session.pieces.push(piece);
+    let caller = account::numbered(turn.shelf, ID, &session.channel).ok_or_else(gone)?;
+    if is_last {
+        return finish(turn, call, session, &caller);
+    }
+    session.stored += length;
+    let kept: u64 = session.pieces.iter().map(|piece| piece.size_bytes).sum();
+    if kept > KEPT_BYTES {
+        // Nobody can look at a part of a film; what is known of it stays.
+        for piece in &session.pieces {
+            turn.files.discard(&piece.id);
+        }
+    }
+    turn.shelf.put(&session);
+    Ok(incomplete(&session))
+}
+
+fn incomplete(session: &Session) -> Answer {
+    let answer = Answer::empty(308).with("x-guploader-uploadid", &session.id);
+    match session.stored {
+        0 => answer,
+        stored => answer.with("range", format!("bytes=0-{}", stored - 1)),
+    }
+}
+
+/// A `Content-Range`: what comes, or nothing where it only asks; `None` when it is none.
+type Range = Option<(u64, u64, Option<u64>)>;
+
+fn range(text: &str) -> Option<Range> {
+    let (span, total) = text.strip_prefix("bytes ")?.split_once('/')?;
+    let total = match total {
+        "*" => None,
+        total => Some(total.parse::<u64>().ok()?),
+    };
+    if span == "*" {
+        return Some(None);
+    }
+    let (first, last) = span.split_once('-')?;
+    let (first, last) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);
+    let length = last.checked_sub(first)? + 1;
+    Some(Some((first, length, total)))
+}
+
+/// The last byte is here: from now on there is a video, unless it was to fail.
+fn finish(turn: &mut Turn<'_>, call: &Call, mut session: Session, caller: &Account) -> Result<Answer, Answer> {
+    let snippet = &session.resource["snippet"];
+    let title = snippet["title"].as_str().unwrap_or_default().to_owned();
+    let words = match snippet["description"].as_str() {
+        None | Some("") => title.clone(),
+        Some(words) => words.to_owned(),
+    };
+    let fault = match fault::draw(turn, ID, &caller.username, &words) {
+        Ok(fault) => fault,
+        Err(fault) => {
+            if let Some(piece) = session.pieces.last() {
+                turn.files.discard(&piece.id);
+            }
+            return Err(YouTube.fail(turn, call, fault));
+        }
+    };
+    let marked = session.name.clone().unwrap_or(title);
+    let pieces = std::mem::take(&mut session.pieces);
+    let size_bytes = pieces.iter().map(|piece| piece.size_bytes).sum();
+    let mime = pieces.first().and_then(|piece| piece.mime.clone()).unwrap_or_else(|| "unknown".to_owned());
+    let video = Video {
+        id: google::random()[..11].to_owned(),
+        channel: caller.id.clone(),
+        snippet: session.resource["snippet"].clone(),
+        status: session.resource["status"].clone(),
+        files: join(turn, &pieces),
+        is_stuck: marked.contains("sandbox-stuck"),
+        is_failing: marked.contains("sandbox-failed"),
+        mime,
+        thumbnail: None,
+        size_bytes,
+        name: session.name.clone(),
+        uploaded_at: turn.now,
+    };
+    turn.shelf.put(&video);
+    tie(turn, "upload", &caller.id, &video.id);
+    session.video = Some(video.id.clone());
+    session.stored = size_bytes;
+    let resource = cut(video.resource(turn, true), &session.parts);
+    turn.shelf.put(&session);
+    let answer = Answer::json(200, &resource).because(fault);
+    // What can't be processed never is a video that anybody sees.
+    Ok(if video.is_failing { answer } else { answer.publishing(video.id) })
+}
+
+/// Puts the pieces of a film together, where they were kept.
+fn join(turn: &Turn<'_>, pieces: &[Bytes]) -> Vec<String> {
+    let own = || pieces.iter().map(|piece| piece.id.clone()).collect();
+    if pieces.len() == 1 {
+        return own();
+    }
+    let mut whole = Vec::new();
+    for piece in pieces {
+        match turn.files.read(&piece.id) {
+            Some(bytes) if (whole.len() + bytes.len()) as u64 <= KEPT_BYTES => whole.extend_from_slice(&bytes),
+            _ => return own(),
+        }
+    }
+    match turn.files.keep(whole.into()) {
+        Ok(joined) => {
+            pieces.iter().for_each(|piece| turn.files.discard(&piece.id));
+            vec![joined.id]
+        }
+        Err(_) => own(),
+    }
+}
+
+/// The two parts of a `multipart/related` request: a description, and the bytes.
+fn related(turn: &Turn<'_>, call: &Call) -> Result<(Value, Option<Bytes>), Answer> {
+    let wrong = || error(400, "global", "badRequest", "Malformed multipart body.");
+    let header = call.header("content-type").unwrap_or_default();
+    let boundary = header.split("boundary=").nth(1).map(|rest| rest.split(';').next().unwrap_or(rest));
+    let boundary = format!("--{}", boundary.ok_or_else(wrong)?.trim().trim_matches('"'));
+    let mut parts = Vec::new();
+    let mut rest: &[u8] = &call.body;
+    while let Some(start) = position(rest, boundary.as_bytes()) {
+        rest = &rest[start + boundary.len()..];
+        let Some(end) = position(rest, boundary.as_bytes()) else { break };
+        let part = &rest[..end];
+        let head = position(part, b"\r\n\r\n").map(|at| at + 4).or_else(|| position(part, b"\n\n").map(|at| at + 2));
+        let content = &part[head.ok_or_else(wrong)?..];
+        parts.push(content.strip_suffix(b"\r\n").or_else(|| content.strip_suffix(b"\n")).unwrap_or(content));
+    }
+    let [description, bytes] = parts.as_slice() else { return Err(wrong()) };
+    let description = serde_json::from_slice(description).map_err(|_| wrong())?;
+    let kept = turn.files.keep(bytes.to_vec().into());
+    Ok((description, kept.ok()))
+}
+
+fn position(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
+}
+
+fn is_taken(mime: &str) -> bool {
+    mime.starts_with("video/") || mime == "application/octet-stream"
+}
+
+/// Snippet and status as a request describes them, over what there was before.
+fn resource(
+    turn: &Turn<'_>,
+    parts: &[String],
+    described: &Value,
+    before: &Map<String, Value>,
+) -> Result<Value, Answer> {
+    let has = |part: &str| parts.iter().any(|name| name == part);
+    let mut snippet = before.get("snippet").cloned().unwrap_or_else(|| json!({ "title": "unknown", "description": "" }));
+    if has("snippet") && described["snippet"].is_object() {
+        let given = &described["snippet"];
+        let text = |name: &str| given[name].as_str().unwrap_or_default();
+        let title = text("title");
+        if title.trim().is_empty() || title.chars().count() > 100 || title.contains(['<', '>']) {
+            return Err(invalid("invalidTitle", "The request metadata specifies an invalid or empty video title."));
+        }
+        if text("description").len() > 5_000 || text("description").contains(['<', '>']) {
+            return Err(invalid("invalidDescription", "The request metadata specifies an invalid video description."));
+        }
+        let tags: Vec<&str> =
+            given["tags"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let weight: usize = tags
+            .iter()
+            .map(|tag| tag.chars().count() + if tag.contains(' ') { 2 } else { 0 })
+            .sum::<usize>()
+            + tags.len().saturating_sub(1);
+        if weight > 500 || tags.iter().any(|tag| tag.is_empty() || tag.contains(['<', '>'])) {
+            return Err(invalid("invalidTags", "The request metadata specifies invalid video keywords."));
+        }
+        let category = given["categoryId"].as_str().unwrap_or("22");
+        if !CATEGORIES.iter().any(|(id, _, is_open)| *id == category && *is_open) {
+            return Err(invalid("invalidCategoryId", "The request metadata specifies an invalid category ID."));
+        }
+        snippet = json!({ "title": title, "description": text("description"), "categoryId": category });
+        if !tags.is_empty() {
+            snippet["tags"] = json!(tags);
+        }
+        for name in ["defaultLanguage", "defaultAudioLanguage"] {
+            if let Some(value) = given[name].as_str() {
+                snippet[name] = json!(value);
+            }
+        }
+    }
+    let mut status = before.get("status").cloned().unwrap_or_else(|| {
+        json!({
+            "privacyStatus": "public",
+            "license": "youtube",
+            "embeddable": true,
+            "publicStatsViewable": true,
+            "madeForKids": false,
+        })
+    });
+    if has("status") && described["status"].is_object() {
+        let given = &described["status"];
+        let privacy = given["privacyStatus"].as_str().unwrap_or("public");
+        if !["public", "unlisted", "private"].contains(&privacy) {
+            return Err(invalid("invalidVideoMetadata", "The request metadata is invalid."));
+        }
+        status["privacyStatus"] = json!(privacy);
+        if let Some(members) = status.as_object_mut() {
+            members.remove("publishAt");
+        }
+        if let Some(at) = given["publishAt"].as_str() {
+            let at = DateTime::parse_from_rfc3339(at).ok().filter(|_| privacy == "private");
+            let Some(at) = at.map(|at| at.to_utc()) else {
+                return Err(invalid(
+                    "invalidPublishAt",
+                    "The request metadata specifies an invalid scheduled publishing time.",
+                ));
+            };
+            // A time that is past publishes at once.
+            match at > turn.now {
+                true => status["publishAt"] = json!(time(at)),
+                false => status["privacyStatus"] = json!("public"),
+            }
+        }
+        for name in ["license", "embeddable", "publicStatsViewable", "selfDeclaredMadeForKids", "containsSyntheticMedia"] {
+            if !given[name].is_null() {
+                status[name] = given[name].clone();
+            }
+        }
+        status["madeForKids"] = given.get("selfDeclaredMadeForKids").cloned().unwrap_or(json!(false));
+    }
+    Ok(json!({ "snippet": snippet, "status": status }))
+}
+
+fn invalid(reason: &str, message: &str) -> Answer {
+    error(400, "youtube.video", reason, message)
+}
+
+/// `POST /upload/youtube/v3/thumbnails/set`.
+pub(super) fn thumbnail(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let caller = admit(turn, call, UPLOAD, 50)?;
+    let Some(upload) = &call.upload else {
+        return Err(error(400, "youtube.thumbnail", "mediaBodyRequired", "The request does not include the image content."));
+    };
+    let refuse = |turn: &Turn<'_>, status: u16, reason: &str, message: &str| {
+        turn.files.discard(&upload.id);
+        Err(error(status, "youtube.thumbnail", reason, message))
+    };
+    let Some(mut video) = call.query("videoId").and_then(|id| get(turn, id)) else {
+        return refuse(turn, 404, "videoNotFound", "The video that you are trying to insert a thumbnail image for cannot be found.");
+    };
+    if video.channel != caller.id {
+        return refuse(turn, 403, "forbidden", "The thumbnail can't be set for the specified video.");
+    }
+    let is_image = upload.mime.as_deref().is_some_and(|mime| mime == "image/jpeg" || mime == "image/png");
+    if !is_image || upload.size_bytes > THUMBNAIL_BYTES {
+        return refuse(turn, 400, "invalidImage", "The provided image content is invalid.");
+    }
+    if let Some(replaced) = video.thumbnail.replace(upload.id.clone()) {
+        turn.files.discard(&replaced);
+    }
+    turn.shelf.put(&video);
+    let item = video.resource(turn, true)["snippet"]["thumbnails"].clone();
+    Ok(Answer::json(
+        200,
+        &json!({ "kind": "youtube#thumbnailSetResponse", "etag": etag(&item), "items": [item] }),
+    ))
+}
+
+/// `GET /youtube/v3/videos`.
+pub(super) fn list(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let caller = admit(turn, call, READ, 1)?;
+    let parts = parts(call, &PARTS)?;
+    let wanted = ids(call, "id");
+    if wanted.is_empty() {
+        return Err(refusal(400, "missingRequiredParameter", "No filter selected. Expected one of: myRating, id, chart"));
+    }
+    if wanted.len() > 50 {
+        return Err(refusal(400, "invalidFilters", "The request specifies an invalid filter parameter."));
+    }
+    let resources: Vec<_> = wanted
+        .iter()
+        .filter_map(|id| get(turn, id))
+        .filter(|video| video.privacy() != "private" || video.channel == caller.id)
+        .map(|video| cut(video.resource(turn, video.channel == caller.id), &parts))
+        .collect();
+    let size = resources.len();
+    Ok(Answer::json(
+        200,
+        &json!({
+            "kind": "youtube#videoListResponse",
+            "etag": etag(&json!(resources)),
+            "items": resources,
+            "pageInfo": { "totalResults": size, "resultsPerPage": size },
+        }),
+    ))
+}
+
+/// `PUT /youtube/v3/videos`: what a part does not say is forgotten.
+pub(super) fn update(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let caller = admit(turn, call, MANAGE, 50)?;
+    let parts = parts(call, &PARTS)?;
+    let body = body(call)?;
+    let mut video = own(turn, &caller, body["id"].as_str().unwrap_or_default())?;
+    let before = Map::from_iter([
+        ("snippet".to_owned(), video.snippet.clone()),
+        ("status".to_owned(), video.status.clone()),
+    ]);
+    let resource = resource(turn, &parts, &body, &before)?;
+    (video.snippet, video.status) = (resource["snippet"].clone(), resource["status"].clone());
+    turn.shelf.put(&video);
+    Ok(Answer::json(200, &cut(video.resource(turn, true), &parts)))
+}
+
+/// `DELETE /youtube/v3/videos`.
+pub(super) fn delete(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let caller = admit(turn, call, MANAGE, 50)?;
+    let video = own(turn, &caller, call.query("id").unwrap_or_default())?;
+    comments::forget(turn, &video.id);
+    playlists::forget(turn, &video.id);
+    for file in video.files.iter().chain(&video.thumbnail) {
+        turn.files.discard(file);
+    }
+    untie(turn, "upload", &caller.id, &video.id);
+    turn.shelf.remove::<Video>(&video.id);
+    Ok(Answer::empty(204))
+}
+
+fn own(turn: &Turn<'_>, caller: &Account, id: &str) -> Result<Video, Answer> {
+    let video = get(turn, id).ok_or_else(|| {
+        error(404, "youtube.video", "videoNotFound", "The video that you are trying to change cannot be found.")
+    })?;
+    match video.channel == caller.id {
+        true => Ok(video),
+        false => Err(error(403, "youtube.video", "forbidden", "The video can't be changed by this account.")),
+    }
+}
+
+/// Categories: id, name, and whether a video may be put into it.
+const CATEGORIES: [(&str, &str, bool); 17] = [
+    ("1", "Film & Animation", true),
+    ("2", "Autos & Vehicles", true),
+    ("10", "Music", true),
+    ("15", "Pets & Animals", true),
+    ("17", "Sports", true),
+    ("18", "Short Movies", false),
+    ("19", "Travel & Events", true),
+    ("20", "Gaming", true),
+    ("21", "Videoblogging", false),
+    ("22", "People & Blogs", true),
+    ("23", "Comedy", true),
+    ("24", "Entertainment", true),
+    ("25", "News & Politics", true),
+    ("26", "Howto & Style", true),
+    ("27", "Education", true),
+    ("28", "Science & Technology", true),
+    ("29", "Nonprofits & Activism", true),
+];
+
+/// `GET /youtube/v3/videoCategories`.
+pub(super) fn categories(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    admit(turn, call, READ, 1)?;
+    let parts = parts(call, &["id", "snippet"])?;
+    let wanted = ids(call, "id");
+    if wanted.is_empty() && call.query("regionCode").is_none() {
+        return Err(refusal(400, "missingRequiredParameter", "No filter selected. Expected one of: id, regionCode"));
+    }
+    let items: Vec<_> = CATEGORIES
+        .iter()
+        .filter(|(id, _, _)| wanted.is_empty() || wanted.iter().any(|wanted| wanted == id))
+        .map(|(id, title, is_open)| {
+            let snippet =
+                json!({ "title": title, "assignable": is_open, "channelId": "UCBR8-60-B28hp2BmDPdntcQ" });
+            let whole =
+                json!({ "kind": "youtube#videoCategory", "etag": etag(&snippet), "id": id, "snippet": snippet });
+            cut(whole, &parts)
+        })
+        .collect();
+    Ok(Answer::json(
+        200,
+        &json!({ "kind": "youtube#videoCategoryListResponse", "etag": etag(&json!(items)), "items": items }),
+    ))
+}
+
+/// Metrics that a report tells, and how large they grow.
+const METRICS: [(&str, u64); 10] = [
+    ("views", 90_000),
+    ("engagedViews", 60_000),
+    ("likes", 4_000),
+    ("comments", 300),
+    ("shares", 700),
+    ("videosAddedToPlaylists", 200),
+    ("estimatedMinutesWatched", 50_000),
+    ("averageViewDuration", 60),
+    ("subscribersGained", 90),
+    ("subscribersLost", 9),
+];
+
+/// `GET /v2/reports` of the Analytics API.
+pub(super) fn report(turn: &mut Turn<'_>, call: &Call) -> Result<Answer, Answer> {
+    let token = google::find(turn, call, ID).ok_or_else(google::unauthenticated)?;
+    if !token.covers(&["yt-analytics.readonly", "yt-analytics-monetary.readonly"]) {
+        return Err(insufficient());
+    }
+    let wrong = |message: &str| error(400, "global", "badRequest", message);
+    let required = |name: &str| {
+        call.query(name).ok_or_else(|| error(400, "global", "required", &format!("Required parameter: {name}")))
+    };
+    let is_day = |text: &str| chrono::NaiveDate::parse_from_str(text, "%Y-%m-%d").is_ok();
+    let channel = required("ids")?.strip_prefix("channel==").unwrap_or_default();
+    if channel != "MINE" && channel != token.user {
+        return Err(error(403, "global", "forbidden", "Forbidden"));
+    }
+    if !is_day(required("startDate")?) || !is_day(required("endDate")?) {
+        return Err(wrong("Invalid value for a date. It has to be YYYY-MM-DD."));
+    }
+    let names: Vec<&str> = required("metrics")?.split(',').collect();
+    // Impressions of thumbnails can be asked for by themselves only.
+    let is_thumbnails = names.iter().any(|name| name.starts_with("videoThumbnailImpressions"));
+    let is_known = |name: &&str| match is_thumbnails {
+        true => ["videoThumbnailImpressions", "videoThumbnailImpressionsClickRate"].contains(name),
+        false => METRICS.iter().any(|(known, _)| known == name),
+    };
+    let filter = call.query("filters").unwrap_or_default();
+    if !names.iter().all(is_known) || call.query("dimensions").is_some_and(|by| by != "video" && by != "day") {
+        return Err(wrong("The query is not supported. Check the documentation for supported queries."));
+    }
+    let wanted: Vec<String> = match filter.strip_prefix("video==") {
+        Some(ids) => ids.split(',').map(str::to_owned).collect(),
+        None => by(turn, &token.user).map(|video| video.id).collect(),
+    };
+    let videos: Vec<Video> = wanted
+        .iter()
+        .filter_map(|id| get(turn, id))
+        .filter(|video| video.channel == token.user)
+        .collect();
+    let figures = |videos: &[Video]| -> Vec<Value> {
+        let sum = |name: &str, ceiling: u64| -> u64 {
+            videos.iter().map(|video| figure(&video.id, name, turn.now - video.uploaded_at, ceiling)).sum()
+        };
+        names
+            .iter()
+            .map(|name| match METRICS.iter().find(|(known, _)| known == name) {
+                Some((_, ceiling)) => json!(sum(name, *ceiling)),
+                None if *name == "videoThumbnailImpressions" => json!(sum(name, 400_000)),
+                None => json!(4.5),
+            })
+            .collect()
+    };
+    let dimension = call.query("dimensions");
+    let rows: Vec<Vec<Value>> = match dimension {
+        Some("video") => videos
+            .iter()
+            .map(|video| [vec![json!(video.id)], figures(std::slice::from_ref(video))].concat())
+            .collect(),
+        Some(_) => {
+            let day = json!(turn.now.format("%Y-%m-%d").to_string());
+            vec![[vec![day], figures(&videos)].concat()]
+        }
+        None => vec![figures(&videos)],
+    };
+    let head = |name: &str, kind: &str, data: &str| json!({ "name": name, "columnType": kind, "dataType": data });
+    let headers: Vec<_> = dimension
+        .iter()
+        .map(|name| head(name, "DIMENSION", "STRING"))
+        .chain(names.iter().map(|name| head(name, "METRIC", "INTEGER")))
+        .collect();
+    let mut table = json!({ "kind": "youtubeAnalytics#resultTable", "columnHeaders": headers });
+    if !videos.is_empty() {
+        table["rows"] = json!(rows);
+    }
+    Ok(Answer::json(200, &table))
+}
