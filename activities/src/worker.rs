@@ -18,6 +18,10 @@ use crate::{
 };
 use anyhow::Context;
 use domain::Mode;
+use futures::{
+    FutureExt,
+    future::{LocalBoxFuture, join_all},
+};
 use std::{sync::Arc, time::Duration};
 use temporalio_sdk::{
     Runtime, Worker, WorkerOptions,
@@ -96,9 +100,15 @@ impl Workers {
     /// # Errors
     ///
     /// When one of them fails for good.
-    pub async fn run(&mut self) -> anyhow::Result<()> {
-        let done = futures::future::join_all(self.all.iter_mut().map(Worker::run)).await;
-        done.into_iter().collect::<Result<Vec<_>, _>>().map(drop).map_err(|error| anyhow::anyhow!("{error}"))
+    pub fn run(&mut self) -> LocalBoxFuture<'_, anyhow::Result<()>> {
+        // Boxed, so that it is compiled once and not again by who awaits it.
+        let all = join_all(self.all.iter_mut().map(Worker::run));
+        async {
+            let done = all.await;
+            let done = done.into_iter().collect::<Result<Vec<_>, _>>();
+            done.map(drop).map_err(|error| anyhow::anyhow!("{error}"))
+        }
+        .boxed_local()
     }
 }
 
