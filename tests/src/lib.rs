@@ -20,7 +20,7 @@ mod world;
 
 pub use receiver::{Delivery, Receiver};
 pub use service::unlimited;
-pub use shared::{Shared, database, database_url, directory, shared, sql, temporal};
+pub use shared::{Shared, database, database_url, directory, durable, shared, sql, temporal};
 pub use world::{SandboxAccount, World, WorldBuilder};
 
 use std::time::Duration;

@@ -30,24 +30,29 @@ const TEMPLATE: &str = "template_world";
 
 /// The servers, started by whoever asks first. `program` is one that knows the `guard` command.
 pub async fn shared(program: &str) -> &'static Shared {
-    SHARED
-        .get_or_init(async || {
-            let dir = directory();
-            let options = PostgresOptions { port: 0, password: "tests".to_owned(), is_durable: false };
-            let postgres =
-                Postgres::start(&dir.join("postgres"), Path::new(program), &options).await.expect("Postgres");
-            template(&postgres).await;
-            let options = TemporalOptions {
-                search_attributes: workflows::attributes::ALL.to_vec(),
-                exact_timers: true,
-                ..TemporalOptions::default()
-            };
-            let temporal = dev::Temporal::start(&dir.join("temporal"), Path::new(program), &options)
-                .await
-                .expect("Temporal");
-            Shared { temporal: temporal.address.clone(), temporal_server: temporal, postgres }
-        })
-        .await
+    SHARED.get_or_init(async || Shared::start(program, false).await).await
+}
+
+/// As [`shared`], with a database that waits for the disk, as one in production does. Called before anything
+/// else asks for the servers.
+pub async fn durable(program: &str) -> &'static Shared {
+    SHARED.get_or_init(async || Shared::start(program, true).await).await
+}
+
+impl Shared {
+    async fn start(program: &str, is_durable: bool) -> Self {
+        let (dir, guard) = (directory(), Path::new(program));
+        let options = PostgresOptions { port: 0, password: "tests".to_owned(), is_durable };
+        let postgres = Postgres::start(&dir.join("postgres"), guard, &options).await.expect("Postgres");
+        template(&postgres).await;
+        let options = TemporalOptions {
+            search_attributes: workflows::attributes::ALL.to_vec(),
+            exact_timers: true,
+            ..TemporalOptions::default()
+        };
+        let temporal = dev::Temporal::start(&dir.join("temporal"), guard, &options).await.expect("Temporal");
+        Self { temporal: temporal.address.clone(), temporal_server: temporal, postgres }
+    }
 }
 
 /// Creates and migrates the database that the others are copied from. Postgres copies a template only while
