@@ -7,9 +7,8 @@ use crate::{
 use domain::{Mode, Owner, errand::Parting, scope::Scope};
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::time::Duration;
 use store::disconnect;
-use tests::{Receiver, World};
+use tests::{Receiver, World, wait_until};
 
 /// Tells the sandbox to do something to an account's grant.
 async fn end(world: &World, account: &str, what: &str) {
@@ -179,11 +178,11 @@ async fn erased(world: &World, id: &str) {
         platform: "x".to_owned(),
         grant_version: 1,
     };
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    while disconnect::leaving(&world.db, &parting).await.unwrap().is_some() {
-        assert!(tokio::time::Instant::now() < deadline, "the grant is still there");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let is_gone = async || match disconnect::leaving(&world.db, &parting).await.unwrap() {
+        None => Ok(()),
+        Some(_) => Err("it is there"),
+    };
+    wait_until("the grant to be erased", is_gone).await;
 }
 
 fn target<'a>(post: &'a Value, platform: &str) -> &'a Value {

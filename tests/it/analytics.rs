@@ -13,7 +13,7 @@ use temporalio_client::{
     schedules::{ScheduleDescription, ScheduleError, ScheduleHandle, ScheduleOverlapPolicy},
     tonic::Code,
 };
-use tests::{World, WorldBuilder};
+use tests::{World, WorldBuilder, wait_until};
 use workflows::{CollectMetrics, collect_metrics};
 
 const FIGURES: [&str; 8] =
@@ -191,19 +191,15 @@ pub(crate) async fn scheduled(
     handle: &ScheduleHandle<Client>,
     mut right: impl FnMut(Result<&ScheduleDescription, Code>) -> bool,
 ) {
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    loop {
+    let look = async || {
         let found = handle.describe(Default::default()).await;
         let found = found.as_ref().map_err(|error| match error {
             ScheduleError::Rpc(status) => status.code(),
             other => panic!("{other}"),
         });
-        if right(found) {
-            return;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "waited in vain: {found:?}");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+        if right(found) { Ok(()) } else { Err(format!("{found:?}")) }
+    };
+    wait_until("a schedule", look).await;
 }
 
 pub(crate) fn every(found: Result<&ScheduleDescription, Code>) -> Option<i64> {

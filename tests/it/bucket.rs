@@ -20,6 +20,7 @@ use tests::{
     World,
     samples::{film, jpeg, png},
 };
+use tests::{if_right, wait_until};
 use tokio::task::JoinHandle;
 use url::Url;
 
@@ -242,11 +243,8 @@ async fn bytes_go_past_the_api_where_there_is_a_bucket() {
         let path = format!("/media/{}", medium["id"].as_str().unwrap());
         assert_eq!(world.call(Method::DELETE, &path, None).await.0, 200);
     }
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    while !bucket.keys().is_empty() {
-        assert!(tokio::time::Instant::now() < deadline, "{:?}", bucket.keys());
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    let emptied = async || if_right(bucket.keys().join(", "), String::is_empty);
+    wait_until("an empty bucket", emptied).await;
     serving.abort();
 }
 

@@ -19,7 +19,7 @@ use store::{
     states, vault,
 };
 use temporalio_client::{UntypedWorkflow, WorkflowFetchHistoryOptions};
-use tests::{Receiver, World};
+use tests::{Receiver, World, wait_until};
 use url::{Url, form_urlencoded};
 use uuid::Uuid;
 
@@ -888,16 +888,13 @@ async fn what_somebody_logs_in_with_is_told_nowhere() {
 
     let client = replay::client().await;
     let query = format!("WorkflowType = 'Ask' and FanfareOrg = '{}'", world.owner.org);
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
     // Three returns, two choices, two passwords; Temporal's list lags behind.
-    let asked: Vec<_> = loop {
+    let list = async || {
         let found: Vec<_> = client.list_workflows(query.clone(), Default::default()).collect().await;
-        if found.len() >= 7 {
-            break found.into_iter().map(|found| found.unwrap().id().to_owned()).collect();
-        }
-        assert!(tokio::time::Instant::now() < deadline, "only {} questions are listed", found.len());
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        if found.len() >= 7 { Ok(found) } else { Err(found.len()) }
     };
+    let asked = wait_until("seven requests in Temporal's list", list).await;
+    let asked: Vec<_> = asked.into_iter().map(|found| found.unwrap().id().to_owned()).collect();
     let mut histories = String::new();
     for id in asked {
         let handle = client.get_workflow_handle::<UntypedWorkflow>(id);

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use store::{keys, organizations};
 use temporalio_client::Client;
-use tests::{PATIENCE, Receiver, World, now, samples::png};
+use tests::{PATIENCE, Receiver, World, if_right, now, samples::png, wait_until};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -241,11 +241,8 @@ async fn beside_a_tenant_that_holds_all_it_can_get_another_is_served_as_ever() {
         batch(world, "Never #sandbox-stuck", 18).await;
     }
     let client = crate::replay::client().await;
-    let deadline = Instant::now() + PATIENCE;
-    while targets(&client, greedy_owner).await < 6 * 18 * 2 {
-        assert!(Instant::now() < deadline, "the flood does not begin");
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
+    let flooded_by = async || if_right(targets(&client, greedy_owner).await, |count| *count >= 6 * 18 * 2);
+    wait_until("the flood", flooded_by).await;
     for _ in 0..10 {
         let body = json!({ "url": silent.url, "events": ["post.published"] });
         let (status, webhook) = world.call(Method::POST, "/webhooks", Some(&body)).await;
@@ -307,21 +304,20 @@ async fn what_waits_for_a_slot_costs_no_attempt_and_is_published() {
         ));
     }
     let posts = created(&world, 50).await;
-    let deadline = Instant::now() + PATIENCE;
-    while !world.http.get(format!("{}/wait", held[49])).send().await.unwrap().status().is_success() {
-        assert!(Instant::now() < deadline, "fewer than fifty are published at a time");
-    }
+    let last = format!("{}/wait", held[49]);
+    let is_held =
+        async || if_right(world.http.get(&last).send().await.unwrap().status(), StatusCode::is_success);
+    wait_until("fifty to be published at a time", is_held).await;
 
     let late = created(&world, 10).await;
     let path = format!("/posts/{}", late[0]["id"].as_str().unwrap());
     let target = world.get(&path).await["targets"][0]["id"].as_str().unwrap().to_owned();
     let workflow = workflows::publish_target::id(target.parse().unwrap());
     let client = crate::replay::client().await;
-    let deadline = Instant::now() + PATIENCE;
-    while !crate::replay::history(&client, &workflow).await.contains("TimerStarted") {
-        assert!(Instant::now() < deadline, "it does not wait in its workflow");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let waits = async || {
+        if_right(crate::replay::history(&client, &workflow).await, |events| events.contains("TimerStarted"))
+    };
+    wait_until("a timer in its workflow", waits).await;
     let waiting = world.get(&path).await;
     assert_eq!(waiting["targets"][0]["attempts"], 0, "{waiting:#}");
 

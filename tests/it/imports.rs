@@ -58,15 +58,7 @@ async fn begin(world: &World, account: &str, body: Value) -> Value {
 async fn until(world: &World, import: &Value, right: impl Fn(&Value) -> bool) -> Value {
     let of = |field: &str| import[field].as_str().unwrap().to_owned();
     let path = format!("/social-accounts/{}/imports/{}", of("social_account_id"), of("id"));
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    loop {
-        let found = world.get(&path).await;
-        if right(&found) {
-            return found;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "waited in vain: {found:#}");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    world.until_at(&path, "an import", right).await
 }
 
 async fn ended(world: &World, import: &Value) -> Value {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use store::{accounts, vault};
 use temporalio_client::{Client, errors::WorkflowGetResultError};
 use temporalio_common::UntypedWorkflow;
-use tests::{Receiver, World};
+use tests::{Receiver, World, if_right, wait_until};
 use workflows::keep_account;
 
 /// Where fresh tokens come from.
@@ -76,15 +76,7 @@ async fn grant(world: &World, account: &str) -> Value {
 
 /// Waits until an account is as it should be.
 async fn until(world: &World, account: &str, what: &str, right: impl Fn(&Value) -> bool) {
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    loop {
-        let found = world.get(&format!("/social-accounts/{account}")).await;
-        if right(&found) {
-            return;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "waited in vain for {what}: {found:#}");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    world.until_at(&format!("/social-accounts/{account}"), what, right).await;
 }
 
 async fn status(world: &World, account: &str) -> String {
@@ -170,11 +162,11 @@ async fn whoever_is_connected_by_a_login_is_kept() {
     {
         until(&world, account, "a grant that was renewed", |account| account["status"] == "active").await;
         let id = account.parse().unwrap();
-        let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-        while accounts::grant(&world.db, world.owner, id).await.unwrap().unwrap().version < 2 {
-            assert!(tokio::time::Instant::now() < deadline, "{account} has its first grant yet");
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
+        let renewed = async || {
+            let version = accounts::grant(&world.db, world.owner, id).await.unwrap().unwrap().version;
+            if_right(version, |version| *version >= 2)
+        };
+        wait_until("a second grant", renewed).await;
     }
 }
 
@@ -327,11 +319,7 @@ async fn an_account_that_is_disconnected_is_kept_no_longer_and_one_that_comes_ba
     let client = client().await;
     let id = keep_account::id(account.parse().unwrap());
     let handle = client.get_workflow_handle::<UntypedWorkflow>(&id);
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    while handle.describe(Default::default()).await.is_err() {
-        assert!(tokio::time::Instant::now() < deadline, "{id} was not started");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    wait_until("its workflow", async || handle.describe(Default::default()).await).await;
     let path = format!("/social-accounts/{account}");
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
     replay(&client, "keep_account-parted", &id).await;
@@ -352,12 +340,8 @@ async fn a_grant_without_an_end_is_left_alone() {
         let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
         handle.describe(Default::default()).await.is_ok()
     };
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
     // Errands are carried in order, so that the first one's would be there by now.
-    while !describe(&x).await {
-        assert!(tokio::time::Instant::now() < deadline, "nobody keeps the account of X");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    wait_until("a workflow of X's account", async || if_right(describe(&x).await, |is_kept| *is_kept)).await;
     assert!(!describe(&facebook).await);
     let handle = client.get_workflow_handle::<UntypedWorkflow>(keep_account::id(facebook.parse().unwrap()));
     assert!(matches!(handle.get_result(Default::default()).await, Err(WorkflowGetResultError::NotFound(_))));

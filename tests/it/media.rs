@@ -27,6 +27,7 @@ use tests::{
     World,
     samples::{boxed, docx, film, film_head, gif, jpeg, pdf, png, wav, webm},
 };
+use tests::{if_right, wait_within};
 use uuid::Uuid;
 use workflows::tidy_media;
 
@@ -66,15 +67,8 @@ pub(crate) async fn ready(world: &World, filename: &str, alt_text: Option<&str>,
 /// Waits until an asset is in this state.
 pub(crate) async fn until(world: &World, id: &Value, status: &str) -> Value {
     let path = format!("/media/{}", id.as_str().unwrap());
-    let deadline = tokio::time::Instant::now() + patience();
-    loop {
-        let medium = world.get(&path).await;
-        if medium["status"] == status {
-            return medium;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "waited in vain for {status}: {medium}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let look = async || if_right(world.get(&path).await, |medium| medium["status"] == status);
+    wait_within(patience(), status, look).await
 }
 
 #[tokio::test]
@@ -595,12 +589,9 @@ async fn memory_does_not_grow_with_a_film() {
     );
     let created = world.post(post(&medium["id"])).await;
     until(&world, &medium["id"], "ready").await;
-    let deadline = tokio::time::Instant::now() + patience();
     let path = format!("/posts/{}", created["id"].as_str().unwrap());
-    while world.get(&path).await["status"] != "published" {
-        assert!(tokio::time::Instant::now() < deadline, "{:#}", world.get(&path).await);
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+    let look = async || if_right(world.get(&path).await, |post| post["status"] == "published");
+    wait_within(patience(), "its publication", look).await;
     let grown = peak(&world).saturating_sub(before) >> 20;
     eprintln!("A film of {} MiB took {grown} MiB of memory", film_mib());
     assert!(grown <= 64, "a film of {} MiB took {grown} MiB of memory", film_mib());

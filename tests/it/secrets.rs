@@ -18,7 +18,7 @@ use store::{
 };
 use temporalio_client::WorkflowFetchHistoryOptions;
 use temporalio_common::UntypedWorkflow;
-use tests::{PATIENCE, Receiver, World};
+use tests::{PATIENCE, Receiver, World, wait_until};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::Command,
@@ -429,11 +429,11 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
     let org = world.owner.org.to_string();
     let kinds = ["Ask", "DeliverEvent", "KeepAccount", "PartAccount", "PublishPost", "PublishTarget"]
         .map(str::to_owned);
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    while search.histories(&org).await != BTreeSet::from(kinds.clone()) {
-        assert!(tokio::time::Instant::now() < deadline, "some workflows are not listed");
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    }
+    let listed = async || {
+        let found = search.histories(&org).await;
+        if found == BTreeSet::from(kinds.clone()) { Ok(()) } else { Err(format!("{found:?}")) }
+    };
+    wait_until("every kind of workflow", listed).await;
     assert!(world.stop("worker").await && world.stop("api").await);
     let log = std::fs::read_to_string(&log).unwrap();
     // What is looked through is there to be seen.

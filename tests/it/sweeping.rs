@@ -6,7 +6,7 @@
 use crate::{PROGRAM, world};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tests::{Receiver, World, temporal};
+use tests::{Receiver, temporal, wait_until, wait_within};
 
 async fn gone(workflow: &str) {
     for what in ["terminate", "delete"] {
@@ -16,18 +16,6 @@ async fn gone(workflow: &str) {
 
 fn id(of: &Value) -> &str {
     of["id"].as_str().unwrap()
-}
-
-async fn until(world: &World, path: &str, what: &str, right: impl Fn(&Value) -> bool) -> Value {
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    loop {
-        let found = world.get(path).await;
-        if right(&found) {
-            return found;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "waited in vain for {what}: {found:#}");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
 }
 
 #[tokio::test]
@@ -117,7 +105,7 @@ async fn imports_whose_workflow_is_lost_end() {
     gone(&format!("import-{}", id(&import))).await;
     world.http.delete(format!("{holds}/{}", hold["id"])).send().await.unwrap();
     let path = format!("/social-accounts/{account}/imports/{}", id(&import));
-    until(&world, &path, "its end", |import| import["status"] == "completed").await;
+    world.until_at(&path, "its end", |import| import["status"] == "completed").await;
 }
 
 #[tokio::test]
@@ -131,7 +119,7 @@ async fn media_whose_workflow_is_lost_are_fetched() {
     crate::replay::started(&client, &described).await;
     gone(&described).await;
     let path = format!("/media/{}", id(&medium));
-    until(&world, &path, "its end", |medium| medium["status"] == "failed").await;
+    world.until_at(&path, "its end", |medium| medium["status"] == "failed").await;
 }
 
 #[tokio::test]
@@ -155,17 +143,12 @@ async fn a_grant_is_erased_and_renewed_whatever_became_of_its_workflow() {
     )
     .await;
     let owner = world.owner;
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    loop {
-        let erased =
-            store::accounts::grant(&world.db, owner, leaving.parse().unwrap()).await.unwrap().is_none();
-        let kept = store::accounts::grant(&world.db, owner, staying.parse().unwrap()).await.unwrap().unwrap();
-        if erased && kept.version > 1 {
-            break;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "erased: {erased}, version {}", kept.version);
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    let grant = async |id: &str| store::accounts::grant(&world.db, owner, id.parse().unwrap()).await.unwrap();
+    let look = async || {
+        let (erased, version) = (grant(&leaving).await.is_none(), grant(&staying).await.unwrap().version);
+        if erased && version > 1 { Ok(()) } else { Err(format!("erased: {erased}, version {version}")) }
+    };
+    wait_until("one grant to be erased and one to be renewed", look).await;
 }
 
 #[tokio::test]
@@ -195,15 +178,11 @@ async fn what_temporal_refuses_ends_with_a_reason() {
     job.targets[0].platform = "x".repeat(3_000_000);
     store::outbox::push(&mut tx, &domain::errand::Errand::PublishPost(job)).await.unwrap();
     tx.commit().await.unwrap();
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    let ended = loop {
+    let look = async || {
         let found = store::posts::get(db, owner, id(&post).parse().unwrap()).await.unwrap().unwrap();
-        if found.status == domain::PostStatus::Failed {
-            break found;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "the post does not end: {:?}", found.status);
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        if found.status == domain::PostStatus::Failed { Ok(found) } else { Err(found.status) }
     };
+    let ended = wait_until("the post's end", look).await;
     let message = ended.targets[0].error_message.as_deref().unwrap();
     assert!(message.starts_with("Temporal refused to publish it"), "{message}");
     assert_eq!(store::outbox::len(db).await.unwrap(), 0, "nothing is tried any more");
@@ -217,16 +196,13 @@ async fn a_thousand_accounts_of_one_post_all_publish() {
         accounts.push(world.connect("bluesky", &format!("ada{number}.bsky.social")).await);
     }
     let post = world.post(json!({ "content": "To all", "accounts": accounts })).await;
-    let deadline = tokio::time::Instant::now() + 5 * tests::PATIENCE;
     let path = format!("/posts/{}", id(&post));
-    let ended = loop {
+    let look = async || {
         let found = world.get(&path).await;
-        if !["queued", "publishing"].contains(&found["status"].as_str().unwrap()) {
-            break found;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "the post does not end");
-        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        let status = found["status"].as_str().unwrap().to_owned();
+        if ["queued", "publishing"].contains(&status.as_str()) { Err(status) } else { Ok(found) }
     };
+    let ended = wait_within(5 * tests::PATIENCE, "the end of a thousand targets", look).await;
     assert_eq!(ended["status"], "published");
     let targets = ended["targets"].as_array().unwrap();
     assert_eq!(targets.iter().filter(|target| target["status"] == "published").count(), 1000);

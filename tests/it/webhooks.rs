@@ -90,16 +90,9 @@ fn at(webhook: &Value) -> String {
 
 /// Waits until the deliveries to an endpoint are as they should be.
 async fn deliveries(world: &World, webhook: &Value, right: impl Fn(&[Value]) -> bool) -> Vec<Value> {
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    loop {
-        let found =
-            world.get(&format!("{}/deliveries", at(webhook))).await["data"].as_array().unwrap().clone();
-        if right(&found) {
-            return found;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "waited in vain: {found:#?}");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    let path = format!("{}/deliveries", at(webhook));
+    let is_right = |found: &Value| right(found["data"].as_array().unwrap());
+    world.until_at(&path, "deliveries", is_right).await["data"].as_array().unwrap().clone()
 }
 
 #[tokio::test]

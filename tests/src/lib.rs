@@ -16,18 +16,20 @@ mod receiver;
 pub mod samples;
 mod service;
 mod shared;
+mod wait;
 mod world;
 
 pub use receiver::{Delivery, Receiver};
 pub use service::unlimited;
 pub use shared::{Shared, database, database_url, directory, durable, shared, sql, temporal};
+pub use wait::{if_right, wait_until, wait_within};
 pub use world::{SandboxAccount, World, WorldBuilder};
 
 use std::time::Duration;
 
 /// How long anything that is waited for may take on a slow machine before a test fails. Nothing is
 /// measured by it.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The time.
 pub fn now() -> chrono::DateTime<chrono::Utc> {

@@ -3,6 +3,7 @@
 use crate::{
     PATIENCE, now,
     service::{self, Service},
+    wait::{if_right, wait_until},
 };
 use domain::{Mode, Owner, scope::Scope};
 use nix::{
@@ -18,7 +19,6 @@ use std::{
     path::{Path, PathBuf},
     process::{Output, Stdio},
     sync::atomic::{AtomicU32, Ordering},
-    time::Duration,
 };
 use store::{
     Pool, accounts, keys, organizations,
@@ -343,36 +343,24 @@ impl World {
         self.journal(platform, account).await.iter().filter(|entry| entry["accepted"] == true).count()
     }
 
-    /// Waits until a post is as it should be. The database notifies nobody of a post's state, so this
-    /// looks again after each breath.
+    /// Waits until what a path leads to is as it should be.
+    pub async fn until_at(&self, path: &str, what: &str, right: impl Fn(&Value) -> bool) -> Value {
+        wait_until(what, async || if_right(self.get(path).await, &right)).await
+    }
+
+    /// Waits until a post is as it should be.
     pub async fn until(&self, post: &str, what: &str, right: impl Fn(&Value) -> bool) -> Value {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            let found = self.get(&format!("/posts/{post}")).await;
-            if right(&found) {
-                return found;
-            }
-            assert!(tokio::time::Instant::now() < deadline, "waited in vain for {what}: {found:#}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        self.until_at(&format!("/posts/{post}"), what, right).await
     }
 
     /// Waits until the whole thread of a post is live on so many of its accounts.
     pub async fn completed(&self, post: &Value, accounts: usize) {
         let path = format!("/posts/{}/timeline", post["id"].as_str().expect("an id"));
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            let timeline = self.get(&path).await;
+        let is_complete = |timeline: &Value| {
             let entries = timeline["data"].as_array().expect("entries");
-            if entries.iter().filter(|entry| entry["kind"] == "complete").count() >= accounts {
-                return;
-            }
-            assert!(
-                tokio::time::Instant::now() < deadline,
-                "waited in vain for the whole thread: {timeline:#}"
-            );
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            entries.iter().filter(|entry| entry["kind"] == "complete").count() >= accounts
+        };
+        self.until_at(&path, "the end of its thread", is_complete).await;
     }
 
     /// Waits until a post has ended.
