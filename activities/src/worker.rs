@@ -58,6 +58,15 @@ const _: () = assert!(HEARTBEATS.as_secs() * 4 <= publish_target::HEARTBEAT.as_s
 /// How long what is under way may take to finish when the process is asked to end.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// The queues that a process serves, beside the one of posts. Every queue needs a process that serves it.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// Modes.
+    pub modes: Vec<Mode>,
+    /// Ids of platforms.
+    pub platforms: Vec<&'static str>,
+}
+
 /// The workers of this process; to be run on one thread, since workflow state is not `Send`.
 pub struct Workers {
     all: Vec<Worker>,
@@ -66,12 +75,12 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Makes a worker for each queue beside `base`, for the platforms that have an adapter.
+    /// Makes a worker for each queue of `base` that is to be served.
     ///
     /// # Errors
     ///
     /// When Temporal can't be reached or refuses them.
-    pub fn new(base: &str, deps: Deps) -> anyhow::Result<Self> {
+    pub fn new(base: &str, served: &Served, deps: Deps) -> anyhow::Result<Self> {
         let telemetry = RuntimeOptions::builder().build().map_err(anyhow::Error::msg)?;
         let runtime = Runtime::from_current_tokio(telemetry).context("start Temporal's runtime")?;
         let client = deps.temporal.clone();
@@ -81,8 +90,8 @@ impl Workers {
         posts.register_workflow::<Ask>()?;
         posts.register_workflow::<CollectMetrics>()?;
         let mut queues = vec![posts];
-        for mode in [Mode::Live, Mode::Test] {
-            queues.extend(in_mode(base, mode, &deps)?);
+        for mode in &served.modes {
+            queues.extend(in_mode(base, *mode, &served.platforms, &deps)?);
         }
         let all = queues.into_iter().map(|queue| Worker::new(&runtime, client.clone(), queue));
         let all = all.collect::<Result<_, _>>().map_err(|error| anyhow::anyhow!("{error}"))?;
@@ -113,11 +122,16 @@ impl Workers {
 }
 
 /// The queues of one mode.
-fn in_mode(base: &str, mode: Mode, deps: &Arc<Deps>) -> anyhow::Result<Vec<WorkerOptions>> {
+fn in_mode(
+    base: &str,
+    mode: Mode,
+    platforms: &[&str],
+    deps: &Arc<Deps>,
+) -> anyhow::Result<Vec<WorkerOptions>> {
     let shares = |slots| Shares::new(slots, deps.pace.of(share::LEAST));
     let mut queues = Vec::new();
-    for platform in platforms::all() {
-        let mut targets = options(&queue::platform(base, platform.id(), mode), SLOTS + QUESTIONS);
+    for platform in platforms {
+        let mut targets = options(&queue::platform(base, platform, mode), SLOTS + QUESTIONS);
         let questions = Arc::new(shares(QUESTIONS));
         targets.register_workflow::<PublishTarget>()?;
         targets.register_workflow::<Ask>()?;

@@ -6,7 +6,7 @@
 
 use crate::{
     clock,
-    config::{self, Bounds, Database, Http, Keeping, Keys, SharedApps, Storage, Temporal},
+    config::{self, Bounds, Database, Http, Keeping, Keys, Queues, SharedApps, Storage, Temporal, Working},
     dev::{self, Lock, Postgres, PostgresOptions, TemporalOptions},
     parts::{self, Api, Files, Ranges},
     tools::{self, Founded},
@@ -166,6 +166,7 @@ async fn serve(
     let keys = Keys { open_keys: secrets.open_key.parse()?, shared_apps: SharedApps::default() };
     let first = first(dir, &db).await?;
     connect(&db, &sandbox, &keys, first.org_id).await?;
+    let working = Working { keys, queues: Queues::all() };
 
     let settings = Temporal {
         temporal_address: format!("http://{}", temporal.address).parse()?,
@@ -180,7 +181,7 @@ async fn serve(
         base_url: None,
         secret: config::secret(&secrets.secret)?,
         seal_key: secrets.seal_key.parse()?,
-        shared_clients: keys.shared_apps.clients(),
+        shared_clients: working.keys.shared_apps.clients(),
         bounds,
     };
     // A receiver on one's own machine can be tried in test mode; live mode stays closed.
@@ -197,7 +198,8 @@ async fn serve(
         storage,
     )?;
     let files = Files { shelf: api.shelf(), retention: storage.keeping.retention() };
-    let workers = parts::workers(db, client, &settings, &keys, Some(sandbox_address), &opened, files).await?;
+    let workers =
+        parts::workers(db, client, &settings, &working, Some(sandbox_address), &opened, files).await?;
 
     let origin = format!("http://{address}");
     let manifest = |server: u32, temporal_pid: u32, postgres_pid: u32| Manifest {

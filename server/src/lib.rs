@@ -10,7 +10,9 @@ mod reseal;
 mod tools;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use config::{Bounds, Database, Guarding, Http, Keeping, Keys, Pricing, Reach, Serving, Storage, Temporal};
+use config::{
+    Bounds, Database, Guarding, Http, Keeping, Keys, Pricing, Reach, Serving, Storage, Temporal, Working,
+};
 use domain::{Email, OrgId};
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
@@ -61,7 +63,7 @@ enum Command {
         #[command(flatten)]
         temporal: Temporal,
         #[command(flatten)]
-        keys: Keys,
+        working: Working,
         #[command(flatten)]
         reach: Reach,
         #[command(flatten)]
@@ -78,7 +80,7 @@ enum Command {
         #[command(flatten)]
         http: Http,
         #[command(flatten)]
-        keys: Keys,
+        working: Working,
         #[command(flatten)]
         reach: Reach,
         #[command(flatten)]
@@ -204,12 +206,12 @@ async fn run(command: Command) -> anyhow::Result<()> {
             let part = parts::Part::Api(&http);
             parts::run(&database, &temporal, &reach, &storage, part).await
         }
-        Command::Worker { database, temporal, keys, reach, storage, serving } => {
-            let part = parts::Part::Worker(&keys, &serving);
+        Command::Worker { database, temporal, working, reach, storage, serving } => {
+            let part = parts::Part::Worker(&working, &serving);
             parts::run(&database, &temporal, &reach, &storage, part).await
         }
-        Command::All { database, temporal, http, keys, reach, storage } => {
-            let part = parts::Part::All(&http, &keys);
+        Command::All { database, temporal, http, working, reach, storage } => {
+            let part = parts::Part::All(&http, &working);
             parts::run(&database, &temporal, &reach, &storage, part).await
         }
         Command::Migrate { database } => tools::migrate(&database).await,
