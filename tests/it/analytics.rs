@@ -236,7 +236,7 @@ async fn collect(temporal: &Client, handle: &ScheduleHandle<Client>) -> Value {
 #[tokio::test]
 async fn figures_are_collected_without_being_asked_for() {
     // An hour is a moment here.
-    let mut world = world().pace(0.000_001).set("FANFARE_COLLECT_EVERY", "7200").start().await;
+    let mut world = world().pace(0.000_001).set("FANFARE_COLLECT_EVERY", "7200").everywhere().start().await;
     let settings = world.http.post(format!("{}/_settings", world.sandbox_url)).json(&json!({ "lag_ms": 0 }));
     assert!(settings.send().await.unwrap().status().is_success());
     world.connect("x", "ada").await;

@@ -50,7 +50,7 @@ async fn an_answer_that_can_not_be_read_publishes_once() {
 /// The first one's call never arrives; the second one goes live before the first is looked for.
 #[tokio::test]
 async fn two_posts_of_the_same_words_are_both_published() {
-    let world = world().pace(0.1).start().await;
+    let world = world().pace(0.1).platforms(&["google_business"]).start().await;
     let account = world.connect("google_business", "ada").await;
     let body = json!({ "content": "The same words #sandbox-dropx1", "accounts": [account] });
     let first = world.post(body.clone()).await;
@@ -85,7 +85,7 @@ async fn a_lost_reply_within_a_thread_publishes_each_container_once() {
 
 /// Holds one call of an account at the sandbox, kills the worker there, and starts another.
 async fn killed_at(platform: &str, account: &str, nth: usize, when: &str) {
-    let mut world = world().running(&["api", "worker"]).start().await;
+    let mut world = world().running(&["api", "worker"]).platforms(&[platform]).start().await;
     world.connect(platform, account).await;
     let hold = json!({ "platform": platform, "account": account, "nth": nth, "when": when });
     let url = format!("{}/_holds", world.sandbox_url);

@@ -170,6 +170,7 @@ async fn world_of(bucket: &Bucket) -> (World, String, JoinHandle<()>) {
         .set("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
         .set("AWS_SECRET_ACCESS_KEY", "secret")
         .set("FANFARE_MEDIA_CAPS", r#"{"image": 1000000}"#)
+        .platforms(&["x", "instagram"])
         .start()
         .await;
     (world, address, serving)

@@ -215,7 +215,7 @@ async fn batch(world: &World, text: &str, number: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn beside_a_tenant_that_holds_all_it_can_get_another_is_served_as_ever() {
-    let mut idle = Place::of(world().pace(1.0).own().start().await).await;
+    let mut idle = Place::of(world().pace(1.0).own().everywhere().start().await).await;
     let mut world = world().pace(1.0).own().start().await;
     let greedy = tenant(&mut world, "Greedy").await;
     world.connect("x", "ada").await;

@@ -178,7 +178,7 @@ fn request(world: &World, method: &Method, path: &str, body: String) -> RequestB
 
 #[tokio::test]
 async fn no_body_costs_much_whatever_operation_it_is_sent_to() {
-    let world = world().own().start().await;
+    let world = world().own().platforms(&["x", "youtube"]).start().await;
     let accounts = [world.connect("x", "ada").await, world.connect("youtube", "ada").await];
     let token = connect::several(&world, "facebook", "ada,bob").await;
     let (mut victim, operations) = (Victim::of(&world).await, operations(&world).await);
@@ -271,7 +271,7 @@ async fn without_a_key_nothing_costs_much() {
 
 #[tokio::test]
 async fn no_text_and_no_setting_of_a_post_costs_much() {
-    let world = world().own().start().await;
+    let world = world().own().everywhere().start().await;
     let mut accounts = Vec::new();
     for platform in platforms::IDS {
         accounts.push(world.connect(platform, "ada").await);

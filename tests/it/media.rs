@@ -558,7 +558,7 @@ fn patience() -> Duration {
 
 #[tokio::test]
 async fn memory_does_not_grow_with_a_film() {
-    let world = world().own().start().await;
+    let world = world().own().platforms(&["youtube"]).start().await;
     world.connect("youtube", "ada").await;
     // What is needed for anything at all is there before it is measured.
     let small = ready(&world, "a.mp4", None, film(8_000, 1 << 20)).await;
@@ -689,7 +689,7 @@ async fn what_nobody_waits_for_is_deleted_and_what_somebody_needs_stays() {
 
 #[tokio::test]
 async fn bytes_that_nobody_waits_for_go_by_the_clock() {
-    let world = world().own().start().await;
+    let world = world().own().everywhere().start().await;
     let temporal = client().await;
     let handle = temporal.get_schedule_handle(tidy_media::id(world.variable("FANFARE_TASK_QUEUE")));
     scheduled(&handle, |found| every(found) == Some(3600)).await;

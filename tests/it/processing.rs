@@ -99,7 +99,7 @@ async fn an_id_survives_every_error_of_the_database() {
 
 #[tokio::test]
 async fn what_was_accepted_survives_every_error_of_the_database() {
-    let world = world().own().start().await;
+    let world = world().own().platforms(&["google_business"]).start().await;
     world.connect("google_business", "ada").await;
     break_updates(&world, "new.accepted and not old.accepted").await;
     let post = world.post(json!({ "content": "Kept", "accounts": ["ada"] })).await;

@@ -114,7 +114,7 @@ async fn publishes(world: &World, content: &str, account: &str) {
 
 #[tokio::test]
 async fn the_api_serves_without_the_key_that_opens() {
-    let mut world = world().running(&[]).start().await;
+    let mut world = world().running(&[]).everywhere().start().await;
     let account = world.connect("x", "ada").await;
     let ring = world.set("FANFARE_OPEN_KEYS", "").unwrap();
     world.run("api").await;
@@ -134,7 +134,7 @@ async fn the_api_serves_without_the_key_that_opens() {
 
 #[tokio::test]
 async fn keys_are_changed_while_everything_runs() {
-    let mut world = world().own().start().await;
+    let mut world = world().own().everywhere().start().await;
     let receiver = Receiver::start().await;
     let webhook = world.subscribe(&receiver.url).await;
     let app = json!({ "platform": "youtube", "client_id": "id", "client_secret": CLIENT_SECRET });
@@ -314,7 +314,7 @@ fn unpack(value: &Value, into: &mut String) {
 
 #[tokio::test]
 async fn no_secret_is_in_any_log_answer_history_or_error() {
-    let mut world = world().running(&[]).start().await;
+    let mut world = world().running(&[]).everywhere().start().await;
     let mut search = Search::default();
     let log: PathBuf = tests::directory().join(format!("secrets-{}.log", world.owner.org));
     world.log_to(&log);

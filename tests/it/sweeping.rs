@@ -4,6 +4,7 @@
 //! real CLI: what asks for it is told that it is not there, as after a restore.
 
 use crate::{PROGRAM, world};
+use futures::{StreamExt, stream};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tests::{Receiver, temporal, wait_until, wait_within};
@@ -20,7 +21,7 @@ fn id(of: &Value) -> &str {
 
 #[tokio::test]
 async fn posts_whose_workflows_are_lost_go_out() {
-    let world = world().pace(0.05).start().await;
+    let world = world().pace(0.05).platforms(&["threads"]).start().await;
     world.connect("threads", "ada").await;
     let far = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
     let scheduled = world.post(far).await;
@@ -78,7 +79,7 @@ async fn an_edit_brings_a_post_back_whose_workflow_was_terminated() {
 
 #[tokio::test]
 async fn deliveries_whose_workflow_is_lost_are_made() {
-    let world = world().pace(0.02).start().await;
+    let world = world().pace(0.02).platforms(&["threads"]).start().await;
     world.connect("threads", "ada").await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
@@ -153,7 +154,7 @@ async fn a_grant_is_erased_and_renewed_whatever_became_of_its_workflow() {
 
 #[tokio::test]
 async fn an_errand_that_can_not_be_read_holds_up_nothing() {
-    let world = world().own().start().await;
+    let world = world().own().platforms(&["threads"]).start().await;
     world.connect("threads", "ada").await;
     let unreadable =
         r#"insert into outbox (org_id, errand) select id, '{"errand": "of_tomorrow"}' from organizations"#;
@@ -166,7 +167,7 @@ async fn an_errand_that_can_not_be_read_holds_up_nothing() {
 
 #[tokio::test]
 async fn what_temporal_refuses_ends_with_a_reason() {
-    let world = world().own().start().await;
+    let world = world().own().platforms(&["threads"]).start().await;
     world.connect("threads", "ada").await;
     let far = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
     let post = world.post(far).await;
@@ -190,11 +191,9 @@ async fn what_temporal_refuses_ends_with_a_reason() {
 
 #[tokio::test]
 async fn a_thousand_accounts_of_one_post_all_publish() {
-    let world = world().own().start().await;
-    let mut accounts = Vec::new();
-    for number in 0..1000 {
-        accounts.push(world.connect("bluesky", &format!("ada{number}.bsky.social")).await);
-    }
+    let world = world().own().platforms(&["bluesky"]).start().await;
+    let connect = async |number| world.connect("bluesky", &format!("ada{number}.bsky.social")).await;
+    let accounts: Vec<String> = stream::iter(0..1000).map(connect).buffer_unordered(8).collect().await;
     let post = world.post(json!({ "content": "To all", "accounts": accounts })).await;
     let path = format!("/posts/{}", id(&post));
     let look = async || {

@@ -42,6 +42,8 @@ pub struct WorldBuilder {
     set: Vec<(String, String)>,
     /// Commands that the world's own processes run; `None` for a world that needs none of its own.
     commands: Option<Vec<&'static str>>,
+    /// What limits the queues that the world's own processes serve.
+    served: Vec<(&'static str, String)>,
 }
 
 impl WorldBuilder {
@@ -66,6 +68,19 @@ impl WorldBuilder {
     /// As [`WorldBuilder::own`], with one process for each command instead of one for all.
     pub fn running(mut self, commands: &[&'static str]) -> Self {
         self.commands.get_or_insert_with(|| commands.to_vec());
+        self
+    }
+
+    /// Has the world's own processes serve these platforms in test mode, instead of X and Bluesky. Each
+    /// platform costs the start of its workers, and polls for as long as the world lives.
+    pub fn platforms(mut self, platforms: &[&str]) -> Self {
+        self.served = vec![("FANFARE_PLATFORMS", platforms.join(",")), ("FANFARE_MODES", "test".to_owned())];
+        self
+    }
+
+    /// Has the world's own processes serve all platforms, in both modes.
+    pub fn everywhere(mut self) -> Self {
+        self.served.clear();
         self
     }
 
@@ -103,8 +118,13 @@ impl WorldBuilder {
             is_shared,
             children: Vec::new(),
         };
-        for (name, value) in self.set {
-            world.set(&name, &value);
+        if !is_shared {
+            for (name, value) in &self.served {
+                world.set(name, value);
+            }
+        }
+        for (name, value) in &self.set {
+            world.set(name, value);
         }
         for command in commands {
             world.run(command).await;
@@ -151,7 +171,8 @@ pub struct SandboxAccount {
 impl World {
     /// A world whose program is at `program`: `env!("CARGO_BIN_EXE_fanfare-under-test")`.
     pub fn of(program: &'static str) -> WorldBuilder {
-        WorldBuilder { program, pace: PACE, set: Vec::new(), commands: None }
+        let world = WorldBuilder { program, pace: PACE, set: Vec::new(), commands: None, served: Vec::new() };
+        world.platforms(&["x", "bluesky"])
     }
 
     /// Starts `fanfare api`, `worker` or `all` beside what runs, and waits until it is up.
@@ -276,6 +297,9 @@ impl World {
 
     /// Connects an account of the sandbox, and gives its id.
     pub async fn connect(&self, platform: &str, username: &str) -> String {
+        let served = self.env.iter().find(|(name, _)| name == "FANFARE_PLATFORMS");
+        let is_served = served.is_none_or(|(_, served)| served.split(',').any(|served| served == platform));
+        assert!(is_served, "build the world with .platforms() to serve {platform}");
         let connected = self.account(platform, username).await;
         let connect = accounts::Connect {
             platform: platform.to_owned(),
