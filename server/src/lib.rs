@@ -11,7 +11,8 @@ mod tools;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use config::{
-    Bounds, Database, Guarding, Http, Keeping, Keys, Pricing, Reach, Serving, Storage, Temporal, Working,
+    Database, Guarding, Http, Keys, LimitsConfig, MediaRetention, MediaUrlConfig, NetworkConfig, Pricing,
+    Storage, Temporal, WorkerConfig,
 };
 use domain::{Email, OrgId};
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
@@ -39,9 +40,9 @@ enum Command {
         #[arg(long, default_value_t = 8080)]
         port: u16,
         #[command(flatten)]
-        bounds: Bounds,
+        bounds: LimitsConfig,
         #[command(flatten)]
-        keeping: Keeping,
+        keeping: MediaRetention,
     },
     /// The HTTP API, and the relay to Temporal
     Api {
@@ -52,7 +53,7 @@ enum Command {
         #[command(flatten)]
         http: Http,
         #[command(flatten)]
-        reach: Reach,
+        reach: NetworkConfig,
         #[command(flatten)]
         storage: Storage,
     },
@@ -63,13 +64,13 @@ enum Command {
         #[command(flatten)]
         temporal: Temporal,
         #[command(flatten)]
-        working: Working,
+        working: WorkerConfig,
         #[command(flatten)]
-        reach: Reach,
+        reach: NetworkConfig,
         #[command(flatten)]
         storage: Storage,
         #[command(flatten)]
-        serving: Serving,
+        serving: MediaUrlConfig,
     },
     /// API and worker in one process
     All {
@@ -80,9 +81,9 @@ enum Command {
         #[command(flatten)]
         http: Http,
         #[command(flatten)]
-        working: Working,
+        working: WorkerConfig,
         #[command(flatten)]
-        reach: Reach,
+        reach: NetworkConfig,
         #[command(flatten)]
         storage: Storage,
     },

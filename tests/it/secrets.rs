@@ -427,8 +427,9 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
 
     // Temporal's list lags behind; by then every kind of workflow is in it.
     let org = world.owner.org.to_string();
-    let kinds = ["Ask", "DeliverEvent", "KeepAccount", "PartAccount", "PublishPost", "PublishTarget"]
-        .map(str::to_owned);
+    let kinds =
+        ["WorkerRequest", "DeliverEvent", "DisconnectAccount", "PublishPost", "PublishTarget", "RenewGrant"]
+            .map(str::to_owned);
     let listed = async || {
         let found = search.histories(&org).await;
         if found == BTreeSet::from(kinds.clone()) { Ok(()) } else { Err(format!("{found:?}")) }
@@ -438,7 +439,7 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
     let log = std::fs::read_to_string(&log).unwrap();
     // What is looked through is there to be seen.
     assert!(log.contains("Published target") && log.contains("Carried"), "the log of both processes");
-    assert!(search.seen.iter().any(|(place, text)| place.contains("keep-") && text.contains(&x)));
+    assert!(search.seen.iter().any(|(place, text)| place.contains("renew-grant-") && text.contains(&x)));
     assert_eq!(world.owner.mode, Mode::Test);
     search.seen.push(("the log".to_owned(), log));
     assert!(search.secrets.len() > 12, "{} secrets were hidden", search.secrets.len());

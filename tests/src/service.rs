@@ -68,7 +68,7 @@ impl Service {
             ("DATABASE_URL", database_url.clone()),
             ("TEMPORAL_ADDRESS", format!("http://{}", shared.temporal)),
             ("FANFARE_TASK_QUEUE", format!("world-{name}")),
-            ("FANFARE_PACE", pace.to_string()),
+            ("FANFARE_TIME_SCALE", pace.to_string()),
             // Calls that no test asked for are in no journal, unless a test is about them.
             ("FANFARE_COLLECT_EVERY", "0".to_owned()),
             ("FANFARE_LISTEN", format!("127.0.0.1:{port}")),
