@@ -267,18 +267,16 @@ async fn an_account_that_is_removed_is_told_off_erased_and_can_come_back() {
 async fn removed_while_publishing(when: &str) -> (World, Value) {
     let mut world = world().running(&["api", "worker"]).start().await;
     let id = world.connect("x", "ada").await;
-    let holds = format!("{}/_holds", world.sandbox_url);
     let hold = json!({ "platform": "x", "account": "ada", "method": "POST", "path_prefix": "/2/tweets", "when": when });
-    let hold: Value = world.http.post(&holds).json(&hold).send().await.unwrap().json().await.unwrap();
-    let hold = format!("{holds}/{}", hold["id"]);
+    let hold = world.hold(hold).await;
     let post = world.post(json!({ "content": "Under way", "accounts": ["ada"] })).await;
-    assert!(world.http.get(format!("{hold}/wait")).send().await.unwrap().status().is_success());
+    hold.until_held().await;
     world.kill("worker").await;
     let (status, _) = world.call(Method::DELETE, &format!("/social-accounts/{id}"), None).await;
     assert_eq!(status, 200);
     let open = world.get(&format!("/posts/{}", post["id"].as_str().unwrap())).await;
     assert_eq!(open["status"], "publishing", "what may be live is not called canceled: {open:#}");
-    world.http.delete(&hold).send().await.unwrap();
+    hold.release().await;
     world.run("worker").await;
     let ended = world.ended(&post).await;
     erased(&world, &id).await;

@@ -88,19 +88,16 @@ async fn killed_at(platform: &str, account: &str, nth: usize, when: &str) {
     let mut world = world().running(&["api", "worker"]).platforms(&[platform]).start().await;
     world.connect(platform, account).await;
     let hold = json!({ "platform": platform, "account": account, "nth": nth, "when": when });
-    let url = format!("{}/_holds", world.sandbox_url);
-    let hold: Value = world.http.post(&url).json(&hold).send().await.unwrap().json().await.unwrap();
-    let hold = format!("{url}/{}", hold["id"].as_str().map_or_else(|| hold["id"].to_string(), str::to_owned));
+    let hold = world.hold(hold).await;
     let post = world
         .post(json!({
             "containers": [{ "content": "Main" }, { "content": "Comment" }],
             "accounts": [account],
         }))
         .await;
-    let waited = world.http.get(format!("{hold}/wait")).send().await.unwrap();
-    assert!(waited.status().is_success(), "call {nth} of {platform} never came: {}", waited.status());
+    hold.until_held().await;
     world.kill("worker").await;
-    world.http.delete(&hold).send().await.unwrap();
+    hold.release().await;
     world.run("worker").await;
     world.completed(&post, 1).await;
     let ended = world.ended(&post).await;

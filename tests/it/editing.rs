@@ -63,6 +63,10 @@ async fn what_is_sent_replaces_and_what_is_missing_stays() {
     let (_, edited) = patch(&world, &post, json!({ "config": {} })).await;
     assert_eq!(edited["default_config"], json!({}));
 
+    // The relay has done with the post, so that nothing but the edit changes it.
+    let is_queued =
+        |post: &Value| post["targets"].as_array().unwrap().iter().all(|one| one["status"] == "queued");
+    world.until(post["id"].as_str().unwrap(), "its workflow", is_queued).await;
     // The same key again is no change, and an empty body changes nothing a client can name.
     assert_eq!(patch(&world, &post, json!({ "external_ref": "ref" })).await.0, StatusCode::OK);
     let (status, edited) = patch(&world, &post, json!({})).await;

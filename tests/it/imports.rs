@@ -10,7 +10,7 @@ use domain::{Mode, Owner, scope::Scope};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, ops::Range};
-use tests::{Receiver, World};
+use tests::{Hold, Receiver, World};
 
 /// More posts than fit on one page of X.
 const MANY: usize = 130;
@@ -171,12 +171,11 @@ async fn an_import_goes_on_where_its_worker_died() {
     // The second page has been asked for and is not here yet.
     let hold = hold(&world, 2, "after").await;
     let import = begin(&world, &account, json!({ "limit": 1000 })).await;
-    let waited = world.http.get(format!("{hold}/wait")).send().await.unwrap();
-    assert!(waited.status().is_success(), "the second page is not asked for");
+    hold.until_held().await;
     let midway = until(&world, &import, |_| true).await;
     assert_eq!((&midway["status"], counts(&midway)), (&json!("running"), (100, 0)));
     world.kill("worker").await;
-    world.http.delete(&hold).send().await.unwrap();
+    hold.release().await;
     world.run("worker").await;
     let done = ended(&world, &import).await;
     assert_eq!((&done["status"], counts(&done)), (&json!("completed"), (MANY as u64, 0)), "{done}");
@@ -188,13 +187,11 @@ async fn an_import_goes_on_where_its_worker_died() {
     assert_eq!(receiver.all().len(), 1, "told once");
 }
 
-/// Holds a page of X's list, and gives the hold's address.
-async fn hold(world: &World, nth: u64, when: &str) -> String {
-    let spec =
+/// Holds a page of X's list.
+async fn hold(world: &World, nth: u64, when: &str) -> Hold {
+    let page =
         json!({ "platform": "x", "method": "GET", "path_prefix": "/2/users/", "nth": nth, "when": when });
-    let url = format!("{}/_holds", world.sandbox_url);
-    let hold: Value = world.http.post(&url).json(&spec).send().await.unwrap().json().await.unwrap();
-    format!("{url}/{}", hold["id"])
+    world.hold(page).await
 }
 
 #[tokio::test]

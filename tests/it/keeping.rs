@@ -40,7 +40,8 @@ async fn end(world: &World, what: &str) {
 
 /// Waits until a platform was asked for so many fresh tokens, and gives how it answered.
 async fn asked(world: &World, platform: &str, path: &str, count: usize) -> Vec<u64> {
-    let query = format!("platform={platform}&path={path}&count={count}");
+    let patience = tests::PATIENCE.as_millis();
+    let query = format!("platform={platform}&path={path}&count={count}&timeout_ms={patience}");
     let url = format!("{}/_journal/wait?{query}", world.sandbox_url);
     let answer = world.http.get(url).send().await.unwrap();
     let status = answer.status();

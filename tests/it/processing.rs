@@ -117,8 +117,7 @@ async fn a_post_whose_address_is_not_told_goes_out_with_all_that_follows() {
     let world = world().start().await;
     world.connect("facebook", "ada").await;
     let hold = json!({ "platform": "facebook", "method": "GET", "when": "before" });
-    let holds = format!("{}/_holds", world.sandbox_url);
-    let hold: Value = world.http.post(&holds).json(&hold).send().await.unwrap().json().await.unwrap();
+    let hold = world.hold(hold).await;
     let post = world
         .post(json!({ "containers": [{ "content": "Main" }, { "content": "Comment" }], "accounts": ["ada"] }))
         .await;
@@ -131,7 +130,7 @@ async fn a_post_whose_address_is_not_told_goes_out_with_all_that_follows() {
         world.until(id, "its address", |post| post["targets"][0]["platform_post_url"].is_string()).await;
     assert_eq!(told["targets"][0]["error_code"], Value::Null, "{told:#}");
     assert_eq!(world.accepted("facebook", "ada").await, 2);
-    world.http.delete(format!("{holds}/{}", hold["id"])).send().await.unwrap();
+    hold.release().await;
 }
 
 async fn deleted_in_doubt(content: &str, accepted: usize) {

@@ -142,7 +142,7 @@ async fn what_runs_now_replays() {
     let account = account.as_str().unwrap();
     // The platform is silent at first.
     let hold = json!({ "platform": "x", "method": "GET", "path_prefix": "/2/users/", "when": "before" });
-    world.http.post(format!("{}/_holds", world.sandbox_url)).json(&hold).send().await.unwrap();
+    world.hold(hold).await;
     let imports = format!("/social-accounts/{account}/imports");
     let (_, import) = world.call(Method::POST, &imports, Some(&json!({}))).await;
     replay(&client, "import_posts-waited", &format!("import-{}", import["id"].as_str().unwrap())).await;

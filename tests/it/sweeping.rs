@@ -98,13 +98,12 @@ async fn imports_whose_workflow_is_lost_end() {
     let account = world.connect("x", "ada").await;
     // The platform is silent until the workflow is gone.
     let hold = json!({ "platform": "x", "method": "GET", "path_prefix": "/2/users/", "when": "before" });
-    let holds = format!("{}/_holds", world.sandbox_url);
-    let hold: Value = world.http.post(&holds).json(&hold).send().await.unwrap().json().await.unwrap();
+    let hold = world.hold(hold).await;
     let (_, import) =
         world.call(Method::POST, &format!("/social-accounts/{account}/imports"), Some(&json!({}))).await;
-    world.http.get(format!("{holds}/{}/wait", hold["id"])).send().await.unwrap();
+    hold.until_held().await;
     gone(&format!("import-{}", id(&import))).await;
-    world.http.delete(format!("{holds}/{}", hold["id"])).send().await.unwrap();
+    hold.release().await;
     let path = format!("/social-accounts/{account}/imports/{}", id(&import));
     world.until_at(&path, "its end", |import| import["status"] == "completed").await;
 }

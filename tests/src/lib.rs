@@ -23,7 +23,7 @@ pub use receiver::{Delivery, Receiver};
 pub use service::unlimited;
 pub use shared::{Shared, database, database_url, directory, durable, shared, sql, temporal};
 pub use wait::{if_right, wait_until, wait_within};
-pub use world::{SandboxAccount, World, WorldBuilder};
+pub use world::{Hold, SandboxAccount, World, WorldBuilder};
 
 use std::time::Duration;
 

@@ -159,6 +159,27 @@ pub struct World {
     children: Vec<(&'static str, Child)>,
 }
 
+/// A request that the sandbox holds, or will hold when it comes.
+pub struct Hold {
+    url: String,
+    http: Client,
+}
+
+impl Hold {
+    /// Waits until the request has come.
+    pub async fn until_held(&self) {
+        let url = format!("{}/wait?timeout_ms={}", self.url, PATIENCE.as_millis());
+        let status = self.http.get(url).send().await.expect("an answer").status();
+        assert_eq!(status, StatusCode::OK, "the request that is to be held does not come");
+    }
+
+    /// Lets the request go on.
+    pub async fn release(self) {
+        let status = self.http.delete(&self.url).send().await.expect("an answer").status();
+        assert_eq!(status, StatusCode::NO_CONTENT);
+    }
+}
+
 /// An account of the sandbox, as after its owner's consent.
 #[derive(Deserialize)]
 pub struct SandboxAccount {
@@ -353,6 +374,15 @@ impl World {
         let (status, webhook) = self.call(Method::POST, "/webhooks", Some(&body)).await;
         assert_eq!(status, StatusCode::CREATED, "{webhook}");
         webhook
+    }
+
+    /// Has the sandbox hold a request, as its documentation describes.
+    pub async fn hold(&self, request: Value) -> Hold {
+        let holds = format!("{}/_holds", self.sandbox_url);
+        let response = self.http.post(&holds).json(&request).send().await.expect("an answer");
+        assert_eq!(response.status(), StatusCode::CREATED, "{request}");
+        let hold: Value = response.json().await.expect("JSON");
+        Hold { url: format!("{holds}/{}", hold["id"]), http: self.http.clone() }
     }
 
     /// What the sandbox's journal holds for an account.
