@@ -12,7 +12,9 @@
     reason = "a test harness has a clock and an HTTP client of its own, and fails loudly"
 )]
 
+mod leftovers;
 mod receiver;
+mod runtime;
 pub mod samples;
 mod service;
 mod shared;

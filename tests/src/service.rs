@@ -6,6 +6,7 @@
 
 use crate::{
     PATIENCE, now,
+    runtime::RUNTIME,
     shared::{database_url, shared},
 };
 use futures::FutureExt;
@@ -16,12 +17,10 @@ use std::{
     net::TcpListener,
     path::PathBuf,
     process::{Command, Stdio},
-    sync::LazyLock,
     thread,
 };
 use store::vault::{KeyId, Opener, PrivateKey};
 use tokio::{
-    runtime::{Builder, Runtime},
     sync::{OnceCell, oneshot},
     task::AbortHandle,
 };
@@ -31,10 +30,6 @@ use url::Url;
 pub(crate) const PACES: [f64; 2] = [0.01, 1.0];
 
 static SHARED: [OnceCell<Service>; PACES.len()] = [const { OnceCell::const_new() }; PACES.len()];
-
-/// Serves sandboxes. The runtime of a test ends with the test, and is blocked while the test computes.
-static RUNTIME: LazyLock<Runtime> =
-    LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime"));
 
 /// Settings of a service, and where its parts are.
 #[derive(Clone)]

@@ -1,8 +1,11 @@
 //! One test's organization, and the service that it calls.
 
 use crate::{
-    PATIENCE, now,
+    PATIENCE,
+    leftovers::Leftovers,
+    now,
     service::{self, Service},
+    shared,
     wait::{if_right, wait_until},
 };
 use domain::{Mode, Owner, scope::Scope};
@@ -102,6 +105,8 @@ impl WorldBuilder {
         let new = keys::NewKey { owner, name: "test".into(), scopes: vec![Scope::All], expires_at: None };
         let (_, key) = keys::create(&db, new, now()).await.expect("a key");
         let sandbox_url = service.sandbox.of(org);
+        let temporal = format!("http://{}", shared(self.program).await.temporal);
+        let leftovers = Leftovers { database_url: service.database_url, temporal, org };
         let mut world = World {
             base: service.base,
             sandbox_url: sandbox_url.as_str().trim_end_matches('/').to_owned(),
@@ -115,6 +120,7 @@ impl WorldBuilder {
             env: service.env,
             files: service.files,
             serving: service.serving,
+            leftovers: Some(leftovers),
             is_shared,
             children: Vec::new(),
         };
@@ -155,6 +161,7 @@ pub struct World {
     /// Where the service keeps the bytes of media.
     pub files: PathBuf,
     serving: AbortHandle,
+    leftovers: Option<Leftovers>,
     is_shared: bool,
     children: Vec<(&'static str, Child)>,
 }
@@ -246,6 +253,11 @@ impl World {
         let mut command = Command::new(self.program);
         command.args(args).envs(self.env.iter().cloned()).stdout(stdout).kill_on_drop(true);
         command.spawn().expect("the program starts")
+    }
+
+    /// Lets the world end before what it began has ended, for a reason.
+    pub fn leave(&mut self, _reason: &'static str) {
+        self.leftovers = None;
     }
 
     /// Runs another command of the program to its end.
@@ -429,6 +441,15 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
+        let runs = |part| self.children.iter().any(|(command, _)| ["all", part].contains(command));
+        // Without a process nothing ends.
+        let can_end = self.is_shared || (runs("api") && runs("worker"));
+        if let Some(leftovers) = self.leftovers.take()
+            && can_end
+            && !std::thread::panicking()
+        {
+            leftovers.wait();
+        }
         if !self.is_shared {
             // There may be none.
             let _ = std::fs::remove_dir_all(&self.files);
