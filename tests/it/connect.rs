@@ -887,7 +887,7 @@ async fn what_somebody_logs_in_with_is_told_nowhere() {
     assert!(secrets.len() > 12 && secrets.iter().all(|secret| secret.len() > 8), "{}", secrets.len());
 
     let client = replay::client().await;
-    let query = format!("WorkflowType = 'Ask' and FanfareOrg = '{}'", world.owner.org);
+    let query = format!("WorkflowType = 'WorkerRequest' and FanfareOrg = '{}'", world.owner.org);
     // Three returns, two choices, two passwords; Temporal's list lags behind.
     let list = async || {
         let found: Vec<_> = client.list_workflows(query.clone(), Default::default()).collect().await;

@@ -487,12 +487,12 @@ async fn an_attempt_continues_after_processing_and_counts_after_a_failure() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_errand_that_can_not_be_read_delays_only_itself() {
+async fn a_message_that_can_not_be_read_delays_only_itself() {
     let db = database().await;
     let owner = owner(&db).await;
     let ada = account(&db, owner, "x", "1", "ada").await;
     let unreadable =
-        r#"insert into outbox (org_id, message) select id, '{"message": "of_tomorrow"}' from organizations"#;
+        r#"insert into outbox (org_id, message) select id, '{"type": "of_tomorrow"}' from organizations"#;
     tests::sql(&db, unreadable).await;
     let post = create(&db, owner, draft_of(&[&ada])).await;
     let claimed = outbox::claim(&db, 64, Duration::from_secs(60)).await.unwrap();

@@ -152,7 +152,7 @@ async fn a_grant_is_erased_and_renewed_whatever_became_of_its_workflow() {
 }
 
 #[tokio::test]
-async fn an_errand_that_can_not_be_read_holds_up_nothing() {
+async fn a_message_that_can_not_be_read_holds_up_nothing() {
     let world = world().own().platforms(&["threads"]).start().await;
     world.connect("threads", "ada").await;
     let unreadable =

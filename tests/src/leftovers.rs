@@ -52,7 +52,12 @@ impl Leftovers {
             let left = self.left(&mut db, &temporal).await;
             if left.is_empty() { Ok(()) } else { Err(left.join(", ")) }
         };
-        crate::wait::wait_within(std::time::Duration::from_secs(40), "the end of all that a test began (see World::leave)", look).await;
+        crate::wait::wait_within(
+            std::time::Duration::from_secs(40),
+            "the end of all that a test began (see World::leave)",
+            look,
+        )
+        .await;
         db.close().await.expect("closed");
     }
 

@@ -27,7 +27,7 @@ pub struct CleanUpMedia;
 #[workflow_methods]
 impl CleanUpMedia {
     /// Runs until nothing is left that is due, or for a good while.
-    #[run(name = "TidyMedia")]
+    #[run(name = "CleanUpMedia")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
         for _ in 0..BATCHES {
             if !ctx.execute_activity(Media::clean_up_media, (), once()).await? {

@@ -58,7 +58,7 @@ impl DisconnectAccount {
     }
 
     /// Runs until the grant is erased.
-    #[run(name = "PartAccount")]
+    #[run(name = "DisconnectAccount")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
         let Input { disconnection, time_scale } = ctx.state(|part| part.input.clone());
         // Whether the platform heard of it changes nothing about what follows.

@@ -62,7 +62,7 @@ impl ProcessMedia {
     }
 
     /// Runs until it is done or given up.
-    #[run(name = "TendMedia")]
+    #[run(name = "ProcessMedia")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
         let Input { job, time_scale } = ctx.state(|tend| tend.input.clone());
         let tries = if job.what == MediaAction::Discard { 0 } else { TRIES };

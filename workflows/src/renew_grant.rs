@@ -64,7 +64,7 @@ impl RenewGrant {
     }
 
     /// Runs until the grant was renewed, replaced or lost, or the account is disconnected.
-    #[run(name = "KeepAccount")]
+    #[run(name = "RenewGrant")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
         let Input { grant_ref, rest, time_scale } = ctx.state(|keep| keep.input.clone());
         let version = grant_ref.grant_version;
