@@ -5,7 +5,7 @@ _default:
 
 # Everything on this machine: Postgres, Temporal, API, worker, sandbox
 dev *args:
-    cargo run --release -- dev {{args}}
+    cargo run -- dev {{args}}
 
 # The tests: they find, fetch or build what they need
 test *args:
@@ -30,12 +30,11 @@ walls:
 
 # The sandbox alone
 sandbox *args:
-    cargo run --release -- sandbox {{args}}
+    cargo run -- sandbox {{args}}
 
 # What a post costs, next to the barest Temporal program of its shape
 bench:
-    cargo build --release -p server -p tests --bin fanfare --bin bench
-    target/release/bench target/release/fanfare
+    cargo bench -p tests
 
 # Writes api/openapi.json anew
 openapi:

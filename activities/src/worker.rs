@@ -18,6 +18,10 @@ use crate::{
 };
 use anyhow::Context;
 use domain::Mode;
+use futures::{
+    FutureExt,
+    future::{LocalBoxFuture, join_all},
+};
 use std::{sync::Arc, time::Duration};
 use temporalio_sdk::{
     Runtime, Worker, WorkerOptions,
@@ -54,6 +58,15 @@ const _: () = assert!(HEARTBEATS.as_secs() * 4 <= publish_target::HEARTBEAT.as_s
 /// How long what is under way may take to finish when the process is asked to end.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// The queues that a process serves, beside the one of posts. Every queue needs a process that serves it.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// Modes.
+    pub modes: Vec<Mode>,
+    /// Ids of platforms.
+    pub platforms: Vec<&'static str>,
+}
+
 /// The workers of this process; to be run on one thread, since workflow state is not `Send`.
 pub struct Workers {
     all: Vec<Worker>,
@@ -62,12 +75,12 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Makes a worker for each queue beside `base`, for the platforms that have an adapter.
+    /// Makes a worker for each queue of `base` that is to be served.
     ///
     /// # Errors
     ///
     /// When Temporal can't be reached or refuses them.
-    pub fn new(base: &str, deps: Deps) -> anyhow::Result<Self> {
+    pub fn new(base: &str, served: &Served, deps: Deps) -> anyhow::Result<Self> {
         let telemetry = RuntimeOptions::builder().build().map_err(anyhow::Error::msg)?;
         let runtime = Runtime::from_current_tokio(telemetry).context("start Temporal's runtime")?;
         let client = deps.temporal.clone();
@@ -77,8 +90,8 @@ impl Workers {
         posts.register_workflow::<WorkerRequest>()?;
         posts.register_workflow::<CollectMetrics>()?;
         let mut queues = vec![posts];
-        for mode in [Mode::Live, Mode::Test] {
-            queues.extend(in_mode(base, mode, &deps)?);
+        for mode in &served.modes {
+            queues.extend(in_mode(base, *mode, &served.platforms, &deps)?);
         }
         let all = queues.into_iter().map(|queue| Worker::new(&runtime, client.clone(), queue));
         let all = all.collect::<Result<_, _>>().map_err(|error| anyhow::anyhow!("{error}"))?;
@@ -96,18 +109,29 @@ impl Workers {
     /// # Errors
     ///
     /// When one of them fails for good.
-    pub async fn run(&mut self) -> anyhow::Result<()> {
-        let done = futures::future::join_all(self.all.iter_mut().map(Worker::run)).await;
-        done.into_iter().collect::<Result<Vec<_>, _>>().map(drop).map_err(|error| anyhow::anyhow!("{error}"))
+    pub fn run(&mut self) -> LocalBoxFuture<'_, anyhow::Result<()>> {
+        // Boxed, so that it is compiled once and not again by who awaits it.
+        let all = join_all(self.all.iter_mut().map(Worker::run));
+        async {
+            let done = all.await;
+            let done = done.into_iter().collect::<Result<Vec<_>, _>>();
+            done.map(drop).map_err(|error| anyhow::anyhow!("{error}"))
+        }
+        .boxed_local()
     }
 }
 
 /// The queues of one mode.
-fn in_mode(base: &str, mode: Mode, deps: &Arc<Deps>) -> anyhow::Result<Vec<WorkerOptions>> {
+fn in_mode(
+    base: &str,
+    mode: Mode,
+    platforms: &[&str],
+    deps: &Arc<Deps>,
+) -> anyhow::Result<Vec<WorkerOptions>> {
     let shares = |slots| Shares::new(slots, deps.time_scale.scale(share::LEAST));
     let mut queues = Vec::new();
-    for platform in platforms::all() {
-        let mut targets = options(&queue::platform(base, platform.id(), mode), SLOTS + QUESTIONS);
+    for platform in platforms {
+        let mut targets = options(&queue::platform(base, platform, mode), SLOTS + QUESTIONS);
         let questions = Arc::new(shares(QUESTIONS));
         targets.register_workflow::<PublishTarget>()?;
         targets.register_workflow::<WorkerRequest>()?;

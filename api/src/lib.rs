@@ -72,7 +72,9 @@ use chrono::{DateTime, Utc};
 use domain::sandbox::Address;
 use domain::{Mode, address};
 use poem::{
-    Endpoint, EndpointExt, IntoResponse, Response, Route, get, handler,
+    Endpoint, EndpointExt, IntoResponse, Response, Route,
+    endpoint::BoxEndpoint,
+    get, handler,
     http::{Method, header},
     middleware::CatchPanic,
     web::Data,
@@ -157,8 +159,8 @@ impl AllowedRanges {
     }
 }
 
-/// Everything that is served over HTTP.
-pub fn endpoint(app: App) -> impl Endpoint<Output = Response> + 'static {
+/// Everything that is served over HTTP; boxed, so that it is compiled once and not again by who serves it.
+pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
     let specification = document::at(app.config.base_url.trim_end_matches('/'));
     let page = document::page(&specification);
     let specification_path = format!("{PREFIX}/openapi.json");
@@ -191,6 +193,7 @@ pub fn endpoint(app: App) -> impl Endpoint<Output = Response> + 'static {
         .with(CatchPanic::new().with_handler(envelope::panicked))
         .with(arrival)
         .with(Envelope::new(routes))
+        .boxed()
 }
 
 /// A text that does not change while the process lives.

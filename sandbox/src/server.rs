@@ -6,6 +6,7 @@
 
 use super::Sandbox;
 use anyhow::{Context, Result};
+use futures::{FutureExt, future::BoxFuture};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use poem::{
@@ -46,7 +47,25 @@ impl std::error::Error for Dropped {}
 pub async fn serve(
     sandbox: Sandbox,
     listener: std::net::TcpListener,
-    shutdown: impl Future<Output = ()>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<()> {
+    boxed(sandbox, listener, shutdown.boxed()).await
+}
+
+/// Keeps the server's code in this crate: a future that is not boxed is compiled again by every crate that
+/// awaits it.
+fn boxed(
+    sandbox: Sandbox,
+    listener: std::net::TcpListener,
+    shutdown: BoxFuture<'static, ()>,
+) -> BoxFuture<'static, Result<()>> {
+    run(sandbox, listener, shutdown).boxed()
+}
+
+async fn run(
+    sandbox: Sandbox,
+    listener: std::net::TcpListener,
+    mut shutdown: BoxFuture<'static, ()>,
 ) -> Result<()> {
     listener.set_nonblocking(true).context("preparing the sandbox's listener")?;
     let listener = TcpListener::from_std(listener).context("listening for the sandbox")?;
@@ -54,7 +73,6 @@ pub async fn serve(
     let endpoint = Arc::new(sandbox.endpoint());
     let (stop, stopping) = watch::channel(());
     let mut connections = JoinSet::new();
-    let mut shutdown = pin!(shutdown);
     tracing::info!(address = %local, "The sandbox listens on {local}");
     if !local.ip().is_loopback() && sandbox.0.access.token.is_none() {
         tracing::warn!(

@@ -1,6 +1,7 @@
 //! What an operator can set: flags and environment variables, with one description for both.
 
 use crate::http;
+use activities::worker::Served;
 use anyhow::Context;
 use api::{limits::Limits, plans::Plans};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -9,7 +10,7 @@ use clap::{
     Args,
     error::{ContextKind, ContextValue},
 };
-use domain::{App, TimeScale, address::AllowedRanges, sandbox::Address};
+use domain::{App, Mode, TimeScale, address::AllowedRanges, sandbox::Address};
 use media::{Location, SizeLimits};
 use sandbox::Access;
 use std::{collections::BTreeMap, error::Error, net::SocketAddr, str::FromStr, time::Duration};
@@ -164,6 +165,64 @@ pub(crate) struct Keys {
     /// OAuth apps shared with all organizations, as JSON by platform
     #[arg(long, env = "FANFARE_SHARED_APPS", hide_env_values = true, default_value = "")]
     pub(crate) shared_apps: SharedApps,
+}
+
+/// What only workers are told.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WorkerConfig {
+    #[command(flatten)]
+    pub(crate) keys: Keys,
+    #[command(flatten)]
+    pub(crate) queues: Queues,
+}
+
+/// The task queues that the workers of a process serve.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Queues {
+    /// Platforms whose queues the workers serve, separated by commas; all by default. Each platform needs a
+    /// worker that serves it
+    #[arg(long, env = "FANFARE_PLATFORMS", default_value = "", hide_default_value = true, value_parser = platforms)]
+    pub(crate) platforms: Platforms,
+    /// Modes whose queues the workers serve, live or test; both by default
+    #[arg(long, env = "FANFARE_MODES", default_value = "", hide_default_value = true, value_parser = modes)]
+    pub(crate) modes: Modes,
+}
+
+impl Queues {
+    /// Every queue.
+    pub(crate) fn all() -> Self {
+        let platforms = platforms::all().iter().map(|platform| platform.id()).collect();
+        Self { platforms: Platforms(platforms), modes: Modes(Mode::ALL.to_vec()) }
+    }
+
+    /// The queues, for the workers.
+    pub(crate) fn served(&self) -> Served {
+        Served { modes: self.modes.0.clone(), platforms: self.platforms.0.clone() }
+    }
+}
+
+/// Platforms, by id.
+#[derive(Clone, Debug)]
+pub(crate) struct Platforms(Vec<&'static str>);
+
+/// Modes.
+#[derive(Clone, Debug)]
+pub(crate) struct Modes(Vec<Mode>);
+
+fn platforms(text: &str) -> anyhow::Result<Platforms> {
+    if text.is_empty() {
+        return Ok(Queues::all().platforms);
+    }
+    let known = |id: &str| platforms::get(id).map(|platform| platform.id());
+    let named = |id: &str| known(id.trim()).with_context(|| format!("{id} is no platform"));
+    Ok(Platforms(text.split(',').map(named).collect::<Result<_, _>>()?))
+}
+
+fn modes(text: &str) -> anyhow::Result<Modes> {
+    if text.is_empty() {
+        return Ok(Queues::all().modes);
+    }
+    Ok(Modes(text.split(',').map(|mode| mode.trim().parse()).collect::<Result<_, _>>()?))
 }
 
 /// The OAuth apps that this installation shares with its organizations.

@@ -6,8 +6,11 @@
 
 use crate::{
     clock,
-    config::{self, Database, Http, Keys, LimitsConfig, MediaRetention, SharedApps, Storage, Temporal},
-    dev::{self, Lock, Postgres, TemporalOptions},
+    config::{
+        self, Database, Http, Keys, LimitsConfig, MediaRetention, Queues, SharedApps, Storage, Temporal,
+        WorkerConfig,
+    },
+    dev::{self, Lock, Postgres, PostgresOptions, TemporalOptions},
     parts::{self, Api, Files, Ranges},
     tools::{self, Founded},
 };
@@ -126,8 +129,12 @@ async fn children(
     ports: &Ports,
     secrets: &Secrets,
 ) -> anyhow::Result<(Postgres, dev::Temporal)> {
-    let postgres =
-        Postgres::start(&dir.join("postgres"), guard, ports.postgres, &secrets.database_password).await?;
+    let options = PostgresOptions {
+        port: ports.postgres,
+        password: secrets.database_password.clone(),
+        is_durable: true,
+    };
+    let postgres = Postgres::start(&dir.join("postgres"), guard, &options).await?;
     let options = TemporalOptions {
         port: ports.temporal,
         ui_port: Some(ports.temporal_ui),
@@ -167,6 +174,7 @@ async fn serve(
     let keys = Keys { open_keys: secrets.open_key.parse()?, shared_apps: SharedApps::default() };
     let first = first(dir, &db).await?;
     connect(&db, &sandbox, &keys, first.org_id).await?;
+    let working = WorkerConfig { keys, queues: Queues::all() };
 
     let settings = Temporal {
         temporal_address: format!("http://{}", temporal.address).parse()?,
@@ -182,7 +190,7 @@ async fn serve(
         base_url: None,
         secret: config::secret(&secrets.secret)?,
         seal_key: secrets.seal_key.parse()?,
-        shared_clients: keys.shared_apps.clients(),
+        shared_clients: working.keys.shared_apps.clients(),
         bounds,
     };
     // A receiver on one's own machine can be tried in test mode; live mode stays closed.
@@ -199,7 +207,8 @@ async fn serve(
         storage,
     )?;
     let files = Files { shelf: api.shelf(), retention: storage.keeping.retention() };
-    let workers = parts::workers(db, client, &settings, &keys, Some(sandbox_address), &opened, files).await?;
+    let workers =
+        parts::workers(db, client, &settings, &working, Some(sandbox_address), &opened, files).await?;
 
     let origin = format!("http://{address}");
     let manifest = |server: u32, temporal_pid: u32, postgres_pid: u32| Manifest {

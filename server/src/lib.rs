@@ -12,7 +12,7 @@ mod tools;
 use clap::{CommandFactory, Parser, Subcommand};
 use config::{
     Database, Guarding, Http, Keys, LimitsConfig, MediaRetention, MediaUrlConfig, NetworkConfig, Pricing,
-    Storage, Temporal,
+    Storage, Temporal, WorkerConfig,
 };
 use domain::{Email, OrgId};
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
@@ -64,7 +64,7 @@ enum Command {
         #[command(flatten)]
         temporal: Temporal,
         #[command(flatten)]
-        keys: Keys,
+        working: WorkerConfig,
         #[command(flatten)]
         reach: NetworkConfig,
         #[command(flatten)]
@@ -81,7 +81,7 @@ enum Command {
         #[command(flatten)]
         http: Http,
         #[command(flatten)]
-        keys: Keys,
+        working: WorkerConfig,
         #[command(flatten)]
         reach: NetworkConfig,
         #[command(flatten)]
@@ -207,12 +207,12 @@ async fn run(command: Command) -> anyhow::Result<()> {
             let part = parts::Part::Api(&http);
             parts::run(&database, &temporal, &reach, &storage, part).await
         }
-        Command::Worker { database, temporal, keys, reach, storage, serving } => {
-            let part = parts::Part::Worker(&keys, &serving);
+        Command::Worker { database, temporal, working, reach, storage, serving } => {
+            let part = parts::Part::Worker(&working, &serving);
             parts::run(&database, &temporal, &reach, &storage, part).await
         }
-        Command::All { database, temporal, http, keys, reach, storage } => {
-            let part = parts::Part::All(&http, &keys);
+        Command::All { database, temporal, http, working, reach, storage } => {
+            let part = parts::Part::All(&http, &working);
             parts::run(&database, &temporal, &reach, &storage, part).await
         }
         Command::Migrate { database } => tools::migrate(&database).await,

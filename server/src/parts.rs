@@ -2,7 +2,9 @@
 
 use crate::{
     clock,
-    config::{Database, Http, Keys, MediaUrlConfig, NetworkConfig, Secret, Storage, Temporal, client_ids},
+    config::{
+        Database, Http, MediaUrlConfig, NetworkConfig, Secret, Storage, Temporal, WorkerConfig, client_ids,
+    },
     http,
 };
 use activities::{Apps, Deps, Wires, worker::Workers};
@@ -32,9 +34,9 @@ pub(crate) enum Part<'a> {
     /// The API and the relay.
     Api(&'a Http),
     /// The workers.
-    Worker(&'a Keys, &'a MediaUrlConfig),
+    Worker(&'a WorkerConfig, &'a MediaUrlConfig),
     /// Both.
-    All(&'a Http, &'a Keys),
+    All(&'a Http, &'a WorkerConfig),
 }
 
 /// Runs the parts that are configured until a signal ends them.
@@ -54,29 +56,29 @@ pub(crate) async fn run(
             .with_context(|| format!("the API can't listen on {}", http.listen))?;
         Api::on(listener, db.clone(), temporal.clone(), http, opened.clone(), reach.sandbox(), storage)
     };
-    let (api, keys, shelf) = match part {
+    let (api, working, shelf) = match part {
         Part::Api(http) => (Some(bind(http)?), None, None),
-        Part::Worker(keys, serving) => {
+        Part::Worker(working, serving) => {
             // Without the API's secret nothing that we sign would be believed.
             let key = serving.secret.map_or_else(rand::random, |Secret(secret)| secret);
             let base_url = serving.secret.and(serving.base_url.clone());
-            (None, Some(keys), Some(shelf(storage, &key, base_url)?))
+            (None, Some(working), Some(shelf(storage, &key, base_url)?))
         }
-        Part::All(http, keys) => {
+        Part::All(http, working) => {
             let mut http = http.clone();
             // A process that has the apps need not be told their names again.
-            http.shared_clients.0.extend(keys.shared_apps.clients().0);
+            http.shared_clients.0.extend(working.keys.shared_apps.clients().0);
             let api = bind(&http)?;
             let shelf = api.shelf();
-            (Some(api), Some(keys), Some(shelf))
+            (Some(api), Some(working), Some(shelf))
         }
     };
-    let workers = match keys.zip(shelf) {
-        Some((keys, shelf)) => {
+    let workers = match working.zip(shelf) {
+        Some((working, shelf)) => {
             anyhow::ensure!(store::ready(&db).await, "the database at DATABASE_URL does not answer");
             let client = connect(temporal).await?;
             let files = Files { shelf, retention: storage.keeping.retention() };
-            Some(workers(db, client, temporal, keys, reach.sandbox(), &opened, files).await?)
+            Some(workers(db, client, temporal, working, reach.sandbox(), &opened, files).await?)
         }
         None => None,
     };
@@ -186,12 +188,13 @@ pub(crate) async fn workers(
     db: Pool,
     client: Client,
     temporal: &Temporal,
-    keys: &Keys,
+    working: &WorkerConfig,
     sandbox: Option<Address>,
     opened: &Ranges,
     files: Files,
 ) -> anyhow::Result<Workers> {
     check_clock(&db, clock::now).await?;
+    let keys = &working.keys;
     tokio::spawn(schedule(client.clone(), temporal.clone()));
     let deps = Deps {
         db,
@@ -207,7 +210,7 @@ pub(crate) async fn workers(
         jitter: clock::jitter,
         time_scale: temporal.time_scale(),
     };
-    Workers::new(&temporal.task_queue, deps)
+    Workers::new(&temporal.task_queue, &working.queues.served(), deps)
 }
 
 /// Sets up what the clock starts, as soon as Temporal takes it: publishing does not wait for that.

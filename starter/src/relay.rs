@@ -14,7 +14,7 @@ use domain::{
     ErrorSource, Failure, Owner, PostId, TargetId, TimeScale,
     outbox::{Disconnection, EventDispatch, ExpiringGrant, ImportRef, MediaJob, Message, PostJob},
 };
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use platforms::Renewal;
 use std::time::Duration;
 use store::{
@@ -69,7 +69,11 @@ pub struct Relay {
 impl Relay {
     /// Carries messages for ever; to be dropped when the process ends. What it holds then is carried
     /// by another relay, or by the next start, when the lease has ended.
-    pub async fn run(self) {
+    pub fn run(self) -> BoxFuture<'static, ()> {
+        self.carry_on().boxed()
+    }
+
+    async fn carry_on(self) {
         let mut listener = None;
         loop {
             if listener.is_none() {

@@ -7,9 +7,8 @@ use crate::{
 use domain::{Mode, Owner, outbox::Disconnection, scope::Scope};
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::time::Duration;
 use store::disconnect;
-use tests::{Receiver, World};
+use tests::{Receiver, World, wait_until};
 
 /// Tells the sandbox to do something to an account's grant.
 async fn end(world: &World, account: &str, what: &str) {
@@ -161,9 +160,8 @@ async fn an_account_is_its_owners_to_ask_about() {
 
 #[tokio::test]
 async fn without_temporal_or_workers_the_api_serves_and_says_what_it_can_not_answer() {
-    let mut world = world().start().await;
+    let mut world = world().running(&[]).start().await;
     let id = world.connect("x", "ada").await;
-    world.kill("all").await;
     world.set("TEMPORAL_ADDRESS", "http://127.0.0.1:1");
     world.run("api").await;
     world.get(&format!("/social-accounts/{id}/capabilities")).await;
@@ -180,11 +178,11 @@ async fn erased(world: &World, id: &str) {
         platform: "x".to_owned(),
         grant_version: 1,
     };
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    while disconnect::leaving(&world.db, &parting).await.unwrap().is_some() {
-        assert!(tokio::time::Instant::now() < deadline, "the grant is still there");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let is_gone = async || match disconnect::leaving(&world.db, &parting).await.unwrap() {
+        None => Ok(()),
+        Some(_) => Err("it is there"),
+    };
+    wait_until("the grant to be erased", is_gone).await;
 }
 
 fn target<'a>(post: &'a Value, platform: &str) -> &'a Value {
@@ -267,23 +265,18 @@ async fn an_account_that_is_removed_is_told_off_erased_and_can_come_back() {
 
 /// Removes an account while a worker that was publishing for it is dead.
 async fn removed_while_publishing(when: &str) -> (World, Value) {
-    let mut world = world().start().await;
+    let mut world = world().running(&["api", "worker"]).start().await;
     let id = world.connect("x", "ada").await;
-    world.kill("all").await;
-    world.run("api").await;
-    world.run("worker").await;
-    let holds = format!("{}/_holds", world.sandbox_url);
     let hold = json!({ "platform": "x", "account": "ada", "method": "POST", "path_prefix": "/2/tweets", "when": when });
-    let hold: Value = world.http.post(&holds).json(&hold).send().await.unwrap().json().await.unwrap();
-    let hold = format!("{holds}/{}", hold["id"]);
+    let hold = world.hold(hold).await;
     let post = world.post(json!({ "content": "Under way", "accounts": ["ada"] })).await;
-    assert!(world.http.get(format!("{hold}/wait")).send().await.unwrap().status().is_success());
+    hold.until_held().await;
     world.kill("worker").await;
     let (status, _) = world.call(Method::DELETE, &format!("/social-accounts/{id}"), None).await;
     assert_eq!(status, 200);
     let open = world.get(&format!("/posts/{}", post["id"].as_str().unwrap())).await;
     assert_eq!(open["status"], "publishing", "what may be live is not called canceled: {open:#}");
-    world.http.delete(&hold).send().await.unwrap();
+    hold.release().await;
     world.run("worker").await;
     let ended = world.ended(&post).await;
     erased(&world, &id).await;

@@ -13,7 +13,7 @@ use temporalio_client::{
     schedules::{ScheduleDescription, ScheduleError, ScheduleHandle, ScheduleOverlapPolicy},
     tonic::Code,
 };
-use tests::World;
+use tests::{World, WorldBuilder, wait_until};
 use workflows::{CollectMetrics, collect_metrics};
 
 const FIGURES: [&str; 8] =
@@ -28,7 +28,11 @@ async fn published(world: &World, content: &str) -> Value {
 }
 
 async fn connected() -> World {
-    let world = world().start().await;
+    connect_to(world()).await
+}
+
+async fn connect_to(world: WorldBuilder) -> World {
+    let world = world.start().await;
     world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
     // A post that a platform's reads do not show yet has no figures either.
@@ -169,7 +173,7 @@ async fn analytics_are_for_those_who_may_see_them() {
 
 #[tokio::test]
 async fn without_workers_what_is_known_is_shown_and_else_the_call_asks_to_come_back() {
-    let mut world = connected().await;
+    let mut world = connect_to(world().own()).await;
     let (known, unknown) = (published(&world, "Asked before").await, published(&world, "Never asked").await);
     let first = analytics(&world, &known).await;
     world.kill("all").await;
@@ -182,35 +186,20 @@ async fn without_workers_what_is_known_is_shown_and_else_the_call_asks_to_come_b
     assert!(refused.0["retry-after"].to_str().unwrap().parse::<u32>().unwrap() > 0);
 }
 
-/// The name of the world's task queue, as schedules are named after it.
-pub(crate) fn queue(world: &mut World) -> String {
-    let queue = world.set("FANFARE_TASK_QUEUE", "").unwrap();
-    world.set("FANFARE_TASK_QUEUE", &queue);
-    queue
-}
-
-fn schedule(world: &mut World) -> String {
-    collect_metrics::id(&queue(world))
-}
-
 /// Waits until a schedule is as it should be.
 pub(crate) async fn scheduled(
     handle: &ScheduleHandle<Client>,
     mut right: impl FnMut(Result<&ScheduleDescription, Code>) -> bool,
 ) {
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    loop {
+    let look = async || {
         let found = handle.describe(Default::default()).await;
         let found = found.as_ref().map_err(|error| match error {
             ScheduleError::Rpc(status) => status.code(),
             other => panic!("{other}"),
         });
-        if right(found) {
-            return;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "waited in vain: {found:?}");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+        if right(found) { Ok(()) } else { Err(format!("{found:?}")) }
+    };
+    wait_until("a schedule", look).await;
 }
 
 pub(crate) fn every(found: Result<&ScheduleDescription, Code>) -> Option<i64> {
@@ -247,13 +236,13 @@ async fn collect(temporal: &Client, handle: &ScheduleHandle<Client>) -> Value {
 #[tokio::test]
 async fn figures_are_collected_without_being_asked_for() {
     // An hour is a moment here.
-    let mut world = world().pace(0.000_001).set("FANFARE_COLLECT_EVERY", "7200").start().await;
+    let mut world = world().pace(0.000_001).set("FANFARE_COLLECT_EVERY", "7200").everywhere().start().await;
     let settings = world.http.post(format!("{}/_settings", world.sandbox_url)).json(&json!({ "lag_ms": 0 }));
     assert!(settings.send().await.unwrap().status().is_success());
     world.connect("x", "ada").await;
     world.connect("bluesky", "ada.bsky.social").await;
     let temporal = client().await;
-    let handle = temporal.get_schedule_handle(schedule(&mut world));
+    let handle = temporal.get_schedule_handle(collect_metrics::id(world.variable("FANFARE_TASK_QUEUE")));
     scheduled(&handle, |found| every(found) == Some(7200)).await;
 
     let (first, second) = (published(&world, "First").await, published(&world, "Second").await);

@@ -4,7 +4,7 @@
 
 use crate::world;
 use serde_json::{Value, json};
-use tests::{Receiver, World};
+use tests::{Receiver, World, WorldBuilder};
 
 const ACCOUNTS: [(&str, &str); 2] = [("x", "ada"), ("bluesky", "ada.bsky.social")];
 
@@ -18,7 +18,11 @@ async fn publishes_once(world: &World, content: &str, expected: usize) {
 }
 
 async fn connected() -> World {
-    let world = world().start().await;
+    connect_to(world()).await
+}
+
+async fn connect_to(world: WorldBuilder) -> World {
+    let world = world.start().await;
     for (platform, account) in ACCOUNTS {
         world.connect(platform, account).await;
     }
@@ -46,7 +50,7 @@ async fn an_answer_that_can_not_be_read_publishes_once() {
 /// The first one's call never arrives; the second one goes live before the first is looked for.
 #[tokio::test]
 async fn two_posts_of_the_same_words_are_both_published() {
-    let world = world().pace(0.1).start().await;
+    let world = world().pace(0.1).platforms(&["google_business"]).start().await;
     let account = world.connect("google_business", "ada").await;
     let body = json!({ "content": "The same words #sandbox-dropx1", "accounts": [account] });
     let first = world.post(body.clone()).await;
@@ -81,25 +85,19 @@ async fn a_lost_reply_within_a_thread_publishes_each_container_once() {
 
 /// Holds one call of an account at the sandbox, kills the worker there, and starts another.
 async fn killed_at(platform: &str, account: &str, nth: usize, when: &str) {
-    let mut world = world().start().await;
+    let mut world = world().running(&["api", "worker"]).platforms(&[platform]).start().await;
     world.connect(platform, account).await;
-    world.kill("all").await;
-    world.run("api").await;
-    world.run("worker").await;
     let hold = json!({ "platform": platform, "account": account, "nth": nth, "when": when });
-    let url = format!("{}/_holds", world.sandbox_url);
-    let hold: Value = world.http.post(&url).json(&hold).send().await.unwrap().json().await.unwrap();
-    let hold = format!("{url}/{}", hold["id"].as_str().map_or_else(|| hold["id"].to_string(), str::to_owned));
+    let hold = world.hold(hold).await;
     let post = world
         .post(json!({
             "containers": [{ "content": "Main" }, { "content": "Comment" }],
             "accounts": [account],
         }))
         .await;
-    let waited = world.http.get(format!("{hold}/wait")).send().await.unwrap();
-    assert!(waited.status().is_success(), "call {nth} of {platform} never came: {}", waited.status());
+    hold.until_held().await;
     world.kill("worker").await;
-    world.http.delete(&hold).send().await.unwrap();
+    hold.release().await;
     world.run("worker").await;
     world.completed(&post, 1).await;
     let ended = world.ended(&post).await;
@@ -139,9 +137,7 @@ async fn a_worker_killed_within_the_comment_of_bluesky_publishes_once() {
 
 #[tokio::test]
 async fn posts_created_while_no_worker_runs_are_published_by_the_next() {
-    let mut world = connected().await;
-    world.kill("all").await;
-    world.run("api").await;
+    let mut world = connect_to(world().running(&["api"])).await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
     let post = world.post(json!({ "content": "Patience", "accounts": ["ada", "ada.bsky.social"] })).await;

@@ -312,15 +312,7 @@ async fn organizations_share_no_accounts_of_a_sandbox_that_others_reach() {
     let path = format!("/social-accounts/{theirs}/imports");
     let (_, import) = world.call(Method::POST, &path, Some(&json!({}))).await;
     let one = format!("{path}/{}", import["id"].as_str().unwrap());
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    let import = loop {
-        let import = world.get(&one).await;
-        if import["status"] == "completed" {
-            break import;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "the import takes too long: {import}");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    };
+    let import = world.until_at(&one, "the end of an import", |import| import["status"] == "completed").await;
     assert_eq!((&import["imported_count"], &import["skipped_count"]), (&json!(0), &json!(0)), "{import}");
     let post = world.post(json!({ "content": "Only theirs", "accounts": [theirs] })).await;
     assert_eq!(world.ended(&post).await["status"], "published");

@@ -19,7 +19,7 @@ use store::{
     states, vault,
 };
 use temporalio_client::{UntypedWorkflow, WorkflowFetchHistoryOptions};
-use tests::{Receiver, World};
+use tests::{Receiver, World, wait_until};
 use url::{Url, form_urlencoded};
 use uuid::Uuid;
 
@@ -569,7 +569,7 @@ async fn a_password_made_for_apps_connects_a_bluesky_account() {
     let world = world().start().await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
-    let grant = world.sandbox.connect("bluesky", "ada.bsky.social").unwrap().grant;
+    let grant = world.account("bluesky", "ada.bsky.social").await.grant;
     let password = grant.extra["app_password"].as_str().unwrap();
     let path = "/social-accounts/bluesky/connect";
     let body =
@@ -720,7 +720,7 @@ async fn an_account_of_another_tenant_is_not_taken_over() {
     assert_eq!((pages["data"].as_array().unwrap().len(), &pages["data"][0]["tenant_id"]), (1, &json!("t-1")));
     assert_eq!(finalize(&world, &token, &[&ids[1]]).await.0, StatusCode::CREATED);
 
-    let password = &world.sandbox.connect("bluesky", "ada.bsky.social").unwrap().grant.extra["app_password"];
+    let password = &world.account("bluesky", "ada.bsky.social").await.grant.extra["app_password"];
     let path = "/social-accounts/bluesky/connect";
     let body = |tenant: Option<&str>| json!({ "identifier": "ada.bsky.social", "app_password": password, "tenant_id": tenant });
     assert_eq!(world.call(Method::POST, path, Some(&body(Some("t-1")))).await.0, StatusCode::CREATED);
@@ -797,18 +797,18 @@ async fn a_plan_has_room_for_so_many_accounts() {
 
     let told = walk(&world, "x", "bob", json!({})).await;
     assert_eq!((told["status"].as_str(), told["error"].as_str()), ("error", "quota_exceeded"), "{told:?}");
-    let login = |name: &str| {
-        let grant = world.sandbox.connect("bluesky", name).unwrap().grant;
+    let login = async |name: &str| {
+        let grant = world.account("bluesky", name).await.grant;
         json!({ "identifier": name, "app_password": grant.extra["app_password"] })
     };
     let path = "/social-accounts/bluesky/connect";
-    let body = login("ada.bsky.social");
+    let body = login("ada.bsky.social").await;
     let (_, problem) = fail(request(&world, Method::POST, path).json(&body), 402, "quota_exceeded").await;
     assert_eq!((&problem["limit"], &problem["used"]), (&json!(2), &json!(2)));
     // Who is there already needs no room, and who goes makes some: for one of two who come at once.
     assert_eq!(joined(&world, "x", "ada", json!({})).await, id);
     assert_eq!(world.call(Method::DELETE, &format!("/social-accounts/{id}"), None).await.0, StatusCode::OK);
-    let other = login("bob.bsky.social");
+    let other = login("bob.bsky.social").await;
     let (one, two) =
         join(world.call(Method::POST, path, Some(&body)), world.call(Method::POST, path, Some(&other))).await;
     let mut statuses = [one.0.as_u16(), two.0.as_u16()];
@@ -822,9 +822,7 @@ async fn a_plan_has_room_for_so_many_accounts() {
 
 #[tokio::test]
 async fn no_worker_no_login() {
-    let mut world = world().start().await;
-    world.stop("all").await;
-    world.run("api").await;
+    let world = world().running(&["api"]).start().await;
     let asked = begin(&world, "x", json!({ "redirect_uri": BACK })).await;
     let back = decide(&asked, "ada", "allow").await.unwrap();
     let body = json!({ "identifier": "ada.bsky.social", "app_password": "a" });
@@ -836,9 +834,8 @@ async fn no_worker_no_login() {
 
 #[tokio::test]
 async fn what_somebody_logs_in_with_is_told_nowhere() {
-    let mut world = world().start().await;
+    let mut world = world().running(&[]).everywhere().start().await;
     let log = std::env::temp_dir().join(format!("fanfare-log-{}", Uuid::now_v7()));
-    world.kill("all").await;
     world.set("RUST_LOG", "debug,h2=info,hyper=info");
     world.log_to(&log);
     world.run("all").await;
@@ -863,7 +860,7 @@ async fn what_somebody_logs_in_with_is_told_nowhere() {
             answers += &finalize(&world, token, &ids).await.1.to_string();
         }
     }
-    let grant = world.sandbox.connect("bluesky", "ada.bsky.social").unwrap().grant;
+    let grant = world.account("bluesky", "ada.bsky.social").await.grant;
     let password = grant.extra["app_password"].as_str().unwrap().to_owned();
     let body = json!({ "identifier": "ada.bsky.social", "app_password": password });
     answers += &world.call(Method::POST, "/social-accounts/bluesky/connect", Some(&body)).await.1.to_string();
@@ -891,16 +888,13 @@ async fn what_somebody_logs_in_with_is_told_nowhere() {
 
     let client = replay::client().await;
     let query = format!("WorkflowType = 'WorkerRequest' and FanfareOrg = '{}'", world.owner.org);
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
     // Three returns, two choices, two passwords; Temporal's list lags behind.
-    let asked: Vec<_> = loop {
+    let list = async || {
         let found: Vec<_> = client.list_workflows(query.clone(), Default::default()).collect().await;
-        if found.len() >= 7 {
-            break found.into_iter().map(|found| found.unwrap().id().to_owned()).collect();
-        }
-        assert!(tokio::time::Instant::now() < deadline, "only {} questions are listed", found.len());
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        if found.len() >= 7 { Ok(found) } else { Err(found.len()) }
     };
+    let asked = wait_until("seven requests in Temporal's list", list).await;
+    let asked: Vec<_> = asked.into_iter().map(|found| found.unwrap().id().to_owned()).collect();
     let mut histories = String::new();
     for id in asked {
         let handle = client.get_workflow_handle::<UntypedWorkflow>(id);

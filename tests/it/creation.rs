@@ -284,8 +284,7 @@ async fn a_page_has_25_rows_when_nobody_says() {
 
 #[tokio::test]
 async fn without_its_database_the_api_asks_to_come_back() {
-    let mut world = world().start().await;
-    world.kill("all").await;
+    let mut world = world().running(&[]).start().await;
     world.set("DATABASE_URL", "postgres://fanfare@127.0.0.1:9/fanfare");
     world.run("api").await;
     let draft = json!({ "content": "a", "accounts": ["ada"], "is_draft": true });

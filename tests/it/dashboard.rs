@@ -7,7 +7,7 @@ use reqwest::{Client, StatusCode, header, redirect::Policy};
 use serde_json::json;
 use std::{collections::HashSet, time::Duration};
 use store::keys;
-use tests::{Delivery, PATIENCE, Receiver, World, now, samples::png};
+use tests::{Delivery, Receiver, World, if_right, now, samples::png, wait_until};
 
 /// A browser without scripts.
 struct Browser {
@@ -66,15 +66,8 @@ impl Browser {
 
     /// Waits until a page says something.
     async fn until(&self, path: &str, words: &str) -> String {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            let page = self.open(path).await;
-            if page.contains(words) {
-                return page;
-            }
-            assert!(tokio::time::Instant::now() < deadline, "{path} never says {words}: {page}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        let what = format!("{words} at {path}");
+        wait_until(&what, async || if_right(self.open(path).await, |page| page.contains(words))).await
     }
 }
 
@@ -184,11 +177,9 @@ async fn a_session_ends_with_its_key() {
     };
     let (_, text) = keys::create(&world.db, new, now()).await.unwrap();
     assert_eq!(browser.sign_in(&text).await.status, StatusCode::SEE_OTHER);
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    while browser.get("").await.status != StatusCode::UNAUTHORIZED {
-        assert!(tokio::time::Instant::now() < deadline, "an expired key lets in");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let refused =
+        async || if_right(browser.get("").await.status, |status| *status == StatusCode::UNAUTHORIZED);
+    wait_until("the key to expire", refused).await;
 }
 
 #[tokio::test]
@@ -542,7 +533,7 @@ async fn accounts_are_checked_and_led_to_their_platform() {
 #[tokio::test]
 async fn accounts_are_connected_in_the_way_of_their_platform() {
     let world = world().start().await;
-    let grant = world.sandbox.connect("bluesky", "ada.bsky.social").unwrap().grant;
+    let grant = world.account("bluesky", "ada.bsky.social").await.grant;
     let browser = Browser::signed_in(&world).await;
     let password = grant.extra["app_password"].as_str().unwrap();
     let form = |password| [("identifier", "ada.bsky.social"), ("app_password", password), ("service", "")];

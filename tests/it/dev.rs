@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
     process::Stdio,
 };
-use tests::{PATIENCE, Receiver};
+use tests::{PATIENCE, Receiver, if_right, wait_until};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},
@@ -84,19 +84,14 @@ async fn post(http: &Client, dev: &Value, content: &str) -> String {
 
 async fn published(http: &Client, dev: &Value, id: &str) -> Value {
     let url = format!("{}/posts/{id}", dev["base_url"].as_str().unwrap());
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    loop {
+    let look = async || {
         let answer = http.get(&url).bearer_auth(dev["test_key"].as_str().unwrap()).send().await.unwrap();
         // While Postgres is being restarted, the answer is 503.
-        if answer.status() == StatusCode::OK {
-            let post: Value = answer.json().await.unwrap();
-            if post["status"] == "published" {
-                return post;
-            }
-        }
-        assert!(tokio::time::Instant::now() < deadline, "post {id} was not published");
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+        let is_ok = answer.status() == StatusCode::OK;
+        let body: Value = answer.json().await.unwrap();
+        if_right(body, |body| is_ok && body["status"] == "published")
+    };
+    wait_until("a published post", look).await
 }
 
 async fn accepted(http: &Client, dev: &Value) -> usize {

@@ -178,7 +178,7 @@ fn request(world: &World, method: &Method, path: &str, body: String) -> RequestB
 
 #[tokio::test]
 async fn no_body_costs_much_whatever_operation_it_is_sent_to() {
-    let world = world().start().await;
+    let world = world().own().platforms(&["x", "youtube"]).start().await;
     let accounts = [world.connect("x", "ada").await, world.connect("youtube", "ada").await];
     let token = connect::several(&world, "facebook", "ada,bob").await;
     let (mut victim, operations) = (Victim::of(&world).await, operations(&world).await);
@@ -253,7 +253,7 @@ async fn no_body_costs_much_whatever_operation_it_is_sent_to() {
 
 #[tokio::test]
 async fn without_a_key_nothing_costs_much() {
-    let world = world().start().await;
+    let world = world().own().start().await;
     let (mut victim, operations) = (Victim::of(&world).await, operations(&world).await);
     for (method, path, _, _) in operations {
         let address = path.replace(['{', '}'], "");
@@ -271,7 +271,7 @@ async fn without_a_key_nothing_costs_much() {
 
 #[tokio::test]
 async fn no_text_and_no_setting_of_a_post_costs_much() {
-    let world = world().start().await;
+    let world = world().own().everywhere().start().await;
     let mut accounts = Vec::new();
     for platform in platforms::IDS {
         accounts.push(world.connect(platform, "ada").await);
@@ -314,7 +314,7 @@ async fn no_text_and_no_setting_of_a_post_costs_much() {
 
 #[tokio::test]
 async fn a_model_sends_no_message_that_costs_much() {
-    let world = world().start().await;
+    let world = world().own().start().await;
     world.connect("x", "ada").await;
     let mut victim = Victim::of(&world).await;
     let url = world.base.replace("/api/v1", "/api/mcp");
@@ -371,7 +371,7 @@ async fn a_model_sends_no_message_that_costs_much() {
 
 #[tokio::test]
 async fn no_form_of_the_dashboard_costs_much() {
-    let world = world().start().await;
+    let world = world().own().start().await;
     let account = world.connect("x", "ada").await;
     let token = connect::several(&world, "facebook", "ada,bob").await;
     let mut victim = Victim::of(&world).await;

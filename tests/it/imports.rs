@@ -10,7 +10,7 @@ use domain::{Mode, Owner, scope::Scope};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, ops::Range};
-use tests::{Receiver, World};
+use tests::{Hold, Receiver, World};
 
 /// More posts than fit on one page of X.
 const MANY: usize = 130;
@@ -29,7 +29,7 @@ async fn prolific(world: &World, username: &str, posts: usize) -> String {
 }
 
 async fn publish(world: &World, username: &str, numbers: Range<usize>) {
-    let token = world.sandbox.connect("x", username).unwrap().grant.access_token;
+    let token = world.account("x", username).await.grant.access_token;
     for n in numbers {
         let url = format!("{}/api.x.com/2/tweets", world.sandbox_url);
         let tweet = json!({ "text": format!("Number {n}") });
@@ -58,15 +58,7 @@ async fn begin(world: &World, account: &str, body: Value) -> Value {
 async fn until(world: &World, import: &Value, right: impl Fn(&Value) -> bool) -> Value {
     let of = |field: &str| import[field].as_str().unwrap().to_owned();
     let path = format!("/social-accounts/{}/imports/{}", of("social_account_id"), of("id"));
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    loop {
-        let found = world.get(&path).await;
-        if right(&found) {
-            return found;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "waited in vain: {found:#}");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    world.until_at(&path, "an import", right).await
 }
 
 async fn ended(world: &World, import: &Value) -> Value {
@@ -172,22 +164,18 @@ async fn an_import_keeps_to_its_range_and_its_limit() {
 
 #[tokio::test]
 async fn an_import_goes_on_where_its_worker_died() {
-    let mut world = world().start().await;
+    let mut world = world().running(&["api", "worker"]).start().await;
     let account = prolific(&world, "ada", MANY).await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
-    world.kill("all").await;
-    world.run("api").await;
-    world.run("worker").await;
     // The second page has been asked for and is not here yet.
     let hold = hold(&world, 2, "after").await;
     let import = begin(&world, &account, json!({ "limit": 1000 })).await;
-    let waited = world.http.get(format!("{hold}/wait")).send().await.unwrap();
-    assert!(waited.status().is_success(), "the second page is not asked for");
+    hold.until_held().await;
     let midway = until(&world, &import, |_| true).await;
     assert_eq!((&midway["status"], counts(&midway)), (&json!("running"), (100, 0)));
     world.kill("worker").await;
-    world.http.delete(&hold).send().await.unwrap();
+    hold.release().await;
     world.run("worker").await;
     let done = ended(&world, &import).await;
     assert_eq!((&done["status"], counts(&done)), (&json!("completed"), (MANY as u64, 0)), "{done}");
@@ -199,13 +187,11 @@ async fn an_import_goes_on_where_its_worker_died() {
     assert_eq!(receiver.all().len(), 1, "told once");
 }
 
-/// Holds a page of X's list, and gives the hold's address.
-async fn hold(world: &World, nth: u64, when: &str) -> String {
-    let spec =
+/// Holds a page of X's list.
+async fn hold(world: &World, nth: u64, when: &str) -> Hold {
+    let page =
         json!({ "platform": "x", "method": "GET", "path_prefix": "/2/users/", "nth": nth, "when": when });
-    let url = format!("{}/_holds", world.sandbox_url);
-    let hold: Value = world.http.post(&url).json(&spec).send().await.unwrap().json().await.unwrap();
-    format!("{url}/{}", hold["id"])
+    world.hold(page).await
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use store::{accounts, vault};
 use temporalio_client::{Client, errors::WorkflowGetResultError};
 use temporalio_common::UntypedWorkflow;
-use tests::{Receiver, World};
+use tests::{Receiver, World, if_right, wait_until};
 use workflows::renew_grant;
 
 /// Where fresh tokens come from.
@@ -40,7 +40,8 @@ async fn end(world: &World, what: &str) {
 
 /// Waits until a platform was asked for so many fresh tokens, and gives how it answered.
 async fn asked(world: &World, platform: &str, path: &str, count: usize) -> Vec<u64> {
-    let query = format!("platform={platform}&path={path}&count={count}");
+    let patience = tests::PATIENCE.as_millis();
+    let query = format!("platform={platform}&path={path}&count={count}&timeout_ms={patience}");
     let url = format!("{}/_journal/wait?{query}", world.sandbox_url);
     let answer = world.http.get(url).send().await.unwrap();
     let status = answer.status();
@@ -76,15 +77,7 @@ async fn grant(world: &World, account: &str) -> Value {
 
 /// Waits until an account is as it should be.
 async fn until(world: &World, account: &str, what: &str, right: impl Fn(&Value) -> bool) {
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    loop {
-        let found = world.get(&format!("/social-accounts/{account}")).await;
-        if right(&found) {
-            return;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "waited in vain for {what}: {found:#}");
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
+    world.until_at(&format!("/social-accounts/{account}"), what, right).await;
 }
 
 async fn status(world: &World, account: &str) -> String {
@@ -101,9 +94,7 @@ async fn unkept(client: &Client, account: &str) {
 
 /// Runs the API and so many workers in processes of their own.
 async fn with_workers(workers: usize, pace: f64) -> World {
-    let mut world = world().pace(pace).start().await;
-    world.kill("all").await;
-    world.run("api").await;
+    let mut world = world().pace(pace).running(&["api"]).start().await;
     for _ in 0..workers {
         world.run("worker").await;
     }
@@ -146,8 +137,7 @@ async fn grants_are_renewed_before_they_end_while_nothing_publishes() {
 async fn whoever_is_connected_by_a_login_is_kept() {
     let world = world().start().await;
     set(&world, json!({ "token_seconds": 4 })).await;
-    let password =
-        world.sandbox.connect("bluesky", "ada.bsky.social").unwrap().grant.extra["app_password"].clone();
+    let password = world.account("bluesky", "ada.bsky.social").await.grant.extra["app_password"].clone();
     let body = json!({ "identifier": "ada.bsky.social", "app_password": password });
     let (status, _) = world.call(Method::POST, "/social-accounts/bluesky/connect", Some(&body)).await;
     assert_eq!(status, StatusCode::CREATED);
@@ -173,11 +163,11 @@ async fn whoever_is_connected_by_a_login_is_kept() {
     {
         until(&world, account, "a grant that was renewed", |account| account["status"] == "active").await;
         let id = account.parse().unwrap();
-        let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-        while accounts::grant(&world.db, world.owner, id).await.unwrap().unwrap().version < 2 {
-            assert!(tokio::time::Instant::now() < deadline, "{account} has its first grant yet");
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
+        let renewed = async || {
+            let version = accounts::grant(&world.db, world.owner, id).await.unwrap().unwrap().version;
+            if_right(version, |version| *version >= 2)
+        };
+        wait_until("a second grant", renewed).await;
     }
 }
 
@@ -330,11 +320,7 @@ async fn an_account_that_is_disconnected_is_kept_no_longer_and_one_that_comes_ba
     let client = client().await;
     let id = renew_grant::id(account.parse().unwrap());
     let handle = client.get_workflow_handle::<UntypedWorkflow>(&id);
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    while handle.describe(Default::default()).await.is_err() {
-        assert!(tokio::time::Instant::now() < deadline, "{id} was not started");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    wait_until("its workflow", async || handle.describe(Default::default()).await).await;
     let path = format!("/social-accounts/{account}");
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
     replay(&client, "renew_grant-disconnected", &id).await;
@@ -355,12 +341,8 @@ async fn a_grant_without_an_end_is_left_alone() {
         let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
         handle.describe(Default::default()).await.is_ok()
     };
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
     // Messages are carried in order, so that the first one's would be there by now.
-    while !describe(&x).await {
-        assert!(tokio::time::Instant::now() < deadline, "nobody keeps the account of X");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    wait_until("a workflow of X's account", async || if_right(describe(&x).await, |is_kept| *is_kept)).await;
     assert!(!describe(&facebook).await);
     let handle = client.get_workflow_handle::<UntypedWorkflow>(renew_grant::id(facebook.parse().unwrap()));
     assert!(matches!(handle.get_result(Default::default()).await, Err(WorkflowGetResultError::NotFound(_))));

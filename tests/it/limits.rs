@@ -99,7 +99,7 @@ async fn of_700_calls_at_once_to_two_processes_600_pass() {
         world.http.get(url).bearer_auth(&world.key).send()
     };
     // More at once than both have connections, and fewer than would wait for one too long.
-    let answers: Vec<_> = stream::iter((0..700).map(call)).buffer_unordered(100).collect().await;
+    let answers: Vec<_> = stream::iter((0..700).map(call)).buffer_unordered(40).collect().await;
     let mut statuses = HashMap::<u16, usize>::new();
     for answer in answers {
         let answer = answer.unwrap();

@@ -54,12 +54,12 @@ use tests::{World, WorldBuilder};
 /// The program under test.
 static PROGRAM: LazyLock<&'static str> = LazyLock::new(|| env!("CARGO_BIN_EXE_fanfare-under-test"));
 
-/// A world of the test's own.
+/// The settings of a world, an organization of the test's own.
 fn world() -> WorldBuilder {
     World::of(&PROGRAM)
 }
 
 /// A migrated database of the test's own.
 async fn database() -> ::store::Pool {
-    tests::database(&PROGRAM).await.0
+    tests::database(&PROGRAM).await
 }

@@ -1,7 +1,7 @@
 //! Media: sent, looked at, posted and deleted; and what an attacker sends in their place.
 
 use crate::{
-    analytics::{every, queue, scheduled, triggered},
+    analytics::{every, scheduled, triggered},
     database,
     replay::{client, replay},
     world,
@@ -27,6 +27,7 @@ use tests::{
     World,
     samples::{boxed, docx, film, film_head, gif, jpeg, pdf, png, wav, webm},
 };
+use tests::{if_right, wait_within};
 use uuid::Uuid;
 use workflows::clean_up_media;
 
@@ -66,15 +67,8 @@ pub(crate) async fn ready(world: &World, filename: &str, alt_text: Option<&str>,
 /// Waits until an asset is in this state.
 pub(crate) async fn until(world: &World, id: &Value, status: &str) -> Value {
     let path = format!("/media/{}", id.as_str().unwrap());
-    let deadline = tokio::time::Instant::now() + patience();
-    loop {
-        let medium = world.get(&path).await;
-        if medium["status"] == status {
-            return medium;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "waited in vain for {status}: {medium}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let look = async || if_right(world.get(&path).await, |medium| medium["status"] == status);
+    wait_within(patience(), status, look).await
 }
 
 #[tokio::test]
@@ -570,7 +564,7 @@ fn patience() -> Duration {
 
 #[tokio::test]
 async fn memory_does_not_grow_with_a_film() {
-    let world = world().start().await;
+    let world = world().own().platforms(&["youtube"]).start().await;
     world.connect("youtube", "ada").await;
     // What is needed for anything at all is there before it is measured.
     let small = ready(&world, "a.mp4", None, film(8_000, 1 << 20)).await;
@@ -601,12 +595,9 @@ async fn memory_does_not_grow_with_a_film() {
     );
     let created = world.post(post(&medium["id"])).await;
     until(&world, &medium["id"], "ready").await;
-    let deadline = tokio::time::Instant::now() + patience();
     let path = format!("/posts/{}", created["id"].as_str().unwrap());
-    while world.get(&path).await["status"] != "published" {
-        assert!(tokio::time::Instant::now() < deadline, "{:#}", world.get(&path).await);
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+    let look = async || if_right(world.get(&path).await, |post| post["status"] == "published");
+    wait_within(patience(), "its publication", look).await;
     let grown = peak(&world).saturating_sub(before) >> 20;
     eprintln!("A film of {} MiB took {grown} MiB of memory", film_mib());
     assert!(grown <= 64, "a film of {} MiB took {grown} MiB of memory", film_mib());
@@ -669,7 +660,7 @@ async fn an_asset_is_decided_once_and_seen_by_its_owner_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nobody_waits_for_is_deleted_and_what_somebody_needs_stays() {
-    let world = world().start().await;
+    let world = world().own().start().await;
     let account = world.connect("x", "ada").await;
     let (db, owner) = (&world.db, world.owner);
     let make = async |sent: bool| {
@@ -704,9 +695,9 @@ async fn what_nobody_waits_for_is_deleted_and_what_somebody_needs_stays() {
 
 #[tokio::test]
 async fn bytes_that_nobody_waits_for_go_by_the_clock() {
-    let mut world = world().start().await;
+    let world = world().own().everywhere().start().await;
     let temporal = client().await;
-    let handle = temporal.get_schedule_handle(clean_up_media::id(&queue(&mut world)));
+    let handle = temporal.get_schedule_handle(clean_up_media::id(world.variable("FANFARE_TASK_QUEUE")));
     scheduled(&handle, |found| every(found) == Some(3600)).await;
 
     // Sent a day ago, and never confirmed.

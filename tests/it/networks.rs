@@ -150,9 +150,8 @@ async fn of_many_who_register_a_platform_at_once_one_creates_it() {
 
 #[tokio::test]
 async fn a_client_secret_is_readable_to_workers_only() {
-    let mut world = world().start().await;
+    let mut world = world().running(&[]).everywhere().start().await;
     let log = std::env::temp_dir().join(format!("fanfare-log-{}", uuid::Uuid::now_v7()));
-    world.kill("all").await;
     world.set("RUST_LOG", "debug");
     world.log_to(&log);
     world.run("all").await;
@@ -425,7 +424,7 @@ async fn an_authorization_is_asked_for_in_the_right_name() {
 
 #[tokio::test]
 async fn without_an_app_there_is_nobody_to_ask() {
-    let mut world = world().start().await;
+    let mut world = world().own().everywhere().start().await;
     let auth_url = |platform: &str| format!("/social-networks/{platform}/auth-url");
     for platform in ["twitter", "X", "7", "%00"] {
         fail(request(&world, Method::POST, &auth_url(platform)), 404, "not_found").await;

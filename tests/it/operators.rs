@@ -52,7 +52,7 @@ struct Scene {
 
 impl Scene {
     async fn at(pace: f64) -> Self {
-        let world = world().pace(pace).start().await;
+        let world = world().pace(pace).platforms(&["threads"]).start().await;
         world.connect("threads", "ada").await;
         let receiver = Receiver::start().await;
         world.subscribe(&receiver.url).await;
@@ -155,7 +155,8 @@ async fn a_scheduled_post_that_is_terminated_goes_out_all_the_same() {
     scene.world.until(id(&post), "its workflow", |post| post["targets"][0]["status"] == "queued").await;
     cli(&["workflow", "terminate", "-w", &workflows(&post).0]).await;
     // Its time comes.
-    tests::sql(&scene.world.db, "update posts set scheduled_at = now()").await;
+    tests::sql(&scene.world.db, &format!("update posts set scheduled_at = now() where id = '{}'", id(&post)))
+        .await;
     let ended = scene.world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
     told_once(&scene.receiver, &ended).await;
@@ -288,10 +289,37 @@ async fn a_delivery_that_is_reset_is_not_made_twice() {
     assert_eq!(scene.receiver.all().iter().filter(same).count(), 2, "refused once, then delivered");
 }
 
+#[tokio::test]
+async fn a_worker_serves_the_platforms_that_it_is_told_to() {
+    let mut world = world().running(&["api"]).start().await;
+    let accounts = [world.connect("x", "ada").await, world.connect("bluesky", "ada.bsky.social").await];
+    let of = |post: &Value, platform: &str| {
+        let targets = post["targets"].as_array().unwrap();
+        targets.iter().find(|target| target["platform"] == platform).unwrap()["status"].clone()
+    };
+    world.set("FANFARE_PLATFORMS", "x");
+    world.run("worker").await;
+    let post = world.post(json!({ "content": "One after the other", "accounts": accounts })).await;
+    let half = world.until(id(&post), "the one on X", |post| of(post, "x") == "published").await;
+    assert_eq!(of(&half, "bluesky"), "queued", "{half:#}");
+    world.set("FANFARE_PLATFORMS", "bluesky");
+    world.run("worker").await;
+    world.until(id(&post), "both", |post| of(post, "bluesky") == "published").await;
+
+    for (variable, wrong) in [("FANFARE_PLATFORMS", "x,elsewhere"), ("FANFARE_MODES", "dry")] {
+        let before = world.set(variable, wrong).unwrap();
+        let refused = world.command(&["worker"]).await;
+        let told = String::from_utf8_lossy(&refused.stderr);
+        let word = wrong.rsplit(',').next().unwrap();
+        assert!(!refused.status.success() && told.contains(word), "{told}");
+        world.set(variable, &before);
+    }
+}
+
 /// The database's clock is a minute ahead of the worker's.
 #[tokio::test]
 async fn a_worker_whose_clock_is_far_off_does_not_start() {
-    let world = world().start().await;
+    let world = world().running(&[]).start().await;
     tests::sql(
         &world.db,
         "create schema ahead;

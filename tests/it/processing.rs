@@ -81,7 +81,7 @@ async fn break_updates(world: &World, of: &str) {
 
 #[tokio::test]
 async fn an_id_survives_every_error_of_the_database() {
-    let world = world().start().await;
+    let world = world().own().start().await;
     world.connect("x", "ada").await;
     break_updates(&world, "old.platform_id is null and new.platform_id is not null").await;
     let post = world.post(json!({ "content": "Kept", "accounts": ["ada"] })).await;
@@ -99,7 +99,7 @@ async fn an_id_survives_every_error_of_the_database() {
 
 #[tokio::test]
 async fn what_was_accepted_survives_every_error_of_the_database() {
-    let world = world().start().await;
+    let world = world().own().platforms(&["google_business"]).start().await;
     world.connect("google_business", "ada").await;
     break_updates(&world, "new.accepted and not old.accepted").await;
     let post = world.post(json!({ "content": "Kept", "accounts": ["ada"] })).await;
@@ -117,8 +117,7 @@ async fn a_post_whose_address_is_not_told_goes_out_with_all_that_follows() {
     let world = world().start().await;
     world.connect("facebook", "ada").await;
     let hold = json!({ "platform": "facebook", "method": "GET", "when": "before" });
-    let holds = format!("{}/_holds", world.sandbox_url);
-    let hold: Value = world.http.post(&holds).json(&hold).send().await.unwrap().json().await.unwrap();
+    let hold = world.hold(hold).await;
     let post = world
         .post(json!({ "containers": [{ "content": "Main" }, { "content": "Comment" }], "accounts": ["ada"] }))
         .await;
@@ -131,7 +130,7 @@ async fn a_post_whose_address_is_not_told_goes_out_with_all_that_follows() {
         world.until(id, "its address", |post| post["targets"][0]["platform_post_url"].is_string()).await;
     assert_eq!(told["targets"][0]["error_code"], Value::Null, "{told:#}");
     assert_eq!(world.accepted("facebook", "ada").await, 2);
-    world.http.delete(format!("{holds}/{}", hold["id"])).send().await.unwrap();
+    hold.release().await;
 }
 
 async fn deleted_in_doubt(content: &str, accepted: usize) {

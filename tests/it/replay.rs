@@ -18,7 +18,7 @@ use temporalio_client::{
 };
 use temporalio_common::UntypedWorkflow;
 use temporalio_sdk::workflow_replayer::{WorkflowReplayer, WorkflowReplayerOptions};
-use tests::Receiver;
+use tests::{Receiver, wait_until};
 use workflows::{
     CleanUpMedia, CollectMetrics, DeliverEvent, DisconnectAccount, ImportPosts, ProcessMedia, PublishPost,
     PublishTarget, RenewGrant, WorkerRequest, publish_post, publish_target,
@@ -142,7 +142,7 @@ async fn what_runs_now_replays() {
     let account = account.as_str().unwrap();
     // The platform is silent at first.
     let hold = json!({ "platform": "x", "method": "GET", "path_prefix": "/2/users/", "when": "before" });
-    world.http.post(format!("{}/_holds", world.sandbox_url)).json(&hold).send().await.unwrap();
+    world.hold(hold).await;
     let imports = format!("/social-accounts/{account}/imports");
     let (_, import) = world.call(Method::POST, &imports, Some(&json!({}))).await;
     replay(&client, "import_posts-waited", &format!("import-{}", import["id"].as_str().unwrap())).await;
@@ -163,17 +163,13 @@ async fn what_runs_now_replays() {
 
 /// The id of an organization's question that is not among those known. Temporal's list lags behind.
 pub(crate) async fn fresh(client: &Client, org: &str, known: &HashSet<String>) -> String {
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    loop {
+    let look = async || {
         let query = format!("WorkflowType = 'WorkerRequest' and FanfareOrg = '{org}'");
         let found: Vec<_> = client.list_workflows(query, Default::default()).collect().await;
-        let ids = found.into_iter().map(|found| found.unwrap().id().to_owned());
-        if let Some(id) = ids.into_iter().find(|id| !known.contains(id)) {
-            return id;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "the question is not listed");
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+        let mut ids = found.into_iter().map(|found| found.unwrap().id().to_owned());
+        ids.find(|id| !known.contains(id)).ok_or("it is not listed")
+    };
+    wait_until("the request", look).await
 }
 
 /// The history of a workflow so far, as JSON; empty while it has not been started.
@@ -187,37 +183,31 @@ pub(crate) async fn history(client: &Client, id: &str) -> String {
 pub(crate) async fn replay(client: &Client, name: &str, id: &str) -> String {
     let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
     // A relay may be about to start it.
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    while let Err(error) = handle.get_result(Default::default()).await {
-        let missing = matches!(error, WorkflowGetResultError::NotFound(_));
-        assert!(missing && tokio::time::Instant::now() < deadline, "{id}: {error}");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    let look = async || match handle.get_result(Default::default()).await {
+        Err(error) if !matches!(error, WorkflowGetResultError::NotFound(_)) => panic!("{id}: {error}"),
+        result => result,
+    };
+    wait_until(id, look).await;
     check(&handle, name).await
 }
 
 /// Waits until a workflow has been started.
 pub(crate) async fn started(client: &Client, id: &str) {
     let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    while let Err(error) = handle.describe(Default::default()).await {
-        assert!(tokio::time::Instant::now() < deadline, "{id}: {error}");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    wait_until(id, async || handle.describe(Default::default()).await).await;
 }
 
 /// Replays a run of a workflow that went on as another run, and keeps its history where that is asked for.
 pub(crate) async fn replay_run(client: &Client, name: &str, id: &str) {
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    let run = loop {
+    let look = async || {
         let query = format!("WorkflowId = '{id}' and ExecutionStatus = 'ContinuedAsNew'");
         let found: Vec<_> = client.list_workflows(query, Default::default()).collect().await;
-        if let Some(Ok(found)) = found.into_iter().next() {
-            break found.run_id().to_owned();
+        match found.into_iter().next() {
+            Some(Ok(found)) => Ok(found.run_id().to_owned()),
+            _ => Err("it did not go on"),
         }
-        assert!(tokio::time::Instant::now() < deadline, "{id} did not go on");
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     };
+    let run = wait_until(id, look).await;
     let of = WorkflowExecutionInfo::builder().namespace("default").workflow_id(id).run_id(run).build();
     check(&of.bind_untyped(client.clone()), name).await;
 }

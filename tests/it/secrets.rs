@@ -18,7 +18,7 @@ use store::{
 };
 use temporalio_client::WorkflowFetchHistoryOptions;
 use temporalio_common::UntypedWorkflow;
-use tests::{PATIENCE, Receiver, World};
+use tests::{PATIENCE, Receiver, World, wait_until};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::Command,
@@ -114,9 +114,8 @@ async fn publishes(world: &World, content: &str, account: &str) {
 
 #[tokio::test]
 async fn the_api_serves_without_the_key_that_opens() {
-    let mut world = world().start().await;
+    let mut world = world().running(&[]).everywhere().start().await;
     let account = world.connect("x", "ada").await;
-    assert!(world.stop("all").await);
     let ring = world.set("FANFARE_OPEN_KEYS", "").unwrap();
     world.run("api").await;
     world.get(&format!("/social-accounts/{account}")).await;
@@ -135,7 +134,7 @@ async fn the_api_serves_without_the_key_that_opens() {
 
 #[tokio::test]
 async fn keys_are_changed_while_everything_runs() {
-    let mut world = world().start().await;
+    let mut world = world().own().everywhere().start().await;
     let receiver = Receiver::start().await;
     let webhook = world.subscribe(&receiver.url).await;
     let app = json!({ "platform": "youtube", "client_id": "id", "client_secret": CLIENT_SECRET });
@@ -204,7 +203,7 @@ async fn keys_are_changed_while_everything_runs() {
 
 #[tokio::test]
 async fn a_key_that_is_missing_is_told_and_what_it_sealed_is_left_alone() {
-    let mut world = world().start().await;
+    let mut world = world().own().start().await;
     let account = world.connect("x", "ada").await;
     let stranger = PrivateKey::generate();
     let ring = world.set("FANFARE_OPEN_KEYS", &format!("7:{}", stranger.reveal())).unwrap();
@@ -315,10 +314,9 @@ fn unpack(value: &Value, into: &mut String) {
 
 #[tokio::test]
 async fn no_secret_is_in_any_log_answer_history_or_error() {
-    let mut world = world().start().await;
+    let mut world = world().running(&[]).everywhere().start().await;
     let mut search = Search::default();
     let log: PathBuf = tests::directory().join(format!("secrets-{}.log", world.owner.org));
-    assert!(world.stop("all").await);
     world.log_to(&log);
     world.set("RUST_LOG", "debug");
     let ring = world.set("FANFARE_OPEN_KEYS", "").unwrap();
@@ -432,15 +430,11 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
     let kinds =
         ["WorkerRequest", "DeliverEvent", "DisconnectAccount", "PublishPost", "PublishTarget", "RenewGrant"]
             .map(str::to_owned);
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    loop {
-        let listed = search.histories(&org).await;
-        if listed == BTreeSet::from(kinds.clone()) {
-            break;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "only these workflows are listed: {listed:?}");
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    }
+    let listed = async || {
+        let found = search.histories(&org).await;
+        if found == BTreeSet::from(kinds.clone()) { Ok(()) } else { Err(format!("{found:?}")) }
+    };
+    wait_until("every kind of workflow", listed).await;
     assert!(world.stop("worker").await && world.stop("api").await);
     let log = std::fs::read_to_string(&log).unwrap();
     // What is looked through is there to be seen.

@@ -174,8 +174,7 @@ fn cpu(pid: u32) -> u64 {
 /// The verdict is a time: no other sign tells a server that waits from one that spins.
 #[tokio::test]
 async fn without_file_descriptors_it_waits_and_does_not_spin() {
-    let mut world = world().start().await;
-    assert!(world.stop("all").await);
+    let mut world = world().running(&[]).start().await;
     world.run_with_files("api", 80).await;
     let pid = world.pids()[0];
     let mut streams = Vec::new();
@@ -196,7 +195,7 @@ async fn without_file_descriptors_it_waits_and_does_not_spin() {
 
 #[tokio::test]
 async fn what_is_under_way_when_it_is_told_to_stop_is_answered() {
-    let mut world = world().start().await;
+    let mut world = world().own().start().await;
     let mut idle = connection(&world).await;
     idle.write_all(HEALTH).await.unwrap();
     assert!(answer(&mut idle).await.starts_with("HTTP/1.1 200"));

@@ -4,9 +4,10 @@
 //! real CLI: what asks for it is told that it is not there, as after a restore.
 
 use crate::{PROGRAM, world};
+use futures::{StreamExt, stream};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tests::{Receiver, World, temporal};
+use tests::{Receiver, temporal, wait_until, wait_within};
 
 async fn gone(workflow: &str) {
     for what in ["terminate", "delete"] {
@@ -18,21 +19,9 @@ fn id(of: &Value) -> &str {
     of["id"].as_str().unwrap()
 }
 
-async fn until(world: &World, path: &str, what: &str, right: impl Fn(&Value) -> bool) -> Value {
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    loop {
-        let found = world.get(path).await;
-        if right(&found) {
-            return found;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "waited in vain for {what}: {found:#}");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-}
-
 #[tokio::test]
 async fn posts_whose_workflows_are_lost_go_out() {
-    let world = world().pace(0.05).start().await;
+    let world = world().pace(0.05).platforms(&["threads"]).start().await;
     world.connect("threads", "ada").await;
     let far = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
     let scheduled = world.post(far).await;
@@ -90,7 +79,7 @@ async fn an_edit_brings_a_post_back_whose_workflow_was_terminated() {
 
 #[tokio::test]
 async fn deliveries_whose_workflow_is_lost_are_made() {
-    let world = world().pace(0.02).start().await;
+    let world = world().pace(0.02).platforms(&["threads"]).start().await;
     world.connect("threads", "ada").await;
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
@@ -109,15 +98,14 @@ async fn imports_whose_workflow_is_lost_end() {
     let account = world.connect("x", "ada").await;
     // The platform is silent until the workflow is gone.
     let hold = json!({ "platform": "x", "method": "GET", "path_prefix": "/2/users/", "when": "before" });
-    let holds = format!("{}/_holds", world.sandbox_url);
-    let hold: Value = world.http.post(&holds).json(&hold).send().await.unwrap().json().await.unwrap();
+    let hold = world.hold(hold).await;
     let (_, import) =
         world.call(Method::POST, &format!("/social-accounts/{account}/imports"), Some(&json!({}))).await;
-    world.http.get(format!("{holds}/{}/wait", hold["id"])).send().await.unwrap();
+    hold.until_held().await;
     gone(&format!("import-{}", id(&import))).await;
-    world.http.delete(format!("{holds}/{}", hold["id"])).send().await.unwrap();
+    hold.release().await;
     let path = format!("/social-accounts/{account}/imports/{}", id(&import));
-    until(&world, &path, "its end", |import| import["status"] == "completed").await;
+    world.until_at(&path, "its end", |import| import["status"] == "completed").await;
 }
 
 #[tokio::test]
@@ -131,12 +119,12 @@ async fn media_whose_workflow_is_lost_are_fetched() {
     crate::replay::started(&client, &described).await;
     gone(&described).await;
     let path = format!("/media/{}", id(&medium));
-    until(&world, &path, "its end", |medium| medium["status"] == "failed").await;
+    world.until_at(&path, "its end", |medium| medium["status"] == "failed").await;
 }
 
 #[tokio::test]
 async fn a_grant_is_erased_and_renewed_whatever_became_of_its_workflow() {
-    let world = world().start().await;
+    let world = world().own().start().await;
     let (leaving, staying) = (world.connect("x", "ada").await, world.connect("x", "bob").await);
     let client = crate::replay::client().await;
     for account in [&leaving, &staying] {
@@ -155,22 +143,17 @@ async fn a_grant_is_erased_and_renewed_whatever_became_of_its_workflow() {
     )
     .await;
     let owner = world.owner;
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    loop {
-        let erased =
-            store::accounts::grant(&world.db, owner, leaving.parse().unwrap()).await.unwrap().is_none();
-        let kept = store::accounts::grant(&world.db, owner, staying.parse().unwrap()).await.unwrap().unwrap();
-        if erased && kept.version > 1 {
-            break;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "erased: {erased}, version {}", kept.version);
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    let grant = async |id: &str| store::accounts::grant(&world.db, owner, id.parse().unwrap()).await.unwrap();
+    let look = async || {
+        let (erased, version) = (grant(&leaving).await.is_none(), grant(&staying).await.unwrap().version);
+        if erased && version > 1 { Ok(()) } else { Err(format!("erased: {erased}, version {version}")) }
+    };
+    wait_until("one grant to be erased and one to be renewed", look).await;
 }
 
 #[tokio::test]
 async fn a_message_that_can_not_be_read_holds_up_nothing() {
-    let world = world().start().await;
+    let world = world().own().platforms(&["threads"]).start().await;
     world.connect("threads", "ada").await;
     let unreadable =
         r#"insert into outbox (org_id, message) select id, '{"message": "of_tomorrow"}' from organizations"#;
@@ -183,7 +166,7 @@ async fn a_message_that_can_not_be_read_holds_up_nothing() {
 
 #[tokio::test]
 async fn what_temporal_refuses_ends_with_a_reason() {
-    let world = world().start().await;
+    let world = world().own().platforms(&["threads"]).start().await;
     world.connect("threads", "ada").await;
     let far = json!({ "content": "Later", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" });
     let post = world.post(far).await;
@@ -195,15 +178,11 @@ async fn what_temporal_refuses_ends_with_a_reason() {
     job.targets[0].platform = "x".repeat(3_000_000);
     store::outbox::push(&mut tx, &domain::outbox::Message::PublishPost(job)).await.unwrap();
     tx.commit().await.unwrap();
-    let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    let ended = loop {
+    let look = async || {
         let found = store::posts::get(db, owner, id(&post).parse().unwrap()).await.unwrap().unwrap();
-        if found.status == domain::PostStatus::Failed {
-            break found;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "the post does not end: {:?}", found.status);
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        if found.status == domain::PostStatus::Failed { Ok(found) } else { Err(found.status) }
     };
+    let ended = wait_until("the post's end", look).await;
     let message = ended.targets[0].error_message.as_deref().unwrap();
     assert!(message.starts_with("Temporal refused to publish it"), "{message}");
     assert_eq!(store::outbox::len(db).await.unwrap(), 0, "nothing is tried any more");
@@ -211,22 +190,17 @@ async fn what_temporal_refuses_ends_with_a_reason() {
 
 #[tokio::test]
 async fn a_thousand_accounts_of_one_post_all_publish() {
-    let world = world().start().await;
-    let mut accounts = Vec::new();
-    for number in 0..1000 {
-        accounts.push(world.connect("bluesky", &format!("ada{number}.bsky.social")).await);
-    }
+    let world = world().own().platforms(&["bluesky"]).start().await;
+    let connect = async |number| world.connect("bluesky", &format!("ada{number}.bsky.social")).await;
+    let accounts: Vec<String> = stream::iter(0..1000).map(connect).buffer_unordered(8).collect().await;
     let post = world.post(json!({ "content": "To all", "accounts": accounts })).await;
-    let deadline = tokio::time::Instant::now() + 5 * tests::PATIENCE;
     let path = format!("/posts/{}", id(&post));
-    let ended = loop {
+    let look = async || {
         let found = world.get(&path).await;
-        if !["queued", "publishing"].contains(&found["status"].as_str().unwrap()) {
-            break found;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "the post does not end");
-        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        let status = found["status"].as_str().unwrap().to_owned();
+        if ["queued", "publishing"].contains(&status.as_str()) { Err(status) } else { Ok(found) }
     };
+    let ended = wait_within(5 * tests::PATIENCE, "the end of a thousand targets", look).await;
     assert_eq!(ended["status"], "published");
     let targets = ended["targets"].as_array().unwrap();
     assert_eq!(targets.iter().filter(|target| target["status"] == "published").count(), 1000);

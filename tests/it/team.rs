@@ -161,7 +161,8 @@ async fn of_owners_who_remove_each_other_one_stays() {
 
 #[tokio::test]
 async fn an_organization_is_founded_with_an_owner() {
-    let (db, url) = tests::database(&crate::PROGRAM).await;
+    let url = tests::database_url(&crate::PROGRAM).await;
+    let db = ::store::connect(&url, 4).await.unwrap();
     let create = |owner: &str| {
         let command = ["org", "create", "Acme", "--owner", owner, "--database-url", &url];
         Command::new(*crate::PROGRAM).args(command).output().unwrap()

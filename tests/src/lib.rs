@@ -1,9 +1,10 @@
 //! The service from outside: a world of its own for each test.
 //!
-//! A [`World`] is the real program in a process of its own, against a real Postgres, a real Temporal
-//! server and the sandbox, on ports of its own; a [`Receiver`] is a real listener for webhooks. The
-//! database server and Temporal are shared by a run and die with it; each world has its own database,
-//! organization and task queues. Nothing sleeps: tests wait for the event that they are about.
+//! A [`World`] is an organization of the real program, which runs against a real Postgres, a real Temporal
+//! server and the sandbox; a [`Receiver`] is a real listener for webhooks. All that a run shares ends with it:
+//! the database server, Temporal, and the process that serves the worlds which change nothing about it. A
+//! world that sets a variable, or stops a process, has process, database, sandbox and task queues of its own.
+//! Nothing sleeps: tests wait for the event that they are about.
 
 #![expect(
     clippy::disallowed_methods,
@@ -11,20 +12,26 @@
     reason = "a test harness has a clock and an HTTP client of its own, and fails loudly"
 )]
 
+mod leftovers;
 mod receiver;
+mod runtime;
 pub mod samples;
+mod service;
 mod shared;
+mod wait;
 mod world;
 
 pub use receiver::{Delivery, Receiver};
-pub use shared::{Shared, database, directory, shared, sql, temporal};
-pub use world::{World, WorldBuilder, unlimited};
+pub use service::unlimited;
+pub use shared::{Shared, database, database_url, directory, durable, shared, sql, temporal};
+pub use wait::{if_right, wait_until, wait_within};
+pub use world::{Hold, SandboxAccount, World, WorldBuilder};
 
 use std::time::Duration;
 
 /// How long anything that is waited for may take on a slow machine before a test fails. Nothing is
 /// measured by it.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The time.
 pub fn now() -> chrono::DateTime<chrono::Utc> {

@@ -1,6 +1,6 @@
 //! A webhook receiver: a real listener that keeps what it was sent and answers as it is told.
 
-use crate::PATIENCE;
+use crate::{PATIENCE, runtime::RUNTIME};
 use poem::{
     Endpoint, Request, Response, Server,
     http::StatusCode,
@@ -11,7 +11,7 @@ use std::{
     collections::VecDeque,
     sync::{Arc, Mutex},
 };
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::sync::watch;
 
 /// What arrived.
 #[derive(Clone, Debug)]
@@ -61,7 +61,6 @@ pub struct Receiver {
     inbox: Arc<Mutex<Inbox>>,
     arrived: watch::Receiver<usize>,
     gate: watch::Sender<Gate>,
-    server: JoinHandle<()>,
 }
 
 /// Who waits for an answer.
@@ -75,17 +74,20 @@ struct Gate {
 impl Receiver {
     /// Listens on a port of its own.
     pub async fn start() -> Self {
-        let acceptor = TcpListener::bind("127.0.0.1:0").into_acceptor().await.expect("a free port");
-        let address = acceptor.local_addr()[0].as_socket_addr().copied().expect("a TCP listener");
-        let url = format!("http://{address}/hook");
         let inbox = Arc::new(Mutex::new(Inbox::default()));
         let (notify, arrived) = watch::channel(0);
         let gate = watch::Sender::new(Gate::default());
         let endpoint = Hook { inbox: inbox.clone(), notify, gate: gate.clone() };
-        let server = tokio::spawn(async move {
-            Server::new_with_acceptor(acceptor).run(endpoint).await.expect("the receiver serves");
+        let listening = RUNTIME.spawn(async {
+            let acceptor = TcpListener::bind("127.0.0.1:0").into_acceptor().await.expect("a free port");
+            let address = acceptor.local_addr()[0].as_socket_addr().copied().expect("a TCP listener");
+            tokio::spawn(async {
+                Server::new_with_acceptor(acceptor).run(endpoint).await.expect("the receiver serves");
+            });
+            address
         });
-        Self { url, inbox, arrived, gate, server }
+        let address = listening.await.expect("the receiver starts");
+        Self { url: format!("http://{address}/hook"), inbox, arrived, gate }
     }
 
     /// Answers nobody until [`Receiver::release`].
@@ -147,8 +149,9 @@ impl Receiver {
 }
 
 impl Drop for Receiver {
+    /// It goes on answering until the run ends: deliveries of a test that is over would be tried again.
     fn drop(&mut self) {
-        self.server.abort();
+        self.release();
     }
 }
 

@@ -4,7 +4,8 @@
 //! run's own, and die with the test process.
 
 use nix::unistd::{Uid, geteuid};
-use server::dev::{self, Postgres, TemporalOptions};
+use server::dev::{self, Postgres, PostgresOptions, TemporalOptions};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -24,42 +25,64 @@ pub struct Shared {
 
 static SHARED: OnceCell<Shared> = OnceCell::const_new();
 static DATABASES: AtomicU32 = AtomicU32::new(0);
+/// The migrated database that the others are copied from.
+const TEMPLATE: &str = "template_world";
 
 /// The servers, started by whoever asks first. `program` is one that knows the `guard` command.
 pub async fn shared(program: &str) -> &'static Shared {
-    SHARED
-        .get_or_init(async || {
-            let dir = directory();
-            let postgres = Postgres::start(&dir.join("postgres"), Path::new(program), 0, "tests")
-                .await
-                .expect("Postgres");
-            let options = TemporalOptions {
-                search_attributes: workflows::attributes::ALL.to_vec(),
-                exact_timers: true,
-                ..TemporalOptions::default()
-            };
-            let temporal = dev::Temporal::start(&dir.join("temporal"), Path::new(program), &options)
-                .await
-                .expect("Temporal");
-            Shared { temporal: temporal.address.clone(), temporal_server: temporal, postgres }
-        })
-        .await
+    SHARED.get_or_init(async || Shared::start(program, false).await).await
 }
 
-/// A database of the caller's own, migrated, and its address.
-pub async fn database(program: &str) -> (Pool, String) {
+/// As [`shared`], with a database that waits for the disk, as one in production does. Called before anything
+/// else asks for the servers.
+pub async fn durable(program: &str) -> &'static Shared {
+    SHARED.get_or_init(async || Shared::start(program, true).await).await
+}
+
+impl Shared {
+    async fn start(program: &str, is_durable: bool) -> Self {
+        let (dir, guard) = (directory(), Path::new(program));
+        let options = PostgresOptions { port: 0, password: "tests".to_owned(), is_durable };
+        let postgres = Postgres::start(&dir.join("postgres"), guard, &options).await.expect("Postgres");
+        template(&postgres).await;
+        let options = TemporalOptions {
+            search_attributes: workflows::attributes::ALL.to_vec(),
+            exact_timers: true,
+            ..TemporalOptions::default()
+        };
+        let temporal = dev::Temporal::start(&dir.join("temporal"), guard, &options).await.expect("Temporal");
+        Self { temporal: temporal.address.clone(), temporal_server: temporal, postgres }
+    }
+}
+
+/// Creates and migrates the database that the others are copied from. Postgres copies a template only while
+/// nobody is connected to it.
+async fn template(postgres: &Postgres) {
+    store::create_database(&postgres.url("postgres"), TEMPLATE).await.expect("a database");
+    let db = store::connect(&postgres.url(TEMPLATE), 1).await.expect("a connection");
+    store::migrate(&db).await.expect("migrations");
+    db.close().await;
+}
+
+/// The address of a migrated database of the caller's own.
+pub async fn database_url(program: &str) -> String {
     let shared = shared(program).await;
     let name = format!("world_{}", DATABASES.fetch_add(1, Ordering::Relaxed));
-    store::create_database(&shared.postgres.url("postgres"), &name).await.expect("a database");
-    let url = shared.postgres.url(&name);
-    let db = store::connect(&url, 4).await.expect("a connection");
-    store::migrate(&db).await.expect("migrations");
-    (db, url)
+    let mut server = PgConnection::connect(&shared.postgres.url("postgres")).await.expect("a connection");
+    let create = AssertSqlSafe(format!("create database {name} template {TEMPLATE}"));
+    sqlx::raw_sql(create).execute(&mut server).await.expect("a database");
+    server.close().await.expect("closed");
+    shared.postgres.url(&name)
+}
+
+/// A migrated database of the caller's own.
+pub async fn database(program: &str) -> Pool {
+    store::connect(&database_url(program).await, 4).await.expect("a connection")
 }
 
 /// Does something to a database that no function of the service does.
 pub async fn sql(db: &Pool, statements: &str) {
-    sqlx::raw_sql(sqlx::AssertSqlSafe(statements.to_owned())).execute(db).await.expect("the statements run");
+    sqlx::raw_sql(AssertSqlSafe(statements.to_owned())).execute(db).await.expect("the statements run");
 }
 
 /// Runs Temporal's CLI as an operator would, and gives what it prints.

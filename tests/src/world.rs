@@ -1,41 +1,52 @@
-//! One test's service: the program, its database, its sandbox, its organization.
+//! One test's organization, and the service that it calls.
 
-use crate::{PATIENCE, database, now, shared};
+use crate::{
+    PATIENCE,
+    leftovers::Leftovers,
+    now,
+    service::{self, Service},
+    shared,
+    wait::{if_right, wait_until},
+};
 use domain::{Mode, Owner, scope::Scope};
-use futures::FutureExt;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
+use platforms::{Grant, Identity};
 use reqwest::{Client, Method, StatusCode};
-use sandbox::{Options, Sandbox};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{
     fs::File,
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Output, Stdio},
     sync::atomic::{AtomicU32, Ordering},
-    time::Duration,
 };
 use store::{
     Pool, accounts, keys, organizations,
-    vault::{self, KeyId, Opener, PrivateKey},
+    vault::{self, Opener},
 };
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},
-    sync::oneshot,
-    task::JoinHandle,
+    task::AbortHandle,
 };
+
+/// A factor on every wait of the service, unless a test says otherwise.
+const PACE: f64 = 0.01;
 
 static WORLDS: AtomicU32 = AtomicU32::new(0);
 
-/// How a world is to be.
+/// The settings of a world.
 pub struct WorldBuilder {
-    pace: f64,
     program: &'static str,
+    pace: f64,
     set: Vec<(String, String)>,
+    /// Commands that the world's own processes run; `None` for a world that needs none of its own.
+    commands: Option<Vec<&'static str>>,
+    /// What limits the queues that the world's own processes serve.
+    served: Vec<(&'static str, String)>,
 }
 
 impl WorldBuilder {
@@ -45,82 +56,94 @@ impl WorldBuilder {
         self
     }
 
-    /// Sets a variable, instead of what a world has by itself.
+    /// Sets an environment variable of the world's own process.
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.set.push((name.to_owned(), value.to_owned()));
+        self.own()
+    }
+
+    /// Gives the world a process, a database and a sandbox of its own, for a test that stops or kills
+    /// processes, or reads what belongs to no organization.
+    pub fn own(self) -> Self {
+        self.running(&["all"])
+    }
+
+    /// As [`WorldBuilder::own`], with one process for each command instead of one for all.
+    pub fn running(mut self, commands: &[&'static str]) -> Self {
+        self.commands.get_or_insert_with(|| commands.to_vec());
         self
     }
 
-    /// Starts it.
+    /// Has the world's own processes serve these platforms in test mode, instead of X and Bluesky. Each
+    /// platform costs the start of its workers, and polls for as long as the world lives.
+    pub fn platforms(mut self, platforms: &[&str]) -> Self {
+        self.served = vec![("FANFARE_PLATFORMS", platforms.join(",")), ("FANFARE_MODES", "test".to_owned())];
+        self
+    }
+
+    /// Has the world's own processes serve all platforms, in both modes.
+    pub fn everywhere(mut self) -> Self {
+        self.served.clear();
+        self
+    }
+
+    /// Starts the world.
     pub async fn start(self) -> World {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let shared = shared(self.program).await;
-        let (db, database_url) = database(self.program).await;
+        let is_shared = service::PACES.contains(&self.pace) && self.commands.is_none();
+        let (service, commands) = if is_shared {
+            (service::shared_at(self.program, self.pace).await, Vec::new())
+        } else {
+            let number = WORLDS.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{}-{number}", std::process::id());
+            let service = Service::new(self.program, &name, self.pace, None).await;
+            (service, self.commands.unwrap_or_else(|| vec!["all"]))
+        };
+        let db = store::connect(&service.database_url, 4).await.expect("a connection");
         let org = organizations::create(&db, "World").await.expect("an organization");
         let owner = Owner { org, mode: Mode::Test };
         let new = keys::NewKey { owner, name: "test".into(), scopes: vec![Scope::All], expires_at: None };
         let (_, key) = keys::create(&db, new, now()).await.expect("a key");
-
-        let sandbox = Sandbox::open(Options { data: None, clock: now }).expect("a sandbox");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = listener.local_addr().expect("an address");
-        let (quit, quitting) = oneshot::channel::<()>();
-        let serving = sandbox::serve(sandbox.clone(), listener, quitting.map(drop));
-        let serving = tokio::spawn(async move { serving.await.expect("the sandbox serves") });
-
-        let private = PrivateKey::generate();
-        let opener = Opener::new((KeyId(1), private.clone()), []);
-        let number = WORLDS.fetch_add(1, Ordering::Relaxed);
-        let port = free_port();
-        let files = std::env::temp_dir().join(format!("fanfare-media-{}-{number}", std::process::id()));
-        let env = [
-            ("DATABASE_URL", database_url.clone()),
-            ("TEMPORAL_ADDRESS", format!("http://{}", shared.temporal)),
-            ("FANFARE_TASK_QUEUE", format!("world-{}-{number}", std::process::id())),
-            ("FANFARE_TIME_SCALE", self.pace.to_string()),
-            // What nobody asks for shows in no journal, unless a test is about it.
-            ("FANFARE_COLLECT_EVERY", "0".to_owned()),
-            ("FANFARE_LISTEN", format!("127.0.0.1:{port}")),
-            ("FANFARE_SECRET", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned()),
-            ("FANFARE_SEAL_KEY", format!("1:{}", private.public())),
-            ("FANFARE_OPEN_KEYS", format!("1:{}", private.reveal())),
-            ("FANFARE_MEDIA", format!("file://{}", files.display())),
-            ("FANFARE_SANDBOX_URL", format!("http://{address}")),
-            ("FANFARE_EGRESS_ALLOW", "127.0.0.0/8".to_owned()),
-            ("FANFARE_RATE_LIMITS", unlimited()),
-            ("RUST_LOG", std::env::var("RUST_LOG").unwrap_or_else(|_| "warn".to_owned())),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .to_vec();
+        let sandbox_url = service.sandbox.of(org);
+        let temporal = format!("http://{}", shared(self.program).await.temporal);
+        let leftovers = Leftovers { database_url: service.database_url, temporal, org };
         let mut world = World {
-            base: format!("http://127.0.0.1:{port}/api/v1"),
-            sandbox_url: format!("http://{address}"),
+            base: service.base,
+            sandbox_url: sandbox_url.as_str().trim_end_matches('/').to_owned(),
             http: Client::new(),
             program: self.program,
             db,
             owner,
             key,
-            sandbox,
-            opener,
+            opener: service.opener,
             log: None,
-            env,
-            files,
+            env: service.env,
+            files: service.files,
+            serving: service.serving,
+            leftovers: Some(leftovers),
+            is_shared,
             children: Vec::new(),
-            serving: Some((quit, serving)),
         };
-        for (name, value) in self.set {
-            world.set(&name, &value);
+        if !is_shared {
+            for (name, value) in &self.served {
+                world.set(name, value);
+            }
         }
-        world.run("all").await;
+        for (name, value) in &self.set {
+            world.set(name, value);
+        }
+        for command in commands {
+            world.run(command).await;
+        }
         world
     }
 }
 
-/// A service of a test's own.
+/// An organization of a test's own, on the service that worlds share or on one of its own.
 pub struct World {
     /// The API's address, ending with `/api/v1`.
     pub base: String,
-    /// The sandbox's address.
+    /// The address of the sandbox that has the organization's accounts.
     pub sandbox_url: String,
     /// The database.
     pub db: Pool,
@@ -128,8 +151,6 @@ pub struct World {
     pub owner: Owner,
     /// Its key.
     pub key: String,
-    /// The sandbox.
-    pub sandbox: Sandbox,
     /// An HTTP client.
     pub http: Client,
     program: &'static str,
@@ -139,14 +160,47 @@ pub struct World {
     env: Vec<(String, String)>,
     /// Where the service keeps the bytes of media.
     pub files: PathBuf,
+    serving: AbortHandle,
+    leftovers: Option<Leftovers>,
+    is_shared: bool,
     children: Vec<(&'static str, Child)>,
-    serving: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+}
+
+/// A request that the sandbox holds, or will hold when it comes.
+pub struct Hold {
+    url: String,
+    http: Client,
+}
+
+impl Hold {
+    /// Waits until the request has come.
+    pub async fn until_held(&self) {
+        let url = format!("{}/wait?timeout_ms={}", self.url, PATIENCE.as_millis());
+        let status = self.http.get(url).send().await.expect("an answer").status();
+        assert_eq!(status, StatusCode::OK, "the request that is to be held does not come");
+    }
+
+    /// Lets the request go on.
+    pub async fn release(self) {
+        let status = self.http.delete(&self.url).send().await.expect("an answer").status();
+        assert_eq!(status, StatusCode::NO_CONTENT);
+    }
+}
+
+/// An account of the sandbox, as after its owner's consent.
+#[derive(Deserialize)]
+pub struct SandboxAccount {
+    /// Who it is.
+    pub identity: Identity,
+    /// What it granted.
+    pub grant: Grant,
 }
 
 impl World {
     /// A world whose program is at `program`: `env!("CARGO_BIN_EXE_fanfare-under-test")`.
     pub fn of(program: &'static str) -> WorldBuilder {
-        WorldBuilder { pace: 0.01, program, set: Vec::new() }
+        let world = WorldBuilder { program, pace: PACE, set: Vec::new(), commands: None, served: Vec::new() };
+        world.platforms(&["x", "bluesky"])
     }
 
     /// Starts `fanfare api`, `worker` or `all` beside what runs, and waits until it is up.
@@ -165,6 +219,7 @@ impl World {
     }
 
     async fn launch(&mut self, command: &'static str, mut program: Command) {
+        assert!(!self.is_shared, "build the world with .own() to start processes");
         let log = match &self.log {
             Some(path) => File::options().create(true).append(true).open(path).expect("writable").into(),
             None => Stdio::inherit(),
@@ -200,6 +255,11 @@ impl World {
         command.spawn().expect("the program starts")
     }
 
+    /// Lets the world end before what it began has ended, for a reason.
+    pub fn leave(&mut self, _reason: &'static str) {
+        self.leftovers = None;
+    }
+
     /// Runs another command of the program to its end.
     pub async fn command(&self, args: &[&str]) -> Output {
         let mut command = Command::new(self.program);
@@ -232,10 +292,17 @@ impl World {
     }
 
     fn take(&mut self, command: &str) -> Vec<(&'static str, Child)> {
+        assert!(!self.is_shared, "build the world with .own() to end processes");
         let (taken, kept) =
             std::mem::take(&mut self.children).into_iter().partition(|(name, _)| *name == command);
         self.children = kept;
         taken
+    }
+
+    /// An environment variable of the world's processes.
+    pub fn variable(&self, name: &str) -> &str {
+        let found = self.env.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str()).expect("a variable that every world has")
     }
 
     /// Sets a variable for the processes that are started from now on, and gives what it was.
@@ -248,12 +315,25 @@ impl World {
 
     /// The processes of the service that run.
     pub fn pids(&self) -> Vec<u32> {
+        assert!(!self.is_shared, "build the world with .own() to watch processes");
         self.children.iter().filter_map(|(_, child)| child.id()).collect()
+    }
+
+    /// Gives an account of the sandbox, which is created if there is none, with a fresh grant.
+    pub async fn account(&self, platform: &str, username: &str) -> SandboxAccount {
+        let url = format!("{}/_accounts", self.sandbox_url);
+        let wanted = json!({ "platform": platform, "username": username });
+        let response = self.http.post(url).json(&wanted).send().await.expect("an answer");
+        assert_eq!(response.status(), StatusCode::CREATED, "{platform} account {username}");
+        response.json().await.expect("a sandbox account")
     }
 
     /// Connects an account of the sandbox, and gives its id.
     pub async fn connect(&self, platform: &str, username: &str) -> String {
-        let connected = self.sandbox.connect(platform, username).expect("a sandbox account");
+        let served = self.env.iter().find(|(name, _)| name == "FANFARE_PLATFORMS");
+        let is_served = served.is_none_or(|(_, served)| served.split(',').any(|served| served == platform));
+        assert!(is_served, "build the world with .platforms() to serve {platform}");
+        let connected = self.account(platform, username).await;
         let connect = accounts::Connect {
             platform: platform.to_owned(),
             network_unique_id: connected.identity.network_unique_id,
@@ -308,6 +388,15 @@ impl World {
         webhook
     }
 
+    /// Has the sandbox hold a request, as its documentation describes.
+    pub async fn hold(&self, request: Value) -> Hold {
+        let holds = format!("{}/_holds", self.sandbox_url);
+        let response = self.http.post(&holds).json(&request).send().await.expect("an answer");
+        assert_eq!(response.status(), StatusCode::CREATED, "{request}");
+        let hold: Value = response.json().await.expect("JSON");
+        Hold { url: format!("{holds}/{}", hold["id"]), http: self.http.clone() }
+    }
+
     /// What the sandbox's journal holds for an account.
     pub async fn journal(&self, platform: &str, account: &str) -> Vec<Value> {
         let url = format!("{}/_journal?platform={platform}&account={account}", self.sandbox_url);
@@ -320,36 +409,24 @@ impl World {
         self.journal(platform, account).await.iter().filter(|entry| entry["accepted"] == true).count()
     }
 
-    /// Waits until a post is as it should be. The database notifies nobody of a post's state, so this
-    /// looks again after each breath.
+    /// Waits until what a path leads to is as it should be.
+    pub async fn until_at(&self, path: &str, what: &str, right: impl Fn(&Value) -> bool) -> Value {
+        wait_until(what, async || if_right(self.get(path).await, &right)).await
+    }
+
+    /// Waits until a post is as it should be.
     pub async fn until(&self, post: &str, what: &str, right: impl Fn(&Value) -> bool) -> Value {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            let found = self.get(&format!("/posts/{post}")).await;
-            if right(&found) {
-                return found;
-            }
-            assert!(tokio::time::Instant::now() < deadline, "waited in vain for {what}: {found:#}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        self.until_at(&format!("/posts/{post}"), what, right).await
     }
 
     /// Waits until the whole thread of a post is live on so many of its accounts.
     pub async fn completed(&self, post: &Value, accounts: usize) {
         let path = format!("/posts/{}/timeline", post["id"].as_str().expect("an id"));
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            let timeline = self.get(&path).await;
+        let is_complete = |timeline: &Value| {
             let entries = timeline["data"].as_array().expect("entries");
-            if entries.iter().filter(|entry| entry["kind"] == "complete").count() >= accounts {
-                return;
-            }
-            assert!(
-                tokio::time::Instant::now() < deadline,
-                "waited in vain for the whole thread: {timeline:#}"
-            );
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            entries.iter().filter(|entry| entry["kind"] == "complete").count() >= accounts
+        };
+        self.until_at(&path, "the end of its thread", is_complete).await;
     }
 
     /// Waits until a post has ended.
@@ -364,24 +441,19 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // There may be none.
-        let _ = std::fs::remove_dir_all(&self.files);
-        if let Some((quit, serving)) = self.serving.take() {
-            // The sandbox may be gone already, with the runtime.
-            let _ = quit.send(());
-            serving.abort();
+        let runs = |part| self.children.iter().any(|(command, _)| ["all", part].contains(command));
+        // Without a process nothing ends.
+        let can_end = self.is_shared || (runs("api") && runs("worker"));
+        if let Some(leftovers) = self.leftovers.take()
+            && can_end
+            && !std::thread::panicking()
+        {
+            leftovers.wait();
+        }
+        if !self.is_shared {
+            // There may be none.
+            let _ = std::fs::remove_dir_all(&self.files);
+            self.serving.abort();
         }
     }
-}
-
-/// Rate limits that no test reaches which is not about them: a test asks more often than a client may.
-pub fn unlimited() -> String {
-    let lifted = |name: &str| (name.to_owned(), json!({ "limit": u32::MAX }));
-    Value::Object(api::limits::Limits::names().map(lifted).collect()).to_string()
-}
-
-/// A port that is free now. Bound again at once by the program, and by nobody else on purpose.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").port()
 }

@@ -16,7 +16,7 @@ mod user;
 pub use child::{Child, Spec};
 pub use fetch::tools;
 pub use guard::Guarded;
-pub use postgres::Postgres;
+pub use postgres::{Postgres, PostgresOptions};
 pub use temporal::{Temporal, TemporalOptions};
 
 use anyhow::Context;

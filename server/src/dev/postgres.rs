@@ -28,6 +28,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The superuser of the cluster.
 const ROLE: &str = "fanfare";
 
+/// Settings of a cluster.
+#[derive(Clone, Debug)]
+pub struct PostgresOptions {
+    /// The preferred port; 0 for any free one.
+    pub port: u16,
+    /// The superuser's password.
+    pub password: String,
+    /// True when committed transactions have to survive a crash of the machine. A cluster for tests that is
+    /// thrown away saves the time of the disk.
+    pub is_durable: bool,
+}
+
 /// A running cluster. It ends with this value.
 #[derive(Debug)]
 pub struct Postgres {
@@ -45,32 +57,34 @@ impl Postgres {
     /// # Errors
     ///
     /// One sentence. Nothing is left running then.
-    pub async fn start(
-        dir: &Path,
-        guard: &Path,
-        preferred_port: u16,
-        password: &str,
-    ) -> anyhow::Result<Self> {
+    pub async fn start(dir: &Path, guard: &Path, options: &PostgresOptions) -> anyhow::Result<Self> {
         let cluster = Cluster::open(dir)?;
         let bin = binaries::find(cluster.version()?, cluster.ids).await.with_context(|| {
             format!("the Postgres cluster in {} can't be started", cluster.data.display())
         })?;
         cluster.take_over().await?;
         if cluster.version()?.is_none() {
-            cluster.initialize(&bin, guard, password).await?;
+            cluster.initialize(&bin, guard, &options.password).await?;
         }
-        let [port] = ports([preferred_port])?;
+        let [port] = ports([options.port])?;
         let mut args = vec!["-D".to_owned(), text(&cluster.data)];
-        for (name, value) in [
+        let durability: &[(&str, &str)] = if options.is_durable {
+            &[]
+        } else {
+            &[("fsync", "off"), ("full_page_writes", "off"), ("synchronous_commit", "off")]
+        };
+        let port_text = port.to_string();
+        let settings = [
             ("listen_addresses", "127.0.0.1"),
-            ("port", &port.to_string()),
+            ("port", &port_text),
             // A socket's path may have 107 bytes only, and a data directory can be anywhere.
             ("unix_socket_directories", ""),
             ("max_connections", "200"),
             ("shared_buffers", "128MB"),
             ("log_min_messages", "warning"),
             ("timezone", "UTC"),
-        ] {
+        ];
+        for (name, value) in settings.iter().chain(durability) {
             args.extend(["-c".to_owned(), format!("{name}={value}")]);
         }
         let child = Child::start(Spec {
@@ -89,7 +103,7 @@ impl Postgres {
             child.end().await?;
             return Err(error);
         }
-        Ok(Self { port, password: password.to_owned(), child })
+        Ok(Self { port, password: options.password.clone(), child })
     }
 
     /// The address of a database of the cluster.

@@ -1,0 +1,79 @@
+//! What a test leaves behind.
+//!
+//! All that an organization began has to come to its end: a message that nobody carries, a delivery that
+//! nobody makes or a workflow that hangs is a fault, also where the test looked at something else.
+
+use crate::runtime::RUNTIME;
+use domain::OrgId;
+use futures::TryStreamExt;
+use sqlx::{Connection, PgConnection};
+use std::{collections::HashSet, thread};
+use temporalio_client::{Client, ClientOptions, ConnectionOptions};
+use url::Url;
+
+/// Workflows that wait while their rows do: those of posts whose time has not come.
+const WAITING: &str = "
+    select 'post-' || id from posts where org_id = $1 and status in ('draft', 'scheduled')
+    union all
+    select 'target-' || t.id from targets t join posts p on p.id = t.post_id
+    where p.org_id = $1 and p.status in ('draft', 'scheduled')";
+
+/// Rows that somebody has still to do something for.
+const OPEN: &str = "
+    select 'message ' || id || ' in the outbox' from outbox where org_id = $1
+    union all
+    select 'delivery of ' || event from deliveries where org_id = $1 and status in ('pending', 'delivering')
+    union all
+    select status || ' post ' || id from posts
+    where org_id = $1 and deleted_at is null and status in ('queued', 'publishing')";
+
+/// Where to look.
+pub(crate) struct Leftovers {
+    pub(crate) database_url: String,
+    pub(crate) temporal: String,
+    pub(crate) org: OrgId,
+}
+
+impl Leftovers {
+    /// Waits until nothing is left. Blocks, since it is called where a world is dropped.
+    pub(crate) fn wait(self) {
+        // Within a runtime nobody may block; what serves the test goes on in another one.
+        let waited = thread::spawn(move || RUNTIME.block_on(self.gone())).join();
+        assert!(waited.is_ok(), "something that the test began has not ended");
+    }
+
+    async fn gone(&self) {
+        let mut db = PgConnection::connect(&self.database_url).await.expect("a connection");
+        let address: Url = self.temporal.parse().expect("an address");
+        let connection = temporalio_client::Connection::connect(ConnectionOptions::new(address).build());
+        let connection = connection.await.expect("Temporal answers");
+        let temporal = Client::new(connection, ClientOptions::new("default").build()).expect("a client");
+        let look = async || {
+            let left = self.left(&mut db, &temporal).await;
+            if left.is_empty() { Ok(()) } else { Err(left.join(", ")) }
+        };
+        crate::wait::wait_within(
+            std::time::Duration::from_secs(40),
+            "the end of all that a test began (see World::leave)",
+            look,
+        )
+        .await;
+        db.close().await.expect("closed");
+    }
+
+    async fn left(&self, db: &mut PgConnection, temporal: &Client) -> Vec<String> {
+        let read = async |db: &mut PgConnection, query: &'static str| -> Vec<String> {
+            sqlx::query_scalar(query).bind(self.org.0).fetch_all(db).await.expect("an answer")
+        };
+        let mut left = read(db, OPEN).await;
+        let query = format!("FanfareOrg = '{}' and ExecutionStatus = 'Running'", self.org);
+        let running = temporal.list_workflows(query, Default::default());
+        let running: Vec<_> = running.try_collect().await.expect("Temporal answers");
+        let waiting: HashSet<String> = read(db, WAITING).await.into_iter().collect();
+        // What keeps an account connected runs as long as the account is.
+        let open =
+            running.iter().filter(|run| run.workflow_type() != "RenewGrant" && !waiting.contains(run.id()));
+        left.extend(open.map(|run| format!("{} {}", run.workflow_type(), run.id())));
+        left
+    }
+}

@@ -1,0 +1,149 @@
+//! A service under test: what its processes are told, and the one that most worlds share.
+//!
+//! The API serves many organizations, so that a test that only calls it needs an organization of its own and
+//! nothing else. The sandbox keeps accounts, journal and settings apart by organization as well, as it does
+//! wherever it has a token.
+
+use crate::{
+    PATIENCE, now,
+    runtime::RUNTIME,
+    shared::{database_url, shared},
+};
+use futures::FutureExt;
+use sandbox::{Access, Address, Options, Sandbox};
+use serde_json::{Value, json};
+use std::{
+    io::{BufRead, BufReader},
+    net::TcpListener,
+    path::PathBuf,
+    process::{Command, Stdio},
+    thread,
+};
+use store::vault::{KeyId, Opener, PrivateKey};
+use tokio::{
+    sync::{OnceCell, oneshot},
+    task::AbortHandle,
+};
+use url::Url;
+
+/// The paces at which there is a shared service: everything at a hundredth of its time, and in real time.
+pub(crate) const PACES: [f64; 2] = [0.01, 1.0];
+
+static SHARED: [OnceCell<Service>; PACES.len()] = [const { OnceCell::const_new() }; PACES.len()];
+
+/// Settings of a service, and where its parts are.
+#[derive(Clone)]
+pub(crate) struct Service {
+    /// The API's address, ending with `/api/v1`.
+    pub(crate) base: String,
+    pub(crate) database_url: String,
+    pub(crate) sandbox: Address,
+    /// Ends the sandbox.
+    pub(crate) serving: AbortHandle,
+    /// Opens what the service sealed.
+    pub(crate) opener: Opener,
+    /// The directory of media.
+    pub(crate) files: PathBuf,
+    /// The environment of its processes.
+    pub(crate) env: Vec<(String, String)>,
+}
+
+impl Service {
+    /// Prepares a service and starts its sandbox, whose organizations have accounts of their own when there
+    /// is a token.
+    pub(crate) async fn new(program: &'static str, name: &str, pace: f64, token: Option<&str>) -> Self {
+        let shared = shared(program).await;
+        let database_url = database_url(program).await;
+        let (sandbox, serving) = start_sandbox(token);
+        let sandbox = Address::new(sandbox, token.map(str::to_owned));
+        let private = PrivateKey::generate();
+        let port = free_port();
+        let files = std::env::temp_dir().join(format!("fanfare-media-{name}"));
+        let env = [
+            ("DATABASE_URL", database_url.clone()),
+            ("TEMPORAL_ADDRESS", format!("http://{}", shared.temporal)),
+            ("FANFARE_TASK_QUEUE", format!("world-{name}")),
+            ("FANFARE_TIME_SCALE", pace.to_string()),
+            // Calls that no test asked for are in no journal, unless a test is about them.
+            ("FANFARE_COLLECT_EVERY", "0".to_owned()),
+            ("FANFARE_LISTEN", format!("127.0.0.1:{port}")),
+            ("FANFARE_SECRET", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned()),
+            ("FANFARE_SEAL_KEY", format!("1:{}", private.public())),
+            ("FANFARE_OPEN_KEYS", format!("1:{}", private.reveal())),
+            ("FANFARE_MEDIA", format!("file://{}", files.display())),
+            ("FANFARE_SANDBOX_URL", sandbox.url().to_string()),
+            ("FANFARE_EGRESS_ALLOW", "127.0.0.0/8".to_owned()),
+            ("FANFARE_RATE_LIMITS", unlimited()),
+            ("RUST_LOG", std::env::var("RUST_LOG").unwrap_or_else(|_| "warn".to_owned())),
+        ];
+        let env = env.into_iter().chain(token.map(|token| ("FANFARE_SANDBOX_TOKEN", token.to_owned())));
+        Self {
+            base: format!("http://127.0.0.1:{port}/api/v1"),
+            database_url,
+            sandbox,
+            serving,
+            opener: Opener::new((KeyId(1), private), []),
+            files,
+            env: env.map(|(name, value)| (name.to_owned(), value)).collect(),
+        }
+    }
+}
+
+/// The service that worlds of one of [`PACES`] share, started by whoever asks first.
+pub(crate) async fn shared_at(program: &'static str, pace: f64) -> Service {
+    let index = PACES.iter().position(|shared| *shared == pace).expect("a pace that is shared");
+    let start = async || {
+        let name = format!("{}-shared-{index}", std::process::id());
+        let service = Service::new(program, &name, pace, Some("the shared sandbox")).await;
+        let (ready, is_ready) = oneshot::channel();
+        let env = service.env.clone();
+        // The process ends with the thread that started it, and that lives as long as the test run.
+        thread::spawn(move || {
+            let mut child = Command::new(program)
+                .args(["guard", "--parent", &std::process::id().to_string(), "--", program, "all"])
+                .envs(env)
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("the program starts");
+            let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+            let mut ready = Some(ready);
+            for line in lines {
+                if line.expect("readable") == "ready"
+                    && let Some(ready) = ready.take()
+                {
+                    // Nobody waits any more when the test gave up.
+                    let _ = ready.send(());
+                }
+            }
+            panic!("the shared service ended: {:?}", child.wait());
+        });
+        let up = tokio::time::timeout(PATIENCE, is_ready).await.expect("the shared service comes up");
+        up.expect("the shared service comes up");
+        service
+    };
+    SHARED[index].get_or_init(start).await.clone()
+}
+
+/// Starts a sandbox in this process, and gives its address.
+fn start_sandbox(token: Option<&str>) -> (Url, AbortHandle) {
+    let access = Access { token: token.map(str::to_owned), ..Access::default() };
+    let opened = Sandbox::open_with(Options { data: None, clock: now }, access).expect("a sandbox");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let serving = sandbox::serve(opened, listener, std::future::pending());
+    let serving = RUNTIME.spawn(serving.map(|served| served.expect("the sandbox serves")));
+    (Url::parse(&format!("http://{address}")).expect("an address"), serving.abort_handle())
+}
+
+/// Rate limits that no test reaches which is not about them: a test asks more often than a client may.
+pub fn unlimited() -> String {
+    let lifted = |name: &str| (name.to_owned(), json!({ "limit": u32::MAX }));
+    Value::Object(api::limits::Limits::names().map(lifted).collect()).to_string()
+}
+
+/// A port that is free now. Bound again at once by the program, and by nobody else on purpose.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
