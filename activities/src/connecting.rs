@@ -19,7 +19,7 @@ use anyhow::Context;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{AccountId, ErrorCode, Failure, LoginError, NetworkId, Owner};
-use platforms::{App, AppPassword, Code, Connection, Grant, Identity, Platform, Session, Wire};
+use platforms::{App, AppPassword, Code, Connection, Grant, Identity, Platform, Session, Transport};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
     borrow::Cow,
@@ -176,7 +176,7 @@ impl Connecting {
 /// A platform's door, before any account is known.
 struct Door<'a> {
     platform: &'static dyn Platform,
-    wire: Cow<'a, Wire>,
+    transport: Cow<'a, Transport>,
     app: Option<App>,
     now: fn() -> DateTime<Utc>,
 }
@@ -192,11 +192,11 @@ impl<'a> Door<'a> {
         let Some(platform) = platforms::get(platform) else {
             return Ok(Err(Failure::rejected(501, format!("{platform} is not supported"))));
         };
-        let Some(wire) = deps.wires.of(owner) else {
+        let Some(transport) = deps.transports.of(owner) else {
             return Ok(Err(Failure::rejected(501, "this installation runs no sandbox for test mode")));
         };
         let app = grants::app(deps, owner, platform.id(), network).await?;
-        Ok(Ok(Self { platform, wire, app, now: deps.now }))
+        Ok(Ok(Self { platform, transport, app, now: deps.now }))
     }
 
     fn session(&'a self, grant: &'a Grant) -> Session<'a> {
@@ -206,7 +206,7 @@ impl<'a> Door<'a> {
             grant,
             app: self.app.as_ref(),
             now: self.now,
-            wire: &self.wire,
+            transport: &self.transport,
             checkpoints: &Unkept,
             media: Arc::new(media::Empty),
         }

@@ -6,7 +6,7 @@
 use crate::{Deps, media};
 use anyhow::Context;
 use domain::{AccountId, ErrorCode, Failure, NetworkId, Owner, errand::Keeping};
-use platforms::{App, Checkpoint, Checkpoints, Grant, Platform, Renewal, Session, Wire};
+use platforms::{App, Checkpoint, Checkpoints, Grant, Platform, Refresh, Session, Transport};
 use std::{borrow::Cow, sync::Arc, time::Duration};
 use store::{
     accounts, keeping,
@@ -31,7 +31,7 @@ pub(crate) struct Line<'a> {
     account: platforms::Account,
     grant: Grant,
     app: Option<App>,
-    wire: Cow<'a, Wire>,
+    transport: Cow<'a, Transport>,
     now: fn() -> chrono::DateTime<chrono::Utc>,
     media: Arc<media::Stock>,
 }
@@ -51,7 +51,7 @@ impl<'a> Line<'a> {
         let Some(platform) = platforms::get(&account.platform) else {
             return Ok(Err(Failure::rejected(501, format!("{} is not supported", account.platform))));
         };
-        let Some(wire) = deps.wires.of(owner) else {
+        let Some(transport) = deps.transports.of(owner) else {
             return Ok(Err(Failure::rejected(501, "this installation runs no sandbox for test mode")));
         };
         let Some(sealed) = &account.grant_sealed else {
@@ -67,7 +67,7 @@ impl<'a> Line<'a> {
             },
             grant,
             app: app(deps, owner, platform.id(), account.network).await?,
-            wire,
+            transport,
             now: deps.now,
             media: media::Stock::of(deps, owner),
         }))
@@ -81,7 +81,7 @@ impl<'a> Line<'a> {
             grant: &self.grant,
             app: self.app.as_ref(),
             now: self.now,
-            wire: &self.wire,
+            transport: &self.transport,
             checkpoints,
             media: self.media.clone(),
         }
@@ -188,8 +188,8 @@ pub(crate) async fn renew(deps: &Deps, old: &Keeping) -> anyhow::Result<Result<O
 /// Whether a grant came without a refresh token where one is needed: LinkedIn gives most apps none. It is
 /// good until its end all the same.
 async fn is_barren(deps: &Deps, old: &Keeping) -> anyhow::Result<bool> {
-    let renewal = platforms::get(&old.platform).map(Platform::renewal);
-    if renewal != Some(Renewal::Anytime) {
+    let renewal = platforms::get(&old.platform).map(Platform::refresh_policy);
+    if renewal != Some(Refresh::Anytime) {
         return Ok(false);
     }
     let Some(kept) = accounts::grant(&deps.db, old.owner, old.account).await? else { return Ok(false) };

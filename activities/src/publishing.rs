@@ -32,8 +32,8 @@ use domain::{
     retry::{self, Spent},
 };
 use platforms::{
-    Checkpoint, Checkpoints, Committed, Located, Platform, Prepared, Publication, Publishing as Publishes,
-    Repeat, ReplyTo, Session,
+    Checkpoint, Checkpoints, Committed, Idempotency, Located, Platform, Prepared, Publication,
+    Publishing as Publishes, ReplyTo, Session,
 };
 use std::{future::Future, sync::Arc, time::Duration};
 use store::{
@@ -475,11 +475,11 @@ impl Deps {
             Ok(Located::Processing { poll_after }) => Err(Halt::Processing(poll_after)),
             Ok(Located::Absent) if entry.accepted => Err(Halt::Processing(YIELD)),
             Ok(Located::Absent) => {
-                let believable = match (platform.capabilities().repeat, entry.commit_ended_at) {
-                    (Repeat::Harmless, _) => begun,
-                    (Repeat::Doubles { .. }, Some(ended)) => ended + self.settling(platform),
+                let believable = match (platform.capabilities().idempotency, entry.commit_ended_at) {
+                    (Idempotency::Idempotent, _) => begun,
+                    (Idempotency::MayDuplicate { .. }, Some(ended)) => ended + self.settling(platform),
                     // Nobody heard the call end: it may be on its way until its deadline.
-                    (Repeat::Doubles { .. }, None) => {
+                    (Idempotency::MayDuplicate { .. }, None) => {
                         entry.commit_deadline.unwrap_or(begun + self.limit(platform, post))
                             + self.settling(platform)
                     }
@@ -912,9 +912,9 @@ impl Deps {
 
     /// How long a platform's reads may lag behind its writes.
     fn settling(&self, platform: &dyn Platform) -> Duration {
-        match platform.capabilities().repeat {
-            Repeat::Harmless => Duration::ZERO,
-            Repeat::Doubles { settling } => self.pace.of(settling),
+        match platform.capabilities().idempotency {
+            Idempotency::Idempotent => Duration::ZERO,
+            Idempotency::MayDuplicate { read_lag } => self.pace.of(read_lag),
         }
     }
 

@@ -15,7 +15,7 @@ use domain::{
     errand::{Chore, Dispatch, Errand, Ingest, Job, Keeping, Parting},
 };
 use futures::{StreamExt, stream};
-use platforms::Renewal;
+use platforms::Refresh;
 use std::time::Duration;
 use store::{
     Listener, Pool,
@@ -256,10 +256,10 @@ impl Relay {
     }
 
     async fn keep(&self, keeping: &Keeping) -> Result<(), Uncarried> {
-        let rest = match platforms::get(&keeping.platform).map(platforms::Platform::renewal) {
-            Some(Renewal::Anytime) => Duration::ZERO,
-            Some(Renewal::WhileAlive { rest }) => rest,
-            Some(Renewal::Never) | None => return Ok(()),
+        let rest = match platforms::get(&keeping.platform).map(platforms::Platform::refresh_policy) {
+            Some(Refresh::Anytime) => Duration::ZERO,
+            Some(Refresh::BeforeExpiry { min_age: rest }) => rest,
+            Some(Refresh::Never) | None => return Ok(()),
         };
         let order = keep_account::Order { keeping: keeping.clone(), rest, pace: self.pace };
         let queue = queue::platform(&self.queue, &keeping.platform, keeping.owner.mode);

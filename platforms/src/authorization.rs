@@ -54,9 +54,9 @@ pub fn address(platform: &dyn Platform, asked: &Authorization<'_>) -> Option<Str
     if *pkce {
         query.extend([("code_challenge", challenge.as_str()), ("code_challenge_method", "S256")]);
     }
-    let relogin = if asked.is_forced { platform.relogin() } else { &[] };
-    let is_replaced = |name: &str| relogin.iter().any(|(other, _)| *other == name);
-    query.extend(parameters.iter().filter(|(name, _)| !is_replaced(name)).chain(relogin));
+    let forced = if asked.is_forced { platform.force_login_params() } else { &[] };
+    let is_replaced = |name: &str| forced.iter().any(|(other, _)| *other == name);
+    query.extend(parameters.iter().filter(|(name, _)| !is_replaced(name)).chain(forced));
     let mut url = Url::parse(authorize).expect("a platform's address is a URL");
     url.query_pairs_mut().extend_pairs(query);
     // A plus sign of the values is written as %2B by now. Not every platform reads one as a space.

@@ -31,13 +31,13 @@ const VIDEO_DID: &str = "did:web:video.bsky.app";
 const POST: &str = "app.bsky.feed.post";
 
 /// A blob that no record refers to is dropped after a while; from then on it is uploaded again.
-const BLOB_LIFE: TimeDelta = TimeDelta::minutes(30);
+const BLOB_TTL: TimeDelta = TimeDelta::minutes(30);
 /// How long the video service may use the token it is given.
-const TOKEN_LIFE: TimeDelta = TimeDelta::minutes(30);
+const SERVICE_TOKEN_TTL: TimeDelta = TimeDelta::minutes(30);
 /// Between two looks at a video.
-const POLL: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Until a day's allowance of videos may be there again.
-const ALLOWANCE: Duration = Duration::from_secs(6 * 3600);
+const VIDEO_QUOTA_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 
 static CAPABILITIES: Capabilities = Capabilities {
     text: TextLimit { max: 300, unit: "graphemes", count: text::graphemes, max_bytes: Some(3000) },
@@ -67,7 +67,7 @@ static CAPABILITIES: Capabilities = Capabilities {
     alt_text: Some(2000),
     replies: Replies::Thread,
     publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
-    repeat: Repeat::Harmless,
+    idempotency: Idempotency::Idempotent,
     settings,
 };
 
@@ -201,7 +201,7 @@ impl Platform for Bluesky {
         let service = service(cx.grant)?;
         if let Some(token) = cx.grant.refresh_token.as_deref().filter(|token| !token.is_empty()) {
             let address = format!("{service}/xrpc/com.atproto.server.refreshSession");
-            let reply = cx.post(address).bearer(token).any().await?;
+            let reply = cx.post(address).bearer(token).send_raw().await?;
             match reply.status.as_u16() {
                 200..=299 => {
                     let tokens: Tokens = reply.read()?;
@@ -226,7 +226,7 @@ impl Platform for Bluesky {
             .post(format!("{service}/xrpc/com.atproto.server.createSession"))
             .anonymous()
             .json(&json!({ "identifier": identifier, "password": password }))
-            .any()
+            .send_raw()
             .await?;
         match reply.status.as_u16() {
             200..=299 => {
@@ -243,7 +243,7 @@ impl Platform for Bluesky {
     async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
         let Some(token) = cx.grant.refresh_token.as_deref() else { return Ok(()) };
         let address = format!("{}/xrpc/com.atproto.server.deleteSession", service(cx.grant)?);
-        match cx.post(address).bearer(token).done().await {
+        match cx.post(address).bearer(token).send_ok().await {
             // It has ended by itself.
             Err(failure) if failure.code == ErrorCode::TokenExpired => Ok(()),
             answer => answer,
@@ -313,7 +313,7 @@ impl Platform for Bluesky {
             }
         }
         let at = Checkpoint::of(&step);
-        Ok(if is_processing { Prepared::Processing { at, poll_after: POLL } } else { Prepared::Ready(at) })
+        Ok(if is_processing { Prepared::Processing { at, poll_after: POLL_INTERVAL } } else { Prepared::Ready(at) })
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
@@ -330,7 +330,7 @@ impl Platform for Bluesky {
                 // Only where there is none yet.
                 "swapRecord": null,
             }))
-            .any()
+            .send_raw()
             .await?;
         match reply.body["error"].as_str() {
             Some("InvalidSwap") => match find(cx, &home, &key(post)).await? {
@@ -343,7 +343,7 @@ impl Platform for Bluesky {
                 Err(Failure { doubt: false, ..Failure::upstream(502, classify::message(&reply)) })
             }
             _ => {
-                let written: Written = reply.judge(self)?.read()?;
+                let written: Written = reply.into_result(self)?.read()?;
                 Ok(Committed::Live(written.uri))
             }
         }
@@ -417,7 +417,7 @@ impl Deletion for Bluesky {
         let rkey = parts(id)?.1;
         cx.post(format!("{}/xrpc/com.atproto.repo.deleteRecord", home(cx)?))
             .json(&json!({ "repo": cx.account.network_unique_id, "collection": POST, "rkey": rkey }))
-            .done()
+            .send_ok()
             .await
     }
 }
@@ -475,11 +475,11 @@ impl Document {
             (_, Some(host)) if is_name(host) => format!("https://{host}/.well-known/did.json"),
             _ => return Err(no("it is no identifier of the AT Protocol")),
         };
-        let reply = cx.get(address).anonymous().any().await?;
+        let reply = cx.get(address).anonymous().send_raw().await?;
         if matches!(reply.status.as_u16(), 300..=407 | 409..=424 | 426..=428 | 430..=499) {
             return Err(no("nobody knows it"));
         }
-        let body = reply.judge(cx.platform)?.body;
+        let body = reply.into_result(cx.platform)?.body;
         if body["id"] != did {
             return Err(no("its document is another's"));
         }
@@ -523,7 +523,7 @@ impl Document {
         if seen.as_ref().is_ok_and(|found| found.did == self.did) {
             return Ok(handle.to_owned());
         }
-        let told = cx.get(format!("https://{handle}/.well-known/atproto-did")).anonymous().any().await;
+        let told = cx.get(format!("https://{handle}/.well-known/atproto-did")).anonymous().send_raw().await;
         if told.is_ok_and(|reply| reply.status.is_success() && reply.text.trim() == self.did) {
             return Ok(handle.to_owned());
         }
@@ -742,7 +742,7 @@ fn parts(uri: &str) -> Result<(&str, &str)> {
 
 fn address(cx: &Session<'_>, id: &str) -> String {
     let (repo, rkey) = parts(id).unwrap_or((&cx.account.network_unique_id, id));
-    cx.wire.route(&format!("https://bsky.app/profile/{repo}/post/{rkey}"))
+    cx.transport.rewrite_url(&format!("https://bsky.app/profile/{repo}/post/{rkey}"))
 }
 
 /// One of the account's own posts, read where it was written.
@@ -750,12 +750,12 @@ async fn find(cx: &Session<'_>, home: &str, rkey: &str) -> Result<Option<Found>>
     let reply = cx
         .get(format!("{home}/xrpc/com.atproto.repo.getRecord"))
         .query(&[("repo", cx.account.network_unique_id.as_str()), ("collection", POST), ("rkey", rkey)])
-        .any()
+        .send_raw()
         .await?;
     if reply.body["error"] == "RecordNotFound" {
         return Ok(None);
     }
-    reply.judge(cx.platform)?.read().map(Some)
+    reply.into_result(cx.platform)?.read().map(Some)
 }
 
 /// What a reply says of the post it hangs on: its address and the hash of its content.
@@ -831,7 +831,7 @@ async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Sta
         let is_used_up = limits.remaining_daily_videos.is_some_and(|left| left <= 0)
             || limits.remaining_daily_bytes.is_some_and(|left| left < media.size_bytes as i64);
         return Err(match is_used_up {
-            true => Failure::rate_limited(message, Some(ALLOWANCE)),
+            true => Failure::rate_limited(message, Some(VIDEO_QUOTA_BACKOFF)),
             false => Failure::rejected(403, message),
         });
     }
@@ -845,11 +845,11 @@ async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Sta
         .query(&[("did", cx.account.network_unique_id.as_str()), ("name", name.as_str())])
         .bearer(&token)
         .upload(&media.mime, media.size_bytes, cx.stream(media))
-        .any()
+        .send_raw()
         .await?;
     // The same bytes once more: the first job's result serves as well.
     let exists = reply.status.as_u16() == 409 && reply.body["error"] == "already_exists";
-    let reply = if exists { reply } else { reply.judge(cx.platform)? };
+    let reply = if exists { reply } else { reply.into_result(cx.platform)? };
     let job = job(&reply)?;
     match job.blob {
         Some(blob) => Ok(Stage::Ready(blob)),
@@ -897,7 +897,7 @@ async fn look(cx: &Session<'_>, job_id: &str) -> Result<Job> {
 
 /// A token with which another service may make one kind of call in the account's name.
 async fn token(cx: &Session<'_>, home: &str, audience: &str, method: &str) -> Result<String> {
-    let until = ((cx.now)() + TOKEN_LIFE).timestamp().to_string();
+    let until = ((cx.now)() + SERVICE_TOKEN_TTL).timestamp().to_string();
     let granted: ServiceToken = cx
         .get(format!("{home}/xrpc/com.atproto.server.getServiceAuth"))
         .query(&[("aud", audience), ("lxm", method), ("exp", until.as_str())])
@@ -946,7 +946,7 @@ impl Step {
             .blobs
             .iter()
             .zip(media)
-            .take_while(|(blob, media)| blob.media == media.id && now < blob.at + BLOB_LIFE)
+            .take_while(|(blob, media)| blob.media == media.id && now < blob.at + BLOB_TTL)
             .count();
         self.blobs.truncate(usable);
     }
@@ -1266,7 +1266,7 @@ mod tests {
         ] {
             let body = json!({ "error": name, "message": "why" });
             let reply = Reply::of(status, &[("retry-after", "290")], &body.to_string());
-            let failure = reply.judge(&Bluesky).unwrap_err();
+            let failure = reply.into_result(&Bluesky).unwrap_err();
             assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {name}");
             if status == 429 {
                 assert_eq!(failure.retry_after, Some(Duration::from_secs(290)));

@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use std::{collections::HashMap, fmt::Display, sync::LazyLock};
 
 /// The most issues of one platform.
-const MOST: usize = 100;
+const MAX_ISSUES: usize = 100;
 /// The most items of a list whose schema names no `maxItems`.
-const ITEMS: u64 = 500;
+const MAX_LIST_ITEMS: u64 = 500;
 /// The most characters of a text whose schema names no `maxLength`.
-const CHARACTERS: u64 = 10_000;
+const MAX_TEXT_CHARACTERS: u64 = 10_000;
 /// The most characters of a value or a whole message that an issue repeats.
-const QUOTED: usize = 100;
-const MESSAGE: usize = 500;
+const MAX_QUOTED_CHARACTERS: usize = 100;
+const MAX_MESSAGE_CHARACTERS: usize = 500;
 
 /// A container as its author wrote it.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,7 @@ domain::words! {
 /// Everything that is wrong with a post for one platform; `settings` is its own `config` block.
 pub fn check(platform: &dyn Platform, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
     let can = platform.capabilities();
-    let mut found = Found { platform: platform.id(), issues: Vec::new() };
+    let mut found = IssueList { platform: platform.id(), issues: Vec::new() };
     // Containers that the platform takes no more of are not published there: no further issues about them.
     let (containers, left_out) = containers.split_at(containers.len().min(can.replies.containers()));
     if !left_out.is_empty() {
@@ -73,7 +73,7 @@ pub fn check(platform: &dyn Platform, containers: &[Draft<'_>], settings: &Value
     let rules = platform.rules();
     for (index, container) in containers.iter().enumerate() {
         let at = |rest: &[Value]| [&[json!("containers"), json!(index)], rest].concat();
-        let main = Part {
+        let main = ContainerRules {
             platform,
             text: &can.text,
             forbidden: rules.forbidden,
@@ -85,7 +85,7 @@ pub fn check(platform: &dyn Platform, containers: &[Draft<'_>], settings: &Value
         };
         let part = match (index, &rules.comment) {
             (0, _) | (_, None) => main,
-            (_, Some(comment)) => Part {
+            (_, Some(comment)) => ContainerRules {
                 text: &comment.text,
                 content: if comment.media.is_empty() { Content::Text } else { Content::TextOrMedia },
                 needs: None,
@@ -103,16 +103,16 @@ pub fn check(platform: &dyn Platform, containers: &[Draft<'_>], settings: &Value
     // The adapter would only say the same in other words.
     let is_told = |issue: &Issue| issue.severity == Severity::Error && issue.code.starts_with("media_");
     if !found.issues.iter().any(is_told) {
-        let clipped = |issue: Issue| Issue { message: clip(&issue.message, MESSAGE), ..issue };
-        found.issues.extend(platform.objections(containers, settings).into_iter().map(clipped));
+        let clipped = |issue: Issue| Issue { message: clip(&issue.message, MAX_MESSAGE_CHARACTERS), ..issue };
+        found.issues.extend(platform.validate(containers, settings).into_iter().map(clipped));
     }
-    found.issues.truncate(MOST);
+    found.issues.truncate(MAX_ISSUES);
     found.issues
 }
 
 /// What is wrong with a platform's `config` block by itself.
 pub fn settings(platform: &dyn Platform, settings: &Value) -> Vec<Issue> {
-    let mut found = Found { platform: platform.id(), issues: Vec::new() };
+    let mut found = IssueList { platform: platform.id(), issues: Vec::new() };
     let at = [json!("config"), json!(platform.id())];
     if !settings.is_null() {
         let held = Settings::of(platform);
@@ -131,8 +131,8 @@ pub fn schema(platform: &dyn Platform) -> Value {
 
 fn bound(schema: &mut Value) {
     let (key, most) = match schema["type"].as_str() {
-        Some("string") if schema.get("enum").is_none() => ("maxLength", CHARACTERS),
-        Some("array") => ("maxItems", ITEMS),
+        Some("string") if schema.get("enum").is_none() => ("maxLength", MAX_TEXT_CHARACTERS),
+        Some("array") => ("maxItems", MAX_LIST_ITEMS),
         _ => ("", 0),
     };
     if !key.is_empty() && schema.get(key).is_none() {
@@ -188,12 +188,12 @@ fn clip(text: &str, most: usize) -> String {
     }
 }
 
-struct Found {
+struct IssueList {
     platform: &'static str,
     issues: Vec<Issue>,
 }
 
-impl Found {
+impl IssueList {
     fn error(&mut self, code: &str, path: Vec<Value>, message: impl Display) {
         self.add(Severity::Error, code, path, message);
     }
@@ -203,16 +203,16 @@ impl Found {
     }
 
     fn add(&mut self, severity: Severity, code: &str, path: Vec<Value>, message: impl Display) {
-        if self.issues.len() == MOST {
+        if self.issues.len() == MAX_ISSUES {
             return;
         }
-        let message = clip(&format!("{} {message}", self.platform), MESSAGE);
+        let message = clip(&format!("{} {message}", self.platform), MAX_MESSAGE_CHARACTERS);
         self.issues.push(Issue { severity, code: code.to_owned(), message, path });
     }
 }
 
 /// What one container is held to.
-struct Part<'a> {
+struct ContainerRules<'a> {
     platform: &'a dyn Platform,
     text: &'a TextLimit,
     forbidden: &'a [char],
@@ -223,7 +223,7 @@ struct Part<'a> {
     alt_text: Option<usize>,
 }
 
-fn text(found: &mut Found, can: &Part<'_>, container: &Draft<'_>, path: Vec<Value>) {
+fn text(found: &mut IssueList, can: &ContainerRules<'_>, container: &Draft<'_>, path: Vec<Value>) {
     let is_blank = container.text.trim().is_empty();
     match can.content {
         Content::Text if is_blank => {
@@ -254,7 +254,12 @@ fn text(found: &mut Found, can: &Part<'_>, container: &Draft<'_>, path: Vec<Valu
     }
 }
 
-fn media(found: &mut Found, can: &Part<'_>, container: &Draft<'_>, at: &dyn Fn(&[Value]) -> Vec<Value>) {
+fn media(
+    found: &mut IssueList,
+    can: &ContainerRules<'_>,
+    container: &Draft<'_>,
+    at: &dyn Fn(&[Value]) -> Vec<Value>,
+) {
     let media = container.media;
     if can.content == Content::Media && media.is_empty() {
         found.error("media_required", at(&[json!("media")]), "needs media, and there are none");
@@ -298,7 +303,7 @@ fn media(found: &mut Found, can: &Part<'_>, container: &Draft<'_>, at: &dyn Fn(&
                     let message = format!("takes {max} characters of alt text, and there are {length}");
                     found.error("alt_text_too_long", path, message);
                 }
-                Some(_) if !can.platform.describes(medium.kind) => {
+                Some(_) if !can.platform.supports_alt_text(medium.kind) => {
                     let message = format!("shows no alt text of kind {}", medium.kind);
                     found.warning("alt_text_not_supported", path, message);
                 }
@@ -309,7 +314,7 @@ fn media(found: &mut Found, can: &Part<'_>, container: &Draft<'_>, at: &dyn Fn(&
 }
 
 /// One medium against what its kind may be.
-fn one(found: &mut Found, limit: &MediaLimit, medium: &Media, path: &[Value]) {
+fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[Value]) {
     let kind = limit.kind;
     if !limit.mimes.contains(&medium.mime.as_str()) {
         let message = format!("takes {kind} as {}, and this is {}", limit.mimes.join(", "), medium.mime);
@@ -356,8 +361,8 @@ fn one(found: &mut Found, limit: &MediaLimit, medium: &Media, path: &[Value]) {
 }
 
 /// A value against the part of JSON Schema that our tables use.
-fn matches(held: &Settings, found: &mut Found, schema: &Value, value: &Value, path: &[Value]) {
-    if found.issues.len() == MOST {
+fn matches(held: &Settings, found: &mut IssueList, schema: &Value, value: &Value, path: &[Value]) {
+    if found.issues.len() == MAX_ISSUES {
         return;
     }
     let name =
@@ -428,11 +433,11 @@ fn matches(held: &Settings, found: &mut Found, schema: &Value, value: &Value, pa
 
 /// A value as an issue repeats it.
 fn quote(value: &Value) -> String {
-    clip(&value.to_string(), QUOTED)
+    clip(&value.to_string(), MAX_QUOTED_CHARACTERS)
 }
 
 /// Settings that can't stand beside each other or beside media: our annotation `excludes` in the schema.
-fn excludes(found: &mut Found, schema: &Value, settings: &Value, containers: &[Draft<'_>], at: &[Value]) {
+fn excludes(found: &mut IssueList, schema: &Value, settings: &Value, containers: &[Draft<'_>], at: &[Value]) {
     let has_media = containers.first().is_some_and(|main| !main.media.is_empty());
     let is_set = |key: &str| settings.get(key).is_some_and(|value| !value.is_null());
     for (key, part) in schema["properties"].as_object().into_iter().flatten() {
@@ -594,15 +599,19 @@ mod tests {
             }
             let draft = Draft { text: &long, media: &[] };
             let issues = check(*platform, &[draft], &sent);
-            assert!(!issues.is_empty() && issues.len() <= MOST, "{}: {}", platform.id(), issues.len());
+            assert!(!issues.is_empty() && issues.len() <= MAX_ISSUES, "{}: {}", platform.id(), issues.len());
             for issue in issues {
-                assert!(issue.message.chars().count() <= MESSAGE + 1, "{}: {issue:?}", platform.id());
+                assert!(
+                    issue.message.chars().count() <= MAX_MESSAGE_CHARACTERS + 1,
+                    "{}: {issue:?}",
+                    platform.id()
+                );
                 assert!(issue.path.len() < 6, "{}: {issue:?}", platform.id());
             }
         }
         let tags = json!({ "tags": vec!["<"; 500] });
         let issues = settings(crate::get("youtube").unwrap(), &tags);
-        assert_eq!(issues.len(), MOST);
+        assert_eq!(issues.len(), MAX_ISSUES);
         let tags = json!({ "tags": vec!["<"; 501] });
         let issues = settings(crate::get("youtube").unwrap(), &tags);
         assert_eq!(issues.len(), 1, "the items of a list that is too long are not looked at: {issues:?}");
@@ -636,8 +645,8 @@ mod tests {
             panic!("it was counted")
         }
         let can = TextLimit { max: 10, unit: "characters", count, max_bytes: None };
-        let mut found = Found { platform: "x", issues: Vec::new() };
-        let part = Part {
+        let mut found = IssueList { platform: "x", issues: Vec::new() };
+        let part = ContainerRules {
             platform: crate::get("x").unwrap(),
             text: &can,
             forbidden: &[],

@@ -33,16 +33,16 @@ const TOKEN: &str = "https://graph.facebook.com/v26.0/oauth/access_token";
 const SITE: &str = "https://www.facebook.com";
 
 /// The most photos of a post; Meta names no figure, and this many are known to be taken.
-const PHOTOS: usize = 10;
+const MAX_PHOTOS: usize = 10;
 /// How long a reel and a story may play.
-const REEL: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(90));
-const STORY: Duration = Duration::from_secs(60);
+const REEL_DURATION: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(90));
+const MAX_STORY: Duration = Duration::from_secs(60);
 /// One piece of a video that goes up in pieces.
-const CHUNK: u64 = 4 << 20;
+const CHUNK_BYTES: u64 = 4 << 20;
 /// What was uploaded and not published stays for about a day.
-const STALE: TimeDelta = TimeDelta::hours(20);
+const UPLOAD_TTL: TimeDelta = TimeDelta::hours(20);
 /// Meta's reads are up to two minutes behind.
-const SETTLING: Duration = Duration::from_secs(120);
+const READ_LAG: Duration = Duration::from_secs(120);
 
 const FIELDS: &str = "id,message,created_time,permalink_url,shares,full_picture,\
                       attachments{media_type,media,target,subattachments}";
@@ -51,7 +51,7 @@ static CAPABILITIES: Capabilities = Capabilities {
     text: TextLimit::characters(63_206),
     content: Content::TextOrMedia,
     media: &[
-        MediaLimit { count: 0..=PHOTOS, ..PHOTO },
+        MediaLimit { count: 0..=MAX_PHOTOS, ..PHOTO },
         MediaLimit {
             kind: MediaKind::Video,
             count: 0..=1,
@@ -66,7 +66,7 @@ static CAPABILITIES: Capabilities = Capabilities {
     alt_text: Some(1000),
     replies: Replies::FirstComment,
     publishing: Publishing::Asynchronous { window: Duration::from_secs(3600) },
-    repeat: Repeat::Doubles { settling: SETTLING },
+    idempotency: Idempotency::MayDuplicate { read_lag: READ_LAG },
     settings,
 };
 
@@ -151,15 +151,15 @@ impl Platform for Facebook {
         &RULES
     }
 
-    fn describes(&self, kind: MediaKind) -> bool {
+    fn supports_alt_text(&self, kind: MediaKind) -> bool {
         kind == MediaKind::Image
     }
 
-    fn objections(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let Some(main) = containers.first() else { return Vec::new() };
-        match Way::choose(main.media, settings) {
+        match PostKind::choose(main.media, settings) {
             Err((code, message)) => vec![Issue::of_main(Severity::Error, code, "media", message)],
-            Ok(Way::PhotoStory | Way::VideoStory) if !main.text.trim().is_empty() => {
+            Ok(PostKind::PhotoStory | PostKind::VideoStory) if !main.text.trim().is_empty() => {
                 let message = "facebook shows no text on a story".to_owned();
                 vec![Issue::of_main(Severity::Warning, "text_not_shown", "content", message)]
             }
@@ -229,8 +229,8 @@ impl Platform for Facebook {
         node::<Value>(cx, "me", "id").await.map(drop)
     }
 
-    fn renewal(&self) -> Renewal {
-        Renewal::Never
+    fn refresh_policy(&self) -> Refresh {
+        Refresh::Never
     }
 
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
@@ -239,14 +239,14 @@ impl Platform for Facebook {
     }
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
-        let way = Way::of(post)?;
+        let kind = PostKind::of(post)?;
         let mut step: Step = at.read()?;
         let media: Vec<Uuid> = post.media.iter().map(|media| media.id).collect();
-        if step.media != media || step.since.is_some_and(|since| since + STALE < (cx.now)()) {
+        if step.media != media || step.since.is_some_and(|since| since + UPLOAD_TTL < (cx.now)()) {
             step = Step { media, ..Step::default() };
         }
-        match way {
-            Way::Feed | Way::PhotoStory | Way::Comment => {
+        match kind {
+            PostKind::Feed | PostKind::PhotoStory | PostKind::Comment => {
                 for media in &post.media[step.photos.len()..] {
                     let photo = upload_photo(cx, media).await?;
                     step.since.get_or_insert((cx.now)());
@@ -254,29 +254,29 @@ impl Platform for Facebook {
                     cx.save(&step).await?;
                 }
             }
-            Way::Reel | Way::VideoStory => upload_at_once(cx, &post.media[0], way.edge(), &mut step).await?,
-            Way::Video => upload_in_pieces(cx, &post.media[0], &mut step).await?,
+            PostKind::Reel | PostKind::VideoStory => upload_at_once(cx, &post.media[0], kind.edge(), &mut step).await?,
+            PostKind::Video => upload_in_pieces(cx, &post.media[0], &mut step).await?,
         }
         Ok(Prepared::Ready(Checkpoint::of(&step)))
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
-        let (way, step) = (Way::of(post)?, at.read::<Step>()?);
+        let (kind, step) = (PostKind::of(post)?, at.read::<Step>()?);
         let own = &cx.account.network_unique_id;
-        match way {
-            Way::Feed => {
+        match kind {
+            PostKind::Feed => {
                 let made: Made =
                     send(cx, &format!("{own}/feed"), &feed_fields(post, &step)).send().await?;
                 Ok(Committed::Live(made.id))
             }
-            Way::Comment => {
+            PostKind::Comment => {
                 let parent = &post.reply_to.as_ref().expect("a comment hangs on something").parent;
                 let mut fields: Fields = vec![("message", post.text.clone())];
                 fields.extend(step.photos.first().map(|photo| ("attachment_id", photo.clone())));
                 let made: Made = send(cx, &format!("{parent}/comments"), &fields).send().await?;
                 Ok(Committed::Live(made.id))
             }
-            Way::PhotoStory => {
+            PostKind::PhotoStory => {
                 let photo = step.photos.first().ok_or_else(unprepared)?;
                 let fields: Fields = vec![("photo_id", photo.clone())];
                 let done: Done = send(cx, &format!("{own}/photo_stories"), &fields).send().await?;
@@ -285,13 +285,13 @@ impl Platform for Facebook {
                     None => Ok(accepted(&step)),
                 }
             }
-            Way::Reel | Way::Video | Way::VideoStory => {
+            PostKind::Reel | PostKind::Video | PostKind::VideoStory => {
                 let video = step.video.clone().ok_or_else(unprepared)?;
-                let fields = finish_fields(way, post, &video);
-                let done: Result<Done> = send(cx, &format!("{own}/{}", way.edge()), &fields).send().await;
+                let fields = finish_fields(kind, post, &video);
+                let done: Result<Done> = send(cx, &format!("{own}/{}", kind.edge()), &fields).send().await;
                 match done {
                     Ok(done) => {
-                        let story = done.post_id.filter(|_| way == Way::VideoStory);
+                        let story = done.post_id.filter(|_| kind == PostKind::VideoStory);
                         Ok(accepted(&Step { story, ..step }))
                     }
                     // An earlier call, whose answer was lost, may have published it.
@@ -308,16 +308,16 @@ impl Platform for Facebook {
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
-        let (way, step) = (Way::of(post)?, at.read::<Step>()?);
+        let (kind, step) = (PostKind::of(post)?, at.read::<Step>()?);
         let begun = post.commit_begun_at.unwrap_or(post.created_at);
-        match way {
-            Way::Feed => feed_post(cx, post, &step, begun).await,
-            Way::Comment => comment(cx, post, begun).await,
-            Way::PhotoStory => match step.photos.first() {
+        match kind {
+            PostKind::Feed => feed_post(cx, post, &step, begun).await,
+            PostKind::Comment => comment(cx, post, begun).await,
+            PostKind::PhotoStory => match step.photos.first() {
                 None => Ok(Located::Absent),
                 Some(photo) => Ok(story(cx, photo).await?.map_or(Located::Absent, Located::Live)),
             },
-            Way::Reel | Way::Video | Way::VideoStory => {
+            PostKind::Reel | PostKind::Video | PostKind::VideoStory => {
                 let Some(video) = step.video else { return Ok(Located::Absent) };
                 match state(cx, &video.id).await? {
                     State::Waiting => Ok(Located::Absent),
@@ -326,7 +326,7 @@ impl Platform for Facebook {
                         Ok(Located::Processing { poll_after: graph::pause(since, (cx.now)(), true) })
                     }
                     State::Failed(failure) => Err(failure),
-                    State::Published if way == Way::VideoStory => {
+                    State::Published if kind == PostKind::VideoStory => {
                         let found = story(cx, &video.id).await?.or(step.story);
                         Ok(found.map_or(Located::Unknown, Located::Live))
                     }
@@ -340,7 +340,7 @@ impl Platform for Facebook {
         let told: Result<Post> = node(cx, id, "id,permalink_url").await;
         match told {
             Ok(Post { permalink_url: Some(url), .. }) => Ok(address(cx, &url)),
-            Ok(_) => Ok(cx.wire.route(&format!("{SITE}/{id}"))),
+            Ok(_) => Ok(cx.transport.rewrite_url(&format!("{SITE}/{id}"))),
             // A story tells its address in the list of stories only.
             Err(failure) if failure.code.is_permanent() => {
                 let all = stories(cx).await.unwrap_or_default();
@@ -364,9 +364,9 @@ impl Platform for Facebook {
     }
 }
 
-/// The way that a publication takes.
+/// The kind that a publication takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum PostKind {
     Feed,
     Video,
     Reel,
@@ -375,8 +375,8 @@ enum Way {
     Comment,
 }
 
-impl Way {
-    /// The way by the setting, else by the media; or a code and what is wrong.
+impl PostKind {
+    /// The kind by the setting, else by the media; or a code and what is wrong.
     fn choose(media: &[Media], settings: &Value) -> Result<Self, (&'static str, String)> {
         let count = media.len();
         let video = media.first().filter(|media| media.kind == MediaKind::Video);
@@ -398,11 +398,11 @@ impl Way {
             (Some("REELS"), None) => {
                 Err(("media_kind_not_supported", "facebook takes a video as a reel, and this is none".to_owned()))
             }
-            (Some("REELS"), Some(_)) => length("reel", REEL.0, REEL.1).map_or(Ok(Self::Reel), Err),
+            (Some("REELS"), Some(_)) => length("reel", REEL_DURATION.0, REEL_DURATION.1).map_or(Ok(Self::Reel), Err),
             (Some("STORIES"), _) if count != 1 => number("medium as a story"),
             (Some("STORIES"), None) => Ok(Self::PhotoStory),
             (Some("STORIES"), Some(_)) => {
-                length("story", Duration::from_secs(1), STORY).map_or(Ok(Self::VideoStory), Err)
+                length("story", Duration::from_secs(1), MAX_STORY).map_or(Ok(Self::VideoStory), Err)
             }
             (_, Some(_)) => Ok(Self::Video),
             (_, None) => Ok(Self::Feed),
@@ -449,7 +449,7 @@ struct Step {
     story: Option<String>,
 }
 
-/// A video on its way up.
+/// A video on its kind up.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Video {
     id: String,
@@ -510,16 +510,16 @@ fn feed_fields(post: &Publication, step: &Step) -> Fields {
 }
 
 /// What the publishing call of a video says.
-fn finish_fields(way: Way, post: &Publication, video: &Video) -> Fields {
+fn finish_fields(kind: PostKind, post: &Publication, video: &Video) -> Fields {
     let mut fields: Fields = vec![("upload_phase", "finish".to_owned())];
     match &video.session {
         Some(session) => fields.push(("upload_session_id", session.clone())),
         None => fields.push(("video_id", video.id.clone())),
     }
-    if way == Way::VideoStory {
+    if kind == PostKind::VideoStory {
         return fields;
     }
-    if way == Way::Reel {
+    if kind == PostKind::Reel {
         fields.push(("video_state", "PUBLISHED".to_owned()));
         fields.extend(graph::settings(post, &["place"]));
     } else {
@@ -582,7 +582,7 @@ async fn upload_at_once(cx: &Session<'_>, media: &Media, edge: &str, step: &mut 
             .header("offset", video.offset.to_string())
             .header("file_size", media.size_bytes.to_string())
             .upload("application/octet-stream", media.size_bytes - video.offset, body)
-            .done()
+            .send_ok()
             .await?;
     }
     step.video = Some(Video { offset: media.size_bytes, is_whole: true, ..video });
@@ -608,7 +608,7 @@ async fn upload_in_pieces(cx: &Session<'_>, media: &Media, step: &mut Step) -> R
         }
     };
     while video.offset < media.size_bytes {
-        let end = (video.offset + CHUNK).min(media.size_bytes);
+        let end = (video.offset + CHUNK_BYTES).min(media.size_bytes);
         let bytes = cx.read(media, video.offset..end).await?;
         let part = Part::stream(bytes).file_name(media.filename.clone());
         let form = Form::new()
@@ -616,10 +616,10 @@ async fn upload_in_pieces(cx: &Session<'_>, media: &Media, step: &mut Step) -> R
             .text("upload_session_id", video.session.clone().unwrap_or_default())
             .text("start_offset", video.offset.to_string())
             .part("video_file_chunk", typed(part, "application/octet-stream")?);
-        let reply = cx.post(format!("{API}/{path}")).query(&proof(cx)).multipart(form).any().await?;
+        let reply = cx.post(format!("{API}/{path}")).query(&proof(cx)).multipart(form).send_raw().await?;
         let told = ["/start_offset", "/error/error_data/start_offset"];
         let next = told.iter().find_map(|place| number(reply.body.pointer(place)?));
-        let refused = reply.judge(cx.platform).err();
+        let refused = reply.into_result(cx.platform).err();
         video.offset = match (next, refused) {
             // Never twice the same piece: that would go on for ever.
             (Some(next), _) if next != video.offset && next <= media.size_bytes => next,
@@ -661,7 +661,7 @@ async fn feed_post(
 ) -> Result<Located> {
     let since = begun - SKEW;
     let mut cursor = None;
-    for _ in 0..graph::PAGES {
+    for _ in 0..graph::MAX_PAGES {
         let page = list(cx, Some(since), cursor.as_deref()).await?;
         cursor = page.next();
         let ours = page.data.into_iter().filter(|other| other.is(post, step, since) && !post.is_taken(&other.id));
@@ -680,7 +680,7 @@ async fn feed_post(
 async fn comment(cx: &Session<'_>, post: &Publication, begun: DateTime<Utc>) -> Result<Located> {
     let parent = &post.reply_to.as_ref().expect("a comment hangs on something").parent;
     let mut cursor: Option<String> = None;
-    for _ in 0..graph::PAGES {
+    for _ in 0..graph::MAX_PAGES {
         let mut call = get(cx, &format!("{parent}/comments")).query(&[
             ("fields", "id,message,created_time,from"),
             ("order", "reverse_chronological"),
@@ -695,7 +695,7 @@ async fn comment(cx: &Session<'_>, post: &Publication, begun: DateTime<Utc>) -> 
         let own = page.data.into_iter().filter(|comment| {
             comment.from.as_ref().is_none_or(|from| from.id == cx.account.network_unique_id)
                 && comment.created_time.is_none_or(|at| at >= begun - SKEW)
-                && essence(comment.message.as_deref().unwrap_or_default()) == essence(&post.text)
+                && collapse_whitespace(comment.message.as_deref().unwrap_or_default()) == collapse_whitespace(&post.text)
                 && !post.is_taken(&comment.id)
         });
         if let Some(found) = graph::nearest(own, begun, |comment| comment.created_time) {
@@ -852,13 +852,13 @@ impl Deletion for Facebook {
 /// A public address; Meta leaves the site out of some.
 fn address(cx: &Session<'_>, url: &str) -> String {
     match url.strip_prefix('/') {
-        Some(rest) => cx.wire.route(&format!("{SITE}/{rest}")),
-        None => cx.wire.route(url),
+        Some(rest) => cx.transport.rewrite_url(&format!("{SITE}/{rest}")),
+        None => cx.transport.rewrite_url(url),
     }
 }
 
 /// A text with its space evened out.
-fn essence(text: &str) -> String {
+fn collapse_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -1056,7 +1056,7 @@ impl Post {
             matches!(one.media_type.as_deref(), Some("photo" | "album" | "video"))
         });
         has_media != post.media.is_empty()
-            && essence(self.message.as_deref().unwrap_or_default()) == essence(&post.text)
+            && collapse_whitespace(self.message.as_deref().unwrap_or_default()) == collapse_whitespace(&post.text)
     }
 }
 

@@ -17,12 +17,12 @@ pub(crate) const TOKEN: &str = "https://oauth2.googleapis.com/token";
 /// A refresh token comes with an offline grant, and with each of them only when the user is asked anew.
 pub(crate) const PARAMETERS: &[(&str, &str)] = &[("access_type", "offline"), ("prompt", "consent")];
 /// Lets the user choose another of his Google accounts.
-pub(crate) const RELOGIN: &[(&str, &str)] = &[("prompt", "select_account consent")];
+pub(crate) const FORCE_LOGIN: &[(&str, &str)] = &[("prompt", "select_account consent")];
 
 /// Rates are counted by the minute where nothing else is said.
-const MINUTE: Duration = Duration::from_secs(60);
+const RATE_BACKOFF: Duration = Duration::from_secs(60);
 /// How many videos a channel may upload a day is told nowhere, nor when it may go on.
-const UPLOADS: Duration = Duration::from_secs(6 * 3600);
+const UPLOAD_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 
 /// A fresh grant; the refresh token stays as it was.
 pub(crate) async fn refresh(cx: &Session<'_>) -> Result<Grant> {
@@ -33,8 +33,12 @@ pub(crate) async fn refresh(cx: &Session<'_>) -> Result<Grant> {
 pub(crate) async fn revoke(cx: &Session<'_>) -> Result<()> {
     let refresh = cx.grant.refresh_token.as_deref().filter(|token| !token.is_empty());
     let token = refresh.unwrap_or(&cx.grant.access_token);
-    let reply =
-        cx.post("https://oauth2.googleapis.com/revoke").anonymous().form(&[("token", token)]).any().await?;
+    let reply = cx
+        .post("https://oauth2.googleapis.com/revoke")
+        .anonymous()
+        .form(&[("token", token)])
+        .send_raw()
+        .await?;
     match reply.status.as_u16() {
         200..=299 | 400 => Ok(()),
         _ => Err(classify::by_status(&reply)),
@@ -47,12 +51,12 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
     if status < 400 {
         return None;
     }
-    let (reason, message) = (reason(reply), words(reply));
+    let (reason, message) = (reason(reply), error_message(reply));
     Some(match (status, reason) {
         (_, "quotaExceeded" | "dailyLimitExceeded") => {
             Failure::rate_limited(message, Some(until_midnight(reply.at)))
         }
-        (_, "uploadLimitExceeded") => Failure::rate_limited(message, Some(UPLOADS)),
+        (_, "uploadLimitExceeded") => Failure::rate_limited(message, Some(UPLOAD_CAP_BACKOFF)),
         (429, _)
         | (
             403,
@@ -60,7 +64,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
             | "userRateLimitExceeded"
             | "servingLimitExceeded"
             | "uploadRateLimitExceeded",
-        ) => Failure::rate_limited(message, classify::retry_after(reply).or(Some(MINUTE))),
+        ) => Failure::rate_limited(message, classify::retry_after(reply).or(Some(RATE_BACKOFF))),
         // The login has no channel: a fresh token would hear the same.
         (401, "youtubeSignupRequired") => Failure::rejected(401, message),
         (401, _) => Failure::token_expired(message),
@@ -88,7 +92,7 @@ pub(crate) fn reason(reply: &Reply) -> &str {
 }
 
 /// Google's own words, and what its details add to them.
-fn words(reply: &Reply) -> String {
+fn error_message(reply: &Reply) -> String {
     let message = classify::message(reply);
     let mut more: Vec<&str> = Vec::new();
     for detail in reply.body.pointer("/error/details").and_then(Value::as_array).into_iter().flatten() {
@@ -161,7 +165,7 @@ mod tests {
             "code": 400, "message": "Request contains an invalid argument.", "status": "INVALID_ARGUMENT",
             "details": [{ "errorDetails": [{ "code": 1000, "message": "Fetching image failed." }] }],
         } });
-        let said = words(&Reply::of(400, &[], &error.to_string()));
+        let said = error_message(&Reply::of(400, &[], &error.to_string()));
         assert_eq!(said, "Request contains an invalid argument. Fetching image failed.");
     }
 }

@@ -24,9 +24,9 @@ const LOCATIONS: &str = "https://mybusinessbusinessinformation.googleapis.com/v1
 /// How much earlier than our clock's commit a post of ours may seem to Google.
 const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// How long moderation is waited for; a post that is still in it then is taken for published.
-const MODERATION: TimeDelta = TimeDelta::minutes(10);
+const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
 /// Pages of the location's posts that are searched for a lost one.
-const PAGES: usize = 20;
+const MAX_PAGES: usize = 20;
 
 static CAPABILITIES: Capabilities = Capabilities {
     text: TextLimit::characters(1500),
@@ -44,7 +44,7 @@ static CAPABILITIES: Capabilities = Capabilities {
     alt_text: None,
     replies: Replies::None,
     publishing: Publishing::Asynchronous { window: Duration::from_secs(30 * 60) },
-    repeat: Repeat::Doubles { settling: Duration::from_secs(30) },
+    idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
     settings,
 };
 
@@ -131,8 +131,8 @@ impl Platform for GoogleBusiness {
         google::classify(reply)
     }
 
-    fn relogin(&self) -> &'static [(&'static str, &'static str)] {
-        google::RELOGIN
+    fn force_login_params(&self) -> &'static [(&'static str, &'static str)] {
+        google::FORCE_LOGIN
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
@@ -215,7 +215,7 @@ impl Platform for GoogleBusiness {
             },
         };
         let age = (cx.now)() - begun;
-        if found.is_settled()? || age > MODERATION {
+        if found.is_settled()? || age > MODERATION_TIMEOUT {
             return Ok(Located::Live(found.name));
         }
         Ok(Located::Processing {
@@ -226,8 +226,8 @@ impl Platform for GoogleBusiness {
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
         let post: LocalPost = cx.get(format!("{POSTS}/{id}")).send().await?;
         match post.search_url {
-            Some(address) => Ok(cx.wire.route(&address)),
-            None => Ok(cx.wire.route(&place(cx).await?)),
+            Some(address) => Ok(cx.transport.rewrite_url(&address)),
+            None => Ok(cx.transport.rewrite_url(&place(cx).await?)),
         }
     }
 
@@ -253,7 +253,7 @@ impl History for GoogleBusiness {
             false => String::new(),
         };
         let posts = list.local_posts.into_iter().map(|post| RemotePost {
-            url: cx.wire.route(post.search_url.as_deref().unwrap_or(&place)),
+            url: cx.transport.rewrite_url(post.search_url.as_deref().unwrap_or(&place)),
             text: post.summary,
             media: post.media.into_iter().filter_map(|media| media.google_url).collect(),
             published_at: post.create_time.unwrap_or_default(),
@@ -267,7 +267,7 @@ impl History for GoogleBusiness {
 #[async_trait]
 impl Deletion for GoogleBusiness {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
-        match cx.delete(format!("{POSTS}/{id}")).done().await {
+        match cx.delete(format!("{POSTS}/{id}")).send_ok().await {
             Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(()),
             answer => answer,
         }
@@ -363,7 +363,7 @@ enum Found {
 async fn found(cx: &Session<'_>, post: &Publication, begun: DateTime<Utc>) -> Result<Found> {
     let ours = resource(post)?;
     let mut page: Option<String> = None;
-    for _ in 0..PAGES {
+    for _ in 0..MAX_PAGES {
         let list = list(cx, page.as_deref()).await?;
         let nearest = list
             .local_posts

@@ -16,23 +16,23 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// Where a limit is reached and no header says for how long.
-const BREATH: Duration = Duration::from_secs(60);
+const DEFAULT_BACKOFF: Duration = Duration::from_secs(60);
 /// A publishing cap counts the last 24 hours, so room comes back bit by bit.
-const CAP: Duration = Duration::from_secs(3600);
+const PUBLISHING_CAP_BACKOFF: Duration = Duration::from_secs(3600);
 /// Until a container that was refused as not ready is tried again.
-const SOON: Duration = Duration::from_secs(30);
+const NOT_READY_BACKOFF: Duration = Duration::from_secs(30);
 /// What a long-lived token lives where its answer does not say.
-const LONG: TimeDelta = TimeDelta::days(60);
+const LONG_LIVED_TOKEN_TTL: TimeDelta = TimeDelta::days(60);
 /// How old one has to be to be renewed.
-pub(crate) const REST: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const MIN_REFRESH_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Containers die after 24 hours; one as old as this is not begun to be used.
-const STALE: TimeDelta = TimeDelta::hours(23);
+const CONTAINER_TTL: TimeDelta = TimeDelta::hours(23);
 /// How much earlier than our clock's commit a post of ours may seem to Meta.
 pub(crate) const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// How long a published container's post may stay out of the lists.
-const HIDDEN: TimeDelta = TimeDelta::minutes(10);
+const LISTING_LAG: TimeDelta = TimeDelta::minutes(10);
 /// Pages of an author's posts that are searched for a lost one.
-pub(crate) const PAGES: usize = 5;
+pub(crate) const MAX_PAGES: usize = 5;
 
 /// What a reply of the Graph API means.
 pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
@@ -52,13 +52,17 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         });
     }
     let error = reply.body.get("error").filter(|error| error.is_object())?;
-    let message = words(error);
+    let message = error_message(error);
     let refused = match reply.status.as_u16() {
         status @ 400..=499 => status,
         _ => 400,
     };
     let broken = |status: u16| Failure::upstream(reply.status.as_u16().max(status), &*message);
-    let unready = || Failure { retry_after: Some(SOON), doubt: false, ..Failure::upstream(503, &*message) };
+    let unready = || Failure {
+        retry_after: Some(NOT_READY_BACKOFF),
+        doubt: false,
+        ..Failure::upstream(503, &*message)
+    };
     let subcode = error["error_subcode"].as_u64().unwrap_or(0);
     let Some(code) = error["code"].as_i64().or_else(|| error["code"].as_str()?.parse().ok()) else {
         // A feature's own word, such as THREADS_API__LINK_LIMIT_EXCEEDED.
@@ -69,7 +73,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         (102 | 190, _) => Failure::token_expired(message),
         // Held for spam, by the code of a rate limit; waiting does not help.
         (_, 2_207_051) => Failure::rejected(403, message),
-        (_, 2_207_042) => Failure::rate_limited(message, Some(CAP)),
+        (_, 2_207_042) => Failure::rate_limited(message, Some(PUBLISHING_CAP_BACKOFF)),
         (_, 2_207_006 | 2_207_008 | 2_207_020 | 2_207_027 | 4_279_009) => unready(),
         // What it should have fetched may be there the next time.
         (_, 2_207_003 | 2_207_052) => Failure { doubt: false, ..Failure::upstream(502, message) },
@@ -77,7 +81,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
             Failure { doubt: true, ..Failure::rejected(refused, message) }
         }
         (4 | 17 | 32 | 341 | 613 | 80_000..=80_014, _) | (_, 1_390_008) => {
-            Failure::rate_limited(message, Some(regained(reply).unwrap_or(BREATH)))
+            Failure::rate_limited(message, Some(usage_retry_after(reply).unwrap_or(DEFAULT_BACKOFF)))
         }
         (100, 33) | (803, _) => Failure::rejected(404, message),
         (3 | 10 | 200..=299, _) => Failure::rejected(403, message),
@@ -87,7 +91,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         _ if error["is_transient"] == true => broken(503),
         _ => match reply.status.as_u16() {
             401 => Failure::token_expired(message),
-            429 => Failure::rate_limited(message, Some(regained(reply).unwrap_or(BREATH))),
+            429 => Failure::rate_limited(message, Some(usage_retry_after(reply).unwrap_or(DEFAULT_BACKOFF))),
             500.. => broken(500),
             status => Failure::rejected(if status < 400 { 400 } else { status }, message),
         },
@@ -95,7 +99,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
 }
 
 /// Meta's own words, for the developer and for the user, and what their support asks for.
-fn words(error: &Value) -> String {
+fn error_message(error: &Value) -> String {
     let mut words = error["message"].as_str().unwrap_or("refused without a reason").to_owned();
     for more in ["error_user_title", "error_user_msg"] {
         if let Some(more) = error[more].as_str().filter(|more| !more.is_empty() && !words.contains(*more)) {
@@ -112,7 +116,7 @@ fn words(error: &Value) -> String {
 }
 
 /// The wait that the header on business use cases asks for: minutes, by the object that is throttled.
-fn regained(reply: &Reply) -> Option<Duration> {
+fn usage_retry_after(reply: &Reply) -> Option<Duration> {
     let usage: Value = serde_json::from_str(reply.header("x-business-use-case-usage")?).ok()?;
     let minutes = usage
         .as_object()?
@@ -157,14 +161,14 @@ pub(crate) async fn exchange(
         .text("grant_type", "authorization_code")
         .text("redirect_uri", code.redirect_uri.clone())
         .text("code", code.code.trim_end_matches("#_").to_owned());
-    let reply = cx.post(address).anonymous().multipart(form).any().await?;
+    let reply = cx.post(address).anonymous().multipart(form).send_raw().await?;
     let short = tokens(cx, &reply)?;
     let (address, kind) = long;
     let reply = cx
         .get(address)
         .anonymous()
         .query(&[("grant_type", kind), ("client_secret", secret), ("access_token", &short.access_token)])
-        .any()
+        .send_raw()
         .await?;
     Ok(grant(cx, tokens(cx, &reply)?, &short.permissions))
 }
@@ -176,7 +180,7 @@ pub(crate) async fn renew(cx: &Session<'_>, address: &str, kind: &str) -> Result
         .get(address)
         .anonymous()
         .query(&[("grant_type", kind), ("access_token", &cx.grant.access_token)])
-        .any()
+        .send_raw()
         .await?;
     match tokens(cx, &reply) {
         Ok(fresh) => Ok(grant(cx, fresh, &Value::Null)),
@@ -186,7 +190,7 @@ pub(crate) async fn renew(cx: &Session<'_>, address: &str, kind: &str) -> Result
 }
 
 fn tokens(cx: &Session<'_>, reply: &Reply) -> Result<Tokens> {
-    let reply = reply.clone().judge(cx.platform)?;
+    let reply = reply.clone().into_result(cx.platform)?;
     let body = reply.body.pointer("/data/0").unwrap_or(&reply.body);
     serde_json::from_value(body.clone())
         .map_err(|_| Failure::upstream(502, "the token endpoint's answer holds no token"))
@@ -203,7 +207,7 @@ fn grant(cx: &Session<'_>, tokens: Tokens, permissions: &Value) -> Grant {
     Grant {
         access_token: tokens.access_token,
         refresh_token: None,
-        expires_at: Some(oauth::end(now, tokens.expires_in).unwrap_or(now + LONG)),
+        expires_at: Some(oauth::end(now, tokens.expires_in).unwrap_or(now + LONG_LIVED_TOKEN_TTL)),
         scopes,
         extra: cx.grant.extra.clone(),
     }
@@ -329,17 +333,17 @@ pub(crate) trait Containers: Platform {
     /// Where the API is, version included.
     const API: &'static str;
     /// The edge of an account that makes containers.
-    const MAKE: &'static str;
+    const CREATE: &'static str;
     /// The edge that publishes one.
     const PUBLISH: &'static str;
     /// The fields that tell how one stands.
     const STATUS: &'static str;
 
     /// What one item of a carousel is filled with.
-    async fn item(&self, cx: &Session<'_>, media: &Media) -> Result<Fields>;
+    async fn child_fields(&self, cx: &Session<'_>, media: &Media) -> Result<Fields>;
 
     /// What the container that is published is filled with; `items` is empty where it is no carousel.
-    async fn whole(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields>;
+    async fn parent_fields(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields>;
 
     /// How a container stands, by the answer about it.
     fn status(&self, body: &Value) -> Status;
@@ -353,14 +357,14 @@ pub(crate) trait Containers: Platform {
     ) -> Result<Option<String>>;
 
     /// Makes a container.
-    async fn make(&self, cx: &Session<'_>, fields: Fields) -> Result<String> {
-        make::<Self>(cx, &fields).await
+    async fn create(&self, cx: &Session<'_>, fields: Fields) -> Result<String> {
+        create::<Self>(cx, &fields).await
     }
 }
 
 /// Makes a container of these fields.
-pub(crate) async fn make<P: Containers + ?Sized>(cx: &Session<'_>, fields: &Fields) -> Result<String> {
-    let address = format!("{}/{}/{}", P::API, cx.account.network_unique_id, P::MAKE);
+pub(crate) async fn create<P: Containers + ?Sized>(cx: &Session<'_>, fields: &Fields) -> Result<String> {
+    let address = format!("{}/{}/{}", P::API, cx.account.network_unique_id, P::CREATE);
     Ok(cx.post(address).form(fields).send::<Made>().await?.id)
 }
 
@@ -386,7 +390,7 @@ struct Container {
 impl Step {
     fn is_stale(&self, media: &[Uuid], now: DateTime<Utc>) -> bool {
         let mut all = self.items.iter().chain(&self.whole);
-        self.media != media || all.any(|container| container.since + STALE < now)
+        self.media != media || all.any(|container| container.since + CONTAINER_TTL < now)
     }
 }
 
@@ -406,7 +410,7 @@ pub(crate) async fn prepare<P: Containers>(
     let is_moving = post.media.iter().any(|media| media.kind == MediaKind::Video);
     if post.media.len() > 1 && step.whole.is_none() {
         for media in &post.media[step.items.len()..] {
-            let made = platform.make(cx, platform.item(cx, media).await?).await?;
+            let made = platform.create(cx, platform.child_fields(cx, media).await?).await?;
             step.items.push(container(made));
             cx.save(&step).await?;
         }
@@ -416,7 +420,7 @@ pub(crate) async fn prepare<P: Containers>(
     }
     if step.whole.is_none() {
         let items: Vec<String> = step.items.iter().map(|item| item.id.clone()).collect();
-        let made = platform.make(cx, platform.whole(cx, post, &items).await?).await?;
+        let made = platform.create(cx, platform.parent_fields(cx, post, &items).await?).await?;
         step.whole = Some(container(made));
         cx.save(&step).await?;
     }
@@ -451,7 +455,9 @@ async fn watch<P: Containers>(
             cx.save(step).await?;
             match failure {
                 Some(failure) => Err(failure),
-                None => Ok(Some(Prepared::Processing { at: Checkpoint::of(step), poll_after: SOON })),
+                None => {
+                    Ok(Some(Prepared::Processing { at: Checkpoint::of(step), poll_after: NOT_READY_BACKOFF }))
+                }
             }
         }
         None => Ok(wait.map(|poll_after| Prepared::Processing { at: Checkpoint::of(step), poll_after })),
@@ -515,7 +521,9 @@ pub(crate) async fn locate<P: Containers>(
         // No call leads from a container to what it became.
         Status::Published | Status::Gone => match platform.find(cx, post, begun - SKEW).await? {
             Some(id) => Ok(Located::Live(id)),
-            None if now < begun + HIDDEN => Ok(Located::Processing { poll_after: pause(begun, now, true) }),
+            None if now < begun + LISTING_LAG => {
+                Ok(Located::Processing { poll_after: pause(begun, now, true) })
+            }
             None => Ok(Located::Unknown),
         },
     }
@@ -607,7 +615,7 @@ pub(crate) mod tests {
         let usage = r#"{"1":[{"type":"pages","call_count":97,"estimated_time_to_regain_access":19}]}"#;
         let failure = classify(&Reply::of(400, &[("x-business-use-case-usage", usage)], body)).unwrap();
         assert_eq!(failure.retry_after, Some(Duration::from_secs(19 * 60)));
-        assert_eq!(classify(&Reply::of(400, &[], body)).unwrap().retry_after, Some(BREATH));
+        assert_eq!(classify(&Reply::of(400, &[], body)).unwrap().retry_after, Some(DEFAULT_BACKOFF));
     }
 
     #[test]

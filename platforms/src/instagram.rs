@@ -23,13 +23,13 @@ pub(crate) struct Instagram;
 
 const API: &str = "https://graph.instagram.com/v25.0";
 const TOKEN: &str = "https://api.instagram.com/oauth/access_token";
-const LONG: &str = "https://graph.instagram.com/access_token";
-const RENEW: &str = "https://graph.instagram.com/refresh_access_token";
+const LONG_LIVED_TOKEN: &str = "https://graph.instagram.com/access_token";
+const REFRESH: &str = "https://graph.instagram.com/refresh_access_token";
 
 /// A carousel's most items, of whatever kinds.
-const ITEMS: usize = 10;
+const MAX_ITEMS: usize = 10;
 /// A story's longest video.
-const STORY: Duration = Duration::from_secs(60);
+const MAX_STORY: Duration = Duration::from_secs(60);
 
 const FIELDS: &str = "id,caption,media_type,media_product_type,media_url,permalink,timestamp,like_count,\
                       comments_count,children{media_url}";
@@ -40,7 +40,7 @@ static CAPABILITIES: Capabilities = Capabilities {
     media: &[
         MediaLimit {
             kind: MediaKind::Image,
-            count: 0..=ITEMS,
+            count: 0..=MAX_ITEMS,
             mimes: &["image/jpeg"],
             max_bytes: 8_000_000,
             duration: None,
@@ -50,7 +50,7 @@ static CAPABILITIES: Capabilities = Capabilities {
         },
         MediaLimit {
             kind: MediaKind::Video,
-            count: 0..=ITEMS,
+            count: 0..=MAX_ITEMS,
             mimes: &["video/mp4", "video/quicktime"],
             max_bytes: 300_000_000,
             duration: Some(Duration::from_secs(3)..=Duration::from_secs(900)),
@@ -63,7 +63,7 @@ static CAPABILITIES: Capabilities = Capabilities {
     replies: Replies::FirstComment,
     publishing: Publishing::Asynchronous { window: Duration::from_secs(3600) },
     // A container is published once; a comment is not so lucky.
-    repeat: Repeat::Doubles { settling: Duration::from_secs(15) },
+    idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
     settings,
 };
 
@@ -171,15 +171,15 @@ impl Platform for Instagram {
         &RULES
     }
 
-    fn describes(&self, kind: MediaKind) -> bool {
+    fn supports_alt_text(&self, kind: MediaKind) -> bool {
         kind == MediaKind::Image
     }
 
-    fn objections(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let Some(main) = containers.first() else { return Vec::new() };
-        match Place::choose(main.media, settings) {
+        match PostKind::choose(main.media, settings) {
             Err((code, message)) => vec![Issue::of_main(Severity::Error, code, "media", message)],
-            Ok(Place::Story) if !main.text.trim().is_empty() => {
+            Ok(PostKind::Story) if !main.text.trim().is_empty() => {
                 let message = "instagram shows no text on a story".to_owned();
                 vec![Issue::of_main(Severity::Warning, "text_not_shown", "content", message)]
             }
@@ -192,7 +192,7 @@ impl Platform for Instagram {
     }
 
     async fn exchange(&self, cx: &Session<'_>, code: &Code) -> Result<Grant> {
-        graph::exchange(cx, code, TOKEN, (LONG, "ig_exchange_token")).await
+        graph::exchange(cx, code, TOKEN, (LONG_LIVED_TOKEN, "ig_exchange_token")).await
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
@@ -220,12 +220,12 @@ impl Platform for Instagram {
         graph::read::<Value>(cx, &format!("{API}/me"), "user_id").await.map(drop)
     }
 
-    fn renewal(&self) -> Renewal {
-        Renewal::WhileAlive { rest: graph::REST }
+    fn refresh_policy(&self) -> Refresh {
+        Refresh::BeforeExpiry { min_age: graph::MIN_REFRESH_AGE }
     }
 
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        graph::renew(cx, RENEW, "ig_refresh_token").await
+        graph::renew(cx, REFRESH, "ig_refresh_token").await
     }
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
@@ -235,7 +235,7 @@ impl Platform for Instagram {
                 false => Err(Failure::rejected(400, "Instagram takes no media in a comment")),
             };
         }
-        Place::of(post)?;
+        PostKind::of(post)?;
         graph::prepare(self, cx, post, at).await
     }
 
@@ -263,13 +263,13 @@ impl Platform for Instagram {
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
         let asked: Result<Post> = graph::read(cx, &format!("{API}/{id}"), "id,permalink").await;
         match asked {
-            Ok(Post { permalink: Some(address), .. }) => Ok(cx.wire.route(&address)),
+            Ok(Post { permalink: Some(address), .. }) => Ok(cx.transport.rewrite_url(&address)),
             Ok(_) => Err(Failure::upstream(502, format!("post {id} has no address"))),
             // A comment has none of its own, but it can be shown below its post.
             Err(failure) if failure.code == domain::ErrorCode::Rejected(400) => {
                 let comment: Comment = graph::read(cx, &format!("{API}/{id}"), "id,media{permalink}").await?;
                 let address = comment.media.and_then(|media| media.permalink).ok_or(failure)?;
-                Ok(cx.wire.route(&format!("{}/c/{id}/", address.trim_end_matches('/'))))
+                Ok(cx.transport.rewrite_url(&format!("{}/c/{id}/", address.trim_end_matches('/'))))
             }
             Err(failure) => Err(failure),
         }
@@ -286,13 +286,13 @@ impl Platform for Instagram {
 
 /// Where a post goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum PostKind {
     Feed,
     Reel,
     Story,
 }
 
-impl Place {
+impl PostKind {
     /// Where a post goes by its setting, else by its media; or a code and what is wrong.
     fn choose(media: &[Media], settings: &Value) -> Result<Self, (&'static str, String)> {
         let is_video = media.first().is_some_and(|media| media.kind == MediaKind::Video);
@@ -315,8 +315,8 @@ impl Place {
             _ if count == 0 => {
                 Err(("media_required", "instagram needs media, and there are none".to_owned()))
             }
-            Self::Feed if count > ITEMS => {
-                let message = format!("instagram takes {ITEMS} media in a carousel, and there are {count}");
+            Self::Feed if count > MAX_ITEMS => {
+                let message = format!("instagram takes {MAX_ITEMS} media in a carousel, and there are {count}");
                 Err(("media_too_many", message))
             }
             Self::Feed => match media.iter().find(is_odd) {
@@ -339,9 +339,9 @@ impl Place {
             Self::Story if count != 1 => {
                 Err(("media_too_many", format!("instagram takes one medium as a story, and there are {count}")))
             }
-            Self::Story => match media[0].duration.filter(|duration| is_video && *duration > STORY) {
+            Self::Story => match media[0].duration.filter(|duration| is_video && *duration > MAX_STORY) {
                 Some(duration) => {
-                    let (most, has) = (STORY.as_secs(), duration.as_secs_f64());
+                    let (most, has) = (MAX_STORY.as_secs(), duration.as_secs_f64());
                     Err(("media_duration", format!("instagram takes a story of {most} seconds, and this has {has}")))
                 }
                 None => Ok(place),
@@ -367,11 +367,11 @@ impl Place {
 #[async_trait]
 impl Containers for Instagram {
     const API: &'static str = API;
-    const MAKE: &'static str = "media";
+    const CREATE: &'static str = "media";
     const PUBLISH: &'static str = "media_publish";
     const STATUS: &'static str = "id,status_code,status";
 
-    async fn item(&self, cx: &Session<'_>, media: &Media) -> Result<Fields> {
+    async fn child_fields(&self, cx: &Session<'_>, media: &Media) -> Result<Fields> {
         let mut fields = medium(cx, media).await?;
         if media.kind == MediaKind::Video {
             fields.push(("media_type", "VIDEO".to_owned()));
@@ -380,18 +380,18 @@ impl Containers for Instagram {
         Ok(fields)
     }
 
-    async fn whole(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields> {
-        let place = Place::of(post)?;
+    async fn parent_fields(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields> {
+        let place = PostKind::of(post)?;
         let mut fields = match (place, post.media.as_slice()) {
             (_, [one]) => medium(cx, one).await?,
             _ => vec![("media_type", "CAROUSEL".to_owned()), ("children", items.join(","))],
         };
-        if place != Place::Story && !post.text.is_empty() {
+        if place != PostKind::Story && !post.text.is_empty() {
             fields.push(("caption", post.text.clone()));
         }
         match place {
-            Place::Feed => {}
-            Place::Reel => {
+            PostKind::Feed => {}
+            PostKind::Reel => {
                 // Left out it would not be shown in the feed.
                 let is_shared = post.settings["share_to_feed"] != json!(false);
                 fields.push(("media_type", "REELS".to_owned()));
@@ -401,12 +401,12 @@ impl Containers for Instagram {
                     &["cover_url", "thumb_offset", "audio_name", "trial_params"],
                 ));
             }
-            Place::Story => fields.push(("media_type", "STORIES".to_owned())),
+            PostKind::Story => fields.push(("media_type", "STORIES".to_owned())),
         }
         match (place, post.media.len()) {
-            (Place::Story, _) => fields.extend(graph::settings(post, &["user_tags"])),
+            (PostKind::Story, _) => fields.extend(graph::settings(post, &["user_tags"])),
             // People are tagged in an item of a carousel and not in the whole.
-            (Place::Feed, 2..) => fields.extend(graph::settings(post, &["collaborators", "location_id"])),
+            (PostKind::Feed, 2..) => fields.extend(graph::settings(post, &["collaborators", "location_id"])),
             _ => fields.extend(graph::settings(post, &["collaborators", "location_id", "user_tags"])),
         }
         if post.settings["is_ai_generated"] == json!(true) {
@@ -436,10 +436,10 @@ impl Containers for Instagram {
     }
 
     async fn find(&self, cx: &Session<'_>, post: &Publication, since: DateTime<Utc>) -> Result<Option<String>> {
-        let place = Place::of(post)?;
-        let edge = if place == Place::Story { "stories" } else { "media" };
+        let place = PostKind::of(post)?;
+        let edge = if place == PostKind::Story { "stories" } else { "media" };
         let mut cursor = None;
-        for _ in 0..graph::PAGES {
+        for _ in 0..graph::MAX_PAGES {
             let page = list(cx, edge, Some(since), cursor.as_deref()).await?;
             cursor = page.next();
             let ours =
@@ -459,7 +459,7 @@ impl Containers for Instagram {
 async fn comment(cx: &Session<'_>, post: &Publication, parent: &str) -> Result<Located> {
     let begun = post.commit_begun_at.unwrap_or(post.created_at);
     let mut cursor: Option<String> = None;
-    for _ in 0..graph::PAGES {
+    for _ in 0..graph::MAX_PAGES {
         let mut call = cx
             .get(format!("{API}/{parent}/comments"))
             .query(&[("fields", "id,text,timestamp,username,from"), ("limit", "50")]);
@@ -471,7 +471,7 @@ async fn comment(cx: &Session<'_>, post: &Publication, parent: &str) -> Result<L
         let own = page.data.into_iter().filter(|comment| {
             comment.is_by(cx.account)
                 && comment.timestamp.is_none_or(|at| at >= begun - graph::SKEW)
-                && essence(comment.text.as_deref().unwrap_or_default()) == essence(&post.text)
+                && collapse_whitespace(comment.text.as_deref().unwrap_or_default()) == collapse_whitespace(&post.text)
                 && !post.is_taken(&comment.id)
         });
         if let Some(found) = graph::nearest(own, begun, |comment| comment.timestamp) {
@@ -528,7 +528,7 @@ impl History for Instagram {
         let page = list(cx, "media", None, cursor).await?;
         let next = page.next();
         let posts = page.data.into_iter().map(|post| RemotePost {
-            url: post.permalink.as_deref().map(|address| cx.wire.route(address)).unwrap_or_default(),
+            url: post.permalink.as_deref().map(|address| cx.transport.rewrite_url(address)).unwrap_or_default(),
             media: post.media(),
             metrics: Metrics {
                 likes: post.like_count.unwrap_or(0),
@@ -577,7 +577,7 @@ async fn list(
 }
 
 /// A text with its space evened out.
-fn essence(text: &str) -> String {
+fn collapse_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -618,11 +618,11 @@ impl Post {
     }
 
     /// Whether this is what `post` was to become. A story has no caption to know it by.
-    fn is(&self, post: &Publication, place: Place, since: DateTime<Utc>) -> bool {
+    fn is(&self, post: &Publication, place: PostKind, since: DateTime<Utc>) -> bool {
         let caption = self.caption.as_deref().unwrap_or_default();
         self.timestamp.is_none_or(|at| at >= since)
             && self.media_product_type.as_deref().is_none_or(|is| is == place.product())
-            && (place == Place::Story || essence(caption) == essence(&post.text))
+            && (place == PostKind::Story || collapse_whitespace(caption) == collapse_whitespace(&post.text))
     }
 }
 
@@ -691,13 +691,13 @@ mod tests {
     fn a_post_goes_where_its_media_can_go() {
         use MediaKind::{Image, Video};
         let place = |kinds: &[MediaKind], word: &str| {
-            Place::of(&post(kinds, json!({ "media_type": word }))).map_err(|failure| failure.code)
+            PostKind::of(&post(kinds, json!({ "media_type": word }))).map_err(|failure| failure.code)
         };
-        assert_eq!(place(&[Image], ""), Ok(Place::Feed));
-        assert_eq!(place(&[Video], ""), Ok(Place::Reel));
-        assert_eq!(place(&[Video], "FEED"), Ok(Place::Reel));
-        assert_eq!(place(&[Image, Video], ""), Ok(Place::Feed));
-        assert_eq!(place(&[Image], "STORIES"), Ok(Place::Story));
+        assert_eq!(place(&[Image], ""), Ok(PostKind::Feed));
+        assert_eq!(place(&[Video], ""), Ok(PostKind::Reel));
+        assert_eq!(place(&[Video], "FEED"), Ok(PostKind::Reel));
+        assert_eq!(place(&[Image, Video], ""), Ok(PostKind::Feed));
+        assert_eq!(place(&[Image], "STORIES"), Ok(PostKind::Story));
         for (kinds, word) in
             [(&[Image][..], "REELS"), (&[Image, Image], "STORIES"), (&[Video], "STORIES"), (&[], "")]
         {
@@ -732,7 +732,7 @@ mod tests {
         ] {
             let body = json!({ "error": { "message": "m", "code": code, "error_subcode": subcode } });
             let reply = Reply::of(400, &[], &body.to_string());
-            let failure = reply.judge(&Instagram).unwrap_err();
+            let failure = reply.into_result(&Instagram).unwrap_err();
             assert_eq!(failure.code.to_string(), expected, "{code} {subcode}");
         }
     }

@@ -30,17 +30,17 @@ const REVOKE: &str = "https://www.linkedin.com/oauth/v2/revoke";
 const VERSION: &str = "202606";
 
 /// Between two looks at a medium that is being processed.
-const POLL: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// An upload is not gone on with when its addresses die within this time.
-const MARGIN: TimeDelta = TimeDelta::minutes(5);
+const UPLOAD_EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(5);
 /// How much earlier than our clock's commit a post of ours may seem to LinkedIn.
 const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// Pages of the author's posts that are searched for a lost one.
-const PAGES: usize = 3;
+const MAX_PAGES: usize = 3;
 /// The most pages that are asked about at once.
-const BATCH: usize = 50;
+const MAX_BATCH: usize = 50;
 /// Fewer pixels than this may be in a picture.
-const PIXELS: u64 = 36_152_320;
+const MAX_PIXELS: u64 = 36_152_320;
 /// Characters that mean something in little text.
 const RESERVED: &str = r"|{}@[]()<>#\*_~";
 
@@ -86,7 +86,7 @@ static CAPABILITIES: Capabilities = Capabilities {
     alt_text: Some(4086),
     replies: Replies::Thread,
     publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
-    repeat: Repeat::Doubles { settling: Duration::from_secs(15) },
+    idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
     settings,
 };
 
@@ -202,17 +202,17 @@ impl Platform for LinkedIn {
         &RULES
     }
 
-    fn objections(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
-        let objections = containers.iter().enumerate().filter_map(|(index, container)| {
+    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+        let validate = containers.iter().enumerate().filter_map(|(index, container)| {
             let settings = if index == 0 { settings } else { &Value::Null };
             let (code, message) = fits(container.media, settings).err()?;
             let path = vec![json!("containers"), json!(index), json!("media")];
             Some(Issue { severity: Severity::Error, code: code.to_owned(), message, path })
         });
-        objections.collect()
+        validate.collect()
     }
 
-    fn describes(&self, kind: MediaKind) -> bool {
+    fn supports_alt_text(&self, kind: MediaKind) -> bool {
         is_picture(kind)
     }
 
@@ -224,7 +224,7 @@ impl Platform for LinkedIn {
         if reply.status.is_success() {
             return None;
         }
-        let message = words(reply);
+        let message = error_message(reply);
         let says = |word: &str| reply.text.contains(word);
         match reply.status.as_u16() {
             // Also what LinkedIn calls revoked: it says so of tokens that are seconds old as well. The
@@ -238,7 +238,7 @@ impl Platform for LinkedIn {
             }
             400 | 422 if says("MEDIA_ASSET_PROCESSING") || says("is not ready") => Some(Failure {
                 doubt: false,
-                retry_after: Some(POLL * 2),
+                retry_after: Some(POLL_INTERVAL * 2),
                 ..Failure::upstream(503, message)
             }),
             429 if says(" DAY ") => Some(Failure::rate_limited(message, Some(until_midnight(reply.at)))),
@@ -272,7 +272,7 @@ impl Platform for LinkedIn {
     async fn health(&self, cx: &Session<'_>) -> Result<()> {
         match is_page(cx) {
             true => page(cx, &cx.account.network_unique_id).await.map(drop),
-            false => cx.get(format!("{V2}/userinfo")).done().await,
+            false => cx.get(format!("{V2}/userinfo")).send_ok().await,
         }
     }
 
@@ -285,7 +285,7 @@ impl Platform for LinkedIn {
         if is_page(cx) {
             return Ok(());
         }
-        let reply = oauth::request(cx, REVOKE, &[("token", &cx.grant.access_token)])?.any().await?;
+        let reply = oauth::request(cx, REVOKE, &[("token", &cx.grant.access_token)])?.send_raw().await?;
         match reply.status.as_u16() {
             // What is gone already is refused, and that is as good.
             200..=299 | 400 | 401 => Ok(()),
@@ -344,7 +344,7 @@ impl Platform for LinkedIn {
             }
         }
         let at = Checkpoint::of(&step);
-        Ok(if is_busy { Prepared::Processing { at, poll_after: POLL } } else { Prepared::Ready(at) })
+        Ok(if is_busy { Prepared::Processing { at, poll_after: POLL_INTERVAL } } else { Prepared::Ready(at) })
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
@@ -357,7 +357,7 @@ impl Platform for LinkedIn {
                 .await?;
             return Ok(Committed::Live(made.comment_urn));
         }
-        let reply = rest(cx.post(format!("{REST}/posts"))).json(&body(&author, post, &step)).any().await?;
+        let reply = rest(cx.post(format!("{REST}/posts"))).json(&body(&author, post, &step)).send_raw().await?;
         // What is there is ours if a call of ours was in doubt when it came into being.
         step.doubt(post.commit_begun_at);
         if let (Some(begun), Some(urn)) = (step.doubted, duplicate(&reply))
@@ -366,7 +366,7 @@ impl Platform for LinkedIn {
         {
             return Ok(Committed::Live(urn));
         }
-        let reply = reply.judge(self)?;
+        let reply = reply.into_result(self)?;
         match reply.header("x-restli-id").or_else(|| reply.header("x-linkedin-id")) {
             Some(urn) => Ok(Committed::Live(urn.to_owned())),
             None => Err(Failure::upstream(502, "LinkedIn took the post and named no id")),
@@ -541,7 +541,7 @@ impl Deletion for LinkedIn {
             }
             None => format!("{REST}/posts/{}", encode(id)),
         };
-        match rest(cx.delete(address)).header("X-RestLi-Method", "DELETE").done().await {
+        match rest(cx.delete(address)).header("X-RestLi-Method", "DELETE").send_ok().await {
             Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(()),
             answer => answer,
         }
@@ -635,7 +635,7 @@ async fn pages(cx: &Session<'_>) -> Result<Vec<Identity>> {
         }
     }
     let mut all = Vec::new();
-    for ids in ids.chunks(BATCH) {
+    for ids in ids.chunks(MAX_BATCH) {
         let address = format!("{REST}/organizations?ids=List({})", ids.join(","));
         let call = rest(cx.get(address)).header("X-RestLi-Method", "BATCH_GET");
         let mut pages: Batch<Organization> = call.send().await?;
@@ -661,8 +661,8 @@ fn is_picture(kind: MediaKind) -> bool {
 fn fits(media: &[Media], settings: &Value) -> Result<(), (&'static str, String)> {
     for media in media.iter().filter(|media| is_picture(media.kind)) {
         let pixels = u64::from(media.width.unwrap_or(0)) * u64::from(media.height.unwrap_or(0));
-        if pixels >= PIXELS {
-            let message = format!("linkedin takes pictures of less than {PIXELS} pixels, and this has {pixels}");
+        if pixels >= MAX_PIXELS {
+            let message = format!("linkedin takes pictures of less than {MAX_PIXELS} pixels, and this has {pixels}");
             return Err(("media_dimensions", message));
         }
     }
@@ -798,7 +798,7 @@ async fn begin(cx: &Session<'_>, media: &Media, author: &str) -> Result<Upload> 
         Stage::Parts { parts, tags: Vec::new(), token, ends }
     } else {
         let address = value["uploadUrl"].as_str().ok_or_else(nameless)?;
-        cx.put(address).upload(&media.mime, media.size_bytes, cx.stream(media)).done().await?;
+        cx.put(address).upload(&media.mime, media.size_bytes, cx.stream(media)).send_ok().await?;
         Stage::Sent
     };
     Ok(Upload { media: media.id, urn, stage })
@@ -821,7 +821,7 @@ async fn finalize(cx: &Session<'_>, urn: &str, token: &str, tags: &[String]) -> 
         .json(&json!({ "finalizeUploadRequest": {
             "video": urn, "uploadToken": token, "uploadedPartIds": tags,
         } }))
-        .done()
+        .send_ok()
         .await
 }
 
@@ -853,15 +853,15 @@ async fn find(
     author: &str,
     begun: DateTime<Utc>,
 ) -> Result<Located> {
-    let wanted = squeeze(&post.text);
+    let wanted = collapse_whitespace(&post.text);
     let mut start = 0;
-    for _ in 0..PAGES {
+    for _ in 0..MAX_PAGES {
         let page = list(cx, author, start, 50).await?;
         let next = page.next(start);
         let is_past = page.elements.iter().any(|other| other.at().is_some_and(|at| at < begun - SKEW));
         let ours = page.elements.into_iter().filter(|other| {
             other.at().is_some_and(|at| at >= begun - SKEW)
-                && squeeze(&plain(&other.commentary)) == wanted
+                && collapse_whitespace(&plain(&other.commentary)) == wanted
                 && other.has_media() == (!post.media.is_empty() || post.settings["link"].is_object())
                 && !post.is_taken(&other.id)
         });
@@ -887,13 +887,13 @@ async fn find_comment(
     begun: DateTime<Utc>,
 ) -> Result<Located> {
     let mut start = 0;
-    for _ in 0..PAGES {
+    for _ in 0..MAX_PAGES {
         let address = format!("{REST}/socialActions/{}/comments?start={start}&count=100", encode(root));
         let page: Elements<Made> = rest(cx.get(address)).send().await?;
         let next = page.next(start);
         let ours = page.elements.into_iter().filter(|other| {
             other.actor == author
-                && squeeze(&other.message.text) == squeeze(&post.text)
+                && collapse_whitespace(&other.message.text) == collapse_whitespace(&post.text)
                 && other.created.at().is_some_and(|at| at >= begun - SKEW)
                 && !post.is_taken(&other.comment_urn)
         });
@@ -912,7 +912,7 @@ async fn find_comment(
 }
 
 fn address(cx: &Session<'_>, id: &str) -> String {
-    cx.wire.route(&match comment_parts(id) {
+    cx.transport.rewrite_url(&match comment_parts(id) {
         Some((post, _)) => {
             format!("https://www.linkedin.com/feed/update/{post}?commentUrn={}", encode(id))
         }
@@ -939,7 +939,7 @@ fn made_at(urn: &str) -> Option<DateTime<Utc>> {
 }
 
 /// LinkedIn's own words, with what its details add.
-fn words(reply: &Reply) -> String {
+fn error_message(reply: &Reply) -> String {
     let message = classify::message(reply);
     let more = reply.body.pointer("/errorDetails/inputErrors/0/description").and_then(Value::as_str);
     match more.filter(|more| !message.contains(*more)) {
@@ -954,7 +954,7 @@ fn until_midnight(now: DateTime<Utc>) -> Duration {
     (midnight - now).to_std().unwrap_or_default()
 }
 
-fn squeeze(text: &str) -> String {
+fn collapse_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -1039,7 +1039,7 @@ struct Upload {
 impl Upload {
     /// Whether it can't be gone on with.
     fn is_stale(&self, now: DateTime<Utc>) -> bool {
-        matches!(&self.stage, Stage::Parts { ends: Some(ends), .. } if *ends < now + MARGIN)
+        matches!(&self.stage, Stage::Parts { ends: Some(ends), .. } if *ends < now + UPLOAD_EXPIRY_MARGIN)
     }
 }
 
@@ -1288,7 +1288,7 @@ mod tests {
             (500, "", "upstream_500", true),
             (504, "", "upstream_504", true),
         ] {
-            let failure = Reply::of(status, &[], body).judge(&LinkedIn).unwrap_err();
+            let failure = Reply::of(status, &[], body).into_result(&LinkedIn).unwrap_err();
             assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {body}");
             assert!(!failure.revoked);
         }
@@ -1297,7 +1297,7 @@ mod tests {
     #[test]
     fn a_daily_limit_is_waited_for_until_midnight() {
         let text = r#"{"code":"TOO_MANY_REQUESTS","message":"Resource level throttle APPLICATION_AND_MEMBER DAY limit for calls to this resource is reached."}"#;
-        let failure = Reply::of(429, &[], text).judge(&LinkedIn).unwrap_err();
+        let failure = Reply::of(429, &[], text).into_result(&LinkedIn).unwrap_err();
         // 2027-01-15, 08:00.
         assert_eq!(failure.retry_after, Some(Duration::from_secs(16 * 3600)));
     }

@@ -34,7 +34,7 @@ pub async fn exchange_with(cx: &Session<'_>, code: &Code, more: &[(&str, &str)])
     ];
     form.extend(code.verifier.as_deref().map(|verifier| ("code_verifier", verifier)));
     form.extend(more);
-    let reply = request(cx, token, &form)?.any().await?;
+    let reply = request(cx, token, &form)?.send_raw().await?;
     if is_refused(&reply) {
         return Err(refused(&reply, |_| false));
     }
@@ -55,7 +55,7 @@ pub async fn refresh(cx: &Session<'_>, address: &str, is_dead: fn(&str) -> bool)
         return Err(Failure::token_expired("the account was connected without a refresh token"));
     };
     let form = [("grant_type", "refresh_token"), ("refresh_token", token)];
-    let reply = request(cx, address, &form)?.any().await?;
+    let reply = request(cx, address, &form)?.send_raw().await?;
     if is_refused(&reply) {
         return Err(refused(&reply, is_dead));
     }
@@ -72,7 +72,7 @@ pub async fn revoke(cx: &Session<'_>, address: &str) -> Result<()> {
         Some(refresh) => (refresh, "refresh_token"),
         None => (cx.grant.access_token.as_str(), "access_token"),
     };
-    let reply = request(cx, address, &[("token", token), ("token_type_hint", kind)])?.any().await?;
+    let reply = request(cx, address, &[("token", token), ("token_type_hint", kind)])?.send_raw().await?;
     match reply.status.as_u16() {
         200..=299 | 400 => Ok(()),
         _ => Err(refused(&reply, |_| false)),

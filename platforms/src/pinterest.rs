@@ -27,15 +27,15 @@ const API: &str = "https://api.pinterest.com/v5";
 const TOKEN: &str = "https://api.pinterest.com/v5/oauth/token";
 
 /// Bytes that are encoded at once; a multiple of three, so that no padding stands in between.
-const BLOCK: u64 = 3 << 18;
+const BASE64_BLOCK_BYTES: u64 = 3 << 18;
 /// Between two looks at a video that is being processed.
-const POLL: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// How much earlier than our clock's commit a pin of ours may seem to Pinterest.
 const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// Pages of the account's pins that are searched for a lost one.
-const PAGES: usize = 4;
+const MAX_PAGES: usize = 4;
 /// Longest alt text.
-const ALT: usize = 500;
+const MAX_ALT_TEXT: usize = 500;
 
 static CAPABILITIES: Capabilities = Capabilities {
     text: TextLimit::characters(800),
@@ -61,10 +61,10 @@ static CAPABILITIES: Capabilities = Capabilities {
         },
     ],
     mixed_media: false,
-    alt_text: Some(ALT),
+    alt_text: Some(MAX_ALT_TEXT),
     replies: Replies::None,
     publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
-    repeat: Repeat::Doubles { settling: Duration::from_secs(20) },
+    idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(20) },
     settings,
 };
 
@@ -206,7 +206,7 @@ impl Platform for Pinterest {
                 cx.save(&step).await?;
                 Err(Failure::rejected(400, "Pinterest could not process the video and does not say why"))
             }
-            _ => Ok(Prepared::Processing { at: Checkpoint::of(&step), poll_after: POLL }),
+            _ => Ok(Prepared::Processing { at: Checkpoint::of(&step), poll_after: POLL_INTERVAL }),
         }
     }
 
@@ -221,14 +221,14 @@ impl Platform for Pinterest {
     /// Pictures travel in the body of the call, in base64.
     fn commit_limit(&self, post: &Publication) -> Duration {
         let pictures = post.media.iter().filter(|media| media.kind == MediaKind::Image);
-        allowance(pictures.map(|picture| picture.size_bytes / 3 * 4).sum())
+        timeout_for(pictures.map(|picture| picture.size_bytes / 3 * 4).sum())
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let step: Step = at.read()?;
         let begun = post.commit_begun_at.unwrap_or(post.created_at);
         let mut bookmark = None;
-        for _ in 0..PAGES {
+        for _ in 0..MAX_PAGES {
             let page = pins(cx, bookmark.as_deref(), "100").await?;
             let is_past = page.items.iter().any(|pin| pin.created_at.is_some_and(|at| at < begun - SKEW));
             let ours = page.items.iter().filter(|pin| {
@@ -326,7 +326,7 @@ impl History for Pinterest {
 #[async_trait]
 impl Deletion for Pinterest {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
-        match cx.delete(format!("{API}/pins/{id}")).done().await {
+        match cx.delete(format!("{API}/pins/{id}")).send_ok().await {
             Err(failure) if failure.code == domain::ErrorCode::Rejected(404) => Ok(()),
             answer => answer,
         }
@@ -415,7 +415,7 @@ async fn upload(cx: &Session<'_>, media: &Media) -> Result<String> {
         .mime_str(&media.mime)
         .map_err(|error| Failure::rejected(415, format!("{} is no content type: {error}", media.mime)))?;
     let form = form.part("file", part);
-    let reply = cx.post(address).anonymous().multipart(form).patient(media.size_bytes).any().await?;
+    let reply = cx.post(address).anonymous().multipart(form).timeout_for_body(media.size_bytes).send_raw().await?;
     match reply.status.as_u16() {
         200..=299 => Ok(begun.media_id),
         // Answers in XML. What is too large stays so; a signature that ran out is made anew.
@@ -503,12 +503,12 @@ fn body(
         Piece::Text(text) => stream::once(async { Ok(Bytes::from(text)) }).boxed(),
         Piece::Picture(media) => {
             let store = store.clone();
-            let starts = stream::iter((0..media.size_bytes).step_by(BLOCK as usize));
+            let starts = stream::iter((0..media.size_bytes).step_by(BASE64_BLOCK_BYTES as usize));
             starts
                 .then(move |start| {
                     let (store, media) = (store.clone(), media.clone());
                     async move {
-                        let bytes = store.read(&media, start..(start + BLOCK).min(media.size_bytes)).await?;
+                        let bytes = store.read(&media, start..(start + BASE64_BLOCK_BYTES).min(media.size_bytes)).await?;
                         Ok(Bytes::from(BASE64_STANDARD.encode(bytes)))
                     }
                 })
@@ -533,7 +533,7 @@ fn alt(media: &[Media]) -> Option<String> {
     let mut told: Vec<&str> = Vec::new();
     for alt in media.iter().filter_map(|media| media.alt_text.as_deref()).filter(|alt| !alt.is_empty()) {
         let length: usize = told.iter().map(|one| one.chars().count() + 1).sum();
-        if !told.contains(&alt) && length + alt.chars().count() <= ALT {
+        if !told.contains(&alt) && length + alt.chars().count() <= MAX_ALT_TEXT {
             told.push(alt);
         }
     }
@@ -554,7 +554,7 @@ async fn pins(cx: &Session<'_>, bookmark: Option<&str>, size: &str) -> Result<Li
 }
 
 fn address(cx: &Session<'_>, id: &str) -> String {
-    cx.wire.route(&format!("https://www.pinterest.com/pin/{id}/"))
+    cx.transport.rewrite_url(&format!("https://www.pinterest.com/pin/{id}/"))
 }
 
 /// The wait that the headers ask for: seconds, some answers list several windows behind the first number.
@@ -724,7 +724,7 @@ mod tests {
     use super::*;
 
     fn failure(status: u16, headers: &[(&'static str, &str)], text: &str) -> Failure {
-        Reply::of(status, headers, text).judge(&Pinterest).unwrap_err()
+        Reply::of(status, headers, text).into_result(&Pinterest).unwrap_err()
     }
 
     #[test]
@@ -782,7 +782,7 @@ mod tests {
             duration: None,
             alt_text: Some(alt.into()),
         };
-        let long = "l".repeat(ALT - 1);
+        let long = "l".repeat(MAX_ALT_TEXT - 1);
         assert_eq!(alt(&[media("a"), media("a"), media("b"), media("")]).unwrap(), "a\nb");
         assert_eq!(alt(&[media("a"), media(&long), media("b")]).unwrap(), "a\nb");
         assert_eq!(alt(&[]), None);

@@ -39,12 +39,12 @@ pub trait Platform: Send + Sync {
 
     /// What is wrong with a post that no table can tell, since it takes its settings and media together:
     /// asked when the tables have nothing against its media.
-    fn objections(&self, _containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
+    fn validate(&self, _containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
         Vec::new()
     }
 
     /// Whether a medium of this kind is shown with its alt text.
-    fn describes(&self, _kind: MediaKind) -> bool {
+    fn supports_alt_text(&self, _kind: MediaKind) -> bool {
         self.capabilities().alt_text.is_some()
     }
 
@@ -61,7 +61,7 @@ pub trait Platform: Send + Sync {
 
     /// What an authorization request says so that the user has to log in although the platform knows
     /// him; nothing where that can't be asked for.
-    fn relogin(&self) -> &'static [(&'static str, &'static str)] {
+    fn force_login_params(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
@@ -80,8 +80,8 @@ pub trait Platform: Send + Sync {
     }
 
     /// When [`Platform::refresh`] can bring a fresh grant.
-    fn renewal(&self) -> Renewal {
-        Renewal::Anytime
+    fn refresh_policy(&self) -> Refresh {
+        Refresh::Anytime
     }
 
     /// Exchanges the grant for a fresh one. [`Failure::revoked`] tells a dead grant from a bad moment.
@@ -111,7 +111,7 @@ pub trait Platform: Send + Sync {
     /// everything since the commit.
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located>;
 
-    /// The public address of a published post, as [`crate::Wire::route`] gives it: in test mode it is the
+    /// The public address of a published post, as [`crate::Transport::rewrite_url`] gives it: in test mode it is the
     /// post's page in the sandbox.
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String>;
 
@@ -300,7 +300,7 @@ pub struct Capabilities {
     /// How the platform publishes.
     pub publishing: Publishing,
     /// What repeating a commit does, and so when a look-up's `Absent` can be believed.
-    pub repeat: Repeat,
+    pub idempotency: Idempotency,
     /// The JSON Schema of the platform's `config` block.
     pub settings: fn() -> Value,
 }
@@ -435,13 +435,13 @@ pub enum Publishing {
 
 /// What repeating a commit does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Repeat {
+pub enum Idempotency {
     /// The same post once more at most changes nothing: `Absent` can be believed at once.
-    Harmless,
+    Idempotent,
     /// A second post. `Absent` can be believed once the platform's reads have caught up.
-    Doubles {
+    MayDuplicate {
         /// How long its reads may lag behind its writes.
-        settling: Duration,
+        read_lag: Duration,
     },
 }
 
@@ -474,13 +474,13 @@ pub enum Connection {
 
 /// When a grant can be exchanged for a fresh one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Renewal {
+pub enum Refresh {
     /// At any time: a refresh token outlives the access token.
     Anytime,
     /// As long as the access token lives, so well before it ends; what died needs its owner again.
-    WhileAlive {
+    BeforeExpiry {
         /// How old a token has to be for it.
-        rest: Duration,
+        min_age: Duration,
     },
     /// Never: it has no end of its own. A refresh only tells whether it still serves.
     Never,

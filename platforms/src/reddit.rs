@@ -32,23 +32,23 @@ const TOKEN: &str = "https://www.reddit.com/api/v1/access_token";
 const REVOKE: &str = "https://www.reddit.com/api/v1/revoke_token";
 
 /// Between two looks at a post that is being processed.
-const POLL: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Before the first look: a socket repeats nothing to those who come late.
-const AT_ONCE: Duration = Duration::from_millis(100);
+const FIRST_POLL_DELAY: Duration = Duration::from_millis(100);
 /// How long one look listens to the socket.
-const LISTEN: Duration = Duration::from_secs(10);
+const SOCKET_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much earlier than our clock's commit a post of ours may seem to Reddit.
 const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// How long a picture or a video may take to become a post that is listed.
-const LISTED: TimeDelta = TimeDelta::minutes(10);
+const LISTING_LAG: TimeDelta = TimeDelta::minutes(10);
 /// Pages of the account's posts that are searched for a lost one.
-const PAGES: usize = 4;
+const MAX_PAGES: usize = 4;
 /// The longest title, in characters.
-const TITLE: usize = 300;
+const MAX_TITLE: usize = 300;
 /// The most pictures of a gallery.
-const GALLERY: usize = 20;
+const MAX_GALLERY: usize = 20;
 /// The wait where a quota is used up and no time is told.
-const QUOTA: Duration = Duration::from_secs(3600);
+const QUOTA_BACKOFF: Duration = Duration::from_secs(3600);
 /// What a video shows until its author's poster or its own first picture is there.
 const POSTER: &[u8] = include_bytes!("poster.png");
 
@@ -73,14 +73,14 @@ static CAPABILITIES: Capabilities = Capabilities {
     alt_text: None,
     replies: Replies::Thread,
     publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
-    repeat: Repeat::Doubles { settling: Duration::from_secs(30) },
+    idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
     settings,
 };
 
 const fn picture(kind: MediaKind, mimes: &'static [&'static str]) -> MediaLimit {
     MediaLimit {
         kind,
-        count: 0..=GALLERY,
+        count: 0..=MAX_GALLERY,
         mimes,
         max_bytes: 20 << 20,
         duration: None,
@@ -124,7 +124,7 @@ fn settings() -> Value {
             "title": {
                 "type": "string",
                 "minLength": 1,
-                "maxLength": TITLE,
+                "maxLength": MAX_TITLE,
                 "description": "Its title; without it the text's first line, which then is not repeated below, or the file's name.",
             },
             "kind": {
@@ -150,7 +150,7 @@ fn settings() -> Value {
             },
             "captions": {
                 "type": "array",
-                "maxItems": GALLERY,
+                "maxItems": MAX_GALLERY,
                 "items": { "type": "string", "maxLength": 180 },
                 "description": "What stands below the pictures of a gallery, in their order.",
             },
@@ -188,9 +188,9 @@ impl Platform for Reddit {
         &RULES
     }
 
-    fn objections(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let Some(main) = containers.first() else { return Vec::new() };
-        let objection = Shape::of(main.media, main.text, settings).err();
+        let objection = PostKind::of(main.media, main.text, settings).err();
         let told = |message| {
             Issue::of_main(Severity::Error, "settings_conflict", "media", format!("reddit: {message}"))
         };
@@ -256,7 +256,7 @@ impl Platform for Reddit {
         if post.reply_to.is_some() {
             return Ok(Prepared::Ready(at));
         }
-        let shape = shape(post)?;
+        let kind = post_kind(post)?;
         let mut step: Step = at.read()?;
         if step.flair.is_none()
             && let Some(flair) = setting(post, "flair")
@@ -264,7 +264,7 @@ impl Platform for Reddit {
             step.flair = Some(flair_id(cx, &subreddit(cx, post), flair).await?);
         }
         if step.assets.is_empty() && !post.media.is_empty() {
-            open(cx, &subreddit(cx, post), &shape).await?;
+            open(cx, &subreddit(cx, post), &kind).await?;
         }
         for media in &post.media {
             if step.asset(media).is_none() {
@@ -275,7 +275,7 @@ impl Platform for Reddit {
             }
         }
         let has_poster = step.poster.is_some() || post.media.iter().any(|media| media.kind == MediaKind::Image);
-        if matches!(shape, Shape::Video(_)) && !has_poster {
+        if matches!(kind, PostKind::Video(_)) && !has_poster {
             let (_, url) = upload(cx, "poster.png", "image/png", POSTER.len() as u64, POSTER.into()).await?;
             step.poster = Some(url);
             cx.save(&step).await?;
@@ -288,10 +288,10 @@ impl Platform for Reddit {
             return comment(cx, &reply.parent, &post.text).await;
         }
         let mut step: Step = at.read()?;
-        let shape = shape(post)?;
-        let answer = match &shape {
-            Shape::Gallery => gallery(cx, post, &step)?,
-            _ => single(cx, post, &shape, &step)?,
+        let kind = post_kind(post)?;
+        let answer = match &kind {
+            PostKind::Gallery => gallery(cx, post, &step)?,
+            _ => single(cx, post, &kind, &step)?,
         }
         .reply()
         .await?;
@@ -305,7 +305,7 @@ impl Platform for Reddit {
         }
         step.socket = data["websocket_url"].as_str().map(str::to_owned);
         step.is_accepted = true;
-        Ok(Committed::Accepted { at: Checkpoint::of(&step), poll_after: AT_ONCE })
+        Ok(Committed::Accepted { at: Checkpoint::of(&step), poll_after: FIRST_POLL_DELAY })
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
@@ -317,19 +317,19 @@ impl Platform for Reddit {
             };
             return search(cx, &format!("/user/{user}/comments"), post, begun, is_ours).await;
         }
-        let (step, shape): (Step, Shape) = (at.read()?, shape(post)?);
+        let (step, kind): (Step, PostKind) = (at.read()?, post_kind(post)?);
         let (title, text) = words(post);
         let place = subreddit(cx, post);
         let is_ours = |thing: &Thing| {
             thing.subreddit.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(&place))
                 && same(&thing.title, &title)
-                && thing.is_self == matches!(shape, Shape::Text)
-                && thing.is_video == matches!(shape, Shape::Video(_))
+                && thing.is_self == matches!(kind, PostKind::Text)
+                && thing.is_video == matches!(kind, PostKind::Video(_))
                 && (!thing.is_self || same(&thing.selftext, &text))
         };
         // The socket knows which post it tells of; a list may hold another that looks the same.
         if let Some(socket) = &step.socket
-            && let Some(told) = socket::message(cx, socket, LISTEN).await
+            && let Some(told) = socket::message(cx, socket, SOCKET_TIMEOUT).await
         {
             if told["type"] == "failed" {
                 let message = "Reddit could not process the medium and does not say why";
@@ -343,9 +343,9 @@ impl Platform for Reddit {
         if matches!(located, Located::Live(_)) {
             return Ok(located);
         }
-        let may_come = matches!(shape, Shape::Picture | Shape::Video(_)) && (cx.now)() - begun < LISTED;
+        let may_come = matches!(kind, PostKind::Picture | PostKind::Video(_)) && (cx.now)() - begun < LISTING_LAG;
         Ok(match step.is_accepted || may_come {
-            true => Located::Processing { poll_after: POLL },
+            true => Located::Processing { poll_after: POLL_INTERVAL },
             false => located,
         })
     }
@@ -401,7 +401,7 @@ impl History for Reddit {
 #[async_trait]
 impl Deletion for Reddit {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
-        named(cx, cx.post(format!("{API}/api/del"))).form(&[("id", id)]).done().await
+        named(cx, cx.post(format!("{API}/api/del"))).form(&[("id", id)]).send_ok().await
     }
 }
 
@@ -431,7 +431,7 @@ impl Options for Reddit {
 
 /// What kind of post the media and settings make.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Shape {
+enum PostKind {
     Text,
     Link(String),
     Picture,
@@ -440,35 +440,35 @@ enum Shape {
     Video(&'static str),
 }
 
-impl Shape {
-    /// The shape of a post, or why it can have none.
+impl PostKind {
+    /// The kind of a post, or why it can have none.
     fn of(media: &[Media], text: &str, settings: &Value) -> Result<Self, String> {
         let word = |key: &str| settings[key].as_str().filter(|word| !word.is_empty());
-        let (kind, url) = (word("kind"), word("url"));
+        let (wanted, url) = (word("kind"), word("url"));
         let videos = media.iter().filter(|medium| medium.kind == MediaKind::Video).count();
         let gifs = media.iter().any(|medium| medium.kind == MediaKind::Gif);
-        if url.is_some() && !(media.is_empty() && kind.is_none_or(|kind| kind == "link")) {
+        if url.is_some() && !(media.is_empty() && wanted.is_none_or(|kind| kind == "link")) {
             return Err("only a link without media takes a `url`".into());
         }
-        let shape = match (media.len(), videos) {
-            (0, _) if url.is_some() || kind == Some("link") => {
+        let kind = match (media.len(), videos) {
+            (0, _) if url.is_some() || wanted == Some("link") => {
                 let first = || text::links(text).into_iter().find(|link| link.scheme);
                 let url = url.or_else(|| first().map(|link| &text[link.range]));
                 Self::Link(url.ok_or("a link needs a `url`, or one in its text")?.to_owned())
             }
             (0, _) => Self::Text,
-            (1 | 2, 1) if !gifs && kind == Some("videogif") => Self::Video("videogif"),
+            (1 | 2, 1) if !gifs && wanted == Some("videogif") => Self::Video("videogif"),
             (1 | 2, 1) if !gifs => Self::Video("video"),
             (_, 1..) => return Err("a video takes one image beside it, its poster, and nothing else".into()),
             (1, 0) => Self::Picture,
-            (2..=GALLERY, 0) => Self::Gallery,
-            (count, 0) => return Err(format!("a gallery takes at most {GALLERY} pictures, and there are {count}")),
+            (2..=MAX_GALLERY, 0) => Self::Gallery,
+            (count, 0) => return Err(format!("a gallery takes at most {MAX_GALLERY} pictures, and there are {count}")),
         };
-        match kind {
-            Some(kind) if kind != shape.word() => {
-                Err(format!("the kind is to be {kind}, and the media make it {}", shape.word()))
+        match wanted {
+            Some(wanted) if wanted != kind.word() => {
+                Err(format!("the kind is to be {wanted}, and the media make it {}", kind.word()))
             }
-            _ => Ok(shape),
+            _ => Ok(kind),
         }
     }
 
@@ -484,8 +484,8 @@ impl Shape {
     }
 }
 
-fn shape(post: &Publication) -> Result<Shape> {
-    Shape::of(&post.media, &post.text, &post.settings).map_err(|message| Failure::rejected(422, message))
+fn post_kind(post: &Publication) -> Result<PostKind> {
+    PostKind::of(&post.media, &post.text, &post.settings).map_err(|message| Failure::rejected(422, message))
 }
 
 /// A setting that says something.
@@ -505,12 +505,12 @@ fn words(post: &Publication) -> (String, Cow<'_, str>) {
         0 => {
             let name = post.media.first().map_or("", |media| media.filename.as_str());
             let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem).trim();
-            let stem: String = stem.chars().take(TITLE).collect();
+            let stem: String = stem.chars().take(MAX_TITLE).collect();
             (if stem.is_empty() { "Untitled".to_owned() } else { stem }, Cow::Borrowed(""))
         }
-        1..=TITLE => (first.to_owned(), Cow::Borrowed(rest.trim())),
+        1..=MAX_TITLE => (first.to_owned(), Cow::Borrowed(rest.trim())),
         _ => {
-            let begin: String = first.chars().take(TITLE - 1).collect();
+            let begin: String = first.chars().take(MAX_TITLE - 1).collect();
             (format!("{}…", begin.trim_end()), Cow::Borrowed(&post.text))
         }
     }
@@ -576,7 +576,7 @@ async fn search(
     is_ours: impl Fn(&Thing) -> bool,
 ) -> Result<Located> {
     let mut after = None;
-    for _ in 0..PAGES {
+    for _ in 0..MAX_PAGES {
         let page = list(cx, path, after.as_deref()).await?;
         let is_past = page.children.iter().any(|child| child.data.created_at() < begun - SKEW);
         let ours = page.children.into_iter().map(|child| child.data);
@@ -606,16 +606,16 @@ async fn thing(cx: &Session<'_>, id: &str) -> Result<Thing> {
 }
 
 /// Whether a subreddit takes what is about to be uploaded, which may be a gigabyte.
-async fn open(cx: &Session<'_>, name: &str, shape: &Shape) -> Result<()> {
+async fn open(cx: &Session<'_>, name: &str, kind: &PostKind) -> Result<()> {
     if name.eq_ignore_ascii_case(&own(cx)) {
         return Ok(());
     }
     let about: Value = read(cx, &format!("/r/{name}/about")).send().await?;
-    let (flag, what) = match shape {
-        Shape::Picture => ("allow_images", "images"),
-        Shape::Gallery => ("allow_galleries", "galleries"),
-        Shape::Video(_) => ("allow_videos", "videos"),
-        Shape::Text | Shape::Link(_) => return Ok(()),
+    let (flag, what) = match kind {
+        PostKind::Picture => ("allow_images", "images"),
+        PostKind::Gallery => ("allow_galleries", "galleries"),
+        PostKind::Video(_) => ("allow_videos", "videos"),
+        PostKind::Text | PostKind::Link(_) => return Ok(()),
     };
     match about["data"][flag].as_bool() {
         Some(false) => Err(Failure::rejected(403, format!("r/{name} takes no {what}"))),
@@ -689,7 +689,7 @@ async fn upload(cx: &Session<'_>, name: &str, mime: &str, length: u64, body: Bod
         .mime_str(mime)
         .map_err(|error| Failure::rejected(415, format!("{mime} is no content type: {error}")))?;
     let form = form.part("file", part);
-    let reply = cx.post(&action).anonymous().multipart(form).patient(length).any().await?;
+    let reply = cx.post(&action).anonymous().multipart(form).timeout_for_body(length).send_raw().await?;
     match reply.status.as_u16() {
         200..=299 => Ok((lease.asset.asset_id, format!("{}/{key}", action.trim_end_matches('/')))),
         // Answers in XML. What is too large stays so; a signature that ran out is made anew.
@@ -705,11 +705,11 @@ async fn upload(cx: &Session<'_>, name: &str, mime: &str, length: u64, body: Bod
 }
 
 /// The call that publishes a text, a link, a picture or a video.
-fn single(cx: &Session<'_>, post: &Publication, shape: &Shape, step: &Step) -> Result<Call> {
+fn single(cx: &Session<'_>, post: &Publication, kind: &PostKind, step: &Step) -> Result<Call> {
     let (title, text) = words(post);
     let mut form = vec![
         ("api_type", "json".to_owned()),
-        ("kind", shape.word().to_owned()),
+        ("kind", kind.word().to_owned()),
         ("sr", subreddit(cx, post)),
         ("title", title),
         ("validate_on_submit", "true".to_owned()),
@@ -720,19 +720,19 @@ fn single(cx: &Session<'_>, post: &Publication, shape: &Shape, step: &Step) -> R
         });
         asset.map(|asset| asset.url.clone())
     };
-    match shape {
-        Shape::Link(url) => form.push(("url", url.clone())),
-        Shape::Picture => {
+    match kind {
+        PostKind::Link(url) => form.push(("url", url.clone())),
+        PostKind::Picture => {
             form.push(("url", of(&[MediaKind::Image, MediaKind::Gif]).ok_or_else(unprepared)?));
         }
-        Shape::Video(_) => {
+        PostKind::Video(_) => {
             let poster = of(&[MediaKind::Image]).or_else(|| step.poster.clone());
             form.push(("url", of(&[MediaKind::Video]).ok_or_else(unprepared)?));
             form.push(("video_poster_url", poster.ok_or_else(unprepared)?));
         }
-        Shape::Text | Shape::Gallery => {}
+        PostKind::Text | PostKind::Gallery => {}
     }
-    if !text.is_empty() || *shape == Shape::Text {
+    if !text.is_empty() || *kind == PostKind::Text {
         form.push(("text", text.into_owned()));
     }
     form.extend(step.flair.clone().map(|flair| ("flair_id", flair)));
@@ -839,7 +839,7 @@ fn refusal(body: &Value) -> Option<Failure> {
             Failure::rate_limited(message.clone(), exact.or_else(|| pause(&message)))
         }
         "QUOTA_FILLED" | "SUBREDDIT_RATELIMIT" => {
-            Failure::rate_limited(message.clone(), pause(&message).or(Some(QUOTA)))
+            Failure::rate_limited(message.clone(), pause(&message).or(Some(QUOTA_BACKOFF)))
         }
         "USER_REQUIRED" => Failure::token_expired(message),
         // It may be ours, whose answer was lost.
@@ -996,7 +996,7 @@ impl Thing {
     fn address(&self, cx: &Session<'_>) -> String {
         let id = self.name.trim_start_matches("t3_");
         let path = self.permalink.clone().unwrap_or_else(|| format!("/comments/{id}/"));
-        cx.wire.route(&format!("{SITE}{path}"))
+        cx.transport.rewrite_url(&format!("{SITE}{path}"))
     }
 
     /// Title and text, without what the title only repeats.
@@ -1042,7 +1042,7 @@ mod tests {
     use domain::TargetId;
 
     fn failure(status: u16, headers: &[(&'static str, &str)], text: &str) -> Failure {
-        Reply::of(status, headers, text).judge(&Reddit).unwrap_err()
+        Reply::of(status, headers, text).into_result(&Reddit).unwrap_err()
     }
 
     #[test]
@@ -1125,8 +1125,8 @@ mod tests {
 
     #[test]
     fn a_title_is_what_is_named_or_the_first_line() {
-        let long = "l".repeat(TITLE + 1);
-        let cut = format!("{}…", "l".repeat(TITLE - 1));
+        let long = "l".repeat(MAX_TITLE + 1);
+        let cut = format!("{}…", "l".repeat(MAX_TITLE - 1));
         for (text, settings, title, below) in [
             ("text", json!({ "title": "A title" }), "A title", "text"),
             ("one line", json!({}), "one line", ""),
@@ -1166,12 +1166,12 @@ mod tests {
             (&[Video], json!({ "kind": "self" }), None),
         ] {
             let media: Vec<_> = kinds.iter().copied().map(media).collect();
-            let shape = Shape::of(&media, "see https://example.com/a.", &settings);
-            assert_eq!(shape.as_ref().ok().map(Shape::word), word, "{kinds:?} {settings} {shape:?}");
+            let kind = PostKind::of(&media, "see https://example.com/a.", &settings);
+            assert_eq!(kind.as_ref().ok().map(PostKind::word), word, "{kinds:?} {settings} {kind:?}");
         }
-        let link = Shape::of(&[], "see https://example.com/a.", &json!({ "kind": "link" }));
-        assert_eq!(link, Ok(Shape::Link("https://example.com/a".into())));
-        assert!(Shape::of(&[], "see example.com", &json!({ "kind": "link" })).is_err());
+        let link = PostKind::of(&[], "see https://example.com/a.", &json!({ "kind": "link" }));
+        assert_eq!(link, Ok(PostKind::Link("https://example.com/a".into())));
+        assert!(PostKind::of(&[], "see example.com", &json!({ "kind": "link" })).is_err());
     }
 
     #[test]

@@ -28,27 +28,27 @@ use url::Url;
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The slowest upload that is waited for, in bytes a second: a large body gets more than [`TIMEOUT`].
-const SLOWEST_UPLOAD: u64 = 64 * 1024;
+const MIN_UPLOAD_BYTES_PER_SECOND: u64 = 64 * 1024;
 
 /// How long a call may take that carries `length` bytes.
-pub(crate) fn allowance(length: u64) -> Duration {
-    TIMEOUT + Duration::from_secs(length / SLOWEST_UPLOAD)
+pub(crate) fn timeout_for(length: u64) -> Duration {
+    TIMEOUT + Duration::from_secs(length / MIN_UPLOAD_BYTES_PER_SECOND)
 }
 
 /// The most bytes of an answer that are read: of a server that a user named anything may come.
-const LONGEST_ANSWER: usize = 8 << 20;
+const MAX_RESPONSE_BYTES: usize = 8 << 20;
 
 /// The pieces a streamed upload is read in.
-const PIECE: u64 = 1 << 20;
+const STREAM_CHUNK_BYTES: u64 = 1 << 20;
 
 /// The way to the platforms: the real ones, or a sandbox in their stead.
 #[derive(Clone, Debug)]
-pub struct Wire {
+pub struct Transport {
     client: reqwest::Client,
     sandbox: Option<Url>,
 }
 
-impl Wire {
+impl Transport {
     /// To the real platforms.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Wire {
     }
 
     /// Where a call to `address` really goes.
-    pub fn route(&self, address: &str) -> String {
+    pub fn rewrite_url(&self, address: &str) -> String {
         match &self.sandbox {
             None => address.to_owned(),
             // What the sandbox gave as an address leads there already.
@@ -145,7 +145,7 @@ pub struct Session<'a> {
     /// The clock.
     pub now: fn() -> DateTime<Utc>,
     /// The way there.
-    pub wire: &'a Wire,
+    pub transport: &'a Transport,
     /// Where checkpoints go.
     pub checkpoints: &'a dyn Checkpoints,
     /// Where media bytes come from.
@@ -204,14 +204,15 @@ impl Session<'_> {
     ) -> impl Stream<Item = Result<Bytes>> + Send + 'static {
         let (store, media) = (self.media.clone(), media.clone());
         let end = range.end;
-        stream::iter(range.step_by(PIECE as usize)).then(move |start| {
+        stream::iter(range.step_by(STREAM_CHUNK_BYTES as usize)).then(move |start| {
             let (store, media) = (store.clone(), media.clone());
-            async move { store.read(&media, start..(start + PIECE).min(end)).await }
+            async move { store.read(&media, start..(start + STREAM_CHUNK_BYTES).min(end)).await }
         })
     }
 
     fn call(&self, method: Method, address: &str) -> Call {
-        let http = self.wire.client.request(method, self.wire.route(address)).timeout(TIMEOUT);
+        let http =
+            self.transport.client.request(method, self.transport.rewrite_url(address)).timeout(TIMEOUT);
         Call {
             http,
             platform: self.platform,
@@ -279,13 +280,13 @@ impl Call {
             .header(CONTENT_TYPE, mime)
             .header(reqwest::header::CONTENT_LENGTH, length)
             .body(Body::wrap_stream(body))
-            .timeout(allowance(length));
+            .timeout(timeout_for(length));
         self
     }
 
     /// Waits as long as a slow line takes for a body of this length.
-    pub fn patient(mut self, length: u64) -> Self {
-        self.http = self.http.timeout(allowance(length));
+    pub fn timeout_for_body(mut self, length: u64) -> Self {
+        self.http = self.http.timeout(timeout_for(length));
         self
     }
 
@@ -323,7 +324,7 @@ impl Call {
     /// # Errors
     ///
     /// Whatever is no success, classified.
-    pub async fn done(self) -> Result<()> {
+    pub async fn send_ok(self) -> Result<()> {
         self.reply().await.map(drop)
     }
 
@@ -334,7 +335,7 @@ impl Call {
     /// Whatever is no success, classified.
     pub async fn reply(self) -> Result<Reply> {
         let platform = self.platform;
-        self.any().await?.judge(platform)
+        self.send_raw().await?.into_result(platform)
     }
 
     /// Sends it and gives the reply whatever its status: for the one call whose refusals mean
@@ -343,17 +344,17 @@ impl Call {
     /// # Errors
     ///
     /// Only when no reply came, or one that is too long.
-    pub async fn any(self) -> Result<Reply> {
+    pub async fn send_raw(self) -> Result<Reply> {
         let http = match &self.authorization {
             Some(value) => self.http.header(reqwest::header::AUTHORIZATION, value),
             None => self.http,
         };
-        let mut answer = http.send().await.map_err(lost)?;
+        let mut answer = http.send().await.map_err(network_failure)?;
         let (status, headers) = (answer.status(), answer.headers().clone());
         let mut bytes = Vec::new();
-        while let Some(piece) = answer.chunk().await.map_err(lost)? {
-            if bytes.len() + piece.len() > LONGEST_ANSWER {
-                let most = LONGEST_ANSWER >> 20;
+        while let Some(piece) = answer.chunk().await.map_err(network_failure)? {
+            if bytes.len() + piece.len() > MAX_RESPONSE_BYTES {
+                let most = MAX_RESPONSE_BYTES >> 20;
                 return Err(Failure::upstream(502, format!("answered {status} with more than {most} MiB")));
             }
             bytes.extend_from_slice(&piece);
@@ -400,7 +401,7 @@ impl Reply {
     /// # Errors
     ///
     /// Whatever is no success, classified.
-    pub fn judge(self, platform: &dyn Platform) -> Result<Self> {
+    pub fn into_result(self, platform: &dyn Platform) -> Result<Self> {
         match platform.classify(&self) {
             Some(failure) => Err(failure),
             None if self.status.is_success() => Ok(self),
@@ -432,7 +433,7 @@ fn bearer(token: &str) -> String {
 
 /// A request that got no reply. A connection that was never made carried nothing; whatever else
 /// broke may have broken after the platform had read the request.
-fn lost(error: reqwest::Error) -> Failure {
+fn network_failure(error: reqwest::Error) -> Failure {
     let sent = !(error.is_connect() || error.is_builder());
     // The address may carry a token in its query, so it stays out of the message.
     let error = error.without_url();

@@ -27,7 +27,7 @@ pub(crate) async fn message(cx: &Session<'_>, address: &str, patience: Duration)
 async fn listen(cx: &Session<'_>, address: &str) -> Option<Value> {
     let address = format!("http{}", address.strip_prefix("ws")?);
     let key = BASE64_STANDARD.encode(rand::random::<[u8; 16]>());
-    let call = cx.wire.upgradable().ok()?.get(cx.wire.route(&address));
+    let call = cx.transport.upgradable().ok()?.get(cx.transport.rewrite_url(&address));
     let answer = call
         .header("connection", "Upgrade")
         .header("upgrade", "websocket")

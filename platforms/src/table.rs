@@ -2,7 +2,8 @@
 //! can't say what they don't.
 
 use crate::{
-    Capabilities, Connection, Content, MediaKind, MediaLimit, Platform, Publishing, Renewal, Repeat, Replies,
+    Capabilities, Connection, Content, Idempotency, MediaKind, MediaLimit, Platform, Publishing, Refresh,
+    Replies,
 };
 use std::{fmt::Write, fs, path::Path, time::Duration};
 
@@ -61,9 +62,9 @@ fn cells(platform: &dyn Platform) -> [String; COLUMNS.len()] {
             Publishing::Immediate => "at once".to_owned(),
             Publishing::Asynchronous { window } => format!("within {}", time(window)),
         },
-        match can.repeat {
-            Repeat::Harmless => "one post".to_owned(),
-            Repeat::Doubles { settling } => format!("two; a look is sure after {}", time(settling)),
+        match can.idempotency {
+            Idempotency::Idempotent => "one post".to_owned(),
+            Idempotency::MayDuplicate { read_lag } => format!("two; a look is sure after {}", time(read_lag)),
         },
         match platform.connection() {
             Connection::OAuth2 { pkce: true, .. } => "OAuth 2.0, PKCE",
@@ -71,10 +72,10 @@ fn cells(platform: &dyn Platform) -> [String; COLUMNS.len()] {
             Connection::AppPassword { .. } => "app password",
         }
         .to_owned(),
-        match platform.renewal() {
-            Renewal::Anytime => "at any time",
-            Renewal::WhileAlive { .. } => "while it lives",
-            Renewal::Never => "has no end",
+        match platform.refresh_policy() {
+            Refresh::Anytime => "at any time",
+            Refresh::BeforeExpiry { .. } => "while it lives",
+            Refresh::Never => "has no end",
         }
         .to_owned(),
         yes(platform.analytics().is_some()),
@@ -102,7 +103,8 @@ fn medium(limit: &MediaLimit) -> String {
 
 fn described(platform: &dyn Platform) -> String {
     let kinds = platform.capabilities().media.iter().map(|limit| limit.kind);
-    let mut kinds: Vec<_> = kinds.filter(|kind| platform.describes(*kind)).map(MediaKind::as_str).collect();
+    let mut kinds: Vec<_> =
+        kinds.filter(|kind| platform.supports_alt_text(*kind)).map(MediaKind::as_str).collect();
     kinds.dedup();
     kinds.join(", ")
 }

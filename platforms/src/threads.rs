@@ -24,11 +24,11 @@ pub(crate) struct Threads;
 
 const API: &str = "https://graph.threads.com/v1.0";
 const TOKEN: &str = "https://graph.threads.com/oauth/access_token";
-const LONG: &str = "https://graph.threads.com/access_token";
-const RENEW: &str = "https://graph.threads.com/refresh_access_token";
+const LONG_LIVED_TOKEN: &str = "https://graph.threads.com/access_token";
+const REFRESH: &str = "https://graph.threads.com/refresh_access_token";
 
 /// A carousel's most items, of whatever kinds.
-const ITEMS: usize = 20;
+const MAX_ITEMS: usize = 20;
 
 const FIELDS: &str = "id,media_type,media_url,permalink,username,text,timestamp,children{media_url},\
                       replied_to,topic_tag";
@@ -44,7 +44,7 @@ static CAPABILITIES: Capabilities = Capabilities {
     media: &[
         MediaLimit {
             kind: MediaKind::Image,
-            count: 0..=ITEMS,
+            count: 0..=MAX_ITEMS,
             mimes: &["image/jpeg", "image/png"],
             max_bytes: 8_000_000,
             duration: None,
@@ -53,7 +53,7 @@ static CAPABILITIES: Capabilities = Capabilities {
         },
         MediaLimit {
             kind: MediaKind::Video,
-            count: 0..=ITEMS,
+            count: 0..=MAX_ITEMS,
             mimes: &["video/mp4", "video/quicktime"],
             max_bytes: 1_000_000_000,
             duration: Some(Duration::from_millis(1)..=Duration::from_secs(300)),
@@ -66,7 +66,7 @@ static CAPABILITIES: Capabilities = Capabilities {
     replies: Replies::Thread,
     publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
     // A container is published once and never again.
-    repeat: Repeat::Harmless,
+    idempotency: Idempotency::Idempotent,
     settings,
 };
 
@@ -199,7 +199,7 @@ impl Platform for Threads {
         &CONNECTION
     }
 
-    fn objections(&self, containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
+    fn validate(&self, containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
         let message = containers.first().and_then(|main| too_many(main.media));
         let issue = |message| Issue::of_main(Severity::Error, "media_too_many", "media", message);
         message.map(issue).into_iter().collect()
@@ -210,7 +210,7 @@ impl Platform for Threads {
     }
 
     async fn exchange(&self, cx: &Session<'_>, code: &Code) -> Result<Grant> {
-        graph::exchange(cx, code, TOKEN, (LONG, "th_exchange_token")).await
+        graph::exchange(cx, code, TOKEN, (LONG_LIVED_TOKEN, "th_exchange_token")).await
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
@@ -231,12 +231,12 @@ impl Platform for Threads {
         graph::read::<Value>(cx, &format!("{API}/me"), "id").await.map(drop)
     }
 
-    fn renewal(&self) -> Renewal {
-        Renewal::WhileAlive { rest: graph::REST }
+    fn refresh_policy(&self) -> Refresh {
+        Refresh::BeforeExpiry { min_age: graph::MIN_REFRESH_AGE }
     }
 
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        graph::renew(cx, RENEW, "th_refresh_token").await
+        graph::renew(cx, REFRESH, "th_refresh_token").await
     }
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
@@ -275,17 +275,17 @@ impl Platform for Threads {
 #[async_trait]
 impl Containers for Threads {
     const API: &'static str = API;
-    const MAKE: &'static str = "threads";
+    const CREATE: &'static str = "threads";
     const PUBLISH: &'static str = "threads_publish";
     const STATUS: &'static str = "id,status,error_message";
 
-    async fn item(&self, cx: &Session<'_>, media: &Media) -> Result<Fields> {
+    async fn child_fields(&self, cx: &Session<'_>, media: &Media) -> Result<Fields> {
         let mut fields = medium(cx, media).await?;
         fields.push(("is_carousel_item", "true".to_owned()));
         Ok(fields)
     }
 
-    async fn whole(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields> {
+    async fn parent_fields(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields> {
         let mut fields = match post.media.as_slice() {
             [] => vec![("media_type", "TEXT".to_owned())],
             [one] => medium(cx, one).await?,
@@ -342,7 +342,7 @@ impl Containers for Threads {
     async fn find(&self, cx: &Session<'_>, post: &Publication, since: DateTime<Utc>) -> Result<Option<String>> {
         let edge = if post.reply_to.is_some() { "replies" } else { "threads" };
         let mut cursor = None;
-        for _ in 0..graph::PAGES {
+        for _ in 0..graph::MAX_PAGES {
             let page = list(cx, edge, Some(since), cursor.as_deref()).await?;
             cursor = page.next();
             let ours = page.data.into_iter().filter(|other| other.is(post, since) && !post.is_taken(&other.id));
@@ -357,14 +357,14 @@ impl Containers for Threads {
     }
 
     /// A topic that is not permitted is left out: the post matters more than its topic.
-    async fn make(&self, cx: &Session<'_>, mut fields: Fields) -> Result<String> {
-        match graph::make::<Self>(cx, &fields).await {
+    async fn create(&self, cx: &Session<'_>, mut fields: Fields) -> Result<String> {
+        match graph::create::<Self>(cx, &fields).await {
             Err(failure)
                 if failure.message.contains("4279071")
                     && fields.iter().any(|(name, _)| *name == "topic_tag") =>
             {
                 fields.retain(|(name, _)| *name != "topic_tag");
-                graph::make::<Self>(cx, &fields).await
+                graph::create::<Self>(cx, &fields).await
             }
             made => made,
         }
@@ -421,7 +421,7 @@ impl Deletion for Threads {
 /// Kinds may be mixed in a carousel, so that no limit of one kind says how many there may be in all.
 fn too_many(media: &[Media]) -> Option<String> {
     let count = media.len();
-    (count > ITEMS).then(|| format!("threads takes {ITEMS} media in all, and there are {count}"))
+    (count > MAX_ITEMS).then(|| format!("threads takes {MAX_ITEMS} media in all, and there are {count}"))
 }
 
 /// What a container of one medium is filled with.
@@ -459,7 +459,7 @@ async fn list(
 }
 
 /// What stays of a text whatever Threads makes of its hashtags and space.
-fn essence(text: &str) -> String {
+fn canonical_text(text: &str) -> String {
     text.replace('#', "").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -497,7 +497,7 @@ impl Post {
         let name = self.username.as_deref().unwrap_or(&cx.account.username);
         let code = self.shortcode.as_deref().unwrap_or(&self.id);
         let built = || format!("https://www.threads.com/@{name}/post/{code}");
-        cx.wire.route(&self.permalink.clone().unwrap_or_else(built))
+        cx.transport.rewrite_url(&self.permalink.clone().unwrap_or_else(built))
     }
 
     fn media(&self) -> Vec<String> {
@@ -514,16 +514,16 @@ impl Post {
             [_] => "IMAGE",
             _ => "CAROUSEL_ALBUM",
         };
-        let hangs_right = match (&post.reply_to, &self.replied_to) {
+        let parent_matches = match (&post.reply_to, &self.replied_to) {
             (Some(reply), Some(parent)) => parent.id == reply.parent,
             // The list of replies may not say to what.
             (Some(_), None) => true,
             (None, parent) => parent.is_none(),
         };
-        hangs_right
+        parent_matches
             && self.timestamp.is_none_or(|at| at >= since)
             && self.media_type.as_deref().is_none_or(|is| is == kind)
-            && essence(self.text.as_deref().unwrap_or_default()) == essence(&post.text)
+            && canonical_text(self.text.as_deref().unwrap_or_default()) == canonical_text(&post.text)
     }
 }
 
@@ -541,8 +541,8 @@ mod tests {
 
     #[test]
     fn a_post_is_recognized_without_the_mark_of_its_topic() {
-        assert_eq!(essence("a #topic and  #more"), essence("a topic and #more"));
-        assert_ne!(essence("a topic"), essence("another topic"));
+        assert_eq!(canonical_text("a #topic and  #more"), canonical_text("a topic and #more"));
+        assert_ne!(canonical_text("a topic"), canonical_text("another topic"));
     }
 
     #[test]

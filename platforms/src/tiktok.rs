@@ -21,16 +21,16 @@ const API: &str = "https://open.tiktokapis.com/v2";
 const TOKEN: &str = "https://open.tiktokapis.com/v2/oauth/token/";
 
 /// One piece of an upload, of which the last holds what is left over: so up to twice as much.
-const CHUNK: u64 = 5 << 20;
+const CHUNK_BYTES: u64 = 5 << 20;
 /// An upload can be gone on with for an hour; it is not begun to be used when it dies within this time.
-const LIFE: TimeDelta = TimeDelta::minutes(60);
-const MARGIN: TimeDelta = TimeDelta::minutes(5);
+const UPLOAD_TTL: TimeDelta = TimeDelta::minutes(60);
+const UPLOAD_EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(5);
 /// Rates are counted by the minute.
-const MINUTE: Duration = Duration::from_secs(60);
+const RATE_BACKOFF: Duration = Duration::from_secs(60);
 /// What a creator may post is counted by the day, in a window that moves.
-const DAY: Duration = Duration::from_secs(6 * 3600);
+const DAILY_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 /// How long a public post is waited for to get its id once it is complete; its moderation may take hours.
-const MODERATION: TimeDelta = TimeDelta::minutes(5);
+const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(5);
 /// How much earlier than our clock's commit a post of ours may seem to TikTok.
 const SKEW: TimeDelta = TimeDelta::minutes(5);
 
@@ -73,7 +73,7 @@ static CAPABILITIES: Capabilities = Capabilities {
     replies: Replies::None,
     publishing: Publishing::Asynchronous { window: Duration::from_secs(30 * 60) },
     // Of an upload; a doubt about photos that nothing settles is never tried again.
-    repeat: Repeat::Harmless,
+    idempotency: Idempotency::Idempotent,
     settings,
 };
 
@@ -164,9 +164,9 @@ impl Platform for TikTok {
         let wait = |usual: Duration| classify::retry_after(reply).or(Some(usual));
         Some(match code {
             "access_token_invalid" => Failure::token_expired(message),
-            "rate_limit_exceeded" => Failure::rate_limited(message, wait(MINUTE)),
+            "rate_limit_exceeded" => Failure::rate_limited(message, wait(RATE_BACKOFF)),
             "spam_risk_too_many_posts" | "spam_risk_too_many_pending_share" | "reached_active_user_cap" => {
-                Failure::rate_limited(message, wait(DAY))
+                Failure::rate_limited(message, wait(DAILY_CAP_BACKOFF))
             }
             "internal_error" => Failure::upstream(status.max(500), message),
             _ if status >= 500 => return None,
@@ -174,7 +174,7 @@ impl Platform for TikTok {
         })
     }
 
-    fn relogin(&self) -> &'static [(&'static str, &'static str)] {
+    fn force_login_params(&self) -> &'static [(&'static str, &'static str)] {
         &[("disable_auto_auth", "1")]
     }
 
@@ -211,7 +211,7 @@ impl Platform for TikTok {
 
     async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
         let form = [("token", cx.grant.access_token.as_str())];
-        let reply = oauth::request(cx, &format!("{API}/oauth/revoke/"), &form)?.any().await?;
+        let reply = oauth::request(cx, &format!("{API}/oauth/revoke/"), &form)?.send_raw().await?;
         match reply.status.as_u16() {
             // A token that is dead already is refused, which is as good.
             200..=299 | 400 | 401 => Ok(()),
@@ -222,7 +222,7 @@ impl Platform for TikTok {
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         let first = post.media.first().ok_or_else(|| Failure::rejected(422, "TikTok needs media"))?;
-        if step.media != Some(first.id) || step.expires_at.is_some_and(|at| at < (cx.now)() + MARGIN) {
+        if step.media != Some(first.id) || step.expires_at.is_some_and(|at| at < (cx.now)() + UPLOAD_EXPIRY_MARGIN) {
             step = Step { media: Some(first.id), ..Step::default() };
         }
         if step.info.is_null() {
@@ -249,7 +249,7 @@ impl Platform for TikTok {
                 .await?;
             step.publish = Some(begun.data.publish_id);
             step.upload = begun.data.upload_url;
-            step.expires_at = Some((cx.now)() + LIFE);
+            step.expires_at = Some((cx.now)() + UPLOAD_TTL);
             cx.save(&step).await?;
         }
         while step.sent + 1 < pieces.count {
@@ -285,7 +285,7 @@ impl Platform for TikTok {
     /// The last piece of a video, which may be almost two, is what publishes it.
     fn commit_limit(&self, post: &Publication) -> Duration {
         let video = post.media.iter().find(|media| media.kind == MediaKind::Video);
-        video.map_or(TIMEOUT, |video| allowance(video.size_bytes.min(2 * CHUNK)))
+        video.map_or(TIMEOUT, |video| timeout_for(video.size_bytes.min(2 * CHUNK_BYTES)))
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
@@ -306,7 +306,7 @@ impl Platform for TikTok {
             "PUBLISH_COMPLETE" => match status.post_id() {
                 Some(id) => Ok(Located::Live(id)),
                 // Who may see it is not everybody, or its moderation takes long: it has no id of its own.
-                None if step.info["privacy_level"] != "PUBLIC_TO_EVERYONE" || age > MODERATION => {
+                None if step.info["privacy_level"] != "PUBLIC_TO_EVERYONE" || age > MODERATION_TIMEOUT => {
                     Ok(Located::Live(publish))
                 }
                 None => Ok(Located::Processing { poll_after }),
@@ -485,7 +485,7 @@ struct Pieces {
 
 impl Pieces {
     fn of(total: u64) -> Self {
-        let size = CHUNK.min(total).max(1);
+        let size = CHUNK_BYTES.min(total).max(1);
         Self { size, count: (total / size).max(1) }
     }
 }
@@ -512,7 +512,7 @@ async fn send(cx: &Session<'_>, video: &Media, step: &Step) -> Result<Sent> {
         .anonymous()
         .header("content-range", format!("bytes {start}-{}/{total}", end - 1))
         .upload(&video.mime, end - start, cx.slice(video, start..end))
-        .any()
+        .send_raw()
         .await?;
     match reply.status.as_u16() {
         201 => Ok(Sent::All),
@@ -582,7 +582,7 @@ fn failed(reason: &str) -> Failure {
 
 fn address(cx: &Session<'_>, id: &str) -> String {
     let username = &cx.account.username;
-    cx.wire.route(&match is_publish(id) {
+    cx.transport.rewrite_url(&match is_publish(id) {
         // What has no id of its own is seen on its creator's page only.
         true => format!("https://www.tiktok.com/@{username}"),
         false => format!("https://www.tiktok.com/@{username}/video/{id}"),
@@ -719,7 +719,7 @@ mod tests {
     #[test]
     fn a_file_is_cut_as_tiktok_counts() {
         for (total, size, count) in
-            [(1, 1, 1), (CHUNK - 1, CHUNK - 1, 1), (CHUNK, CHUNK, 1), (2 * CHUNK - 1, CHUNK, 1), (50_000_123, CHUNK, 9)]
+            [(1, 1, 1), (CHUNK_BYTES - 1, CHUNK_BYTES - 1, 1), (CHUNK_BYTES, CHUNK_BYTES, 1), (2 * CHUNK_BYTES - 1, CHUNK_BYTES, 1), (50_000_123, CHUNK_BYTES, 9)]
         {
             let pieces = Pieces::of(total);
             assert_eq!((pieces.size, pieces.count), (size, count), "{total}");

@@ -25,18 +25,18 @@ const API: &str = "https://api.x.com/2";
 const TOKEN: &str = "https://api.x.com/2/oauth2/token";
 
 /// One piece of a chunked upload; X takes up to 5 MB and 1,000 of them.
-const CHUNK: u64 = 4 << 20;
+const CHUNK_BYTES: u64 = 4 << 20;
 /// An upload is not begun to be used when it dies within this time.
-const MARGIN: TimeDelta = TimeDelta::minutes(10);
+const UPLOAD_EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(10);
 /// Between two looks at a medium that X is processing, where it names no time itself.
-const POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How much earlier than our clock's commit a post of ours may seem to X.
 const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// Pages of the author's posts that are searched for a lost one.
-const PAGES: usize = 5;
+const MAX_PAGES: usize = 5;
 /// Credits can be bought at any moment; a cap ends with its day or month.
-const CREDITS: Duration = Duration::from_secs(3600);
-const CAP: Duration = Duration::from_secs(6 * 3600);
+const CREDITS_BACKOFF: Duration = Duration::from_secs(3600);
+const USAGE_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 
 const FIELDS: &str =
     "attachments,conversation_id,created_at,entities,note_tweet,public_metrics,referenced_tweets";
@@ -77,7 +77,7 @@ static CAPABILITIES: Capabilities = Capabilities {
     alt_text: Some(1000),
     replies: Replies::Thread,
     publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
-    repeat: Repeat::Doubles { settling: Duration::from_secs(15) },
+    idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
     settings,
 };
 
@@ -165,17 +165,17 @@ impl Platform for X {
                 "not-authorized-for-resource" | "not-authorized-for-field" => 403,
                 _ => 400,
             });
-            return Some(Failure::rejected(status, words(reply)));
+            return Some(Failure::rejected(status, error_message(reply)));
         }
         let says = |word: &str| reply.text.contains(word);
         let code = first.and_then(|error| error["code"].as_u64());
-        let message = words(reply);
+        let message = error_message(reply);
         match reply.status.as_u16() {
             401 => Some(Failure::token_expired(message)),
             // The account's owner or ours can buy more at any time; nothing is wrong with the post.
-            402 => Some(Failure::rate_limited(message, Some(CREDITS))),
+            402 => Some(Failure::rate_limited(message, Some(CREDITS_BACKOFF))),
             403 | 429 if says("usage-capped") => {
-                Some(Failure::rate_limited(message, exhausted(reply).or(Some(CAP))))
+                Some(Failure::rate_limited(message, exhausted(reply).or(Some(USAGE_CAP_BACKOFF))))
             }
             429 => Some(Failure::rate_limited(
                 message,
@@ -235,7 +235,7 @@ impl Platform for X {
             loop {
                 let upload = &step.uploads[index];
                 let next = match upload.stage {
-                    Stage::Append(segment) if segment * CHUNK < media.size_bytes => {
+                    Stage::Append(segment) if segment * CHUNK_BYTES < media.size_bytes => {
                         append(cx, media, &upload.id, segment).await?;
                         Stage::Append(segment + 1)
                     }
@@ -288,7 +288,7 @@ impl Platform for X {
     async fn locate(&self, cx: &Session<'_>, post: &Publication, _at: &Checkpoint) -> Result<Located> {
         let begun = post.commit_begun_at.unwrap_or(post.created_at);
         let mut page: Option<String> = None;
-        for _ in 0..PAGES {
+        for _ in 0..MAX_PAGES {
             let start = (begun - SKEW).to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
             let timeline = timeline(cx, &[("start_time", start.as_str())], page.as_deref()).await?;
             let ours = timeline.data.iter().filter(|tweet| tweet.is(post) && !post.is_taken(&tweet.id));
@@ -368,7 +368,7 @@ impl History for X {
 #[async_trait]
 impl Deletion for X {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
-        match cx.delete(format!("{API}/tweets/{id}")).done().await {
+        match cx.delete(format!("{API}/tweets/{id}")).send_ok().await {
             Err(failure) if failure.code == domain::ErrorCode::Rejected(404) => Ok(()),
             answer => answer,
         }
@@ -446,11 +446,11 @@ async fn begin(cx: &Session<'_>, media: &Media) -> Result<Upload> {
 }
 
 async fn append(cx: &Session<'_>, media: &Media, id: &str, segment: u64) -> Result<()> {
-    let start = segment * CHUNK;
-    let chunk: Bytes = cx.read(media, start..(start + CHUNK).min(media.size_bytes)).await?;
+    let start = segment * CHUNK_BYTES;
+    let chunk: Bytes = cx.read(media, start..(start + CHUNK_BYTES).min(media.size_bytes)).await?;
     let part = typed(Part::stream(chunk).file_name(media.filename.clone()), "application/octet-stream")?;
     let form = Form::new().text("segment_index", segment.to_string()).part("media", part);
-    cx.post(format!("{API}/media/upload/{id}/append")).multipart(form).done().await
+    cx.post(format!("{API}/media/upload/{id}/append")).multipart(form).send_ok().await
 }
 
 /// Ends an upload. An earlier attempt may have ended it already: then its state tells how it stands.
@@ -476,7 +476,7 @@ async fn describe(cx: &Session<'_>, media: &Media, id: &str) -> Result<()> {
     let Some(alt) = media.alt_text.as_deref().filter(|alt| !alt.is_empty()) else { return Ok(()) };
     cx.post(format!("{API}/media/metadata"))
         .json(&json!({ "id": id, "metadata": { "alt_text": { "text": alt } } }))
-        .done()
+        .send_ok()
         .await
 }
 
@@ -511,14 +511,14 @@ async fn timeline(cx: &Session<'_>, query: &[(&str, &str)], page: Option<&str>) 
 }
 
 fn address(cx: &Session<'_>, id: &str) -> String {
-    cx.wire.route(&match cx.account.username.as_str() {
+    cx.transport.rewrite_url(&match cx.account.username.as_str() {
         "" => format!("https://x.com/i/web/status/{id}"),
         name => format!("https://x.com/{name}/status/{id}"),
     })
 }
 
 /// X's own words: the detail, and what a validation adds to it.
-fn words(reply: &Reply) -> String {
+fn error_message(reply: &Reply) -> String {
     let message = classify::message(reply);
     let more = reply.body.pointer("/errors/0/message").and_then(Value::as_str);
     match more.filter(|more| !message.contains(*more)) {
@@ -538,7 +538,7 @@ fn exhausted(reply: &Reply) -> Option<Duration> {
 
 /// What makes two spellings of a text the same post to X: links lose scheme and case of host, space
 /// and form don't count.
-fn essence(text: &str) -> String {
+fn canonical_text(text: &str) -> String {
     let text: String = text.nfc().collect();
     let mut plain = String::with_capacity(text.len());
     let mut at = 0;
@@ -556,7 +556,7 @@ fn essence(text: &str) -> String {
 }
 
 /// A text without the mentions that X puts before a reply.
-fn unaddressed(text: &str) -> &str {
+fn strip_mentions(text: &str) -> &str {
     let mut text = text.trim_start();
     while let Some(rest) = text.strip_prefix('@') {
         let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
@@ -579,7 +579,7 @@ impl Step {
             .uploads
             .iter()
             .zip(media)
-            .take_while(|(upload, media)| upload.media == media.id && upload.expires > now + MARGIN)
+            .take_while(|(upload, media)| upload.media == media.id && upload.expires > now + UPLOAD_EXPIRY_MARGIN)
             .count();
         self.uploads.truncate(usable);
     }
@@ -665,7 +665,7 @@ impl Processing {
             }
             _ => State::Busy(
                 self.check_after_secs
-                    .map_or(POLL, |wait| Duration::from_secs(wait).min(domain::failure::LONGEST_WAIT)),
+                    .map_or(POLL_INTERVAL, |wait| Duration::from_secs(wait).min(domain::failure::LONGEST_WAIT)),
             ),
         }
     }
@@ -806,7 +806,7 @@ impl Tweet {
     /// Whether this is what `post` was to become.
     fn is(&self, post: &Publication) -> bool {
         let parent = self.referenced_tweets.iter().find(|other| other.kind == "replied_to");
-        let hangs_right = match (&post.reply_to, parent) {
+        let parent_matches = match (&post.reply_to, parent) {
             (Some(reply), Some(parent)) => parent.id == reply.parent,
             // Where the list does not say to what: in the same conversation at least.
             (Some(reply), None) => {
@@ -815,12 +815,12 @@ impl Tweet {
             (None, parent) => parent.is_none(),
         };
         let words = self.words();
-        let reads_right = if post.reply_to.is_some() {
-            essence(unaddressed(&words)) == essence(unaddressed(&post.text))
+        let text_matches = if post.reply_to.is_some() {
+            canonical_text(strip_mentions(&words)) == canonical_text(strip_mentions(&post.text))
         } else {
-            essence(&words) == essence(&post.text)
+            canonical_text(&words) == canonical_text(&post.text)
         };
-        hangs_right && reads_right && self.attachments.media_keys.len() == post.media.len()
+        parent_matches && text_matches && self.attachments.media_keys.len() == post.media.len()
     }
 
     fn attached<'a>(&'a self, includes: &'a Includes) -> impl Iterator<Item = &'a Medium> {
@@ -848,7 +848,7 @@ mod tests {
     use domain::ErrorCode;
 
     fn failure(reply: Reply) -> Failure {
-        reply.judge(&X).unwrap_err()
+        reply.into_result(&X).unwrap_err()
     }
 
     #[test]
@@ -893,8 +893,8 @@ mod tests {
             assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {body}");
             assert!(!failure.revoked);
         }
-        assert!(Reply::of(200, &[], r#"{"data":{},"errors":[{"title":"partial"}]}"#).judge(&X).is_ok());
-        assert!(Reply::of(200, &[], r#"{"meta":{"result_count":0}}"#).judge(&X).is_ok());
+        assert!(Reply::of(200, &[], r#"{"data":{},"errors":[{"title":"partial"}]}"#).into_result(&X).is_ok());
+        assert!(Reply::of(200, &[], r#"{"meta":{"result_count":0}}"#).into_result(&X).is_ok());
     }
 
     #[test]
@@ -911,7 +911,7 @@ mod tests {
         let bare = [("x-rate-limit-reset", "1800000007")];
         assert_eq!(failure(Reply::of(429, &bare, "")).retry_after, Some(Duration::from_secs(7)));
         let capped = failure(Reply::of(429, &[], r#"{"type":"https://api.x.com/2/problems/usage-capped"}"#));
-        assert_eq!((capped.code, capped.retry_after), (ErrorCode::RateLimited, Some(CAP)));
+        assert_eq!((capped.code, capped.retry_after), (ErrorCode::RateLimited, Some(USAGE_CAP_BACKOFF)));
     }
 
     #[test]
@@ -928,8 +928,8 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(
-            essence(&tweet.words()),
-            essence("a <b> &amp; example.com/ and https://example.org/A?b=c")
+            canonical_text(&tweet.words()),
+            canonical_text("a <b> &amp; example.com/ and https://example.org/A?b=c")
         );
         assert_eq!(tweet.words(), "a <b> &amp; http://Example.com and https://example.org/A?b=c");
     }
@@ -967,7 +967,7 @@ mod tests {
 
     #[test]
     fn a_medium_is_looked_at_again_within_a_day() {
-        for (said, expected) in [(json!(7), 7), (json!(u64::MAX), 86_400), (Value::Null, POLL.as_secs())] {
+        for (said, expected) in [(json!(7), 7), (json!(u64::MAX), 86_400), (Value::Null, POLL_INTERVAL.as_secs())] {
             let processing = json!({ "state": "pending", "check_after_secs": said });
             let processing: Processing = serde_json::from_value(processing).unwrap();
             let State::Busy(wait) = processing.state() else { panic!("{said}: it is not done") };

@@ -23,23 +23,23 @@ const UPLOAD: &str = "https://www.googleapis.com/upload/youtube/v3";
 const REPORTS: &str = "https://youtubeanalytics.googleapis.com/v2/reports";
 
 /// One piece of an upload: a multiple of 256 KiB.
-const CHUNK: u64 = 8 << 20;
+const CHUNK_BYTES: u64 = 8 << 20;
 /// How much earlier than our clock's commit a comment or video of ours may seem to YouTube.
 const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// Before a video can be in the lists, an upload that is gone tells nothing.
-const LISTED: TimeDelta = TimeDelta::minutes(2);
+const LISTING_LAG: TimeDelta = TimeDelta::minutes(2);
 /// Pages of a list that are searched for what was lost.
-const PAGES: usize = 5;
+const MAX_PAGES: usize = 5;
 /// The longest title, in characters.
-const TITLE: usize = 100;
+const MAX_TITLE: usize = 100;
 /// The longest a Short plays.
-const SHORT: Duration = Duration::from_secs(180);
+const MAX_SHORT: Duration = Duration::from_secs(180);
 /// The most characters of all tags together.
-const TAGS: usize = 500;
+const MAX_TAGS: usize = 500;
 /// The category of a video whose author names none: people and blogs.
-const CATEGORY: &str = "22";
+const DEFAULT_CATEGORY: &str = "22";
 /// The first day that a report can be asked about: YouTube's own.
-const EPOCH: NaiveDate = NaiveDate::from_ymd_opt(2005, 2, 14).expect("a date");
+const FIRST_REPORT_DAY: NaiveDate = NaiveDate::from_ymd_opt(2005, 2, 14).expect("a date");
 
 static CAPABILITIES: Capabilities = Capabilities {
     text: TextLimit { max: 5000, unit: "bytes", count: str::len, max_bytes: None },
@@ -80,7 +80,7 @@ static CAPABILITIES: Capabilities = Capabilities {
     replies: Replies::FirstComment,
     publishing: Publishing::Asynchronous { window: Duration::from_secs(6 * 3600) },
     // Of a video nothing doubles; of a comment it does.
-    repeat: Repeat::Doubles { settling: Duration::from_secs(30) },
+    idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
     settings,
 };
 
@@ -116,7 +116,7 @@ fn settings() -> Value {
             "title": {
                 "type": "string",
                 "minLength": 1,
-                "maxLength": TITLE,
+                "maxLength": MAX_TITLE,
                 "pattern": "^[^<>]*$",
                 "description": "The video's title; without it the text's first line, or the file's name.",
             },
@@ -144,7 +144,7 @@ fn settings() -> Value {
             "category": {
                 "type": "string",
                 "pattern": "^[0-9]+$",
-                "default": CATEGORY,
+                "default": DEFAULT_CATEGORY,
                 "description": "The id of its category; options/categories lists them.",
             },
             "playlist": {
@@ -197,8 +197,8 @@ impl Platform for YouTube {
         google::classify(reply)
     }
 
-    fn relogin(&self) -> &'static [(&'static str, &'static str)] {
-        google::RELOGIN
+    fn force_login_params(&self) -> &'static [(&'static str, &'static str)] {
+        google::FORCE_LOGIN
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
@@ -255,7 +255,7 @@ impl Platform for YouTube {
             step.upload = Some(begin(cx, post, video, &body).await?);
             cx.save(&step).await?;
         }
-        while step.video.is_none() && step.sent + CHUNK < video.size_bytes {
+        while step.video.is_none() && step.sent + CHUNK_BYTES < video.size_bytes {
             let upload = step.upload.as_deref().expect("it was begun above");
             match send(cx, video, upload, step.sent).await? {
                 Stored::Bytes(count) if count > step.sent => step.sent = count,
@@ -297,7 +297,7 @@ impl Platform for YouTube {
     /// The last piece of a video is what publishes it.
     fn commit_limit(&self, post: &Publication) -> Duration {
         match (&post.reply_to, video(post)) {
-            (None, Ok(video)) => allowance(video.size_bytes.min(CHUNK)),
+            (None, Ok(video)) => timeout_for(video.size_bytes.min(CHUNK_BYTES)),
             _ => TIMEOUT,
         }
     }
@@ -316,15 +316,15 @@ impl Platform for YouTube {
                 Stored::Bytes(_) => return Ok(Located::Absent),
                 Stored::Nothing => match found_video(cx, post, &title(post, video), begun).await? {
                     Located::Live(id) => Some(id),
-                    located if (cx.now)() - begun > LISTED => return Ok(located),
+                    located if (cx.now)() - begun > LISTING_LAG => return Ok(located),
                     _ => return Ok(Located::Processing { poll_after: Duration::from_secs(30) }),
                 },
             };
         }
         let id = step.video.clone().expect("found above");
-        if !step.is_adorned {
-            adorn(cx, post, &id).await?;
-            step.is_adorned = true;
+        if !step.is_complete {
+            apply_thumbnail_and_playlist(cx, post, &id).await?;
+            step.is_complete = true;
             cx.save(&step).await?;
         }
         let videos: List<Video> = cx
@@ -403,7 +403,7 @@ async fn report(cx: &Session<'_>, id: &str, metrics: &str) -> Result<Vec<u64>> {
         .get(REPORTS)
         .query(&[
             ("ids", "channel==MINE"),
-            ("startDate", &EPOCH.to_string()),
+            ("startDate", &FIRST_REPORT_DAY.to_string()),
             ("endDate", &(cx.now)().date_naive().to_string()),
             ("metrics", metrics),
             ("filters", &format!("video=={id}")),
@@ -460,7 +460,7 @@ impl History for YouTube {
 impl Deletion for YouTube {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
         let kind = if is_comment(id) { "comments" } else { "videos" };
-        match cx.delete(format!("{API}/{kind}")).query(&[("id", id)]).done().await {
+        match cx.delete(format!("{API}/{kind}")).query(&[("id", id)]).send_ok().await {
             Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(()),
             answer => answer,
         }
@@ -543,8 +543,8 @@ fn title(post: &Publication, video: &Media) -> String {
     let line = || post.text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
     let stem = || video.filename.rsplit_once('.').map_or(video.filename.as_str(), |(stem, _)| stem);
     let title = setting(post, &["title"]).or_else(line).unwrap_or_else(|| stem().replace(['<', '>'], ""));
-    match title.chars().count() > TITLE {
-        true => title.chars().take(TITLE).collect::<String>().trim_end().to_owned(),
+    match title.chars().count() > MAX_TITLE {
+        true => title.chars().take(MAX_TITLE).collect::<String>().trim_end().to_owned(),
         false if title.is_empty() => "Video".to_owned(),
         false => title,
     }
@@ -559,9 +559,9 @@ fn resource(post: &Publication, video: &Media) -> Result<Value> {
             let message = format!("a Short is square or upright, and the video has {width}x{height}");
             return Err(Failure::rejected(422, message));
         }
-        if let Some(length) = video.duration.filter(|length| *length > SHORT) {
+        if let Some(length) = video.duration.filter(|length| *length > MAX_SHORT) {
             let message =
-                format!("a Short plays {} seconds at most, and the video {}", SHORT.as_secs(), length.as_secs());
+                format!("a Short plays {} seconds at most, and the video {}", MAX_SHORT.as_secs(), length.as_secs());
             return Err(Failure::rejected(422, message));
         }
     }
@@ -569,14 +569,14 @@ fn resource(post: &Publication, video: &Media) -> Result<Value> {
     snippet.insert("title".into(), json!(title(post, video)));
     snippet.insert("description".into(), json!(post.text));
     let category = setting(post, &["category", "categoryId"]);
-    snippet.insert("categoryId".into(), json!(category.as_deref().unwrap_or(CATEGORY)));
+    snippet.insert("categoryId".into(), json!(category.as_deref().unwrap_or(DEFAULT_CATEGORY)));
     if let Some(tags) = set("tags").and_then(Value::as_array).filter(|tags| !tags.is_empty()) {
         // YouTube counts a tag with a space as if it stood in quotes, and what separates them.
         let weight = |tag: &str| tag.chars().count() + if tag.contains(' ') { 2 } else { 0 };
         let length: usize = tags.iter().filter_map(Value::as_str).map(weight).sum();
         let length = length + tags.len() - 1;
-        if length > TAGS {
-            let message = format!("YouTube takes {TAGS} characters of tags, and there are {length}");
+        if length > MAX_TAGS {
+            let message = format!("YouTube takes {MAX_TAGS} characters of tags, and there are {length}");
             return Err(Failure::rejected(422, message));
         }
         snippet.insert("tags".into(), json!(tags));
@@ -646,16 +646,16 @@ enum Stored {
 /// Sends the piece that begins at `from`.
 async fn send(cx: &Session<'_>, video: &Media, upload: &str, from: u64) -> Result<Stored> {
     let total = video.size_bytes;
-    let end = (from + CHUNK).min(total);
+    let end = (from + CHUNK_BYTES).min(total);
     let piece = cx.read(video, from..end).await?;
     let range = format!("bytes {from}-{}/{total}", end - 1);
-    stored(cx, cx.put(upload).header("content-range", range).bytes(&video.mime, piece).any().await?)
+    stored(cx, cx.put(upload).header("content-range", range).bytes(&video.mime, piece).send_raw().await?)
 }
 
 /// Asks how far an upload has come.
 async fn probe(cx: &Session<'_>, upload: &str, total: u64) -> Result<Stored> {
     let call = cx.put(upload).header("content-range", format!("bytes */{total}")).header("content-length", "0");
-    stored(cx, call.any().await?)
+    stored(cx, call.send_raw().await?)
 }
 
 fn stored(cx: &Session<'_>, reply: Reply) -> Result<Stored> {
@@ -666,7 +666,7 @@ fn stored(cx: &Session<'_>, reply: Reply) -> Result<Stored> {
         }
         404 | 410 => Ok(Stored::Nothing),
         _ => {
-            let video: Created = reply.judge(cx.platform)?.read()?;
+            let video: Created = reply.into_result(cx.platform)?.read()?;
             Ok(Stored::Video(video.id))
         }
     }
@@ -696,13 +696,13 @@ async fn own_playlist(cx: &Session<'_>, id: &str) -> Result<()> {
 
 /// Gives a video its thumbnail and its place in a playlist. The video is live by now, so that what is
 /// refused here for good is given up and not the post.
-async fn adorn(cx: &Session<'_>, post: &Publication, id: &str) -> Result<()> {
+async fn apply_thumbnail_and_playlist(cx: &Session<'_>, post: &Publication, id: &str) -> Result<()> {
     if let Some(image) = thumbnail(post)? {
         let set = cx
             .post(format!("{UPLOAD}/thumbnails/set"))
             .query(&[("videoId", id), ("uploadType", "media")])
             .upload(&image.mime, image.size_bytes, cx.stream(image))
-            .done()
+            .send_ok()
             .await;
         forgive(set, id, "thumbnail")?;
     }
@@ -725,7 +725,7 @@ async fn enlist(cx: &Session<'_>, id: &str, playlist: &str) -> Result<()> {
     cx.post(format!("{API}/playlistItems"))
         .query(&[("part", "snippet")])
         .json(&json!({ "snippet": { "playlistId": playlist, "resourceId": resource } }))
-        .done()
+        .send_ok()
         .await
 }
 
@@ -766,7 +766,7 @@ async fn found_comment(
 ) -> Result<Located> {
     let ours = &cx.account.network_unique_id;
     let mut page: Option<String> = None;
-    for _ in 0..PAGES {
+    for _ in 0..MAX_PAGES {
         let call = cx.get(format!("{API}/commentThreads")).query(&[
             ("part", "snippet"),
             ("videoId", video),
@@ -849,7 +849,7 @@ fn paged(call: Call, page: Option<&str>) -> Call {
 }
 
 fn address(cx: &Session<'_>, id: &str) -> String {
-    cx.wire.route(&format!("https://www.youtube.com/watch?v={id}"))
+    cx.transport.rewrite_url(&format!("https://www.youtube.com/watch?v={id}"))
 }
 
 /// Whether an id is a comment's: those are longer than a video's eleven characters.
@@ -868,7 +868,7 @@ struct Step {
     video: Option<String>,
     /// Whether thumbnail and playlist are done.
     #[serde(default)]
-    is_adorned: bool,
+    is_complete: bool,
 }
 
 #[derive(Deserialize)]

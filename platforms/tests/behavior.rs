@@ -6,14 +6,14 @@
 //! a look-up after any doubt) belongs to the engine and is tested there; here it is a plain loop.
 
 mod fixtures;
-mod own;
+mod specific;
 mod specs;
 
 use domain::ErrorCode;
 use fixtures::{Actor, Named, World};
 use platforms::{
-    Capabilities, Checkpoint, Committed, Connection, Content, Located, MediaKind, Prepared, Publication,
-    Publishing, Renewal, Repeat, Replies,
+    Capabilities, Checkpoint, Committed, Connection, Content, Idempotency, Located, MediaKind, Prepared,
+    Publication, Publishing, Refresh, Replies,
     check::{Draft, Severity, check},
 };
 use serde_json::{Value, json};
@@ -155,7 +155,7 @@ async fn each_kind_of_media_is_published_with_its_alt_text() {
             let id = actor.publish(&post).await.on(&name);
             let page = actor.shown(&id).await;
             assert!(page.contains(&post.text), "{name}");
-            if actor.platform.describes(limit.kind) {
+            if actor.platform.supports_alt_text(limit.kind) {
                 assert!(page.contains(&alt), "{name}: {page}");
             }
         }
@@ -175,7 +175,7 @@ async fn an_organizations_part_of_a_sandbox_is_a_sandbox() {
         }
         let name = actor.name();
         let fresh = actor.refresh().await;
-        assert!(fresh.is_ok() || actor.platform.renewal() != Renewal::Anytime, "{name}: {fresh:?}");
+        assert!(fresh.is_ok() || actor.platform.refresh_policy() != Refresh::Anytime, "{name}: {fresh:?}");
         assert_eq!(actor.accepted().await, actor.capabilities().media.len(), "{name}");
     }
 }
@@ -258,7 +258,7 @@ async fn an_expired_token_is_told_and_a_refresh_mends_it() {
             (ErrorCode::TokenExpired, false, false),
             "{name}"
         );
-        if actor.platform.renewal() != Renewal::Anytime {
+        if actor.platform.refresh_policy() != Refresh::Anytime {
             let failure = actor.refresh().await.expect_err(name);
             assert_eq!(
                 (failure.code, failure.revoked),
@@ -304,8 +304,8 @@ async fn a_grant_that_was_taken_back_is_told_from_a_bad_moment() {
         for (status, code) in
             [(500, ErrorCode::Upstream(500)), (503, ErrorCode::Upstream(503)), (429, ErrorCode::RateLimited)]
         {
-            let wire = fixtures::always(status).await;
-            let failure = actor.refresh_over(&wire).await.expect_err(name);
+            let transport = fixtures::always(status).await;
+            let failure = actor.refresh_over(&transport).await.expect_err(name);
             assert_eq!((failure.code, failure.revoked), (code, false), "{name}: {failure}");
         }
         let failure = actor.refresh_over(&fixtures::nowhere()).await.expect_err(name);
@@ -323,10 +323,10 @@ async fn a_grant_that_was_taken_back_is_told_from_a_bad_moment() {
 #[tokio::test]
 async fn an_answer_without_an_end_is_not_read_to_it() {
     let world = World::start().await;
-    let wire = fixtures::wordy(24 << 20).await;
+    let transport = fixtures::wordy(24 << 20).await;
     for actor in world.actors() {
         let name = actor.name();
-        let failure = actor.refresh_over(&wire).await.expect_err(name);
+        let failure = actor.refresh_over(&transport).await.expect_err(name);
         assert_eq!((failure.code, failure.revoked), (ErrorCode::Upstream(502), false), "{name}: {failure}");
         assert!(failure.message.contains("more than 8 MiB"), "{name}: {failure}");
     }
@@ -466,7 +466,7 @@ async fn a_post_that_others_push_out_of_the_pages_is_not_told_absent() {
     assert!(hurry.send().await.unwrap().status().is_success());
     world.shorten_pages();
     let actors = world.actors().into_iter();
-    for actor in actors.filter(|actor| actor.capabilities().repeat != Repeat::Harmless) {
+    for actor in actors.filter(|actor| actor.capabilities().idempotency != Idempotency::Idempotent) {
         let name = actor.name();
         let mut ids = Vec::new();
         let depth = if actor.capabilities().replies == Replies::None { 1 } else { 2 };
@@ -497,7 +497,7 @@ async fn a_post_that_others_push_out_of_the_pages_is_not_told_absent() {
 async fn a_look_passes_over_what_another_target_captured() {
     let world = World::start().await;
     let actors = world.actors().into_iter();
-    for actor in actors.filter(|actor| actor.capabilities().repeat != Repeat::Harmless) {
+    for actor in actors.filter(|actor| actor.capabilities().idempotency != Idempotency::Idempotent) {
         let name = actor.name();
         let mut ids = Vec::new();
         let depth = if actor.capabilities().replies == Replies::None { 1 } else { 2 };
@@ -528,12 +528,12 @@ async fn a_commit_that_is_repeated_does_what_the_table_says() {
         let at = actor.prepare(&post).await.on(name);
         let first = actor.commit(&post, &at).await.on(name);
         let id = actor.landed(&post, first).await.on(name);
-        match (actor.commit(&post, &at).await, actor.capabilities().repeat) {
-            (Ok(second), Repeat::Harmless) => {
+        match (actor.commit(&post, &at).await, actor.capabilities().idempotency) {
+            (Ok(second), Idempotency::Idempotent) => {
                 assert_eq!(actor.landed(&post, second).await.on(name), id, "{name}");
                 assert_eq!(actor.accepted().await, 1, "{name}");
             }
-            (Ok(_), Repeat::Doubles { .. }) => {}
+            (Ok(_), Idempotency::MayDuplicate { .. }) => {}
             // "You have it already": the engine looks, and finds the first.
             (Err(failure), _) => {
                 assert!(failure.doubt, "{name}: {failure:?}");

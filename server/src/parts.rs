@@ -5,7 +5,7 @@ use crate::{
     config::{Database, Http, Keys, Reach, Secret, Serving, Storage, Temporal, client_ids},
     http,
 };
-use activities::{Apps, Deps, Wires, schedule, worker::Workers};
+use activities::{Apps, Deps, Transports, schedule, worker::Workers};
 use anyhow::Context;
 use api::{dashboard::TemporalUi, relay::Relay, sweeper::Sweeper};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -195,7 +195,7 @@ pub(crate) async fn workers(
         db,
         sealer: keys.open_keys.sealer(),
         opener: keys.open_keys.clone(),
-        wires: Wires::new(sandbox)?,
+        transports: Transports::new(sandbox)?,
         apps: Apps { live: keys.shared_apps.0.clone(), test: sandbox::apps() },
         egress: Egress::new(opened.live.clone(), opened.test.clone())?,
         media: files.shelf,

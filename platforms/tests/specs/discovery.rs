@@ -53,14 +53,19 @@ impl Document {
         }
         if call.body.is_object() {
             match method["request"]["$ref"].as_str() {
-                Some(schema) => self.judge(&self.0["schemas"][schema], &call.body, &at, &mut faults),
+                Some(schema) => self.into_result(&self.0["schemas"][schema], &call.body, &at, &mut faults),
                 None => faults.push(format!("{at}: takes no body")),
             }
         }
         if (200..300).contains(&call.status) && call.answer.is_object() {
             match method["response"]["$ref"].as_str() {
                 Some(schema) => {
-                    self.judge(&self.0["schemas"][schema], &call.answer, &format!("{at} ->"), &mut faults);
+                    self.into_result(
+                        &self.0["schemas"][schema],
+                        &call.answer,
+                        &format!("{at} ->"),
+                        &mut faults,
+                    );
                 }
                 None => faults.push(format!("{at}: answers nothing")),
             }
@@ -89,7 +94,7 @@ impl Document {
         None
     }
 
-    fn judge(&self, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
+    fn into_result(&self, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
         let schema = match schema["$ref"].as_str() {
             Some(name) => &self.0["schemas"][name],
             None => schema,
@@ -115,14 +120,16 @@ impl Document {
             faults.push(format!("{at}: {value} is no time"));
         }
         for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-            self.judge(&schema["items"], item, &format!("{at}[{index}]"), faults);
+            self.into_result(&schema["items"], item, &format!("{at}[{index}]"), faults);
         }
         for (name, inner) in value.as_object().into_iter().flatten() {
             match (&schema["properties"][name], &schema["additionalProperties"]) {
                 (property, _) if property.is_object() => {
-                    self.judge(property, inner, &format!("{at}.{name}"), faults)
+                    self.into_result(property, inner, &format!("{at}.{name}"), faults)
                 }
-                (_, more) if more.is_object() => self.judge(more, inner, &format!("{at}.{name}"), faults),
+                (_, more) if more.is_object() => {
+                    self.into_result(more, inner, &format!("{at}.{name}"), faults)
+                }
                 _ if schema["type"] == "any" => {}
                 _ => faults.push(format!("{at}: no member {name}")),
             }
