@@ -28,7 +28,7 @@ use crate::{
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
-    ErrorCode, ErrorSource, Failure, TargetStatus,
+    Effect, ErrorCode, ErrorSource, Failure, TargetStatus,
     retry::{self, Spent},
 };
 use platforms::{
@@ -209,7 +209,7 @@ impl Deps {
         let line = match Line::open(self, task.owner, &attempt.account).await? {
             Ok(line) => line,
             Err(failure) => {
-                let failure = Failure { doubt: attempt.is_in_doubt(), ..failure };
+                let failure = failure.with_effect(Effect::from(attempt.is_in_doubt()));
                 return self.give_up(attempt, failure).await;
             }
         };
@@ -339,7 +339,7 @@ impl Deps {
             None => format!("{platform} was still processing when its window closed"),
             Some(last) => format!("{platform} had not said that it was done when its window closed ({last})"),
         };
-        Failure { doubt: run.attempt.is_in_doubt(), ..Failure::new(ErrorCode::PollTimeout, message) }
+        Failure::new(ErrorCode::PollTimeout, message).with_effect(Effect::from(run.attempt.is_in_doubt()))
     }
 
     /// Publishes one container, unless an earlier attempt did.
@@ -366,11 +366,11 @@ impl Deps {
         if attempt.attempts > retry::ATTEMPTS {
             let code = entry.doubt_code.unwrap_or(ErrorCode::NetworkError);
             let message = "the last attempt got no answer and published nothing; the budget is spent";
-            return Err(Halt::Undecidable(Failure { doubt: false, ..Failure::new(code, message) }));
+            return Err(Halt::Undecidable(Failure::new(code, message).certain()));
         }
         // Nothing that prepares can publish, however its call ended.
         let prepared = platform.prepare(cx, post, at).await;
-        let at = match prepared.map_err(|failure| Failure { doubt: false, ..failure })? {
+        let at = match prepared.map_err(|failure| failure.certain())? {
             Prepared::Ready(at) => at,
             Prepared::Processing { at, poll_after } => {
                 cx.checkpoints.save(&at).await?;
@@ -401,13 +401,13 @@ impl Deps {
                 self.heal(attempt).await;
                 Err(Halt::Processing(poll_after))
             }
-            Err(failure) if failure.doubt && !failure.code.is_permanent() => {
+            Err(failure) if failure.is_ambiguous() && !failure.code.is_permanent() => {
                 facts::doubt(&self.db, target, position, begun, failure.code).await?;
                 Err(Halt::Failure(failure))
             }
             Err(failure) => match entry.doubted_since.or(entry.commit_begun_at) {
                 // It says that it has the post already, and an earlier call of ours may have brought it.
-                Some(first) if failure.doubt => {
+                Some(first) if failure.is_ambiguous() => {
                     let post = Publication { commit_begun_at: Some(first), ..post.clone() };
                     let code = entry.doubt_code.unwrap_or(ErrorCode::NetworkError);
                     facts::doubt(&self.db, target, position, begun, code).await?;
@@ -419,16 +419,12 @@ impl Deps {
                     }
                     // Our own call is the likeliest original: its post will show up in the reads.
                     let wait = Some(self.settling(platform));
-                    Err(Halt::Failure(Failure {
-                        doubt: true,
-                        retry_after: wait,
-                        ..Failure::new(code, failure.message)
-                    }))
+                    Err(Halt::Failure(Failure::new(code, failure.message).ambiguous().after(wait)))
                 }
                 // The original is somebody else's, or the refusal is plain.
                 _ => {
                     facts::void(&self.db, target, position, begun).await?;
-                    Err(Halt::Failure(Failure { doubt: false, ..failure }))
+                    Err(Halt::Failure(failure.certain()))
                 }
             },
         }
@@ -493,7 +489,7 @@ impl Deps {
             }
             Ok(Located::Unknown) => Err(undecidable(code, "it has no way to tell")),
             Err(failure) if failure.code.is_permanent() => Err(undecidable(code, &failure.message)),
-            Err(failure) => Err(Halt::Failure(Failure { doubt: true, ..failure })),
+            Err(failure) => Err(Halt::Failure(failure.ambiguous())),
         }
     }
 
@@ -578,7 +574,7 @@ impl Deps {
             (Some(wait), Some(_)) => wait,
             (Some(wait), None) => self.pace.of(wait),
             // The budget is spent, but the last call may have gone through.
-            (None, asked) if failure.doubt && spent.attempts < retry::ATTEMPTS + LOOKS => {
+            (None, asked) if failure.is_ambiguous() && spent.attempts < retry::ATTEMPTS + LOOKS => {
                 let settling =
                     platforms::get(&task.platform).map_or(YIELD, |platform| self.settling(platform));
                 asked.unwrap_or(settling).max(settling)
@@ -669,7 +665,7 @@ impl Deps {
             facts::lose_grant(&self.db, attempt.key.owner, account.id, account.grant_version, &failure, now)
                 .await?;
         }
-        if failure.doubt {
+        if failure.is_ambiguous() {
             failure.message = format!("{}; it may be live: look before posting again", failure.message);
         }
         let source = failure.code.source();
@@ -715,7 +711,7 @@ impl Deps {
         match unresolved {
             // A call was made with them, and without them nothing tells what became of it.
             Unresolved::Never(failure) if entry.commit_begun_at.is_some() => {
-                Halt::Undecidable(Failure { doubt: true, ..failure })
+                Halt::Undecidable(failure.ambiguous())
             }
             Unresolved::Never(failure) => Halt::Failure(failure),
             Unresolved::Early(failure) => Halt::Early(failure, self.pace.of(YIELD)),
@@ -734,7 +730,7 @@ impl Deps {
         let line = match Line::open(self, task.owner, &attempt.account).await? {
             Ok(line) => line,
             Err(failure) => {
-                let failure = Failure { doubt: attempt.is_in_doubt(), ..failure };
+                let failure = failure.with_effect(Effect::from(attempt.is_in_doubt()));
                 return polled(self.give_up(attempt, failure).await?);
             }
         };
@@ -785,10 +781,10 @@ impl Deps {
                 (pause, busy)
             }
             // A refused token is a failed attempt, so that it is counted.
-            Err(failure) if failure.code == ErrorCode::TokenExpired && !failure.revoked => {
+            Err(failure) if failure.code == ErrorCode::TokenExpired && !failure.is_revoked() => {
                 return polled(self.failed(task, attempt, failure).await?);
             }
-            Err(failure) if failure.code.is_permanent() || failure.revoked => {
+            Err(failure) if failure.code.is_permanent() || failure.is_revoked() => {
                 return polled(self.give_up(attempt, failure).await?);
             }
             // A look that failed says nothing about the post: the window goes on.
@@ -978,7 +974,7 @@ fn window(platform: &dyn Platform) -> Duration {
 
 fn undecidable(code: ErrorCode, why: &str) -> Halt {
     let message = format!("no answer came, and the platform can't say whether it published ({why})");
-    Halt::Undecidable(Failure { doubt: true, ..Failure::new(code, message) })
+    Halt::Undecidable(Failure::new(code, message).ambiguous())
 }
 
 fn polled(published: Published) -> Result<Polled, ActivityError> {

@@ -340,7 +340,7 @@ impl Platform for Bluesky {
             // An upload was dropped before it was used. The next attempt uploads anew.
             Some("BlobNotFound") if !step.blobs.is_empty() => {
                 cx.save(&Step { blobs: Vec::new(), ..step }).await?;
-                Err(Failure { doubt: false, ..Failure::upstream(502, classify::message(&reply)) })
+                Err(Failure::upstream(502, classify::message(&reply)).certain())
             }
             _ => {
                 let written: Written = reply.into_result(self)?.read()?;
@@ -863,10 +863,7 @@ fn job(reply: &Reply) -> Result<JobStatus> {
         Value::Null => &reply.body,
         wrapped => wrapped,
     };
-    serde_json::from_value(status.clone()).map_err(|error| Failure {
-        doubt: false,
-        ..Failure::upstream(502, format!("the video service answered what can't be read: {error}"))
-    })
+    serde_json::from_value(status.clone()).map_err(|error| Failure::upstream(502, format!("the video service answered what can't be read: {error}")).certain())
 }
 
 async fn look(cx: &Session<'_>, job_id: &str) -> Result<Job> {
@@ -889,7 +886,7 @@ async fn look(cx: &Session<'_>, job_id: &str) -> Result<Job> {
     Ok(Job::Failed(match code.as_str() {
         // The service's own trouble may be gone next time; the video's own won't.
         "pds_upload_failure" | "generic_failure" | "" => {
-            Failure { doubt: false, ..Failure::upstream(500, message) }
+            Failure::upstream(500, message).certain()
         }
         _ => Failure::rejected(400, message),
     }))
@@ -1267,7 +1264,7 @@ mod tests {
             let body = json!({ "error": name, "message": "why" });
             let reply = Reply::of(status, &[("retry-after", "290")], &body.to_string());
             let failure = reply.into_result(&Bluesky).unwrap_err();
-            assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {name}");
+            assert_eq!((failure.code.to_string().as_str(), failure.is_ambiguous()), (code, doubt), "{status} {name}");
             if status == 429 {
                 assert_eq!(failure.retry_after, Some(Duration::from_secs(290)));
             }

@@ -295,7 +295,7 @@ impl Platform for Facebook {
                         Ok(accepted(&Step { story, ..step }))
                     }
                     // An earlier call, whose answer was lost, may have published it.
-                    Err(failure) if !failure.doubt && failure.code != ErrorCode::TokenExpired => {
+                    Err(failure) if !failure.is_ambiguous() && failure.code != ErrorCode::TokenExpired => {
                         match state(cx, &video.id).await {
                             Ok(State::Published | State::Processing) => Ok(accepted(&step)),
                             _ => Err(failure),

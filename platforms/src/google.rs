@@ -70,13 +70,13 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         (401, _) => Failure::token_expired(message),
         // Seen with this status, and yet it passes.
         (403, "SERVICE_UNAVAILABLE" | "backendError" | "internalError") => {
-            Failure { retry_after: classify::retry_after(reply), ..Failure::upstream(503, message) }
+            Failure::upstream(503, message).after(classify::retry_after(reply))
         }
         // A scope, a role or a permission that a fresh token lacks as well.
         (403, _) => Failure::rejected(403, message),
         // Two writes met; the one that lost may be tried again.
         (409, _) if reply.body.pointer("/error/status").and_then(Value::as_str) == Some("ABORTED") => {
-            Failure { doubt: false, ..Failure::upstream(503, message) }
+            Failure::upstream(503, message).certain()
         }
         (408 | 425 | 500.., _) => return None,
         _ => Failure::rejected(status, message),

@@ -186,7 +186,7 @@ impl Platform for GoogleBusiness {
         let mut body = resource(post)?;
         if let Some(image) = post.media.first() {
             let address = cx.media.address(image).await;
-            let address = address.map_err(|failure| Failure { doubt: false, ..failure })?;
+            let address = address.map_err(|failure| failure.certain())?;
             body["media"] = json!([{ "mediaFormat": "PHOTO", "sourceUrl": address.as_str() }]);
         }
         let created: LocalPost =

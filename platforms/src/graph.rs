@@ -39,7 +39,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
     if let Some(debug) = reply.body.get("debug_info") {
         let message = debug["message"].as_str().unwrap_or("the upload was refused").to_owned();
         return Some(match debug["retriable"] == true {
-            true => Failure { doubt: false, ..Failure::upstream(503, message) },
+            true => Failure::upstream(503, message).certain(),
             false => Failure::rejected(400, message),
         });
     }
@@ -58,11 +58,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         _ => 400,
     };
     let broken = |status: u16| Failure::upstream(reply.status.as_u16().max(status), &*message);
-    let unready = || Failure {
-        retry_after: Some(NOT_READY_BACKOFF),
-        doubt: false,
-        ..Failure::upstream(503, &*message)
-    };
+    let unready = || Failure::upstream(503, &*message).certain().after(Some(NOT_READY_BACKOFF));
     let subcode = error["error_subcode"].as_u64().unwrap_or(0);
     let Some(code) = error["code"].as_i64().or_else(|| error["code"].as_str()?.parse().ok()) else {
         // A feature's own word, such as THREADS_API__LINK_LIMIT_EXCEEDED.
@@ -76,10 +72,8 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         (_, 2_207_042) => Failure::rate_limited(message, Some(PUBLISHING_CAP_BACKOFF)),
         (_, 2_207_006 | 2_207_008 | 2_207_020 | 2_207_027 | 4_279_009) => unready(),
         // What it should have fetched may be there the next time.
-        (_, 2_207_003 | 2_207_052) => Failure { doubt: false, ..Failure::upstream(502, message) },
-        (506, _) | (_, 1_366_051 | 1_455_006) => {
-            Failure { doubt: true, ..Failure::rejected(refused, message) }
-        }
+        (_, 2_207_003 | 2_207_052) => Failure::upstream(502, message).certain(),
+        (506, _) | (_, 1_366_051 | 1_455_006) => Failure::rejected(refused, message).ambiguous(),
         (4 | 17 | 32 | 341 | 613 | 80_000..=80_014, _) | (_, 1_390_008) => {
             Failure::rate_limited(message, Some(usage_retry_after(reply).unwrap_or(DEFAULT_BACKOFF)))
         }
@@ -490,7 +484,7 @@ pub(crate) async fn commit<P: Containers>(
     let made: Result<Made> = cx.post(address).form(&[("creation_id", whole.id.as_str())]).send().await;
     match made {
         Ok(made) => Ok(Committed::Live(made.id)),
-        Err(failure) if !failure.doubt && failure.code != ErrorCode::TokenExpired => {
+        Err(failure) if !failure.is_ambiguous() && failure.code != ErrorCode::TokenExpired => {
             match status(platform, cx, &whole.id).await {
                 Ok(Status::Published) => {
                     Ok(Committed::Accepted { at: at.clone(), poll_after: Duration::from_secs(2) })
@@ -597,7 +591,7 @@ pub(crate) mod tests {
             let body = json!({ "error": { "message": "m", "code": code, "error_subcode": subcode } });
             let failure = classify(&Reply::of(status, &[], &body.to_string())).unwrap();
             assert_eq!(
-                (failure.code.to_string().as_str(), failure.doubt, failure.revoked),
+                (failure.code.to_string().as_str(), failure.is_ambiguous(), failure.is_revoked()),
                 (expected, doubt, revoked),
                 "{status} {body}"
             );

@@ -426,7 +426,7 @@ impl Containers for Instagram {
                 let says = |code: &str| reason.contains(code);
                 // A fault of Meta's own, or bytes that could not be fetched this time.
                 Status::Failed(if ["2207001", "2207003", "2207032", "2207053", "2207077", "2207082"].iter().any(|code| says(code)) {
-                    Failure { doubt: false, ..Failure::upstream(502, message) }
+                    Failure::upstream(502, message).certain()
                 } else {
                     Failure::rejected(400, message)
                 })

@@ -234,13 +234,9 @@ impl Platform for LinkedIn {
             403 => Some(Failure::rejected(403, message)),
             // The post that is there may be that of an earlier call whose answer was lost.
             422 if duplicate(reply).is_some() || says("DUPLICATE_POST") => {
-                Some(Failure { doubt: true, ..Failure::rejected(422, message) })
+                Some(Failure::rejected(422, message).ambiguous())
             }
-            400 | 422 if says("MEDIA_ASSET_PROCESSING") || says("is not ready") => Some(Failure {
-                doubt: false,
-                retry_after: Some(POLL_INTERVAL * 2),
-                ..Failure::upstream(503, message)
-            }),
+            400 | 422 if says("MEDIA_ASSET_PROCESSING") || says("is not ready") => Some(Failure::upstream(503, message).certain().after(Some(POLL_INTERVAL * 2))),
             429 if says(" DAY ") => Some(Failure::rate_limited(message, Some(until_midnight(reply.at)))),
             _ => None,
         }
@@ -787,13 +783,13 @@ async fn begin(cx: &Session<'_>, media: &Media, author: &str) -> Result<Upload> 
     let urn = value[name].as_str();
     let nameless = || {
         let message = format!("LinkedIn began the upload of a {name} and gave nothing to send it to");
-        Failure { doubt: false, ..Failure::upstream(502, message) }
+        Failure::upstream(502, message).certain()
     };
     let urn = urn.ok_or_else(nameless)?.to_owned();
     let stage = if media.kind == MediaKind::Video {
         let ends = value["uploadUrlsExpireAt"].as_i64().and_then(DateTime::from_timestamp_millis);
         let parts: Vec<Part> = serde_json::from_value(value["uploadInstructions"].clone())
-            .map_err(|error| Failure { doubt: false, ..Failure::upstream(502, error.to_string()) })?;
+            .map_err(|error| Failure::upstream(502, error.to_string()).certain())?;
         let token = value["uploadToken"].as_str().unwrap_or_default().to_owned();
         Stage::Parts { parts, tags: Vec::new(), token, ends }
     } else {
@@ -813,7 +809,7 @@ async fn send_part(cx: &Session<'_>, media: &Media, part: &Part) -> Result<Strin
     let reply = call.upload("application/octet-stream", length, body).reply().await?;
     let tag = reply.header("etag").map(|tag| tag.trim_matches('"').to_owned());
     let tag = tag.filter(|tag| !tag.is_empty());
-    tag.ok_or_else(|| Failure { doubt: false, ..Failure::upstream(502, "a piece of the video got no ETag") })
+    tag.ok_or_else(|| Failure::upstream(502, "a piece of the video got no ETag").certain())
 }
 
 async fn finalize(cx: &Session<'_>, urn: &str, token: &str, tags: &[String]) -> Result<()> {
@@ -1289,8 +1285,8 @@ mod tests {
             (504, "", "upstream_504", true),
         ] {
             let failure = Reply::of(status, &[], body).into_result(&LinkedIn).unwrap_err();
-            assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {body}");
-            assert!(!failure.revoked);
+            assert_eq!((failure.code.to_string().as_str(), failure.is_ambiguous()), (code, doubt), "{status} {body}");
+            assert!(!failure.is_revoked());
         }
     }
 

@@ -145,7 +145,7 @@ impl Platform for Pinterest {
             (400, 1104) => Some(Failure::token_expired(message)),
             // It may be within reach the next time; nothing was published.
             (400, _) if message.contains("Unable to reach") => {
-                Some(Failure { doubt: false, ..Failure::upstream(502, message) })
+                Some(Failure::upstream(502, message).certain())
             }
             // A scope that is missing, or a board that is another's: a fresh token hears the same.
             (401, 3 | 7 | 29) => Some(Failure::rejected(401, message)),
@@ -403,7 +403,7 @@ async fn upload(cx: &Session<'_>, media: &Media) -> Result<String> {
         cx.post(format!("{API}/media")).json(&json!({ "media_type": "video" })).send().await?;
     let Some(address) = begun.upload_url else {
         let message = format!("Pinterest gave no address to upload medium {} to", begun.media_id);
-        return Err(Failure { doubt: false, ..Failure::upstream(502, message) });
+        return Err(Failure::upstream(502, message).certain());
     };
     let mut form = Form::new();
     // The storage wants the parameters first and the file last.
@@ -425,7 +425,7 @@ async fn upload(cx: &Session<'_>, media: &Media) -> Result<String> {
         status => {
             let message = format!("the upload answered {}", classify::message(&reply));
             let status = if status >= 500 { status } else { 502 };
-            Err(Failure { doubt: false, ..Failure::upstream(status, message) })
+            Err(Failure::upstream(status, message).certain())
         }
     }
 }
@@ -746,8 +746,8 @@ mod tests {
             (503, r#"{"code":4197,"message":"off"}"#, "upstream_503", true),
         ] {
             let failure = failure(status, &[], body);
-            assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {body}");
-            assert!(!failure.revoked);
+            assert_eq!((failure.code.to_string().as_str(), failure.is_ambiguous()), (code, doubt), "{status} {body}");
+            assert!(!failure.is_revoked());
         }
     }
 

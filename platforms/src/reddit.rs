@@ -699,7 +699,7 @@ async fn upload(cx: &Session<'_>, name: &str, mime: &str, length: u64, body: Bod
         status => {
             let message = format!("the upload answered {}", classify::message(&reply));
             let status = if status >= 500 { status } else { 502 };
-            Err(Failure { doubt: false, ..Failure::upstream(status, message) })
+            Err(Failure::upstream(status, message).certain())
         }
     }
 }
@@ -843,7 +843,7 @@ fn refusal(body: &Value) -> Option<Failure> {
         }
         "USER_REQUIRED" => Failure::token_expired(message),
         // It may be ours, whose answer was lost.
-        "ALREADY_SUB" => Failure { doubt: true, ..Failure::rejected(409, message) },
+        "ALREADY_SUB" => Failure::rejected(409, message).ambiguous(),
         "SUBREDDIT_NOEXIST" | "DELETED_LINK" | "DELETED_COMMENT" | "NO_THING_ID" => Failure::rejected(404, message),
         "SUBREDDIT_NOTALLOWED" | "SUBREDDIT_NO_ACCESS" | "BANNED_FROM_SUBREDDIT" | "IN_TIMEOUT"
         | "THREAD_LOCKED" | "DOMAIN_BANNED" | "USER_BLOCKED" | "GALLERIES_DISABLED" | "NO_IMAGES"
@@ -1069,8 +1069,8 @@ mod tests {
             (520, "<html>".into(), "upstream_520", true),
         ] {
             let failure = failure(status, &[], &body);
-            assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {body}");
-            assert!(!failure.revoked && !failure.message.is_empty());
+            assert_eq!((failure.code.to_string().as_str(), failure.is_ambiguous()), (code, doubt), "{status} {body}");
+            assert!(!failure.is_revoked() && !failure.message.is_empty());
         }
         let both = json!({ "json": { "errors": [["NO_TEXT", "we need something here", "title"], ["BAD_URL", null]] } });
         assert_eq!(failure(200, &[], &both.to_string()).message, "we need something here (NO_TEXT); BAD_URL");

@@ -330,7 +330,7 @@ impl Containers for Threads {
                 Status::Failed(match reason {
                     // What it should have fetched may be there the next time.
                     "FAILED_DOWNLOADING_VIDEO" => {
-                        Failure { doubt: false, ..Failure::upstream(502, message) }
+                        Failure::upstream(502, message).certain()
                     }
                     _ => Failure::rejected(400, message),
                 })

@@ -456,7 +456,7 @@ async fn post_photos(cx: &Session<'_>, post: &Publication, info: &Value) -> Resu
     let mut photos = Vec::with_capacity(post.media.len());
     for medium in &post.media {
         let address = cx.media.address(medium).await;
-        photos.push(address.map_err(|failure| Failure { doubt: false, ..failure })?.to_string());
+        photos.push(address.map_err(|failure| failure.certain())?.to_string());
     }
     let cover = post.settings["photo_cover_index"].as_u64().filter(|index| *index < photos.len() as u64);
     let begun: Data<Begun> = cx
@@ -533,7 +533,7 @@ async fn send(cx: &Session<'_>, video: &Media, step: &Step) -> Result<Sent> {
 async fn ended(cx: &Session<'_>) -> Failure {
     let message = "the upload ended before its last byte; it is begun anew";
     match cx.save(&Step::default()).await {
-        Ok(()) => Failure { doubt: false, ..Failure::upstream(503, message) },
+        Ok(()) => Failure::upstream(503, message).certain(),
         Err(unsaved) => unsaved,
     }
 }

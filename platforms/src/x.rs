@@ -185,7 +185,7 @@ impl Platform for X {
             )),
             // The original may be an earlier call of ours whose answer was lost.
             403 if says("duplicate content") || code == Some(187) => {
-                Some(Failure { doubt: true, ..Failure::rejected(403, message) })
+                Some(Failure::rejected(403, message).ambiguous())
             }
             403 if code == Some(89) => Some(Failure::token_expired(message)),
             // Not permitted, locked, suspended, a scope or an enrolment that is missing: a fresh
@@ -659,7 +659,7 @@ impl Processing {
                 let message = format!("X could not process the media: {} {}", fault.name, fault.message);
                 // Only a fault of X's own may be gone when it is tried again.
                 State::Failed(match fault.name.as_str() {
-                    "InternalError" => Failure { doubt: false, ..Failure::upstream(500, message) },
+                    "InternalError" => Failure::upstream(500, message).certain(),
                     _ => Failure::rejected(400, message.trim_end()),
                 })
             }
@@ -890,8 +890,8 @@ mod tests {
             ),
         ] {
             let failure = failure(Reply::of(status, &[], body));
-            assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {body}");
-            assert!(!failure.revoked);
+            assert_eq!((failure.code.to_string().as_str(), failure.is_ambiguous()), (code, doubt), "{status} {body}");
+            assert!(!failure.is_revoked());
         }
         assert!(Reply::of(200, &[], r#"{"data":{},"errors":[{"title":"partial"}]}"#).into_result(&X).is_ok());
         assert!(Reply::of(200, &[], r#"{"meta":{"result_count":0}}"#).into_result(&X).is_ok());

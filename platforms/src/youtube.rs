@@ -674,13 +674,13 @@ fn stored(cx: &Session<'_>, reply: Reply) -> Result<Stored> {
 
 fn stalled(count: u64) -> Failure {
     let message = format!("YouTube keeps no more than {count} bytes of the upload");
-    Failure { doubt: false, ..Failure::upstream(503, message) }
+    Failure::upstream(503, message).certain()
 }
 
 /// Nothing is published before the last byte, so the video is simply uploaded anew.
 fn ended() -> Failure {
     let message = "the upload ended before its last byte; it is begun anew";
-    Failure { doubt: false, ..Failure::upstream(503, message) }
+    Failure::upstream(503, message).certain()
 }
 
 /// Tells a playlist that the video can't go into before anything is uploaded.

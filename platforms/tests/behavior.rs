@@ -240,7 +240,7 @@ async fn a_slow_down_names_its_time_and_publishes_nothing() {
             failure.retry_after.is_some_and(|wait| wait < Duration::from_secs(3600)),
             "{name}: {failure:?}"
         );
-        assert!(!failure.doubt, "{name}");
+        assert!(!failure.is_ambiguous(), "{name}");
         assert_eq!(actor.accepted().await, 0, "{name}");
     }
 }
@@ -254,14 +254,14 @@ async fn an_expired_token_is_told_and_a_refresh_mends_it() {
         let post = actor.post("after a refresh");
         let failure = actor.publish(&post).await.expect_err(name);
         assert_eq!(
-            (failure.code, failure.revoked, failure.doubt),
+            (failure.code, failure.is_revoked(), failure.is_ambiguous()),
             (ErrorCode::TokenExpired, false, false),
             "{name}"
         );
         if actor.platform.refresh_policy() != Refresh::Anytime {
             let failure = actor.refresh().await.expect_err(name);
             assert_eq!(
-                (failure.code, failure.revoked),
+                (failure.code, failure.is_revoked()),
                 (ErrorCode::TokenExpired, false),
                 "{name}: {failure}"
             );
@@ -286,7 +286,7 @@ async fn a_token_refused_at_the_publishing_call_publishes_nothing() {
         let post = actor.post("#sandbox-401x1");
         let failure = actor.publish(&post).await.expect_err(name);
         assert_eq!(
-            (failure.code, failure.revoked, failure.doubt),
+            (failure.code, failure.is_revoked(), failure.is_ambiguous()),
             (ErrorCode::TokenExpired, false, false),
             "{name}"
         );
@@ -306,17 +306,25 @@ async fn a_grant_that_was_taken_back_is_told_from_a_bad_moment() {
         {
             let transport = fixtures::always(status).await;
             let failure = actor.refresh_over(&transport).await.expect_err(name);
-            assert_eq!((failure.code, failure.revoked), (code, false), "{name}: {failure}");
+            assert_eq!((failure.code, failure.is_revoked()), (code, false), "{name}: {failure}");
         }
         let failure = actor.refresh_over(&fixtures::nowhere()).await.expect_err(name);
-        assert_eq!((failure.code, failure.revoked), (ErrorCode::NetworkError, false), "{name}: {failure}");
+        assert_eq!(
+            (failure.code, failure.is_revoked()),
+            (ErrorCode::NetworkError, false),
+            "{name}: {failure}"
+        );
         actor.control("tokens/revoke").await;
         let failure = actor.refresh().await.expect_err(name);
-        assert_eq!((failure.code, failure.revoked), (ErrorCode::TokenExpired, true), "{name}: {failure}");
+        assert_eq!(
+            (failure.code, failure.is_revoked()),
+            (ErrorCode::TokenExpired, true),
+            "{name}: {failure}"
+        );
         // A second look does not make it better.
         actor.grant.refresh_token = Some("made-up".into());
         let failure = actor.refresh().await.expect_err(name);
-        assert!(failure.revoked, "{name}: {failure}");
+        assert!(failure.is_revoked(), "{name}: {failure}");
     }
 }
 
@@ -327,7 +335,11 @@ async fn an_answer_without_an_end_is_not_read_to_it() {
     for actor in world.actors() {
         let name = actor.name();
         let failure = actor.refresh_over(&transport).await.expect_err(name);
-        assert_eq!((failure.code, failure.revoked), (ErrorCode::Upstream(502), false), "{name}: {failure}");
+        assert_eq!(
+            (failure.code, failure.is_revoked()),
+            (ErrorCode::Upstream(502), false),
+            "{name}: {failure}"
+        );
         assert!(failure.message.contains("more than 8 MiB"), "{name}: {failure}");
     }
 }
@@ -346,7 +358,7 @@ async fn a_refresh_gives_a_grant_that_can_be_refreshed() {
         actor.grant = first;
         match actor.refresh().await {
             Ok(_) => {}
-            Err(failure) => assert!(failure.revoked, "{name}: {failure:?}"),
+            Err(failure) => assert!(failure.is_revoked(), "{name}: {failure:?}"),
         }
     }
 }
@@ -380,8 +392,8 @@ async fn a_refusal_is_final_and_publishes_nothing() {
             let name = format!("{} at {status}", actor.name());
             let failure = actor.publish(&actor.post(&format!("#sandbox-{status}"))).await.expect_err(&name);
             assert!(matches!(failure.code, ErrorCode::Rejected(_)), "{name}: {failure}");
-            assert!(!failure.message.is_empty() && !failure.revoked, "{name}");
-            if failure.doubt {
+            assert!(!failure.message.is_empty() && !failure.is_revoked(), "{name}");
+            if failure.is_ambiguous() {
                 // What sounds like a duplicate is looked up, and is not there.
                 assert!(matches!(
                     actor.settle(&actor.post("x"), &Checkpoint::default()).await.on(&name),
@@ -403,7 +415,7 @@ async fn a_fault_before_acceptance_leaves_doubt_that_a_look_dispels() {
             let post = actor.post(&format!("#sandbox-{word}x1"));
             let at = actor.prepare(&post).await.on(&name);
             let failure = actor.commit(&post, &at).await.expect_err(&name);
-            assert!(failure.doubt && !failure.code.is_permanent(), "{name}: {failure:?}");
+            assert!(failure.is_ambiguous() && !failure.code.is_permanent(), "{name}: {failure:?}");
             let expected = if word == "drop" {
                 ErrorCode::NetworkError
             } else {
@@ -435,7 +447,10 @@ async fn an_accepted_post_whose_answer_is_lost_is_found_and_not_doubled() {
                 let at = actor.prepare(&post).await.on(&name);
                 let settled = match actor.commit(&post, &at).await {
                     Err(failure) => {
-                        assert!(failure.doubt && !failure.code.is_permanent(), "{name}: {failure:?}");
+                        assert!(
+                            failure.is_ambiguous() && !failure.code.is_permanent(),
+                            "{name}: {failure:?}"
+                        );
                         actor.settle(&post, &at).await.on(&name)
                     }
                     // A status that says it all needs no body that could be read.
@@ -536,7 +551,7 @@ async fn a_commit_that_is_repeated_does_what_the_table_says() {
             (Ok(_), Idempotency::MayDuplicate { .. }) => {}
             // "You have it already": the engine looks, and finds the first.
             (Err(failure), _) => {
-                assert!(failure.doubt, "{name}: {failure:?}");
+                assert!(failure.is_ambiguous(), "{name}: {failure:?}");
                 assert_eq!(actor.settle(&post, &at).await.on(name), Located::Live(id), "{name}");
                 assert_eq!(actor.accepted().await, 1, "{name}");
             }
@@ -672,7 +687,7 @@ async fn media_that_can_not_be_processed_are_refused_for_good() {
                 *medium = actor.broken(medium);
             }
             let failure = actor.publish(&post).await.expect_err(name);
-            assert!(failure.code.is_permanent() && !failure.doubt, "{name}: {failure:?}");
+            assert!(failure.code.is_permanent() && !failure.is_ambiguous(), "{name}: {failure:?}");
             assert_eq!(actor.accepted().await, 0, "{name}");
         }
     }
@@ -692,7 +707,8 @@ async fn a_code_becomes_a_grant_once() {
         // A code is good once; whoever presents it again is turned away for good.
         let failure = actor.exchange(&brought["code"]).await.expect_err(name);
         assert!(
-            (failure.code == ErrorCode::TokenExpired || failure.code.is_permanent()) && !failure.doubt,
+            (failure.code == ErrorCode::TokenExpired || failure.code.is_permanent())
+                && !failure.is_ambiguous(),
             "{name}: {failure:?}"
         );
         assert!(grant.expires_at.is_none_or(|at| at > fixtures::clock()), "{name}");

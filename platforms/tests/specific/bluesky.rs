@@ -169,8 +169,8 @@ async fn a_server_that_speaks_for_another_account_speaks_for_none() {
     let mut eve = ada.clone();
     eve.account.network_unique_id = "did:plc:abcdefghijklmnopqrstuvwx".into();
     let failure = eve.healthy().await.expect_err("not its account");
-    assert!(failure.revoked, "{failure}");
+    assert!(failure.is_revoked(), "{failure}");
     let failure = eve.refresh().await.map(drop).expect_err("not its account");
-    assert!(failure.revoked, "{failure}");
+    assert!(failure.is_revoked(), "{failure}");
     ada.healthy().await.on("its own");
 }

@@ -75,7 +75,7 @@ async fn a_lost_answer_is_settled_by_the_refusal_of_a_duplicate_where_nothing_ca
     let at = actor.prepare(&post).await.on("prepare");
     let begun = clock();
     let failure = actor.commit(&post, &at).await.expect_err("it is lost");
-    assert!(failure.doubt, "{failure:?}");
+    assert!(failure.is_ambiguous(), "{failure:?}");
     assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Absent);
     // The engine makes the call again and says since when it doubts.
     let again = Publication { commit_begun_at: Some(begun), ..post.clone() };
@@ -128,10 +128,10 @@ async fn an_app_with_few_scopes_publishes_and_is_told_what_it_may_not() {
     assert_eq!(failure.code, rejected(403));
     let history = actor.platform.history().expect("it has one");
     let failure = history.page(&actor.session(&keep), None).await.expect_err("closed");
-    assert_eq!((failure.code, failure.revoked), (rejected(403), false));
+    assert_eq!((failure.code, failure.is_revoked()), (rejected(403), false));
     let reply = actor.reply("a comment #sandbox-lost-reply", std::slice::from_ref(&id));
     let failure = actor.publish(&reply).await.expect_err("it is lost");
-    assert!(failure.doubt);
+    assert!(failure.is_ambiguous());
     assert_eq!(actor.settle(&reply, &Checkpoint::default()).await.on("settle"), Located::Unknown);
     // A member's comment is the member's own to take back, seen or not.
     let comment = actor.publish(&actor.reply("another", &[id])).await.on("comment");
@@ -239,5 +239,5 @@ async fn a_refresh_keeps_the_refresh_token() {
     assert_eq!(fresh.refresh_token, actor.grant.refresh_token);
     actor.grant.refresh_token = None;
     let failure = actor.refresh().await.expect_err("none was given");
-    assert_eq!((failure.code, failure.revoked), (ErrorCode::TokenExpired, false));
+    assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::TokenExpired, false));
 }

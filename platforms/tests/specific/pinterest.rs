@@ -63,7 +63,7 @@ async fn a_scope_that_is_missing_is_no_reason_for_a_fresh_token() {
     actor.grant = actor.exchange(&brought["code"]).await.on("exchange");
     assert_eq!(actor.grant.scopes, scopes);
     let failure = actor.publish(&actor.post("not permitted")).await.expect_err("a scope is missing");
-    assert_eq!((failure.code, failure.revoked), (rejected(401), false));
+    assert_eq!((failure.code, failure.is_revoked()), (rejected(401), false));
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn a_refresh_token_is_good_once() {
     assert_ne!(actor.grant.refresh_token, old.refresh_token);
     actor.grant = old;
     let failure = actor.refresh().await.expect_err("used up");
-    assert_eq!((failure.code, failure.revoked), (ErrorCode::TokenExpired, true));
+    assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::TokenExpired, true));
 }
 
 #[tokio::test]

@@ -139,7 +139,7 @@ async fn a_post_of_a_picture_gets_its_id_later_and_is_found_without_it_too() {
     // Lost: where the answer would have said nothing of the id either, the list tells.
     let post = actor.post_with("lost #sandbox-lost-reply", MediaKind::Image, 1);
     let at = actor.prepare(&post).await.on("prepare");
-    assert!(actor.commit(&post, &at).await.expect_err("lost").doubt);
+    assert!(actor.commit(&post, &at).await.expect_err("lost").is_ambiguous());
     assert!(matches!(actor.settle(&post, &at).await.on("settle"), Located::Live(_)));
     assert_eq!(actor.accepted().await, 2);
 
@@ -175,7 +175,7 @@ async fn a_link_that_is_there_already_is_looked_for() {
     let id = actor.publish(&post).await.on("first");
     let at = actor.prepare(&post).await.on("prepare");
     let failure = actor.commit(&post, &at).await.expect_err("twice");
-    assert!(failure.code == rejected(409) && failure.doubt, "{failure:?}");
+    assert!(failure.code == rejected(409) && failure.is_ambiguous(), "{failure:?}");
     assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Live(id));
     post.settings["resubmit"] = json!(true);
     actor.publish(&post).await.on("as often as one likes");
@@ -203,7 +203,7 @@ async fn a_scope_that_is_missing_is_no_reason_for_a_fresh_token() {
     actor.grant = actor.exchange(&brought["code"]).await.on("exchange");
     assert_eq!(actor.grant.scopes, ["identity", "read"]);
     let failure = actor.publish(&actor.post("not permitted")).await.expect_err("a scope is missing");
-    assert_eq!((failure.code, failure.revoked), (rejected(403), false));
+    assert_eq!((failure.code, failure.is_revoked()), (rejected(403), false));
 }
 
 #[tokio::test]
@@ -217,11 +217,11 @@ async fn a_refresh_token_stays_and_an_unknown_app_is_no_dead_grant() {
     let mut stranger = actor.clone();
     stranger.app.as_mut().expect("it has an app").client_secret = Some("wrong".into());
     let failure = stranger.refresh().await.expect_err("a stranger");
-    assert_eq!((failure.code, failure.revoked), (ErrorCode::TokenExpired, false), "{failure}");
+    assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::TokenExpired, false), "{failure}");
 
     let keep = Kept::default();
     actor.platform.revoke(&actor.session(&keep)).await.on("revoke");
-    assert!(actor.refresh().await.expect_err("given back").revoked);
+    assert!(actor.refresh().await.expect_err("given back").is_revoked());
     assert_eq!(actor.healthy().await.expect_err("its tokens too").code, ErrorCode::TokenExpired);
 
     let suspended = world.named(actor.platform, "suspended-one");

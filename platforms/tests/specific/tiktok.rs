@@ -76,7 +76,7 @@ async fn an_upload_that_ended_is_begun_anew() {
     let upload = at.0["upload"].as_str().expect("an address").to_owned();
     at.0["upload"] = json!(upload.replace("upload_token=", "upload_token=wrong"));
     let failure = actor.commit(&post, &at).await.expect_err("it is gone");
-    assert!(!failure.doubt && !failure.code.is_permanent(), "{failure:?}");
+    assert!(!failure.is_ambiguous() && !failure.code.is_permanent(), "{failure:?}");
     // An address that is about to end is not begun to be used.
     at.0["expires_at"] = json!(crate::fixtures::clock() + TimeDelta::minutes(1));
     let fresh = actor.prepare_from(&post, at.clone()).await.on("anew");
@@ -118,7 +118,7 @@ async fn photos_whose_answer_is_lost_are_found_or_left_alone() {
         post.settings = json!({ "privacy_level": level });
         let at = actor.prepare(&post).await.on("prepare");
         let failure = actor.commit(&post, &at).await.expect_err("lost");
-        assert!(failure.doubt, "{failure:?}");
+        assert!(failure.is_ambiguous(), "{failure:?}");
         tokio::time::sleep(Duration::from_millis(600)).await;
         let located = actor.settle(&post, &at).await.on("settle");
         match level {

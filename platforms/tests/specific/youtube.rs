@@ -82,7 +82,7 @@ async fn an_upload_that_ended_is_begun_anew() {
     let upload = at.0["upload"].as_str().expect("an address").to_owned();
     at.0["upload"] = json!(upload.replace("upload_id=", "upload_id=gone"));
     let failure = actor.commit(&post, &at).await.expect_err("it is gone");
-    assert!(!failure.doubt && !failure.code.is_permanent(), "{failure:?}");
+    assert!(!failure.is_ambiguous() && !failure.code.is_permanent(), "{failure:?}");
     // What was left of it is seen to be nothing.
     let at = actor.prepare_from(&post, at).await.on("anew");
     let committed = actor.commit(&post, &at).await.on("commit");
