@@ -6,7 +6,7 @@
 use crate::{Deps, media};
 use anyhow::Context;
 use domain::{AccountId, ErrorCode, Failure, NetworkId, Owner, errand::Keeping};
-use platforms::{App, Checkpoint, Checkpoints, Grant, Platform, Refresh, Session, Transport};
+use platforms::{Adapter, App, Checkpoint, Checkpoints, Grant, Refresh, Session, Transport};
 use std::{borrow::Cow, sync::Arc, time::Duration};
 use store::{
     accounts, keeping,
@@ -27,7 +27,7 @@ const KEEPING: Duration = Duration::from_secs(60);
 
 /// An account, its platform and its opened grant: what a [`Session`] borrows.
 pub(crate) struct Line<'a> {
-    pub(crate) platform: &'static dyn Platform,
+    pub(crate) platform: &'static Adapter,
     account: platforms::Account,
     grant: Grant,
     app: Option<App>,
@@ -66,7 +66,7 @@ impl<'a> Line<'a> {
                 account_type: account.account_type.clone(),
             },
             grant,
-            app: app(deps, owner, platform.id(), account.network).await?,
+            app: app(deps, owner, platform.id, account.network).await?,
             transport,
             now: deps.now,
             media: media::Stock::of(deps, owner),
@@ -171,7 +171,7 @@ pub(crate) async fn renew(deps: &Deps, old: &Keeping) -> anyhow::Result<Result<O
     let left = (old.expires_at - (deps.now)()).to_std().unwrap_or_default();
     if !left.is_zero() && is_barren(deps, old).await? {
         let failure = Failure::token_expired("nothing renews the grant: it serves until it ends");
-        return Ok(Err(Failure { retry_after: Some(left), ..failure }));
+        return Ok(Err(failure.after(Some(left))));
     }
     let refreshed = refresh(deps, Refused { owner, account, version, target: None }).await?;
     let found = keeping::find(&deps.db, owner, account).await?;
@@ -188,7 +188,7 @@ pub(crate) async fn renew(deps: &Deps, old: &Keeping) -> anyhow::Result<Result<O
 /// Whether a grant came without a refresh token where one is needed: LinkedIn gives most apps none. It is
 /// good until its end all the same.
 async fn is_barren(deps: &Deps, old: &Keeping) -> anyhow::Result<bool> {
-    let renewal = platforms::get(&old.platform).map(Platform::refresh_policy);
+    let renewal = platforms::get(&old.platform).map(|platform| platform.auth.refresh());
     if renewal != Some(Refresh::Anytime) {
         return Ok(false);
     }
@@ -207,7 +207,7 @@ async fn exchange(
         Ok(line) => line,
         Err(failure) => return Ok(Err(Unrefreshed::Lost(failure))),
     };
-    match line.platform.refresh(&line.session(&Unkept)).await {
+    match line.platform.publisher.refresh(&line.session(&Unkept)).await {
         Ok(mut fresh) => {
             // Some platforms answer without a refresh token, or with an empty one, and mean: keep yours.
             if fresh.refresh_token.as_deref().is_none_or(str::is_empty) {

@@ -32,7 +32,7 @@ use domain::{
     retry::{self, Spent},
 };
 use platforms::{
-    Checkpoint, Checkpoints, Committed, Idempotency, Located, Platform, Prepared, Publication,
+    Adapter, Checkpoint, Checkpoints, Committed, Idempotency, Located, Prepared, Publication,
     Publishing as Publishes, ReplyTo, Session,
 };
 use std::{future::Future, sync::Arc, time::Duration};
@@ -318,7 +318,7 @@ impl Deps {
     /// last look comes when the window closes.
     async fn wait(
         &self,
-        platform: &dyn Platform,
+        platform: &Adapter,
         run: &Run,
         pause: Duration,
     ) -> Result<Option<Duration>, store::Error> {
@@ -346,7 +346,7 @@ impl Deps {
     async fn publish(
         &self,
         cx: &Session<'_>,
-        platform: &'static dyn Platform,
+        platform: &'static Adapter,
         run: &Run,
         entry: &Entry,
         post: &Publication,
@@ -369,7 +369,7 @@ impl Deps {
             return Err(Halt::Undecidable(Failure::new(code, message).certain()));
         }
         // Nothing that prepares can publish, however its call ended.
-        let prepared = platform.prepare(cx, post, at).await;
+        let prepared = platform.publisher.prepare(cx, post, at).await;
         let at = match prepared.map_err(|failure| failure.certain())? {
             Prepared::Ready(at) => at,
             Prepared::Processing { at, poll_after } => {
@@ -384,10 +384,12 @@ impl Deps {
         };
         // From here until we hear back the post may be live. The limit is measured from before the intent
         // was written, so that the call has ended when the row says so.
-        let call =
-            tokio::time::timeout(limit.saturating_sub(asked.elapsed()), platform.commit(cx, post, &at));
+        let call = tokio::time::timeout(
+            limit.saturating_sub(asked.elapsed()),
+            platform.publisher.commit(cx, post, &at),
+        );
         let answer = call.await.unwrap_or_else(|_| {
-            let message = format!("{} did not answer within {} s", platform.id(), limit.as_secs());
+            let message = format!("{} did not answer within {} s", platform.id, limit.as_secs());
             Err(Failure::network(message, true))
         });
         match answer {
@@ -411,7 +413,7 @@ impl Deps {
                     let post = Publication { commit_begun_at: Some(first), ..post.clone() };
                     let code = entry.doubt_code.unwrap_or(ErrorCode::NetworkError);
                     facts::doubt(&self.db, target, position, begun, code).await?;
-                    let found = platform.locate(cx, &post, &at).await;
+                    let found = platform.publisher.locate(cx, &post, &at).await;
                     if let Ok(Located::Live(id)) = found
                         && self.adopted(attempt, entry, &id).await?
                     {
@@ -445,8 +447,8 @@ impl Deps {
     }
 
     /// How long a publishing call may take. The scaled limit leaves a slow call its time.
-    fn limit(&self, platform: &dyn Platform, post: &Publication) -> Duration {
-        let limit = platform.commit_limit(post);
+    fn limit(&self, platform: &Adapter, post: &Publication) -> Duration {
+        let limit = platform.publisher.commit_limit(post);
         self.pace.of(limit).max(CALL_FLOOR.min(limit))
     }
 
@@ -454,7 +456,7 @@ impl Deps {
     async fn located(
         &self,
         cx: &Session<'_>,
-        platform: &'static dyn Platform,
+        platform: &'static Adapter,
         run: &Run,
         entry: &Entry,
         post: &Publication,
@@ -462,7 +464,7 @@ impl Deps {
     ) -> Result<Option<String>, Halt> {
         let code = entry.doubt_code.unwrap_or(ErrorCode::NetworkError);
         let Some(begun) = entry.commit_begun_at else { return Ok(None) };
-        match platform.locate(cx, post, at).await {
+        match platform.publisher.locate(cx, post, at).await {
             Ok(Located::Live(id)) if self.adopted(&run.attempt, entry, &id).await? => Ok(Some(id)),
             Ok(Located::Live(_)) => {
                 let message = "no answer came, and what was found is another post with the same words";
@@ -471,7 +473,7 @@ impl Deps {
             Ok(Located::Processing { poll_after }) => Err(Halt::Processing(poll_after)),
             Ok(Located::Absent) if entry.accepted => Err(Halt::Processing(YIELD)),
             Ok(Located::Absent) => {
-                let believable = match (platform.capabilities().idempotency, entry.commit_ended_at) {
+                let believable = match (platform.limits.idempotency, entry.commit_ended_at) {
                     (Idempotency::Idempotent, _) => begun,
                     (Idempotency::MayDuplicate { .. }, Some(ended)) => ended + self.settling(platform),
                     // Nobody heard the call end: it may be on its way until its deadline.
@@ -743,7 +745,7 @@ impl Deps {
         let at = Checkpoint(entry.checkpoint.clone());
         let looked = match self.publication(attempt, entry, &ids).await {
             Ok(post) => match entry.commit_begun_at {
-                Some(_) => match line.platform.locate(&cx, &post, &at).await {
+                Some(_) => match line.platform.publisher.locate(&cx, &post, &at).await {
                     Ok(Located::Live(id)) if self.adopted(attempt, entry, &id).await? => {
                         self.captured(attempt, entry.position, &id).await?;
                         Ok(None)
@@ -758,7 +760,7 @@ impl Deps {
                 },
                 // An attempt knows what that comes to.
                 None if attempt.barred.is_some() => Ok(None),
-                None => match line.platform.prepare(&cx, &post, at).await {
+                None => match line.platform.publisher.prepare(&cx, &post, at).await {
                     Ok(Prepared::Ready(at)) => keeper.save(&at).await.map(|()| None),
                     Ok(Prepared::Processing { at, poll_after }) => {
                         keeper.save(&at).await.map(|()| Some(poll_after))
@@ -907,8 +909,8 @@ impl Deps {
     }
 
     /// How long a platform's reads may lag behind its writes.
-    fn settling(&self, platform: &dyn Platform) -> Duration {
-        match platform.capabilities().idempotency {
+    fn settling(&self, platform: &Adapter) -> Duration {
+        match platform.limits.idempotency {
             Idempotency::Idempotent => Duration::ZERO,
             Idempotency::MayDuplicate { read_lag } => self.pace.of(read_lag),
         }
@@ -929,10 +931,10 @@ impl Deps {
 /// Takes off an attempt what its platform has no place for, and says what.
 fn leave_out(attempt: &mut Attempt) -> Option<String> {
     let platform = platforms::get(&attempt.account.platform)?;
-    let replies = platform.capabilities().replies;
+    let replies = platform.limits.replies;
     let kept = attempt.entries.len().min(replies.containers());
     let left_out = attempt.entries.split_off(kept).len();
-    (left_out > 0).then(|| format!("{} {}", platform.id(), replies.left_out(left_out)))
+    (left_out > 0).then(|| format!("{} {}", platform.id, replies.left_out(left_out)))
 }
 
 /// Time left in a window; `None` when it has closed.
@@ -960,13 +962,13 @@ async fn persist<T, F: Future<Output = store::Result<T>>>(
 }
 
 /// The public address of a post, within a bound: a live post settles with or without it.
-async fn address(platform: &dyn Platform, cx: &Session<'_>, id: &str) -> Result<String, Failure> {
-    let asked = tokio::time::timeout(URL_PATIENCE, platform.permalink(cx, id)).await;
+async fn address(platform: &Adapter, cx: &Session<'_>, id: &str) -> Result<String, Failure> {
+    let asked = tokio::time::timeout(URL_PATIENCE, platform.publisher.permalink(cx, id)).await;
     asked.unwrap_or_else(|_| Err(Failure::network("the post's address was not told in time", false)))
 }
 
-fn window(platform: &dyn Platform) -> Duration {
-    match platform.capabilities().publishing {
+fn window(platform: &Adapter) -> Duration {
+    match platform.limits.publishing {
         Publishes::Immediate => WINDOW,
         Publishes::Asynchronous { window } => window,
     }

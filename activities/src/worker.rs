@@ -107,7 +107,7 @@ fn in_mode(base: &str, mode: Mode, deps: &Arc<Deps>) -> anyhow::Result<Vec<Worke
     let shares = |slots| Shares::new(slots, deps.pace.of(share::LEAST));
     let mut queues = Vec::new();
     for platform in platforms::all() {
-        let mut targets = options(&queue::platform(base, platform.id(), mode), SLOTS + QUESTIONS);
+        let mut targets = options(&queue::platform(base, platform.id, mode), SLOTS + QUESTIONS);
         let questions = Arc::new(shares(QUESTIONS));
         targets.register_workflow::<PublishTarget>()?;
         targets.register_workflow::<Ask>()?;

@@ -256,7 +256,7 @@ impl Relay {
     }
 
     async fn keep(&self, keeping: &Keeping) -> Result<(), Uncarried> {
-        let rest = match platforms::get(&keeping.platform).map(platforms::Platform::refresh_policy) {
+        let rest = match platforms::get(&keeping.platform).map(|platform| platform.auth.refresh()) {
             Some(Refresh::Anytime) => Duration::ZERO,
             Some(Refresh::BeforeExpiry { min_age: rest }) => rest,
             Some(Refresh::Never) | None => return Ok(()),

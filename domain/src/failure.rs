@@ -119,9 +119,9 @@ pub struct Failure {
     /// What the failed call did at the platform.
     #[serde(rename = "doubt")]
     pub effect: Effect,
-    /// What the failure says about the grant; only [`Failure::revoked`] sets it.
+    /// What the failure says about the grant.
     #[serde(rename = "revoked")]
-    grant: GrantState,
+    pub grant: GrantState,
 }
 
 /// What a failed call did at the platform. Serialized as a boolean, true for [`Effect::Unknown`].
@@ -149,7 +149,7 @@ impl From<Effect> for bool {
 /// What a failure says about the grant. Serialized as a boolean, true for [`GrantState::Revoked`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "bool", into = "bool")]
-enum GrantState {
+pub enum GrantState {
     /// Nothing: a refresh may help.
     Unchanged,
     /// The grant no longer exists, so no refresh can help.

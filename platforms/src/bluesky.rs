@@ -17,7 +17,7 @@ use url::{Host, Url};
 use uuid::Uuid;
 
 /// Bluesky. <https://docs.bsky.app>
-pub(crate) struct Bluesky;
+struct Bluesky;
 
 /// The service of an account that names no other.
 const SERVICE: &str = "https://bsky.social";
@@ -39,36 +39,42 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Until a day's allowance of videos may be there again.
 const VIDEO_QUOTA_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit { max: 300, unit: "graphemes", count: text::graphemes, max_bytes: Some(3000) },
-    content: Content::TextOrMedia,
-    media: &[
-        MediaLimit {
-            kind: MediaKind::Image,
-            count: 0..=10,
-            mimes: &["image/jpeg", "image/png", "image/webp"],
-            max_bytes: 2_000_000,
-            duration: None,
-            pixels: None,
-            aspect_ratio: None,
-        },
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 0..=1,
-            mimes: &["video/mp4"],
-            max_bytes: 300_000_000,
-            duration: Some(Duration::ZERO..=Duration::from_secs(180)),
-            pixels: None,
-            aspect_ratio: None,
-        },
-    ],
-    mixed_media: false,
-    // Bluesky's own client allows this much; the protocol has no limit.
-    alt_text: Some(2000),
-    replies: Replies::Thread,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
-    idempotency: Idempotency::Idempotent,
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "bluesky",
+    name: "Bluesky",
+    limits: Limits {
+        text: TextLimit { max: 300, unit: "graphemes", count: text::graphemes, max_bytes: Some(3000) },
+        media: &[
+            MediaLimit {
+                kind: MediaKind::Image,
+                count: 0..=10,
+                mimes: &["image/jpeg", "image/png", "image/webp"],
+                max_bytes: 2_000_000,
+                ..MediaLimit::ANY
+            },
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 0..=1,
+                mimes: &["video/mp4"],
+                max_bytes: 300_000_000,
+                duration: Some(Duration::ZERO..=Duration::from_secs(180)),
+                ..MediaLimit::ANY
+            },
+        ],
+        // Bluesky's own client allows this much; the protocol has no limit.
+        alt_text: Some(AltTextLimit { max: 2000, kinds: &[MediaKind::Image, MediaKind::Video] }),
+        replies: Replies::Thread,
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
+        idempotency: Idempotency::Idempotent,
+        ..Limits::DEFAULT
+    },
+    auth: Auth::AppPassword { service: SERVICE },
     settings,
+    publisher: &Bluesky,
+    analytics: Some(&Bluesky),
+    history: Some(&Bluesky),
+    deletion: Some(&Bluesky),
+    options: None,
 };
 
 fn settings() -> Value {
@@ -115,19 +121,7 @@ fn settings() -> Value {
 }
 
 #[async_trait]
-impl Platform for Bluesky {
-    fn id(&self) -> &'static str {
-        "bluesky"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &Connection::AppPassword { service: SERVICE }
-    }
-
+impl Publisher for Bluesky {
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         if reply.status.is_success() {
             return None;
@@ -313,7 +307,11 @@ impl Platform for Bluesky {
             }
         }
         let at = Checkpoint::of(&step);
-        Ok(if is_processing { Prepared::Processing { at, poll_after: POLL_INTERVAL } } else { Prepared::Ready(at) })
+        Ok(if is_processing {
+            Prepared::Processing { at, poll_after: POLL_INTERVAL }
+        } else {
+            Prepared::Ready(at)
+        })
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
@@ -343,7 +341,7 @@ impl Platform for Bluesky {
                 Err(Failure::upstream(502, classify::message(&reply)).certain())
             }
             _ => {
-                let written: Written = reply.into_result(self)?.read()?;
+                let written: Written = reply.into_result(cx.platform)?.read()?;
                 Ok(Committed::Live(written.uri))
             }
         }
@@ -360,18 +358,6 @@ impl Platform for Bluesky {
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
         Ok(address(cx, id))
-    }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn deletion(&self) -> Option<&dyn Deletion> {
-        Some(self)
     }
 }
 
@@ -407,7 +393,7 @@ impl History for Bluesky {
             metrics: post.metrics(),
             id: post.uri,
         });
-        Ok(Page { posts: posts.collect(), next: feed.cursor })
+        Ok(Page { items: posts.collect(), next: feed.cursor })
     }
 }
 
@@ -823,7 +809,7 @@ async fn upload_image(cx: &Session<'_>, home: &str, media: &Media) -> Result<Sta
 /// Hands a video to the service that makes it playable and puts it into the account's repository.
 async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Stage> {
     let token = token(cx, home, VIDEO_DID, "app.bsky.video.getUploadLimits").await?;
-    let limits: Limits =
+    let limits: UploadLimits =
         cx.get(format!("{VIDEO}/xrpc/app.bsky.video.getUploadLimits")).bearer(&token).send().await?;
     if !limits.can_upload {
         let message =
@@ -863,7 +849,9 @@ fn job(reply: &Reply) -> Result<JobStatus> {
         Value::Null => &reply.body,
         wrapped => wrapped,
     };
-    serde_json::from_value(status.clone()).map_err(|error| Failure::upstream(502, format!("the video service answered what can't be read: {error}")).certain())
+    serde_json::from_value(status.clone()).map_err(|error| {
+        Failure::upstream(502, format!("the video service answered what can't be read: {error}")).certain()
+    })
 }
 
 async fn look(cx: &Session<'_>, job_id: &str) -> Result<Job> {
@@ -885,9 +873,7 @@ async fn look(cx: &Session<'_>, job_id: &str) -> Result<Job> {
     let message = format!("Bluesky could not process the video: {words}");
     Ok(Job::Failed(match code.as_str() {
         // The service's own trouble may be gone next time; the video's own won't.
-        "pds_upload_failure" | "generic_failure" | "" => {
-            Failure::upstream(500, message).certain()
-        }
+        "pds_upload_failure" | "generic_failure" | "" => Failure::upstream(500, message).certain(),
         _ => Failure::rejected(400, message),
     }))
 }
@@ -1047,7 +1033,7 @@ struct ServiceToken {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Limits {
+struct UploadLimits {
     can_upload: bool,
     remaining_daily_videos: Option<i64>,
     remaining_daily_bytes: Option<i64>,
@@ -1263,8 +1249,12 @@ mod tests {
         ] {
             let body = json!({ "error": name, "message": "why" });
             let reply = Reply::of(status, &[("retry-after", "290")], &body.to_string());
-            let failure = reply.into_result(&Bluesky).unwrap_err();
-            assert_eq!((failure.code.to_string().as_str(), failure.is_ambiguous()), (code, doubt), "{status} {name}");
+            let failure = reply.into_result(&ADAPTER).unwrap_err();
+            assert_eq!(
+                (failure.code.to_string().as_str(), failure.is_ambiguous()),
+                (code, doubt),
+                "{status} {name}"
+            );
             if status == 429 {
                 assert_eq!(failure.retry_after, Some(Duration::from_secs(290)));
             }

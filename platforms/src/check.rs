@@ -4,7 +4,7 @@
 //! known yet is not held against it. Creating a post and validating one ask here, so that they can't
 //! disagree.
 
-use crate::{Content, Media, MediaKind, MediaLimit, Platform, TextLimit};
+use crate::{Adapter, AltTextLimit, Content, Media, MediaKind, MediaLimit, TextLimit};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -61,29 +61,27 @@ domain::words! {
 }
 
 /// Everything that is wrong with a post for one platform; `settings` is its own `config` block.
-pub fn check(platform: &dyn Platform, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
-    let can = platform.capabilities();
-    let mut found = IssueList { platform: platform.id(), issues: Vec::new() };
+pub fn check(platform: &Adapter, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    let can = &platform.limits;
+    let mut found = IssueList { platform: platform.id, issues: Vec::new() };
     // Containers that the platform takes no more of are not published there: no further issues about them.
     let (containers, left_out) = containers.split_at(containers.len().min(can.replies.containers()));
     if !left_out.is_empty() {
         let message = can.replies.left_out(left_out.len());
         found.warning("replies_not_supported", vec![json!("containers"), json!(containers.len())], message);
     }
-    let rules = platform.rules();
     for (index, container) in containers.iter().enumerate() {
         let at = |rest: &[Value]| [&[json!("containers"), json!(index)], rest].concat();
         let main = ContainerRules {
-            platform,
             text: &can.text,
-            forbidden: rules.forbidden,
+            forbidden: can.forbidden,
             content: can.content,
-            needs: rules.needs,
+            needs: can.required_media,
             media: can.media,
             mixed_media: can.mixed_media,
-            alt_text: can.alt_text,
+            alt_text: can.alt_text.as_ref(),
         };
-        let part = match (index, &rules.comment) {
+        let part = match (index, &can.comment) {
             (0, _) | (_, None) => main,
             (_, Some(comment)) => ContainerRules {
                 text: &comment.text,
@@ -98,22 +96,22 @@ pub fn check(platform: &dyn Platform, containers: &[Draft<'_>], settings: &Value
         media(&mut found, &part, container, &at);
     }
     found.issues.extend(self::settings(platform, settings));
-    let at = [json!("config"), json!(platform.id())];
+    let at = [json!("config"), json!(platform.id)];
     excludes(&mut found, &Settings::of(platform).schema, settings, containers, &at);
     // The adapter would only say the same in other words.
     let is_told = |issue: &Issue| issue.severity == Severity::Error && issue.code.starts_with("media_");
     if !found.issues.iter().any(is_told) {
         let clipped = |issue: Issue| Issue { message: clip(&issue.message, MAX_MESSAGE_CHARACTERS), ..issue };
-        found.issues.extend(platform.validate(containers, settings).into_iter().map(clipped));
+        found.issues.extend(platform.publisher.validate(containers, settings).into_iter().map(clipped));
     }
     found.issues.truncate(MAX_ISSUES);
     found.issues
 }
 
 /// What is wrong with a platform's `config` block by itself.
-pub fn settings(platform: &dyn Platform, settings: &Value) -> Vec<Issue> {
-    let mut found = IssueList { platform: platform.id(), issues: Vec::new() };
-    let at = [json!("config"), json!(platform.id())];
+pub fn settings(platform: &Adapter, settings: &Value) -> Vec<Issue> {
+    let mut found = IssueList { platform: platform.id, issues: Vec::new() };
+    let at = [json!("config"), json!(platform.id)];
     if !settings.is_null() {
         let held = Settings::of(platform);
         matches(held, &mut found, &held.schema, settings, &at);
@@ -123,8 +121,8 @@ pub fn settings(platform: &dyn Platform, settings: &Value) -> Vec<Issue> {
 
 /// The JSON Schema that a platform's `config` block is held to: the adapter's own, with a ceiling on each
 /// text and list that it leaves open.
-pub fn schema(platform: &dyn Platform) -> Value {
-    let mut schema = (platform.capabilities().settings)();
+pub fn schema(platform: &Adapter) -> Value {
+    let mut schema = (platform.settings)();
     bound(&mut schema);
     schema
 }
@@ -153,11 +151,11 @@ struct Settings {
 }
 
 impl Settings {
-    fn of(platform: &dyn Platform) -> &'static Self {
+    fn of(platform: &Adapter) -> &'static Self {
         static ALL: LazyLock<HashMap<&str, Settings>> = LazyLock::new(|| {
-            crate::all().iter().map(|platform| (platform.id(), Settings::new(schema(*platform)))).collect()
+            crate::all().iter().map(|platform| (platform.id, Settings::new(schema(platform)))).collect()
         });
-        ALL.get(platform.id()).expect("every platform is listed")
+        ALL.get(platform.id).expect("every platform is listed")
     }
 
     fn new(schema: Value) -> Self {
@@ -213,14 +211,13 @@ impl IssueList {
 
 /// What one container is held to.
 struct ContainerRules<'a> {
-    platform: &'a dyn Platform,
     text: &'a TextLimit,
     forbidden: &'a [char],
     content: Content,
     needs: Option<MediaKind>,
     media: &'a [MediaLimit],
     mixed_media: bool,
-    alt_text: Option<usize>,
+    alt_text: Option<&'a AltTextLimit>,
 }
 
 fn text(found: &mut IssueList, can: &ContainerRules<'_>, container: &Draft<'_>, path: Vec<Value>) {
@@ -299,11 +296,12 @@ fn media(
             let length = alt.chars().count();
             match can.alt_text {
                 None => found.warning("alt_text_not_supported", path, "shows no alt text"),
-                Some(max) if length > max => {
+                Some(limit) if length > limit.max => {
+                    let max = limit.max;
                     let message = format!("takes {max} characters of alt text, and there are {length}");
                     found.error("alt_text_too_long", path, message);
                 }
-                Some(_) if !can.platform.supports_alt_text(medium.kind) => {
+                Some(limit) if !limit.kinds.contains(&medium.kind) => {
                     let message = format!("shows no alt text of kind {}", medium.kind);
                     found.warning("alt_text_not_supported", path, message);
                 }
@@ -580,7 +578,7 @@ mod tests {
         let long = "-".repeat(1_000_000);
         let many = vec![json!(7); 300_000];
         for platform in crate::all() {
-            let schema = schema(*platform);
+            let schema = schema(platform);
             let mut sent = json!({});
             for (name, part) in schema["properties"].as_object().unwrap() {
                 sent[name] = match part["type"].as_str().unwrap() {
@@ -598,15 +596,15 @@ mod tests {
                 };
             }
             let draft = Draft { text: &long, media: &[] };
-            let issues = check(*platform, &[draft], &sent);
-            assert!(!issues.is_empty() && issues.len() <= MAX_ISSUES, "{}: {}", platform.id(), issues.len());
+            let issues = check(platform, &[draft], &sent);
+            assert!(!issues.is_empty() && issues.len() <= MAX_ISSUES, "{}: {}", platform.id, issues.len());
             for issue in issues {
                 assert!(
                     issue.message.chars().count() <= MAX_MESSAGE_CHARACTERS + 1,
                     "{}: {issue:?}",
-                    platform.id()
+                    platform.id
                 );
-                assert!(issue.path.len() < 6, "{}: {issue:?}", platform.id());
+                assert!(issue.path.len() < 6, "{}: {issue:?}", platform.id);
             }
         }
         let tags = json!({ "tags": vec!["<"; 500] });
@@ -635,7 +633,7 @@ mod tests {
             }
         }
         for platform in crate::all() {
-            walk(&schema(*platform), platform.id());
+            walk(&schema(platform), platform.id);
         }
     }
 
@@ -647,7 +645,6 @@ mod tests {
         let can = TextLimit { max: 10, unit: "characters", count, max_bytes: None };
         let mut found = IssueList { platform: "x", issues: Vec::new() };
         let part = ContainerRules {
-            platform: crate::get("x").unwrap(),
             text: &can,
             forbidden: &[],
             content: Content::Text,

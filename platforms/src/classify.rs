@@ -18,7 +18,7 @@ pub fn by_status(reply: &Reply) -> Failure {
         429 => Failure::rate_limited(message, retry_after(reply)),
         408 | 425 => Failure::upstream(504, message),
         400..=499 => Failure::rejected(status, message),
-        500..=599 => Failure { retry_after: retry_after(reply), ..Failure::upstream(status, message) },
+        500..=599 => Failure::upstream(status, message).after(retry_after(reply)),
         // A redirect or a status nobody documents: what was asked may or may not have happened.
         _ => Failure::new(ErrorCode::Upstream(502), format!("answered {status}: {message}")),
     }

@@ -25,7 +25,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// Facebook. <https://developers.facebook.com/docs/pages-api>
-pub(crate) struct Facebook;
+struct Facebook;
 
 const API: &str = "https://graph.facebook.com/v26.0";
 const UPLOADS: &str = "https://rupload.facebook.com/video-upload/v26.0";
@@ -47,62 +47,58 @@ const READ_LAG: Duration = Duration::from_secs(120);
 const FIELDS: &str = "id,message,created_time,permalink_url,shares,full_picture,\
                       attachments{media_type,media,target,subattachments}";
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit::characters(63_206),
-    content: Content::TextOrMedia,
-    media: &[
-        MediaLimit { count: 0..=MAX_PHOTOS, ..PHOTO },
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 0..=1,
-            mimes: &["video/mp4", "video/quicktime", "video/webm", "video/x-matroska", "video/x-msvideo"],
-            max_bytes: 10_000_000_000,
-            duration: Some(Duration::from_secs(1)..=Duration::from_secs(240 * 60)),
-            pixels: None,
-            aspect_ratio: None,
-        },
-    ],
-    mixed_media: false,
-    alt_text: Some(1000),
-    replies: Replies::FirstComment,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(3600) },
-    idempotency: Idempotency::MayDuplicate { read_lag: READ_LAG },
-    settings,
-};
-
 const PHOTO: MediaLimit = MediaLimit {
     kind: MediaKind::Image,
     count: 0..=1,
     mimes: &["image/jpeg", "image/png", "image/bmp", "image/tiff"],
     max_bytes: 10_000_000,
-    duration: None,
-    pixels: None,
-    aspect_ratio: None,
+    ..MediaLimit::ANY
 };
 
-static RULES: Rules = Rules {
-    comment: Some(platform::Comment {
-        text: TextLimit::characters(8_000),
-        media: &[PHOTO],
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "facebook",
+    name: "Facebook",
+    limits: Limits {
+        text: TextLimit::characters(63_206),
+        media: &[
+            MediaLimit { count: 0..=MAX_PHOTOS, ..PHOTO },
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 0..=1,
+                mimes: &["video/mp4", "video/quicktime", "video/webm", "video/x-matroska", "video/x-msvideo"],
+                max_bytes: 10_000_000_000,
+                duration: Some(Duration::from_secs(1)..=Duration::from_secs(240 * 60)),
+                ..MediaLimit::ANY
+            },
+        ],
+        alt_text: Some(AltTextLimit { max: 1000, kinds: &[MediaKind::Image] }),
+        replies: Replies::FirstComment,
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(3600) },
+        idempotency: Idempotency::MayDuplicate { read_lag: READ_LAG },
+        comment: Some(CommentLimits { text: TextLimit::characters(8_000), media: &[PHOTO] }),
+        ..Limits::DEFAULT
+    },
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: "https://www.facebook.com/v26.0/dialog/oauth",
+        token: TOKEN,
+        scopes: &[
+            "pages_show_list",
+            "pages_manage_posts",
+            "pages_read_engagement",
+            "pages_manage_engagement",
+            "pages_read_user_content",
+            "read_insights",
+        ],
+        separator: ",",
+        refresh: Refresh::Never,
+        ..OAuth2::STANDARD
     }),
-    ..Rules::NONE
-};
-
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: "https://www.facebook.com/v26.0/dialog/oauth",
-    token: TOKEN,
-    scopes: &[
-        "pages_show_list",
-        "pages_manage_posts",
-        "pages_read_engagement",
-        "pages_manage_engagement",
-        "pages_read_user_content",
-        "read_insights",
-    ],
-    separator: ",",
-    client_id: "client_id",
-    parameters: &[],
-    pkce: false,
+    settings,
+    publisher: &Facebook,
+    analytics: Some(&Facebook),
+    history: Some(&Facebook),
+    deletion: Some(&Facebook),
+    options: None,
 };
 
 fn settings() -> Value {
@@ -134,27 +130,7 @@ fn settings() -> Value {
 }
 
 #[async_trait]
-impl Platform for Facebook {
-    fn id(&self) -> &'static str {
-        "facebook"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
-    fn rules(&self) -> &'static Rules {
-        &RULES
-    }
-
-    fn supports_alt_text(&self, kind: MediaKind) -> bool {
-        kind == MediaKind::Image
-    }
-
+impl Publisher for Facebook {
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let Some(main) = containers.first() else { return Vec::new() };
         match PostKind::choose(main.media, settings) {
@@ -174,7 +150,8 @@ impl Platform for Facebook {
     async fn exchange(&self, cx: &Session<'_>, code: &Code) -> Result<Grant> {
         let (id, secret) = graph::app(cx)?;
         let app = [("client_id", id), ("client_secret", secret)];
-        let own = [("redirect_uri", code.redirect_uri.as_str()), ("code", code.code.trim_end_matches("#_=_"))];
+        let own =
+            [("redirect_uri", code.redirect_uri.as_str()), ("code", code.code.trim_end_matches("#_=_"))];
         let short: Token = cx.get(TOKEN).anonymous().query(&app).query(&own).send().await?;
         let own = [("grant_type", "fb_exchange_token"), ("fb_exchange_token", &short.access_token)];
         let long: Token = cx.get(TOKEN).anonymous().query(&app).query(&own).send().await?;
@@ -229,10 +206,6 @@ impl Platform for Facebook {
         node::<Value>(cx, "me", "id").await.map(drop)
     }
 
-    fn refresh_policy(&self) -> Refresh {
-        Refresh::Never
-    }
-
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
         self.health(cx).await?;
         Ok(cx.grant.clone())
@@ -254,7 +227,9 @@ impl Platform for Facebook {
                     cx.save(&step).await?;
                 }
             }
-            PostKind::Reel | PostKind::VideoStory => upload_at_once(cx, &post.media[0], kind.edge(), &mut step).await?,
+            PostKind::Reel | PostKind::VideoStory => {
+                upload_at_once(cx, &post.media[0], kind.edge(), &mut step).await?
+            }
             PostKind::Video => upload_in_pieces(cx, &post.media[0], &mut step).await?,
         }
         Ok(Prepared::Ready(Checkpoint::of(&step)))
@@ -265,8 +240,7 @@ impl Platform for Facebook {
         let own = &cx.account.network_unique_id;
         match kind {
             PostKind::Feed => {
-                let made: Made =
-                    send(cx, &format!("{own}/feed"), &feed_fields(post, &step)).send().await?;
+                let made: Made = send(cx, &format!("{own}/feed"), &feed_fields(post, &step)).send().await?;
                 Ok(Committed::Live(made.id))
             }
             PostKind::Comment => {
@@ -350,18 +324,6 @@ impl Platform for Facebook {
             Err(failure) => Err(failure),
         }
     }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn deletion(&self) -> Option<&dyn Deletion> {
-        Some(self)
-    }
 }
 
 /// The kind that a publication takes.
@@ -389,16 +351,20 @@ impl PostKind {
             let odd = seconds.filter(|time| !(least..=most).contains(time));
             odd.map(|time| {
                 let (least, most, has) = (least.as_secs(), most.as_secs(), time.as_secs_f64());
-                let message = format!("facebook takes a {what} of {least} to {most} seconds, and this has {has}");
+                let message =
+                    format!("facebook takes a {what} of {least} to {most} seconds, and this has {has}");
                 ("media_duration", message)
             })
         };
         match (settings["media_type"].as_str(), video) {
             (Some("REELS"), _) if count != 1 => number("video as a reel"),
-            (Some("REELS"), None) => {
-                Err(("media_kind_not_supported", "facebook takes a video as a reel, and this is none".to_owned()))
+            (Some("REELS"), None) => Err((
+                "media_kind_not_supported",
+                "facebook takes a video as a reel, and this is none".to_owned(),
+            )),
+            (Some("REELS"), Some(_)) => {
+                length("reel", REEL_DURATION.0, REEL_DURATION.1).map_or(Ok(Self::Reel), Err)
             }
-            (Some("REELS"), Some(_)) => length("reel", REEL_DURATION.0, REEL_DURATION.1).map_or(Ok(Self::Reel), Err),
             (Some("STORIES"), _) if count != 1 => number("medium as a story"),
             (Some("STORIES"), None) => Ok(Self::PhotoStory),
             (Some("STORIES"), Some(_)) => {
@@ -558,8 +524,7 @@ async fn upload_at_once(cx: &Session<'_>, media: &Media, edge: &str, step: &mut 
         Some(video) => video,
         None => {
             let path = format!("{}/{edge}", cx.account.network_unique_id);
-            let begun: Begun =
-                send(cx, &path, &vec![("upload_phase", "start".to_owned())]).send().await?;
+            let begun: Begun = send(cx, &path, &vec![("upload_phase", "start".to_owned())]).send().await?;
             Video { id: begun.video_id, session: None, offset: 0, is_whole: false }
         }
     };
@@ -664,7 +629,8 @@ async fn feed_post(
     for _ in 0..graph::MAX_PAGES {
         let page = list(cx, Some(since), cursor.as_deref()).await?;
         cursor = page.next();
-        let ours = page.data.into_iter().filter(|other| other.is(post, step, since) && !post.is_taken(&other.id));
+        let ours =
+            page.data.into_iter().filter(|other| other.is(post, step, since) && !post.is_taken(&other.id));
         if let Some(found) = graph::nearest(ours, begun, |other| other.created_time) {
             return Ok(Located::Live(found.id));
         }
@@ -691,11 +657,13 @@ async fn comment(cx: &Session<'_>, post: &Publication, begun: DateTime<Utc>) -> 
         }
         let page: Listed<Comment> = call.send().await?;
         cursor = page.next();
-        let is_past = page.data.iter().any(|comment| comment.created_time.is_some_and(|at| at < begun - SKEW));
+        let is_past =
+            page.data.iter().any(|comment| comment.created_time.is_some_and(|at| at < begun - SKEW));
         let own = page.data.into_iter().filter(|comment| {
             comment.from.as_ref().is_none_or(|from| from.id == cx.account.network_unique_id)
                 && comment.created_time.is_none_or(|at| at >= begun - SKEW)
-                && collapse_whitespace(comment.message.as_deref().unwrap_or_default()) == collapse_whitespace(&post.text)
+                && collapse_whitespace(comment.message.as_deref().unwrap_or_default())
+                    == collapse_whitespace(&post.text)
                 && !post.is_taken(&comment.id)
         });
         if let Some(found) = graph::nearest(own, begun, |comment| comment.created_time) {
@@ -771,7 +739,12 @@ async fn video_metrics(cx: &Session<'_>, id: &str) -> Result<Metrics> {
     match told {
         Ok(_) => {}
         Err(failure) if failure.code == ErrorCode::Rejected(400) => {
-            let names = ["story_media_view", "story_total_media_view_unique", "pages_fb_story_replies", "pages_fb_story_shares"];
+            let names = [
+                "story_media_view",
+                "story_total_media_view_unique",
+                "pages_fb_story_replies",
+                "pages_fb_story_shares",
+            ];
             let figures = insights(cx, &format!("{id}/insights"), &names).await?;
             return Ok(Metrics {
                 impressions: figures.get("story_media_view"),
@@ -838,7 +811,7 @@ impl History for Facebook {
             text: post.message.unwrap_or_default(),
             published_at: post.created_time.unwrap_or_default(),
         });
-        Ok(crate::Page { posts: posts.collect(), next })
+        Ok(crate::Page { items: posts.collect(), next })
     }
 }
 
@@ -889,7 +862,10 @@ impl Page {
     /// Whether the person may publish to it.
     fn is_usable(&self) -> bool {
         self.access_token.is_some()
-            && self.tasks.as_ref().is_none_or(|tasks| tasks.iter().any(|task| task == "CREATE_CONTENT" || task == "MANAGE"))
+            && self
+                .tasks
+                .as_ref()
+                .is_none_or(|tasks| tasks.iter().any(|task| task == "CREATE_CONTENT" || task == "MANAGE"))
     }
 
     fn identity(self, scopes: &[String]) -> Identity {
@@ -973,13 +949,20 @@ impl Progress {
             let words: Vec<&str> =
                 faults.map(|fault| fault.message.as_str()).filter(|text| !text.is_empty()).collect();
             let words = if words.is_empty() { self.video_status } else { words.join(" ") };
-            return State::Failed(Failure::rejected(400, format!("Facebook could not process the video: {words}")));
+            return State::Failed(Failure::rejected(
+                400,
+                format!("Facebook could not process the video: {words}"),
+            ));
         }
         let publishing = &self.publishing_phase;
         match (publishing.publish_status.as_str(), publishing.status.as_str()) {
             ("published", "complete" | "completed") => State::Published,
-            ("published" | "scheduled", _) | (_, "in_progress" | "complete" | "completed") => State::Processing,
-            _ if matches!(self.processing_phase.status.as_str(), "in_progress") || self.video_status == "processing" => {
+            ("published" | "scheduled", _) | (_, "in_progress" | "complete" | "completed") => {
+                State::Processing
+            }
+            _ if matches!(self.processing_phase.status.as_str(), "in_progress")
+                || self.video_status == "processing" =>
+            {
                 State::Processing
             }
             _ => State::Waiting,
@@ -1052,11 +1035,12 @@ impl Post {
         if !step.photos.is_empty() && !targets.is_empty() {
             return step.photos.iter().any(|photo| targets.contains(&photo.as_str()));
         }
-        let has_media = attachments.iter().any(|one| {
-            matches!(one.media_type.as_deref(), Some("photo" | "album" | "video"))
-        });
+        let has_media = attachments
+            .iter()
+            .any(|one| matches!(one.media_type.as_deref(), Some("photo" | "album" | "video")));
         has_media != post.media.is_empty()
-            && collapse_whitespace(self.message.as_deref().unwrap_or_default()) == collapse_whitespace(&post.text)
+            && collapse_whitespace(self.message.as_deref().unwrap_or_default())
+                == collapse_whitespace(&post.text)
     }
 }
 
@@ -1106,7 +1090,9 @@ mod tests {
         }
         assert_eq!(state(json!({ "video_status": "error" })), "failed");
         assert_eq!(
-            state(json!({ "processing_phase": { "status": "error", "errors": [{ "code": 1, "message": "m" }] } })),
+            state(
+                json!({ "processing_phase": { "status": "error", "errors": [{ "code": 1, "message": "m" }] } })
+            ),
             "failed"
         );
     }
@@ -1182,7 +1168,7 @@ mod tests {
             (vec![image.clone(), image], "FEED", "a", vec![]),
         ] {
             let draft = Draft { text, media: &media };
-            let issues = check::check(&Facebook, &[draft], &json!({ "media_type": word }));
+            let issues = check::check(&ADAPTER, &[draft], &json!({ "media_type": word }));
             let codes: Vec<_> = issues.iter().map(|issue| issue.code.as_str()).collect();
             assert_eq!(codes, expected, "{word} {}", media.len());
         }

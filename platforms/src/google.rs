@@ -24,15 +24,9 @@ const RATE_BACKOFF: Duration = Duration::from_secs(60);
 /// How many videos a channel may upload a day is told nowhere, nor when it may go on.
 const UPLOAD_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 
-/// A fresh grant; the refresh token stays as it was.
-pub(crate) async fn refresh(cx: &Session<'_>) -> Result<Grant> {
-    oauth::refresh(cx, TOKEN, |word| word == "invalid_grant").await
-}
-
 /// Ends the whole grant. One that has ended already is refused, which is as good.
 pub(crate) async fn revoke(cx: &Session<'_>) -> Result<()> {
-    let refresh = cx.grant.refresh_token.as_deref().filter(|token| !token.is_empty());
-    let token = refresh.unwrap_or(&cx.grant.access_token);
+    let token = oauth::refresh_token(cx).unwrap_or(&cx.grant.access_token);
     let reply = cx
         .post("https://oauth2.googleapis.com/revoke")
         .anonymous()

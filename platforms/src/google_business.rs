@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use std::{collections::HashSet, time::Duration};
 
 /// Google Business Profile. <https://developers.google.com/my-business>
-pub(crate) struct GoogleBusiness;
+struct GoogleBusiness;
 
 const POSTS: &str = "https://mybusiness.googleapis.com/v4";
 const ACCOUNTS: &str = "https://mybusinessaccountmanagement.googleapis.com/v1";
@@ -28,34 +28,39 @@ const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
 /// Pages of the location's posts that are searched for a lost one.
 const MAX_PAGES: usize = 20;
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit::characters(1500),
-    content: Content::TextOrMedia,
-    media: &[MediaLimit {
-        kind: MediaKind::Image,
-        count: 0..=1,
-        mimes: &["image/jpeg", "image/png"],
-        max_bytes: 5 << 20,
-        duration: None,
-        pixels: Some((250..=10_000, 250..=10_000)),
-        aspect_ratio: None,
-    }],
-    mixed_media: false,
-    alt_text: None,
-    replies: Replies::None,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(30 * 60) },
-    idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "google_business",
+    name: "Google Business Profile",
+    limits: Limits {
+        text: TextLimit::characters(1500),
+        media: &[MediaLimit {
+            kind: MediaKind::Image,
+            count: 0..=1,
+            mimes: &["image/jpeg", "image/png"],
+            max_bytes: 5 << 20,
+            pixels: Some((250..=10_000, 250..=10_000)),
+            ..MediaLimit::ANY
+        }],
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(30 * 60) },
+        idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
+        ..Limits::DEFAULT
+    },
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: google::AUTHORIZE,
+        token: google::TOKEN,
+        scopes: &["https://www.googleapis.com/auth/business.manage"],
+        authorize_parameters: google::PARAMETERS,
+        pkce: true,
+        client_auth: ClientAuth::Body,
+        force_login: google::FORCE_LOGIN,
+        ..OAuth2::STANDARD
+    }),
     settings,
-};
-
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: google::AUTHORIZE,
-    token: google::TOKEN,
-    scopes: &["https://www.googleapis.com/auth/business.manage"],
-    separator: " ",
-    client_id: "client_id",
-    parameters: google::PARAMETERS,
-    pkce: true,
+    publisher: &GoogleBusiness,
+    analytics: None,
+    history: Some(&GoogleBusiness),
+    deletion: Some(&GoogleBusiness),
+    options: Some(&GoogleBusiness),
 };
 
 fn settings() -> Value {
@@ -110,29 +115,9 @@ fn settings() -> Value {
 }
 
 #[async_trait]
-impl Platform for GoogleBusiness {
-    fn id(&self) -> &'static str {
-        "google_business"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
-    fn credentials(&self) -> Credentials {
-        Credentials::Body
-    }
-
+impl Publisher for GoogleBusiness {
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         google::classify(reply)
-    }
-
-    fn force_login_params(&self) -> &'static [(&'static str, &'static str)] {
-        google::FORCE_LOGIN
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
@@ -160,10 +145,6 @@ impl Platform for GoogleBusiness {
 
     async fn health(&self, cx: &Session<'_>) -> Result<()> {
         location(cx).await?.eligible(cx)
-    }
-
-    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        google::refresh(cx).await
     }
 
     async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
@@ -230,18 +211,6 @@ impl Platform for GoogleBusiness {
             None => Ok(cx.transport.rewrite_url(&place(cx).await?)),
         }
     }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn deletion(&self) -> Option<&dyn Deletion> {
-        Some(self)
-    }
-
-    fn options(&self) -> Option<&dyn Options> {
-        Some(self)
-    }
 }
 
 #[async_trait]
@@ -260,7 +229,7 @@ impl History for GoogleBusiness {
             metrics: Metrics::default(),
             id: post.name,
         });
-        Ok(Page { posts: posts.collect(), next: list.next_page_token.filter(|token| !token.is_empty()) })
+        Ok(Page { items: posts.collect(), next: list.next_page_token.filter(|token| !token.is_empty()) })
     }
 }
 
@@ -457,9 +426,7 @@ fn event_of(event: &Value) -> Result<Value> {
             return refuse("an event ends after it starts");
         }
         let date = |at: NaiveDateTime| json!({ "year": at.year(), "month": at.month(), "day": at.day() });
-        let time = |at: NaiveDateTime| {
-            json!({ "hours": at.hour(), "minutes": at.minute(), "seconds": at.second(), "nanos": 0 })
-        };
+        let time = |at: NaiveDateTime| json!({ "hours": at.hour(), "minutes": at.minute(), "seconds": at.second(), "nanos": 0 });
         made["schedule"] = json!({
             "startDate": date(start), "startTime": time(start), "endDate": date(end), "endTime": time(end),
         });
@@ -575,9 +542,10 @@ impl LocalPost {
     /// Whether moderation is over; fails when it ended badly. Google gives no reason.
     fn is_settled(&self) -> Result<bool> {
         match self.state.as_str() {
-            "REJECTED" => {
-                Err(Failure::rejected(422, "Google rejected the post: it does not comply with the content policy"))
-            }
+            "REJECTED" => Err(Failure::rejected(
+                422,
+                "Google rejected the post: it does not comply with the content policy",
+            )),
             "LIVE" | "SCHEDULED" | "RECURRING" => Ok(true),
             _ => Ok(false),
         }
@@ -590,7 +558,8 @@ mod tests {
 
     #[test]
     fn an_event_has_every_part_of_its_schedule() {
-        let made = event_of(&json!({ "title": "Sale", "start": "2026-12-01", "end": "2026-12-02T18:30" })).unwrap();
+        let made =
+            event_of(&json!({ "title": "Sale", "start": "2026-12-01", "end": "2026-12-02T18:30" })).unwrap();
         assert_eq!(
             made["schedule"],
             json!({

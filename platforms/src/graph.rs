@@ -127,7 +127,7 @@ fn usage_retry_after(reply: &Reply) -> Option<Duration> {
 pub(crate) fn app<'a>(cx: &'a Session<'_>) -> Result<(&'a str, &'a str)> {
     let app = cx
         .app
-        .ok_or_else(|| Failure::network(format!("no OAuth app is set up for {}", cx.platform.id()), false))?;
+        .ok_or_else(|| Failure::network(format!("no OAuth app is set up for {}", cx.platform.id), false))?;
     Ok((&app.client_id, app.client_secret.as_deref().unwrap_or_default()))
 }
 
@@ -323,7 +323,7 @@ pub(crate) enum Status {
 
 /// A platform that publishes by containers.
 #[async_trait]
-pub(crate) trait Containers: Platform {
+pub(crate) trait Containers: Publisher {
     /// Where the API is, version included.
     const API: &'static str;
     /// The edge of an account that makes containers.

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Instagram. <https://developers.facebook.com/docs/instagram-platform>
-pub(crate) struct Instagram;
+struct Instagram;
 
 const API: &str = "https://graph.instagram.com/v25.0";
 const TOKEN: &str = "https://api.instagram.com/oauth/access_token";
@@ -34,60 +34,60 @@ const MAX_STORY: Duration = Duration::from_secs(60);
 const FIELDS: &str = "id,caption,media_type,media_product_type,media_url,permalink,timestamp,like_count,\
                       comments_count,children{media_url}";
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit::characters(2_200),
-    content: Content::Media,
-    media: &[
-        MediaLimit {
-            kind: MediaKind::Image,
-            count: 0..=MAX_ITEMS,
-            mimes: &["image/jpeg"],
-            max_bytes: 8_000_000,
-            duration: None,
-            pixels: None,
-            // A story may be taller, so 4:5 is asked of feed posts only, by Meta.
-            aspect_ratio: Some(0.1..=1.91),
-        },
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 0..=MAX_ITEMS,
-            mimes: &["video/mp4", "video/quicktime"],
-            max_bytes: 300_000_000,
-            duration: Some(Duration::from_secs(3)..=Duration::from_secs(900)),
-            pixels: Some((1..=1920, 1..=192_000)),
-            aspect_ratio: Some(0.01..=10.0),
-        },
-    ],
-    mixed_media: true,
-    alt_text: Some(1000),
-    replies: Replies::FirstComment,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(3600) },
-    // A container is published once; a comment is not so lucky.
-    idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
-    settings,
-};
-
-static RULES: Rules = Rules {
-    comment: Some(platform::Comment {
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "instagram",
+    name: "Instagram",
+    limits: Limits {
         text: TextLimit::characters(2_200),
-        media: &[],
+        content: Content::Media,
+        media: &[
+            MediaLimit {
+                kind: MediaKind::Image,
+                count: 0..=MAX_ITEMS,
+                mimes: &["image/jpeg"],
+                max_bytes: 8_000_000,
+                // A story may be taller, so 4:5 is asked of feed posts only, by Meta.
+                aspect_ratio: Some(0.1..=1.91),
+                ..MediaLimit::ANY
+            },
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 0..=MAX_ITEMS,
+                mimes: &["video/mp4", "video/quicktime"],
+                max_bytes: 300_000_000,
+                duration: Some(Duration::from_secs(3)..=Duration::from_secs(900)),
+                pixels: Some((1..=1920, 1..=192_000)),
+                aspect_ratio: Some(0.01..=10.0),
+            },
+        ],
+        mixed_media: true,
+        alt_text: Some(AltTextLimit { max: 1000, kinds: &[MediaKind::Image] }),
+        replies: Replies::FirstComment,
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(3600) },
+        // A container is published once; a comment is not so lucky.
+        idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
+        comment: Some(CommentLimits { text: TextLimit::characters(2_200), media: &[] }),
+        ..Limits::DEFAULT
+    },
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: "https://www.instagram.com/oauth/authorize",
+        token: TOKEN,
+        scopes: &[
+            "instagram_business_basic",
+            "instagram_business_content_publish",
+            "instagram_business_manage_comments",
+            "instagram_business_manage_insights",
+        ],
+        separator: ",",
+        refresh: Refresh::BeforeExpiry { min_age: graph::MIN_REFRESH_AGE },
+        ..OAuth2::STANDARD
     }),
-    ..Rules::NONE
-};
-
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: "https://www.instagram.com/oauth/authorize",
-    token: TOKEN,
-    scopes: &[
-        "instagram_business_basic",
-        "instagram_business_content_publish",
-        "instagram_business_manage_comments",
-        "instagram_business_manage_insights",
-    ],
-    separator: ",",
-    client_id: "client_id",
-    parameters: &[],
-    pkce: false,
+    settings,
+    publisher: &Instagram,
+    analytics: Some(&Instagram),
+    history: Some(&Instagram),
+    deletion: None,
+    options: None,
 };
 
 fn settings() -> Value {
@@ -154,27 +154,7 @@ fn settings() -> Value {
 }
 
 #[async_trait]
-impl Platform for Instagram {
-    fn id(&self) -> &'static str {
-        "instagram"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
-    fn rules(&self) -> &'static Rules {
-        &RULES
-    }
-
-    fn supports_alt_text(&self, kind: MediaKind) -> bool {
-        kind == MediaKind::Image
-    }
-
+impl Publisher for Instagram {
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let Some(main) = containers.first() else { return Vec::new() };
         match PostKind::choose(main.media, settings) {
@@ -218,10 +198,6 @@ impl Platform for Instagram {
 
     async fn health(&self, cx: &Session<'_>) -> Result<()> {
         graph::read::<Value>(cx, &format!("{API}/me"), "user_id").await.map(drop)
-    }
-
-    fn refresh_policy(&self) -> Refresh {
-        Refresh::BeforeExpiry { min_age: graph::MIN_REFRESH_AGE }
     }
 
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
@@ -274,14 +250,6 @@ impl Platform for Instagram {
             Err(failure) => Err(failure),
         }
     }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
 }
 
 /// Where a post goes.
@@ -316,7 +284,8 @@ impl PostKind {
                 Err(("media_required", "instagram needs media, and there are none".to_owned()))
             }
             Self::Feed if count > MAX_ITEMS => {
-                let message = format!("instagram takes {MAX_ITEMS} media in a carousel, and there are {count}");
+                let message =
+                    format!("instagram takes {MAX_ITEMS} media in a carousel, and there are {count}");
                 Err(("media_too_many", message))
             }
             Self::Feed => match media.iter().find(is_odd) {
@@ -330,19 +299,25 @@ impl PostKind {
                     Err(("media_aspect_ratio", message))
                 }
             },
-            Self::Reel if count != 1 => {
-                Err(("media_too_many", format!("instagram takes one video as a reel, and there are {count} media")))
-            }
-            Self::Reel if !is_video => {
-                Err(("media_kind_not_supported", "instagram takes a video as a reel, and this is an image".to_owned()))
-            }
-            Self::Story if count != 1 => {
-                Err(("media_too_many", format!("instagram takes one medium as a story, and there are {count}")))
-            }
+            Self::Reel if count != 1 => Err((
+                "media_too_many",
+                format!("instagram takes one video as a reel, and there are {count} media"),
+            )),
+            Self::Reel if !is_video => Err((
+                "media_kind_not_supported",
+                "instagram takes a video as a reel, and this is an image".to_owned(),
+            )),
+            Self::Story if count != 1 => Err((
+                "media_too_many",
+                format!("instagram takes one medium as a story, and there are {count}"),
+            )),
             Self::Story => match media[0].duration.filter(|duration| is_video && *duration > MAX_STORY) {
                 Some(duration) => {
                     let (most, has) = (MAX_STORY.as_secs(), duration.as_secs_f64());
-                    Err(("media_duration", format!("instagram takes a story of {most} seconds, and this has {has}")))
+                    Err((
+                        "media_duration",
+                        format!("instagram takes a story of {most} seconds, and this has {has}"),
+                    ))
                 }
                 None => Ok(place),
             },
@@ -425,25 +400,37 @@ impl Containers for Instagram {
                 let message = format!("Instagram could not process the media: {reason}");
                 let says = |code: &str| reason.contains(code);
                 // A fault of Meta's own, or bytes that could not be fetched this time.
-                Status::Failed(if ["2207001", "2207003", "2207032", "2207053", "2207077", "2207082"].iter().any(|code| says(code)) {
-                    Failure::upstream(502, message).certain()
-                } else {
-                    Failure::rejected(400, message)
-                })
+                Status::Failed(
+                    if ["2207001", "2207003", "2207032", "2207053", "2207077", "2207082"]
+                        .iter()
+                        .any(|code| says(code))
+                    {
+                        Failure::upstream(502, message).certain()
+                    } else {
+                        Failure::rejected(400, message)
+                    },
+                )
             }
             _ => Status::Processing,
         }
     }
 
-    async fn find(&self, cx: &Session<'_>, post: &Publication, since: DateTime<Utc>) -> Result<Option<String>> {
+    async fn find(
+        &self,
+        cx: &Session<'_>,
+        post: &Publication,
+        since: DateTime<Utc>,
+    ) -> Result<Option<String>> {
         let place = PostKind::of(post)?;
         let edge = if place == PostKind::Story { "stories" } else { "media" };
         let mut cursor = None;
         for _ in 0..graph::MAX_PAGES {
             let page = list(cx, edge, Some(since), cursor.as_deref()).await?;
             cursor = page.next();
-            let ours =
-                page.data.into_iter().filter(|other| other.is(post, place, since) && !post.is_taken(&other.id));
+            let ours = page
+                .data
+                .into_iter()
+                .filter(|other| other.is(post, place, since) && !post.is_taken(&other.id));
             if let Some(found) = graph::nearest(ours, since + graph::SKEW, |other| other.timestamp) {
                 return Ok(Some(found.id));
             }
@@ -471,7 +458,8 @@ async fn comment(cx: &Session<'_>, post: &Publication, parent: &str) -> Result<L
         let own = page.data.into_iter().filter(|comment| {
             comment.is_by(cx.account)
                 && comment.timestamp.is_none_or(|at| at >= begun - graph::SKEW)
-                && collapse_whitespace(comment.text.as_deref().unwrap_or_default()) == collapse_whitespace(&post.text)
+                && collapse_whitespace(comment.text.as_deref().unwrap_or_default())
+                    == collapse_whitespace(&post.text)
                 && !post.is_taken(&comment.id)
         });
         if let Some(found) = graph::nearest(own, begun, |comment| comment.timestamp) {
@@ -528,7 +516,11 @@ impl History for Instagram {
         let page = list(cx, "media", None, cursor).await?;
         let next = page.next();
         let posts = page.data.into_iter().map(|post| RemotePost {
-            url: post.permalink.as_deref().map(|address| cx.transport.rewrite_url(address)).unwrap_or_default(),
+            url: post
+                .permalink
+                .as_deref()
+                .map(|address| cx.transport.rewrite_url(address))
+                .unwrap_or_default(),
             media: post.media(),
             metrics: Metrics {
                 likes: post.like_count.unwrap_or(0),
@@ -539,7 +531,7 @@ impl History for Instagram {
             published_at: post.timestamp.unwrap_or_default(),
             id: post.id,
         });
-        Ok(Page { posts: posts.collect(), next })
+        Ok(Page { items: posts.collect(), next })
     }
 }
 
@@ -732,7 +724,7 @@ mod tests {
         ] {
             let body = json!({ "error": { "message": "m", "code": code, "error_subcode": subcode } });
             let reply = Reply::of(400, &[], &body.to_string());
-            let failure = reply.into_result(&Instagram).unwrap_err();
+            let failure = reply.into_result(&ADAPTER).unwrap_err();
             assert_eq!(failure.code.to_string(), expected, "{code} {subcode}");
         }
     }

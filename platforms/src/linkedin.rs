@@ -19,11 +19,10 @@ use serde_json::{Map, Value, json};
 use std::{collections::HashMap, sync::LazyLock, time::Duration};
 
 /// LinkedIn. <https://learn.microsoft.com/en-us/linkedin/marketing/>
-pub(crate) struct LinkedIn;
+struct LinkedIn;
 
 const REST: &str = "https://api.linkedin.com/rest";
 const V2: &str = "https://api.linkedin.com/v2";
-const TOKEN: &str = "https://www.linkedin.com/oauth/v2/accessToken";
 const REVOKE: &str = "https://www.linkedin.com/oauth/v2/revoke";
 
 /// The version that is spoken. Each lives for a year, then LinkedIn answers 426.
@@ -49,73 +48,71 @@ const IMAGES: MediaLimit = MediaLimit {
     count: 0..=20,
     mimes: &["image/jpeg", "image/png", "image/gif"],
     max_bytes: 8 << 20,
-    duration: None,
-    pixels: None,
-    aspect_ratio: None,
+    ..MediaLimit::ANY
 };
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit::characters(3000),
-    content: Content::TextOrMedia,
-    media: &[
-        IMAGES,
-        MediaLimit { kind: MediaKind::Gif, count: 0..=1, mimes: &["image/gif"], ..IMAGES },
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 0..=1,
-            mimes: &["video/mp4"],
-            max_bytes: 500 << 20,
-            duration: Some(Duration::from_secs(3)..=Duration::from_secs(30 * 60)),
-            ..IMAGES
-        },
-        MediaLimit {
-            kind: MediaKind::Document,
-            count: 0..=1,
-            mimes: &[
-                "application/pdf",
-                "application/msword",
-                "application/vnd.ms-powerpoint",
-                "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-                "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-            ],
-            max_bytes: 100 << 20,
-            ..IMAGES
-        },
-    ],
-    mixed_media: false,
-    alt_text: Some(4086),
-    replies: Replies::Thread,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
-    idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
-    settings,
-};
-
-/// What follows a post are comments below it.
-static RULES: Rules = Rules {
-    comment: Some(Comment {
-        text: TextLimit::characters(1250),
-        media: &[MediaLimit { count: 0..=1, ..IMAGES }],
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "linkedin",
+    name: "LinkedIn",
+    limits: Limits {
+        text: TextLimit::characters(3000),
+        media: &[
+            IMAGES,
+            MediaLimit { kind: MediaKind::Gif, count: 0..=1, mimes: &["image/gif"], ..IMAGES },
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 0..=1,
+                mimes: &["video/mp4"],
+                max_bytes: 500 << 20,
+                duration: Some(Duration::from_secs(3)..=Duration::from_secs(30 * 60)),
+                ..IMAGES
+            },
+            MediaLimit {
+                kind: MediaKind::Document,
+                count: 0..=1,
+                mimes: &[
+                    "application/pdf",
+                    "application/msword",
+                    "application/vnd.ms-powerpoint",
+                    "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+                    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+                ],
+                max_bytes: 100 << 20,
+                ..IMAGES
+            },
+        ],
+        alt_text: Some(AltTextLimit { max: 4086, kinds: &[MediaKind::Image, MediaKind::Gif] }),
+        replies: Replies::Thread,
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
+        idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
+        comment: Some(CommentLimits {
+            text: TextLimit::characters(1250),
+            media: &[MediaLimit { count: 0..=1, ..IMAGES }],
+        }),
+        ..Limits::DEFAULT
+    },
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: "https://www.linkedin.com/oauth/v2/authorization",
+        token: "https://www.linkedin.com/oauth/v2/accessToken",
+        scopes: &[
+            "openid",
+            "profile",
+            "r_basicprofile",
+            "w_member_social",
+            "w_organization_social",
+            "r_organization_social",
+            "rw_organization_admin",
+        ],
+        client_auth: ClientAuth::Body,
+        revoked_errors: ErrorNames::OneOf(&["invalid_grant", "invalid_request"]),
+        ..OAuth2::STANDARD
     }),
-    ..Rules::NONE
-};
-
-/// A login is all or nothing: an app that lacks a product names its own scopes in the network's record.
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: "https://www.linkedin.com/oauth/v2/authorization",
-    token: TOKEN,
-    scopes: &[
-        "openid",
-        "profile",
-        "r_basicprofile",
-        "w_member_social",
-        "w_organization_social",
-        "r_organization_social",
-        "rw_organization_admin",
-    ],
-    separator: " ",
-    client_id: "client_id",
-    parameters: &[],
-    pkce: false,
+    settings,
+    publisher: &LinkedIn,
+    analytics: Some(&LinkedIn),
+    history: Some(&LinkedIn),
+    deletion: Some(&LinkedIn),
+    options: Some(&LinkedIn),
 };
 
 fn settings() -> Value {
@@ -185,23 +182,7 @@ fn settings() -> Value {
 }
 
 #[async_trait]
-impl Platform for LinkedIn {
-    fn id(&self) -> &'static str {
-        "linkedin"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
-    fn rules(&self) -> &'static Rules {
-        &RULES
-    }
-
+impl Publisher for LinkedIn {
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let validate = containers.iter().enumerate().filter_map(|(index, container)| {
             let settings = if index == 0 { settings } else { &Value::Null };
@@ -210,14 +191,6 @@ impl Platform for LinkedIn {
             Some(Issue { severity: Severity::Error, code: code.to_owned(), message, path })
         });
         validate.collect()
-    }
-
-    fn supports_alt_text(&self, kind: MediaKind) -> bool {
-        is_picture(kind)
-    }
-
-    fn credentials(&self) -> Credentials {
-        Credentials::Body
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -236,7 +209,9 @@ impl Platform for LinkedIn {
             422 if duplicate(reply).is_some() || says("DUPLICATE_POST") => {
                 Some(Failure::rejected(422, message).ambiguous())
             }
-            400 | 422 if says("MEDIA_ASSET_PROCESSING") || says("is not ready") => Some(Failure::upstream(503, message).certain().after(Some(POLL_INTERVAL * 2))),
+            400 | 422 if says("MEDIA_ASSET_PROCESSING") || says("is not ready") => {
+                Some(Failure::upstream(503, message).certain().after(Some(POLL_INTERVAL * 2)))
+            }
             429 if says(" DAY ") => Some(Failure::rate_limited(message, Some(until_midnight(reply.at)))),
             _ => None,
         }
@@ -272,10 +247,6 @@ impl Platform for LinkedIn {
         }
     }
 
-    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        oauth::refresh(cx, TOKEN, |word| matches!(word, "invalid_grant" | "invalid_request")).await
-    }
-
     async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
         // A page speaks with its member's grant, and so may other accounts.
         if is_page(cx) {
@@ -295,7 +266,8 @@ impl Platform for LinkedIn {
         fits(&post.media, settings).map_err(|(_, message)| Failure::rejected(400, message))?;
         step.doubt(post.commit_begun_at);
         let author = author(cx, post);
-        let usable = step.uploads.iter().zip(&post.media).take_while(|(upload, media)| upload.media == media.id);
+        let usable =
+            step.uploads.iter().zip(&post.media).take_while(|(upload, media)| upload.media == media.id);
         let usable = usable.count();
         step.uploads.truncate(usable);
         let mut is_busy = false;
@@ -353,7 +325,8 @@ impl Platform for LinkedIn {
                 .await?;
             return Ok(Committed::Live(made.comment_urn));
         }
-        let reply = rest(cx.post(format!("{REST}/posts"))).json(&body(&author, post, &step)).send_raw().await?;
+        let reply =
+            rest(cx.post(format!("{REST}/posts"))).json(&body(&author, post, &step)).send_raw().await?;
         // What is there is ours if a call of ours was in doubt when it came into being.
         step.doubt(post.commit_begun_at);
         if let (Some(begun), Some(urn)) = (step.doubted, duplicate(&reply))
@@ -362,7 +335,7 @@ impl Platform for LinkedIn {
         {
             return Ok(Committed::Live(urn));
         }
-        let reply = reply.into_result(self)?;
+        let reply = reply.into_result(cx.platform)?;
         match reply.header("x-restli-id").or_else(|| reply.header("x-linkedin-id")) {
             Some(urn) => Ok(Committed::Live(urn.to_owned())),
             None => Err(Failure::upstream(502, "LinkedIn took the post and named no id")),
@@ -392,22 +365,6 @@ impl Platform for LinkedIn {
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
         Ok(address(cx, id))
-    }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn deletion(&self) -> Option<&dyn Deletion> {
-        Some(self)
-    }
-
-    fn options(&self) -> Option<&dyn Options> {
-        Some(self)
     }
 }
 
@@ -464,10 +421,8 @@ async fn page_metrics(cx: &Session<'_>, id: &str, metrics: &mut Metrics) -> Resu
         };
     }
     if id.contains(":ugcPost:") {
-        let address = format!(
-            "{REST}/videoAnalytics?q=entity&entity={}&type=VIDEO_VIEW&aggregation=ALL",
-            encode(id)
-        );
+        let address =
+            format!("{REST}/videoAnalytics?q=entity&entity={}&type=VIDEO_VIEW&aggregation=ALL", encode(id));
         let views: Elements<Count> = finder(cx.get(address)).send().await?;
         metrics.video_views = views.elements.first().map_or(0, Count::number);
     }
@@ -516,7 +471,7 @@ impl History for LinkedIn {
             metrics: Metrics::default(),
             id: post.id,
         });
-        Ok(Page { posts: posts.collect(), next })
+        Ok(Page { items: posts.collect(), next })
     }
 }
 
@@ -658,11 +613,13 @@ fn fits(media: &[Media], settings: &Value) -> Result<(), (&'static str, String)>
     for media in media.iter().filter(|media| is_picture(media.kind)) {
         let pixels = u64::from(media.width.unwrap_or(0)) * u64::from(media.height.unwrap_or(0));
         if pixels >= MAX_PIXELS {
-            let message = format!("linkedin takes pictures of less than {MAX_PIXELS} pixels, and this has {pixels}");
+            let message =
+                format!("linkedin takes pictures of less than {MAX_PIXELS} pixels, and this has {pixels}");
             return Err(("media_dimensions", message));
         }
     }
-    if settings["link"].is_object() && (media.len() > 1 || !media.iter().all(|media| is_picture(media.kind))) {
+    if settings["link"].is_object() && (media.len() > 1 || !media.iter().all(|media| is_picture(media.kind)))
+    {
         let message = "linkedin takes one picture with a link, for its card, and no other media";
         return Err(("settings_conflict", message.to_owned()));
     }
@@ -843,12 +800,7 @@ async fn list(cx: &Session<'_>, author: &str, start: usize, count: usize) -> Res
     finder(cx.get(address)).send().await
 }
 
-async fn find(
-    cx: &Session<'_>,
-    post: &Publication,
-    author: &str,
-    begun: DateTime<Utc>,
-) -> Result<Located> {
+async fn find(cx: &Session<'_>, post: &Publication, author: &str, begun: DateTime<Utc>) -> Result<Located> {
     let wanted = collapse_whitespace(&post.text);
     let mut start = 0;
     for _ in 0..MAX_PAGES {
@@ -861,8 +813,7 @@ async fn find(
                 && other.has_media() == (!post.media.is_empty() || post.settings["link"].is_object())
                 && !post.is_taken(&other.id)
         });
-        let nearest =
-            ours.min_by_key(|other| other.at().map_or(TimeDelta::MAX, |at| (at - begun).abs()));
+        let nearest = ours.min_by_key(|other| other.at().map_or(TimeDelta::MAX, |at| (at - begun).abs()));
         if let Some(other) = nearest {
             return Ok(Located::Live(other.id));
         }
@@ -969,7 +920,8 @@ fn little(text: &str) -> String {
         let whole = found.get(0).expect("a match is whole");
         // In the middle of a word it is no hashtag.
         let before = text[..whole.start()].chars().next_back();
-        if found.name("tag").is_some() && before.is_some_and(|c| c.is_alphanumeric() || c == '/' || c == '&') {
+        if found.name("tag").is_some() && before.is_some_and(|c| c.is_alphanumeric() || c == '/' || c == '&')
+        {
             continue;
         }
         escape(&text[at..whole.start()], &mut out);
@@ -1044,7 +996,12 @@ impl Upload {
 #[serde(rename_all = "snake_case")]
 enum Stage {
     /// A video's pieces, and the tags of those that are there.
-    Parts { parts: Vec<Part>, tags: Vec<String>, token: String, ends: Option<DateTime<Utc>> },
+    Parts {
+        parts: Vec<Part>,
+        tags: Vec<String>,
+        token: String,
+        ends: Option<DateTime<Utc>>,
+    },
     Sent,
     Ready,
 }
@@ -1284,8 +1241,12 @@ mod tests {
             (500, "", "upstream_500", true),
             (504, "", "upstream_504", true),
         ] {
-            let failure = Reply::of(status, &[], body).into_result(&LinkedIn).unwrap_err();
-            assert_eq!((failure.code.to_string().as_str(), failure.is_ambiguous()), (code, doubt), "{status} {body}");
+            let failure = Reply::of(status, &[], body).into_result(&ADAPTER).unwrap_err();
+            assert_eq!(
+                (failure.code.to_string().as_str(), failure.is_ambiguous()),
+                (code, doubt),
+                "{status} {body}"
+            );
             assert!(!failure.is_revoked());
         }
     }
@@ -1293,7 +1254,7 @@ mod tests {
     #[test]
     fn a_daily_limit_is_waited_for_until_midnight() {
         let text = r#"{"code":"TOO_MANY_REQUESTS","message":"Resource level throttle APPLICATION_AND_MEMBER DAY limit for calls to this resource is reached."}"#;
-        let failure = Reply::of(429, &[], text).into_result(&LinkedIn).unwrap_err();
+        let failure = Reply::of(429, &[], text).into_result(&ADAPTER).unwrap_err();
         // 2027-01-15, 08:00.
         assert_eq!(failure.retry_after, Some(Duration::from_secs(16 * 3600)));
     }
@@ -1314,10 +1275,7 @@ mod tests {
             ("#one and #zwei_drei", r"{hashtag|\#|one} and {hashtag|\#|zwei}\_drei"),
             ("a#b https://a.example/#c # d", r"a\#b https://a.example/\#c \# d"),
             ("me@example.com", r"me\@example.com"),
-            (
-                "with @[Some One](urn:li:person:aB_1-x) here",
-                "with @[Some One](urn:li:person:aB_1-x) here",
-            ),
+            ("with @[Some One](urn:li:person:aB_1-x) here", "with @[Some One](urn:li:person:aB_1-x) here"),
         ] {
             assert_eq!(little(text), expected);
             assert_eq!(plain(&little(text)), text);
@@ -1342,7 +1300,10 @@ mod tests {
             taken: Vec::new(),
         };
         let sent = body("urn:li:person:1", &post, &Step::default());
-        assert_eq!((&sent["visibility"], &sent["isReshareDisabledByAuthor"]), (&json!("CONNECTIONS"), &json!(true)));
+        assert_eq!(
+            (&sent["visibility"], &sent["isReshareDisabledByAuthor"]),
+            (&json!("CONNECTIONS"), &json!(true))
+        );
         assert_eq!(
             sent["content"],
             json!({ "poll": {

@@ -21,10 +21,9 @@ use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, time::Duration};
 
 /// Pinterest. <https://developers.pinterest.com/docs/api/v5>
-pub(crate) struct Pinterest;
+struct Pinterest;
 
 const API: &str = "https://api.pinterest.com/v5";
-const TOKEN: &str = "https://api.pinterest.com/v5/oauth/token";
 
 /// Bytes that are encoded at once; a multiple of three, so that no padding stands in between.
 const BASE64_BLOCK_BYTES: u64 = 3 << 18;
@@ -37,45 +36,51 @@ const MAX_PAGES: usize = 4;
 /// Longest alt text.
 const MAX_ALT_TEXT: usize = 500;
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit::characters(800),
-    content: Content::Media,
-    media: &[
-        MediaLimit {
-            kind: MediaKind::Image,
-            count: 0..=5,
-            mimes: &["image/jpeg", "image/png"],
-            max_bytes: 20 << 20,
-            duration: None,
-            pixels: None,
-            aspect_ratio: None,
-        },
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 0..=1,
-            mimes: &["video/mp4", "video/quicktime", "video/x-m4v"],
-            max_bytes: 2 << 30,
-            duration: Some(Duration::from_secs(4)..=Duration::from_secs(15 * 60)),
-            pixels: None,
-            aspect_ratio: None,
-        },
-    ],
-    mixed_media: false,
-    alt_text: Some(MAX_ALT_TEXT),
-    replies: Replies::None,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
-    idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(20) },
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "pinterest",
+    name: "Pinterest",
+    limits: Limits {
+        text: TextLimit::characters(800),
+        content: Content::Media,
+        media: &[
+            MediaLimit {
+                kind: MediaKind::Image,
+                count: 0..=5,
+                mimes: &["image/jpeg", "image/png"],
+                max_bytes: 20 << 20,
+                ..MediaLimit::ANY
+            },
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 0..=1,
+                mimes: &["video/mp4", "video/quicktime", "video/x-m4v"],
+                max_bytes: 2 << 30,
+                duration: Some(Duration::from_secs(4)..=Duration::from_secs(15 * 60)),
+                ..MediaLimit::ANY
+            },
+        ],
+        alt_text: Some(AltTextLimit { max: MAX_ALT_TEXT, kinds: &[MediaKind::Image, MediaKind::Video] }),
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
+        idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(20) },
+        ..Limits::DEFAULT
+    },
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: "https://www.pinterest.com/oauth/",
+        token: "https://api.pinterest.com/v5/oauth/token",
+        scopes: &["user_accounts:read", "boards:read", "boards:write", "pins:read", "pins:write"],
+        separator: ",",
+        // Only apps from before September 2025 have to ask for it; the others accept it.
+        exchange_parameters: &[("continuous_refresh", "true")],
+        // Pinterest has no name for a dead refresh token: it refuses any again that it refused once.
+        revoked_errors: ErrorNames::AllBut(&[]),
+        ..OAuth2::STANDARD
+    }),
     settings,
-};
-
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: "https://www.pinterest.com/oauth/",
-    token: TOKEN,
-    scopes: &["user_accounts:read", "boards:read", "boards:write", "pins:read", "pins:write"],
-    separator: ",",
-    client_id: "client_id",
-    parameters: &[],
-    pkce: false,
+    publisher: &Pinterest,
+    analytics: Some(&Pinterest),
+    history: Some(&Pinterest),
+    deletion: Some(&Pinterest),
+    options: Some(&Pinterest),
 };
 
 fn settings() -> Value {
@@ -122,19 +127,7 @@ fn settings() -> Value {
 }
 
 #[async_trait]
-impl Platform for Pinterest {
-    fn id(&self) -> &'static str {
-        "pinterest"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
+impl Publisher for Pinterest {
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         if reply.status.is_success() {
             return None;
@@ -155,11 +148,6 @@ impl Platform for Pinterest {
         }
     }
 
-    async fn exchange(&self, cx: &Session<'_>, code: &Code) -> Result<Grant> {
-        // Only apps from before September 2025 have to ask for it; the others don't mind.
-        oauth::exchange_with(cx, code, &[("continuous_refresh", "true")]).await
-    }
-
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
         let me: User = cx.get(format!("{API}/user_account")).send().await?;
         Ok(vec![Identity {
@@ -172,11 +160,6 @@ impl Platform for Pinterest {
             username: me.username,
             grant: None,
         }])
-    }
-
-    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        // Pinterest has no word for a dead refresh token: whatever it refuses will be refused again.
-        oauth::refresh(cx, TOKEN, |_| true).await
     }
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
@@ -253,22 +236,6 @@ impl Platform for Pinterest {
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
         Ok(address(cx, id))
     }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn deletion(&self) -> Option<&dyn Deletion> {
-        Some(self)
-    }
-
-    fn options(&self) -> Option<&dyn Options> {
-        Some(self)
-    }
 }
 
 #[async_trait]
@@ -319,7 +286,7 @@ impl History for Pinterest {
             published_at: pin.created_at.unwrap_or_default(),
             id: pin.id,
         });
-        Ok(Page { posts: posts.collect(), next })
+        Ok(Page { items: posts.collect(), next })
     }
 }
 
@@ -415,7 +382,8 @@ async fn upload(cx: &Session<'_>, media: &Media) -> Result<String> {
         .mime_str(&media.mime)
         .map_err(|error| Failure::rejected(415, format!("{} is no content type: {error}", media.mime)))?;
     let form = form.part("file", part);
-    let reply = cx.post(address).anonymous().multipart(form).timeout_for_body(media.size_bytes).send_raw().await?;
+    let reply =
+        cx.post(address).anonymous().multipart(form).timeout_for_body(media.size_bytes).send_raw().await?;
     match reply.status.as_u16() {
         200..=299 => Ok(begun.media_id),
         // Answers in XML. What is too large stays so; a signature that ran out is made anew.
@@ -508,7 +476,9 @@ fn body(
                 .then(move |start| {
                     let (store, media) = (store.clone(), media.clone());
                     async move {
-                        let bytes = store.read(&media, start..(start + BASE64_BLOCK_BYTES).min(media.size_bytes)).await?;
+                        let bytes = store
+                            .read(&media, start..(start + BASE64_BLOCK_BYTES).min(media.size_bytes))
+                            .await?;
                         Ok(Bytes::from(BASE64_STANDARD.encode(bytes)))
                     }
                 })
@@ -681,7 +651,8 @@ impl Pin {
     /// Whether this is what `post` was to become.
     fn is(&self, post: &Publication, board: Option<&str>) -> bool {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let same = |kept: &Option<String>, sent: &str| words(kept.as_deref().unwrap_or_default()) == words(sent);
+        let same =
+            |kept: &Option<String>, sent: &str| words(kept.as_deref().unwrap_or_default()) == words(sent);
         let kind = match post.media.as_slice() {
             [media] if media.kind == MediaKind::Video => "video",
             [_] => "image",
@@ -715,7 +686,9 @@ fn time<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<DateTi
     let text: Option<String> = Deserialize::deserialize(from)?;
     Ok(text.and_then(|text| {
         let zoned = DateTime::parse_from_rfc3339(&text).map(|at| at.to_utc());
-        zoned.or_else(|_| NaiveDateTime::parse_from_str(&text, "%Y-%m-%dT%H:%M:%S%.f").map(|at| at.and_utc())).ok()
+        zoned
+            .or_else(|_| NaiveDateTime::parse_from_str(&text, "%Y-%m-%dT%H:%M:%S%.f").map(|at| at.and_utc()))
+            .ok()
     }))
 }
 
@@ -724,15 +697,25 @@ mod tests {
     use super::*;
 
     fn failure(status: u16, headers: &[(&'static str, &str)], text: &str) -> Failure {
-        Reply::of(status, headers, text).into_result(&Pinterest).unwrap_err()
+        Reply::of(status, headers, text).into_result(&ADAPTER).unwrap_err()
     }
 
     #[test]
     fn each_documented_error_leads_to_what_is_to_be_done() {
         for (status, body, code, doubt) in [
-            (400, r#"{"code":1,"message":"Invalid request: 'x' does not match '^\\d+$'"}"#, "rejected_400", false),
+            (
+                400,
+                r#"{"code":1,"message":"Invalid request: 'x' does not match '^\\d+$'"}"#,
+                "rejected_400",
+                false,
+            ),
             (400, r#"{"code":1,"message":"Unable to reach the URL."}"#, "upstream_502", false),
-            (400, r#"{"code":1104,"message":"The token is not valid or has expired."}"#, "token_expired", false),
+            (
+                400,
+                r#"{"code":1104,"message":"The token is not valid or has expired."}"#,
+                "token_expired",
+                false,
+            ),
             (401, r#"{"code":2,"message":"Authentication failed."}"#, "token_expired", false),
             (401, r#"{"code":3,"message":"Authorization failed."}"#, "rejected_401", false),
             (401, r#"{"code":29,"message":"You are not permitted."}"#, "rejected_401", false),
@@ -746,7 +729,11 @@ mod tests {
             (503, r#"{"code":4197,"message":"off"}"#, "upstream_503", true),
         ] {
             let failure = failure(status, &[], body);
-            assert_eq!((failure.code.to_string().as_str(), failure.is_ambiguous()), (code, doubt), "{status} {body}");
+            assert_eq!(
+                (failure.code.to_string().as_str(), failure.is_ambiguous()),
+                (code, doubt),
+                "{status} {body}"
+            );
             assert!(!failure.is_revoked());
         }
     }

@@ -24,12 +24,10 @@ use std::{borrow::Cow, collections::BTreeMap, sync::LazyLock, time::Duration};
 use uuid::Uuid;
 
 /// Reddit. <https://www.reddit.com/dev/api>
-pub(crate) struct Reddit;
+struct Reddit;
 
 const API: &str = "https://oauth.reddit.com";
 const SITE: &str = "https://www.reddit.com";
-const TOKEN: &str = "https://www.reddit.com/api/v1/access_token";
-const REVOKE: &str = "https://www.reddit.com/api/v1/revoke_token";
 
 /// Between two looks at a post that is being processed.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
@@ -52,61 +50,53 @@ const QUOTA_BACKOFF: Duration = Duration::from_secs(3600);
 /// What a video shows until its author's poster or its own first picture is there.
 const POSTER: &[u8] = include_bytes!("poster.png");
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit::characters(40_000),
-    content: Content::TextOrMedia,
-    media: &[
-        picture(MediaKind::Image, &["image/jpeg", "image/png"]),
-        picture(MediaKind::Gif, &["image/gif"]),
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 0..=1,
-            mimes: &["video/mp4", "video/quicktime"],
-            max_bytes: 1 << 30,
-            duration: Some(Duration::ZERO..=Duration::from_secs(15 * 60)),
-            pixels: None,
-            aspect_ratio: None,
-        },
-    ],
-    // An image beside a video is its poster, and a gallery takes GIFs.
-    mixed_media: true,
-    alt_text: None,
-    replies: Replies::Thread,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
-    idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
-    settings,
-};
-
 const fn picture(kind: MediaKind, mimes: &'static [&'static str]) -> MediaLimit {
-    MediaLimit {
-        kind,
-        count: 0..=MAX_GALLERY,
-        mimes,
-        max_bytes: 20 << 20,
-        duration: None,
-        pixels: None,
-        aspect_ratio: None,
-    }
+    MediaLimit { kind, count: 0..=MAX_GALLERY, mimes, max_bytes: 20 << 20, ..MediaLimit::ANY }
 }
 
-static RULES: Rules = Rules {
-    forbidden: &[],
-    needs: None,
-    comment: Some(Comment {
-        text: TextLimit::characters(10_000),
-        media: &[],
-    }),
-};
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "reddit",
+    name: "Reddit",
+    limits: Limits {
+        text: TextLimit::characters(40_000),
+        media: &[
+            picture(MediaKind::Image, &["image/jpeg", "image/png"]),
+            picture(MediaKind::Gif, &["image/gif"]),
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 0..=1,
+                mimes: &["video/mp4", "video/quicktime"],
+                max_bytes: 1 << 30,
+                duration: Some(Duration::ZERO..=Duration::from_secs(15 * 60)),
+                ..MediaLimit::ANY
+            },
+        ],
+        // An image beside a video is its poster, and a gallery takes GIFs.
+        mixed_media: true,
+        replies: Replies::Thread,
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
+        idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
 
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: "https://www.reddit.com/api/v1/authorize",
-    token: TOKEN,
-    scopes: &["identity", "submit", "read", "edit", "flair", "history", "mysubreddits"],
-    separator: " ",
-    client_id: "client_id",
-    // Without it there is no refresh token.
-    parameters: &[("duration", "permanent")],
-    pkce: false,
+        comment: Some(CommentLimits { text: TextLimit::characters(10_000), media: &[] }),
+        ..Limits::DEFAULT
+    },
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: "https://www.reddit.com/api/v1/authorize",
+        token: "https://www.reddit.com/api/v1/access_token",
+        scopes: &["identity", "submit", "read", "edit", "flair", "history", "mysubreddits"],
+        // Without it there is no refresh token.
+        authorize_parameters: &[("duration", "permanent")],
+        revoke: Some("https://www.reddit.com/api/v1/revoke_token"),
+        // A dead token has no name of its own, but an unknown app has its number.
+        revoked_errors: ErrorNames::AllBut(&["401"]),
+        ..OAuth2::STANDARD
+    }),
+    settings,
+    publisher: &Reddit,
+    analytics: Some(&Reddit),
+    history: Some(&Reddit),
+    deletion: Some(&Reddit),
+    options: Some(&Reddit),
 };
 
 fn settings() -> Value {
@@ -171,23 +161,7 @@ fn settings() -> Value {
 }
 
 #[async_trait]
-impl Platform for Reddit {
-    fn id(&self) -> &'static str {
-        "reddit"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
-    fn rules(&self) -> &'static Rules {
-        &RULES
-    }
-
+impl Publisher for Reddit {
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let Some(main) = containers.first() else { return Vec::new() };
         let objection = PostKind::of(main.media, main.text, settings).err();
@@ -243,15 +217,6 @@ impl Platform for Reddit {
         }
     }
 
-    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        // A dead token has no word of its own, but an app that is not known has its number.
-        oauth::refresh(cx, TOKEN, |word| word != "401").await
-    }
-
-    async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
-        oauth::revoke(cx, REVOKE).await
-    }
-
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         if post.reply_to.is_some() {
             return Ok(Prepared::Ready(at));
@@ -274,7 +239,8 @@ impl Platform for Reddit {
                 cx.save(&step).await?;
             }
         }
-        let has_poster = step.poster.is_some() || post.media.iter().any(|media| media.kind == MediaKind::Image);
+        let has_poster =
+            step.poster.is_some() || post.media.iter().any(|media| media.kind == MediaKind::Image);
         if matches!(kind, PostKind::Video(_)) && !has_poster {
             let (_, url) = upload(cx, "poster.png", "image/png", POSTER.len() as u64, POSTER.into()).await?;
             step.poster = Some(url);
@@ -343,7 +309,8 @@ impl Platform for Reddit {
         if matches!(located, Located::Live(_)) {
             return Ok(located);
         }
-        let may_come = matches!(kind, PostKind::Picture | PostKind::Video(_)) && (cx.now)() - begun < LISTING_LAG;
+        let may_come =
+            matches!(kind, PostKind::Picture | PostKind::Video(_)) && (cx.now)() - begun < LISTING_LAG;
         Ok(match step.is_accepted || may_come {
             true => Located::Processing { poll_after: POLL_INTERVAL },
             false => located,
@@ -353,22 +320,6 @@ impl Platform for Reddit {
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
         let thing = thing(cx, id).await?;
         Ok(thing.address(cx))
-    }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn deletion(&self) -> Option<&dyn Deletion> {
-        Some(self)
-    }
-
-    fn options(&self) -> Option<&dyn Options> {
-        Some(self)
     }
 }
 
@@ -394,7 +345,7 @@ impl History for Reddit {
                 id: thing.name,
             }
         });
-        Ok(Page { posts: posts.collect(), next: listing.after })
+        Ok(Page { items: posts.collect(), next: listing.after })
     }
 }
 
@@ -462,7 +413,9 @@ impl PostKind {
             (_, 1..) => return Err("a video takes one image beside it, its poster, and nothing else".into()),
             (1, 0) => Self::Picture,
             (2..=MAX_GALLERY, 0) => Self::Gallery,
-            (count, 0) => return Err(format!("a gallery takes at most {MAX_GALLERY} pictures, and there are {count}")),
+            (count, 0) => {
+                return Err(format!("a gallery takes at most {MAX_GALLERY} pictures, and there are {count}"));
+            }
         };
         match wanted {
             Some(wanted) if wanted != kind.word() => {
@@ -668,7 +621,13 @@ async fn flair_id(cx: &Session<'_>, name: &str, flair: &str) -> Result<String> {
 
 /// Sends bytes to Reddit's storage: the asset's id, and the address that a post names it by. What no
 /// post is made of goes away by itself.
-async fn upload(cx: &Session<'_>, name: &str, mime: &str, length: u64, body: Body) -> Result<(String, String)> {
+async fn upload(
+    cx: &Session<'_>,
+    name: &str,
+    mime: &str,
+    length: u64,
+    body: Body,
+) -> Result<(String, String)> {
     let lease: Lease = named(cx, cx.post(format!("{API}/api/media/asset.json")))
         .form(&[("filepath", name), ("mimetype", mime)])
         .send()
@@ -833,7 +792,8 @@ fn refusal(body: &Value) -> Option<Failure> {
     let message = told.join("; ");
     Some(match code {
         "RATELIMIT" => {
-            let exact = body["json"]["ratelimit"].as_f64().filter(|seconds| seconds.is_finite() && *seconds > 0.0);
+            let exact =
+                body["json"]["ratelimit"].as_f64().filter(|seconds| seconds.is_finite() && *seconds > 0.0);
             // Half a second too early is too early.
             let exact = exact.map(|seconds| Duration::from_secs(seconds.ceil() as u64));
             Failure::rate_limited(message.clone(), exact.or_else(|| pause(&message)))
@@ -844,9 +804,18 @@ fn refusal(body: &Value) -> Option<Failure> {
         "USER_REQUIRED" => Failure::token_expired(message),
         // It may be ours, whose answer was lost.
         "ALREADY_SUB" => Failure::rejected(409, message).ambiguous(),
-        "SUBREDDIT_NOEXIST" | "DELETED_LINK" | "DELETED_COMMENT" | "NO_THING_ID" => Failure::rejected(404, message),
-        "SUBREDDIT_NOTALLOWED" | "SUBREDDIT_NO_ACCESS" | "BANNED_FROM_SUBREDDIT" | "IN_TIMEOUT"
-        | "THREAD_LOCKED" | "DOMAIN_BANNED" | "USER_BLOCKED" | "GALLERIES_DISABLED" | "NO_IMAGES"
+        "SUBREDDIT_NOEXIST" | "DELETED_LINK" | "DELETED_COMMENT" | "NO_THING_ID" => {
+            Failure::rejected(404, message)
+        }
+        "SUBREDDIT_NOTALLOWED"
+        | "SUBREDDIT_NO_ACCESS"
+        | "BANNED_FROM_SUBREDDIT"
+        | "IN_TIMEOUT"
+        | "THREAD_LOCKED"
+        | "DOMAIN_BANNED"
+        | "USER_BLOCKED"
+        | "GALLERIES_DISABLED"
+        | "NO_IMAGES"
         | "NO_VIDEOS" => Failure::rejected(403, message),
         _ => Failure::rejected(400, message),
     })
@@ -1042,7 +1011,7 @@ mod tests {
     use domain::TargetId;
 
     fn failure(status: u16, headers: &[(&'static str, &str)], text: &str) -> Failure {
-        Reply::of(status, headers, text).into_result(&Reddit).unwrap_err()
+        Reply::of(status, headers, text).into_result(&ADAPTER).unwrap_err()
     }
 
     #[test]
@@ -1058,7 +1027,12 @@ mod tests {
             (200, within("SUBMIT_VALIDATION_FLAIR_REQUIRED"), "rejected_400", false),
             (200, within("USER_REQUIRED"), "token_expired", false),
             (200, within("QUOTA_FILLED"), "rate_limited", false),
-            (400, r#"{"explanation":"no such words","reason":"SUBMIT_VALIDATION_TITLE"}"#.into(), "rejected_400", false),
+            (
+                400,
+                r#"{"explanation":"no such words","reason":"SUBMIT_VALIDATION_TITLE"}"#.into(),
+                "rejected_400",
+                false,
+            ),
             (400, r#"{"message":"Bad Request","error":400}"#.into(), "rejected_400", false),
             (401, r#"{"message":"Unauthorized","error":401}"#.into(), "token_expired", false),
             (403, r#"{"message":"Forbidden","error":403,"reason":"private"}"#.into(), "rejected_403", false),
@@ -1069,7 +1043,11 @@ mod tests {
             (520, "<html>".into(), "upstream_520", true),
         ] {
             let failure = failure(status, &[], &body);
-            assert_eq!((failure.code.to_string().as_str(), failure.is_ambiguous()), (code, doubt), "{status} {body}");
+            assert_eq!(
+                (failure.code.to_string().as_str(), failure.is_ambiguous()),
+                (code, doubt),
+                "{status} {body}"
+            );
             assert!(!failure.is_revoked() && !failure.message.is_empty());
         }
         let both = json!({ "json": { "errors": [["NO_TEXT", "we need something here", "title"], ["BAD_URL", null]] } });
@@ -1176,9 +1154,13 @@ mod tests {
 
     #[test]
     fn a_place_is_known_however_it_is_written() {
-        for (written, name) in
-            [("rust", "rust"), ("r/rust", "rust"), ("/r/rust", "rust"), ("u/ada", "u_ada"), ("u_ada", "u_ada")]
-        {
+        for (written, name) in [
+            ("rust", "rust"),
+            ("r/rust", "rust"),
+            ("/r/rust", "rust"),
+            ("u/ada", "u_ada"),
+            ("u_ada", "u_ada"),
+        ] {
             assert_eq!(place(written), name);
         }
         let id = linked("https://www.reddit.com/r/test/comments/4bbe4b/a_title/");

@@ -5,8 +5,8 @@
 //! classified here too, so that an adapter only ever sees success or a [`Failure`].
 
 use crate::{
+    adapter::{Adapter, Checkpoint, Media, Result},
     classify,
-    platform::{Checkpoint, Media, Platform, Result},
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -135,7 +135,7 @@ pub trait MediaStore: Send + Sync {
 #[derive(Clone)]
 pub struct Session<'a> {
     /// The platform.
-    pub platform: &'static dyn Platform,
+    pub platform: &'static Adapter,
     /// The account.
     pub account: &'a Account,
     /// What the platform granted.
@@ -226,7 +226,7 @@ impl Session<'_> {
 #[must_use = "a call does nothing until it is sent"]
 pub struct Call {
     http: RequestBuilder,
-    platform: &'static dyn Platform,
+    platform: &'static Adapter,
     authorization: Option<String>,
     now: fn() -> DateTime<Utc>,
 }
@@ -401,8 +401,8 @@ impl Reply {
     /// # Errors
     ///
     /// Whatever is no success, classified.
-    pub fn into_result(self, platform: &dyn Platform) -> Result<Self> {
-        match platform.classify(&self) {
+    pub fn into_result(self, platform: &Adapter) -> Result<Self> {
+        match platform.publisher.classify(&self) {
             Some(failure) => Err(failure),
             None if self.status.is_success() => Ok(self),
             None => Err(classify::by_status(&self)),

@@ -20,7 +20,7 @@ use std::time::Duration;
 use unicode_properties::UnicodeEmoji;
 
 /// Threads. <https://developers.facebook.com/docs/threads>
-pub(crate) struct Threads;
+struct Threads;
 
 const API: &str = "https://graph.threads.com/v1.0";
 const TOKEN: &str = "https://graph.threads.com/oauth/access_token";
@@ -33,58 +33,64 @@ const MAX_ITEMS: usize = 20;
 const FIELDS: &str = "id,media_type,media_url,permalink,username,text,timestamp,children{media_url},\
                       replied_to,topic_tag";
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit {
-        max: 500,
-        unit: "characters (an emoji counts as its UTF-8 bytes)",
-        count: length,
-        max_bytes: None,
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "threads",
+    name: "Threads",
+    limits: Limits {
+        text: TextLimit {
+            max: 500,
+            unit: "characters (an emoji counts as its UTF-8 bytes)",
+            count: length,
+            max_bytes: None,
+        },
+        media: &[
+            MediaLimit {
+                kind: MediaKind::Image,
+                count: 0..=MAX_ITEMS,
+                mimes: &["image/jpeg", "image/png"],
+                max_bytes: 8_000_000,
+                aspect_ratio: Some(0.1..=10.0),
+                ..MediaLimit::ANY
+            },
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 0..=MAX_ITEMS,
+                mimes: &["video/mp4", "video/quicktime"],
+                max_bytes: 1_000_000_000,
+                duration: Some(Duration::from_millis(1)..=Duration::from_secs(300)),
+                pixels: Some((1..=1920, 1..=192_000)),
+                aspect_ratio: Some(0.01..=10.0),
+            },
+        ],
+        mixed_media: true,
+        alt_text: Some(AltTextLimit { max: 1000, kinds: &[MediaKind::Image, MediaKind::Video] }),
+        replies: Replies::Thread,
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
+        // A container is published once and never again.
+        idempotency: Idempotency::Idempotent,
+        ..Limits::DEFAULT
     },
-    content: Content::TextOrMedia,
-    media: &[
-        MediaLimit {
-            kind: MediaKind::Image,
-            count: 0..=MAX_ITEMS,
-            mimes: &["image/jpeg", "image/png"],
-            max_bytes: 8_000_000,
-            duration: None,
-            pixels: None,
-            aspect_ratio: Some(0.1..=10.0),
-        },
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 0..=MAX_ITEMS,
-            mimes: &["video/mp4", "video/quicktime"],
-            max_bytes: 1_000_000_000,
-            duration: Some(Duration::from_millis(1)..=Duration::from_secs(300)),
-            pixels: Some((1..=1920, 1..=192_000)),
-            aspect_ratio: Some(0.01..=10.0),
-        },
-    ],
-    mixed_media: true,
-    alt_text: Some(1000),
-    replies: Replies::Thread,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
-    // A container is published once and never again.
-    idempotency: Idempotency::Idempotent,
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: "https://threads.com/oauth/authorize",
+        token: TOKEN,
+        scopes: &[
+            "threads_basic",
+            "threads_content_publish",
+            "threads_manage_replies",
+            "threads_read_replies",
+            "threads_manage_insights",
+            "threads_delete",
+        ],
+        separator: ",",
+        refresh: Refresh::BeforeExpiry { min_age: graph::MIN_REFRESH_AGE },
+        ..OAuth2::STANDARD
+    }),
     settings,
-};
-
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: "https://threads.com/oauth/authorize",
-    token: TOKEN,
-    scopes: &[
-        "threads_basic",
-        "threads_content_publish",
-        "threads_manage_replies",
-        "threads_read_replies",
-        "threads_manage_insights",
-        "threads_delete",
-    ],
-    separator: ",",
-    client_id: "client_id",
-    parameters: &[],
-    pkce: false,
+    publisher: &Threads,
+    analytics: Some(&Threads),
+    history: Some(&Threads),
+    deletion: Some(&Threads),
+    options: None,
 };
 
 fn settings() -> Value {
@@ -182,23 +188,13 @@ fn settings() -> Value {
 
 /// The length of a text as Threads counts it.
 fn length(text: &str) -> usize {
-    text.chars().map(|c| if c.is_emoji_char_or_emoji_component() && !c.is_ascii() { c.len_utf8() } else { 1 }).sum()
+    text.chars()
+        .map(|c| if c.is_emoji_char_or_emoji_component() && !c.is_ascii() { c.len_utf8() } else { 1 })
+        .sum()
 }
 
 #[async_trait]
-impl Platform for Threads {
-    fn id(&self) -> &'static str {
-        "threads"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
+impl Publisher for Threads {
     fn validate(&self, containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
         let message = containers.first().and_then(|main| too_many(main.media));
         let issue = |message| Issue::of_main(Severity::Error, "media_too_many", "media", message);
@@ -231,10 +227,6 @@ impl Platform for Threads {
         graph::read::<Value>(cx, &format!("{API}/me"), "id").await.map(drop)
     }
 
-    fn refresh_policy(&self) -> Refresh {
-        Refresh::BeforeExpiry { min_age: graph::MIN_REFRESH_AGE }
-    }
-
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
         graph::renew(cx, REFRESH, "th_refresh_token").await
     }
@@ -257,18 +249,6 @@ impl Platform for Threads {
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
         let post: Post = graph::read(cx, &format!("{API}/{id}"), "id,permalink,shortcode,username").await?;
         Ok(post.address(cx))
-    }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn deletion(&self) -> Option<&dyn Deletion> {
-        Some(self)
     }
 }
 
@@ -300,9 +280,18 @@ impl Containers for Threads {
             None => fields.extend(graph::settings(
                 post,
                 &[
-                    "topic_tag", "link_attachment", "quote_post_id", "poll_attachment", "gif_attachment",
-                    "text_attachment", "text_entities", "is_spoiler_media", "is_ghost_post",
-                    "enable_reply_approvals", "location_id", "crossreshare_to_ig",
+                    "topic_tag",
+                    "link_attachment",
+                    "quote_post_id",
+                    "poll_attachment",
+                    "gif_attachment",
+                    "text_attachment",
+                    "text_entities",
+                    "is_spoiler_media",
+                    "is_ghost_post",
+                    "enable_reply_approvals",
+                    "location_id",
+                    "crossreshare_to_ig",
                 ],
             )),
         }
@@ -329,9 +318,7 @@ impl Containers for Threads {
                 let message = format!("Threads could not process the media: {reason}");
                 Status::Failed(match reason {
                     // What it should have fetched may be there the next time.
-                    "FAILED_DOWNLOADING_VIDEO" => {
-                        Failure::upstream(502, message).certain()
-                    }
+                    "FAILED_DOWNLOADING_VIDEO" => Failure::upstream(502, message).certain(),
                     _ => Failure::rejected(400, message),
                 })
             }
@@ -339,13 +326,19 @@ impl Containers for Threads {
         }
     }
 
-    async fn find(&self, cx: &Session<'_>, post: &Publication, since: DateTime<Utc>) -> Result<Option<String>> {
+    async fn find(
+        &self,
+        cx: &Session<'_>,
+        post: &Publication,
+        since: DateTime<Utc>,
+    ) -> Result<Option<String>> {
         let edge = if post.reply_to.is_some() { "replies" } else { "threads" };
         let mut cursor = None;
         for _ in 0..graph::MAX_PAGES {
             let page = list(cx, edge, Some(since), cursor.as_deref()).await?;
             cursor = page.next();
-            let ours = page.data.into_iter().filter(|other| other.is(post, since) && !post.is_taken(&other.id));
+            let ours =
+                page.data.into_iter().filter(|other| other.is(post, since) && !post.is_taken(&other.id));
             if let Some(found) = graph::nearest(ours, since + graph::SKEW, |other| other.timestamp) {
                 return Ok(Some(found.id));
             }
@@ -407,7 +400,7 @@ impl History for Threads {
             metrics: Metrics::default(),
             id: post.id,
         });
-        Ok(Page { posts: posts.collect(), next })
+        Ok(Page { items: posts.collect(), next })
     }
 }
 

@@ -15,10 +15,9 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// TikTok. <https://developers.tiktok.com/doc/content-posting-api-get-started>
-pub(crate) struct TikTok;
+struct TikTok;
 
 const API: &str = "https://open.tiktokapis.com/v2";
-const TOKEN: &str = "https://open.tiktokapis.com/v2/oauth/token/";
 
 /// One piece of an upload, of which the last holds what is left over: so up to twice as much.
 const CHUNK_BYTES: u64 = 5 << 20;
@@ -34,7 +33,8 @@ const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(5);
 /// How much earlier than our clock's commit a post of ours may seem to TikTok.
 const SKEW: TimeDelta = TimeDelta::minutes(5);
 
-const FIELDS: &str = "id,create_time,title,video_description,cover_image_url,like_count,comment_count,share_count,view_count";
+const FIELDS: &str =
+    "id,create_time,title,video_description,cover_image_url,like_count,comment_count,share_count,view_count";
 
 /// From the widest to the narrowest.
 const PRIVACY: [(&str, &str); 4] = [
@@ -44,48 +44,54 @@ const PRIVACY: [(&str, &str); 4] = [
     ("SELF_ONLY", "Only me"),
 ];
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit { max: 2200, unit: "UTF-16 code units", count: units, max_bytes: None },
-    content: Content::Media,
-    media: &[
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 1..=1,
-            mimes: &["video/mp4", "video/quicktime", "video/webm"],
-            max_bytes: 4_000_000_000,
-            // Each creator has a limit of his own below this.
-            duration: Some(Duration::ZERO..=Duration::from_secs(600)),
-            pixels: Some((360..=4096, 360..=4096)),
-            aspect_ratio: None,
-        },
-        MediaLimit {
-            kind: MediaKind::Image,
-            count: 1..=35,
-            mimes: &["image/jpeg", "image/webp"],
-            max_bytes: 20_000_000,
-            duration: None,
-            pixels: Some((1..=1920, 1..=1920)),
-            aspect_ratio: None,
-        },
-    ],
-    mixed_media: false,
-    alt_text: None,
-    replies: Replies::None,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(30 * 60) },
-    // Of an upload; a doubt about photos that nothing settles is never tried again.
-    idempotency: Idempotency::Idempotent,
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "tiktok",
+    name: "TikTok",
+    limits: Limits {
+        text: TextLimit { max: 2200, unit: "UTF-16 code units", count: units, max_bytes: None },
+        content: Content::Media,
+        media: &[
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 1..=1,
+                mimes: &["video/mp4", "video/quicktime", "video/webm"],
+                max_bytes: 4_000_000_000,
+                // Each creator has a limit of his own below this.
+                duration: Some(Duration::ZERO..=Duration::from_secs(600)),
+                pixels: Some((360..=4096, 360..=4096)),
+                ..MediaLimit::ANY
+            },
+            MediaLimit {
+                kind: MediaKind::Image,
+                count: 1..=35,
+                mimes: &["image/jpeg", "image/webp"],
+                max_bytes: 20_000_000,
+                pixels: Some((1..=1920, 1..=1920)),
+                ..MediaLimit::ANY
+            },
+        ],
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(30 * 60) },
+        // Of an upload; a doubt about photos that nothing settles is never tried again.
+        idempotency: Idempotency::Idempotent,
+        ..Limits::DEFAULT
+    },
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: "https://www.tiktok.com/v2/auth/authorize/",
+        token: "https://open.tiktokapis.com/v2/oauth/token/",
+        scopes: &["user.info.basic", "user.info.profile", "video.list", "video.publish"],
+        separator: ",",
+        client_id: "client_key",
+        // Of a web server's app it is not asked, and its challenge is no standard one.
+        client_auth: ClientAuth::Body,
+        force_login: &[("disable_auto_auth", "1")],
+        ..OAuth2::STANDARD
+    }),
     settings,
-};
-
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: "https://www.tiktok.com/v2/auth/authorize/",
-    token: TOKEN,
-    scopes: &["user.info.basic", "user.info.profile", "video.list", "video.publish"],
-    separator: ",",
-    client_id: "client_key",
-    parameters: &[],
-    // Of a web server's app it is not asked, and its challenge is no standard one.
-    pkce: false,
+    publisher: &TikTok,
+    analytics: Some(&TikTok),
+    history: Some(&TikTok),
+    deletion: None,
+    options: Some(&TikTok),
 };
 
 fn settings() -> Value {
@@ -134,23 +140,7 @@ fn units(text: &str) -> usize {
 }
 
 #[async_trait]
-impl Platform for TikTok {
-    fn id(&self) -> &'static str {
-        "tiktok"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
-    fn credentials(&self) -> Credentials {
-        Credentials::Body
-    }
-
+impl Publisher for TikTok {
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         let code = reply.body.pointer("/error/code").and_then(Value::as_str).unwrap_or("ok");
         if code == "ok" {
@@ -174,28 +164,22 @@ impl Platform for TikTok {
         })
     }
 
-    fn force_login_params(&self) -> &'static [(&'static str, &'static str)] {
-        &[("disable_auto_auth", "1")]
-    }
-
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
         // A field whose scope was not granted makes the whole request fail.
-        let is_profiled = cx.grant.scopes.is_empty()
-            || cx.grant.scopes.iter().any(|scope| scope == "user.info.profile");
+        let is_profiled =
+            cx.grant.scopes.is_empty() || cx.grant.scopes.iter().any(|scope| scope == "user.info.profile");
         let fields = match is_profiled {
             true => "open_id,avatar_url,display_name,username,profile_deep_link",
             false => "open_id,avatar_url,display_name",
         };
-        let me: Data<Me> =
-            cx.get(format!("{API}/user/info/")).query(&[("fields", fields)]).send().await?;
+        let me: Data<Me> = cx.get(format!("{API}/user/info/")).query(&[("fields", fields)]).send().await?;
         let me = me.data.user;
         let named = |text: Option<String>| text.filter(|text| !text.is_empty());
         let display = named(me.display_name);
         let username = named(me.username).or_else(|| display.clone()).unwrap_or_else(|| me.open_id.clone());
         Ok(vec![Identity {
-            profile_url: named(me.profile_deep_link).or_else(|| {
-                is_profiled.then(|| format!("https://www.tiktok.com/@{username}"))
-            }),
+            profile_url: named(me.profile_deep_link)
+                .or_else(|| is_profiled.then(|| format!("https://www.tiktok.com/@{username}"))),
             display_name: display.unwrap_or_else(|| username.clone()),
             username,
             account_type: "profile".to_owned(),
@@ -203,10 +187,6 @@ impl Platform for TikTok {
             network_unique_id: me.open_id,
             grant: None,
         }])
-    }
-
-    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        oauth::refresh(cx, TOKEN, |word| word == "invalid_grant").await
     }
 
     async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
@@ -222,7 +202,9 @@ impl Platform for TikTok {
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         let first = post.media.first().ok_or_else(|| Failure::rejected(422, "TikTok needs media"))?;
-        if step.media != Some(first.id) || step.expires_at.is_some_and(|at| at < (cx.now)() + UPLOAD_EXPIRY_MARGIN) {
+        if step.media != Some(first.id)
+            || step.expires_at.is_some_and(|at| at < (cx.now)() + UPLOAD_EXPIRY_MARGIN)
+        {
             step = Step { media: Some(first.id), ..Step::default() };
         }
         if step.info.is_null() {
@@ -323,18 +305,6 @@ impl Platform for TikTok {
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
         Ok(address(cx, id))
     }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn options(&self) -> Option<&dyn Options> {
-        Some(self)
-    }
 }
 
 #[async_trait]
@@ -354,7 +324,9 @@ impl Analytics for TikTok {
             .send()
             .await?;
         let video = found.data.videos.into_iter().find(|video| video.id == id);
-        video.map(|video| video.metrics()).ok_or_else(|| Failure::rejected(404, format!("video {id} is not there")))
+        video
+            .map(|video| video.metrics())
+            .ok_or_else(|| Failure::rejected(404, format!("video {id} is not there")))
     }
 }
 
@@ -372,7 +344,7 @@ impl History for TikTok {
             metrics: video.metrics(),
             id: video.id,
         });
-        Ok(Page { posts: posts.collect(), next })
+        Ok(Page { items: posts.collect(), next })
     }
 }
 
@@ -718,9 +690,13 @@ mod tests {
 
     #[test]
     fn a_file_is_cut_as_tiktok_counts() {
-        for (total, size, count) in
-            [(1, 1, 1), (CHUNK_BYTES - 1, CHUNK_BYTES - 1, 1), (CHUNK_BYTES, CHUNK_BYTES, 1), (2 * CHUNK_BYTES - 1, CHUNK_BYTES, 1), (50_000_123, CHUNK_BYTES, 9)]
-        {
+        for (total, size, count) in [
+            (1, 1, 1),
+            (CHUNK_BYTES - 1, CHUNK_BYTES - 1, 1),
+            (CHUNK_BYTES, CHUNK_BYTES, 1),
+            (2 * CHUNK_BYTES - 1, CHUNK_BYTES, 1),
+            (50_000_123, CHUNK_BYTES, 9),
+        ] {
             let pieces = Pieces::of(total);
             assert_eq!((pieces.size, pieces.count), (size, count), "{total}");
             assert_eq!(pieces.count, total / pieces.size, "{total}");
@@ -729,7 +705,8 @@ mod tests {
 
     #[test]
     fn an_id_beyond_what_a_float_holds_is_read_whole() {
-        let text = r#"{ "status": "PUBLISH_COMPLETE", "publicaly_available_post_id": [7512345678901234567] }"#;
+        let text =
+            r#"{ "status": "PUBLISH_COMPLETE", "publicaly_available_post_id": [7512345678901234567] }"#;
         let status: Status = serde_json::from_str(text).unwrap();
         assert_eq!(status.post_id().as_deref(), Some("7512345678901234567"));
         let none: Status = serde_json::from_str(r#"{ "status": "PUBLISH_COMPLETE" }"#).unwrap();

@@ -19,10 +19,9 @@ use std::time::Duration;
 use unicode_normalization::UnicodeNormalization;
 
 /// X. <https://docs.x.com/x-api>
-pub(crate) struct X;
+struct X;
 
 const API: &str = "https://api.x.com/2";
-const TOKEN: &str = "https://api.x.com/2/oauth2/token";
 
 /// One piece of a chunked upload; X takes up to 5 MB and 1,000 of them.
 const CHUNK_BYTES: u64 = 4 << 20;
@@ -41,54 +40,62 @@ const USAGE_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 const FIELDS: &str =
     "attachments,conversation_id,created_at,entities,note_tweet,public_metrics,referenced_tweets";
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit { max: 280, unit: "weighted characters", count: text::weighted, max_bytes: None },
-    content: Content::TextOrMedia,
-    media: &[
-        MediaLimit {
-            kind: MediaKind::Image,
-            count: 0..=4,
-            mimes: &["image/jpeg", "image/png", "image/webp", "image/gif"],
-            max_bytes: 5 << 20,
-            duration: None,
-            pixels: None,
-            aspect_ratio: None,
-        },
-        MediaLimit {
-            kind: MediaKind::Gif,
-            count: 0..=1,
-            mimes: &["image/gif"],
-            max_bytes: 15 << 20,
-            duration: None,
-            pixels: Some((1..=1280, 1..=1080)),
-            aspect_ratio: None,
-        },
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 0..=1,
-            mimes: &["video/mp4", "video/quicktime"],
-            max_bytes: 512 << 20,
-            duration: Some(Duration::from_millis(500)..=Duration::from_secs(140)),
-            pixels: Some((32..=1280, 32..=1024)),
-            aspect_ratio: Some(1.0 / 3.0..=3.0),
-        },
-    ],
-    mixed_media: false,
-    alt_text: Some(1000),
-    replies: Replies::Thread,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
-    idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "x",
+    name: "X",
+    limits: Limits {
+        text: TextLimit { max: 280, unit: "weighted characters", count: text::weighted, max_bytes: None },
+        media: &[
+            MediaLimit {
+                kind: MediaKind::Image,
+                count: 0..=4,
+                mimes: &["image/jpeg", "image/png", "image/webp", "image/gif"],
+                max_bytes: 5 << 20,
+                ..MediaLimit::ANY
+            },
+            MediaLimit {
+                kind: MediaKind::Gif,
+                count: 0..=1,
+                mimes: &["image/gif"],
+                max_bytes: 15 << 20,
+                pixels: Some((1..=1280, 1..=1080)),
+                ..MediaLimit::ANY
+            },
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 0..=1,
+                mimes: &["video/mp4", "video/quicktime"],
+                max_bytes: 512 << 20,
+                duration: Some(Duration::from_millis(500)..=Duration::from_secs(140)),
+                pixels: Some((32..=1280, 32..=1024)),
+                aspect_ratio: Some(1.0 / 3.0..=3.0),
+            },
+        ],
+        alt_text: Some(AltTextLimit {
+            max: 1000,
+            kinds: &[MediaKind::Image, MediaKind::Gif, MediaKind::Video],
+        }),
+        replies: Replies::Thread,
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
+        idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
+        ..Limits::DEFAULT
+    },
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: "https://x.com/i/oauth2/authorize",
+        token: "https://api.x.com/2/oauth2/token",
+        scopes: &["tweet.read", "tweet.write", "users.read", "media.write", "offline.access"],
+        pkce: true,
+        revoke: Some("https://api.x.com/2/oauth2/revoke"),
+        // A dead refresh token is answered with `invalid_request`, not with the standard's name.
+        revoked_errors: ErrorNames::OneOf(&["invalid_request", "invalid_grant"]),
+        ..OAuth2::STANDARD
+    }),
     settings,
-};
-
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: "https://x.com/i/oauth2/authorize",
-    token: TOKEN,
-    scopes: &["tweet.read", "tweet.write", "users.read", "media.write", "offline.access"],
-    separator: " ",
-    client_id: "client_id",
-    parameters: &[],
-    pkce: true,
+    publisher: &X,
+    analytics: Some(&X),
+    history: Some(&X),
+    deletion: Some(&X),
+    options: None,
 };
 
 fn settings() -> Value {
@@ -138,19 +145,7 @@ fn settings() -> Value {
 }
 
 #[async_trait]
-impl Platform for X {
-    fn id(&self) -> &'static str {
-        "x"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
+impl Publisher for X {
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         let errors = reply.body["errors"].as_array();
         let first = errors.and_then(|all| all.first());
@@ -212,15 +207,6 @@ impl Platform for X {
             display_name: me.name,
             account_type: "profile".to_owned(),
         }])
-    }
-
-    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        // X answers a dead refresh token with `invalid_request`, not with the standard's word.
-        oauth::refresh(cx, TOKEN, |word| matches!(word, "invalid_request" | "invalid_grant")).await
-    }
-
-    async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
-        oauth::revoke(cx, "https://api.x.com/2/oauth2/revoke").await
     }
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
@@ -310,18 +296,6 @@ impl Platform for X {
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
         Ok(address(cx, id))
     }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn deletion(&self) -> Option<&dyn Deletion> {
-        Some(self)
-    }
 }
 
 #[async_trait]
@@ -361,7 +335,7 @@ impl History for X {
             published_at: tweet.created_at.unwrap_or_default(),
             metrics: tweet.metrics(&timeline.includes),
         });
-        Ok(Page { posts: posts.collect(), next: timeline.meta.next_token })
+        Ok(Page { items: posts.collect(), next: timeline.meta.next_token })
     }
 }
 
@@ -579,7 +553,9 @@ impl Step {
             .uploads
             .iter()
             .zip(media)
-            .take_while(|(upload, media)| upload.media == media.id && upload.expires > now + UPLOAD_EXPIRY_MARGIN)
+            .take_while(|(upload, media)| {
+                upload.media == media.id && upload.expires > now + UPLOAD_EXPIRY_MARGIN
+            })
             .count();
         self.uploads.truncate(usable);
     }
@@ -663,10 +639,11 @@ impl Processing {
                     _ => Failure::rejected(400, message.trim_end()),
                 })
             }
-            _ => State::Busy(
-                self.check_after_secs
-                    .map_or(POLL_INTERVAL, |wait| Duration::from_secs(wait).min(domain::failure::LONGEST_WAIT)),
-            ),
+            _ => {
+                State::Busy(self.check_after_secs.map_or(POLL_INTERVAL, |wait| {
+                    Duration::from_secs(wait).min(domain::failure::LONGEST_WAIT)
+                }))
+            }
         }
     }
 }
@@ -848,7 +825,7 @@ mod tests {
     use domain::ErrorCode;
 
     fn failure(reply: Reply) -> Failure {
-        reply.into_result(&X).unwrap_err()
+        reply.into_result(&ADAPTER).unwrap_err()
     }
 
     #[test]
@@ -890,11 +867,19 @@ mod tests {
             ),
         ] {
             let failure = failure(Reply::of(status, &[], body));
-            assert_eq!((failure.code.to_string().as_str(), failure.is_ambiguous()), (code, doubt), "{status} {body}");
+            assert_eq!(
+                (failure.code.to_string().as_str(), failure.is_ambiguous()),
+                (code, doubt),
+                "{status} {body}"
+            );
             assert!(!failure.is_revoked());
         }
-        assert!(Reply::of(200, &[], r#"{"data":{},"errors":[{"title":"partial"}]}"#).into_result(&X).is_ok());
-        assert!(Reply::of(200, &[], r#"{"meta":{"result_count":0}}"#).into_result(&X).is_ok());
+        assert!(
+            Reply::of(200, &[], r#"{"data":{},"errors":[{"title":"partial"}]}"#)
+                .into_result(&ADAPTER)
+                .is_ok()
+        );
+        assert!(Reply::of(200, &[], r#"{"meta":{"result_count":0}}"#).into_result(&ADAPTER).is_ok());
     }
 
     #[test]
@@ -967,7 +952,9 @@ mod tests {
 
     #[test]
     fn a_medium_is_looked_at_again_within_a_day() {
-        for (said, expected) in [(json!(7), 7), (json!(u64::MAX), 86_400), (Value::Null, POLL_INTERVAL.as_secs())] {
+        for (said, expected) in
+            [(json!(7), 7), (json!(u64::MAX), 86_400), (Value::Null, POLL_INTERVAL.as_secs())]
+        {
             let processing = json!({ "state": "pending", "check_after_secs": said });
             let processing: Processing = serde_json::from_value(processing).unwrap();
             let State::Busy(wait) = processing.state() else { panic!("{said}: it is not done") };

@@ -16,7 +16,7 @@ use tracing::warn;
 use uuid::Uuid;
 
 /// YouTube. <https://developers.google.com/youtube/v3/docs>
-pub(crate) struct YouTube;
+struct YouTube;
 
 const API: &str = "https://www.googleapis.com/youtube/v3";
 const UPLOAD: &str = "https://www.googleapis.com/upload/youtube/v3";
@@ -41,70 +41,70 @@ const DEFAULT_CATEGORY: &str = "22";
 /// The first day that a report can be asked about: YouTube's own.
 const FIRST_REPORT_DAY: NaiveDate = NaiveDate::from_ymd_opt(2005, 2, 14).expect("a date");
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit { max: 5000, unit: "bytes", count: str::len, max_bytes: None },
-    content: Content::Media,
-    media: &[
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 1..=1,
-            mimes: &[
-                "video/mp4",
-                "video/quicktime",
-                "video/webm",
-                "video/x-matroska",
-                "video/x-msvideo",
-                "video/mpeg",
-                "video/x-flv",
-                "video/3gpp",
-                "video/x-m4v",
-            ],
-            max_bytes: 256 << 30,
-            duration: Some(Duration::ZERO..=Duration::from_secs(12 * 3600)),
-            pixels: None,
-            aspect_ratio: None,
-        },
-        // The thumbnail.
-        MediaLimit {
-            kind: MediaKind::Image,
-            count: 0..=1,
-            mimes: &["image/jpeg", "image/png"],
-            max_bytes: 50 << 20,
-            duration: None,
-            pixels: None,
-            aspect_ratio: None,
-        },
-    ],
-    mixed_media: true,
-    alt_text: None,
-    replies: Replies::FirstComment,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(6 * 3600) },
-    // Of a video nothing doubles; of a comment it does.
-    idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
-    settings,
-};
-
-static RULES: Rules = Rules {
-    forbidden: &['<', '>'],
-    needs: Some(MediaKind::Video),
-    comment: Some(Comment {
-        text: TextLimit::characters(10_000),
-        media: &[],
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "youtube",
+    name: "YouTube",
+    limits: Limits {
+        text: TextLimit { max: 5000, unit: "bytes", count: str::len, max_bytes: None },
+        content: Content::Media,
+        media: &[
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 1..=1,
+                mimes: &[
+                    "video/mp4",
+                    "video/quicktime",
+                    "video/webm",
+                    "video/x-matroska",
+                    "video/x-msvideo",
+                    "video/mpeg",
+                    "video/x-flv",
+                    "video/3gpp",
+                    "video/x-m4v",
+                ],
+                max_bytes: 256 << 30,
+                duration: Some(Duration::ZERO..=Duration::from_secs(12 * 3600)),
+                ..MediaLimit::ANY
+            },
+            // The thumbnail.
+            MediaLimit {
+                kind: MediaKind::Image,
+                count: 0..=1,
+                mimes: &["image/jpeg", "image/png"],
+                max_bytes: 50 << 20,
+                ..MediaLimit::ANY
+            },
+        ],
+        mixed_media: true,
+        replies: Replies::FirstComment,
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(6 * 3600) },
+        // Of a video nothing doubles; of a comment it does.
+        idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
+        forbidden: &['<', '>'],
+        required_media: Some(MediaKind::Video),
+        comment: Some(CommentLimits { text: TextLimit::characters(10_000), media: &[] }),
+        ..Limits::DEFAULT
+    },
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: google::AUTHORIZE,
+        token: google::TOKEN,
+        // The first covers uploading, reading and comments; no narrower one does for comments.
+        scopes: &[
+            "https://www.googleapis.com/auth/youtube.force-ssl",
+            "https://www.googleapis.com/auth/yt-analytics.readonly",
+        ],
+        authorize_parameters: google::PARAMETERS,
+        pkce: true,
+        client_auth: ClientAuth::Body,
+        force_login: google::FORCE_LOGIN,
+        ..OAuth2::STANDARD
     }),
-};
-
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: google::AUTHORIZE,
-    token: google::TOKEN,
-    // The first covers uploading, reading and comments; no narrower one does for comments.
-    scopes: &[
-        "https://www.googleapis.com/auth/youtube.force-ssl",
-        "https://www.googleapis.com/auth/yt-analytics.readonly",
-    ],
-    separator: " ",
-    client_id: "client_id",
-    parameters: google::PARAMETERS,
-    pkce: true,
+    settings,
+    publisher: &YouTube,
+    analytics: Some(&YouTube),
+    history: Some(&YouTube),
+    deletion: Some(&YouTube),
+    options: Some(&YouTube),
 };
 
 fn settings() -> Value {
@@ -172,33 +172,9 @@ fn settings() -> Value {
 }
 
 #[async_trait]
-impl Platform for YouTube {
-    fn id(&self) -> &'static str {
-        "youtube"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
-    fn rules(&self) -> &'static Rules {
-        &RULES
-    }
-
-    fn credentials(&self) -> Credentials {
-        Credentials::Body
-    }
-
+impl Publisher for YouTube {
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         google::classify(reply)
-    }
-
-    fn force_login_params(&self) -> &'static [(&'static str, &'static str)] {
-        google::FORCE_LOGIN
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
@@ -216,10 +192,6 @@ impl Platform for YouTube {
             true => Ok(()),
             false => Err(Failure::rejected(404, format!("the login no longer leads to channel {ours}"))),
         }
-    }
-
-    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        google::refresh(cx).await
     }
 
     async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
@@ -350,30 +322,11 @@ impl Platform for YouTube {
         if !is_comment(id) {
             return Ok(address(cx, id));
         }
-        let threads: List<Thread> = cx
-            .get(format!("{API}/commentThreads"))
-            .query(&[("part", "snippet"), ("id", id)])
-            .send()
-            .await?;
+        let threads: List<Thread> =
+            cx.get(format!("{API}/commentThreads")).query(&[("part", "snippet"), ("id", id)]).send().await?;
         let video = threads.items.into_iter().find_map(|thread| thread.snippet.video_id);
         let video = video.ok_or_else(|| Failure::rejected(404, format!("comment {id} is not there")))?;
         Ok(format!("{}&lc={id}", address(cx, &video)))
-    }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn deletion(&self) -> Option<&dyn Deletion> {
-        Some(self)
-    }
-
-    fn options(&self) -> Option<&dyn Options> {
-        Some(self)
     }
 }
 
@@ -427,7 +380,7 @@ impl History for YouTube {
         let listed = listing(cx, &list, cursor).await?;
         let ids: Vec<_> = listed.items.iter().map(|item| item.content_details.video_id.clone()).collect();
         if ids.is_empty() {
-            return Ok(Page { posts: Vec::new(), next: listed.next_page_token });
+            return Ok(Page { items: Vec::new(), next: listed.next_page_token });
         }
         let videos: List<Video> = cx
             .get(format!("{API}/videos"))
@@ -452,7 +405,7 @@ impl History for YouTube {
                 metrics: video.statistics.metrics(),
             })
         });
-        Ok(Page { posts: posts.collect(), next: listed.next_page_token })
+        Ok(Page { items: posts.collect(), next: listed.next_page_token })
     }
 }
 
@@ -525,7 +478,8 @@ fn thumbnail(post: &Publication) -> Result<Option<&Media>> {
         Some(id) => match images.find(|image| Uuid::try_parse(&id).is_ok_and(|id| id == image.id)) {
             Some(image) => Ok(Some(image)),
             None => {
-                let message = format!("the thumbnail {id} is none of the images of the post's first container");
+                let message =
+                    format!("the thumbnail {id} is none of the images of the post's first container");
                 Err(Failure::rejected(422, message))
             }
         },
@@ -560,8 +514,11 @@ fn resource(post: &Publication, video: &Media) -> Result<Value> {
             return Err(Failure::rejected(422, message));
         }
         if let Some(length) = video.duration.filter(|length| *length > MAX_SHORT) {
-            let message =
-                format!("a Short plays {} seconds at most, and the video {}", MAX_SHORT.as_secs(), length.as_secs());
+            let message = format!(
+                "a Short plays {} seconds at most, and the video {}",
+                MAX_SHORT.as_secs(),
+                length.as_secs()
+            );
             return Err(Failure::rejected(422, message));
         }
     }
@@ -654,7 +611,8 @@ async fn send(cx: &Session<'_>, video: &Media, upload: &str, from: u64) -> Resul
 
 /// Asks how far an upload has come.
 async fn probe(cx: &Session<'_>, upload: &str, total: u64) -> Result<Stored> {
-    let call = cx.put(upload).header("content-range", format!("bytes */{total}")).header("content-length", "0");
+    let call =
+        cx.put(upload).header("content-range", format!("bytes */{total}")).header("content-length", "0");
     stored(cx, call.send_raw().await?)
 }
 
@@ -998,7 +956,10 @@ impl Video {
     /// Whether it can be watched by now; fails when it never will be.
     fn is_processed(&self) -> Result<bool> {
         let no = |what: &str, why: Option<&str>| {
-            Err(Failure::rejected(422, format!("YouTube {what} the video: {}", why.unwrap_or("it does not say why"))))
+            Err(Failure::rejected(
+                422,
+                format!("YouTube {what} the video: {}", why.unwrap_or("it does not say why")),
+            ))
         };
         let details = &self.processing_details;
         match (self.status.upload_status.as_str(), details.processing_status.as_str()) {

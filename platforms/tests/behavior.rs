@@ -12,8 +12,8 @@ mod specs;
 use domain::ErrorCode;
 use fixtures::{Actor, Named, World};
 use platforms::{
-    Capabilities, Checkpoint, Committed, Connection, Content, Idempotency, Located, MediaKind, Prepared,
-    Publication, Publishing, Refresh, Replies,
+    Checkpoint, Committed, Content, Idempotency, Limits, Located, MediaKind, Prepared, Publication,
+    Publishing, Refresh, Replies,
     check::{Draft, Severity, check},
 };
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ async fn a_text_is_published_and_stands_at_its_permalink() {
 async fn the_longest_text_is_taken_and_a_longer_one_is_refused_by_the_check() {
     let world = World::start().await;
     for actor in world.actors() {
-        let (name, limit) = (actor.name(), &actor.capabilities().text);
+        let (name, limit) = (actor.name(), &actor.limits().text);
         if limit.max == 0 {
             continue;
         }
@@ -56,13 +56,13 @@ async fn the_longest_text_is_taken_and_a_longer_one_is_refused_by_the_check() {
 async fn what_the_platform_would_refuse_is_told_before_anything_is_sent() {
     let world = World::start().await;
     for actor in world.actors() {
-        let (name, can) = (actor.name(), actor.capabilities());
+        let (name, can) = (actor.name(), actor.limits());
         for limit in can.media {
             let (fits, _) = actor.medium(limit.kind);
             let of = |change: &dyn Fn(&mut platforms::Media), count: usize| {
                 let mut medium = fits.clone();
                 change(&mut medium);
-                let needed = actor.platform.rules().needs.filter(|needed| *needed != limit.kind);
+                let needed = actor.platform.limits.required_media.filter(|needed| *needed != limit.kind);
                 let mut media = vec![medium; count];
                 media.extend(needed.map(|needed| actor.medium(needed).0));
                 errors(&actor, &text_for(can), &media, &json!({}))
@@ -90,7 +90,7 @@ async fn what_the_platform_would_refuse_is_told_before_anything_is_sent() {
                 );
                 assert!(wide.contains(&"media_dimensions".to_owned()), "{name}: {kind}");
             }
-            if let Some(max) = can.alt_text {
+            if let Some(max) = can.alt_text.as_ref().map(|alt_text| alt_text.max) {
                 let wordy = of(&|medium| medium.alt_text = Some("a".repeat(max + 1)), least);
                 assert!(wordy.contains(&"alt_text_too_long".to_owned()), "{name}: {kind}");
             }
@@ -107,7 +107,7 @@ async fn what_the_platform_would_refuse_is_told_before_anything_is_sent() {
             Content::Media => "media_required",
         };
         assert!(nothing.contains(&expected.to_owned()), "{name}: {nothing:?}");
-        if let Some(forbidden) = actor.platform.rules().forbidden.first() {
+        if let Some(forbidden) = actor.platform.limits.forbidden.first() {
             let text = format!("a {forbidden} b");
             let found = errors(&actor, &text, &actor.post("a").media, &json!({}));
             assert_eq!(found, ["text_character_not_supported"], "{name}");
@@ -141,7 +141,7 @@ async fn what_the_platform_would_refuse_is_told_before_anything_is_sent() {
 async fn each_kind_of_media_is_published_with_its_alt_text() {
     let world = World::start().await;
     for actor in world.actors() {
-        for limit in actor.capabilities().media {
+        for limit in actor.limits().media {
             let name = format!("{} with {}", actor.name(), limit.kind);
             let alt = format!("what this {} shows", limit.kind);
             let mut post = actor.post_with(
@@ -150,16 +150,16 @@ async fn each_kind_of_media_is_published_with_its_alt_text() {
                 (*limit.count.start()).max(1),
             );
             for medium in &mut post.media {
-                medium.alt_text = actor.capabilities().alt_text.map(|_| alt.clone());
+                medium.alt_text = actor.limits().alt_text.as_ref().map(|_| alt.clone());
             }
             let id = actor.publish(&post).await.on(&name);
             let page = actor.shown(&id).await;
             assert!(page.contains(&post.text), "{name}");
-            if actor.platform.supports_alt_text(limit.kind) {
+            if actor.platform.limits.supports_alt_text(limit.kind) {
                 assert!(page.contains(&alt), "{name}: {page}");
             }
         }
-        assert_eq!(actor.accepted().await, actor.capabilities().media.len(), "{}", actor.name());
+        assert_eq!(actor.accepted().await, actor.limits().media.len(), "{}", actor.name());
     }
 }
 
@@ -167,7 +167,7 @@ async fn each_kind_of_media_is_published_with_its_alt_text() {
 async fn an_organizations_part_of_a_sandbox_is_a_sandbox() {
     let (_world, actors) = World::of_an_organization().await;
     for actor in actors {
-        for limit in actor.capabilities().media {
+        for limit in actor.limits().media {
             let name = format!("{} with {}", actor.name(), limit.kind);
             let post = actor.post_with(&name, limit.kind, (*limit.count.start()).max(1));
             let id = actor.publish(&post).await.on(&name);
@@ -175,8 +175,8 @@ async fn an_organizations_part_of_a_sandbox_is_a_sandbox() {
         }
         let name = actor.name();
         let fresh = actor.refresh().await;
-        assert!(fresh.is_ok() || actor.platform.refresh_policy() != Refresh::Anytime, "{name}: {fresh:?}");
-        assert_eq!(actor.accepted().await, actor.capabilities().media.len(), "{name}");
+        assert!(fresh.is_ok() || actor.platform.auth.refresh() != Refresh::Anytime, "{name}: {fresh:?}");
+        assert_eq!(actor.accepted().await, actor.limits().media.len(), "{name}");
     }
 }
 
@@ -184,7 +184,7 @@ async fn an_organizations_part_of_a_sandbox_is_a_sandbox() {
 async fn as_many_media_as_the_table_allows_are_taken() {
     let world = World::start().await;
     for actor in world.actors() {
-        for limit in actor.capabilities().media {
+        for limit in actor.limits().media {
             let name = format!("{} with {} of {}", actor.name(), limit.count.end(), limit.kind);
             let post = actor.post_with("many", limit.kind, *limit.count.end());
             actor.publish(&post).await.on(&name);
@@ -195,8 +195,8 @@ async fn as_many_media_as_the_table_allows_are_taken() {
 #[tokio::test]
 async fn media_alone_are_a_post_where_text_is_no_must() {
     let world = World::start().await;
-    for actor in world.actors().into_iter().filter(|actor| actor.capabilities().content != Content::Text) {
-        let Some(limit) = actor.capabilities().media.first() else { continue };
+    for actor in world.actors().into_iter().filter(|actor| actor.limits().content != Content::Text) {
+        let Some(limit) = actor.limits().media.first() else { continue };
         let post = actor.post_with("", limit.kind, (*limit.count.start()).max(1));
         actor.publish(&post).await.on(actor.name());
     }
@@ -207,7 +207,7 @@ async fn a_thread_hangs_together_and_a_first_comment_below_its_post() {
     let world = World::start().await;
     for actor in world.actors() {
         let name = actor.name();
-        let length = match actor.capabilities().replies {
+        let length = match actor.limits().replies {
             Replies::None => continue,
             Replies::FirstComment => 2,
             Replies::Thread => 4,
@@ -258,7 +258,7 @@ async fn an_expired_token_is_told_and_a_refresh_mends_it() {
             (ErrorCode::TokenExpired, false, false),
             "{name}"
         );
-        if actor.platform.refresh_policy() != Refresh::Anytime {
+        if actor.platform.auth.refresh() != Refresh::Anytime {
             let failure = actor.refresh().await.expect_err(name);
             assert_eq!(
                 (failure.code, failure.is_revoked()),
@@ -368,7 +368,9 @@ async fn an_app_password_makes_a_session_and_mends_a_dead_one() {
     let world = World::start().await;
     for mut actor in world.actors() {
         let name = actor.name();
-        let Connection::AppPassword { .. } = actor.platform.connection() else { continue };
+        if actor.platform.auth.oauth().is_some() {
+            continue;
+        }
         actor.grant.access_token = String::new();
         for dead in [None, Some("made-up".to_owned())] {
             actor.grant.refresh_token = dead;
@@ -440,7 +442,7 @@ async fn an_accepted_post_whose_answer_is_lost_is_found_and_not_doubled() {
             let before = actor.accepted().await;
             let mut ids = Vec::new();
             // Also where it hangs below another post.
-            let depth = if actor.capabilities().replies == Replies::None { 1 } else { 2 };
+            let depth = if actor.limits().replies == Replies::None { 1 } else { 2 };
             for position in 0..depth {
                 let text = format!("{position}: https://Example.com/{word} <b> & \"c\" #sandbox-{word}");
                 let post = actor.reply(&actor.fit(&text), &ids);
@@ -481,10 +483,10 @@ async fn a_post_that_others_push_out_of_the_pages_is_not_told_absent() {
     assert!(hurry.send().await.unwrap().status().is_success());
     world.shorten_pages();
     let actors = world.actors().into_iter();
-    for actor in actors.filter(|actor| actor.capabilities().idempotency != Idempotency::Idempotent) {
+    for actor in actors.filter(|actor| actor.limits().idempotency != Idempotency::Idempotent) {
         let name = actor.name();
         let mut ids = Vec::new();
-        let depth = if actor.capabilities().replies == Replies::None { 1 } else { 2 };
+        let depth = if actor.limits().replies == Replies::None { 1 } else { 2 };
         for _ in 0..depth {
             let post = actor.reply(&format!("lost words {}", ids.len()), &ids);
             let at = actor.prepare(&post).await.on(name);
@@ -512,10 +514,10 @@ async fn a_post_that_others_push_out_of_the_pages_is_not_told_absent() {
 async fn a_look_passes_over_what_another_target_captured() {
     let world = World::start().await;
     let actors = world.actors().into_iter();
-    for actor in actors.filter(|actor| actor.capabilities().idempotency != Idempotency::Idempotent) {
+    for actor in actors.filter(|actor| actor.limits().idempotency != Idempotency::Idempotent) {
         let name = actor.name();
         let mut ids = Vec::new();
-        let depth = if actor.capabilities().replies == Replies::None { 1 } else { 2 };
+        let depth = if actor.limits().replies == Replies::None { 1 } else { 2 };
         for position in 0..depth {
             let post = actor.reply(&format!("the same words {position}"), &ids);
             let at = actor.prepare(&post).await.on(name);
@@ -543,7 +545,7 @@ async fn a_commit_that_is_repeated_does_what_the_table_says() {
         let at = actor.prepare(&post).await.on(name);
         let first = actor.commit(&post, &at).await.on(name);
         let id = actor.landed(&post, first).await.on(name);
-        match (actor.commit(&post, &at).await, actor.capabilities().idempotency) {
+        match (actor.commit(&post, &at).await, actor.limits().idempotency) {
             (Ok(second), Idempotency::Idempotent) => {
                 assert_eq!(actor.landed(&post, second).await.on(name), id, "{name}");
                 assert_eq!(actor.accepted().await, 1, "{name}");
@@ -562,7 +564,7 @@ async fn a_commit_that_is_repeated_does_what_the_table_says() {
 #[tokio::test]
 async fn two_posts_with_the_same_text_are_told_apart_by_what_they_hang_on() {
     let world = World::start().await;
-    for actor in world.actors().into_iter().filter(|actor| actor.capabilities().replies == Replies::Thread) {
+    for actor in world.actors().into_iter().filter(|actor| actor.limits().replies == Replies::Thread) {
         let name = actor.name();
         let mut ids = Vec::new();
         for text in ["root", "same words #sandbox-lost-reply"] {
@@ -588,7 +590,7 @@ async fn two_posts_with_the_same_text_are_told_apart_by_what_they_hang_on() {
 async fn preparing_goes_on_where_it_was_interrupted() {
     let world = World::start().await;
     for actor in world.actors() {
-        for limit in actor.capabilities().media {
+        for limit in actor.limits().media {
             let name = format!("{} with {}", actor.name(), limit.kind);
             let mut published = 0;
             // The save after each call fails in turn, as it does when the worker dies right there.
@@ -645,10 +647,8 @@ async fn a_worker_that_dies_after_any_call_leaves_one_post() {
 async fn a_platform_that_processes_is_polled_until_it_is_done() {
     let world = World::start().await;
     for actor in world.actors() {
-        let is_busy = matches!(actor.capabilities().publishing, Publishing::Asynchronous { .. });
-        for limit in
-            actor.capabilities().media.iter().filter(|limit| is_busy && limit.kind == MediaKind::Video)
-        {
+        let is_busy = matches!(actor.limits().publishing, Publishing::Asynchronous { .. });
+        for limit in actor.limits().media.iter().filter(|limit| is_busy && limit.kind == MediaKind::Video) {
             let name = actor.name();
             let post = actor.post_with("a video", limit.kind, (*limit.count.start()).max(1));
             let prepared = actor.prepare_once(&post, Checkpoint::default()).await.on(name);
@@ -677,10 +677,8 @@ async fn a_platform_that_processes_is_polled_until_it_is_done() {
 async fn media_that_can_not_be_processed_are_refused_for_good() {
     let world = World::start().await;
     for actor in world.actors() {
-        let is_busy = matches!(actor.capabilities().publishing, Publishing::Asynchronous { .. });
-        for limit in
-            actor.capabilities().media.iter().filter(|limit| is_busy && limit.kind == MediaKind::Video)
-        {
+        let is_busy = matches!(actor.limits().publishing, Publishing::Asynchronous { .. });
+        for limit in actor.limits().media.iter().filter(|limit| is_busy && limit.kind == MediaKind::Video) {
             let name = actor.name();
             let mut post = actor.post_with("a broken video", limit.kind, (*limit.count.start()).max(1));
             for medium in &mut post.media {
@@ -742,7 +740,7 @@ async fn metrics_are_read_and_a_missing_post_is_told() {
     let world = World::start().await;
     for actor in world.actors() {
         let name = actor.name();
-        let Some(analytics) = actor.platform.analytics() else { continue };
+        let Some(analytics) = actor.platform.analytics else { continue };
         let id = actor.publish(&actor.post("measured")).await.on(name);
         let keep = fixtures::Kept::default();
         analytics.metrics(&actor.session(&keep), &id).await.on(name);
@@ -756,7 +754,7 @@ async fn history_lists_every_post_newest_first() {
     let world = World::start().await;
     for actor in world.actors() {
         let name = actor.name();
-        let Some(history) = actor.platform.history() else { continue };
+        let Some(history) = actor.platform.history else { continue };
         let began = fixtures::clock() - chrono::TimeDelta::minutes(5);
         let mut ids = Vec::new();
         for n in 0..3 {
@@ -767,7 +765,7 @@ async fn history_lists_every_post_newest_first() {
         let (mut found, mut cursor) = (Vec::new(), None);
         loop {
             let page = history.page(&actor.session(&keep), cursor.as_deref()).await.on(name);
-            found.extend(page.posts);
+            found.extend(page.items);
             match page.next {
                 Some(next) => cursor = Some(next),
                 None => break,
@@ -793,7 +791,7 @@ async fn what_is_deleted_is_gone_and_may_be_deleted_again() {
     let world = World::start().await;
     for actor in world.actors() {
         let name = actor.name();
-        let Some(deletion) = actor.platform.deletion() else { continue };
+        let Some(deletion) = actor.platform.deletion else { continue };
         let id = actor.publish(&actor.post("not for long")).await.on(name);
         let keep = fixtures::Kept::default();
         // Some platforms tell an address only as long as there is something at it.
@@ -810,9 +808,9 @@ async fn a_grant_that_is_no_longer_wanted_is_given_back() {
     let world = World::start().await;
     for actor in world.actors() {
         let keep = fixtures::Kept::default();
-        actor.platform.revoke(&actor.session(&keep)).await.on(actor.name());
+        actor.platform.publisher.revoke(&actor.session(&keep)).await.on(actor.name());
         // What is gone already is a success too.
-        actor.platform.revoke(&actor.session(&keep)).await.on(actor.name());
+        actor.platform.publisher.revoke(&actor.session(&keep)).await.on(actor.name());
     }
 }
 
@@ -821,7 +819,7 @@ async fn settings_are_described_and_unknown_ones_ignored() {
     let world = World::start().await;
     for actor in world.actors() {
         let name = actor.name();
-        let schema = (actor.capabilities().settings)();
+        let schema = (actor.platform.settings)();
         assert_eq!(schema["type"], "object", "{name}");
         assert_ne!(schema["additionalProperties"], false, "{name}");
         let mut post = actor.post("with a setting");
@@ -843,6 +841,6 @@ fn errors(actor: &Actor, text: &str, media: &[platforms::Media], settings: &Valu
 }
 
 /// A text that does not stand in the way of looking at media.
-fn text_for(can: &Capabilities) -> String {
+fn text_for(can: &Limits) -> String {
     if can.text.max == 0 { String::new() } else { "a".to_owned() }
 }

@@ -57,7 +57,7 @@ async fn every_location_of_a_login_can_be_chosen() {
     let names: Vec<_> = all.iter().map(|one| one.display_name.as_str()).collect();
     assert_eq!(names, ["ada", "ada 2"]);
     let keep = Kept::default();
-    let options = actor.platform.options().expect("it has lists");
+    let options = actor.platform.options.expect("it has lists");
     let choices = options.options(&actor.session(&keep), "locations", None).await.on("locations");
     assert_eq!(choices[1].id, all[1].network_unique_id);
 

@@ -30,7 +30,7 @@ async fn a_page_is_an_account_of_its_own() {
     let mut post = actor.post("for the page");
     post.settings = json!({ "organization_id": page.network_unique_id, "visibility": "CONNECTIONS" });
     let keep = Kept::default();
-    let deletion = actor.platform.deletion().expect("it deletes");
+    let deletion = actor.platform.deletion.expect("it deletes");
     let id = actor.publish(&post).await.on("for");
     let shown = actor.shown(&id).await;
     let urn = format!("urn:li:organization:{}", page.network_unique_id);
@@ -51,10 +51,10 @@ async fn a_page_is_an_account_of_its_own() {
         vec![actor.publish(&actor.post_with("by the page", MediaKind::Video, 1)).await.on("publish")];
     assert!(actor.shown(&ids[0]).await.contains(&format!("By {urn}")));
     ids.push(actor.publish(&actor.reply("a comment", &ids)).await.on("comment"));
-    let history = actor.platform.history().expect("it has one");
+    let history = actor.platform.history.expect("it has one");
     let listed = history.page(&actor.session(&keep), None).await.on("history");
     assert_eq!(listed.posts.len(), 2);
-    let analytics = actor.platform.analytics().expect("it has figures");
+    let analytics = actor.platform.analytics.expect("it has figures");
     analytics.metrics(&actor.session(&keep), &ids[0]).await.on("metrics");
     for path in ["/rest/organizationalEntityShareStatistics", "/rest/videoAnalytics"] {
         assert!(world.heard().iter().any(|call| call.path.ends_with(path)), "{path} was never called");
@@ -63,7 +63,7 @@ async fn a_page_is_an_account_of_its_own() {
     deletion.delete(&actor.session(&keep), &ids[1]).await.on("delete");
     assert_eq!(actor.status(&comment).await, 404);
     // What the page is done with, the member may still need.
-    actor.platform.revoke(&actor.session(&keep)).await.on("revoke");
+    actor.platform.publisher.revoke(&actor.session(&keep)).await.on("revoke");
     actor.healthy().await.on("health");
 }
 
@@ -100,7 +100,7 @@ async fn a_doubt_survives_in_the_checkpoint() {
     actor.commit(&post, &at).await.expect_err("it is lost");
     let keep = Kept::default();
     let asked = Publication { commit_begun_at: Some(clock() - TimeDelta::seconds(5)), ..post.clone() };
-    actor.platform.locate(&actor.session(&keep), &asked, &at).await.on("locate");
+    actor.platform.publisher.locate(&actor.session(&keep), &asked, &at).await.on("locate");
     let kept = actor.prepare_from(&post, keep.last().expect("it was kept")).await.on("prepare");
     assert!(matches!(actor.commit(&post, &kept).await, Ok(Committed::Live(_))));
 
@@ -123,10 +123,10 @@ async fn an_app_with_few_scopes_publishes_and_is_told_what_it_may_not() {
     let id = actor.publish(&post).await.on("publish");
     assert!(actor.shown(&id).await.contains("alt=\"gray\""));
     let keep = Kept::default();
-    let analytics = actor.platform.analytics().expect("it has figures");
+    let analytics = actor.platform.analytics.expect("it has figures");
     let failure = analytics.metrics(&actor.session(&keep), &id).await.expect_err("closed");
     assert_eq!(failure.code, rejected(403));
-    let history = actor.platform.history().expect("it has one");
+    let history = actor.platform.history.expect("it has one");
     let failure = history.page(&actor.session(&keep), None).await.expect_err("closed");
     assert_eq!((failure.code, failure.is_revoked()), (rejected(403), false));
     let reply = actor.reply("a comment #sandbox-lost-reply", std::slice::from_ref(&id));
@@ -136,7 +136,7 @@ async fn an_app_with_few_scopes_publishes_and_is_told_what_it_may_not() {
     // A member's comment is the member's own to take back, seen or not.
     let comment = actor.publish(&actor.reply("another", &[id])).await.on("comment");
     let address = actor.permalink(&comment).await;
-    actor.platform.deletion().expect("it deletes").delete(&actor.session(&keep), &comment).await.on("delete");
+    actor.platform.deletion.expect("it deletes").delete(&actor.session(&keep), &comment).await.on("delete");
     assert_eq!(actor.status(&address).await, 404);
 }
 
@@ -146,7 +146,7 @@ async fn figures_are_read_where_the_post_itself_is_closed() {
     let actor = limited(&world, &[&FEW[..], &["r_member_postAnalytics"]].concat()).await;
     let id = actor.publish(&actor.post("measured")).await.on("publish");
     let keep = Kept::default();
-    let analytics = actor.platform.analytics().expect("it has figures");
+    let analytics = actor.platform.analytics.expect("it has figures");
     analytics.metrics(&actor.session(&keep), &id).await.on("metrics");
     let heard = world.heard();
     let asked = heard.iter().filter(|call| call.path.ends_with("/rest/memberCreatorPostAnalytics"));

@@ -11,7 +11,7 @@ async fn a_pin_hangs_on_the_only_board_or_the_one_that_is_named() {
     let world = World::start().await;
     let actor = actor(&world, "pinterest");
     let keep = Kept::default();
-    let options = actor.platform.options().expect("it has lists");
+    let options = actor.platform.options.expect("it has lists");
     let boards = options.options(&actor.session(&keep), "boards", None).await.on("boards");
     assert_eq!(boards.len(), 1);
     let page = actor.shown(&actor.publish(&actor.post("on the only one")).await.on("one")).await;

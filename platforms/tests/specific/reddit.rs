@@ -19,7 +19,7 @@ async fn a_post_hangs_where_its_settings_say() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
     let keep = Kept::default();
-    let options = actor.platform.options().expect("it has lists");
+    let options = actor.platform.options.expect("it has lists");
     let subreddits = options.options(&actor.session(&keep), "subreddits", None).await.on("subreddits");
     assert_eq!((subreddits[0].id.as_str(), subreddits[0].name.as_str()), ("u_ada", "u/ada"));
     assert!(subreddits.iter().any(|choice| choice.id == "flaired" && choice.name == "r/flaired"));
@@ -104,7 +104,7 @@ async fn a_gallery_keeps_its_captions_and_a_video_its_poster() {
     assert!(page.contains("the first of them") && page.matches("<img").count() == 2, "{page}");
 
     let keep = Kept::default();
-    let history = actor.platform.history().expect("it has one");
+    let history = actor.platform.history.expect("it has one");
     let listed = history.page(&actor.session(&keep), None).await.on("history");
     assert_eq!(listed.posts[0].media.len(), 2);
     assert!(listed.posts[0].media.iter().all(|url| url.starts_with("https://i.redd.it/")));
@@ -148,10 +148,10 @@ async fn a_post_of_a_picture_gets_its_id_later_and_is_found_without_it_too() {
     let mut begun = never.clone();
     let keep = Kept::default();
     begun.commit_begun_at = Some(crate::fixtures::clock() - chrono::TimeDelta::minutes(1));
-    let located = actor.platform.locate(&actor.session(&keep), &begun, &at).await.on("soon");
+    let located = actor.platform.publisher.locate(&actor.session(&keep), &begun, &at).await.on("soon");
     assert!(matches!(located, Located::Processing { .. }), "{located:?}");
     begun.commit_begun_at = Some(crate::fixtures::clock() - chrono::TimeDelta::minutes(11));
-    let located = actor.platform.locate(&actor.session(&keep), &begun, &at).await.on("late");
+    let located = actor.platform.publisher.locate(&actor.session(&keep), &begun, &at).await.on("late");
     assert_eq!(located, Located::Absent);
 }
 
@@ -220,7 +220,7 @@ async fn a_refresh_token_stays_and_an_unknown_app_is_no_dead_grant() {
     assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::TokenExpired, false), "{failure}");
 
     let keep = Kept::default();
-    actor.platform.revoke(&actor.session(&keep)).await.on("revoke");
+    actor.platform.publisher.revoke(&actor.session(&keep)).await.on("revoke");
     assert!(actor.refresh().await.expect_err("given back").is_revoked());
     assert_eq!(actor.healthy().await.expect_err("its tokens too").code, ErrorCode::TokenExpired);
 
@@ -271,7 +271,8 @@ async fn a_medium_that_is_stuck_is_waited_for() {
     // Nor does a socket that is gone matter.
     at.0["socket"] = json!("ws://127.0.0.1:1/gone");
     let keep = Kept::default();
-    let located = actor.platform.locate(&actor.session(&keep), &post, &Checkpoint(at.0)).await.on("locate");
+    let located =
+        actor.platform.publisher.locate(&actor.session(&keep), &post, &Checkpoint(at.0)).await.on("locate");
     assert!(matches!(located, Located::Processing { .. }), "{located:?}");
     assert_eq!(actor.accepted().await, 0);
 }

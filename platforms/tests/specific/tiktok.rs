@@ -14,7 +14,7 @@ async fn a_creators_choices_are_kept_to() {
     let platform = platforms::get("tiktok").expect("it has an adapter");
     let private = world.named(platform, "private.ada");
     let keep = Kept::default();
-    let options = platform.options().expect("it has lists");
+    let options = platform.options.expect("it has lists");
     let levels = options.options(&private.session(&keep), "privacy_levels", None).await.on("levels");
     assert_eq!(levels.first().map(|level| level.id.as_str()), Some("FOLLOWER_OF_CREATOR"));
 
@@ -30,7 +30,7 @@ async fn a_creators_choices_are_kept_to() {
     assert!(id.contains('~'), "{id}");
     let page = private.shown(&id).await;
     assert!(page.contains("Visible: FOLLOWER_OF_CREATOR") && page.contains("to everybody"), "{page}");
-    let analytics = platform.analytics().expect("it has figures");
+    let analytics = platform.analytics.expect("it has figures");
     let failure = analytics.metrics(&private.session(&keep), &id).await.expect_err("not public");
     assert_eq!(failure.code, rejected(404));
 

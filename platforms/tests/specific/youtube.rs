@@ -12,7 +12,7 @@ async fn a_video_carries_what_its_settings_say() {
     let world = World::start().await;
     let actor = actor(&world, "youtube");
     let keep = Kept::default();
-    let options = actor.platform.options().expect("it has lists");
+    let options = actor.platform.options.expect("it has lists");
     let playlists = options.options(&actor.session(&keep), "playlists", None).await.on("playlists");
     let categories = options.options(&actor.session(&keep), "categories", None).await.on("categories");
     assert!(categories.iter().any(|choice| choice.name == "Music") && !playlists.is_empty());

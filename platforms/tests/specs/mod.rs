@@ -316,12 +316,12 @@ async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
             Err(failure) => assert!(failure.code.is_permanent(), "{platform}: {failure}"),
         }
     }
-    if actor.capabilities().replies != Replies::None {
+    if actor.limits().replies != Replies::None {
         let mut reply = actor.reply("a reply", &ids[..1]);
         reply.settings = settings.last().cloned().unwrap_or_default();
         actor.publish(&reply).await.on(platform);
     }
-    for limit in actor.capabilities().media {
+    for limit in actor.limits().media {
         for count in [1, *limit.count.end()] {
             let mut post = actor.post_with(&format!("{count} of {}", limit.kind), limit.kind, count);
             post.media.iter_mut().for_each(|medium| medium.alt_text = Some("described".into()));
@@ -331,13 +331,13 @@ async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
     let post = actor.post("looked for");
     let at = actor.prepare(&post).await.on(platform);
     actor.settle(&post, &at).await.on(platform);
-    if let Some(analytics) = actor.platform.analytics() {
+    if let Some(analytics) = actor.platform.analytics {
         analytics.metrics(&actor.session(&keep), &ids[0]).await.on(platform);
     }
-    if let Some(history) = actor.platform.history() {
+    if let Some(history) = actor.platform.history {
         history.page(&actor.session(&keep), None).await.on(platform);
     }
-    if let Some(options) = actor.platform.options() {
+    if let Some(options) = actor.platform.options {
         for kind in options.kinds() {
             // Some lists belong to something that would have to be named.
             match options.options(&actor.session(&keep), kind, None).await {
@@ -346,10 +346,10 @@ async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
             }
         }
     }
-    if let Some(deletion) = actor.platform.deletion() {
+    if let Some(deletion) = actor.platform.deletion {
         deletion.delete(&actor.session(&keep), &ids[0]).await.on(platform);
     }
-    actor.platform.revoke(&actor.session(&keep)).await.on(platform);
+    actor.platform.publisher.revoke(&actor.session(&keep)).await.on(platform);
     world.heard()
 }
 
@@ -358,7 +358,7 @@ async fn walk_media(platform: &str, settings: &[Value]) -> Vec<Heard> {
     let world = World::tapped().await;
     let actor = world.named(platforms::get(platform).expect("it is there"), "ada");
     for settings in settings {
-        for limit in actor.capabilities().media {
+        for limit in actor.limits().media {
             let mut post = actor.post_with("", limit.kind, 1);
             post.settings = settings.clone();
             match actor.publish(&post).await {
