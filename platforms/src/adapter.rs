@@ -313,16 +313,19 @@ impl<T> Page<T> {
     }
 }
 
-/// Reads all pages of a list.
+/// Reads all pages of a list, each from the cursor of the one before.
 ///
 /// # Errors
 ///
 /// When a page can't be read.
-pub(crate) async fn pages<T>(mut page: impl AsyncFnMut(Option<&str>) -> Result<Page<T>>) -> Result<Vec<T>> {
+pub(crate) async fn pages<T, F>(mut page: impl FnMut(Option<String>) -> F) -> Result<Vec<T>>
+where
+    F: Future<Output = Result<Page<T>>>,
+{
     let mut all = Vec::new();
-    let mut cursor: Option<String> = None;
+    let mut cursor = None;
     loop {
-        let read = page(cursor.as_deref()).await?;
+        let read = page(cursor).await?;
         all.extend(read.items);
         cursor = read.next;
         if cursor.is_none() {

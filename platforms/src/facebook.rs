@@ -7,12 +7,14 @@
 
 use crate::{
     check::{Draft, Issue, Severity},
+    listing::Listing,
+    text::collapse_whitespace,
     *,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{ErrorCode, Failure};
-use graph::{Fields, Insights, Listed, Made, SKEW};
+use graph::{Fields, Insights, Listed, Made};
 use hmac::{Hmac, KeyInit, Mac};
 use reqwest::{
     Body,
@@ -174,31 +176,24 @@ impl Publisher for Facebook {
 
     /// The Pages that a person's grant covers, each with a token of its own; with a Page's token itself.
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
-        let mut found = Vec::new();
-        let mut cursor: Option<String> = None;
-        loop {
-            let mut call = get(cx, "me/accounts").query(&[
+        let read = pages(|cursor: Option<String>| async move {
+            let call = get(cx, "me/accounts").query(&[
                 ("fields", "id,name,username,access_token,tasks,link,picture.type(large)"),
                 ("limit", "100"),
             ]);
-            if let Some(cursor) = &cursor {
-                call = call.query(&[("after", cursor)]);
+            graph::page::<Page>(call, cursor.as_deref()).await
+        });
+        match read.await {
+            Ok(pages) => {
+                let usable = pages.into_iter().filter(Page::is_usable);
+                Ok(usable.map(|page| page.identity(&cx.grant.scopes)).collect())
             }
-            let page: Listed<Page> = match call.send().await {
-                Ok(page) => page,
-                // A Page has no Pages.
-                Err(failure) if cursor.is_none() && failure.code == ErrorCode::Rejected(400) => {
-                    let me: Page = node(cx, "me", "id,name,username,link,picture.type(large)").await?;
-                    return Ok(vec![me.identity(&[])]);
-                }
-                Err(failure) => return Err(failure),
-            };
-            cursor = page.next();
-            let usable = page.data.into_iter().filter(Page::is_usable);
-            found.extend(usable.map(|page| page.identity(&cx.grant.scopes)));
-            if cursor.is_none() {
-                return Ok(found);
+            // A Page has no Pages.
+            Err(failure) if failure.code == ErrorCode::Rejected(400) => {
+                let me: Page = node(cx, "me", "id,name,username,link,picture.type(large)").await?;
+                Ok(vec![me.identity(&[])])
             }
+            Err(failure) => Err(failure),
         }
     }
 
@@ -283,10 +278,13 @@ impl Publisher for Facebook {
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let (kind, step) = (PostKind::of(post)?, at.read::<Step>()?);
-        let begun = post.commit_begun_at.unwrap_or(post.created_at);
+        let begun = post.begun();
         match kind {
-            PostKind::Feed => feed_post(cx, post, &step, begun).await,
-            PostKind::Comment => comment(cx, post, begun).await,
+            PostKind::Feed => listing::locate(&FeedPosts { cx, step: &step }, post).await,
+            PostKind::Comment => {
+                let parent = &post.reply_to.as_ref().expect("a comment has a parent").parent;
+                listing::locate(&Comments { cx, parent }, post).await
+            }
             PostKind::PhotoStory => match step.photos.first() {
                 None => Ok(Located::Absent),
                 Some(photo) => Ok(story(cx, photo).await?.map_or(Located::Absent, Located::Live)),
@@ -495,7 +493,7 @@ fn finish_fields(kind: PostKind, post: &Publication, video: &Video) -> Fields {
         fields.push(("description", post.text.clone()));
     }
     fields.extend(graph::settings(post, &["title"]));
-    if post.settings["is_ai_generated"] == json!(true) {
+    if post.is_set("is_ai_generated") {
         fields.push(("is_ai_generated", "true".to_owned()));
     }
     fields
@@ -617,64 +615,65 @@ async fn state(cx: &Session<'_>, id: &str) -> Result<State> {
     Ok(told.status.state())
 }
 
-/// The feed post that a lost call may have made.
-async fn feed_post(
-    cx: &Session<'_>,
-    post: &Publication,
-    step: &Step,
-    begun: DateTime<Utc>,
-) -> Result<Located> {
-    let since = begun - SKEW;
-    let mut cursor = None;
-    for _ in 0..graph::MAX_PAGES {
-        let page = list(cx, Some(since), cursor.as_deref()).await?;
-        cursor = page.next();
-        let ours =
-            page.data.into_iter().filter(|other| other.is(post, step, since) && !post.is_taken(&other.id));
-        if let Some(found) = graph::nearest(ours, begun, |other| other.created_time) {
-            return Ok(Located::Live(found.id));
-        }
-        if cursor.is_none() {
-            return Ok(Located::Absent);
-        }
-    }
-    // The Page posted more since than is read here.
-    Ok(Located::Unknown)
+/// What the Page published; `step` has the ids of the photos.
+struct FeedPosts<'a> {
+    cx: &'a Session<'a>,
+    step: &'a Step,
 }
 
-/// The Page's own comment with these words below a post.
-async fn comment(cx: &Session<'_>, post: &Publication, begun: DateTime<Utc>) -> Result<Located> {
-    let parent = &post.reply_to.as_ref().expect("a comment hangs on something").parent;
-    let mut cursor: Option<String> = None;
-    for _ in 0..graph::MAX_PAGES {
-        let mut call = get(cx, &format!("{parent}/comments")).query(&[
+#[async_trait]
+impl Listing for FeedPosts<'_> {
+    type Item = Post;
+
+    async fn page(&self, since: DateTime<Utc>, cursor: Option<&str>) -> Result<crate::Page<Post>> {
+        list(self.cx, Some(since), cursor).await
+    }
+
+    fn id(other: &Post) -> &str {
+        &other.id
+    }
+
+    fn at(other: &Post) -> Option<DateTime<Utc>> {
+        other.created_time
+    }
+
+    fn is(&self, other: &Post, post: &Publication) -> bool {
+        other.is(post, self.step)
+    }
+}
+
+/// The comments below a post.
+struct Comments<'a> {
+    cx: &'a Session<'a>,
+    parent: &'a str,
+}
+
+#[async_trait]
+impl Listing for Comments<'_> {
+    type Item = Comment;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<crate::Page<Comment>> {
+        let call = get(self.cx, &format!("{}/comments", self.parent)).query(&[
             ("fields", "id,message,created_time,from"),
             ("order", "reverse_chronological"),
             ("limit", "50"),
         ]);
-        if let Some(cursor) = &cursor {
-            call = call.query(&[("after", cursor)]);
-        }
-        let page: Listed<Comment> = call.send().await?;
-        cursor = page.next();
-        let is_past =
-            page.data.iter().any(|comment| comment.created_time.is_some_and(|at| at < begun - SKEW));
-        let own = page.data.into_iter().filter(|comment| {
-            comment.from.as_ref().is_none_or(|from| from.id == cx.account.network_unique_id)
-                && comment.created_time.is_none_or(|at| at >= begun - SKEW)
-                && collapse_whitespace(comment.message.as_deref().unwrap_or_default())
-                    == collapse_whitespace(&post.text)
-                && !post.is_taken(&comment.id)
-        });
-        if let Some(found) = graph::nearest(own, begun, |comment| comment.created_time) {
-            return Ok(Located::Live(found.id));
-        }
-        if is_past || cursor.is_none() {
-            return Ok(Located::Absent);
-        }
+        graph::page(call, cursor).await
     }
-    // There are more comments since than are read here.
-    Ok(Located::Unknown)
+
+    fn id(comment: &Comment) -> &str {
+        &comment.id
+    }
+
+    fn at(comment: &Comment) -> Option<DateTime<Utc>> {
+        comment.created_time
+    }
+
+    fn is(&self, comment: &Comment, post: &Publication) -> bool {
+        comment.from.as_ref().is_none_or(|from| from.id == self.cx.account.network_unique_id)
+            && collapse_whitespace(comment.message.as_deref().unwrap_or_default())
+                == collapse_whitespace(&post.text)
+    }
 }
 
 /// The story that a photo or a video became.
@@ -693,16 +692,17 @@ async fn stories(cx: &Session<'_>) -> Result<Vec<Story>> {
 }
 
 /// One page of what the Page published, newest first.
-async fn list(cx: &Session<'_>, since: Option<DateTime<Utc>>, cursor: Option<&str>) -> Result<Listed<Post>> {
+async fn list(
+    cx: &Session<'_>,
+    since: Option<DateTime<Utc>>,
+    cursor: Option<&str>,
+) -> Result<crate::Page<Post>> {
     let path = format!("{}/published_posts", cx.account.network_unique_id);
     let mut call = get(cx, &path).query(&[("fields", FIELDS), ("limit", "50")]);
     if let Some(since) = since {
         call = call.query(&[("since", since.timestamp())]);
     }
-    if let Some(cursor) = cursor {
-        call = call.query(&[("after", cursor)]);
-    }
-    call.send().await
+    graph::page(call, cursor).await
 }
 
 #[async_trait]
@@ -797,9 +797,7 @@ async fn insights(cx: &Session<'_>, path: &str, names: &[&str]) -> Result<Insigh
 #[async_trait]
 impl History for Facebook {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<crate::Page> {
-        let page = list(cx, None, cursor).await?;
-        let next = page.next();
-        let posts = page.data.into_iter().map(|post| RemotePost {
+        Ok(list(cx, None, cursor).await?.map(|post| RemotePost {
             // A video goes by its own id, as when it is published here.
             id: post.video().unwrap_or_else(|| post.id.clone()),
             url: post.permalink_url.as_deref().map(|url| address(cx, url)).unwrap_or_default(),
@@ -810,15 +808,14 @@ impl History for Facebook {
             },
             text: post.message.unwrap_or_default(),
             published_at: post.created_time.unwrap_or_default(),
-        });
-        Ok(crate::Page { items: posts.collect(), next })
+        }))
     }
 }
 
 #[async_trait]
 impl Deletion for Facebook {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
-        graph::gone(cx.delete(format!("{API}/{id}")).query(&proof(cx)).send().await)
+        cx.delete(format!("{API}/{id}")).query(&proof(cx)).delete_ok().await
     }
 }
 
@@ -828,11 +825,6 @@ fn address(cx: &Session<'_>, url: &str) -> String {
         Some(rest) => cx.transport.rewrite_url(&format!("{SITE}/{rest}")),
         None => cx.transport.rewrite_url(url),
     }
-}
-
-/// A text with its space evened out.
-fn collapse_whitespace(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[derive(Deserialize)]
@@ -979,7 +971,7 @@ struct Post {
     #[serde(default, deserialize_with = "graph::time")]
     created_time: Option<DateTime<Utc>>,
     shares: Option<Shares>,
-    comments: Option<Comments>,
+    comments: Option<CommentCount>,
     attachments: Option<Listed<Attachment>>,
 }
 
@@ -989,7 +981,7 @@ struct Shares {
 }
 
 #[derive(Deserialize)]
-struct Comments {
+struct CommentCount {
     summary: Summary,
 }
 
@@ -1026,12 +1018,9 @@ impl Post {
     }
 
     /// Whether this is what `post` was to become: by its photos where it has any, else by its words.
-    fn is(&self, post: &Publication, step: &Step, since: DateTime<Utc>) -> bool {
+    fn is(&self, post: &Publication, step: &Step) -> bool {
         let attachments = self.attachments.as_ref().map(|list| list.data.as_slice()).unwrap_or_default();
         let targets: Vec<&str> = attachments.iter().flat_map(Attachment::targets).collect();
-        if self.created_time.is_some_and(|at| at < since) {
-            return false;
-        }
         if !step.photos.is_empty() && !targets.is_empty() {
             return step.photos.iter().any(|photo| targets.contains(&photo.as_str()));
         }
@@ -1133,12 +1122,10 @@ mod tests {
             photos: photos.iter().map(|id| (*id).to_owned()).collect(),
             ..Step::default()
         };
-        let since = DateTime::UNIX_EPOCH;
-        assert!(post.is(&ours, &step(&["9"]), since));
-        assert!(!post.is(&ours, &step(&["10"]), since), "other photos with the same words");
-        assert!(post.is(&ours, &step(&[]), since));
-        assert!(!post.is(&Publication { media: vec![], ..ours.clone() }, &step(&[]), since));
-        assert!(!post.is(&ours, &step(&["9"]), DateTime::from_timestamp(2_000_000_000, 0).unwrap()));
+        assert!(post.is(&ours, &step(&["9"])));
+        assert!(!post.is(&ours, &step(&["10"])), "other photos with the same words");
+        assert!(post.is(&ours, &step(&[])));
+        assert!(!post.is(&Publication { media: vec![], ..ours.clone() }, &step(&[])));
     }
 
     #[test]

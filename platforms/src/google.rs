@@ -39,6 +39,19 @@ pub(crate) async fn revoke(cx: &Session<'_>) -> Result<()> {
     }
 }
 
+/// A call for a page of a list.
+pub(crate) fn paged(call: Call, page: Option<&str>) -> Call {
+    match page {
+        Some(page) => call.query(&[("pageToken", page)]),
+        None => call,
+    }
+}
+
+/// The cursor of the next page; some lists end with an empty one.
+pub(crate) fn next(token: Option<String>) -> Option<String> {
+    token.filter(|token| !token.is_empty())
+}
+
 /// What a refusal of any of Google's APIs means, or `None` where its status tells.
 pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
     let status = reply.status.as_u16();

@@ -6,10 +6,13 @@
 //! moderated, which is waited for a while: a rejection is worth more than a quick success. Google has
 //! told no figures of single posts since 2023, so there are none.
 
-use crate::*;
+use crate::{
+    listing::{Found, Listing},
+    *,
+};
 use async_trait::async_trait;
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike, Utc};
-use domain::{ErrorCode, Failure};
+use domain::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::{collections::HashSet, time::Duration};
@@ -21,12 +24,8 @@ const POSTS: &str = "https://mybusiness.googleapis.com/v4";
 const ACCOUNTS: &str = "https://mybusinessaccountmanagement.googleapis.com/v1";
 const LOCATIONS: &str = "https://mybusinessbusinessinformation.googleapis.com/v1";
 
-/// How much earlier than our clock's commit a post of ours may seem to Google.
-const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// How long moderation is waited for; a post that is still in it then is taken for published.
 const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
-/// Pages of the location's posts that are searched for a lost one.
-const MAX_PAGES: usize = 20;
 
 pub(crate) static ADAPTER: Adapter = Adapter {
     id: "google_business",
@@ -183,15 +182,17 @@ impl Publisher for GoogleBusiness {
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let step: Step = at.read()?;
-        let begun = post.commit_begun_at.unwrap_or(post.created_at);
+        let begun = post.begun();
         let found = match step.post {
             Some(name) => {
                 let found: LocalPost = cx.get(format!("{POSTS}/{name}")).send().await?;
                 found
             }
-            None => match found(cx, post, begun).await? {
-                Found::Post(found) => *found,
-                Found::Nothing => return Ok(Located::Absent),
+            None => match listing::find(&LocalPosts { cx, topic: resource(post)?["topicType"].take() }, post)
+                .await?
+            {
+                Found::Post(found) => found,
+                Found::Absent => return Ok(Located::Absent),
                 Found::Unknown => return Ok(Located::Unknown),
             },
         };
@@ -216,30 +217,26 @@ impl Publisher for GoogleBusiness {
 #[async_trait]
 impl History for GoogleBusiness {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        let list = list(cx, cursor).await?;
-        let place = match list.local_posts.iter().any(|post| post.search_url.is_none()) {
+        let page = list(cx, cursor).await?;
+        let place = match page.items.iter().any(|post| post.search_url.is_none()) {
             true => place(cx).await?,
             false => String::new(),
         };
-        let posts = list.local_posts.into_iter().map(|post| RemotePost {
+        Ok(page.map(|post| RemotePost {
             url: cx.transport.rewrite_url(post.search_url.as_deref().unwrap_or(&place)),
             text: post.summary,
             media: post.media.into_iter().filter_map(|media| media.google_url).collect(),
             published_at: post.create_time.unwrap_or_default(),
             metrics: Metrics::default(),
             id: post.name,
-        });
-        Ok(Page { items: posts.collect(), next: list.next_page_token.filter(|token| !token.is_empty()) })
+        }))
     }
 }
 
 #[async_trait]
 impl Deletion for GoogleBusiness {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
-        match cx.delete(format!("{POSTS}/{id}")).send_ok().await {
-            Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(()),
-            answer => answer,
-        }
+        cx.delete(format!("{POSTS}/{id}")).delete_ok().await
     }
 }
 
@@ -265,33 +262,23 @@ fn parent<'a>(cx: &'a Session<'_>) -> &'a str {
 
 /// The names of all accounts that the login manages; the personal one is the first.
 async fn accounts(cx: &Session<'_>) -> Result<Vec<String>> {
-    let mut all = Vec::new();
-    let mut page: Option<String> = None;
-    loop {
+    let read = pages(|page: Option<String>| async move {
         let call = cx.get(format!("{ACCOUNTS}/accounts")).query(&[("pageSize", "20")]);
-        let found: Accounts = paged(call, page.as_deref()).send().await?;
-        all.extend(found.accounts.into_iter().map(|account| account.name));
-        page = found.next_page_token.filter(|token| !token.is_empty());
-        if page.is_none() {
-            return Ok(all);
-        }
-    }
+        let found: Accounts = google::paged(call, page.as_deref()).send().await?;
+        Ok(Page { items: found.accounts, next: google::next(found.next_page_token) })
+    });
+    Ok(read.await?.into_iter().map(|account| account.name).collect())
 }
 
 async fn locations(cx: &Session<'_>, account: &str) -> Result<Vec<Location>> {
-    let mut all = Vec::new();
-    let mut page: Option<String> = None;
-    loop {
+    pages(|page: Option<String>| async move {
         let call = cx
             .get(format!("{LOCATIONS}/{account}/locations"))
             .query(&[("readMask", "name,title,metadata"), ("pageSize", "100")]);
-        let found: Locations = paged(call, page.as_deref()).send().await?;
-        all.extend(found.locations);
-        page = found.next_page_token.filter(|token| !token.is_empty());
-        if page.is_none() {
-            return Ok(all);
-        }
-    }
+        let found: Locations = google::paged(call, page.as_deref()).send().await?;
+        Ok(Page { items: found.locations, next: google::next(found.next_page_token) })
+    })
+    .await
 }
 
 /// The account's own location. The newer API knows it without the account that manages it.
@@ -306,53 +293,39 @@ async fn place(cx: &Session<'_>) -> Result<String> {
     Ok(place.unwrap_or_else(|| "https://www.google.com/maps".to_owned()))
 }
 
-async fn list(cx: &Session<'_>, page: Option<&str>) -> Result<List> {
+async fn list(cx: &Session<'_>, page: Option<&str>) -> Result<Page<LocalPost>> {
     let call = cx.get(format!("{POSTS}/{}/localPosts", parent(cx))).query(&[("pageSize", "100")]);
-    paged(call, page).send().await
+    let list: List = google::paged(call, page).send().await?;
+    Ok(Page { items: list.local_posts, next: google::next(list.next_page_token) })
 }
 
-fn paged(call: Call, page: Option<&str>) -> Call {
-    match page {
-        Some(page) => call.query(&[("pageToken", page)]),
-        None => call,
+/// The location's posts of one topic; the list need not be in any order.
+struct LocalPosts<'a> {
+    cx: &'a Session<'a>,
+    topic: Value,
+}
+
+#[async_trait]
+impl Listing for LocalPosts<'_> {
+    type Item = LocalPost;
+    const MAX_PAGES: usize = 20;
+    const IS_NEWEST_FIRST: bool = false;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<LocalPost>> {
+        list(self.cx, cursor).await
     }
-}
 
-/// The result of a search in the location's list.
-enum Found {
-    /// The post.
-    Post(Box<LocalPost>),
-    /// It is not in the list.
-    Nothing,
-    /// The list is longer than what is read of it.
-    Unknown,
-}
-
-/// Looks for a post of ours in the location's list, which need not be in any order.
-async fn found(cx: &Session<'_>, post: &Publication, begun: DateTime<Utc>) -> Result<Found> {
-    let ours = resource(post)?;
-    let mut page: Option<String> = None;
-    for _ in 0..MAX_PAGES {
-        let list = list(cx, page.as_deref()).await?;
-        let nearest = list
-            .local_posts
-            .into_iter()
-            .filter(|other| {
-                other.summary.trim() == post.text.trim()
-                    && ours["topicType"] == other.topic_type.as_str()
-                    && other.create_time.is_some_and(|at| at > begun - SKEW)
-                    && !post.is_taken(&other.name)
-            })
-            .min_by_key(|other| other.create_time.map_or(TimeDelta::MAX, |at| (at - begun).abs()));
-        if let Some(nearest) = nearest {
-            return Ok(Found::Post(Box::new(nearest)));
-        }
-        page = list.next_page_token.filter(|token| !token.is_empty());
-        if page.is_none() {
-            return Ok(Found::Nothing);
-        }
+    fn id(other: &LocalPost) -> &str {
+        &other.name
     }
-    Ok(Found::Unknown)
+
+    fn at(other: &LocalPost) -> Option<DateTime<Utc>> {
+        other.create_time
+    }
+
+    fn is(&self, other: &LocalPost, post: &Publication) -> bool {
+        other.summary.trim() == post.text.trim() && self.topic == other.topic_type.as_str()
+    }
 }
 
 /// The post as Google wants it, but for its photo.

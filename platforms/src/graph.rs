@@ -27,12 +27,8 @@ const LONG_LIVED_TOKEN_TTL: TimeDelta = TimeDelta::days(60);
 pub(crate) const MIN_REFRESH_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Containers die after 24 hours; one as old as this is not begun to be used.
 const CONTAINER_TTL: TimeDelta = TimeDelta::hours(23);
-/// How much earlier than our clock's commit a post of ours may seem to Meta.
-pub(crate) const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// How long a published container's post may stay out of the lists.
 const LISTING_LAG: TimeDelta = TimeDelta::minutes(10);
-/// Pages of an author's posts that are searched for a lost one.
-pub(crate) const MAX_PAGES: usize = 5;
 
 /// What a reply of the Graph API means.
 pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
@@ -234,11 +230,21 @@ struct Cursors {
 }
 
 impl<T> Listed<T> {
-    /// Where the next page begins. Only an empty page is the last: what an account may not see is left
-    /// out of a page after it was cut.
-    pub(crate) fn next(&self) -> Option<String> {
-        self.paging.cursors.after.clone().filter(|after| !after.is_empty() && !self.data.is_empty())
+    /// The page. Only an empty one is the last: what an account may not see is left out of a page after it
+    /// was cut.
+    fn page(self) -> Page<T> {
+        let next = self.paging.cursors.after.filter(|after| !after.is_empty() && !self.data.is_empty());
+        Page { items: self.data, next }
     }
+}
+
+/// Sends the call for a page of a list.
+pub(crate) async fn page<T: DeserializeOwned>(call: Call, cursor: Option<&str>) -> Result<Page<T>> {
+    let call = match cursor {
+        Some(cursor) => call.query(&[("after", cursor)]),
+        None => call,
+    };
+    Ok(call.send::<Listed<T>>().await?.page())
 }
 
 /// A time as the Graph API writes it: `2026-09-28T17:05:11+0000`.
@@ -342,13 +348,8 @@ pub(crate) trait Containers: Publisher {
     /// How a container stands, by the answer about it.
     fn status(&self, body: &Value) -> Status;
 
-    /// The post that a published container became, among the account's latest.
-    async fn find(
-        &self,
-        cx: &Session<'_>,
-        post: &Publication,
-        since: DateTime<Utc>,
-    ) -> Result<Option<String>>;
+    /// Finds the post that a published container became, among the account's latest.
+    async fn find(&self, cx: &Session<'_>, post: &Publication) -> Result<Located>;
 
     /// Makes a container.
     async fn create(&self, cx: &Session<'_>, fields: Fields) -> Result<String> {
@@ -506,30 +507,19 @@ pub(crate) async fn locate<P: Containers>(
     let step: Step = at.read()?;
     let Some(whole) = step.whole else { return Ok(Located::Absent) };
     let now = (cx.now)();
-    let begun = post.commit_begun_at.unwrap_or(post.created_at);
+    let begun = post.begun();
     match status(platform, cx, &whole.id).await? {
         Status::Finished | Status::Failed(_) => Ok(Located::Absent),
         Status::Processing => {
             Ok(Located::Processing { poll_after: pause(whole.since, now, !post.media.is_empty()) })
         }
         // No call leads from a container to what it became.
-        Status::Published | Status::Gone => match platform.find(cx, post, begun - SKEW).await? {
-            Some(id) => Ok(Located::Live(id)),
-            None if now < begun + LISTING_LAG => {
-                Ok(Located::Processing { poll_after: pause(begun, now, true) })
-            }
-            None => Ok(Located::Unknown),
-        },
+        Status::Published | Status::Gone => Ok(match platform.find(cx, post).await? {
+            Located::Live(id) => Located::Live(id),
+            _ if now < begun + LISTING_LAG => Located::Processing { poll_after: pause(begun, now, true) },
+            _ => Located::Unknown,
+        }),
     }
-}
-
-/// The nearest in time to `at` of what has the words that are looked for.
-pub(crate) fn nearest<T>(
-    all: impl Iterator<Item = T>,
-    at: DateTime<Utc>,
-    time: impl Fn(&T) -> Option<DateTime<Utc>>,
-) -> Option<T> {
-    all.min_by_key(|one| time(one).map_or(TimeDelta::MAX, |posted| (posted - at).abs()))
 }
 
 /// The settings of these names as fields: texts as they are, all else as JSON.
@@ -539,14 +529,6 @@ pub(crate) fn settings(post: &Publication, names: &[&'static str]) -> Fields {
         .filter(|(_, value)| !value.is_null() && **value != json!("") && **value != json!([]))
         .map(|(name, value)| (name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
         .collect()
-}
-
-/// A success whose only member is that it is one; what is gone already counts.
-pub(crate) fn gone(answer: Result<Value>) -> Result<()> {
-    match answer {
-        Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(()),
-        answer => answer.map(drop),
-    }
 }
 
 /// A node's fields.

@@ -8,6 +8,8 @@
 use crate::{
     check::{Draft, Issue, Severity},
     graph::Containers,
+    listing::Listing,
+    text::collapse_whitespace,
     *,
 };
 use async_trait::async_trait;
@@ -232,7 +234,7 @@ impl Publisher for Instagram {
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         match &post.reply_to {
             None => graph::locate(self, cx, post, at).await,
-            Some(reply) => comment(cx, post, &reply.parent).await,
+            Some(reply) => listing::locate(&Comments { cx, parent: &reply.parent }, post).await,
         }
     }
 
@@ -384,7 +386,7 @@ impl Containers for Instagram {
             (PostKind::Feed, 2..) => fields.extend(graph::settings(post, &["collaborators", "location_id"])),
             _ => fields.extend(graph::settings(post, &["collaborators", "location_id", "user_tags"])),
         }
-        if post.settings["is_ai_generated"] == json!(true) {
+        if post.is_set("is_ai_generated") {
             fields.push(("is_ai_generated", "true".to_owned()));
         }
         Ok(fields)
@@ -415,62 +417,74 @@ impl Containers for Instagram {
         }
     }
 
-    async fn find(
-        &self,
-        cx: &Session<'_>,
-        post: &Publication,
-        since: DateTime<Utc>,
-    ) -> Result<Option<String>> {
-        let place = PostKind::of(post)?;
-        let edge = if place == PostKind::Story { "stories" } else { "media" };
-        let mut cursor = None;
-        for _ in 0..graph::MAX_PAGES {
-            let page = list(cx, edge, Some(since), cursor.as_deref()).await?;
-            cursor = page.next();
-            let ours = page
-                .data
-                .into_iter()
-                .filter(|other| other.is(post, place, since) && !post.is_taken(&other.id));
-            if let Some(found) = graph::nearest(ours, since + graph::SKEW, |other| other.timestamp) {
-                return Ok(Some(found.id));
-            }
-            if cursor.is_none() {
-                break;
-            }
-        }
-        Ok(None)
+    async fn find(&self, cx: &Session<'_>, post: &Publication) -> Result<Located> {
+        listing::locate(&Posts { cx, kind: PostKind::of(post)? }, post).await
     }
 }
 
-/// The account's own comment with these words below a post.
-async fn comment(cx: &Session<'_>, post: &Publication, parent: &str) -> Result<Located> {
-    let begun = post.commit_begun_at.unwrap_or(post.created_at);
-    let mut cursor: Option<String> = None;
-    for _ in 0..graph::MAX_PAGES {
-        let mut call = cx
-            .get(format!("{API}/{parent}/comments"))
-            .query(&[("fields", "id,text,timestamp,username,from"), ("limit", "50")]);
-        if let Some(cursor) = &cursor {
-            call = call.query(&[("after", cursor)]);
-        }
-        let page: Listed<Comment> = call.send().await?;
-        cursor = page.next();
-        let own = page.data.into_iter().filter(|comment| {
-            comment.is_by(cx.account)
-                && comment.timestamp.is_none_or(|at| at >= begun - graph::SKEW)
-                && collapse_whitespace(comment.text.as_deref().unwrap_or_default())
-                    == collapse_whitespace(&post.text)
-                && !post.is_taken(&comment.id)
-        });
-        if let Some(found) = graph::nearest(own, begun, |comment| comment.timestamp) {
-            return Ok(Located::Live(found.id));
-        }
-        if cursor.is_none() {
-            return Ok(Located::Absent);
+/// The account's posts or stories, of which the latter come in no documented order.
+struct Posts<'a> {
+    cx: &'a Session<'a>,
+    kind: PostKind,
+}
+
+#[async_trait]
+impl Listing for Posts<'_> {
+    type Item = Post;
+    const IS_NEWEST_FIRST: bool = false;
+
+    async fn page(&self, since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Post>> {
+        match self.kind {
+            PostKind::Story => list(self.cx, "stories", None, cursor).await,
+            PostKind::Feed | PostKind::Reel => list(self.cx, "media", Some(since), cursor).await,
         }
     }
-    // There are more comments than are read here, in no order that is documented.
-    Ok(Located::Unknown)
+
+    fn id(other: &Post) -> &str {
+        &other.id
+    }
+
+    fn at(other: &Post) -> Option<DateTime<Utc>> {
+        other.timestamp
+    }
+
+    fn is(&self, other: &Post, post: &Publication) -> bool {
+        other.is(post, self.kind)
+    }
+}
+
+/// The comments below a post, in no documented order.
+struct Comments<'a> {
+    cx: &'a Session<'a>,
+    parent: &'a str,
+}
+
+#[async_trait]
+impl Listing for Comments<'_> {
+    type Item = Comment;
+    const IS_NEWEST_FIRST: bool = false;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Comment>> {
+        let call = self
+            .cx
+            .get(format!("{API}/{}/comments", self.parent))
+            .query(&[("fields", "id,text,timestamp,username,from"), ("limit", "50")]);
+        graph::page(call, cursor).await
+    }
+
+    fn id(comment: &Comment) -> &str {
+        &comment.id
+    }
+
+    fn at(comment: &Comment) -> Option<DateTime<Utc>> {
+        comment.timestamp
+    }
+
+    fn is(&self, comment: &Comment, post: &Publication) -> bool {
+        comment.is_by(self.cx.account)
+            && collapse_whitespace(comment.text.as_deref().unwrap_or_default())
+                == collapse_whitespace(&post.text)
+    }
 }
 
 #[async_trait]
@@ -513,9 +527,7 @@ impl Analytics for Instagram {
 #[async_trait]
 impl History for Instagram {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        let page = list(cx, "media", None, cursor).await?;
-        let next = page.next();
-        let posts = page.data.into_iter().map(|post| RemotePost {
+        Ok(list(cx, "media", None, cursor).await?.map(|post| RemotePost {
             url: post
                 .permalink
                 .as_deref()
@@ -530,8 +542,7 @@ impl History for Instagram {
             text: post.caption.unwrap_or_default(),
             published_at: post.timestamp.unwrap_or_default(),
             id: post.id,
-        });
-        Ok(Page { items: posts.collect(), next })
+        }))
     }
 }
 
@@ -555,22 +566,14 @@ async fn list(
     edge: &str,
     since: Option<DateTime<Utc>>,
     cursor: Option<&str>,
-) -> Result<Listed<Post>> {
+) -> Result<Page<Post>> {
     let mut call = cx
         .get(format!("{API}/{}/{edge}", cx.account.network_unique_id))
         .query(&[("fields", FIELDS), ("limit", "50")]);
-    if let Some(since) = since.filter(|_| edge == "media") {
+    if let Some(since) = since {
         call = call.query(&[("since", since.timestamp())]);
     }
-    if let Some(cursor) = cursor {
-        call = call.query(&[("after", cursor)]);
-    }
-    call.send().await
-}
-
-/// A text with its space evened out.
-fn collapse_whitespace(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    graph::page(call, cursor).await
 }
 
 #[derive(Deserialize)]
@@ -610,10 +613,9 @@ impl Post {
     }
 
     /// Whether this is what `post` was to become. A story has no caption to know it by.
-    fn is(&self, post: &Publication, place: PostKind, since: DateTime<Utc>) -> bool {
+    fn is(&self, post: &Publication, place: PostKind) -> bool {
         let caption = self.caption.as_deref().unwrap_or_default();
-        self.timestamp.is_none_or(|at| at >= since)
-            && self.media_product_type.as_deref().is_none_or(|is| is == place.product())
+        self.media_product_type.as_deref().is_none_or(|is| is == place.product())
             && (place == PostKind::Story || collapse_whitespace(caption) == collapse_whitespace(&post.text))
     }
 }

@@ -12,6 +12,7 @@ mod facets;
 mod google;
 mod graph;
 mod limits;
+mod listing;
 pub mod oauth;
 pub mod session;
 mod socket;

@@ -8,6 +8,8 @@
 
 use crate::{
     check::{Draft, Issue, Severity},
+    listing::Listing,
+    text::collapse_whitespace,
     *,
 };
 use async_trait::async_trait;
@@ -32,10 +34,6 @@ const VERSION: &str = "202606";
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// An upload is not gone on with when its addresses die within this time.
 const UPLOAD_EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(5);
-/// How much earlier than our clock's commit a post of ours may seem to LinkedIn.
-const SKEW: TimeDelta = TimeDelta::minutes(5);
-/// Pages of the author's posts that are searched for a lost one.
-const MAX_PAGES: usize = 3;
 /// The most pages that are asked about at once.
 const MAX_BATCH: usize = 50;
 /// Fewer pixels than this may be in a picture.
@@ -235,7 +233,7 @@ impl Publisher for LinkedIn {
             grant: None,
         }];
         if has(cx, &["rw_organization_admin", "r_organization_admin"]) {
-            all.extend(pages(cx).await?);
+            all.extend(organizations(cx).await?);
         }
         Ok(all)
     }
@@ -330,7 +328,7 @@ impl Publisher for LinkedIn {
         // What is there is ours if a call of ours was in doubt when it came into being.
         step.doubt(post.commit_begun_at);
         if let (Some(begun), Some(urn)) = (step.doubted, duplicate(&reply))
-            && made_at(&urn).is_some_and(|at| at >= begun - SKEW)
+            && made_at(&urn).is_some_and(|at| at >= begun - listing::CLOCK_SKEW)
             && !post.is_taken(&urn)
         {
             return Ok(Committed::Live(urn));
@@ -343,11 +341,11 @@ impl Publisher for LinkedIn {
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
-        let begun = post.commit_begun_at.unwrap_or(post.created_at);
+        let begun = post.begun();
         let author = author(cx, post);
         let found = match &post.reply_to {
-            Some(reply) => find_comment(cx, post, &author, &reply.root, begun).await,
-            None => find(cx, post, &author, begun).await,
+            Some(reply) => listing::locate(&Comments { cx, author: &author, root: &reply.root }, post).await,
+            None => listing::locate(&Posts { cx, author: &author }, post).await,
         };
         match found {
             Ok(located) => Ok(located),
@@ -460,18 +458,16 @@ async fn member_metrics(cx: &Session<'_>, id: &str, metrics: &mut Metrics) -> Re
 #[async_trait]
 impl History for LinkedIn {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        let start = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
-        let page = list(cx, &own(cx), start, 100).await?;
-        let next = page.next(start).map(|next| next.to_string());
-        let posts = page.elements.into_iter().map(|post| RemotePost {
+        let start = offset(cursor);
+        let page = list(cx, &own(cx), start, 100).await?.page(start);
+        Ok(page.map(|post| RemotePost {
             url: address(cx, &post.id),
             text: plain(&post.commentary),
             media: Vec::new(),
             published_at: post.at().unwrap_or_default(),
             metrics: Metrics::default(),
             id: post.id,
-        });
-        Ok(Page { items: posts.collect(), next })
+        }))
     }
 }
 
@@ -492,10 +488,7 @@ impl Deletion for LinkedIn {
             }
             None => format!("{REST}/posts/{}", encode(id)),
         };
-        match rest(cx.delete(address)).header("X-RestLi-Method", "DELETE").send_ok().await {
-            Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(()),
-            answer => answer,
-        }
+        rest(cx.delete(address)).header("X-RestLi-Method", "DELETE").delete_ok().await
     }
 }
 
@@ -507,7 +500,7 @@ impl Options for LinkedIn {
 
     async fn options(&self, cx: &Session<'_>, kind: &str, _parent: Option<&str>) -> Result<Vec<Choice>> {
         match kind {
-            "organizations" => Ok(pages(cx)
+            "organizations" => Ok(organizations(cx)
                 .await?
                 .into_iter()
                 .map(|page| Choice { id: page.network_unique_id, name: page.display_name })
@@ -552,14 +545,14 @@ fn own(cx: &Session<'_>) -> String {
 
 /// Who a post is by: the account, or the page that it posts for.
 fn author(cx: &Session<'_>, post: &Publication) -> String {
-    match setting(post, "organization_id") {
+    match post.text_setting("organization_id") {
         Some(page) => format!("urn:li:organization:{page}"),
         None => own(cx),
     }
 }
 
 /// The pages that the member may post for.
-async fn pages(cx: &Session<'_>) -> Result<Vec<Identity>> {
+async fn organizations(cx: &Session<'_>) -> Result<Vec<Identity>> {
     const ROLES: [&str; 5] = [
         "ADMINISTRATOR",
         "CONTENT_ADMINISTRATOR",
@@ -567,22 +560,19 @@ async fn pages(cx: &Session<'_>) -> Result<Vec<Identity>> {
         "DIRECT_SPONSORED_CONTENT_POSTER",
         "RECRUITING_POSTER",
     ];
-    let (mut start, mut ids) = (0, Vec::new());
-    loop {
+    let roles = pages(|cursor: Option<String>| async move {
+        let start = offset(cursor.as_deref());
         let address =
             format!("{REST}/organizationAcls?q=roleAssignee&state=APPROVED&start={start}&count=100");
         let found: Elements<Role> = finder(cx.get(address)).send().await?;
-        let next = found.next(start);
-        for role in found.elements.into_iter().filter(|role| ROLES.contains(&role.role.as_str())) {
-            if let Some(id) = role.organization.rsplit(':').next().map(str::to_owned)
-                && !ids.contains(&id)
-            {
-                ids.push(id);
-            }
-        }
-        match next {
-            Some(next) => start = next,
-            None => break,
+        Ok(found.page(start))
+    });
+    let mut ids: Vec<String> = Vec::new();
+    for role in roles.await?.into_iter().filter(|role| ROLES.contains(&role.role.as_str())) {
+        if let Some(id) = role.organization.rsplit(':').next().map(str::to_owned)
+            && !ids.contains(&id)
+        {
+            ids.push(id);
         }
     }
     let mut all = Vec::new();
@@ -598,10 +588,6 @@ async fn pages(cx: &Session<'_>) -> Result<Vec<Identity>> {
 
 async fn page(cx: &Session<'_>, id: &str) -> Result<Organization> {
     rest(cx.get(format!("{REST}/organizations/{id}"))).send().await
-}
-
-fn setting<'a>(post: &'a Publication, key: &str) -> Option<&'a str> {
-    post.settings[key].as_str().filter(|text| !text.is_empty())
 }
 
 fn is_picture(kind: MediaKind) -> bool {
@@ -629,7 +615,7 @@ fn fits(media: &[Media], settings: &Value) -> Result<(), (&'static str, String)>
 /// The body of the publishing call.
 fn body(author: &str, post: &Publication, step: &Step) -> Value {
     let is_by_page = author.contains(":organization:");
-    let visibility = setting(post, "visibility").filter(|_| !is_by_page).unwrap_or("PUBLIC");
+    let visibility = post.text_setting("visibility").filter(|_| !is_by_page).unwrap_or("PUBLIC");
     let mut body = json!({
         "author": author,
         "commentary": little(&post.text),
@@ -640,12 +626,12 @@ fn body(author: &str, post: &Publication, step: &Step) -> Value {
             "thirdPartyDistributionChannels": [],
         },
         "lifecycleState": "PUBLISHED",
-        "isReshareDisabledByAuthor": post.settings["isReshareDisabledByAuthor"] == true,
+        "isReshareDisabledByAuthor": post.is_set("isReshareDisabledByAuthor"),
     });
     if let Some(content) = content(post, step) {
         body["content"] = content;
     }
-    if let Some(parent) = setting(post, "reshare") {
+    if let Some(parent) = post.text_setting("reshare") {
         body["reshareContext"] = json!({ "parent": parent });
     }
     body
@@ -689,7 +675,7 @@ fn content(post: &Publication, step: &Step) -> Option<Value> {
                 kind if is_picture(kind) => described(media, upload),
                 _ => json!({ "id": upload.urn }),
             };
-            let title = setting(post, "title").map(str::to_owned);
+            let title = post.text_setting("title").map(str::to_owned);
             let title = title.or_else(|| (media.kind == MediaKind::Document).then(|| media.filename.clone()));
             if let Some(title) = title {
                 one["title"] = json!(title);
@@ -800,62 +786,73 @@ async fn list(cx: &Session<'_>, author: &str, start: usize, count: usize) -> Res
     finder(cx.get(address)).send().await
 }
 
-async fn find(cx: &Session<'_>, post: &Publication, author: &str, begun: DateTime<Utc>) -> Result<Located> {
-    let wanted = collapse_whitespace(&post.text);
-    let mut start = 0;
-    for _ in 0..MAX_PAGES {
-        let page = list(cx, author, start, 50).await?;
-        let next = page.next(start);
-        let is_past = page.elements.iter().any(|other| other.at().is_some_and(|at| at < begun - SKEW));
-        let ours = page.elements.into_iter().filter(|other| {
-            other.at().is_some_and(|at| at >= begun - SKEW)
-                && collapse_whitespace(&plain(&other.commentary)) == wanted
-                && other.has_media() == (!post.media.is_empty() || post.settings["link"].is_object())
-                && !post.is_taken(&other.id)
-        });
-        let nearest = ours.min_by_key(|other| other.at().map_or(TimeDelta::MAX, |at| (at - begun).abs()));
-        if let Some(other) = nearest {
-            return Ok(Located::Live(other.id));
-        }
-        match next.filter(|_| !is_past) {
-            Some(next) => start = next,
-            None => return Ok(Located::Absent),
-        }
-    }
-    // The author posted more since than is read here.
-    Ok(Located::Unknown)
+/// An author's posts.
+struct Posts<'a> {
+    cx: &'a Session<'a>,
+    author: &'a str,
 }
 
-async fn find_comment(
-    cx: &Session<'_>,
-    post: &Publication,
-    author: &str,
-    root: &str,
-    begun: DateTime<Utc>,
-) -> Result<Located> {
-    let mut start = 0;
-    for _ in 0..MAX_PAGES {
-        let address = format!("{REST}/socialActions/{}/comments?start={start}&count=100", encode(root));
-        let page: Elements<Made> = rest(cx.get(address)).send().await?;
-        let next = page.next(start);
-        let ours = page.elements.into_iter().filter(|other| {
-            other.actor == author
-                && collapse_whitespace(&other.message.text) == collapse_whitespace(&post.text)
-                && other.created.at().is_some_and(|at| at >= begun - SKEW)
-                && !post.is_taken(&other.comment_urn)
-        });
-        let nearest =
-            ours.min_by_key(|other| other.created.at().map_or(TimeDelta::MAX, |at| (at - begun).abs()));
-        if let Some(other) = nearest {
-            return Ok(Located::Live(other.comment_urn));
-        }
-        match next {
-            Some(next) => start = next,
-            None => return Ok(Located::Absent),
-        }
+#[async_trait]
+impl Listing for Posts<'_> {
+    type Item = Post;
+    const MAX_PAGES: usize = 3;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Post>> {
+        let start = offset(cursor);
+        Ok(list(self.cx, self.author, start, 50).await?.page(start))
     }
-    // There are more comments than are read here, in no order that is documented.
-    Ok(Located::Unknown)
+
+    fn id(other: &Post) -> &str {
+        &other.id
+    }
+
+    fn at(other: &Post) -> Option<DateTime<Utc>> {
+        other.at()
+    }
+
+    fn is(&self, other: &Post, post: &Publication) -> bool {
+        collapse_whitespace(&plain(&other.commentary)) == collapse_whitespace(&post.text)
+            && other.has_media() == (!post.media.is_empty() || post.settings["link"].is_object())
+    }
+}
+
+/// The comments below a post, in no documented order.
+struct Comments<'a> {
+    cx: &'a Session<'a>,
+    author: &'a str,
+    root: &'a str,
+}
+
+#[async_trait]
+impl Listing for Comments<'_> {
+    type Item = Made;
+    const MAX_PAGES: usize = 3;
+    const IS_NEWEST_FIRST: bool = false;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Made>> {
+        let (root, start) = (encode(self.root), offset(cursor));
+        let address = format!("{REST}/socialActions/{root}/comments?start={start}&count=100");
+        let page: Elements<Made> = rest(self.cx.get(address)).send().await?;
+        Ok(page.page(start))
+    }
+
+    fn id(comment: &Made) -> &str {
+        &comment.comment_urn
+    }
+
+    fn at(comment: &Made) -> Option<DateTime<Utc>> {
+        comment.created.at()
+    }
+
+    fn is(&self, comment: &Made, post: &Publication) -> bool {
+        comment.actor == self.author
+            && collapse_whitespace(&comment.message.text) == collapse_whitespace(&post.text)
+    }
+}
+
+/// The offset that a cursor stands for.
+fn offset(cursor: Option<&str>) -> usize {
+    cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0)
 }
 
 fn address(cx: &Session<'_>, id: &str) -> String {
@@ -899,10 +896,6 @@ fn error_message(reply: &Reply) -> String {
 fn until_midnight(now: DateTime<Utc>) -> Duration {
     let midnight = (now.date_naive() + TimeDelta::days(1)).and_time(chrono::NaiveTime::MIN).and_utc();
     (midnight - now).to_std().unwrap_or_default()
-}
-
-fn collapse_whitespace(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What stays as it is in little text: mentions in LinkedIn's own form. And hashtags, which have a form.
@@ -1107,12 +1100,13 @@ struct Link {
 }
 
 impl<T> Elements<T> {
-    /// Where the next page begins.
-    fn next(&self, start: usize) -> Option<usize> {
+    /// The page that began at this offset.
+    fn page(self, start: usize) -> Page<T> {
         let next = start + self.elements.len();
         let is_more = self.paging.links.iter().any(|link| link.rel == "next")
             || self.paging.total.is_some_and(|total| total > next);
-        (is_more && next > start).then_some(next)
+        let next = (is_more && next > start).then(|| next.to_string());
+        Page { items: self.elements, next }
     }
 }
 
@@ -1173,7 +1167,7 @@ struct Actions {
     #[serde(default, rename = "likesSummary")]
     likes: Likes,
     #[serde(default, rename = "commentsSummary")]
-    comments: Comments,
+    comments: CommentCounts,
 }
 
 #[derive(Default, Deserialize)]
@@ -1183,7 +1177,7 @@ struct Likes {
 }
 
 #[derive(Default, Deserialize)]
-struct Comments {
+struct CommentCounts {
     #[serde(default, rename = "totalFirstLevelComments")]
     first_level: u64,
     #[serde(default, rename = "aggregatedTotalComments")]

@@ -5,7 +5,7 @@
 //! are read. There is no key that makes the call repeatable: a lost answer is settled by looking
 //! through the account's latest pins. Comments can't be written over the API.
 
-use crate::*;
+use crate::{listing::Listing, text::collapse_whitespace, *};
 use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
@@ -16,7 +16,7 @@ use reqwest::{
     Body,
     multipart::{Form, Part},
 };
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, time::Duration};
 
@@ -29,10 +29,6 @@ const API: &str = "https://api.pinterest.com/v5";
 const BASE64_BLOCK_BYTES: u64 = 3 << 18;
 /// Between two looks at a video that is being processed.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// How much earlier than our clock's commit a pin of ours may seem to Pinterest.
-const SKEW: TimeDelta = TimeDelta::minutes(5);
-/// Pages of the account's pins that are searched for a lost one.
-const MAX_PAGES: usize = 4;
 /// Longest alt text.
 const MAX_ALT_TEXT: usize = 500;
 
@@ -209,28 +205,7 @@ impl Publisher for Pinterest {
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let step: Step = at.read()?;
-        let begun = post.commit_begun_at.unwrap_or(post.created_at);
-        let mut bookmark = None;
-        for _ in 0..MAX_PAGES {
-            let page = pins(cx, bookmark.as_deref(), "100").await?;
-            let is_past = page.items.iter().any(|pin| pin.created_at.is_some_and(|at| at < begun - SKEW));
-            let ours = page.items.iter().filter(|pin| {
-                pin.created_at.is_some_and(|at| at >= begun - SKEW)
-                    && pin.is(post, step.board.as_deref())
-                    && !post.is_taken(&pin.id)
-            });
-            let nearest =
-                ours.min_by_key(|pin| pin.created_at.map_or(TimeDelta::MAX, |at| (at - begun).abs()));
-            if let Some(pin) = nearest {
-                return Ok(Located::Live(pin.id.clone()));
-            }
-            bookmark = page.bookmark();
-            if is_past || bookmark.is_none() {
-                return Ok(Located::Absent);
-            }
-        }
-        // The account posted more since than is read here.
-        Ok(Located::Unknown)
+        listing::locate(&Pins { cx, board: step.board.as_deref() }, post).await
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
@@ -276,27 +251,21 @@ async fn views(cx: &Session<'_>, id: &str) -> Result<u64> {
 #[async_trait]
 impl History for Pinterest {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        let page = pins(cx, cursor, "100").await?;
-        let next = page.bookmark();
-        let posts = page.items.into_iter().map(|pin| RemotePost {
+        Ok(pins(cx, cursor).await?.map(|pin| RemotePost {
             url: address(cx, &pin.id),
             media: pin.media.addresses(),
             metrics: pin.metrics(),
             text: pin.description.unwrap_or_default(),
             published_at: pin.created_at.unwrap_or_default(),
             id: pin.id,
-        });
-        Ok(Page { items: posts.collect(), next })
+        }))
     }
 }
 
 #[async_trait]
 impl Deletion for Pinterest {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
-        match cx.delete(format!("{API}/pins/{id}")).send_ok().await {
-            Err(failure) if failure.code == domain::ErrorCode::Rejected(404) => Ok(()),
-            answer => answer,
-        }
+        cx.delete(format!("{API}/pins/{id}")).delete_ok().await
     }
 }
 
@@ -331,26 +300,16 @@ async fn boards(cx: &Session<'_>) -> Result<Vec<Choice>> {
 
 /// All of a list of things with names, but for what is there for advertisements only.
 async fn names(cx: &Session<'_>, address: &str) -> Result<Vec<Choice>> {
-    let mut all = Vec::new();
-    let mut bookmark: Option<String> = None;
-    loop {
-        let mut call = cx.get(address).query(&[("page_size", "250")]);
-        if let Some(bookmark) = &bookmark {
-            call = call.query(&[("bookmark", bookmark)]);
-        }
-        let page: List<Named> = call.send().await?;
-        bookmark = page.bookmark();
-        let open = page.items.into_iter().filter(|one| !one.is_ads_only);
-        all.extend(open.map(|one| Choice { id: one.id, name: one.name }));
-        if bookmark.is_none() {
-            return Ok(all);
-        }
-    }
+    let all = pages(|bookmark: Option<String>| async move {
+        page::<Named>(cx.get(address).query(&[("page_size", "250")]), bookmark.as_deref()).await
+    });
+    let open = all.await?.into_iter().filter(|one| !one.is_ads_only);
+    Ok(open.map(|one| Choice { id: one.id, name: one.name }).collect())
 }
 
 /// The board that was named, or the only one there is.
 async fn board(cx: &Session<'_>, post: &Publication) -> Result<String> {
-    if let Some(board) = setting(post, "board_id") {
+    if let Some(board) = post.text_setting("board_id") {
         return Ok(board.to_owned());
     }
     let mut all = boards(cx).await?;
@@ -398,11 +357,6 @@ async fn upload(cx: &Session<'_>, media: &Media) -> Result<String> {
     }
 }
 
-/// A setting that says something.
-fn setting<'a>(post: &'a Publication, key: &str) -> Option<&'a str> {
-    post.settings[key].as_str().filter(|text| !text.is_empty())
-}
-
 /// A piece of a body that is sent as it is read.
 enum Piece {
     Text(String),
@@ -420,7 +374,7 @@ fn body(
         pin.insert("board_id".into(), json!(board));
     }
     for key in ["board_section_id", "title", "link", "dominant_color"] {
-        if let Some(value) = setting(post, key) {
+        if let Some(value) = post.text_setting(key) {
             pin.insert(key.into(), json!(value));
         }
     }
@@ -437,7 +391,7 @@ fn body(
     match (post.media.as_slice(), &step.video) {
         ([media], Some(video)) if media.kind == MediaKind::Video => {
             let mut source = json!({ "source_type": "video_id", "media_id": video.id });
-            match setting(post, "cover_image_url") {
+            match post.text_setting("cover_image_url") {
                 Some(url) => source["cover_image_url"] = json!(url),
                 None => {
                     let second = post.settings["cover_image_key_frame_time"].as_u64().unwrap_or(0);
@@ -510,17 +464,48 @@ fn alt(media: &[Media]) -> Option<String> {
     (!told.is_empty()).then(|| told.join("\n"))
 }
 
-/// One page of the account's pins, newest first.
-async fn pins(cx: &Session<'_>, bookmark: Option<&str>, size: &str) -> Result<List<Pin>> {
-    let call = cx.get(format!("{API}/pins")).query(&[
-        ("page_size", size),
-        ("pin_filter", "exclude_repins"),
-        ("pin_metrics", "true"),
-    ]);
-    match bookmark {
-        Some(bookmark) => call.query(&[("bookmark", bookmark)]).send().await,
-        None => call.send().await,
+/// The account's pins.
+struct Pins<'a> {
+    cx: &'a Session<'a>,
+    board: Option<&'a str>,
+}
+
+#[async_trait]
+impl Listing for Pins<'_> {
+    type Item = Pin;
+    const MAX_PAGES: usize = 4;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Pin>> {
+        pins(self.cx, cursor).await
     }
+
+    fn id(pin: &Pin) -> &str {
+        &pin.id
+    }
+
+    fn at(pin: &Pin) -> Option<DateTime<Utc>> {
+        pin.created_at
+    }
+
+    fn is(&self, pin: &Pin, post: &Publication) -> bool {
+        pin.is(post, self.board)
+    }
+}
+
+/// One page of the account's pins, newest first.
+async fn pins(cx: &Session<'_>, bookmark: Option<&str>) -> Result<Page<Pin>> {
+    let query = [("page_size", "100"), ("pin_filter", "exclude_repins"), ("pin_metrics", "true")];
+    page(cx.get(format!("{API}/pins")).query(&query), bookmark).await
+}
+
+/// Sends the call for a page of a list.
+async fn page<T: DeserializeOwned>(call: Call, bookmark: Option<&str>) -> Result<Page<T>> {
+    let call = match bookmark {
+        Some(bookmark) => call.query(&[("bookmark", bookmark)]),
+        None => call,
+    };
+    let list: List<T> = call.send().await?;
+    Ok(Page { items: list.items, next: list.bookmark.filter(|bookmark| !bookmark.is_empty()) })
 }
 
 fn address(cx: &Session<'_>, id: &str) -> String {
@@ -576,12 +561,6 @@ struct Upload {
 struct List<T> {
     items: Vec<T>,
     bookmark: Option<String>,
-}
-
-impl<T> List<T> {
-    fn bookmark(&self) -> Option<String> {
-        self.bookmark.clone().filter(|bookmark| !bookmark.is_empty())
-    }
 }
 
 #[derive(Deserialize)]
@@ -650,9 +629,9 @@ impl Shown {
 impl Pin {
     /// Whether this is what `post` was to become.
     fn is(&self, post: &Publication, board: Option<&str>) -> bool {
-        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let same =
-            |kept: &Option<String>, sent: &str| words(kept.as_deref().unwrap_or_default()) == words(sent);
+        let same = |kept: &Option<String>, sent: &str| {
+            collapse_whitespace(kept.as_deref().unwrap_or_default()) == collapse_whitespace(sent)
+        };
         let kind = match post.media.as_slice() {
             [media] if media.kind == MediaKind::Video => "video",
             [_] => "image",
@@ -661,7 +640,7 @@ impl Pin {
         board.is_none_or(|board| self.board_id.as_deref() == Some(board))
             && self.media.kind.as_deref().is_none_or(|own| own == kind)
             && same(&self.description, &post.text)
-            && setting(post, "title").is_none_or(|title| same(&self.title, title))
+            && post.text_setting("title").is_none_or(|title| same(&self.title, title))
     }
 
     fn metrics(&self) -> Metrics {

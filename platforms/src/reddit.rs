@@ -8,6 +8,7 @@
 
 use crate::{
     check::{Draft, Issue, Severity},
+    listing::Listing,
     *,
 };
 use async_trait::async_trait;
@@ -35,12 +36,8 @@ const POLL_INTERVAL: Duration = Duration::from_secs(5);
 const FIRST_POLL_DELAY: Duration = Duration::from_millis(100);
 /// How long one look listens to the socket.
 const SOCKET_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much earlier than our clock's commit a post of ours may seem to Reddit.
-const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// How long a picture or a video may take to become a post that is listed.
 const LISTING_LAG: TimeDelta = TimeDelta::minutes(10);
-/// Pages of the account's posts that are searched for a lost one.
-const MAX_PAGES: usize = 4;
 /// The longest title, in characters.
 const MAX_TITLE: usize = 300;
 /// The most pictures of a gallery.
@@ -275,13 +272,12 @@ impl Publisher for Reddit {
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
-        let begun = post.commit_begun_at.unwrap_or(post.created_at);
-        let user = &cx.account.username;
+        let begun = post.begun();
         if let Some(reply) = &post.reply_to {
             let is_ours = |thing: &Thing| {
                 thing.parent_id.as_deref() == Some(&reply.parent) && same(&thing.body, &post.text)
             };
-            return search(cx, &format!("/user/{user}/comments"), post, begun, is_ours).await;
+            return listing::locate(&Published { cx, list: "comments", is_ours }, post).await;
         }
         let (step, kind): (Step, PostKind) = (at.read()?, post_kind(post)?);
         let (title, text) = words(post);
@@ -305,7 +301,7 @@ impl Publisher for Reddit {
                 return Ok(Located::Live(id));
             }
         }
-        let located = search(cx, &format!("/user/{user}/submitted"), post, begun, is_ours).await?;
+        let located = listing::locate(&Published { cx, list: "submitted", is_ours }, post).await?;
         if matches!(located, Located::Live(_)) {
             return Ok(located);
         }
@@ -333,19 +329,15 @@ impl Analytics for Reddit {
 #[async_trait]
 impl History for Reddit {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        let listing = list(cx, &format!("/user/{}/submitted", cx.account.username), cursor).await?;
-        let posts = listing.children.into_iter().map(|child| {
-            let thing = child.data;
-            RemotePost {
-                url: thing.address(cx),
-                text: thing.text(),
-                media: thing.media(),
-                published_at: thing.created_at(),
-                metrics: thing.metrics(),
-                id: thing.name,
-            }
-        });
-        Ok(Page { items: posts.collect(), next: listing.after })
+        let page = list(cx, &format!("/user/{}/submitted", cx.account.username), cursor).await?;
+        Ok(page.map(|thing| RemotePost {
+            url: thing.address(cx),
+            text: thing.text(),
+            media: thing.media(),
+            published_at: thing.created_at(),
+            metrics: thing.metrics(),
+            id: thing.name,
+        }))
     }
 }
 
@@ -443,7 +435,7 @@ fn post_kind(post: &Publication) -> Result<PostKind> {
 
 /// A setting that says something.
 fn setting<'a>(post: &'a Publication, key: &str) -> Option<&'a str> {
-    post.settings[key].as_str().filter(|text| !text.trim().is_empty())
+    post.text_setting(key).filter(|text| !text.trim().is_empty())
 }
 
 /// The title, and the text below it.
@@ -511,41 +503,43 @@ async fn me(cx: &Session<'_>) -> Result<Me> {
 }
 
 /// One page of a list, newest first.
-async fn list(cx: &Session<'_>, path: &str, after: Option<&str>) -> Result<Listing> {
+async fn list(cx: &Session<'_>, path: &str, after: Option<&str>) -> Result<Page<Thing>> {
     let call = read(cx, path).query(&[("sort", "new"), ("limit", "100")]);
     let page: Envelope = match after {
         Some(after) => call.query(&[("after", after)]).send().await?,
         None => call.send().await?,
     };
-    Ok(page.data)
+    let things = page.data.children.into_iter().map(|child| child.data);
+    Ok(Page { items: things.collect(), next: page.data.after })
 }
 
-/// The thing of a list that was made nearest to a moment, of those that are ours.
-async fn search(
-    cx: &Session<'_>,
-    path: &str,
-    post: &Publication,
-    begun: DateTime<Utc>,
-    is_ours: impl Fn(&Thing) -> bool,
-) -> Result<Located> {
-    let mut after = None;
-    for _ in 0..MAX_PAGES {
-        let page = list(cx, path, after.as_deref()).await?;
-        let is_past = page.children.iter().any(|child| child.data.created_at() < begun - SKEW);
-        let ours = page.children.into_iter().map(|child| child.data);
-        let ours = ours.filter(|thing| {
-            thing.created_at() >= begun - SKEW && is_ours(thing) && !post.is_taken(&thing.name)
-        });
-        if let Some(thing) = ours.min_by_key(|thing| (thing.created_at() - begun).abs()) {
-            return Ok(Located::Live(thing.name));
-        }
-        after = page.after;
-        if is_past || after.is_none() {
-            return Ok(Located::Absent);
-        }
+/// A list of what the account published, and what its entries are compared by.
+struct Published<'a, F> {
+    cx: &'a Session<'a>,
+    list: &'a str,
+    is_ours: F,
+}
+
+#[async_trait]
+impl<F: Fn(&Thing) -> bool + Send + Sync> Listing for Published<'_, F> {
+    type Item = Thing;
+    const MAX_PAGES: usize = 4;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Thing>> {
+        list(self.cx, &format!("/user/{}/{}", self.cx.account.username, self.list), cursor).await
     }
-    // The account posted more since than is read here.
-    Ok(Located::Unknown)
+
+    fn id(thing: &Thing) -> &str {
+        &thing.name
+    }
+
+    fn at(thing: &Thing) -> Option<DateTime<Utc>> {
+        Some(thing.created_at())
+    }
+
+    fn is(&self, thing: &Thing, _post: &Publication) -> bool {
+        (self.is_ours)(thing)
+    }
 }
 
 /// One post or comment that is there.
@@ -578,17 +572,14 @@ async fn open(cx: &Session<'_>, name: &str, kind: &PostKind) -> Result<()> {
 
 /// The subreddits that the account reads, behind its own profile.
 async fn subreddits(cx: &Session<'_>) -> Result<Vec<Choice>> {
-    let mut all = vec![Choice { id: own(cx), name: format!("u/{}", cx.account.username) }];
-    let mut after: Option<String> = None;
-    loop {
-        let page = list(cx, "/subreddits/mine/subscriber", after.as_deref()).await?;
-        let names = page.children.into_iter().filter_map(|child| child.data.display_name);
-        all.extend(names.map(|name| Choice { name: format!("r/{name}"), id: name }));
-        after = page.after;
-        if after.is_none() {
-            return Ok(all);
-        }
-    }
+    let own = Choice { id: own(cx), name: format!("u/{}", cx.account.username) };
+    let read = pages(|after: Option<String>| async move {
+        list(cx, "/subreddits/mine/subscriber", after.as_deref()).await
+    })
+    .await?;
+    let names = read.into_iter().filter_map(|subreddit| subreddit.display_name);
+    let choices = names.map(|name| Choice { name: format!("r/{name}"), id: name });
+    Ok(std::iter::once(own).chain(choices).collect())
 }
 
 /// The flairs of a subreddit that the account may use.
@@ -916,11 +907,11 @@ struct Leased {
 /// A listing in its envelope.
 #[derive(Deserialize)]
 struct Envelope {
-    data: Listing,
+    data: Things,
 }
 
 #[derive(Deserialize)]
-struct Listing {
+struct Things {
     after: Option<String>,
     children: Vec<Child>,
 }

@@ -11,7 +11,7 @@ use crate::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::{App, Failure, Grant, address::Opened};
+use domain::{App, ErrorCode, Failure, Grant, address::Opened};
 use futures::{Stream, StreamExt, stream};
 use reqwest::{
     Body, Method, RequestBuilder, StatusCode,
@@ -326,6 +326,18 @@ impl Call {
     /// Whatever is no success, classified.
     pub async fn send_ok(self) -> Result<()> {
         self.reply().await.map(drop)
+    }
+
+    /// Sends a deletion; a thing that is already gone (404) is a success.
+    ///
+    /// # Errors
+    ///
+    /// Any other reply that is no success, classified.
+    pub async fn delete_ok(self) -> Result<()> {
+        match self.send_ok().await {
+            Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(()),
+            answer => answer,
+        }
     }
 
     /// Sends it and gives the whole reply of a success.

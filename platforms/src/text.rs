@@ -52,6 +52,11 @@ pub fn weighted(text: &str) -> usize {
     (sum + weigh(&text[at..])) / 100
 }
 
+/// The text with each run of white space as one space, for platforms that do not keep white space.
+pub(crate) fn collapse_whitespace(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The length of a text in extended grapheme clusters (UAX 29): what a person would call characters.
 pub fn graphemes(text: &str) -> usize {
     text.graphemes(true).count()

@@ -8,6 +8,7 @@
 use crate::{
     check::{Draft, Issue, Severity},
     graph::Containers,
+    listing::Listing,
     *,
 };
 use async_trait::async_trait;
@@ -326,27 +327,9 @@ impl Containers for Threads {
         }
     }
 
-    async fn find(
-        &self,
-        cx: &Session<'_>,
-        post: &Publication,
-        since: DateTime<Utc>,
-    ) -> Result<Option<String>> {
+    async fn find(&self, cx: &Session<'_>, post: &Publication) -> Result<Located> {
         let edge = if post.reply_to.is_some() { "replies" } else { "threads" };
-        let mut cursor = None;
-        for _ in 0..graph::MAX_PAGES {
-            let page = list(cx, edge, Some(since), cursor.as_deref()).await?;
-            cursor = page.next();
-            let ours =
-                page.data.into_iter().filter(|other| other.is(post, since) && !post.is_taken(&other.id));
-            if let Some(found) = graph::nearest(ours, since + graph::SKEW, |other| other.timestamp) {
-                return Ok(Some(found.id));
-            }
-            if cursor.is_none() {
-                break;
-            }
-        }
-        Ok(None)
+        listing::locate(&Posts { cx, edge }, post).await
     }
 
     /// A topic that is not permitted is left out: the post matters more than its topic.
@@ -361,6 +344,33 @@ impl Containers for Threads {
             }
             made => made,
         }
+    }
+}
+
+/// The account's posts or replies.
+struct Posts<'a> {
+    cx: &'a Session<'a>,
+    edge: &'a str,
+}
+
+#[async_trait]
+impl Listing for Posts<'_> {
+    type Item = Post;
+
+    async fn page(&self, since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Post>> {
+        list(self.cx, self.edge, Some(since), cursor).await
+    }
+
+    fn id(other: &Post) -> &str {
+        &other.id
+    }
+
+    fn at(other: &Post) -> Option<DateTime<Utc>> {
+        other.timestamp
+    }
+
+    fn is(&self, other: &Post, post: &Publication) -> bool {
+        other.is(post)
     }
 }
 
@@ -388,26 +398,24 @@ impl Analytics for Threads {
 #[async_trait]
 impl History for Threads {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        let page = list(cx, "threads", None, cursor).await?;
-        let next = page.next();
-        // What others wrote and the account passed on is no post of its own.
-        let own = page.data.into_iter().filter(|post| post.media_type.as_deref() != Some("REPOST_FACADE"));
-        let posts = own.map(|post| RemotePost {
+        let mut page = list(cx, "threads", None, cursor).await?;
+        // A repost of what others wrote is no post of its own.
+        page.items.retain(|post| post.media_type.as_deref() != Some("REPOST_FACADE"));
+        Ok(page.map(|post| RemotePost {
             url: post.address(cx),
             media: post.media(),
             text: post.text.unwrap_or_default(),
             published_at: post.timestamp.unwrap_or_default(),
             metrics: Metrics::default(),
             id: post.id,
-        });
-        Ok(Page { items: posts.collect(), next })
+        }))
     }
 }
 
 #[async_trait]
 impl Deletion for Threads {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
-        graph::gone(cx.delete(format!("{API}/{id}")).send().await)
+        cx.delete(format!("{API}/{id}")).delete_ok().await
     }
 }
 
@@ -438,22 +446,19 @@ async fn list(
     edge: &str,
     since: Option<DateTime<Utc>>,
     cursor: Option<&str>,
-) -> Result<Listed<Post>> {
+) -> Result<Page<Post>> {
     let mut call = cx
         .get(format!("{API}/{}/{edge}", cx.account.network_unique_id))
         .query(&[("fields", FIELDS), ("limit", "50")]);
     if let Some(since) = since {
         call = call.query(&[("since", since.timestamp())]);
     }
-    if let Some(cursor) = cursor {
-        call = call.query(&[("after", cursor)]);
-    }
-    call.send().await
+    graph::page(call, cursor).await
 }
 
 /// What stays of a text whatever Threads makes of its hashtags and space.
 fn canonical_text(text: &str) -> String {
-    text.replace('#', "").split_whitespace().collect::<Vec<_>>().join(" ")
+    text::collapse_whitespace(&text.replace('#', ""))
 }
 
 #[derive(Deserialize)]
@@ -500,7 +505,7 @@ impl Post {
     }
 
     /// Whether this is what `post` was to become.
-    fn is(&self, post: &Publication, since: DateTime<Utc>) -> bool {
+    fn is(&self, post: &Publication) -> bool {
         let kind = match post.media.as_slice() {
             [] => "TEXT_POST",
             [one] if one.kind == MediaKind::Video => "VIDEO",
@@ -514,7 +519,6 @@ impl Post {
             (None, parent) => parent.is_none(),
         };
         parent_matches
-            && self.timestamp.is_none_or(|at| at >= since)
             && self.media_type.as_deref().is_none_or(|is| is == kind)
             && canonical_text(self.text.as_deref().unwrap_or_default()) == canonical_text(&post.text)
     }

@@ -5,7 +5,7 @@
 //! call that names them publishes, and when its answer is lost nothing but the public list of videos
 //! can tell. What a creator may choose is asked before each post, as TikTok demands.
 
-use crate::*;
+use crate::{listing::Listing, *};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::Failure;
@@ -30,8 +30,6 @@ const RATE_BACKOFF: Duration = Duration::from_secs(60);
 const DAILY_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 /// How long a public post is waited for to get its id once it is complete; its moderation may take hours.
 const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(5);
-/// How much earlier than our clock's commit a post of ours may seem to TikTok.
-const SKEW: TimeDelta = TimeDelta::minutes(5);
 
 const FIELDS: &str =
     "id,create_time,title,video_description,cover_image_url,like_count,comment_count,share_count,view_count";
@@ -272,13 +270,17 @@ impl Publisher for TikTok {
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let step: Step = at.read()?;
-        let begun = post.commit_begun_at.unwrap_or(post.created_at);
+        let begun = post.begun();
         let total = post.media.first().filter(|first| first.kind == MediaKind::Video).map(|v| v.size_bytes);
         let Some(publish) = step.publish else {
             return match total {
                 // Not even an upload was begun.
                 Some(_) => Ok(Located::Absent),
-                None => found(cx, post, begun).await,
+                None => Ok(match listing::locate(&Posts(cx), post).await? {
+                    Located::Live(id) => Located::Live(id),
+                    // They may be in moderation, or visible to few.
+                    _ => Located::Unknown,
+                }),
             };
         };
         let status = status(cx, &publish).await?;
@@ -333,18 +335,14 @@ impl Analytics for TikTok {
 #[async_trait]
 impl History for TikTok {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        let cursor = cursor.and_then(|cursor| cursor.parse().ok());
-        let list = list(cx, cursor).await?;
-        let next = list.has_more.then_some(list.cursor).flatten().map(|cursor| cursor.to_string());
-        let posts = list.videos.into_iter().map(|video| RemotePost {
+        Ok(list(cx, cursor).await?.map(|video| RemotePost {
             url: address(cx, &video.id),
             text: video.words().to_owned(),
             media: video.cover_image_url.clone().into_iter().collect(),
             published_at: video.at(),
             metrics: video.metrics(),
             id: video.id,
-        });
-        Ok(Page { items: posts.collect(), next })
+        }))
     }
 }
 
@@ -442,7 +440,7 @@ async fn post_photos(cx: &Session<'_>, post: &Publication, info: &Value) -> Resu
                 "photo_images": photos,
                 "photo_cover_index": cover.unwrap_or(0),
             },
-            "is_aigc": post.settings["is_aigc"] == json!(true),
+            "is_aigc": post.is_set("is_aigc"),
         }))
         .send()
         .await?;
@@ -519,27 +517,41 @@ async fn ask<T: DeserializeOwned>(cx: &Session<'_>, path: &str, body: &Value) ->
     Ok(answer.data)
 }
 
-/// Looks for photos of ours among the public posts. That they are not there tells nothing: they may be
-/// in moderation, or for few to see.
-async fn found(cx: &Session<'_>, post: &Publication, begun: DateTime<Utc>) -> Result<Located> {
-    let list = list(cx, None).await?;
-    let mut recent = list.videos.into_iter().filter(|video| video.at() > begun - SKEW);
-    let ours = recent.find(|video| {
-        !post.text.trim().is_empty()
-            && (video.title.trim() == post.text.trim() || video.video_description.trim() == post.text.trim())
-            && !post.is_taken(&video.id)
-    });
-    Ok(ours.map_or(Located::Unknown, |video| Located::Live(video.id)))
+/// The creator's public posts. Only the latest are searched, since absence from them means nothing.
+struct Posts<'a>(&'a Session<'a>);
+
+#[async_trait]
+impl Listing for Posts<'_> {
+    type Item = Video;
+    const MAX_PAGES: usize = 1;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Video>> {
+        list(self.0, cursor).await
+    }
+
+    fn id(video: &Video) -> &str {
+        &video.id
+    }
+
+    fn at(video: &Video) -> Option<DateTime<Utc>> {
+        Some(video.at())
+    }
+
+    fn is(&self, video: &Video, post: &Publication) -> bool {
+        let text = post.text.trim();
+        !text.is_empty() && (video.title.trim() == text || video.video_description.trim() == text)
+    }
 }
 
-async fn list(cx: &Session<'_>, cursor: Option<i64>) -> Result<Videos> {
+async fn list(cx: &Session<'_>, cursor: Option<&str>) -> Result<Page<Video>> {
     let mut body = json!({ "max_count": 20 });
-    if let Some(cursor) = cursor {
+    if let Some(cursor) = cursor.and_then(|cursor| cursor.parse::<i64>().ok()) {
         body["cursor"] = json!(cursor);
     }
     let list: Data<Videos> =
         cx.post(format!("{API}/video/list/")).query(&[("fields", FIELDS)]).json(&body).send().await?;
-    Ok(list.data)
+    let Videos { videos, cursor, has_more } = list.data;
+    Ok(Page { items: videos, next: cursor.filter(|_| has_more).map(|cursor| cursor.to_string()) })
 }
 
 /// Why a post came to nothing. TikTok begins no post again by itself.

@@ -4,7 +4,7 @@
 //! late. So a lost answer is settled by looking for the text among the author's latest posts, and the
 //! refusal of a duplicate is taken for a hint that the post is there already.
 
-use crate::*;
+use crate::{listing::Listing, *};
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -29,10 +29,6 @@ const CHUNK_BYTES: u64 = 4 << 20;
 const UPLOAD_EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(10);
 /// Between two looks at a medium that X is processing, where it names no time itself.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How much earlier than our clock's commit a post of ours may seem to X.
-const SKEW: TimeDelta = TimeDelta::minutes(5);
-/// Pages of the author's posts that are searched for a lost one.
-const MAX_PAGES: usize = 5;
 /// Credits can be bought at any moment; a cap ends with its day or month.
 const CREDITS_BACKOFF: Duration = Duration::from_secs(3600);
 const USAGE_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
@@ -272,25 +268,7 @@ impl Publisher for X {
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, _at: &Checkpoint) -> Result<Located> {
-        let begun = post.commit_begun_at.unwrap_or(post.created_at);
-        let mut page: Option<String> = None;
-        for _ in 0..MAX_PAGES {
-            let start = (begun - SKEW).to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
-            let timeline = timeline(cx, &[("start_time", start.as_str())], page.as_deref()).await?;
-            let ours = timeline.data.iter().filter(|tweet| tweet.is(post) && !post.is_taken(&tweet.id));
-            // The same text with other media may have gone out at another moment.
-            let nearest =
-                ours.min_by_key(|tweet| tweet.created_at.map_or(TimeDelta::MAX, |at| (at - begun).abs()));
-            if let Some(tweet) = nearest {
-                return Ok(Located::Live(tweet.id.clone()));
-            }
-            page = timeline.meta.next_token;
-            if page.is_none() {
-                return Ok(Located::Absent);
-            }
-        }
-        // The account posted more since than is read here.
-        Ok(Located::Unknown)
+        listing::locate(&Posts(cx), post).await
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
@@ -342,10 +320,7 @@ impl History for X {
 #[async_trait]
 impl Deletion for X {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
-        match cx.delete(format!("{API}/tweets/{id}")).send_ok().await {
-            Err(failure) if failure.code == domain::ErrorCode::Rejected(404) => Ok(()),
-            answer => answer,
-        }
+        cx.delete(format!("{API}/tweets/{id}")).delete_ok().await
     }
 }
 
@@ -467,6 +442,32 @@ fn typed(part: Part, mime: &str) -> Result<Part> {
     part.mime_str(mime).map_err(|error| Failure::rejected(415, format!("{mime} is no content type: {error}")))
 }
 
+/// The author's own posts.
+struct Posts<'a>(&'a Session<'a>);
+
+#[async_trait]
+impl Listing for Posts<'_> {
+    type Item = Tweet;
+
+    async fn page(&self, since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Tweet>> {
+        let since = since.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+        let timeline = timeline(self.0, &[("start_time", since.as_str())], cursor).await?;
+        Ok(Page { items: timeline.data, next: timeline.meta.next_token })
+    }
+
+    fn id(tweet: &Tweet) -> &str {
+        &tweet.id
+    }
+
+    fn at(tweet: &Tweet) -> Option<DateTime<Utc>> {
+        tweet.created_at
+    }
+
+    fn is(&self, tweet: &Tweet, post: &Publication) -> bool {
+        tweet.is(post)
+    }
+}
+
 /// One page of the author's own posts, newest first.
 async fn timeline(cx: &Session<'_>, query: &[(&str, &str)], page: Option<&str>) -> Result<Timeline> {
     let call = cx
@@ -526,7 +527,7 @@ fn canonical_text(text: &str) -> String {
         at = link.range.end;
     }
     plain.push_str(&text[at..]);
-    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+    text::collapse_whitespace(&plain)
 }
 
 /// A text without the mentions that X puts before a reply.

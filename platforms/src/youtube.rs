@@ -5,7 +5,7 @@
 //! is there, which settles every doubt; what is processed then, what gets its thumbnail and its place
 //! in a playlist, exists already. A first comment has no such handle and is looked for.
 
-use crate::*;
+use crate::{listing::Listing, *};
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use domain::{ErrorCode, Failure};
@@ -24,12 +24,8 @@ const REPORTS: &str = "https://youtubeanalytics.googleapis.com/v2/reports";
 
 /// One piece of an upload: a multiple of 256 KiB.
 const CHUNK_BYTES: u64 = 8 << 20;
-/// How much earlier than our clock's commit a comment or video of ours may seem to YouTube.
-const SKEW: TimeDelta = TimeDelta::minutes(5);
 /// Before a video can be in the lists, an upload that is gone tells nothing.
 const LISTING_LAG: TimeDelta = TimeDelta::minutes(2);
-/// Pages of a list that are searched for what was lost.
-const MAX_PAGES: usize = 5;
 /// The longest title, in characters.
 const MAX_TITLE: usize = 100;
 /// The longest a Short plays.
@@ -275,9 +271,9 @@ impl Publisher for YouTube {
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
-        let begun = post.commit_begun_at.unwrap_or(post.created_at);
+        let begun = post.begun();
         if let Some(reply) = &post.reply_to {
-            return found_comment(cx, post, &reply.root, begun).await;
+            return listing::locate(&Comments { cx, video: &reply.root }, post).await;
         }
         let video = video(post)?;
         let mut step: Step = at.read()?;
@@ -286,7 +282,7 @@ impl Publisher for YouTube {
             step.video = match probe(cx, upload, video.size_bytes).await? {
                 Stored::Video(id) => Some(id),
                 Stored::Bytes(_) => return Ok(Located::Absent),
-                Stored::Nothing => match found_video(cx, post, &title(post, video), begun).await? {
+                Stored::Nothing => match found_video(cx, post, &title(post, video)).await? {
                     Located::Live(id) => Some(id),
                     located if (cx.now)() - begun > LISTING_LAG => return Ok(located),
                     _ => return Ok(Located::Processing { poll_after: Duration::from_secs(30) }),
@@ -377,10 +373,10 @@ async fn report(cx: &Session<'_>, id: &str, metrics: &str) -> Result<Vec<u64>> {
 impl History for YouTube {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
         let Some(list) = uploads(cx).await? else { return Ok(Page::default()) };
-        let listed = listing(cx, &list, cursor).await?;
+        let listed = uploaded(cx, &list, cursor).await?;
         let ids: Vec<_> = listed.items.iter().map(|item| item.content_details.video_id.clone()).collect();
         if ids.is_empty() {
-            return Ok(Page { items: Vec::new(), next: listed.next_page_token });
+            return Ok(Page { items: Vec::new(), next: listed.next });
         }
         let videos: List<Video> = cx
             .get(format!("{API}/videos"))
@@ -405,7 +401,7 @@ impl History for YouTube {
                 metrics: video.statistics.metrics(),
             })
         });
-        Ok(Page { items: posts.collect(), next: listed.next_page_token })
+        Ok(Page { items: posts.collect(), next: listed.next })
     }
 }
 
@@ -413,10 +409,7 @@ impl History for YouTube {
 impl Deletion for YouTube {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
         let kind = if is_comment(id) { "comments" } else { "videos" };
-        match cx.delete(format!("{API}/{kind}")).query(&[("id", id)]).send_ok().await {
-            Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(()),
-            answer => answer,
-        }
+        cx.delete(format!("{API}/{kind}")).query(&[("id", id)]).delete_ok().await
     }
 }
 
@@ -430,21 +423,15 @@ impl Options for YouTube {
         let choice = |(id, name): (&str, &str)| Choice { id: id.to_owned(), name: name.to_owned() };
         match kind {
             "playlists" => {
-                let mut all = Vec::new();
-                let mut page: Option<String> = None;
-                loop {
+                let all = pages(|page: Option<String>| async move {
                     let call = cx.get(format!("{API}/playlists")).query(&[
                         ("part", "snippet"),
                         ("mine", "true"),
                         ("maxResults", "50"),
                     ]);
-                    let found: List<Titled> = paged(call, page.as_deref()).send().await?;
-                    all.extend(found.items.iter().map(|item| choice((&item.id, &item.snippet.title))));
-                    page = found.next_page_token;
-                    if page.is_none() {
-                        return Ok(all);
-                    }
-                }
+                    Ok(google::paged(call, page.as_deref()).send::<List<Titled>>().await?.page())
+                });
+                Ok(all.await?.iter().map(|item| choice((&item.id, &item.snippet.title))).collect())
             }
             "categories" => {
                 let found: List<Titled> = cx
@@ -715,64 +702,78 @@ async fn comment(cx: &Session<'_>, video: &str, text: &str) -> Result<String> {
     Ok(created.id)
 }
 
-/// Looks for a comment of ours among a video's latest.
-async fn found_comment(
-    cx: &Session<'_>,
-    post: &Publication,
-    video: &str,
-    begun: DateTime<Utc>,
-) -> Result<Located> {
-    let ours = &cx.account.network_unique_id;
-    let mut page: Option<String> = None;
-    for _ in 0..MAX_PAGES {
-        let call = cx.get(format!("{API}/commentThreads")).query(&[
+/// The comments on a video, newest first.
+struct Comments<'a> {
+    cx: &'a Session<'a>,
+    video: &'a str,
+}
+
+#[async_trait]
+impl Listing for Comments<'_> {
+    type Item = Thread;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Thread>> {
+        let call = self.cx.get(format!("{API}/commentThreads")).query(&[
             ("part", "snippet"),
-            ("videoId", video),
+            ("videoId", self.video),
             ("order", "time"),
             ("textFormat", "plainText"),
             ("maxResults", "100"),
         ]);
-        let threads: List<Thread> = paged(call, page.as_deref()).send().await?;
-        for thread in &threads.items {
-            let said = &thread.snippet.top_level_comment.snippet;
-            if said.published_at.is_some_and(|at| at < begun - SKEW) {
-                return Ok(Located::Absent);
-            }
-            let is_ours = said.author_channel_id.value == *ours;
-            // The original is told to its author only.
-            let words = said.text_original.as_deref().unwrap_or(&said.text_display);
-            if is_ours && words.trim() == post.text.trim() && !post.is_taken(&thread.id) {
-                return Ok(Located::Live(thread.id.clone()));
-            }
-        }
-        page = threads.next_page_token;
-        if page.is_none() {
-            return Ok(Located::Absent);
-        }
+        Ok(google::paged(call, cursor).send::<List<Thread>>().await?.page())
     }
-    // There are more comments since than are read here.
-    Ok(Located::Unknown)
+
+    fn id(thread: &Thread) -> &str {
+        &thread.id
+    }
+
+    fn at(thread: &Thread) -> Option<DateTime<Utc>> {
+        thread.snippet.top_level_comment.snippet.published_at
+    }
+
+    fn is(&self, thread: &Thread, post: &Publication) -> bool {
+        let said = &thread.snippet.top_level_comment.snippet;
+        // The original is shown to its author only.
+        let text = said.text_original.as_deref().unwrap_or(&said.text_display);
+        said.author_channel_id.value == self.cx.account.network_unique_id && text.trim() == post.text.trim()
+    }
 }
 
-/// Looks for a video of ours among the channel's latest.
-async fn found_video(
-    cx: &Session<'_>,
-    post: &Publication,
-    title: &str,
-    begun: DateTime<Utc>,
-) -> Result<Located> {
-    let Some(list) = uploads(cx).await? else { return Ok(Located::Absent) };
-    let listed = listing(cx, &list, None).await?;
-    let is_recent = |item: &Item| item.snippet.published_at.is_some_and(|at| at > begun - SKEW);
-    // The channel uploaded more since than is read here.
-    let otherwise = match listed.next_page_token.is_some() && listed.items.iter().all(is_recent) {
-        true => Located::Unknown,
-        false => Located::Absent,
-    };
-    let ours = listed.items.into_iter().find(|item| {
-        item.snippet.title == title && is_recent(item) && !post.is_taken(&item.content_details.video_id)
-    });
-    Ok(ours.map_or(otherwise, |item| Located::Live(item.content_details.video_id)))
+/// The channel's uploads, newest first. One page is read, for lists are charged to the day's quota.
+struct Uploads<'a> {
+    cx: &'a Session<'a>,
+    playlist: &'a str,
+    title: &'a str,
+}
+
+#[async_trait]
+impl Listing for Uploads<'_> {
+    type Item = Item;
+    const MAX_PAGES: usize = 1;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Item>> {
+        uploaded(self.cx, self.playlist, cursor).await
+    }
+
+    fn id(item: &Item) -> &str {
+        &item.content_details.video_id
+    }
+
+    fn at(item: &Item) -> Option<DateTime<Utc>> {
+        item.snippet.published_at
+    }
+
+    fn is(&self, item: &Item, _post: &Publication) -> bool {
+        item.snippet.title == self.title
+    }
+}
+
+/// Finds a video among the channel's latest uploads.
+async fn found_video(cx: &Session<'_>, post: &Publication, title: &str) -> Result<Located> {
+    match uploads(cx).await? {
+        Some(playlist) => listing::locate(&Uploads { cx, playlist: &playlist, title }, post).await,
+        None => Ok(Located::Absent),
+    }
 }
 
 /// The list of all that the channel uploaded.
@@ -786,23 +787,18 @@ async fn uploads(cx: &Session<'_>) -> Result<Option<String>> {
     Ok(ours.and_then(|channel| channel.content_details).map(|details| details.related_playlists.uploads))
 }
 
-async fn listing(cx: &Session<'_>, list: &str, page: Option<&str>) -> Result<List<Item>> {
+/// One page of an uploads playlist, newest first.
+async fn uploaded(cx: &Session<'_>, list: &str, page: Option<&str>) -> Result<Page<Item>> {
     let call = cx.get(format!("{API}/playlistItems")).query(&[
         ("part", "snippet,contentDetails"),
         ("playlistId", list),
         ("maxResults", "50"),
     ]);
-    match paged(call, page).send().await {
+    match google::paged(call, page).send::<List<Item>>().await {
+        Ok(list) => Ok(list.page()),
         // A channel that never uploaded has no such list yet.
-        Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(List::default()),
-        answer => answer,
-    }
-}
-
-fn paged(call: Call, page: Option<&str>) -> Call {
-    match page {
-        Some(page) => call.query(&[("pageToken", page)]),
-        None => call,
+        Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(Page::default()),
+        Err(failure) => Err(failure),
     }
 }
 
@@ -838,9 +834,9 @@ struct List<T> {
     next_page_token: Option<String>,
 }
 
-impl<T> Default for List<T> {
-    fn default() -> Self {
-        Self { items: Vec::new(), next_page_token: None }
+impl<T> List<T> {
+    fn page(self) -> Page<T> {
+        Page { items: self.items, next: self.next_page_token }
     }
 }
 

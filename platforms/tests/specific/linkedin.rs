@@ -53,7 +53,7 @@ async fn a_page_is_an_account_of_its_own() {
     ids.push(actor.publish(&actor.reply("a comment", &ids)).await.on("comment"));
     let history = actor.platform.history.expect("it has one");
     let listed = history.page(&actor.session(&keep), None).await.on("history");
-    assert_eq!(listed.posts.len(), 2);
+    assert_eq!(listed.items.len(), 2);
     let analytics = actor.platform.analytics.expect("it has figures");
     analytics.metrics(&actor.session(&keep), &ids[0]).await.on("metrics");
     for path in ["/rest/organizationalEntityShareStatistics", "/rest/videoAnalytics"] {

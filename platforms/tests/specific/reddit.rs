@@ -106,8 +106,8 @@ async fn a_gallery_keeps_its_captions_and_a_video_its_poster() {
     let keep = Kept::default();
     let history = actor.platform.history.expect("it has one");
     let listed = history.page(&actor.session(&keep), None).await.on("history");
-    assert_eq!(listed.posts[0].media.len(), 2);
-    assert!(listed.posts[0].media.iter().all(|url| url.starts_with("https://i.redd.it/")));
+    assert_eq!(listed.items[0].media.len(), 2);
+    assert!(listed.items[0].media.iter().all(|url| url.starts_with("https://i.redd.it/")));
 
     for (own, kind) in [(true, "video"), (false, "videogif")] {
         let mut film = actor.post_with("a film", MediaKind::Video, 1);
@@ -118,7 +118,7 @@ async fn a_gallery_keeps_its_captions_and_a_video_its_poster() {
         let id = actor.publish(&film).await.on(kind);
         assert!(actor.shown(&id).await.contains(&format!("In r/u_ada: {kind}")));
         let listed = history.page(&actor.session(&keep), None).await.on("history");
-        assert!(listed.posts[0].media[0].starts_with("https://v.redd.it/"), "{:?}", listed.posts[0].media);
+        assert!(listed.items[0].media[0].starts_with("https://v.redd.it/"), "{:?}", listed.items[0].media);
     }
     let stored = |host: &str| world.heard().iter().filter(|call| call.path.contains(host)).count();
     assert_eq!((stored("uploaded-video"), stored("uploaded-media")), (2, 4));
