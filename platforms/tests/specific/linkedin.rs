@@ -2,10 +2,30 @@
 
 use super::{actor, rejected};
 use crate::fixtures::{Actor, Kept, Named, World, clock};
+use crate::trials::{self, singles};
 use chrono::TimeDelta;
 use domain::ErrorCode;
+use libtest_mimic::Trial;
 use platforms::{Checkpoint, Committed, Located, MediaKind, Prepared, Publication, check::Draft};
 use serde_json::json;
+
+/// The tests of this module.
+pub(super) fn trials() -> Vec<Trial> {
+    trials::of(
+        "linkedin",
+        &singles![
+            a_page_is_an_account_of_its_own,
+            a_lost_answer_is_settled_by_the_refusal_of_a_duplicate_where_nothing_can_be_listed,
+            a_doubt_survives_in_the_checkpoint,
+            an_app_with_few_scopes_publishes_and_is_told_what_it_may_not,
+            figures_are_read_where_the_post_itself_is_closed,
+            a_post_holds_a_card_a_poll_a_document_or_another_post,
+            a_comment_is_held_to_its_own_limits,
+            a_videos_pieces_are_sent_once_each,
+            a_refresh_keeps_the_refresh_token,
+        ],
+    )
+}
 
 /// What an app may do that LinkedIn has not approved for more.
 const FEW: [&str; 3] = ["openid", "profile", "w_member_social"];
@@ -18,7 +38,6 @@ async fn limited(world: &World, scopes: &[&str]) -> Actor {
     actor
 }
 
-#[tokio::test]
 async fn a_page_is_an_account_of_its_own() {
     let world = World::tapped().await;
     let mut actor = actor(&world, "linkedin");
@@ -67,7 +86,6 @@ async fn a_page_is_an_account_of_its_own() {
     actor.healthy().await.on("health");
 }
 
-#[tokio::test]
 async fn a_lost_answer_is_settled_by_the_refusal_of_a_duplicate_where_nothing_can_be_listed() {
     let world = World::start().await;
     let actor = limited(&world, &FEW).await;
@@ -91,7 +109,6 @@ async fn a_lost_answer_is_settled_by_the_refusal_of_a_duplicate_where_nothing_ca
     assert_eq!(actor.commit(&later, &at).await.expect_err("a duplicate").code, rejected(422));
 }
 
-#[tokio::test]
 async fn a_doubt_survives_in_the_checkpoint() {
     let world = World::start().await;
     let actor = limited(&world, &FEW).await;
@@ -112,7 +129,6 @@ async fn a_doubt_survives_in_the_checkpoint() {
     assert_eq!(actor.accepted().await, 1);
 }
 
-#[tokio::test]
 async fn an_app_with_few_scopes_publishes_and_is_told_what_it_may_not() {
     let world = World::start().await;
     let actor = limited(&world, &FEW).await;
@@ -140,7 +156,6 @@ async fn an_app_with_few_scopes_publishes_and_is_told_what_it_may_not() {
     assert_eq!(actor.status(&address).await, 404);
 }
 
-#[tokio::test]
 async fn figures_are_read_where_the_post_itself_is_closed() {
     let world = World::tapped().await;
     let actor = limited(&world, &[&FEW[..], &["r_member_postAnalytics"]].concat()).await;
@@ -153,7 +168,6 @@ async fn figures_are_read_where_the_post_itself_is_closed() {
     assert_eq!(asked.count(), 7, "one call for each figure");
 }
 
-#[tokio::test]
 async fn a_post_holds_a_card_a_poll_a_document_or_another_post() {
     let world = World::start().await;
     let actor = actor(&world, "linkedin");
@@ -197,7 +211,6 @@ async fn a_post_holds_a_card_a_poll_a_document_or_another_post() {
     assert!(issues.iter().all(|issue| issue.code == "settings_conflict") && !issues.is_empty(), "{issues:?}");
 }
 
-#[tokio::test]
 async fn a_comment_is_held_to_its_own_limits() {
     let world = World::start().await;
     let actor = actor(&world, "linkedin");
@@ -212,7 +225,6 @@ async fn a_comment_is_held_to_its_own_limits() {
     assert!(actor.shown(&actor.publish(&comment).await.on("comment")).await.contains("<img"));
 }
 
-#[tokio::test]
 async fn a_videos_pieces_are_sent_once_each() {
     let world = World::tapped().await;
     let actor = actor(&world, "linkedin");
@@ -231,7 +243,6 @@ async fn a_videos_pieces_are_sent_once_each() {
     ));
 }
 
-#[tokio::test]
 async fn a_refresh_keeps_the_refresh_token() {
     let world = World::start().await;
     let mut actor = actor(&world, "linkedin");

@@ -2,11 +2,25 @@
 
 use super::{actor, rejected};
 use crate::fixtures::{Kept, Named, World};
+use crate::trials::{self, singles};
 use domain::ErrorCode;
+use libtest_mimic::Trial;
 use platforms::{Checkpoint, MediaKind, Prepared};
 use serde_json::{Value, json};
 
-#[tokio::test]
+/// The tests of this module.
+pub(super) fn trials() -> Vec<Trial> {
+    trials::of(
+        "pinterest",
+        &singles![
+            a_pin_hangs_on_the_only_board_or_the_one_that_is_named,
+            a_scope_that_is_missing_is_no_reason_for_a_fresh_token,
+            a_refresh_token_is_good_once,
+            a_video_is_uploaded_once_whatever_happens_to_the_looks,
+        ],
+    )
+}
+
 async fn a_pin_hangs_on_the_only_board_or_the_one_that_is_named() {
     let world = World::start().await;
     let actor = actor(&world, "pinterest");
@@ -54,7 +68,6 @@ async fn a_pin_hangs_on_the_only_board_or_the_one_that_is_named() {
     assert_eq!(failure.code, rejected(404));
 }
 
-#[tokio::test]
 async fn a_scope_that_is_missing_is_no_reason_for_a_fresh_token() {
     let world = World::start().await;
     let mut actor = actor(&world, "pinterest");
@@ -66,7 +79,6 @@ async fn a_scope_that_is_missing_is_no_reason_for_a_fresh_token() {
     assert_eq!((failure.code, failure.is_revoked()), (rejected(401), false));
 }
 
-#[tokio::test]
 async fn a_refresh_token_is_good_once() {
     let world = World::start().await;
     let mut actor = actor(&world, "pinterest");
@@ -78,7 +90,6 @@ async fn a_refresh_token_is_good_once() {
     assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::TokenExpired, true));
 }
 
-#[tokio::test]
 async fn a_video_is_uploaded_once_whatever_happens_to_the_looks() {
     let world = World::tapped().await;
     let actor = actor(&world, "pinterest");

@@ -2,10 +2,32 @@
 
 use super::{actor, rejected};
 use crate::fixtures::{Actor, Kept, Named, World};
+use crate::trials::{self, singles};
 use domain::ErrorCode;
+use libtest_mimic::Trial;
 use platforms::{Checkpoint, Committed, Located, MediaKind, Prepared};
 use serde_json::{Value, json};
 use std::time::Duration;
+
+/// The tests of this module.
+pub(super) fn trials() -> Vec<Trial> {
+    trials::of(
+        "reddit",
+        &singles![
+            a_post_hangs_where_its_settings_say,
+            a_place_without_media_is_told_before_anything_is_uploaded,
+            a_gallery_keeps_its_captions_and_a_video_its_poster,
+            a_post_of_a_picture_gets_its_id_later_and_is_found_without_it_too,
+            what_is_uploaded_is_not_uploaded_again,
+            a_link_that_is_there_already_is_looked_for,
+            posting_too_fast_is_waited_for,
+            a_scope_that_is_missing_is_no_reason_for_a_fresh_token,
+            a_refresh_token_stays_and_an_unknown_app_is_no_dead_grant,
+            a_form_for_a_browser_and_a_nameless_client_publish_nothing,
+            a_medium_that_is_stuck_is_waited_for,
+        ],
+    )
+}
 
 /// What the sandbox answers a form in the account's name.
 async fn send(actor: &Actor, path: &str, form: &[(&str, &str)]) -> Value {
@@ -14,7 +36,6 @@ async fn send(actor: &Actor, path: &str, form: &[(&str, &str)]) -> Value {
     call.send().await.expect("an answer").json().await.expect("JSON")
 }
 
-#[tokio::test]
 async fn a_post_hangs_where_its_settings_say() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
@@ -75,7 +96,6 @@ async fn a_post_hangs_where_its_settings_say() {
     assert_eq!(actor.accepted().await, accepted);
 }
 
-#[tokio::test]
 async fn a_place_without_media_is_told_before_anything_is_uploaded() {
     let world = World::tapped().await;
     let actor = actor(&world, "reddit");
@@ -93,7 +113,6 @@ async fn a_place_without_media_is_told_before_anything_is_uploaded() {
     assert!(!world.heard().iter().any(|call| call.path.contains("/media/")));
 }
 
-#[tokio::test]
 async fn a_gallery_keeps_its_captions_and_a_video_its_poster() {
     let world = World::tapped().await;
     let actor = actor(&world, "reddit");
@@ -124,7 +143,6 @@ async fn a_gallery_keeps_its_captions_and_a_video_its_poster() {
     assert_eq!((stored("uploaded-video"), stored("uploaded-media")), (2, 4));
 }
 
-#[tokio::test]
 async fn a_post_of_a_picture_gets_its_id_later_and_is_found_without_it_too() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
@@ -155,7 +173,6 @@ async fn a_post_of_a_picture_gets_its_id_later_and_is_found_without_it_too() {
     assert_eq!(located, Located::Absent);
 }
 
-#[tokio::test]
 async fn what_is_uploaded_is_not_uploaded_again() {
     let world = World::tapped().await;
     let actor = actor(&world, "reddit");
@@ -166,7 +183,6 @@ async fn what_is_uploaded_is_not_uploaded_again() {
     assert_eq!(world.heard().iter().filter(|call| call.path.contains("s3-accelerate")).count(), 3);
 }
 
-#[tokio::test]
 async fn a_link_that_is_there_already_is_looked_for() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
@@ -181,7 +197,6 @@ async fn a_link_that_is_there_already_is_looked_for() {
     actor.publish(&post).await.on("as often as one likes");
 }
 
-#[tokio::test]
 async fn posting_too_fast_is_waited_for() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
@@ -195,7 +210,6 @@ async fn posting_too_fast_is_waited_for() {
     assert_eq!(actor.accepted().await, 0);
 }
 
-#[tokio::test]
 async fn a_scope_that_is_missing_is_no_reason_for_a_fresh_token() {
     let world = World::start().await;
     let mut actor = actor(&world, "reddit");
@@ -206,7 +220,6 @@ async fn a_scope_that_is_missing_is_no_reason_for_a_fresh_token() {
     assert_eq!((failure.code, failure.is_revoked()), (rejected(403), false));
 }
 
-#[tokio::test]
 async fn a_refresh_token_stays_and_an_unknown_app_is_no_dead_grant() {
     let world = World::start().await;
     let mut actor = actor(&world, "reddit");
@@ -228,7 +241,6 @@ async fn a_refresh_token_stays_and_an_unknown_app_is_no_dead_grant() {
     assert_eq!(suspended.healthy().await.expect_err("suspended").code, rejected(403));
 }
 
-#[tokio::test]
 async fn a_form_for_a_browser_and_a_nameless_client_publish_nothing() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
@@ -259,7 +271,6 @@ async fn a_form_for_a_browser_and_a_nameless_client_publish_nothing() {
     assert_eq!(actor.accepted().await, 1);
 }
 
-#[tokio::test]
 async fn a_medium_that_is_stuck_is_waited_for() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");

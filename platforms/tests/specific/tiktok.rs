@@ -2,13 +2,31 @@
 
 use super::{actor, rejected};
 use crate::fixtures::{Kept, Named, World};
+use crate::trials::{self, singles};
 use chrono::TimeDelta;
 use domain::ErrorCode;
+use libtest_mimic::Trial;
 use platforms::{Committed, Located, MediaKind};
 use serde_json::json;
 use std::time::Duration;
 
-#[tokio::test]
+/// The tests of this module.
+pub(super) fn trials() -> Vec<Trial> {
+    trials::of(
+        "tiktok",
+        &singles![
+            a_creators_choices_are_kept_to,
+            a_large_video_goes_in_pieces_and_goes_on_after_any_of_them,
+            an_upload_that_ended_is_begun_anew,
+            photos_carry_what_their_settings_say,
+            photos_whose_answer_is_lost_are_found_or_left_alone,
+            a_creators_day_is_waited_for,
+            a_piece_that_does_not_fit_is_refused_as_documented,
+            a_commit_of_photos_gives_its_id_later,
+        ],
+    )
+}
+
 async fn a_creators_choices_are_kept_to() {
     let world = World::start().await;
     let platform = platforms::get("tiktok").expect("it has an adapter");
@@ -45,7 +63,6 @@ async fn a_creators_choices_are_kept_to() {
     assert!(failure.code == rejected(422) && failure.message.contains("60 seconds"), "{failure}");
 }
 
-#[tokio::test]
 async fn a_large_video_goes_in_pieces_and_goes_on_after_any_of_them() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
@@ -67,7 +84,6 @@ async fn a_large_video_goes_in_pieces_and_goes_on_after_any_of_them() {
     assert_eq!(actor.accepted().await, 2);
 }
 
-#[tokio::test]
 async fn an_upload_that_ended_is_begun_anew() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
@@ -86,7 +102,6 @@ async fn an_upload_that_ended_is_begun_anew() {
     assert_eq!(actor.accepted().await, 1);
 }
 
-#[tokio::test]
 async fn photos_carry_what_their_settings_say() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
@@ -107,7 +122,6 @@ async fn photos_carry_what_their_settings_say() {
     assert!(failure.code == rejected(422) && failure.message.contains("photo_pull_failed"), "{failure}");
 }
 
-#[tokio::test]
 async fn photos_whose_answer_is_lost_are_found_or_left_alone() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
@@ -128,7 +142,6 @@ async fn photos_whose_answer_is_lost_are_found_or_left_alone() {
     }
 }
 
-#[tokio::test]
 async fn a_creators_day_is_waited_for() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
@@ -140,7 +153,6 @@ async fn a_creators_day_is_waited_for() {
     }
 }
 
-#[tokio::test]
 async fn a_piece_that_does_not_fit_is_refused_as_documented() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
@@ -203,7 +215,6 @@ async fn a_piece_that_does_not_fit_is_refused_as_documented() {
     assert_eq!(level.await.expect("an answer").status(), 403);
 }
 
-#[tokio::test]
 async fn a_commit_of_photos_gives_its_id_later() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
