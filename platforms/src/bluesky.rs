@@ -4,7 +4,10 @@
 //! repeatable and lets `locate` answer with certainty: the account's own server reads what it wrote.
 //! The record is put only where there is none, so that a key that is taken is never overwritten.
 
-use crate::*;
+use crate::{
+    upload::{Begun, Processing, Sent, Upload, Uploaded},
+    *,
+};
 use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -246,11 +249,9 @@ impl Publisher for Bluesky {
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let home = home(cx)?;
-        let now = (cx.now)();
         let mut step: Step = at.read()?;
         // Feeds sort by it, so it is the time of publishing, and fixed from here on.
-        step.created_at.get_or_insert(now);
-        step.forget_unusable(&post.media, now);
+        step.created_at.get_or_insert((cx.now)());
         if let (Some(reply), None) = (&post.reply_to, &step.reply) {
             let root = cite(cx, &home, &reply.root).await?;
             let parent = if reply.parent == reply.root {
@@ -277,41 +278,8 @@ impl Publisher for Bluesky {
             }
         }
         // Last, since blobs that nothing refers to don't live long.
-        let mut is_processing = false;
-        for (index, media) in post.media.iter().enumerate() {
-            if step.blobs.len() == index {
-                let stage = match media.kind {
-                    MediaKind::Image => upload_image(cx, &home, media).await?,
-                    MediaKind::Video => upload_video(cx, &home, media).await?,
-                    kind => {
-                        return Err(Failure::rejected(415, format!("Bluesky takes no media of kind {kind}")));
-                    }
-                };
-                is_processing |= matches!(stage, Stage::Job(_));
-                step.blobs.push(Blob { media: media.id, at: now, stage });
-                cx.save(&step).await?;
-            } else if let Stage::Job(job) = &step.blobs[index].stage {
-                match look(cx, job).await? {
-                    Job::Done(blob) => {
-                        step.blobs[index] = Blob { media: media.id, at: now, stage: Stage::Ready(blob) };
-                        cx.save(&step).await?;
-                    }
-                    Job::Busy => is_processing = true,
-                    Job::Failed(failure) => {
-                        // What is tried again is uploaded again.
-                        step.blobs.truncate(index);
-                        cx.save(&step).await?;
-                        return Err(failure);
-                    }
-                }
-            }
-        }
-        let at = Checkpoint::of(&step);
-        Ok(if is_processing {
-            Prepared::Processing { at, poll_after: POLL_INTERVAL }
-        } else {
-            Prepared::Ready(at)
-        })
+        let pause = upload::advance(self, cx, &post.media, &mut step, |step| &mut step.blobs).await?;
+        Ok(upload::prepared(&step, pause))
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
@@ -654,7 +622,8 @@ fn embed(post: &Publication, step: &Step) -> Option<Value> {
 fn images(media: &[Media], step: &Step) -> Value {
     let is_gallery = media.len() > 4;
     let items = media.iter().zip(&step.blobs).map(|(media, blob)| {
-        let mut item = json!({ "image": blob.value(), "alt": media.alt_text.as_deref().unwrap_or_default() });
+        let mut item =
+            json!({ "image": blob.ticket.value(), "alt": media.alt_text.as_deref().unwrap_or_default() });
         if is_gallery {
             item["$type"] = json!("app.bsky.embed.gallery#image");
         }
@@ -674,7 +643,7 @@ fn images(media: &[Media], step: &Step) -> Value {
 }
 
 fn video(media: &Media, step: &Step) -> Value {
-    let blob = step.blobs.first().map_or(&Value::Null, Blob::value);
+    let blob = step.blobs.first().map_or(&Value::Null, |blob| blob.ticket.value());
     let mut embed = json!({ "$type": "app.bsky.embed.video", "video": blob });
     if let Some(alt) = media.alt_text.as_deref().filter(|alt| !alt.is_empty()) {
         embed["alt"] = json!(alt);
@@ -797,17 +766,49 @@ async fn resolve(cx: &Session<'_>, home: &str, handle: &str) -> Result<Option<St
     }
 }
 
-async fn upload_image(cx: &Session<'_>, home: &str, media: &Media) -> Result<Stage> {
-    let uploaded: Uploaded = cx
-        .post(format!("{home}/xrpc/com.atproto.repo.uploadBlob"))
-        .upload(&media.mime, media.size_bytes, cx.stream(media))
-        .send()
-        .await?;
-    Ok(Stage::Ready(uploaded.blob))
+#[async_trait]
+impl Upload for Bluesky {
+    type Ticket = Blob;
+
+    async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<Blob>> {
+        let home = home(cx)?;
+        let blob = match media.kind {
+            MediaKind::Image => {
+                let call = cx.post(format!("{home}/xrpc/com.atproto.repo.uploadBlob"));
+                let call = call.upload(&media.mime, media.size_bytes, cx.stream(media));
+                Blob::Ready(call.send::<UploadedBlob>().await?.blob)
+            }
+            MediaKind::Video => upload_video(cx, &home, media).await?,
+            kind => return Err(Failure::rejected(415, format!("Bluesky takes no media of kind {kind}"))),
+        };
+        let state = match &blob {
+            Blob::Ready(_) => Processing::Done,
+            Blob::Job(_) => Processing::Busy(POLL_INTERVAL),
+        };
+        Ok(Begun { ticket: blob, expires_at: Some((cx.now)() + BLOB_TTL), sent: Sent::Whole(state) })
+    }
+
+    async fn status(
+        &self,
+        cx: &Session<'_>,
+        _media: &Media,
+        upload: &mut Uploaded<Blob>,
+    ) -> Result<Processing> {
+        let Blob::Job(job) = &upload.ticket else { return Ok(Processing::Done) };
+        Ok(match look(cx, job).await? {
+            Job::Done(blob) => {
+                upload.ticket = Blob::Ready(blob);
+                upload.expires_at = Some((cx.now)() + BLOB_TTL);
+                Processing::Done
+            }
+            Job::Busy => Processing::Busy(POLL_INTERVAL),
+            Job::Failed(failure) => Processing::Failed(failure),
+        })
+    }
 }
 
 /// Hands a video to the service that makes it playable and puts it into the account's repository.
-async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Stage> {
+async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Blob> {
     let token = token(cx, home, VIDEO_DID, "app.bsky.video.getUploadLimits").await?;
     let limits: UploadLimits =
         cx.get(format!("{VIDEO}/xrpc/app.bsky.video.getUploadLimits")).bearer(&token).send().await?;
@@ -838,8 +839,8 @@ async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Sta
     let reply = if exists { reply } else { reply.into_result(cx.platform)? };
     let job = job(&reply)?;
     match job.blob {
-        Some(blob) => Ok(Stage::Ready(blob)),
-        None => Ok(Stage::Job(job.job_id)),
+        Some(blob) => Ok(Blob::Ready(blob)),
+        None => Ok(Blob::Job(job.job_id)),
     }
 }
 
@@ -919,46 +920,26 @@ struct Step {
     /// Handles and whose they are; `None` for nobody's.
     mentions: BTreeMap<String, Option<String>>,
     /// One entry per medium, in order.
-    blobs: Vec<Blob>,
+    blobs: Vec<Uploaded<Blob>>,
 }
 
-impl Step {
-    /// Drops what belongs to other media than the post's, or may have been dropped by the server.
-    fn forget_unusable(&mut self, media: &[Media], now: DateTime<Utc>) {
-        let usable = self
-            .blobs
-            .iter()
-            .zip(media)
-            .take_while(|(blob, media)| blob.media == media.id && now < blob.at + BLOB_TTL)
-            .count();
-        self.blobs.truncate(usable);
-    }
-}
-
+/// A medium in the account's repository.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Blob {
-    media: Uuid,
-    at: DateTime<Utc>,
-    stage: Stage,
+#[serde(rename_all = "snake_case")]
+enum Blob {
+    /// The video service is processing it, under this job id.
+    Job(String),
+    /// The reference that a record contains.
+    Ready(Value),
 }
 
 impl Blob {
     fn value(&self) -> &Value {
-        match &self.stage {
-            Stage::Ready(blob) => blob,
-            Stage::Job(_) => &Value::Null,
+        match self {
+            Self::Ready(blob) => blob,
+            Self::Job(_) => &Value::Null,
         }
     }
-}
-
-/// Where an upload stands.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Stage {
-    /// The video service is at it, under this id.
-    Job(String),
-    /// What a record refers to.
-    Ready(Value),
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -1022,7 +1003,7 @@ struct Found {
 }
 
 #[derive(Deserialize)]
-struct Uploaded {
+struct UploadedBlob {
     blob: Value,
 }
 
@@ -1215,11 +1196,7 @@ mod tests {
     #[test]
     fn more_than_four_images_are_a_gallery() {
         let of = |count: usize| {
-            let blob = Blob {
-                media: Uuid::nil(),
-                at: DateTime::UNIX_EPOCH,
-                stage: Stage::Ready(json!({ "$type": "blob" })),
-            };
+            let blob = Uploaded::of_test(Uuid::nil(), Blob::Ready(json!({ "$type": "blob" })));
             let step = Step { blobs: vec![blob; count], ..Step::default() };
             record(&Publication { media: vec![image(); count], ..post("") }, &step)["embed"].clone()
         };

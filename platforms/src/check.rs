@@ -4,20 +4,18 @@
 //! known yet is not held against it. Creating a post and validating one ask here, so that they can't
 //! disagree.
 
-use crate::{Adapter, AltTextLimit, Content, Media, MediaKind, MediaLimit, TextLimit};
-use regex::Regex;
+use crate::{
+    Adapter, AltTextLimit, Content, Media, MediaKind, MediaLimit, TextLimit,
+    schema::{Mismatch, Schema},
+    text::clip,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::{collections::HashMap, fmt::Display, sync::LazyLock};
+use std::fmt::Display;
 
 /// The most issues of one platform.
 const MAX_ISSUES: usize = 100;
-/// The most items of a list whose schema names no `maxItems`.
-const MAX_LIST_ITEMS: u64 = 500;
-/// The most characters of a text whose schema names no `maxLength`.
-const MAX_TEXT_CHARACTERS: u64 = 10_000;
-/// The most characters of a value or a whole message that an issue repeats.
-const MAX_QUOTED_CHARACTERS: usize = 100;
+/// Maximum length of a message, in characters.
 const MAX_MESSAGE_CHARACTERS: usize = 500;
 
 /// A container as its author wrote it.
@@ -97,7 +95,7 @@ pub fn check(platform: &Adapter, containers: &[Draft<'_>], settings: &Value) -> 
     }
     found.issues.extend(self::settings(platform, settings));
     let at = [json!("config"), json!(platform.id)];
-    excludes(&mut found, &Settings::of(platform).schema, settings, containers, &at);
+    excludes(&mut found, Schema::of(platform).document(), settings, containers, &at);
     // The adapter would only say the same in other words.
     let is_told = |issue: &Issue| issue.severity == Severity::Error && issue.code.starts_with("media_");
     if !found.issues.iter().any(is_told) {
@@ -113,77 +111,17 @@ pub fn settings(platform: &Adapter, settings: &Value) -> Vec<Issue> {
     let mut found = IssueList { platform: platform.id, issues: Vec::new() };
     let at = [json!("config"), json!(platform.id)];
     if !settings.is_null() {
-        let held = Settings::of(platform);
-        matches(held, &mut found, &held.schema, settings, &at);
+        for Mismatch { path, message } in Schema::of(platform).validate(settings, &at, MAX_ISSUES) {
+            found.error("setting_invalid", path, message);
+        }
     }
     found.issues
 }
 
-/// The JSON Schema that a platform's `config` block is held to: the adapter's own, with a ceiling on each
-/// text and list that it leaves open.
+/// The JSON Schema of a platform's `config` block: the adapter's own, with a maximum for each text and list
+/// that it leaves unbounded.
 pub fn schema(platform: &Adapter) -> Value {
-    let mut schema = (platform.settings)();
-    bound(&mut schema);
-    schema
-}
-
-fn bound(schema: &mut Value) {
-    let (key, most) = match schema["type"].as_str() {
-        Some("string") if schema.get("enum").is_none() => ("maxLength", MAX_TEXT_CHARACTERS),
-        Some("array") => ("maxItems", MAX_LIST_ITEMS),
-        _ => ("", 0),
-    };
-    if !key.is_empty() && schema.get(key).is_none() {
-        schema[key] = json!(most);
-    }
-    for (_, part) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
-        bound(part);
-    }
-    if let Some(items) = schema.get_mut("items") {
-        bound(items);
-    }
-}
-
-/// The schema of a platform's settings with its compiled patterns, made once.
-struct Settings {
-    schema: Value,
-    patterns: HashMap<String, Regex>,
-}
-
-impl Settings {
-    fn of(platform: &Adapter) -> &'static Self {
-        static ALL: LazyLock<HashMap<&str, Settings>> = LazyLock::new(|| {
-            crate::all().iter().map(|platform| (platform.id, Settings::new(schema(platform)))).collect()
-        });
-        ALL.get(platform.id).expect("every platform is listed")
-    }
-
-    fn new(schema: Value) -> Self {
-        let mut patterns = HashMap::new();
-        collect(&schema, &mut patterns);
-        Self { schema, patterns }
-    }
-}
-
-fn collect(schema: &Value, patterns: &mut HashMap<String, Regex>) {
-    if let Some(pattern) = schema["pattern"].as_str() {
-        let compiled = Regex::new(pattern).expect("the pattern is well-formed");
-        patterns.insert(pattern.to_owned(), compiled);
-    }
-    for part in schema["properties"].as_object().into_iter().flatten().map(|(_, part)| part) {
-        collect(part, patterns);
-    }
-    if let Some(items) = schema.get("items") {
-        collect(items, patterns);
-    }
-}
-
-/// The beginning of a text that may be long.
-fn clip(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    Schema::of(platform).document().clone()
 }
 
 struct IssueList {
@@ -358,82 +296,6 @@ fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[Value]
     }
 }
 
-/// A value against the part of JSON Schema that our tables use.
-fn matches(held: &Settings, found: &mut IssueList, schema: &Value, value: &Value, path: &[Value]) {
-    if found.issues.len() == MAX_ISSUES {
-        return;
-    }
-    let name =
-        path.last().map_or_else(String::new, |last| last.as_str().map_or(last.to_string(), str::to_owned));
-    let mut wrong = |message: String| found.error("setting_invalid", path.to_vec(), message);
-    if let Some(expected) = schema["type"].as_str()
-        && !is_type(value, expected)
-    {
-        return wrong(format!("takes {name} as {expected}, and it is {}", type_of(value)));
-    }
-    if let Some(options) = schema["enum"].as_array()
-        && !options.contains(value)
-    {
-        let options: Vec<_> = options.iter().map(Value::to_string).collect();
-        return wrong(format!("takes {name} as one of {}, and it is {}", options.join(", "), quote(value)));
-    }
-    let (size, unit) = match value {
-        Value::String(text) => (text.chars().count(), "Length"),
-        Value::Array(items) => (items.len(), "Items"),
-        _ => (0, ""),
-    };
-    if !unit.is_empty() {
-        if let Some(max) = schema[format!("max{unit}")].as_u64().filter(|max| size as u64 > *max) {
-            // An over-long text is not examined further.
-            return wrong(format!("takes {name} with at most {max}, and it has {size}"));
-        }
-        if let Some(min) = schema[format!("min{unit}")].as_u64().filter(|min| (size as u64) < *min) {
-            wrong(format!("takes {name} with at least {min}, and it has {size}"));
-        }
-    }
-    if let Some(number) = value.as_f64() {
-        if let Some(max) = schema["maximum"].as_f64().filter(|max| number > *max) {
-            wrong(format!("takes {name} up to {max}, and it is {number}"));
-        }
-        if let Some(min) = schema["minimum"].as_f64().filter(|min| number < *min) {
-            wrong(format!("takes {name} from {min}, and it is {number}"));
-        }
-    }
-    if let (Some(pattern), Some(text)) = (schema["pattern"].as_str(), value.as_str())
-        && !held.patterns.get(pattern).is_some_and(|pattern| pattern.is_match(text))
-    {
-        wrong(format!("takes {name} in the form {pattern}, and it is {}", quote(value)));
-    }
-    if schema["format"] == "date-time"
-        && let Some(text) = value.as_str()
-        && chrono::DateTime::parse_from_rfc3339(text).is_err()
-    {
-        wrong(format!("takes {name} as a time like 2030-01-31T09:00:00Z, and it is {}", quote(value)));
-    }
-    for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        if value.get(required).is_none_or(Value::is_null) {
-            wrong(format!("needs {name} to have {required}"));
-        }
-    }
-    let down = |step: Value| [path, &[step]].concat();
-    for (key, part) in schema["properties"].as_object().into_iter().flatten() {
-        // Null is absent, as everywhere on create.
-        if let Some(inner) = value.get(key).filter(|inner| !inner.is_null()) {
-            matches(held, found, part, inner, &down(json!(key)));
-        }
-    }
-    if let Some(items) = schema.get("items") {
-        for (index, inner) in value.as_array().into_iter().flatten().enumerate() {
-            matches(held, found, items, inner, &down(json!(index)));
-        }
-    }
-}
-
-/// A value as an issue repeats it.
-fn quote(value: &Value) -> String {
-    clip(&value.to_string(), MAX_QUOTED_CHARACTERS)
-}
-
 /// Settings that can't stand beside each other or beside media: our annotation `excludes` in the schema.
 fn excludes(found: &mut IssueList, schema: &Value, settings: &Value, containers: &[Draft<'_>], at: &[Value]) {
     let has_media = containers.first().is_some_and(|main| !main.media.is_empty());
@@ -445,24 +307,6 @@ fn excludes(found: &mut IssueList, schema: &Value, settings: &Value, containers:
                 found.error("settings_conflict", [at, &[json!(key)]].concat(), message);
             }
         }
-    }
-}
-
-fn is_type(value: &Value, expected: &str) -> bool {
-    match expected {
-        "integer" => value.is_i64() || value.is_u64(),
-        other => type_of(value) == other,
-    }
-}
-
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 

@@ -14,11 +14,14 @@ mod graph;
 mod limits;
 mod listing;
 pub mod oauth;
+mod schema;
 pub mod session;
 mod socket;
+mod storage;
 #[cfg(test)]
 mod table;
 pub mod text;
+mod upload;
 
 pub use adapter::*;
 pub use auth::*;

@@ -10,6 +10,7 @@ use crate::{
     check::{Draft, Issue, Severity},
     listing::Listing,
     text::collapse_whitespace,
+    upload::{Begun, Processing, Sent, Upload, Uploaded},
     *,
 };
 use async_trait::async_trait;
@@ -32,8 +33,6 @@ const VERSION: &str = "202606";
 
 /// Between two looks at a medium that is being processed.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// An upload is not gone on with when its addresses die within this time.
-const UPLOAD_EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(5);
 /// The most pages that are asked about at once.
 const MAX_BATCH: usize = 50;
 /// Fewer pixels than this may be in a picture.
@@ -263,54 +262,9 @@ impl Publisher for LinkedIn {
         let settings = if post.reply_to.is_none() { &post.settings } else { &Value::Null };
         fits(&post.media, settings).map_err(|(_, message)| Failure::rejected(400, message))?;
         step.doubt(post.commit_begun_at);
-        let author = author(cx, post);
-        let usable =
-            step.uploads.iter().zip(&post.media).take_while(|(upload, media)| upload.media == media.id);
-        let usable = usable.count();
-        step.uploads.truncate(usable);
-        let mut is_busy = false;
-        for (index, media) in post.media.iter().enumerate() {
-            if step.uploads.get(index).is_some_and(|upload| upload.is_stale((cx.now)())) {
-                step.uploads.truncate(index);
-            }
-            if step.uploads.len() == index {
-                step.uploads.push(begin(cx, media, &author).await?);
-                cx.save(&step).await?;
-            }
-            while let Stage::Parts { parts, tags, token, .. } = &step.uploads[index].stage {
-                match parts.get(tags.len()) {
-                    Some(part) => {
-                        let tag = send_part(cx, media, part).await?;
-                        if let Stage::Parts { tags, .. } = &mut step.uploads[index].stage {
-                            tags.push(tag);
-                        }
-                    }
-                    None => {
-                        finalize(cx, &step.uploads[index].urn, token, tags).await?;
-                        step.uploads[index].stage = Stage::Sent;
-                    }
-                }
-                cx.save(&step).await?;
-            }
-            if step.uploads[index].stage == Stage::Sent {
-                match status(cx, media.kind, &step.uploads[index].urn).await? {
-                    Status::Ready => {
-                        step.uploads[index].stage = Stage::Ready;
-                        cx.save(&step).await?;
-                    }
-                    Status::Busy => is_busy = true,
-                    Status::Failed(reason) => {
-                        // So that another attempt uploads it anew.
-                        step.uploads.truncate(index);
-                        cx.save(&step).await?;
-                        let message = format!("LinkedIn could not process the {}: {reason}", media.kind);
-                        return Err(Failure::rejected(400, message));
-                    }
-                }
-            }
-        }
-        let at = Checkpoint::of(&step);
-        Ok(if is_busy { Prepared::Processing { at, poll_after: POLL_INTERVAL } } else { Prepared::Ready(at) })
+        let uploads = Uploads { owner: author(cx, post) };
+        let pause = upload::advance(&uploads, cx, &post.media, &mut step, |step| &mut step.uploads).await?;
+        Ok(upload::prepared(&step, pause))
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
@@ -648,7 +602,7 @@ fn content(post: &Publication, step: &Step) -> Option<Value> {
             }
         }
         if let (Some(media), Some(upload)) = (post.media.first(), step.uploads.first()) {
-            article.insert("thumbnail".into(), json!(upload.urn));
+            article.insert("thumbnail".into(), json!(upload.ticket.urn));
             article.extend(alt(media).map(|alt| ("thumbnailAltText".into(), json!(alt))));
         }
         return Some(json!({ "article": article }));
@@ -662,8 +616,8 @@ fn content(post: &Publication, step: &Step) -> Option<Value> {
             "settings": { "duration": poll["duration"].as_str().unwrap_or("THREE_DAYS") },
         } }));
     }
-    let described = |media: &Media, upload: &Upload| {
-        let mut one = json!({ "id": upload.urn });
+    let described = |media: &Media, upload: &Uploaded<Ticket>| {
+        let mut one = json!({ "id": upload.ticket.urn });
         if let Some(alt) = alt(media) {
             one["altText"] = json!(alt);
         }
@@ -673,7 +627,7 @@ fn content(post: &Publication, step: &Step) -> Option<Value> {
         ([media], [upload]) => {
             let mut one = match media.kind {
                 kind if is_picture(kind) => described(media, upload),
-                _ => json!({ "id": upload.urn }),
+                _ => json!({ "id": upload.ticket.urn }),
             };
             let title = post.text_setting("title").map(str::to_owned);
             let title = title.or_else(|| (media.kind == MediaKind::Document).then(|| media.filename.clone()));
@@ -694,7 +648,7 @@ fn content(post: &Publication, step: &Step) -> Option<Value> {
 fn comment(author: &str, post: &Publication, root: &str, step: &Step) -> Value {
     let mut body = json!({ "actor": author, "object": root, "message": { "text": post.text } });
     if let Some(upload) = step.uploads.first() {
-        body["content"] = json!([{ "entity": { "image": upload.urn } }]);
+        body["content"] = json!([{ "entity": { "image": upload.ticket.urn } }]);
     }
     body
 }
@@ -709,73 +663,111 @@ fn collection(kind: MediaKind) -> Result<(&'static str, &'static str)> {
     }
 }
 
-/// Begins an upload; what is not a video is sent right away, in one piece.
-async fn begin(cx: &Session<'_>, media: &Media, author: &str) -> Result<Upload> {
-    let (plural, name) = collection(media.kind)?;
-    let mut request = json!({ "owner": author });
-    if media.kind == MediaKind::Video {
-        request["fileSizeBytes"] = json!(media.size_bytes);
-        request["uploadCaptions"] = json!(false);
-        request["uploadThumbnail"] = json!(false);
-    }
-    let begun: Begun = rest(cx.post(format!("{REST}/{plural}?action=initializeUpload")))
-        .json(&json!({ "initializeUploadRequest": request }))
-        .send()
-        .await?;
-    let value = begun.value;
-    let urn = value[name].as_str();
-    let nameless = || {
-        let message = format!("LinkedIn began the upload of a {name} and gave nothing to send it to");
-        Failure::upstream(502, message).certain()
-    };
-    let urn = urn.ok_or_else(nameless)?.to_owned();
-    let stage = if media.kind == MediaKind::Video {
-        let ends = value["uploadUrlsExpireAt"].as_i64().and_then(DateTime::from_timestamp_millis);
-        let parts: Vec<Part> = serde_json::from_value(value["uploadInstructions"].clone())
+/// Uploads in the name of the author.
+struct Uploads {
+    owner: String,
+}
+
+#[async_trait]
+impl Upload for Uploads {
+    type Ticket = Ticket;
+    const EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(5);
+
+    /// A video goes in parts, at addresses that LinkedIn names; all else in one call.
+    async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<Ticket>> {
+        let (plural, name) = collection(media.kind)?;
+        let mut request = json!({ "owner": self.owner });
+        if media.kind == MediaKind::Video {
+            request["fileSizeBytes"] = json!(media.size_bytes);
+            request["uploadCaptions"] = json!(false);
+            request["uploadThumbnail"] = json!(false);
+        }
+        let Initialized { value } = rest(cx.post(format!("{REST}/{plural}?action=initializeUpload")))
+            .json(&json!({ "initializeUploadRequest": request }))
+            .send()
+            .await?;
+        let nameless = || {
+            let message = format!("LinkedIn began the upload of a {name} without an id or an address");
+            Failure::upstream(502, message).certain()
+        };
+        let mut ticket =
+            Ticket { urn: value[name].as_str().ok_or_else(nameless)?.to_owned(), ..Ticket::default() };
+        if media.kind != MediaKind::Video {
+            let address = value["uploadUrl"].as_str().ok_or_else(nameless)?;
+            cx.put(address).upload(&media.mime, media.size_bytes, cx.stream(media)).send_ok().await?;
+            return Ok(Begun { ticket, expires_at: None, sent: Sent::Whole(Processing::Unchecked) });
+        }
+        ticket.parts = serde_json::from_value(value["uploadInstructions"].clone())
             .map_err(|error| Failure::upstream(502, error.to_string()).certain())?;
-        let token = value["uploadToken"].as_str().unwrap_or_default().to_owned();
-        Stage::Parts { parts, tags: Vec::new(), token, ends }
-    } else {
-        let address = value["uploadUrl"].as_str().ok_or_else(nameless)?;
-        cx.put(address).upload(&media.mime, media.size_bytes, cx.stream(media)).send_ok().await?;
-        Stage::Sent
-    };
-    Ok(Upload { media: media.id, urn, stage })
-}
+        ticket.token = value["uploadToken"].as_str().unwrap_or_default().to_owned();
+        let expires_at = value["uploadUrlsExpireAt"].as_i64().and_then(DateTime::from_timestamp_millis);
+        let sent = if ticket.parts.is_empty() { Sent::All } else { Sent::Next(0) };
+        Ok(Begun { ticket, expires_at, sent })
+    }
 
-/// Sends one piece of a video, and gives the tag that names it when the upload is ended.
-async fn send_part(cx: &Session<'_>, media: &Media, part: &Part) -> Result<String> {
-    let end = (part.last + 1).min(media.size_bytes);
-    let length = end.saturating_sub(part.first);
-    let body = cx.slice(media, part.first..end);
-    let call = cx.put(&part.address).anonymous();
-    let reply = call.upload("application/octet-stream", length, body).reply().await?;
-    let tag = reply.header("etag").map(|tag| tag.trim_matches('"').to_owned());
-    let tag = tag.filter(|tag| !tag.is_empty());
-    tag.ok_or_else(|| Failure::upstream(502, "a piece of the video got no ETag").certain())
-}
+    /// Each part is answered with a tag that names it when the upload is finished.
+    async fn send(
+        &self,
+        cx: &Session<'_>,
+        media: &Media,
+        upload: &mut Uploaded<Ticket>,
+        index: u64,
+    ) -> Result<Sent> {
+        let Ticket { parts, tags, .. } = &mut upload.ticket;
+        let Some(part) = parts.get(index as usize) else { return Ok(Sent::All) };
+        let end = (part.last + 1).min(media.size_bytes);
+        let length = end.saturating_sub(part.first);
+        let body = cx.slice(media, part.first..end);
+        let call = cx.put(&part.address).anonymous();
+        let reply = call.upload("application/octet-stream", length, body).reply().await?;
+        let tag = reply.header("etag").map(|tag| tag.trim_matches('"').to_owned());
+        let untagged = || Failure::upstream(502, "a part of the video got no ETag").certain();
+        tags.push(tag.filter(|tag| !tag.is_empty()).ok_or_else(untagged)?);
+        Ok(if tags.len() < parts.len() { Sent::Next(index + 1) } else { Sent::All })
+    }
 
-async fn finalize(cx: &Session<'_>, urn: &str, token: &str, tags: &[String]) -> Result<()> {
-    rest(cx.post(format!("{REST}/videos?action=finalizeUpload")))
-        .json(&json!({ "finalizeUploadRequest": {
-            "video": urn, "uploadToken": token, "uploadedPartIds": tags,
-        } }))
-        .send_ok()
-        .await
-}
+    async fn finish(
+        &self,
+        cx: &Session<'_>,
+        _media: &Media,
+        upload: &mut Uploaded<Ticket>,
+    ) -> Result<Processing> {
+        let Ticket { urn, token, tags, .. } = &upload.ticket;
+        rest(cx.post(format!("{REST}/videos?action=finalizeUpload")))
+            .json(&json!({ "finalizeUploadRequest": {
+                "video": urn, "uploadToken": token, "uploadedPartIds": tags,
+            } }))
+            .send_ok()
+            .await?;
+        // Only the addresses of the parts expire.
+        upload.expires_at = None;
+        Ok(Processing::Unchecked)
+    }
 
-async fn status(cx: &Session<'_>, kind: MediaKind, urn: &str) -> Result<Status> {
-    let (plural, _) = collection(kind)?;
-    let now: Result<Processing> = rest(cx.get(format!("{REST}/{plural}/{}", encode(urn)))).send().await;
-    match now {
-        Ok(Processing { status, reason }) => Ok(match status.as_str() {
-            "AVAILABLE" => Status::Ready,
-            "PROCESSING_FAILED" => Status::Failed(reason.unwrap_or_else(|| "it does not say why".into())),
-            _ => Status::Busy,
-        }),
-        // Who may only write may not look; a post that comes too early is refused and comes again.
-        Err(failure) if failure.code == ErrorCode::Rejected(403) => Ok(Status::Ready),
-        Err(failure) => Err(failure),
+    async fn status(
+        &self,
+        cx: &Session<'_>,
+        media: &Media,
+        upload: &mut Uploaded<Ticket>,
+    ) -> Result<Processing> {
+        let (plural, name) = collection(media.kind)?;
+        let address = format!("{REST}/{plural}/{}", encode(&upload.ticket.urn));
+        let asked: Result<Status> = rest(cx.get(address)).send().await;
+        match asked {
+            Ok(Status { status, reason }) => Ok(match status.as_str() {
+                "AVAILABLE" => Processing::Done,
+                "PROCESSING_FAILED" => {
+                    let reason = reason.as_deref().unwrap_or("it does not say why");
+                    let message = format!("LinkedIn could not process the {name}: {reason}");
+                    Processing::Failed(Failure::rejected(400, message))
+                }
+                _ => Processing::Busy(POLL_INTERVAL),
+            }),
+            // An app that may only write may not read the state; a post that comes too early is refused and
+            // repeated.
+            Err(failure) if failure.code == ErrorCode::Rejected(403) => Ok(Processing::Done),
+            Err(failure) => Err(failure),
+        }
     }
 }
 
@@ -957,7 +949,7 @@ fn plain(text: &str) -> String {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
     #[serde(default)]
-    uploads: Vec<Upload>,
+    uploads: Vec<Uploaded<Ticket>>,
     /// When the first call was begun whose answer was lost.
     #[serde(default)]
     doubted: Option<DateTime<Utc>>,
@@ -970,33 +962,14 @@ impl Step {
     }
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Upload {
-    media: uuid::Uuid,
+/// A medium's URN, and of a video the parts and the tags of those that were sent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Ticket {
     urn: String,
-    stage: Stage,
-}
-
-impl Upload {
-    /// Whether it can't be gone on with.
-    fn is_stale(&self, now: DateTime<Utc>) -> bool {
-        matches!(&self.stage, Stage::Parts { ends: Some(ends), .. } if *ends < now + UPLOAD_EXPIRY_MARGIN)
-    }
-}
-
-/// What is to be done next with an upload.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Stage {
-    /// A video's pieces, and the tags of those that are there.
-    Parts {
-        parts: Vec<Part>,
-        tags: Vec<String>,
-        token: String,
-        ends: Option<DateTime<Utc>>,
-    },
-    Sent,
-    Ready,
+    parts: Vec<Part>,
+    tags: Vec<String>,
+    token: String,
 }
 
 /// A piece of a video, and where it goes.
@@ -1010,19 +983,13 @@ struct Part {
     last: u64,
 }
 
-enum Status {
-    Ready,
-    Busy,
-    Failed(String),
-}
-
 #[derive(Deserialize)]
-struct Begun {
+struct Initialized {
     value: Value,
 }
 
 #[derive(Deserialize)]
-struct Processing {
+struct Status {
     status: String,
     #[serde(rename = "processingFailureReason")]
     reason: Option<String>,

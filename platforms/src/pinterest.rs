@@ -5,17 +5,19 @@
 //! are read. There is no key that makes the call repeatable: a lost answer is settled by looking
 //! through the account's latest pins. Comments can't be written over the API.
 
-use crate::{listing::Listing, text::collapse_whitespace, *};
+use crate::{
+    listing::Listing,
+    text::collapse_whitespace,
+    upload::{Begun, Processing, Sent, Upload, Uploaded},
+    *,
+};
 use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use domain::{Failure, Metrics};
 use futures::{Stream, StreamExt, stream};
-use reqwest::{
-    Body,
-    multipart::{Form, Part},
-};
+use reqwest::Body;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, time::Duration};
@@ -164,29 +166,11 @@ impl Publisher for Pinterest {
             step.board = Some(board(cx, post).await?);
             cx.save(&step).await?;
         }
-        let Some(video) = post.media.iter().find(|media| media.kind == MediaKind::Video) else {
-            return Ok(Prepared::Ready(Checkpoint::of(&step)));
-        };
-        let id = match step.video.clone().filter(|known| known.media == video.id) {
-            Some(known) => known.id,
-            None => {
-                let id = upload(cx, video).await?;
-                step.video = Some(Uploaded { media: video.id, id: id.clone() });
-                cx.save(&step).await?;
-                id
-            }
-        };
-        let upload: Upload = cx.get(format!("{API}/media/{id}")).send().await?;
-        match upload.status.as_deref() {
-            Some("succeeded") => Ok(Prepared::Ready(Checkpoint::of(&step))),
-            Some("failed") => {
-                // So that another attempt uploads it anew.
-                step.video = None;
-                cx.save(&step).await?;
-                Err(Failure::rejected(400, "Pinterest could not process the video and does not say why"))
-            }
-            _ => Ok(Prepared::Processing { at: Checkpoint::of(&step), poll_after: POLL_INTERVAL }),
-        }
+        // Pictures travel in the publishing call.
+        let is_video = post.media.iter().any(|media| media.kind == MediaKind::Video);
+        let media = if is_video { post.media.as_slice() } else { &[] };
+        let pause = upload::advance(self, cx, media, &mut step, |step| &mut step.uploads).await?;
+        Ok(upload::prepared(&step, pause))
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
@@ -323,37 +307,40 @@ async fn board(cx: &Session<'_>, post: &Publication) -> Result<String> {
     }
 }
 
-/// Registers a video and sends its bytes; an upload that nothing is made of goes away by itself.
-async fn upload(cx: &Session<'_>, media: &Media) -> Result<String> {
-    let begun: Upload =
-        cx.post(format!("{API}/media")).json(&json!({ "media_type": "video" })).send().await?;
-    let Some(address) = begun.upload_url else {
-        let message = format!("Pinterest gave no address to upload medium {} to", begun.media_id);
-        return Err(Failure::upstream(502, message).certain());
-    };
-    let mut form = Form::new();
-    // The storage wants the parameters first and the file last.
-    for (name, value) in begun.upload_parameters {
-        form = form.text(name, value);
+#[async_trait]
+impl Upload for Pinterest {
+    /// The medium's id.
+    type Ticket = String;
+
+    /// Registers a video and sends its bytes; an upload that no pin uses disappears by itself.
+    async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<String>> {
+        let begun: Registered =
+            cx.post(format!("{API}/media")).json(&json!({ "media_type": "video" })).send().await?;
+        let Some(address) = begun.upload_url else {
+            let message = format!("Pinterest gave no address to upload medium {} to", begun.media_id);
+            return Err(Failure::upstream(502, message).certain());
+        };
+        let body = Body::wrap_stream(cx.stream(media));
+        let file = storage::File { name: &media.filename, mime: &media.mime, length: media.size_bytes, body };
+        storage::send(cx, &address, begun.upload_parameters, file).await?;
+        Ok(Begun { ticket: begun.media_id, expires_at: None, sent: Sent::Whole(Processing::Unchecked) })
     }
-    let part = Part::stream_with_length(Body::wrap_stream(cx.stream(media)), media.size_bytes)
-        .file_name(media.filename.clone())
-        .mime_str(&media.mime)
-        .map_err(|error| Failure::rejected(415, format!("{} is no content type: {error}", media.mime)))?;
-    let form = form.part("file", part);
-    let reply =
-        cx.post(address).anonymous().multipart(form).timeout_for_body(media.size_bytes).send_raw().await?;
-    match reply.status.as_u16() {
-        200..=299 => Ok(begun.media_id),
-        // Answers in XML. What is too large stays so; a signature that ran out is made anew.
-        400 | 413 if reply.text.contains("EntityTooLarge") => {
-            Err(Failure::rejected(413, "the video is too large for Pinterest"))
-        }
-        status => {
-            let message = format!("the upload answered {}", classify::message(&reply));
-            let status = if status >= 500 { status } else { 502 };
-            Err(Failure::upstream(status, message).certain())
-        }
+
+    async fn status(
+        &self,
+        cx: &Session<'_>,
+        _media: &Media,
+        upload: &mut Uploaded<String>,
+    ) -> Result<Processing> {
+        let now: Registered = cx.get(format!("{API}/media/{}", upload.ticket)).send().await?;
+        Ok(match now.status.as_deref() {
+            Some("succeeded") => Processing::Done,
+            Some("failed") => Processing::Failed(Failure::rejected(
+                400,
+                "Pinterest could not process the video and does not say why",
+            )),
+            _ => Processing::Busy(POLL_INTERVAL),
+        })
     }
 }
 
@@ -388,9 +375,9 @@ fn body(
     head.pop();
     let comma = if head.len() > 1 { "," } else { "" };
     let mut pieces = vec![Piece::Text(format!("{head}{comma}\"media_source\":"))];
-    match (post.media.as_slice(), &step.video) {
+    match (post.media.as_slice(), step.uploads.first()) {
         ([media], Some(video)) if media.kind == MediaKind::Video => {
-            let mut source = json!({ "source_type": "video_id", "media_id": video.id });
+            let mut source = json!({ "source_type": "video_id", "media_id": video.ticket });
             match post.text_setting("cover_image_url") {
                 Some(url) => source["cover_image_url"] = json!(url),
                 None => {
@@ -525,13 +512,8 @@ fn reset(reply: &Reply) -> Option<Duration> {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
     board: Option<String>,
-    video: Option<Uploaded>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Uploaded {
-    media: uuid::Uuid,
-    id: String,
+    #[serde(default)]
+    uploads: Vec<Uploaded<String>>,
 }
 
 #[derive(Deserialize)]
@@ -549,7 +531,7 @@ struct User {
 }
 
 #[derive(Deserialize)]
-struct Upload {
+struct Registered {
     media_id: String,
     status: Option<String>,
     upload_url: Option<String>,

@@ -9,16 +9,14 @@
 use crate::{
     check::{Draft, Issue, Severity},
     listing::Listing,
+    upload::{Begun, Processing, Sent, Upload, Uploaded},
     *,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{ErrorCode, Failure, Metrics};
 use regex::Regex;
-use reqwest::{
-    Body,
-    multipart::{Form, Part},
-};
+use reqwest::Body;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{borrow::Cow, collections::BTreeMap, sync::LazyLock, time::Duration};
@@ -228,19 +226,13 @@ impl Publisher for Reddit {
         if step.assets.is_empty() && !post.media.is_empty() {
             open(cx, &subreddit(cx, post), &kind).await?;
         }
-        for media in &post.media {
-            if step.asset(media).is_none() {
-                let body = Body::wrap_stream(cx.stream(media));
-                let (id, url) = upload(cx, &media.filename, &media.mime, media.size_bytes, body).await?;
-                step.assets.push(Asset { media: media.id, id, url });
-                cx.save(&step).await?;
-            }
-        }
+        upload::advance(self, cx, &post.media, &mut step, |step| &mut step.assets).await?;
         let has_poster =
             step.poster.is_some() || post.media.iter().any(|media| media.kind == MediaKind::Image);
         if matches!(kind, PostKind::Video(_)) && !has_poster {
-            let (_, url) = upload(cx, "poster.png", "image/png", POSTER.len() as u64, POSTER.into()).await?;
-            step.poster = Some(url);
+            let (name, mime) = ("poster.png", "image/png");
+            let file = storage::File { name, mime, length: POSTER.len() as u64, body: POSTER.into() };
+            step.poster = Some(send(cx, file).await?.url);
             cx.save(&step).await?;
         }
         Ok(Prepared::Ready(Checkpoint::of(&step)))
@@ -610,48 +602,31 @@ async fn flair_id(cx: &Session<'_>, name: &str, flair: &str) -> Result<String> {
     })
 }
 
-/// Sends bytes to Reddit's storage: the asset's id, and the address that a post names it by. What no
-/// post is made of goes away by itself.
-async fn upload(
-    cx: &Session<'_>,
-    name: &str,
-    mime: &str,
-    length: u64,
-    body: Body,
-) -> Result<(String, String)> {
+#[async_trait]
+impl Upload for Reddit {
+    type Ticket = Asset;
+
+    async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<Asset>> {
+        let body = Body::wrap_stream(cx.stream(media));
+        let file = storage::File { name: &media.filename, mime: &media.mime, length: media.size_bytes, body };
+        let ticket = send(cx, file).await?;
+        Ok(Begun { ticket, expires_at: None, sent: Sent::Whole(Processing::Done) })
+    }
+}
+
+/// Sends a file to Reddit's storage. An asset that no post uses disappears by itself.
+async fn send(cx: &Session<'_>, file: storage::File<'_>) -> Result<Asset> {
     let lease: Lease = named(cx, cx.post(format!("{API}/api/media/asset.json")))
-        .form(&[("filepath", name), ("mimetype", mime)])
+        .form(&[("filepath", file.name), ("mimetype", file.mime)])
         .send()
         .await?;
     let action = lease.args.action;
     let action = if action.starts_with("//") { format!("https:{action}") } else { action };
-    let mut form = Form::new();
-    let mut key = String::new();
-    // The storage wants the fields as they came, and the file last.
-    for field in lease.args.fields {
-        if field.name == "key" {
-            key.clone_from(&field.value);
-        }
-        form = form.text(field.name, field.value);
-    }
-    let part = Part::stream_with_length(body, length)
-        .file_name(name.to_owned())
-        .mime_str(mime)
-        .map_err(|error| Failure::rejected(415, format!("{mime} is no content type: {error}")))?;
-    let form = form.part("file", part);
-    let reply = cx.post(&action).anonymous().multipart(form).timeout_for_body(length).send_raw().await?;
-    match reply.status.as_u16() {
-        200..=299 => Ok((lease.asset.asset_id, format!("{}/{key}", action.trim_end_matches('/')))),
-        // Answers in XML. What is too large stays so; a signature that ran out is made anew.
-        400 | 413 if reply.text.contains("EntityTooLarge") => {
-            Err(Failure::rejected(413, format!("{name} with its {length} bytes is too large for Reddit")))
-        }
-        status => {
-            let message = format!("the upload answered {}", classify::message(&reply));
-            let status = if status >= 500 { status } else { 502 };
-            Err(Failure::upstream(status, message).certain())
-        }
-    }
+    let key = lease.args.fields.iter().find(|field| field.name == "key");
+    let key = key.map(|field| field.value.clone()).unwrap_or_default();
+    let fields = lease.args.fields.into_iter().map(|field| (field.name, field.value));
+    storage::send(cx, &action, fields, file).await?;
+    Ok(Asset { id: lease.asset.asset_id, url: format!("{}/{key}", action.trim_end_matches('/')) })
 }
 
 /// The call that publishes a text, a link, a picture or a video.
@@ -665,10 +640,8 @@ fn single(cx: &Session<'_>, post: &Publication, kind: &PostKind, step: &Step) ->
         ("validate_on_submit", "true".to_owned()),
     ];
     let of = |kinds: &[MediaKind]| {
-        let asset = step.assets.iter().find(|asset| {
-            post.media.iter().any(|media| media.id == asset.media && kinds.contains(&media.kind))
-        });
-        asset.map(|asset| asset.url.clone())
+        let media = post.media.iter().find(|media| kinds.contains(&media.kind))?;
+        Some(step.asset(media)?.url.clone())
     };
     match kind {
         PostKind::Link(url) => form.push(("url", url.clone())),
@@ -837,7 +810,7 @@ fn wait(reply: &Reply) -> Option<Duration> {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Step {
-    assets: Vec<Asset>,
+    assets: Vec<Uploaded<Asset>>,
     poster: Option<String>,
     flair: Option<String>,
     socket: Option<String>,
@@ -846,13 +819,12 @@ struct Step {
 
 impl Step {
     fn asset(&self, media: &Media) -> Option<&Asset> {
-        self.assets.iter().find(|asset| asset.media == media.id)
+        Some(&self.assets.iter().find(|asset| asset.is_of(media))?.ticket)
     }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Asset {
-    media: Uuid,
     id: String,
     url: String,
 }

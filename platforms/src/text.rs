@@ -57,6 +57,14 @@ pub(crate) fn collapse_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// The beginning of a text that may be long, in characters.
+pub(crate) fn clip(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// The length of a text in extended grapheme clusters (UAX 29): what a person would call characters.
 pub fn graphemes(text: &str) -> usize {
     text.graphemes(true).count()

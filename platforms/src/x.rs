@@ -4,9 +4,12 @@
 //! late. So a lost answer is settled by looking for the text among the author's latest posts, and the
 //! refusal of a duplicate is taken for a hint that the post is there already.
 
-use crate::{listing::Listing, *};
+use crate::{
+    listing::Listing,
+    upload::{Begun, Processing, Sent, Upload, Uploaded},
+    *,
+};
 use async_trait::async_trait;
-use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::Failure;
 use reqwest::{
@@ -25,8 +28,6 @@ const API: &str = "https://api.x.com/2";
 
 /// One piece of a chunked upload; X takes up to 5 MB and 1,000 of them.
 const CHUNK_BYTES: u64 = 4 << 20;
-/// An upload is not begun to be used when it dies within this time.
-const UPLOAD_EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(10);
 /// Between two looks at a medium that X is processing, where it names no time itself.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Credits can be bought at any moment; a cap ends with its day or month.
@@ -207,62 +208,12 @@ impl Publisher for X {
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
-        step.forget_unusable(&post.media, (cx.now)());
-        let mut pause: Option<Duration> = None;
-        for (index, media) in post.media.iter().enumerate() {
-            if step.uploads.len() == index {
-                step.uploads.push(begin(cx, media).await?);
-                cx.save(&step).await?;
-            }
-            loop {
-                let upload = &step.uploads[index];
-                let next = match upload.stage {
-                    Stage::Append(segment) if segment * CHUNK_BYTES < media.size_bytes => {
-                        append(cx, media, &upload.id, segment).await?;
-                        Stage::Append(segment + 1)
-                    }
-                    Stage::Append(_) => Stage::Finalize,
-                    Stage::Finalize => match finalize(cx, &upload.id).await?.map(Processing::state) {
-                        None | Some(State::Done) => Stage::Describe,
-                        Some(State::Busy(wait)) => {
-                            pause = pause.max(Some(wait));
-                            step.uploads[index].stage = Stage::Process;
-                            cx.save(&step).await?;
-                            break;
-                        }
-                        Some(State::Failed(failure)) => {
-                            return Err(drop_upload(cx, step, index, failure).await);
-                        }
-                    },
-                    Stage::Process => match status(cx, &upload.id).await?.map(Processing::state) {
-                        None | Some(State::Done) => Stage::Describe,
-                        Some(State::Busy(wait)) => {
-                            pause = pause.max(Some(wait));
-                            break;
-                        }
-                        Some(State::Failed(failure)) => {
-                            return Err(drop_upload(cx, step, index, failure).await);
-                        }
-                    },
-                    Stage::Describe => {
-                        describe(cx, media, &upload.id).await?;
-                        Stage::Ready
-                    }
-                    Stage::Ready => break,
-                };
-                step.uploads[index].stage = next;
-                cx.save(&step).await?;
-            }
-        }
-        let at = Checkpoint::of(&step);
-        Ok(match pause {
-            Some(poll_after) => Prepared::Processing { at, poll_after },
-            None => Prepared::Ready(at),
-        })
+        let pause = upload::advance(self, cx, &post.media, &mut step, |step| &mut step.uploads).await?;
+        Ok(upload::prepared(&step, pause))
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
-        let created: Data<Created> =
+        let created: Data<Tweeted> =
             cx.post(format!("{API}/tweets")).json(&body(post, &at.read()?)).send().await?;
         Ok(Committed::Live(created.data.id))
     }
@@ -331,7 +282,7 @@ fn body(post: &Publication, step: &Step) -> Value {
         body.insert("text".into(), json!(post.text));
     }
     if !step.uploads.is_empty() {
-        let ids: Vec<_> = step.uploads.iter().map(|upload| &upload.id).collect();
+        let ids: Vec<_> = step.uploads.iter().map(|upload| &upload.ticket).collect();
         body.insert("media".into(), json!({ "media_ids": ids }));
     }
     let is_main = post.reply_to.is_none();
@@ -361,80 +312,99 @@ fn body(post: &Publication, step: &Step) -> Value {
     Value::Object(body)
 }
 
-/// Begins an upload: an image goes in one call, whatever moves goes in pieces.
-async fn begin(cx: &Session<'_>, media: &Media) -> Result<Upload> {
-    let category = match media.kind {
-        MediaKind::Image => "tweet_image",
-        MediaKind::Gif => "tweet_gif",
-        MediaKind::Video => "tweet_video",
-        MediaKind::Document | MediaKind::Audio => {
-            return Err(Failure::rejected(415, format!("X takes no media of kind {}", media.kind)));
-        }
-    };
-    let (begun, stage) = if media.kind == MediaKind::Image {
-        let body = Body::wrap_stream(cx.stream(media));
-        let part = Part::stream_with_length(body, media.size_bytes).file_name(media.filename.clone());
-        let form = Form::new().text("media_category", category).part("media", typed(part, &media.mime)?);
-        let begun: Data<Begun> = cx.post(format!("{API}/media/upload")).multipart(form).send().await?;
-        let stage = if begun.data.processing_info.is_some() { Stage::Process } else { Stage::Describe };
-        (begun.data, stage)
-    } else {
-        let begun: Data<Begun> = cx
-            .post(format!("{API}/media/upload/initialize"))
-            .json(&json!({
+#[async_trait]
+impl Upload for X {
+    /// The medium's id.
+    type Ticket = String;
+    const EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(10);
+    const IS_DESCRIBED: bool = true;
+
+    /// An image goes in one call, a GIF or a video in parts.
+    async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<String>> {
+        let category = match media.kind {
+            MediaKind::Image => "tweet_image",
+            MediaKind::Gif => "tweet_gif",
+            MediaKind::Video => "tweet_video",
+            MediaKind::Document | MediaKind::Audio => {
+                return Err(Failure::rejected(415, format!("X takes no media of kind {}", media.kind)));
+            }
+        };
+        let (created, sent): (Data<Created>, _) = if media.kind == MediaKind::Image {
+            let body = Body::wrap_stream(cx.stream(media));
+            let part = Part::stream_with_length(body, media.size_bytes).file_name(media.filename.clone());
+            let form = Form::new().text("media_category", category).part("media", typed(part, &media.mime)?);
+            let created: Data<Created> =
+                cx.post(format!("{API}/media/upload")).multipart(form).send().await?;
+            let is_processed = created.data.processing_info.is_none();
+            let state = if is_processed { Processing::Done } else { Processing::Unchecked };
+            (created, Sent::Whole(state))
+        } else {
+            let request = json!({
                 "media_type": media.mime,
                 "total_bytes": media.size_bytes,
                 "media_category": category,
-            }))
-            .send()
-            .await?;
-        (begun.data, Stage::Append(0))
-    };
-    let life = begun.expires_after_secs.and_then(TimeDelta::try_seconds).unwrap_or(TimeDelta::days(1));
-    Ok(Upload { media: media.id, id: begun.id, expires: (cx.now)() + life, stage })
-}
-
-async fn append(cx: &Session<'_>, media: &Media, id: &str, segment: u64) -> Result<()> {
-    let start = segment * CHUNK_BYTES;
-    let chunk: Bytes = cx.read(media, start..(start + CHUNK_BYTES).min(media.size_bytes)).await?;
-    let part = typed(Part::stream(chunk).file_name(media.filename.clone()), "application/octet-stream")?;
-    let form = Form::new().text("segment_index", segment.to_string()).part("media", part);
-    cx.post(format!("{API}/media/upload/{id}/append")).multipart(form).send_ok().await
-}
-
-/// Ends an upload. An earlier attempt may have ended it already: then its state tells how it stands.
-async fn finalize(cx: &Session<'_>, id: &str) -> Result<Option<Processing>> {
-    let ended: Result<Data<Begun>> = cx.post(format!("{API}/media/upload/{id}/finalize")).send().await;
-    match ended {
-        Ok(ended) => Ok(ended.data.processing_info),
-        Err(failure) if failure.code.is_permanent() => status(cx, id).await.map_err(|_| failure),
-        Err(failure) => Err(failure),
+            });
+            let call = cx.post(format!("{API}/media/upload/initialize")).json(&request);
+            (call.send().await?, Sent::Next(0))
+        };
+        let Created { id, expires_after_secs, .. } = created.data;
+        let ttl = expires_after_secs.and_then(TimeDelta::try_seconds).unwrap_or(TimeDelta::days(1));
+        Ok(Begun { ticket: id, expires_at: Some((cx.now)() + ttl), sent })
     }
-}
 
-async fn status(cx: &Session<'_>, id: &str) -> Result<Option<Processing>> {
-    let now: Data<Begun> = cx
-        .get(format!("{API}/media/upload"))
-        .query(&[("command", "STATUS"), ("media_id", id)])
-        .send()
-        .await?;
-    Ok(now.data.processing_info)
-}
+    async fn send(
+        &self,
+        cx: &Session<'_>,
+        media: &Media,
+        upload: &mut Uploaded<String>,
+        segment: u64,
+    ) -> Result<Sent> {
+        let start = segment * CHUNK_BYTES;
+        let end = (start + CHUNK_BYTES).min(media.size_bytes);
+        let part = Part::stream(cx.read(media, start..end).await?).file_name(media.filename.clone());
+        let form = Form::new()
+            .text("segment_index", segment.to_string())
+            .part("media", typed(part, "application/octet-stream")?);
+        let id = &upload.ticket;
+        cx.post(format!("{API}/media/upload/{id}/append")).multipart(form).send_ok().await?;
+        Ok(if end < media.size_bytes { Sent::Next(segment + 1) } else { Sent::All })
+    }
 
-async fn describe(cx: &Session<'_>, media: &Media, id: &str) -> Result<()> {
-    let Some(alt) = media.alt_text.as_deref().filter(|alt| !alt.is_empty()) else { return Ok(()) };
-    cx.post(format!("{API}/media/metadata"))
-        .json(&json!({ "id": id, "metadata": { "alt_text": { "text": alt } } }))
-        .send_ok()
-        .await
-}
+    /// An earlier attempt may have finished it already: then its state decides.
+    async fn finish(
+        &self,
+        cx: &Session<'_>,
+        media: &Media,
+        upload: &mut Uploaded<String>,
+    ) -> Result<Processing> {
+        let address = format!("{API}/media/upload/{}/finalize", upload.ticket);
+        let finished: Result<Data<Created>> = cx.post(address).send().await;
+        match finished {
+            Ok(finished) => Ok(finished.data.state()),
+            Err(failure) if failure.code.is_permanent() => {
+                self.status(cx, media, upload).await.map_err(|_| failure)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
 
-/// Forgets an upload that X could not process, so that another attempt uploads it anew.
-async fn drop_upload(cx: &Session<'_>, mut step: Step, index: usize, failure: Failure) -> Failure {
-    step.uploads.truncate(index);
-    match cx.save(&step).await {
-        Ok(()) => failure,
-        Err(unsaved) => unsaved,
+    async fn status(
+        &self,
+        cx: &Session<'_>,
+        _media: &Media,
+        upload: &mut Uploaded<String>,
+    ) -> Result<Processing> {
+        let query = [("command", "STATUS"), ("media_id", &upload.ticket)];
+        let now: Data<Created> = cx.get(format!("{API}/media/upload")).query(&query).send().await?;
+        Ok(now.data.state())
+    }
+
+    async fn describe(&self, cx: &Session<'_>, media: &Media, id: &String) -> Result<()> {
+        let Some(alt) = media.alt_text.as_deref().filter(|alt| !alt.is_empty()) else { return Ok(()) };
+        cx.post(format!("{API}/media/metadata"))
+            .json(&json!({ "id": id, "metadata": { "alt_text": { "text": alt } } }))
+            .send_ok()
+            .await
     }
 }
 
@@ -540,45 +510,11 @@ fn strip_mentions(text: &str) -> &str {
     text
 }
 
-/// How far preparing has come: one entry per medium, in order.
+/// How far preparing has come.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
     #[serde(default)]
-    uploads: Vec<Upload>,
-}
-
-impl Step {
-    /// Drops what belongs to other media than the post's, or would die before it can be used.
-    fn forget_unusable(&mut self, media: &[Media], now: DateTime<Utc>) {
-        let usable = self
-            .uploads
-            .iter()
-            .zip(media)
-            .take_while(|(upload, media)| {
-                upload.media == media.id && upload.expires > now + UPLOAD_EXPIRY_MARGIN
-            })
-            .count();
-        self.uploads.truncate(usable);
-    }
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Upload {
-    media: uuid::Uuid,
-    id: String,
-    expires: DateTime<Utc>,
-    stage: Stage,
-}
-
-/// What is to be done next with an upload.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Stage {
-    Append(u64),
-    Finalize,
-    Process,
-    Describe,
-    Ready,
+    uploads: Vec<Uploaded<String>>,
 }
 
 #[derive(Deserialize)]
@@ -587,7 +523,7 @@ struct Data<T> {
 }
 
 #[derive(Deserialize)]
-struct Created {
+struct Tweeted {
     id: String,
 }
 
@@ -599,21 +535,22 @@ struct User {
     profile_image_url: Option<String>,
 }
 
+/// A medium that was created, or its state.
 #[derive(Deserialize)]
-struct Begun {
+struct Created {
     id: String,
     expires_after_secs: Option<i64>,
-    processing_info: Option<Processing>,
+    processing_info: Option<ProcessingInfo>,
 }
 
 #[derive(Deserialize)]
-struct Processing {
+struct ProcessingInfo {
     state: String,
     check_after_secs: Option<u64>,
     error: Option<Fault>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Fault {
     #[serde(default)]
     name: String,
@@ -621,27 +558,27 @@ struct Fault {
     message: String,
 }
 
-enum State {
-    Busy(Duration),
-    Done,
-    Failed(Failure),
+impl Created {
+    fn state(self) -> Processing {
+        self.processing_info.map_or(Processing::Done, ProcessingInfo::state)
+    }
 }
 
-impl Processing {
-    fn state(self) -> State {
+impl ProcessingInfo {
+    fn state(self) -> Processing {
         match self.state.as_str() {
-            "succeeded" => State::Done,
+            "succeeded" => Processing::Done,
             "failed" => {
-                let fault = self.error.unwrap_or(Fault { name: String::new(), message: String::new() });
+                let fault = self.error.unwrap_or_default();
                 let message = format!("X could not process the media: {} {}", fault.name, fault.message);
-                // Only a fault of X's own may be gone when it is tried again.
-                State::Failed(match fault.name.as_str() {
+                // Only an internal error may be gone when it is tried again.
+                Processing::Failed(match fault.name.as_str() {
                     "InternalError" => Failure::upstream(500, message).certain(),
                     _ => Failure::rejected(400, message.trim_end()),
                 })
             }
             _ => {
-                State::Busy(self.check_after_secs.map_or(POLL_INTERVAL, |wait| {
+                Processing::Busy(self.check_after_secs.map_or(POLL_INTERVAL, |wait| {
                     Duration::from_secs(wait).min(domain::failure::LONGEST_WAIT)
                 }))
             }
@@ -957,8 +894,8 @@ mod tests {
             [(json!(7), 7), (json!(u64::MAX), 86_400), (Value::Null, POLL_INTERVAL.as_secs())]
         {
             let processing = json!({ "state": "pending", "check_after_secs": said });
-            let processing: Processing = serde_json::from_value(processing).unwrap();
-            let State::Busy(wait) = processing.state() else { panic!("{said}: it is not done") };
+            let processing: ProcessingInfo = serde_json::from_value(processing).unwrap();
+            let Processing::Busy(wait) = processing.state() else { panic!("{said}: it is not done") };
             assert_eq!(wait.as_secs(), expected, "{said}");
         }
     }
