@@ -1,7 +1,7 @@
-//! The address where a platform asks its user whether an app may act for him.
+//! The address where a platform asks a user to authorize an app.
 //!
 //! OAuth 2.0 section 4.1.1 with PKCE; what a platform writes differently stands in its
-//! [`crate::OAuth2`]. Pure, for whoever builds the address talks to no platform.
+//! [`crate::OAuth2`]. Pure: building the address makes no call.
 //! <https://www.rfc-editor.org/rfc/rfc6749#section-4.1.1>, <https://www.rfc-editor.org/rfc/rfc7636>
 
 use crate::{Adapter, Auth};
@@ -9,20 +9,20 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-/// What is asked for, and by whom.
+/// An authorization request.
 #[derive(Clone, Copy, Debug)]
 pub struct Authorization<'a> {
     /// The app's public identifier.
     pub client_id: &'a str,
-    /// Where the platform sends its user back to.
+    /// Redirect URI.
     pub redirect_uri: &'a str,
-    /// What the app wants to do; nothing for what publishing needs.
+    /// Requested scopes; empty for those that publishing needs.
     pub scopes: &'a [String],
-    /// What comes back unchanged.
+    /// Opaque value that the platform returns unchanged.
     pub state: &'a str,
     /// The PKCE verifier, sent where the platform takes one and only as its digest.
     pub verifier: &'a str,
-    /// Whether the user has to log in although the platform knows him.
+    /// Whether to force a new login although the platform knows the user.
     pub is_forced: bool,
 }
 

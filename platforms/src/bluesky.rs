@@ -35,11 +35,11 @@ const POST: &str = "app.bsky.feed.post";
 
 /// A blob that no record refers to is dropped after a while; from then on it is uploaded again.
 const BLOB_TTL: TimeDelta = TimeDelta::minutes(30);
-/// How long the video service may use the token it is given.
+/// Lifetime of the token that the video service gets.
 const SERVICE_TOKEN_TTL: TimeDelta = TimeDelta::minutes(30);
-/// Between two looks at a video.
+/// Time between two polls of a video.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// Until a day's allowance of videos may be there again.
+/// Wait after the daily video quota is used up.
 const VIDEO_QUOTA_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 
 pub(crate) static ADAPTER: Adapter = Adapter {
@@ -303,7 +303,7 @@ impl Publisher for Bluesky {
                 Some(found) if is_same(&found.value, &record) => Ok(Committed::Live(found.uri)),
                 _ => Err(Failure::rejected(400, "another record has taken the key of this post")),
             },
-            // An upload was dropped before it was used. The next attempt uploads anew.
+            // An upload was dropped before it was used. The next attempt uploads it again.
             Some("BlobNotFound") if !step.blobs.is_empty() => {
                 cx.save(&Step { blobs: Vec::new(), ..step }).await?;
                 Err(Failure::upstream(502, classify::message(&reply)).certain())
@@ -351,7 +351,7 @@ impl History for Bluesky {
             Some(cursor) => call.query(&[("cursor", cursor)]).send().await?,
             None => call.send().await?,
         };
-        // What has a reason is somebody's post that was passed on, or one that stands here twice.
+        // An item with a reason is a repost, or a post that is listed a second time.
         let own = feed.feed.into_iter().filter(|item| item.reason.is_none()).map(|item| item.post);
         let posts = own.map(|post| RemotePost {
             url: address(cx, &post.uri),
@@ -376,7 +376,7 @@ impl Deletion for Bluesky {
     }
 }
 
-/// Where the account's sessions are made.
+/// The service that creates the account's sessions.
 fn service(grant: &Grant) -> Result<String> {
     public(grant.extra["service"].as_str().filter(|service| !service.is_empty()).unwrap_or(SERVICE))
 }
@@ -390,7 +390,7 @@ fn home(cx: &Session<'_>) -> Result<String> {
     }
 }
 
-/// The origin of an address that a user or his server gave: `https`, and a name to be resolved, so
+/// The origin of an address that a user or their server gave: `https`, and a name to be resolved, so
 /// that the resolver judges where it leads.
 fn public(address: &str) -> Result<String> {
     let no = |why: &str| Failure::rejected(400, format!("{address} is no service of Bluesky: {why}"));
@@ -440,7 +440,7 @@ impl Document {
         let pds = endpoint(&body).ok_or_else(|| no("its document names no server"))?;
         let pds = public(pds).map_err(|failure| no(&failure.message))?;
         let names = body["alsoKnownAs"].as_array().into_iter().flatten();
-        // Only the first counts: anyone may list somebody's handle further down.
+        // Only the first counts: anyone may list another account's handle further down.
         let handle = names.filter_map(Value::as_str).find_map(|name| name.strip_prefix("at://"));
         Ok(Self { did: did.to_owned(), pds, handle: handle.map(str::to_lowercase) })
     }
@@ -506,7 +506,7 @@ fn endpoint(document: &Value) -> Option<&str> {
     pds?["serviceEndpoint"].as_str()
 }
 
-/// Whom a session is of, by its server's word.
+/// The account of a session, as its server claims.
 async fn me(cx: &Session<'_>, home: &str) -> Result<Me> {
     cx.get(format!("{home}/xrpc/com.atproto.server.getSession")).send().await
 }
@@ -536,7 +536,7 @@ fn granted(cx: &Session<'_>, tokens: Tokens, pds: Option<String>) -> Result<Gran
     })
 }
 
-/// When a token dies, by its own word. It is not ours to verify.
+/// The expiry that a token claims. Its signature is not ours to verify.
 fn expiry(token: &str) -> Option<DateTime<Utc>> {
     let claims = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
     let claims: Value = serde_json::from_slice(&claims).ok()?;
@@ -557,7 +557,7 @@ fn record(post: &Publication, step: &Step) -> Value {
             let feature = match span.meaning {
                 Meaning::Link(uri) => json!({ "$type": "app.bsky.richtext.facet#link", "uri": uri }),
                 Meaning::Tag(tag) => json!({ "$type": "app.bsky.richtext.facet#tag", "tag": tag }),
-                // A handle that nobody has stays plain text.
+                // An unknown handle stays plain text.
                 Meaning::Mention(handle) => {
                     let did = step.mentions.get(&handle)?.as_ref()?;
                     json!({ "$type": "app.bsky.richtext.facet#mention", "did": did })
@@ -591,7 +591,7 @@ fn record(post: &Publication, step: &Step) -> Value {
     record
 }
 
-/// What stands below the text: media, or a link's card, or a quoted post, alone or with one of these.
+/// The embed below the text: media, or a link's card, or a quoted post, alone or with one of these.
 fn embed(post: &Publication, step: &Step) -> Option<Value> {
     let link = setting(post, "link").filter(|_| post.reply_to.is_none());
     let media = match (post.media.first(), link) {
@@ -663,7 +663,7 @@ fn setting<'a>(post: &'a Publication, key: &str) -> Option<&'a Value> {
     post.settings.get(key).filter(|value| !value.is_null())
 }
 
-/// Whether the record under our key is the one we put there. The server may have added to it.
+/// True when the record under our key is the one we put there. The server may have added to it.
 fn is_same(found: &Value, ours: &Value) -> bool {
     ["text", "reply"].iter().all(|key| found[*key] == ours[*key])
 }
@@ -681,7 +681,7 @@ fn key(post: &Publication) -> String {
     (0..13).rev().map(|digit| ALPHABET[(tid >> (digit * 5)) as usize & 31] as char).collect()
 }
 
-/// When a UUID of version 7 was made.
+/// The timestamp of a UUID of version 7.
 fn millis(id: Uuid) -> u64 {
     (id.as_u128() >> 80) as u64
 }
@@ -713,7 +713,7 @@ async fn find(cx: &Session<'_>, home: &str, rkey: &str) -> Result<Option<Found>>
     reply.into_result(cx.platform)?.read().map(Some)
 }
 
-/// What a reply says of the post it hangs on: its address and the hash of its content.
+/// A reply's reference to its parent: address and hash of the content.
 async fn cite(cx: &Session<'_>, home: &str, uri: &str) -> Result<Cited> {
     match find(cx, home, parts(uri)?.1).await? {
         Some(Found { uri, cid: Some(cid), .. }) => Ok(Cited { uri, cid }),
@@ -721,7 +721,7 @@ async fn cite(cx: &Session<'_>, home: &str, uri: &str) -> Result<Cited> {
     }
 }
 
-/// The same for a post to be quoted, which may be anybody's.
+/// The same for a quoted post, which may be any account's.
 async fn quoted(cx: &Session<'_>, home: &str, quote: &str) -> Result<Cited> {
     let missing = || Failure::rejected(404, format!("{quote}, which is to be quoted, is not there"));
     let uri = match quote.strip_prefix("https://bsky.app/profile/") {
@@ -749,7 +749,7 @@ async fn view(cx: &Session<'_>, uri: &str) -> Result<Option<View>> {
     Ok(answer.posts.into_iter().next())
 }
 
-/// Whose handle it is, or `None` when nobody can say.
+/// The identity behind a handle, or `None` when it can't be resolved.
 async fn resolve(cx: &Session<'_>, home: &str, handle: &str) -> Result<Option<String>> {
     let found: Result<Did> = cx
         .get(format!("{home}/xrpc/com.atproto.identity.resolveHandle"))
@@ -910,14 +910,14 @@ fn pictures(embed: &Value) -> Vec<String> {
     images.chain(embed["playlist"].as_str()).map(str::to_owned).collect()
 }
 
-/// How far preparing has come.
+/// The adapter's checkpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Step {
     created_at: Option<DateTime<Utc>>,
     reply: Option<Reference>,
     quote: Option<Cited>,
-    /// Handles and whose they are; `None` for nobody's.
+    /// Identities by handle; `None` for an unknown handle.
     mentions: BTreeMap<String, Option<String>>,
     /// One entry per medium, in order.
     blobs: Vec<Uploaded<Blob>>,
@@ -1085,7 +1085,7 @@ impl View {
         }
     }
 
-    /// When its author says that it was published, or when it was first seen.
+    /// The publishing time that the author claims, or when it was first seen.
     fn time(&self) -> DateTime<Utc> {
         let said = self.record["createdAt"].as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
         said.map(|at| at.to_utc()).or(self.indexed_at).unwrap_or_default()
@@ -1099,14 +1099,9 @@ mod tests {
     fn post(text: &str) -> Publication {
         Publication {
             target: TargetId("01936b3e-5c00-7abc-8def-0123456789ab".parse().unwrap()),
-            position: 0,
             text: text.to_owned(),
-            media: Vec::new(),
-            settings: json!({}),
-            reply_to: None,
             created_at: DateTime::from_timestamp(1_700_000_000, 5_000_000).unwrap(),
-            commit_begun_at: None,
-            taken: Vec::new(),
+            ..Publication::of_test()
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a platform would say to a post, before it is sent there.
+//! Validation of a post against a platform's limits, before it is sent there.
 //!
 //! Only what its table of capabilities says for certain is an error; a fact about a medium that is not
 //! known yet is not held against it. Creating a post and validating one ask here, so that they can't
@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fmt::Display;
 
-/// The most issues of one platform.
+/// Maximum number of issues per platform.
 const MAX_ISSUES: usize = 100;
 /// Maximum length of a message, in characters.
 const MAX_MESSAGE_CHARACTERS: usize = 500;
 
-/// A container as its author wrote it.
+/// A container as the author wrote it.
 #[derive(Clone, Copy, Debug)]
 pub struct Draft<'a> {
     /// Its text.
@@ -27,21 +27,21 @@ pub struct Draft<'a> {
     pub media: &'a [Media],
 }
 
-/// Something about a post that a platform won't take, or won't show.
+/// A part of a post that a platform would refuse, or would not show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Issue {
-    /// How much it matters.
+    /// Severity.
     pub severity: Severity,
     /// Its stable name, for example `text_too_long`.
     pub code: String,
     /// For people: names the limit and the value.
     pub message: String,
-    /// Where it is: keys and 0-based indices from the top of a create body.
+    /// Location: keys and 0-based indices from the top of a create body.
     pub path: Vec<Value>,
 }
 
 impl Issue {
-    /// Something about a post's first container, at this member of it.
+    /// An issue with a member of the post's first container.
     pub(crate) fn of_main(severity: Severity, code: &str, member: &str, message: String) -> Self {
         let path = vec![json!("containers"), json!(0), json!(member)];
         Self { severity, code: code.to_owned(), message, path }
@@ -49,7 +49,7 @@ impl Issue {
 }
 
 domain::words! {
-    /// How much an issue matters.
+    /// Severity of an issue.
     Severity, "severity" {
         /// The platform would refuse the post.
         Error = "error",
@@ -58,7 +58,7 @@ domain::words! {
     }
 }
 
-/// Everything that is wrong with a post for one platform; `settings` is its own `config` block.
+/// Validates a post for one platform; `settings` is the platform's `config` block.
 pub fn check(platform: &Adapter, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
     let can = &platform.limits;
     let mut found = IssueList { platform: platform.id, issues: Vec::new() };
@@ -106,7 +106,7 @@ pub fn check(platform: &Adapter, containers: &[Draft<'_>], settings: &Value) -> 
     found.issues
 }
 
-/// What is wrong with a platform's `config` block by itself.
+/// Validates a platform's `config` block by itself.
 pub fn settings(platform: &Adapter, settings: &Value) -> Vec<Issue> {
     let mut found = IssueList { platform: platform.id, issues: Vec::new() };
     let at = [json!("config"), json!(platform.id)];
@@ -147,7 +147,7 @@ impl IssueList {
     }
 }
 
-/// What one container is held to.
+/// The limits that apply to one container.
 struct ContainerRules<'a> {
     text: &'a TextLimit,
     forbidden: &'a [char],
@@ -249,7 +249,7 @@ fn media(
     }
 }
 
-/// One medium against what its kind may be.
+/// Compares one medium with the limits of its kind.
 fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[Value]) {
     let kind = limit.kind;
     if !limit.mimes.contains(&medium.mime.as_str()) {

@@ -34,14 +34,14 @@ const UPLOADS: &str = "https://rupload.facebook.com/video-upload/v26.0";
 const TOKEN: &str = "https://graph.facebook.com/v26.0/oauth/access_token";
 const SITE: &str = "https://www.facebook.com";
 
-/// The most photos of a post; Meta names no figure, and this many are known to be taken.
+/// Maximum number of photos; Meta documents none, and this many are known to work.
 const MAX_PHOTOS: usize = 10;
-/// How long a reel and a story may play.
+/// Play time of a reel, and of a story.
 const REEL_DURATION: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(90));
 const MAX_STORY: Duration = Duration::from_secs(60);
-/// One piece of a video that goes up in pieces.
+/// Size of one part of a video.
 const CHUNK_BYTES: u64 = 4 << 20;
-/// What was uploaded and not published stays for about a day.
+/// Lifetime of an unpublished upload; Meta keeps it for about a day.
 const UPLOAD_TTL: TimeDelta = TimeDelta::hours(20);
 /// Meta's reads are up to two minutes behind.
 const READ_LAG: Duration = Duration::from_secs(120);
@@ -324,7 +324,7 @@ impl Publisher for Facebook {
     }
 }
 
-/// The kind that a publication takes.
+/// Kind of post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PostKind {
     Feed,
@@ -336,7 +336,7 @@ enum PostKind {
 }
 
 impl PostKind {
-    /// The kind by the setting, else by the media; or a code and what is wrong.
+    /// The kind by the setting, else by the media; or an issue code and a message.
     fn choose(media: &[Media], settings: &Value) -> Result<Self, (&'static str, String)> {
         let count = media.len();
         let video = media.first().filter(|media| media.kind == MediaKind::Video);
@@ -395,12 +395,12 @@ impl PostKind {
     }
 }
 
-/// How far preparing has come.
+/// The adapter's checkpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
     #[serde(default)]
     media: Vec<Uuid>,
-    /// When the first of it went up.
+    /// Time of the first upload.
     #[serde(default)]
     since: Option<DateTime<Utc>>,
     /// Photos that are uploaded and not published.
@@ -459,7 +459,7 @@ fn unprepared() -> Failure {
     Failure::rejected(409, "nothing was prepared that could be published")
 }
 
-/// What the publishing call of a feed post says.
+/// The fields of a feed post's publishing call.
 fn feed_fields(post: &Publication, step: &Step) -> Fields {
     let mut fields = Fields::new();
     if !post.text.is_empty() {
@@ -473,7 +473,7 @@ fn feed_fields(post: &Publication, step: &Step) -> Fields {
     fields
 }
 
-/// What the publishing call of a video says.
+/// The fields of a video's publishing call.
 fn finish_fields(kind: PostKind, post: &Publication, video: &Video) -> Fields {
     let mut fields: Fields = vec![("upload_phase", "finish".to_owned())];
     match &video.session {
@@ -499,21 +499,17 @@ fn finish_fields(kind: PostKind, post: &Publication, video: &Video) -> Fields {
     fields
 }
 
-/// Uploads a photo that nobody sees until something is published with it.
+/// Uploads a photo that stays invisible until a post is published with it.
 async fn upload_photo(cx: &Session<'_>, media: &Media) -> Result<String> {
     let part = Part::stream_with_length(Body::wrap_stream(cx.stream(media)), media.size_bytes);
     let mut form = Form::new().text("published", "false");
     if let Some(alt) = media.alt_text.as_ref().filter(|alt| !alt.is_empty()) {
         form = form.text("alt_text_custom", alt.clone());
     }
-    let form = form.part("source", typed(part.file_name(media.filename.clone()), &media.mime)?);
+    let form = form.part("source", storage::typed(part.file_name(media.filename.clone()), &media.mime)?);
     let path = format!("{API}/{}/photos", cx.account.network_unique_id);
     let made: Made = cx.post(path).query(&proof(cx)).multipart(form).send().await?;
     Ok(made.id)
-}
-
-fn typed(part: Part, mime: &str) -> Result<Part> {
-    part.mime_str(mime).map_err(|error| Failure::rejected(415, format!("{mime} is no content type: {error}")))
 }
 
 /// Uploads a reel or a story in one request, which goes on where an earlier one broke off.
@@ -578,13 +574,13 @@ async fn upload_in_pieces(cx: &Session<'_>, media: &Media, step: &mut Step) -> R
             .text("upload_phase", "transfer")
             .text("upload_session_id", video.session.clone().unwrap_or_default())
             .text("start_offset", video.offset.to_string())
-            .part("video_file_chunk", typed(part, "application/octet-stream")?);
+            .part("video_file_chunk", storage::typed(part, "application/octet-stream")?);
         let reply = cx.post(format!("{API}/{path}")).query(&proof(cx)).multipart(form).send_raw().await?;
         let told = ["/start_offset", "/error/error_data/start_offset"];
         let next = told.iter().find_map(|place| number(reply.body.pointer(place)?));
         let refused = reply.into_result(cx.platform).err();
         video.offset = match (next, refused) {
-            // Never twice the same piece: that would go on for ever.
+            // Never the same part twice: that would not terminate.
             (Some(next), _) if next != video.offset && next <= media.size_bytes => next,
             (_, Some(failure)) => return Err(failure),
             _ => return Err(Failure::upstream(502, "Facebook does not say which piece it wants next")),
@@ -601,7 +597,7 @@ fn number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }
 
-/// How a video stands.
+/// Processing state of a video.
 enum State {
     /// Uploaded, and not published.
     Waiting,
@@ -615,7 +611,7 @@ async fn state(cx: &Session<'_>, id: &str) -> Result<State> {
     Ok(told.status.state())
 }
 
-/// What the Page published; `step` has the ids of the photos.
+/// The Page's posts; `step` has the ids of the photos.
 struct FeedPosts<'a> {
     cx: &'a Session<'a>,
     step: &'a Step,
@@ -851,7 +847,7 @@ struct Page {
 }
 
 impl Page {
-    /// Whether the person may publish to it.
+    /// True when the person may publish to it.
     fn is_usable(&self) -> bool {
         self.access_token.is_some()
             && self
@@ -1017,7 +1013,7 @@ impl Post {
         attachment.target.as_ref().filter(|_| is_video)?.id.clone()
     }
 
-    /// Whether this is what `post` was to become: by its photos where it has any, else by its words.
+    /// True when it has the content of `post`: the same photos where it has any, else the same text.
     fn is(&self, post: &Publication, step: &Step) -> bool {
         let attachments = self.attachments.as_ref().map(|list| list.data.as_slice()).unwrap_or_default();
         let targets: Vec<&str> = attachments.iter().flat_map(Attachment::targets).collect();
@@ -1107,17 +1103,7 @@ mod tests {
             duration: None,
             alt_text: None,
         };
-        let ours = Publication {
-            target: domain::TargetId(Uuid::nil()),
-            position: 0,
-            text: "a b".into(),
-            media: vec![media],
-            settings: json!({}),
-            reply_to: None,
-            created_at: DateTime::UNIX_EPOCH,
-            commit_begun_at: None,
-            taken: Vec::new(),
-        };
+        let ours = Publication { text: "a b".into(), media: vec![media], ..Publication::of_test() };
         let step = |photos: &[&str]| Step {
             photos: photos.iter().map(|id| (*id).to_owned()).collect(),
             ..Step::default()

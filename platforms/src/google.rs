@@ -1,4 +1,4 @@
-//! What Google's platforms share: OAuth 2.0, and the shape of an error.
+//! OAuth 2.0 and errors of Google's platforms.
 //!
 //! A refresh token does not rotate, and an answer names its reason in words that are more exact than
 //! its status; the list of them is open, so that the status still decides what no reason tells.
@@ -10,18 +10,18 @@ use domain::Failure;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Where a user is asked.
+/// Authorization endpoint.
 pub(crate) const AUTHORIZE: &str = "https://accounts.google.com/o/oauth2/v2/auth";
-/// Where tokens are given.
+/// Token endpoint.
 pub(crate) const TOKEN: &str = "https://oauth2.googleapis.com/token";
-/// A refresh token comes with an offline grant, and with each of them only when the user is asked anew.
+/// A refresh token is issued for offline access, and for each login only with a new consent.
 pub(crate) const PARAMETERS: &[(&str, &str)] = &[("access_type", "offline"), ("prompt", "consent")];
-/// Lets the user choose another of his Google accounts.
+/// Lets the user choose another Google account.
 pub(crate) const FORCE_LOGIN: &[(&str, &str)] = &[("prompt", "select_account consent")];
 
-/// Rates are counted by the minute where nothing else is said.
+/// Wait after a rate limit, which counts by the minute.
 const RATE_BACKOFF: Duration = Duration::from_secs(60);
-/// How many videos a channel may upload a day is told nowhere, nor when it may go on.
+/// Wait after a channel's upload limit, whose size and reset Google does not document.
 const UPLOAD_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 
 /// Ends the whole grant. One that has ended already is refused, which is as good.
@@ -52,7 +52,7 @@ pub(crate) fn next(token: Option<String>) -> Option<String> {
     token.filter(|token| !token.is_empty())
 }
 
-/// What a refusal of any of Google's APIs means, or `None` where its status tells.
+/// The failure that a refusal of any Google API stands for, or `None` where the status decides.
 pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
     let status = reply.status.as_u16();
     if status < 400 {
@@ -98,7 +98,7 @@ pub(crate) fn reason(reply: &Reply) -> &str {
     first.or_else(detail).unwrap_or_default()
 }
 
-/// Google's own words, and what its details add to them.
+/// Google's error message with its details.
 fn error_message(reply: &Reply) -> String {
     let message = classify::message(reply);
     let mut more: Vec<&str> = Vec::new();

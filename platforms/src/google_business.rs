@@ -24,7 +24,7 @@ const POSTS: &str = "https://mybusiness.googleapis.com/v4";
 const ACCOUNTS: &str = "https://mybusinessaccountmanagement.googleapis.com/v1";
 const LOCATIONS: &str = "https://mybusinessbusinessinformation.googleapis.com/v1";
 
-/// How long moderation is waited for; a post that is still in it then is taken for published.
+/// Time limit of moderation; a post that is in it for longer counts as published.
 const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
 
 pub(crate) static ADAPTER: Adapter = Adapter {
@@ -287,7 +287,7 @@ async fn location(cx: &Session<'_>) -> Result<Location> {
     cx.get(format!("{LOCATIONS}/{name}")).query(&[("readMask", "name,title,metadata")]).send().await
 }
 
-/// Where the location is seen: Google gives a post its own address a while after it is there.
+/// The location's public address: a post gets its own only some time after it was published.
 async fn place(cx: &Session<'_>) -> Result<String> {
     let place = location(cx).await?.metadata.maps_uri;
     Ok(place.unwrap_or_else(|| "https://www.google.com/maps".to_owned()))
@@ -420,13 +420,13 @@ fn moment(value: &Value, usual: NaiveTime) -> Option<NaiveDateTime> {
         .or_else(day)
 }
 
-/// How far it has come.
+/// The adapter's checkpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
-    /// Whether the location may post.
+    /// Whether the location is known to be allowed to post.
     #[serde(default)]
     is_eligible: bool,
-    /// What was created, and is being moderated.
+    /// The created post, which is in moderation.
     post: Option<String>,
 }
 
@@ -463,7 +463,7 @@ struct Location {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
-    /// Whether its owner was verified, and so may speak for it.
+    /// Whether its owner is verified and may post.
     #[serde(rename = "hasVoiceOfMerchant")]
     voice: Option<bool>,
     maps_uri: Option<String>,
@@ -512,7 +512,7 @@ struct Item {
 }
 
 impl LocalPost {
-    /// Whether moderation is over; fails when it ended badly. Google gives no reason.
+    /// True when moderation is over; fails when the post was rejected, for which Google gives no reason.
     fn is_settled(&self) -> Result<bool> {
         match self.state.as_str() {
             "REJECTED" => Err(Failure::rejected(

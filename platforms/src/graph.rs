@@ -1,6 +1,6 @@
-//! What Meta's three platforms have in common: errors, tokens, and publishing in two steps.
+//! Errors, tokens and publishing in two steps, as Meta's three platforms share them.
 //!
-//! An error of the Graph API is told by its code and subcode and not by its HTTP status, which is 400
+//! The code and subcode of a Graph API error decide and not its HTTP status, which is 400
 //! for nearly all of them: <https://developers.facebook.com/docs/graph-api/guides/error-handling>.
 //! Threads and Instagram publish by containers. One is filled, watched until it is finished, and then
 //! published once and never again, so its status settles whether a lost call went through.
@@ -15,22 +15,22 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Where a limit is reached and no header says for how long.
+/// Wait after a rate limit without a header that says how long.
 const DEFAULT_BACKOFF: Duration = Duration::from_secs(60);
-/// A publishing cap counts the last 24 hours, so room comes back bit by bit.
+/// Wait after the publishing cap, which counts the last 24 hours.
 const PUBLISHING_CAP_BACKOFF: Duration = Duration::from_secs(3600);
-/// Until a container that was refused as not ready is tried again.
+/// Wait after a container was refused as not ready.
 const NOT_READY_BACKOFF: Duration = Duration::from_secs(30);
-/// What a long-lived token lives where its answer does not say.
+/// Lifetime of a long-lived token whose answer does not say.
 const LONG_LIVED_TOKEN_TTL: TimeDelta = TimeDelta::days(60);
-/// How old one has to be to be renewed.
+/// Minimum age of a long-lived token that can be refreshed.
 pub(crate) const MIN_REFRESH_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Containers die after 24 hours; one as old as this is not begun to be used.
+/// Containers expire after 24 hours; one older than this is not used any more.
 const CONTAINER_TTL: TimeDelta = TimeDelta::hours(23);
-/// How long a published container's post may stay out of the lists.
+/// Time until a published container's post appears in the lists.
 const LISTING_LAG: TimeDelta = TimeDelta::minutes(10);
 
-/// What a reply of the Graph API means.
+/// The failure that a reply of the Graph API stands for.
 pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
     if let Some(debug) = reply.body.get("debug_info") {
         let message = debug["message"].as_str().unwrap_or("the upload was refused").to_owned();
@@ -88,7 +88,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
     })
 }
 
-/// Meta's own words, for the developer and for the user, and what their support asks for.
+/// Meta's messages for developers and users, with the numbers that its support asks for.
 fn error_message(error: &Value) -> String {
     let mut words = error["message"].as_str().unwrap_or("refused without a reason").to_owned();
     for more in ["error_user_title", "error_user_msg"] {
@@ -105,7 +105,7 @@ fn error_message(error: &Value) -> String {
     if numbers.is_empty() { words } else { format!("{words} ({})", numbers.join(", ")) }
 }
 
-/// The wait that the header on business use cases asks for: minutes, by the object that is throttled.
+/// The wait in the header on business use cases: minutes, by the throttled object.
 fn usage_retry_after(reply: &Reply) -> Option<Duration> {
     let usage: Value = serde_json::from_str(reply.header("x-business-use-case-usage")?).ok()?;
     let minutes = usage
@@ -258,7 +258,7 @@ fn moment(text: &str) -> Option<DateTime<Utc>> {
     parsed.or_else(|_| DateTime::parse_from_rfc3339(text)).ok().map(|at| at.to_utc())
 }
 
-/// The figures of an insights answer by name; a figure that is told in parts is their sum.
+/// The figures of an insights answer by name; a figure given in parts is their sum.
 #[derive(Default, Deserialize)]
 pub(crate) struct Insights {
     #[serde(default)]
@@ -280,7 +280,7 @@ struct Reading {
 }
 
 impl Insights {
-    /// A figure, 0 where it is not told.
+    /// A figure, 0 where it is missing.
     pub(crate) fn get(&self, name: &str) -> u64 {
         self.part(name, None)
     }
@@ -290,7 +290,7 @@ impl Insights {
         self.data.extend(other.data);
     }
 
-    /// One part of a figure that is told in parts.
+    /// One part of a figure that is given in parts.
     pub(crate) fn part(&self, name: &str, part: Option<&str>) -> u64 {
         let Some(insight) = self.data.iter().find(|insight| insight.name == name) else { return 0 };
         match insight.total_value.as_ref().or(insight.values.last()).map(|reading| &reading.value) {
@@ -312,58 +312,58 @@ pub(crate) fn pause(since: DateTime<Utc>, now: DateTime<Utc>, is_moving: bool) -
     half.clamp(least, Duration::from_secs(60))
 }
 
-/// What a container is filled with.
+/// The fields of a container.
 pub(crate) type Fields = Vec<(&'static str, String)>;
 
-/// What is known of a container.
+/// State of a container.
 #[derive(Debug)]
 pub(crate) enum Status {
     Processing,
     Finished,
     Published,
-    /// It will never be finished.
+    /// Processing failed.
     Failed(Failure),
-    /// It was not used in time, or nobody knows it any more.
+    /// It expired, or does not exist any more.
     Gone,
 }
 
 /// A platform that publishes by containers.
 #[async_trait]
 pub(crate) trait Containers: Publisher {
-    /// Where the API is, version included.
+    /// Base URL of the API, version included.
     const API: &'static str;
-    /// The edge of an account that makes containers.
+    /// The account's edge that creates containers.
     const CREATE: &'static str;
-    /// The edge that publishes one.
+    /// The account's edge that publishes a container.
     const PUBLISH: &'static str;
-    /// The fields that tell how one stands.
+    /// The fields with a container's state.
     const STATUS: &'static str;
 
-    /// What one item of a carousel is filled with.
+    /// The fields of one item of a carousel.
     async fn child_fields(&self, cx: &Session<'_>, media: &Media) -> Result<Fields>;
 
-    /// What the container that is published is filled with; `items` is empty where it is no carousel.
+    /// The fields of the container that is published; `items` is empty where it is no carousel.
     async fn parent_fields(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields>;
 
-    /// How a container stands, by the answer about it.
+    /// Reads a container's state.
     fn status(&self, body: &Value) -> Status;
 
     /// Finds the post that a published container became, among the account's latest.
     async fn find(&self, cx: &Session<'_>, post: &Publication) -> Result<Located>;
 
-    /// Makes a container.
+    /// Creates a container.
     async fn create(&self, cx: &Session<'_>, fields: Fields) -> Result<String> {
         create::<Self>(cx, &fields).await
     }
 }
 
-/// Makes a container of these fields.
+/// Creates a container of these fields.
 pub(crate) async fn create<P: Containers + ?Sized>(cx: &Session<'_>, fields: &Fields) -> Result<String> {
     let address = format!("{}/{}/{}", P::API, cx.account.network_unique_id, P::CREATE);
     Ok(cx.post(address).form(fields).send::<Made>().await?.id)
 }
 
-/// How far preparing has come: the containers of a carousel's items, and the one that is published.
+/// The checkpoint: the containers of a carousel's items, and the one that is published.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
     #[serde(default)]
@@ -389,7 +389,7 @@ impl Step {
     }
 }
 
-/// Fills the containers and watches them until all are finished.
+/// Creates the containers and polls them until all are finished.
 pub(crate) async fn prepare<P: Containers>(
     platform: &P,
     cx: &Session<'_>,
@@ -425,7 +425,7 @@ pub(crate) async fn prepare<P: Containers>(
     }
 }
 
-/// Looks at every container that is not ready; `None` when all are.
+/// Polls every container that is not ready; `None` when all are.
 async fn watch<P: Containers>(
     platform: &P,
     cx: &Session<'_>,
@@ -497,7 +497,7 @@ pub(crate) async fn commit<P: Containers>(
     }
 }
 
-/// What became of the container that was to be published.
+/// Finds out what became of the container.
 pub(crate) async fn locate<P: Containers>(
     platform: &P,
     cx: &Session<'_>,

@@ -254,7 +254,7 @@ impl Publisher for Instagram {
     }
 }
 
-/// Where a post goes.
+/// Kind of post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PostKind {
     Feed,
@@ -263,7 +263,7 @@ enum PostKind {
 }
 
 impl PostKind {
-    /// Where a post goes by its setting, else by its media; or a code and what is wrong.
+    /// The kind by the setting, else by the media; or an issue code and a message.
     fn choose(media: &[Media], settings: &Value) -> Result<Self, (&'static str, String)> {
         let is_video = media.first().is_some_and(|media| media.kind == MediaKind::Video);
         let count = media.len();
@@ -546,7 +546,7 @@ impl History for Instagram {
     }
 }
 
-/// What a container of one medium is filled with, its kind apart.
+/// The fields of a container of one medium, without its kind.
 async fn medium(cx: &Session<'_>, media: &Media) -> Result<Fields> {
     let place = match media.kind {
         MediaKind::Image => "image_url",
@@ -612,7 +612,7 @@ impl Post {
         if items.is_empty() { self.media_url.iter().cloned().collect() } else { items }
     }
 
-    /// Whether this is what `post` was to become. A story has no caption to know it by.
+    /// True when it has the content of `post`. A story has no caption to compare.
     fn is(&self, post: &Publication, place: PostKind) -> bool {
         let caption = self.caption.as_deref().unwrap_or_default();
         self.media_product_type.as_deref().is_none_or(|is| is == place.product())
@@ -638,7 +638,7 @@ struct Author {
 }
 
 impl Comment {
-    /// Whether the account wrote it; where nothing tells, its words have to do.
+    /// True when the account wrote it, or when the list names no author.
     fn is_by(&self, account: &Account) -> bool {
         let from = self.from.as_ref();
         let name = self.username.as_deref().or(from.and_then(|from| from.username.as_deref()));
@@ -669,15 +669,10 @@ mod tests {
             alt_text: None,
         };
         Publication {
-            target: domain::TargetId(uuid::Uuid::nil()),
-            position: 0,
             text: "a".into(),
             media: kinds.iter().map(media).collect(),
             settings,
-            reply_to: None,
-            created_at: DateTime::UNIX_EPOCH,
-            commit_begun_at: None,
-            taken: Vec::new(),
+            ..Publication::of_test()
         }
     }
 

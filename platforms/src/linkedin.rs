@@ -28,14 +28,14 @@ const REST: &str = "https://api.linkedin.com/rest";
 const V2: &str = "https://api.linkedin.com/v2";
 const REVOKE: &str = "https://www.linkedin.com/oauth/v2/revoke";
 
-/// The version that is spoken. Each lives for a year, then LinkedIn answers 426.
+/// API version. Each is supported for a year, then LinkedIn answers 426.
 const VERSION: &str = "202606";
 
-/// Between two looks at a medium that is being processed.
+/// Time between two polls of a medium.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// The most pages that are asked about at once.
+/// Maximum number of pages in one call.
 const MAX_BATCH: usize = 50;
-/// Fewer pixels than this may be in a picture.
+/// Pixels that a picture must stay below.
 const MAX_PIXELS: u64 = 36_152_320;
 /// Characters that mean something in little text.
 const RESERVED: &str = r"|{}@[]()<>#\*_~";
@@ -359,7 +359,7 @@ async fn page_metrics(cx: &Session<'_>, id: &str, metrics: &mut Metrics) -> Resu
         encode(id)
     );
     let answer: Elements<Statistics> = finder(cx.get(address)).send().await?;
-    // A post that nobody saw yet is left out.
+    // A post without views is left out.
     if let Some(Statistics { total }) = answer.elements.into_iter().next() {
         let count = |figure: i64| u64::try_from(figure).unwrap_or(0);
         *metrics = Metrics {
@@ -486,7 +486,7 @@ fn is_page(cx: &Session<'_>) -> bool {
     cx.account.account_type == "organization"
 }
 
-/// Whether a list is not for this app, or not for anyone.
+/// True when a list is closed to this app, or to all.
 fn is_closed(failure: &Failure) -> bool {
     matches!(failure.code, ErrorCode::Rejected(400 | 403))
 }
@@ -497,7 +497,7 @@ fn own(cx: &Session<'_>) -> String {
     format!("urn:li:{kind}:{}", cx.account.network_unique_id)
 }
 
-/// Who a post is by: the account, or the page that it posts for.
+/// The author of a post: the account, or the page that it posts for.
 fn author(cx: &Session<'_>, post: &Publication) -> String {
     match post.text_setting("organization_id") {
         Some(page) => format!("urn:li:organization:{page}"),
@@ -548,7 +548,7 @@ fn is_picture(kind: MediaKind) -> bool {
     matches!(kind, MediaKind::Image | MediaKind::Gif)
 }
 
-/// What no table can say about a container: a stable name of what is wrong, and words for people.
+/// Checks of a container that no table can express; an issue code and a message.
 fn fits(media: &[Media], settings: &Value) -> Result<(), (&'static str, String)> {
     for media in media.iter().filter(|media| is_picture(media.kind)) {
         let pixels = u64::from(media.width.unwrap_or(0)) * u64::from(media.height.unwrap_or(0));
@@ -653,7 +653,7 @@ fn comment(author: &str, post: &Publication, root: &str, step: &Step) -> Value {
     body
 }
 
-/// What LinkedIn has for a kind of media.
+/// LinkedIn's collection of a kind of media, and its singular.
 fn collection(kind: MediaKind) -> Result<(&'static str, &'static str)> {
     match kind {
         MediaKind::Image | MediaKind::Gif => Ok(("images", "image")),
@@ -868,13 +868,13 @@ fn duplicate(reply: &Reply) -> Option<String> {
     (reply.status == 422).then(|| Some(NAMED.captures(&reply.text)?[1].to_owned())).flatten()
 }
 
-/// When a post came into being: its number begins with the milliseconds.
+/// When a post was created: its number begins with the milliseconds.
 fn made_at(urn: &str) -> Option<DateTime<Utc>> {
     let number: i64 = urn.rsplit(':').next()?.parse().ok()?;
     DateTime::from_timestamp_millis(number >> 22)
 }
 
-/// LinkedIn's own words, with what its details add.
+/// LinkedIn's error message with its details.
 fn error_message(reply: &Reply) -> String {
     let message = classify::message(reply);
     let more = reply.body.pointer("/errorDetails/inputErrors/0/description").and_then(Value::as_str);
@@ -890,7 +890,7 @@ fn until_midnight(now: DateTime<Utc>) -> Duration {
     (midnight - now).to_std().unwrap_or_default()
 }
 
-/// What stays as it is in little text: mentions in LinkedIn's own form. And hashtags, which have a form.
+/// Elements of little text: mentions in LinkedIn's own form, and hashtags.
 static ELEMENTS: LazyLock<Regex> = LazyLock::new(|| {
     let mention = r"@\[[^\]\[\n]+\]\(urn:li:(?:person|organization):[A-Za-z0-9_-]+\)";
     Regex::new(&format!(r"(?P<mention>{mention})|#(?P<tag>[\p{{L}}\p{{N}}]+)")).expect("a pattern")
@@ -945,18 +945,18 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// How far preparing has come: one entry per medium, in order.
+/// The adapter's checkpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
     #[serde(default)]
     uploads: Vec<Uploaded<Ticket>>,
-    /// When the first call was begun whose answer was lost.
+    /// When the first call with a lost answer was begun.
     #[serde(default)]
     doubted: Option<DateTime<Utc>>,
 }
 
 impl Step {
-    /// Keeps in mind that a call was begun then. An earlier one stays: the post may be that one's.
+    /// Records an ambiguous call. An earlier one stays: the post may be that one's.
     fn doubt(&mut self, begun: Option<DateTime<Utc>>) {
         self.doubted = self.doubted.into_iter().chain(begun).min();
     }
@@ -1037,7 +1037,7 @@ impl Organization {
     }
 }
 
-/// What was found of what was asked for, by id.
+/// The entities that were found, by id.
 #[derive(Deserialize)]
 struct Batch<T> {
     results: HashMap<String, T>,
@@ -1247,18 +1247,12 @@ mod tests {
     #[test]
     fn a_post_carries_what_its_settings_say() {
         let post = Publication {
-            target: domain::TargetId(uuid::Uuid::nil()),
-            position: 0,
             text: "hello".into(),
-            media: Vec::new(),
             settings: json!({
                 "visibility": "CONNECTIONS", "isReshareDisabledByAuthor": true, "other": 1,
                 "poll": { "question": "?", "options": ["a", "b"], "other": 1 },
             }),
-            reply_to: None,
-            created_at: DateTime::UNIX_EPOCH,
-            commit_begun_at: None,
-            taken: Vec::new(),
+            ..Publication::of_test()
         };
         let sent = body("urn:li:person:1", &post, &Step::default());
         assert_eq!(

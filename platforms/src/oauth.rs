@@ -1,7 +1,7 @@
 //! OAuth 2.0 as most platforms speak it: getting, refreshing and revoking a grant.
 //!
-//! What differs between them is only how the app names itself and how a dead grant is told from a bad
-//! moment; the adapter says both. RFC 6749 sections 4.1.3 and 6, RFC 7636, RFC 7009. <https://www.rfc-editor.org/rfc/rfc6749>
+//! Platforms differ only in how the app authenticates and how a dead grant is told from a transient
+//! error; [`OAuth2`] says both. RFC 6749 sections 4.1.3 and 6, RFC 7636, RFC 7009. <https://www.rfc-editor.org/rfc/rfc6749>
 
 use crate::{Call, ClientAuth, Code, ErrorNames, Grant, OAuth2, Reply, Result, Session, classify};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -102,7 +102,7 @@ pub(crate) fn request(cx: &Session<'_>, address: &str, form: &[(&str, &str)]) ->
     })
 }
 
-/// Whether a token endpoint refused. Some say so with a status of success.
+/// True when a token endpoint refused. Some do so with a status of success.
 fn is_refused(reply: &Reply) -> bool {
     let word = reply.body.get("error").and_then(Value::as_str);
     !reply.status.is_success() || word.is_some_and(|word| !word.is_empty())
@@ -121,8 +121,8 @@ fn refused(reply: &Reply, revoked: ErrorNames) -> Failure {
     }
 }
 
-/// When a token ends that lives so many seconds; `None` where nothing is said of it, or nothing that a date
-/// can hold.
+/// When a token expires that is valid for so many seconds; `None` without a number, or for one that no date
+/// can represent.
 pub(crate) fn end(now: DateTime<Utc>, seconds: Option<i64>) -> Option<DateTime<Utc>> {
     now.checked_add_signed(TimeDelta::try_seconds(seconds?)?)
 }

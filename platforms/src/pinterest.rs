@@ -29,7 +29,7 @@ const API: &str = "https://api.pinterest.com/v5";
 
 /// Bytes that are encoded at once; a multiple of three, so that no padding stands in between.
 const BASE64_BLOCK_BYTES: u64 = 3 << 18;
-/// Between two looks at a video that is being processed.
+/// Time between two polls of a video.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Longest alt text.
 const MAX_ALT_TEXT: usize = 500;
@@ -209,7 +209,7 @@ impl Analytics for Pinterest {
     }
 }
 
-/// How often a video was watched, as far back as Pinterest tells; accounts without a business get none.
+/// Views of a video, as far back as Pinterest keeps them; only business accounts get any.
 async fn views(cx: &Session<'_>, id: &str) -> Result<u64> {
     let today = (cx.now)().date_naive();
     let start = today - TimeDelta::days(89);
@@ -508,7 +508,7 @@ fn reset(reply: &Reply) -> Option<Duration> {
     seconds.map(Duration::from_secs).or_else(|| classify::retry_after(reply))
 }
 
-/// How far preparing has come.
+/// The adapter's checkpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
     board: Option<String>,
@@ -609,7 +609,7 @@ impl Shown {
 }
 
 impl Pin {
-    /// Whether this is what `post` was to become.
+    /// True when it has the content of `post`.
     fn is(&self, post: &Publication, board: Option<&str>) -> bool {
         let same = |kept: &Option<String>, sent: &str| {
             collapse_whitespace(kept.as_deref().unwrap_or_default()) == collapse_whitespace(sent)

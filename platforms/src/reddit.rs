@@ -28,21 +28,21 @@ struct Reddit;
 const API: &str = "https://oauth.reddit.com";
 const SITE: &str = "https://www.reddit.com";
 
-/// Between two looks at a post that is being processed.
+/// Time between two polls of a post.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// Before the first look: a socket repeats nothing to those who come late.
+/// Time before the first poll: the socket does not repeat a message.
 const FIRST_POLL_DELAY: Duration = Duration::from_millis(100);
-/// How long one look listens to the socket.
+/// Time limit of waiting on the socket.
 const SOCKET_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a picture or a video may take to become a post that is listed.
+/// Time until a picture or a video appears in the lists.
 const LISTING_LAG: TimeDelta = TimeDelta::minutes(10);
 /// The longest title, in characters.
 const MAX_TITLE: usize = 300;
 /// The most pictures of a gallery.
 const MAX_GALLERY: usize = 20;
-/// The wait where a quota is used up and no time is told.
+/// Wait after a quota without a reset time.
 const QUOTA_BACKOFF: Duration = Duration::from_secs(3600);
-/// What a video shows until its author's poster or its own first picture is there.
+/// Poster of a video without an image.
 const POSTER: &[u8] = include_bytes!("poster.png");
 
 const fn picture(kind: MediaKind, mimes: &'static [&'static str]) -> MediaLimit {
@@ -251,7 +251,7 @@ impl Publisher for Reddit {
         .reply()
         .await?;
         let data = &answer.body["json"]["data"];
-        // A gallery's id is whole, that of others is told twice.
+        // A gallery has a full id, others have a name as well.
         if let Some(id) = [&data["name"], &data["id"]].into_iter().find_map(Value::as_str) {
             return Ok(Committed::Live(fullname("t3", id)));
         }
@@ -364,7 +364,7 @@ impl Options for Reddit {
     }
 }
 
-/// What kind of post the media and settings make.
+/// Kind of post, by media and settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PostKind {
     Text,
@@ -425,7 +425,7 @@ fn post_kind(post: &Publication) -> Result<PostKind> {
     PostKind::of(&post.media, &post.text, &post.settings).map_err(|message| Failure::rejected(422, message))
 }
 
-/// A setting that says something.
+/// A setting that is not blank.
 fn setting<'a>(post: &'a Publication, key: &str) -> Option<&'a str> {
     post.text_setting(key).filter(|text| !text.trim().is_empty())
 }
@@ -467,7 +467,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
-/// Where a post goes: the subreddit that was named, or the account's own profile.
+/// The subreddit of a post: the setting, or the account's own profile.
 fn subreddit(cx: &Session<'_>, post: &Publication) -> String {
     setting(post, "subreddit").map_or_else(|| own(cx), place)
 }
@@ -544,7 +544,7 @@ async fn thing(cx: &Session<'_>, id: &str) -> Result<Thing> {
         .ok_or_else(|| Failure::rejected(404, format!("{id} is not there")))
 }
 
-/// Whether a subreddit takes what is about to be uploaded, which may be a gigabyte.
+/// Checks that a subreddit takes this kind of post before up to a gigabyte is uploaded.
 async fn open(cx: &Session<'_>, name: &str, kind: &PostKind) -> Result<()> {
     if name.eq_ignore_ascii_case(&own(cx)) {
         return Ok(());
@@ -700,7 +700,7 @@ fn gallery(cx: &Session<'_>, post: &Publication, step: &Step) -> Result<Call> {
     Ok(named(cx, cx.post(format!("{API}/api/submit_gallery_post.json"))).json(&body))
 }
 
-/// What is either so or not.
+/// Boolean settings with their defaults.
 fn flags(post: &Publication) -> [(&'static str, bool); 4] {
     let flag = |name: &'static str, usual| (name, post.settings[name].as_bool().unwrap_or(usual));
     [flag("nsfw", false), flag("spoiler", false), flag("sendreplies", true), flag("resubmit", true)]
@@ -737,12 +737,12 @@ fn unprepared() -> Failure {
     Failure::network("a medium was never uploaded", false)
 }
 
-/// Whether two texts differ in white space only, which Reddit does not keep.
+/// True when two texts differ in white space only, which Reddit does not keep.
 fn same(kept: &Option<String>, sent: &str) -> bool {
     kept.as_deref().unwrap_or_default().split_whitespace().eq(sent.split_whitespace())
 }
 
-/// What an answer with a status of success refuses, where it does.
+/// The failure in an answer with a status of success.
 fn refusal(body: &Value) -> Option<Failure> {
     let errors = body["json"]["errors"].as_array().filter(|errors| !errors.is_empty())?;
     let code = errors[0][0].as_str().unwrap_or_default();
@@ -806,7 +806,7 @@ fn wait(reply: &Reply) -> Option<Duration> {
     classify::retry_after(reply).or_else(reset)
 }
 
-/// How far preparing has come, and what the commit brought.
+/// The adapter's checkpoint: progress of preparing, and the result of the commit.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Step {
@@ -971,7 +971,6 @@ impl Thing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::TargetId;
 
     fn failure(status: u16, headers: &[(&'static str, &str)], text: &str) -> Failure {
         Reply::of(status, headers, text).into_result(&ADAPTER).unwrap_err()
@@ -1037,17 +1036,7 @@ mod tests {
     }
 
     fn post(text: &str, settings: Value) -> Publication {
-        Publication {
-            target: TargetId(Uuid::nil()),
-            position: 0,
-            text: text.to_owned(),
-            media: Vec::new(),
-            settings,
-            reply_to: None,
-            created_at: DateTime::UNIX_EPOCH,
-            commit_begun_at: None,
-            taken: Vec::new(),
-        }
+        Publication { text: text.to_owned(), settings, ..Publication::of_test() }
     }
 
     fn media(kind: MediaKind) -> Media {

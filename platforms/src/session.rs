@@ -1,4 +1,4 @@
-//! One account's line to its platform: HTTP, credentials, classification.
+//! One account's calls to its platform: HTTP, credentials, classification.
 //!
 //! Adapters write the platform's real addresses. In test mode the origin is replaced here, and
 //! nowhere else: `https://api.x.com/2/tweets` becomes `{sandbox}/api.x.com/2/tweets`. Every reply is
@@ -23,25 +23,25 @@ use serde_json::Value;
 use std::{ops::Range, sync::Arc, time::Duration};
 use url::Url;
 
-/// How long one call may take, its answer included. Every activity's start-to-close time-out is
+/// Time limit of a call, its answer included. Every activity's start-to-close time-out is
 /// longer, so that no forgotten call is still on its way when the next attempt looks for its effect.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The slowest upload that is waited for, in bytes a second: a large body gets more than [`TIMEOUT`].
+/// Minimum upload speed, in bytes a second: a large body gets more time than [`TIMEOUT`].
 const MIN_UPLOAD_BYTES_PER_SECOND: u64 = 64 * 1024;
 
-/// How long a call may take that carries `length` bytes.
+/// Time limit of a call with a body of `length` bytes.
 pub(crate) fn timeout_for(length: u64) -> Duration {
     TIMEOUT + Duration::from_secs(length / MIN_UPLOAD_BYTES_PER_SECOND)
 }
 
-/// The most bytes of an answer that are read: of a server that a user named anything may come.
+/// Maximum size of an answer: a server that a user named may send anything.
 const MAX_RESPONSE_BYTES: usize = 8 << 20;
 
-/// The pieces a streamed upload is read in.
+/// Size of the pieces in which an upload is streamed.
 const STREAM_CHUNK_BYTES: u64 = 1 << 20;
 
-/// The way to the platforms: the real ones, or a sandbox in their stead.
+/// HTTP to the platforms, or to a sandbox in their place.
 #[derive(Clone, Debug)]
 pub struct Transport {
     client: reqwest::Client,
@@ -67,12 +67,12 @@ impl Transport {
         Ok(Self { client: egress::unfiltered().build()?, sandbox: Some(at) })
     }
 
-    /// The same way, to another address of the sandbox. The real platforms stay where they are.
+    /// The same transport to another address of the sandbox; a transport to the real platforms is unchanged.
     pub fn toward(&self, at: Url) -> Self {
         Self { client: self.client.clone(), sandbox: self.sandbox.as_ref().map(|_| at) }
     }
 
-    /// A client for a connection that leaves HTTP: only version 1.1 can be left.
+    /// A client for connections that are upgraded, which only HTTP/1.1 allows.
     pub(crate) fn upgradable(&self) -> reqwest::Result<reqwest::Client> {
         match &self.sandbox {
             None => egress::filtered(Opened::default()).https_only(true).http1_only().build(),
@@ -80,7 +80,7 @@ impl Transport {
         }
     }
 
-    /// Where a call to `address` really goes.
+    /// The address to call for a platform's `address`.
     pub fn rewrite_url(&self, address: &str) -> String {
         match &self.sandbox {
             None => address.to_owned(),
@@ -97,31 +97,31 @@ fn is_below(sandbox: &Url, address: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Where an address of a platform is in a sandbox: its host becomes the beginning of the path.
+/// A platform's address in a sandbox: its host becomes the beginning of the path.
 pub fn in_sandbox(sandbox: &Url, address: &str) -> String {
     let rest = address.strip_prefix("https://").unwrap_or(address);
     format!("{}/{rest}", sandbox.as_str().trim_end_matches('/'))
 }
 
-/// The account that a session speaks for.
+/// The account that a session acts for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// The platform's own id of it.
+    /// The platform's id.
     pub network_unique_id: String,
-    /// Its handle.
+    /// Handle.
     pub username: String,
-    /// What it is, for example `profile` or `page`.
+    /// Type, for example `profile` or `page`.
     pub account_type: String,
 }
 
-/// Keeps how far an adapter has come, so that a crash costs one step.
+/// Stores checkpoints, so that a crash costs one step.
 #[async_trait]
 pub trait Checkpoints: Send + Sync {
     /// Persists the checkpoint before the adapter goes on.
     async fn save(&self, checkpoint: &Checkpoint) -> Result<()>;
 }
 
-/// Where media bytes come from.
+/// Source of media bytes.
 #[async_trait]
 pub trait MediaStore: Send + Sync {
     /// The bytes of a range; never more than a few MiB are asked for at once.
@@ -131,24 +131,24 @@ pub trait MediaStore: Send + Sync {
     async fn address(&self, media: &Media) -> Result<Url>;
 }
 
-/// One account's line to its platform.
+/// One account's calls to its platform.
 #[derive(Clone)]
 pub struct Session<'a> {
     /// The platform.
     pub platform: &'static Adapter,
     /// The account.
     pub account: &'a Account,
-    /// What the platform granted.
+    /// The account's grant.
     pub grant: &'a Grant,
-    /// The app it was granted to, where the platform has apps.
+    /// The app that it was granted to, where the platform has apps.
     pub app: Option<&'a App>,
     /// The clock.
     pub now: fn() -> DateTime<Utc>,
-    /// The way there.
+    /// Transport.
     pub transport: &'a Transport,
-    /// Where checkpoints go.
+    /// Storage of checkpoints.
     pub checkpoints: &'a dyn Checkpoints,
-    /// Where media bytes come from.
+    /// Source of media bytes.
     pub media: Arc<dyn MediaStore>,
 }
 
@@ -173,11 +173,11 @@ impl Session<'_> {
         self.call(Method::DELETE, address.as_ref())
     }
 
-    /// Persists how far `prepare` has come.
+    /// Persists the step of `prepare`.
     ///
     /// # Errors
     ///
-    /// When it could not be kept; the step is then repeated by the next attempt.
+    /// When it could not be stored; the next attempt then repeats the step.
     pub async fn save(&self, step: &impl Serialize) -> Result<()> {
         self.checkpoints.save(&Checkpoint::of(step)).await
     }
@@ -268,7 +268,7 @@ impl Call {
         self
     }
 
-    /// Sends `length` bytes as they come, and waits as long as a slow line takes for them.
+    /// Streams `length` bytes, and allows the time that they take at the minimum upload speed.
     pub fn upload(
         mut self,
         mime: &str,
@@ -284,7 +284,7 @@ impl Call {
         self
     }
 
-    /// Waits as long as a slow line takes for a body of this length.
+    /// Allows the time that a body of this length takes at the minimum upload speed.
     pub fn timeout_for_body(mut self, length: u64) -> Self {
         self.http = self.http.timeout(timeout_for(length));
         self
@@ -313,17 +313,17 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// Whatever is no success, classified. A 2xx that does not parse leaves doubt: the platform did
+    /// Any reply that is no success, classified. A 2xx that does not parse is ambiguous: the platform did
     /// something, and only a look-up can tell what.
     pub async fn send<T: DeserializeOwned>(self) -> Result<T> {
         self.reply().await?.read()
     }
 
-    /// Sends it and reads nothing of a success.
+    /// Sends it and ignores the body of a success.
     ///
     /// # Errors
     ///
-    /// Whatever is no success, classified.
+    /// Any reply that is no success, classified.
     pub async fn send_ok(self) -> Result<()> {
         self.reply().await.map(drop)
     }
@@ -340,17 +340,17 @@ impl Call {
         }
     }
 
-    /// Sends it and gives the whole reply of a success.
+    /// Sends it and returns the whole reply of a success.
     ///
     /// # Errors
     ///
-    /// Whatever is no success, classified.
+    /// Any reply that is no success, classified.
     pub async fn reply(self) -> Result<Reply> {
         let platform = self.platform;
         self.send_raw().await?.into_result(platform)
     }
 
-    /// Sends it and gives the reply whatever its status: for the one call whose refusals mean
+    /// Sends it and returns the reply of any status: for calls whose refusals mean
     /// something to the adapter.
     ///
     /// # Errors
@@ -377,7 +377,7 @@ impl Call {
     }
 }
 
-/// What a platform answered.
+/// A platform's answer.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// The status.
@@ -386,14 +386,14 @@ pub struct Reply {
     pub headers: HeaderMap,
     /// The body as JSON, `null` where it is none.
     pub body: Value,
-    /// The body as it came.
+    /// The body as text.
     pub text: String,
-    /// When it came.
+    /// When it was received.
     pub at: DateTime<Utc>,
 }
 
 impl Reply {
-    /// A reply that a test makes up, at one fixed moment.
+    /// A reply for tests, at a fixed time.
     #[cfg(test)]
     pub(crate) fn of(status: u16, headers: &[(&'static str, &str)], text: &str) -> Self {
         let headers = headers.iter().map(|(name, value)| {
@@ -408,11 +408,11 @@ impl Reply {
         }
     }
 
-    /// Itself when it is a success.
+    /// Returns the reply of a success.
     ///
     /// # Errors
     ///
-    /// Whatever is no success, classified.
+    /// Any reply that is no success, classified.
     pub fn into_result(self, platform: &Adapter) -> Result<Self> {
         match platform.publisher.classify(&self) {
             Some(failure) => Err(failure),

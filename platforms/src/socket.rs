@@ -18,8 +18,8 @@ use tokio_tungstenite::{
 /// Size limit of a message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
 
-/// The first message that comes in time; `None` for whatever stands in the way, since what a socket
-/// tells is told elsewhere too, only later.
+/// The first message within the time limit; `None` on any error, since what the socket
+/// reports is listed elsewhere, only later.
 pub(crate) async fn message(cx: &Session<'_>, address: &str, patience: Duration) -> Option<Value> {
     tokio::time::timeout(patience, listen(cx, address)).await.ok().flatten()
 }

@@ -31,11 +31,8 @@ pub(crate) async fn send(
 ) -> Result<()> {
     let File { name, mime, length, body } = file;
     let form = fields.into_iter().fold(Form::new(), |form, (name, value)| form.text(name, value));
-    let part = Part::stream_with_length(body, length)
-        .file_name(name.to_owned())
-        .mime_str(mime)
-        .map_err(|error| Failure::rejected(415, format!("{mime} is no content type: {error}")))?;
-    let form = form.part("file", part);
+    let part = Part::stream_with_length(body, length).file_name(name.to_owned());
+    let form = form.part("file", typed(part, mime)?);
     let reply = cx.post(address).anonymous().multipart(form).timeout_for_body(length).send_raw().await?;
     match reply.status.as_u16() {
         200..=299 => Ok(()),
@@ -48,4 +45,13 @@ pub(crate) async fn send(
             Err(Failure::upstream(if status >= 500 { status } else { 502 }, message).certain())
         }
     }
+}
+
+/// A part of a form with its content type.
+///
+/// # Errors
+///
+/// `rejected_415` when the content type is malformed.
+pub(crate) fn typed(part: Part, mime: &str) -> Result<Part> {
+    part.mime_str(mime).map_err(|error| Failure::rejected(415, format!("{mime} is no content type: {error}")))
 }

@@ -425,7 +425,7 @@ fn too_many(media: &[Media]) -> Option<String> {
     (count > MAX_ITEMS).then(|| format!("threads takes {MAX_ITEMS} media in all, and there are {count}"))
 }
 
-/// What a container of one medium is filled with.
+/// The fields of a container of one medium.
 async fn medium(cx: &Session<'_>, media: &Media) -> Result<Fields> {
     let (kind, place) = match media.kind {
         MediaKind::Image => ("IMAGE", "image_url"),
@@ -456,7 +456,7 @@ async fn list(
     graph::page(call, cursor).await
 }
 
-/// What stays of a text whatever Threads makes of its hashtags and space.
+/// The text without hashtag marks and white space, which Threads changes.
 fn canonical_text(text: &str) -> String {
     text::collapse_whitespace(&text.replace('#', ""))
 }
@@ -504,7 +504,7 @@ impl Post {
         if items.is_empty() { self.media_url.iter().cloned().collect() } else { items }
     }
 
-    /// Whether this is what `post` was to become.
+    /// True when it has the content of `post`.
     fn is(&self, post: &Publication) -> bool {
         let kind = match post.media.as_slice() {
             [] => "TEXT_POST",

@@ -1,7 +1,7 @@
 //! TikTok, over its Content Posting API v2: <https://developers.tiktok.com/doc/content-posting-api-reference-direct-post>.
 //!
 //! A video is posted once its last piece is uploaded, so that piece is the publishing call, and the
-//! publish id of the upload tells ever after what became of it. Photos TikTok fetches itself: there the
+//! publish id of the upload is what its state can be asked by. TikTok fetches photos itself: there the
 //! call that names them publishes, and when its answer is lost nothing but the public list of videos
 //! can tell. What a creator may choose is asked before each post, as TikTok demands.
 
@@ -21,20 +21,20 @@ const API: &str = "https://open.tiktokapis.com/v2";
 
 /// One piece of an upload, of which the last holds what is left over: so up to twice as much.
 const CHUNK_BYTES: u64 = 5 << 20;
-/// An upload can be gone on with for an hour; it is not begun to be used when it dies within this time.
+/// An upload is valid for an hour; one that expires within the margin is not used any more.
 const UPLOAD_TTL: TimeDelta = TimeDelta::minutes(60);
 const UPLOAD_EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(5);
-/// Rates are counted by the minute.
+/// Wait after a rate limit, which counts by the minute.
 const RATE_BACKOFF: Duration = Duration::from_secs(60);
-/// What a creator may post is counted by the day, in a window that moves.
+/// Wait after a creator's daily cap, which is a moving window.
 const DAILY_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
-/// How long a public post is waited for to get its id once it is complete; its moderation may take hours.
+/// Time limit of waiting for a complete post's id; moderation may take hours.
 const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(5);
 
 const FIELDS: &str =
     "id,create_time,title,video_description,cover_image_url,like_count,comment_count,share_count,view_count";
 
-/// From the widest to the narrowest.
+/// Privacy levels with their names, from the widest to the narrowest.
 const PRIVACY: [(&str, &str); 4] = [
     ("PUBLIC_TO_EVERYONE", "Everyone"),
     ("FOLLOWER_OF_CREATOR", "Followers"),
@@ -54,7 +54,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
                 count: 1..=1,
                 mimes: &["video/mp4", "video/quicktime", "video/webm"],
                 max_bytes: 4_000_000_000,
-                // Each creator has a limit of his own below this.
+                // Each creator has a lower limit of their own.
                 duration: Some(Duration::ZERO..=Duration::from_secs(600)),
                 pixels: Some((360..=4096, 360..=4096)),
                 ..MediaLimit::ANY
@@ -447,7 +447,7 @@ async fn post_photos(cx: &Session<'_>, post: &Publication, info: &Value) -> Resu
     Ok(begun.data.publish_id)
 }
 
-/// How a file is cut: pieces of one size, the last with what is left over.
+/// The parts of a file: all of one size, the last with the remainder.
 struct Pieces {
     size: u64,
     count: u64,
@@ -460,13 +460,13 @@ impl Pieces {
     }
 }
 
-/// What became of a piece.
+/// The result of sending a part.
 enum Sent {
-    /// So many are there.
+    /// So many parts are stored.
     Pieces(u64),
     /// All are.
     All,
-    /// There is no such upload any more.
+    /// The upload does not exist any more.
     Gone,
 }
 
@@ -498,8 +498,8 @@ async fn send(cx: &Session<'_>, video: &Media, step: &Step) -> Result<Sent> {
     }
 }
 
-/// Forgets an upload that can't be gone on with. Nothing is posted before its last byte, so that the
-/// video is simply uploaded anew.
+/// Drops an upload that can't be resumed. Nothing is posted before its last byte, so that the
+/// video can be uploaded again.
 async fn ended(cx: &Session<'_>) -> Failure {
     let message = "the upload ended before its last byte; it is begun anew";
     match cx.save(&Step::default()).await {
@@ -554,7 +554,7 @@ async fn list(cx: &Session<'_>, cursor: Option<&str>) -> Result<Page<Video>> {
     Ok(Page { items: videos, next: cursor.filter(|_| has_more).map(|cursor| cursor.to_string()) })
 }
 
-/// Why a post came to nothing. TikTok begins no post again by itself.
+/// The failure of a post. TikTok never retries one by itself.
 fn failed(reason: &str) -> Failure {
     let message = format!("TikTok could not post it: {reason}");
     match reason {
@@ -573,12 +573,12 @@ fn address(cx: &Session<'_>, id: &str) -> String {
     })
 }
 
-/// Whether an id is that of a publish and not of a post, which is a number.
+/// True for a publish id; a post's id is a number.
 fn is_publish(id: &str) -> bool {
     !id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// How far preparing has come. The upload's address lives for an hour and is good for this video only.
+/// The adapter's checkpoint. The upload's address is valid for an hour and for this video only.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
     /// The medium that it is about.
@@ -588,7 +588,7 @@ struct Step {
     info: Value,
     publish: Option<String>,
     upload: Option<String>,
-    /// How many pieces are there.
+    /// Number of parts that are stored.
     #[serde(default)]
     sent: u64,
     expires_at: Option<DateTime<Utc>>,

@@ -234,3 +234,208 @@ pub(crate) fn prepared(step: &impl Serialize, pause: Option<Duration>) -> Prepar
         None => Prepared::Ready(at),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Account, Checkpoints, Grant, MediaKind, MediaStore, Transport};
+    use bytes::Bytes;
+    use std::{
+        ops::Range,
+        sync::{Arc, Mutex},
+    };
+    use url::Url;
+
+    /// A platform that takes three parts, is busy once, and takes an alt text.
+    #[derive(Default)]
+    struct Scripted {
+        calls: Mutex<Vec<String>>,
+        is_broken: bool,
+    }
+
+    impl Scripted {
+        fn called(&self, call: &str, media: &Media) {
+            self.calls.lock().expect("no test panicked").push(format!("{call} {}", media.filename));
+        }
+    }
+
+    #[async_trait]
+    impl Upload for Scripted {
+        /// Number of polls.
+        type Ticket = u32;
+        const EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(1);
+        const IS_DESCRIBED: bool = true;
+
+        async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<u32>> {
+            self.called("begin", media);
+            let expires_at = Some((cx.now)() + TimeDelta::minutes(5));
+            Ok(Begun { ticket: 0, expires_at, sent: Sent::Next(0) })
+        }
+
+        async fn send(
+            &self,
+            _cx: &Session<'_>,
+            media: &Media,
+            _upload: &mut Uploaded<u32>,
+            part: u64,
+        ) -> Result<Sent> {
+            self.called(&format!("send {part}"), media);
+            Ok(if part < 2 { Sent::Next(part + 1) } else { Sent::All })
+        }
+
+        async fn finish(
+            &self,
+            _cx: &Session<'_>,
+            media: &Media,
+            _upload: &mut Uploaded<u32>,
+        ) -> Result<Processing> {
+            self.called("finish", media);
+            Ok(Processing::Busy(Duration::from_secs(7)))
+        }
+
+        async fn status(
+            &self,
+            _cx: &Session<'_>,
+            media: &Media,
+            _upload: &mut Uploaded<u32>,
+        ) -> Result<Processing> {
+            self.called("status", media);
+            Ok(match self.is_broken {
+                true => Processing::Failed(Failure::rejected(400, "broken")),
+                false => Processing::Done,
+            })
+        }
+
+        async fn describe(&self, _cx: &Session<'_>, media: &Media, _ticket: &u32) -> Result<()> {
+            self.called("describe", media);
+            Ok(())
+        }
+    }
+
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    struct Step {
+        uploads: Vec<Uploaded<u32>>,
+    }
+
+    #[derive(Default)]
+    struct Saved(Mutex<Vec<Step>>);
+
+    #[async_trait]
+    impl Checkpoints for Saved {
+        async fn save(&self, checkpoint: &Checkpoint) -> Result<()> {
+            self.0.lock().expect("no test panicked").push(checkpoint.read()?);
+            Ok(())
+        }
+    }
+
+    struct NoMedia;
+
+    #[async_trait]
+    impl MediaStore for NoMedia {
+        async fn read(&self, _media: &Media, _range: Range<u64>) -> Result<Bytes> {
+            Err(Failure::network("no media in this test", false))
+        }
+
+        async fn address(&self, _media: &Media) -> Result<Url> {
+            Err(Failure::network("no media in this test", false))
+        }
+    }
+
+    fn now() -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000, 0).expect("a time of a test")
+    }
+
+    fn media(name: &str) -> Media {
+        Media {
+            id: Uuid::from_u128(u128::from(name.as_bytes()[0])),
+            kind: MediaKind::Video,
+            mime: "video/mp4".into(),
+            filename: name.into(),
+            size_bytes: 3,
+            width: None,
+            height: None,
+            duration: None,
+            alt_text: None,
+        }
+    }
+
+    /// Advances once: the result, the calls, and the saved steps.
+    async fn run(
+        is_broken: bool,
+        step: &mut Step,
+        media: &[Media],
+    ) -> (Result<Option<Duration>>, Vec<String>, Vec<Step>) {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let account = Account {
+            network_unique_id: String::new(),
+            username: String::new(),
+            account_type: String::new(),
+        };
+        let grant = Grant {
+            access_token: String::new(),
+            refresh_token: None,
+            expires_at: None,
+            scopes: Vec::new(),
+            extra: serde_json::Value::Null,
+        };
+        let (saved, platform) = (Saved::default(), Scripted { is_broken, ..Scripted::default() });
+        let cx = Session {
+            platform: crate::get("x").expect("a platform"),
+            account: &account,
+            grant: &grant,
+            app: None,
+            now,
+            transport: &Transport::real().expect("a client"),
+            checkpoints: &saved,
+            media: Arc::new(NoMedia),
+        };
+        let ended = advance(&platform, &cx, media, step, |step| &mut step.uploads).await;
+        let calls = platform.calls.into_inner().expect("no test panicked");
+        (ended, calls, saved.0.into_inner().expect("no test panicked"))
+    }
+
+    #[tokio::test]
+    async fn an_upload_resumes_after_each_step() {
+        let media = [media("a")];
+        let mut step = Step::default();
+        let (ended, first, mut saved) = run(false, &mut step, &media).await;
+        assert_eq!(ended.unwrap(), Some(Duration::from_secs(7)));
+        assert_eq!(first, ["begin a", "send 0 a", "send 1 a", "send 2 a", "finish a"]);
+        let (ended, second, rest) = run(false, &mut step, &media).await;
+        assert_eq!((ended.unwrap(), &second), (None, &vec!["status a".to_owned(), "describe a".to_owned()]));
+        saved.extend(rest);
+        let all = [first, second].concat();
+        assert_eq!(saved.len(), all.len(), "each call is followed by a checkpoint");
+        // A crash after any checkpoint costs no call that was made before it.
+        for (index, mut step) in saved.into_iter().enumerate() {
+            let (_, mut calls, _) = run(false, &mut step, &media).await;
+            calls.extend(run(false, &mut step, &media).await.1);
+            assert_eq!(calls, all[index + 1..], "after {}", all[index]);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_failed_expired_or_is_of_other_media_is_uploaded_again() {
+        let both = [media("a"), media("b")];
+        let mut step = Step::default();
+        for _ in 0..2 {
+            run(false, &mut step, &both).await.0.unwrap();
+        }
+        let ready = step.clone();
+        assert_eq!(run(false, &mut step, &both).await.1, Vec::<String>::new());
+        // Another second medium.
+        let calls = run(false, &mut step, &[media("a"), media("c")]).await.1;
+        assert_eq!(calls[0], "begin c");
+        // One that expires within the margin takes those after it along.
+        let mut expiring = ready.clone();
+        expiring.uploads[0].expires_at = Some(now() + TimeDelta::minutes(1));
+        let calls = run(false, &mut expiring, &both).await.1;
+        assert_eq!(calls.iter().filter(|call| call.starts_with("begin")).count(), 2);
+        // One that can't be processed is dropped, and the error reported.
+        let mut busy = Step::default();
+        run(true, &mut busy, &both[..1]).await.0.unwrap();
+        let (ended, _, saved) = run(true, &mut busy, &both[..1]).await;
+        assert_eq!(ended.unwrap_err().message, "broken");
+        assert_eq!((saved, busy), (vec![Step::default()], Step::default()));
+    }
+}

@@ -28,7 +28,7 @@ const API: &str = "https://api.x.com/2";
 
 /// One piece of a chunked upload; X takes up to 5 MB and 1,000 of them.
 const CHUNK_BYTES: u64 = 4 << 20;
-/// Between two looks at a medium that X is processing, where it names no time itself.
+/// Time between two polls of a medium, where X names none.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Credits can be bought at any moment; a cap ends with its day or month.
 const CREDITS_BACKOFF: Duration = Duration::from_secs(3600);
@@ -332,7 +332,9 @@ impl Upload for X {
         let (created, sent): (Data<Created>, _) = if media.kind == MediaKind::Image {
             let body = Body::wrap_stream(cx.stream(media));
             let part = Part::stream_with_length(body, media.size_bytes).file_name(media.filename.clone());
-            let form = Form::new().text("media_category", category).part("media", typed(part, &media.mime)?);
+            let form = Form::new()
+                .text("media_category", category)
+                .part("media", storage::typed(part, &media.mime)?);
             let created: Data<Created> =
                 cx.post(format!("{API}/media/upload")).multipart(form).send().await?;
             let is_processed = created.data.processing_info.is_none();
@@ -364,7 +366,7 @@ impl Upload for X {
         let part = Part::stream(cx.read(media, start..end).await?).file_name(media.filename.clone());
         let form = Form::new()
             .text("segment_index", segment.to_string())
-            .part("media", typed(part, "application/octet-stream")?);
+            .part("media", storage::typed(part, "application/octet-stream")?);
         let id = &upload.ticket;
         cx.post(format!("{API}/media/upload/{id}/append")).multipart(form).send_ok().await?;
         Ok(if end < media.size_bytes { Sent::Next(segment + 1) } else { Sent::All })
@@ -406,10 +408,6 @@ impl Upload for X {
             .send_ok()
             .await
     }
-}
-
-fn typed(part: Part, mime: &str) -> Result<Part> {
-    part.mime_str(mime).map_err(|error| Failure::rejected(415, format!("{mime} is no content type: {error}")))
 }
 
 /// The author's own posts.
@@ -462,7 +460,7 @@ fn address(cx: &Session<'_>, id: &str) -> String {
     })
 }
 
-/// X's own words: the detail, and what a validation adds to it.
+/// X's error message: the detail, and what a validation adds to it.
 fn error_message(reply: &Reply) -> String {
     let message = classify::message(reply);
     let more = reply.body.pointer("/errors/0/message").and_then(Value::as_str);
@@ -472,7 +470,7 @@ fn error_message(reply: &Reply) -> String {
     }
 }
 
-/// The wait until every window that is used up is open again.
+/// The wait until every exhausted window is reset.
 fn exhausted(reply: &Reply) -> Option<Duration> {
     ["x-rate-limit", "x-app-limit-24hour", "x-user-limit-24hour"]
         .iter()
@@ -481,7 +479,7 @@ fn exhausted(reply: &Reply) -> Option<Duration> {
         .max()
 }
 
-/// What makes two spellings of a text the same post to X: links lose scheme and case of host, space
+/// The form in which two spellings of a text are the same post to X: links lose scheme and case of host, space
 /// and form don't count.
 fn canonical_text(text: &str) -> String {
     let text: String = text.nfc().collect();
@@ -510,7 +508,7 @@ fn strip_mentions(text: &str) -> &str {
     text
 }
 
-/// How far preparing has come.
+/// The adapter's checkpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
     #[serde(default)]
@@ -718,7 +716,7 @@ impl Tweet {
         text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
     }
 
-    /// Whether this is what `post` was to become.
+    /// True when it has the content of `post`.
     fn is(&self, post: &Publication) -> bool {
         let parent = self.referenced_tweets.iter().find(|other| other.kind == "replied_to");
         let parent_matches = match (&post.reply_to, parent) {
@@ -860,19 +858,13 @@ mod tests {
     #[test]
     fn members_that_say_nothing_are_left_out() {
         let post = Publication {
-            target: domain::TargetId(uuid::Uuid::nil()),
-            position: 0,
             text: "hello".into(),
-            media: Vec::new(),
             settings: json!({
                 "reply_settings": "everyone", "made_with_ai": false, "paid_partnership": true,
                 "quote_tweet_id": null, "community_id": "7", "other": 1,
                 "poll": { "options": ["a", "b"], "duration_minutes": 5, "other": 1 },
             }),
-            reply_to: None,
-            created_at: DateTime::UNIX_EPOCH,
-            commit_begun_at: None,
-            taken: Vec::new(),
+            ..Publication::of_test()
         };
         assert_eq!(
             body(&post, &Step::default()),

@@ -1,7 +1,7 @@
 //! YouTube, over its Data API v3: <https://developers.google.com/youtube/v3>.
 //!
 //! A video comes into being with its last byte, so all but the last piece is uploaded while preparing,
-//! and that piece is the publishing call. The upload's own address tells ever after whether the video
+//! and that piece is the publishing call. The upload's own address tells at any time whether the video
 //! is there, which settles every doubt; what is processed then, what gets its thumbnail and its place
 //! in a playlist, exists already. A first comment has no such handle and is looked for.
 
@@ -24,7 +24,7 @@ const REPORTS: &str = "https://youtubeanalytics.googleapis.com/v2/reports";
 
 /// One piece of an upload: a multiple of 256 KiB.
 const CHUNK_BYTES: u64 = 8 << 20;
-/// Before a video can be in the lists, an upload that is gone tells nothing.
+/// Time until a video appears in the lists; until then an upload that is gone means nothing.
 const LISTING_LAG: TimeDelta = TimeDelta::minutes(2);
 /// The longest title, in characters.
 const MAX_TITLE: usize = 100;
@@ -557,7 +557,7 @@ fn resource(post: &Publication, video: &Media) -> Result<Value> {
     Ok(json!({ "snippet": snippet, "status": status }))
 }
 
-/// Begins an upload and gives its address. What is wrong with the resource is told here.
+/// Begins an upload and returns its address. YouTube validates the resource here.
 async fn begin(cx: &Session<'_>, post: &Publication, video: &Media, body: &Value) -> Result<String> {
     let mut query = vec![("uploadType", "resumable"), ("part", "snippet,status")];
     if post.settings["notifySubscribers"] == json!(false) {
@@ -577,13 +577,13 @@ async fn begin(cx: &Session<'_>, post: &Publication, video: &Media, body: &Value
     address.ok_or_else(|| Failure::upstream(502, "YouTube began an upload and gave it no address"))
 }
 
-/// What an upload's address tells.
+/// State of an upload.
 enum Stored {
-    /// So many bytes are there.
+    /// So many bytes are stored.
     Bytes(u64),
-    /// All are, and this is the video.
+    /// All bytes are stored, and this is the video.
     Video(String),
-    /// There is no such upload any more.
+    /// The upload does not exist any more.
     Nothing,
 }
 
@@ -622,13 +622,13 @@ fn stalled(count: u64) -> Failure {
     Failure::upstream(503, message).certain()
 }
 
-/// Nothing is published before the last byte, so the video is simply uploaded anew.
+/// Nothing is published before the last byte, so the video can be uploaded again.
 fn ended() -> Failure {
     let message = "the upload ended before its last byte; it is begun anew";
     Failure::upstream(503, message).certain()
 }
 
-/// Tells a playlist that the video can't go into before anything is uploaded.
+/// Checks that the playlist is the channel's before anything is uploaded.
 async fn own_playlist(cx: &Session<'_>, id: &str) -> Result<()> {
     let found: List<Titled> =
         cx.get(format!("{API}/playlists")).query(&[("part", "snippet"), ("id", id)]).send().await?;
@@ -674,7 +674,7 @@ async fn enlist(cx: &Session<'_>, id: &str, playlist: &str) -> Result<()> {
         .await
 }
 
-/// Lets go of what is refused for good, or until another day.
+/// Ignores a permanent refusal, or one that lasts a day.
 fn forgive(answer: Result<()>, id: &str, what: &str) -> Result<()> {
     match answer {
         Err(failure) if failure.code.is_permanent() || failure.code == ErrorCode::RateLimited => {
@@ -806,12 +806,12 @@ fn address(cx: &Session<'_>, id: &str) -> String {
     cx.transport.rewrite_url(&format!("https://www.youtube.com/watch?v={id}"))
 }
 
-/// Whether an id is a comment's: those are longer than a video's eleven characters.
+/// True for a comment's id, which is longer than a video's eleven characters.
 fn is_comment(id: &str) -> bool {
     id.len() > 11
 }
 
-/// How far preparing has come. The upload's address is good for this one video only.
+/// The adapter's checkpoint. The upload's address is valid for this video only.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
     /// The medium that it is about.
@@ -820,7 +820,7 @@ struct Step {
     #[serde(default)]
     sent: u64,
     video: Option<String>,
-    /// Whether thumbnail and playlist are done.
+    /// Whether thumbnail and playlist are set.
     #[serde(default)]
     is_complete: bool,
 }
@@ -949,7 +949,7 @@ struct Processing {
 }
 
 impl Video {
-    /// Whether it can be watched by now; fails when it never will be.
+    /// True when it can be watched; fails when it never will be.
     fn is_processed(&self) -> Result<bool> {
         let no = |what: &str, why: Option<&str>| {
             Err(Failure::rejected(

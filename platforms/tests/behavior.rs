@@ -410,7 +410,7 @@ async fn a_fault_before_acceptance_leaves_doubt_that_a_look_dispels(platform: &'
         let failure = actor.commit(&post, &at).await.expect_err(&name);
         assert!(failure.is_ambiguous() && !failure.code.is_permanent(), "{name}: {failure:?}");
         let expected =
-            if word == "drop" { ErrorCode::NetworkError } else { ErrorCode::Upstream(word.parse().unwrap()) };
+            if word == "drop" { ErrorCode::NetworkError } else { ErrorCode::Upstream(word.parse().expect("a valid answer")) };
         assert_eq!(failure.code, expected, "{name}: {failure}");
         let located = actor.settle(&post, &at).await.on(&name);
         assert!(matches!(located, Located::Absent | Located::Unknown), "{name}: {located:?}");
@@ -461,7 +461,7 @@ async fn a_post_that_others_push_out_of_the_pages_is_not_told_absent(platform: &
     const OTHERS: usize = 26;
     let world = World::tapped().await;
     let hurry = world.http().post(world.url("_settings")).json(&json!({ "processing_ms": 0 }));
-    assert!(hurry.send().await.unwrap().status().is_success());
+    assert!(hurry.send().await.expect("a valid answer").status().is_success());
     world.shorten_pages();
     let actor = world.actor(platform);
     if actor.limits().idempotency == Idempotency::Idempotent {

@@ -53,14 +53,14 @@ impl Document {
         }
         if call.body.is_object() {
             match method["request"]["$ref"].as_str() {
-                Some(schema) => self.into_result(&self.0["schemas"][schema], &call.body, &at, &mut faults),
+                Some(schema) => self.judge(&self.0["schemas"][schema], &call.body, &at, &mut faults),
                 None => faults.push(format!("{at}: takes no body")),
             }
         }
         if (200..300).contains(&call.status) && call.answer.is_object() {
             match method["response"]["$ref"].as_str() {
                 Some(schema) => {
-                    self.into_result(
+                    self.judge(
                         &self.0["schemas"][schema],
                         &call.answer,
                         &format!("{at} ->"),
@@ -94,7 +94,7 @@ impl Document {
         None
     }
 
-    fn into_result(&self, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
+    fn judge(&self, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
         let schema = match schema["$ref"].as_str() {
             Some(name) => &self.0["schemas"][name],
             None => schema,
@@ -120,15 +120,15 @@ impl Document {
             faults.push(format!("{at}: {value} is no time"));
         }
         for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-            self.into_result(&schema["items"], item, &format!("{at}[{index}]"), faults);
+            self.judge(&schema["items"], item, &format!("{at}[{index}]"), faults);
         }
         for (name, inner) in value.as_object().into_iter().flatten() {
             match (&schema["properties"][name], &schema["additionalProperties"]) {
                 (property, _) if property.is_object() => {
-                    self.into_result(property, inner, &format!("{at}.{name}"), faults)
+                    self.judge(property, inner, &format!("{at}.{name}"), faults)
                 }
                 (_, more) if more.is_object() => {
-                    self.into_result(more, inner, &format!("{at}.{name}"), faults)
+                    self.judge(more, inner, &format!("{at}.{name}"), faults)
                 }
                 _ if schema["type"] == "any" => {}
                 _ => faults.push(format!("{at}: no member {name}")),

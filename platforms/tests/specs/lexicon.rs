@@ -45,7 +45,7 @@ impl Lexicons {
         match main["input"]["encoding"].as_str() {
             None if !call.text.is_empty() => faults.push(format!("{nsid}: takes no body")),
             Some("application/json") => {
-                self.into_result(nsid, &main["input"]["schema"], &call.body, nsid, &mut faults)
+                self.judge(nsid, &main["input"]["schema"], &call.body, nsid, &mut faults)
             }
             Some("*/*") | None => {}
             Some(mime) if call.mime != mime => faults.push(format!("{nsid}: {} and not {mime}", call.mime)),
@@ -54,7 +54,7 @@ impl Lexicons {
         if nsid == "com.atproto.repo.putRecord" {
             let collection = call.body["collection"].as_str().unwrap_or_default();
             let record = &self.0[collection]["defs"]["main"]["record"];
-            self.into_result(collection, record, &call.body["record"], collection, &mut faults);
+            self.judge(collection, record, &call.body["record"], collection, &mut faults);
         }
         faults
     }
@@ -67,12 +67,12 @@ impl Lexicons {
         (nsid, &lexicon["defs"][name])
     }
 
-    fn into_result(&self, home: &str, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
+    fn judge(&self, home: &str, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
         let mut wrong = |what: &str| faults.push(format!("{at}: {value} {what}"));
         match schema["type"].as_str().unwrap_or_default() {
             "ref" => {
                 let (home, schema) = self.find(home, schema["ref"].as_str().expect("a reference"));
-                self.into_result(home, schema, value, at, faults);
+                self.judge(home, schema, value, at, faults);
             }
             "union" => {
                 let kind = value["$type"].as_str().unwrap_or_default();
@@ -84,7 +84,7 @@ impl Lexicons {
                     None => wrong("is none of the union"),
                     Some(option) => {
                         let (home, schema) = self.find(home, option);
-                        self.into_result(home, schema, value, at, faults);
+                        self.judge(home, schema, value, at, faults);
                     }
                 }
             }
@@ -102,7 +102,7 @@ impl Lexicons {
                     match schema["properties"].get(name) {
                         Some(_) if inner.is_null() && may_be_null(name) => {}
                         Some(property) => {
-                            self.into_result(home, property, inner, &format!("{at}.{name}"), faults)
+                            self.judge(home, property, inner, &format!("{at}.{name}"), faults)
                         }
                         None => faults.push(format!("{at}: no member {name}")),
                     }
@@ -114,7 +114,7 @@ impl Lexicons {
                     wrong("is too long");
                 }
                 for (index, item) in items.iter().enumerate() {
-                    self.into_result(home, &schema["items"], item, &format!("{at}[{index}]"), faults);
+                    self.judge(home, &schema["items"], item, &format!("{at}[{index}]"), faults);
                 }
             }
             "string" => {

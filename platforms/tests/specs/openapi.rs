@@ -71,7 +71,7 @@ impl Document {
                         Some("boolean") => value.parse::<bool>().map_or(Value::Null, Value::from),
                         _ => Value::from(value.as_str()),
                     };
-                    self.into_result(schema, &value, &format!("{at}?{name}"), &mut faults);
+                    self.judge(schema, &value, &format!("{at}?{name}"), &mut faults);
                 }
             }
         }
@@ -113,16 +113,16 @@ impl Document {
                     .map(|(name, value)| (name.into_owned(), Value::from(value.into_owned())))
                     .collect();
                 let schema = &content["application/x-www-form-urlencoded"]["schema"];
-                self.into_result(schema, &Value::from_iter(form), &at, &mut faults);
+                self.judge(schema, &Value::from_iter(form), &at, &mut faults);
             }
-            mime => self.into_result(&content[mime]["schema"], &call.body, &at, &mut faults),
+            mime => self.judge(&content[mime]["schema"], &call.body, &at, &mut faults),
         }
         let responses = &operation["responses"];
         let status = call.status.to_string();
         let response = if responses[&status].is_null() { &responses["default"] } else { &responses[&status] };
         let schema = &self.resolve(response)["content"]["application/json"]["schema"];
         if (200..300).contains(&call.status) && call.status != 204 && schema.is_object() {
-            self.into_result(schema, &call.answer, &format!("{at} answered {status}"), &mut faults);
+            self.judge(schema, &call.answer, &format!("{at} answered {status}"), &mut faults);
         }
         faults
     }
@@ -136,23 +136,23 @@ impl Document {
         }
     }
 
-    fn into_result(&self, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
+    fn judge(&self, schema: &Value, value: &Value, at: &str, faults: &mut Vec<String>) {
         let schema = self.resolve(schema);
         if value.is_null() && schema["nullable"] == true {
             return;
         }
         for part in schema["allOf"].as_array().into_iter().flatten() {
-            self.into_result(part, value, at, faults);
+            self.judge(part, value, at, faults);
         }
         let discriminator = &schema["discriminator"];
         let word = discriminator["propertyName"].as_str().and_then(|name| value[name].as_str());
         if let Some(reference) = word.and_then(|word| discriminator["mapping"][word].as_str()) {
             let meant = self.root.pointer(reference.trim_start_matches('#'));
-            self.into_result(meant.expect("references lead somewhere"), value, at, faults);
+            self.judge(meant.expect("references lead somewhere"), value, at, faults);
         } else if let Some(options) = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array()) {
             let fits = options.iter().any(|option| {
                 let mut faults = Vec::new();
-                self.into_result(option, value, at, &mut faults);
+                self.judge(option, value, at, &mut faults);
                 faults.is_empty()
             });
             if !fits {
@@ -192,13 +192,13 @@ impl Document {
             faults.push(format!("{at}: {value} is out of bounds"));
         }
         for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-            self.into_result(&schema["items"], item, &format!("{at}[{index}]"), faults);
+            self.judge(&schema["items"], item, &format!("{at}[{index}]"), faults);
         }
         let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
         faults.extend(required.filter(|name| lacks(value, name)).map(|name| format!("{at}: lacks {name}")));
         for (name, inner) in value.as_object().into_iter().flatten() {
             match schema["properties"].get(name) {
-                Some(property) => self.into_result(property, inner, &format!("{at}.{name}"), faults),
+                Some(property) => self.judge(property, inner, &format!("{at}.{name}"), faults),
                 None if schema["additionalProperties"] == false => {
                     faults.push(format!("{at}: no member {name}"))
                 }
