@@ -409,8 +409,11 @@ async fn a_fault_before_acceptance_leaves_doubt_that_a_look_dispels(platform: &'
         let at = actor.prepare(&post).await.on(&name);
         let failure = actor.commit(&post, &at).await.expect_err(&name);
         assert!(failure.is_ambiguous() && !failure.code.is_permanent(), "{name}: {failure:?}");
-        let expected =
-            if word == "drop" { ErrorCode::NetworkError } else { ErrorCode::Upstream(word.parse().expect("a valid answer")) };
+        let expected = if word == "drop" {
+            ErrorCode::NetworkError
+        } else {
+            ErrorCode::Upstream(word.parse().expect("a valid answer"))
+        };
         assert_eq!(failure.code, expected, "{name}: {failure}");
         let located = actor.settle(&post, &at).await.on(&name);
         assert!(matches!(located, Located::Absent | Located::Unknown), "{name}: {located:?}");

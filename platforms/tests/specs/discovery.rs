@@ -60,12 +60,7 @@ impl Document {
         if (200..300).contains(&call.status) && call.answer.is_object() {
             match method["response"]["$ref"].as_str() {
                 Some(schema) => {
-                    self.judge(
-                        &self.0["schemas"][schema],
-                        &call.answer,
-                        &format!("{at} ->"),
-                        &mut faults,
-                    );
+                    self.judge(&self.0["schemas"][schema], &call.answer, &format!("{at} ->"), &mut faults);
                 }
                 None => faults.push(format!("{at}: answers nothing")),
             }
@@ -127,9 +122,7 @@ impl Document {
                 (property, _) if property.is_object() => {
                     self.judge(property, inner, &format!("{at}.{name}"), faults)
                 }
-                (_, more) if more.is_object() => {
-                    self.judge(more, inner, &format!("{at}.{name}"), faults)
-                }
+                (_, more) if more.is_object() => self.judge(more, inner, &format!("{at}.{name}"), faults),
                 _ if schema["type"] == "any" => {}
                 _ => faults.push(format!("{at}: no member {name}")),
             }

@@ -101,9 +101,7 @@ impl Lexicons {
                 for (name, inner) in members.iter().filter(|(name, _)| *name != "$type") {
                     match schema["properties"].get(name) {
                         Some(_) if inner.is_null() && may_be_null(name) => {}
-                        Some(property) => {
-                            self.judge(home, property, inner, &format!("{at}.{name}"), faults)
-                        }
+                        Some(property) => self.judge(home, property, inner, &format!("{at}.{name}"), faults),
                         None => faults.push(format!("{at}: no member {name}")),
                     }
                 }
