@@ -1,7 +1,6 @@
 //! Connected social accounts.
 
 use crate::{
-    ask,
     body::{self, Json},
     caller::{AccountsRead, AccountsWrite, Call, Caller},
     capabilities::{self, Accepted},
@@ -13,8 +12,9 @@ use crate::{
     validate::{Null, Rules},
     webhooks::Removed,
     word::{Platform, Word},
+    workers,
 };
-use domain::{AccountId, Choice, ErrorCode, Failure, ProfileId};
+use domain::{AccountId, ErrorCode, Failure, ProfileId, SelectOption};
 use poem_openapi::{Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::{
@@ -23,8 +23,8 @@ use store::{
 };
 use uuid::Uuid;
 use workflows::{
-    activities::{Menu, Voice},
-    ask::{Answer, Question},
+    activities::{AccountRef, OptionsRequest},
+    worker_request::CheckHealth,
 };
 
 /// Seconds after which a platform that did not answer may be asked again, where it says nothing itself.
@@ -171,19 +171,17 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
 pub async fn health(call: &Call<'_>, id: &str) -> Result<Health, Problem> {
     let account = find(call, id).await?;
     platform(&account)?;
-    let Answer::Health(checkup) = ask::ask(call, Question::Health(voice(call, &account))).await? else {
-        return Err(ask::mistaken());
-    };
+    let report = workers::request(call, CheckHealth(account_ref(call, &account))).await?;
     // The call may have changed it, or brought the account back.
     let status = find(call, id).await?.status;
-    let (error_code, detail) = match checkup.failure {
+    let (error_code, detail) = match report.failure {
         Some(failure) => (Some(failure.code.to_string()), Some(failure.message)),
         None => (None, None),
     };
     Ok(Health {
         healthy: error_code.is_none(),
         status: Word::of(status.as_str()),
-        checked_at: checkup.at.into(),
+        checked_at: report.at.into(),
         error_code,
         detail,
     })
@@ -205,15 +203,11 @@ pub async fn options(
         };
         return Err(Problem::new(Code::NotFound, detail));
     }
-    let menu = Menu { voice: voice(call, &account), kind: kind.to_owned(), parent };
-    match ask::ask(call, Question::Options(menu)).await? {
-        Answer::Options(Ok(choices)) => {
-            let choices = choices.into_iter().map(|Choice { id, name }| AccountOption { id, name });
-            Ok(OptionList { data: choices.collect() })
-        }
-        Answer::Options(Err(failure)) => Err(refused(&account.platform, failure)),
-        _ => Err(ask::mistaken()),
-    }
+    let request = OptionsRequest { account_ref: account_ref(call, &account), kind: kind.to_owned(), parent };
+    let options = workers::request(call, request).await?;
+    let options = options.map_err(|failure| refused(&account.platform, failure))?;
+    let data = options.into_iter().map(|SelectOption { id, name }| AccountOption { id, name }).collect();
+    Ok(OptionList { data })
 }
 
 /// A platform's refusal, as whoever asked can act on it.
@@ -257,8 +251,8 @@ pub(crate) fn platform(account: &accounts::Account) -> Result<&'static platforms
     })
 }
 
-fn voice(call: &Call<'_>, account: &accounts::Account) -> Voice {
-    Voice { account: account.id, owner: call.owner, platform: account.platform.clone() }
+fn account_ref(call: &Call<'_>, account: &accounts::Account) -> AccountRef {
+    AccountRef { account: account.id, owner: call.owner, platform: account.platform.clone() }
 }
 
 /// Which accounts to list. All conditions must hold.

@@ -5,7 +5,6 @@
 //! before: `captured_at` tells when that was.
 
 use crate::{
-    ask,
     body::Json,
     caller::{AnalyticsRead, Call, Caller},
     document::Tag,
@@ -15,6 +14,7 @@ use crate::{
     timestamp::Timestamp,
     validate::Rules,
     word::{Platform, Word},
+    workers,
 };
 use domain::{Metrics, PostStatus, TargetStatus};
 use poem_openapi::{Object, OpenApi, param::Path};
@@ -22,8 +22,8 @@ use std::collections::HashMap;
 use store::metrics;
 use uuid::Uuid;
 use workflows::{
-    activities::{Reading, Voice},
-    ask::{Answer, Question},
+    activities::{AccountRef, MetricsRequest},
+    worker_request::FetchMetrics,
 };
 
 /// How many snapshots of a target its history shows: more than are collected of it.
@@ -66,12 +66,12 @@ pub async fn of(call: &Call<'_>, id: &str, detail: Detail) -> Result<PostAnalyti
     if let Some(detail) = early {
         return Err(Problem::new(Code::Unprocessable, detail));
     }
-    let readings: Vec<_> = published
+    let targets: Vec<_> = published
         .iter()
         .filter_map(|target| {
-            Some(Reading {
+            Some(MetricsRequest {
                 target: target.id,
-                voice: Voice {
+                account_ref: AccountRef {
                     account: target.account_id,
                     owner: call.owner,
                     platform: target.platform.clone(),
@@ -80,14 +80,11 @@ pub async fn of(call: &Call<'_>, id: &str, detail: Detail) -> Result<PostAnalyti
             })
         })
         .collect();
-    let asked = match readings.is_empty() {
+    let asked = match targets.is_empty() {
         true => Ok(()),
         false => {
-            let question = Question::Metrics { post: post.id, owner: call.owner, readings };
-            ask::ask(call, question).await.and_then(|answer| match answer {
-                Answer::Metrics(_) => Ok(()),
-                _ => Err(ask::mistaken()),
-            })
+            let request = FetchMetrics { post: post.id, owner: call.owner, targets };
+            workers::request(call, request).await.map(drop)
         }
     };
     let latest = metrics::latest(call.db(), call.owner, post.id).await?;

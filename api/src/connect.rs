@@ -7,7 +7,6 @@
 
 use crate::{
     App,
-    ask::{self, mistaken},
     caller::Call,
     hosted::{self, Counter},
     limits,
@@ -15,6 +14,7 @@ use crate::{
     plans::Plan,
     problem::{Code, Problem},
     state::Refusal,
+    workers,
 };
 use base64::{
     Engine,
@@ -38,10 +38,7 @@ use store::{
 };
 use tracing::warn;
 use url::{Url, form_urlencoded};
-use workflows::{
-    activities::{Arrival, Return},
-    ask::{Answer, Question},
-};
+use workflows::activities::{CallbackResult, OAuthCallback};
 
 /// Where platforms send their users back to, below the API's address.
 pub const CALLBACK: &str = "/connect/callback";
@@ -170,7 +167,7 @@ async fn exchange(
     let brought =
         Brought { code, redirect_uri: intent.callback.clone(), verifier: sends_verifier.then_some(verifier) };
     let token = BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
-    let back = Return {
+    let back = OAuthCallback {
         authorization,
         owner: call.owner,
         platform: intent.platform.clone(),
@@ -178,12 +175,11 @@ async fn exchange(
         token_digest: Digest::of(&token).to_string(),
         limit: plan(call).await?.social_accounts,
     };
-    match ask::ask(call, Question::Return(back)).await? {
-        Answer::Return(Arrival::Connected { account }) => Ok(End::Connected(account)),
-        Answer::Return(Arrival::Choice) => Ok(End::Choice(token)),
-        Answer::Return(Arrival::Refused { error, detail }) => Ok(End::Failed(error, detail)),
-        _ => Err(mistaken()),
-    }
+    Ok(match workers::request(call, back).await? {
+        CallbackResult::Connected { account } => End::Connected(account),
+        CallbackResult::Choice => End::Choice(token),
+        CallbackResult::Refused { error, detail } => End::Failed(error, detail),
+    })
 }
 
 /// What somebody logs in with, for a worker's eyes only.

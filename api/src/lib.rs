@@ -7,7 +7,6 @@
 pub mod accounts;
 pub mod analytics;
 mod arrival;
-pub mod ask;
 pub mod batch;
 pub mod body;
 pub mod bytes;
@@ -43,11 +42,9 @@ pub mod problem;
 pub mod profiles;
 pub mod query;
 pub mod receiver;
-pub mod relay;
 pub mod settings;
 pub mod slots;
 pub mod state;
-pub mod sweeper;
 pub mod team;
 pub mod text;
 pub mod timeline;
@@ -56,13 +53,13 @@ pub mod usage;
 pub mod validate;
 pub mod webhooks;
 pub mod word;
+mod workers;
 mod zone;
 
 pub use document::document;
 
 use crate::{
     arrival::Arrival,
-    ask::Workers,
     connect::{CALLBACK, CHOICE},
     document::{Operations, PREFIX},
     envelope::{Envelope, Routes},
@@ -80,6 +77,7 @@ use poem::{
     middleware::CatchPanic,
     web::Data,
 };
+use starter::requests::Workers;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use store::{Pool, vault::Sealer};
 
@@ -107,11 +105,11 @@ pub struct Config {
     /// What cursors are signed with; the same in every API process.
     pub cursor_key: [u8; 32],
     /// Where the bytes of media are kept.
-    pub media: ::media::Shelf,
+    pub media: ::media::FileStore,
     /// Seals what only workers may read.
     pub sealer: Sealer,
     /// The ranges that webhooks may reach although they are not public.
-    pub opened: Opened,
+    pub opened: AllowedRanges,
     /// What the states of authorizations are sealed with; the same in every API process.
     pub states: state::Key,
     /// The public identifiers of the OAuth apps that the installation shares, by platform.
@@ -142,16 +140,16 @@ impl Config {
 
 /// The opened ranges of each mode.
 #[derive(Clone, Debug, Default)]
-pub struct Opened {
+pub struct AllowedRanges {
     /// For live data.
-    pub live: address::Opened,
+    pub live: address::AllowedRanges,
     /// For test data.
-    pub test: address::Opened,
+    pub test: address::AllowedRanges,
 }
 
-impl Opened {
+impl AllowedRanges {
     /// Those of a mode.
-    pub fn of(&self, mode: Mode) -> &address::Opened {
+    pub fn of(&self, mode: Mode) -> &address::AllowedRanges {
         match mode {
             Mode::Live => &self.live,
             Mode::Test => &self.test,

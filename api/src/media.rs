@@ -4,7 +4,6 @@
 //! are is found out by a worker, which confirming waits for; what it found is in the row.
 
 use crate::{
-    ask,
     body::Json,
     caller::{Call, Caller, MediaRead, MediaWrite},
     document::Tag,
@@ -16,20 +15,21 @@ use crate::{
     validate::Rules,
     webhooks::Removed,
     word::Word,
+    workers,
 };
 use chrono::TimeDelta;
 use domain::{MediaId, MediaKind, MediaStatus};
-use media::Asset;
+use media::StoredFile;
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
-use store::media::{self as facts, Claim, Deleted, NewMedia, Reason};
+use store::media::{self as facts, DeclaredFile, Deleted, NewMedia, Reason};
 use tracing::error;
 use url::Url;
 use uuid::Uuid;
 use workflows::{
-    activities,
-    ask::{Answer, Question},
+    activities::{ConfirmResult, MediaRef},
+    worker_request::ConfirmMedia,
 };
 
 /// How long bytes are awaited: a large film on a slow line takes its time.
@@ -127,7 +127,7 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
         return Err(too_large(format!("at most {most} bytes are taken of such a file")));
     }
     let now = call.now();
-    let claim = Claim {
+    let declared = DeclaredFile {
         content_type: body.content_type.filter(|text| essence(text) != ANYTHING),
         size: body.size,
         sha256: body.sha256.map(|digest| digest.to_lowercase()),
@@ -135,7 +135,7 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
     let new = NewMedia {
         kind: claimed.unwrap_or(MediaKind::Document),
         filename: body.filename,
-        claim,
+        declared,
         alt_text: body.alt_text,
         source_url: None,
         upload_expires_at: now + UPLOAD,
@@ -143,7 +143,7 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
     let row = facts::create(call.db(), call.owner, new, now).await?;
     let file = asset(call, &row);
     let address = call.app.config.media.upload_address(&file, row.upload_expires_at, now).await;
-    let content_type = row.claim.content_type.clone().unwrap_or_else(|| ANYTHING.to_owned());
+    let content_type = row.declared.content_type.clone().unwrap_or_else(|| ANYTHING.to_owned());
     Ok(Upload {
         upload_url: address.map_err(|error| unopened(&error))?.into(),
         upload_method: "PUT".to_owned(),
@@ -162,11 +162,10 @@ pub async fn confirm(call: &Call<'_>, id: &str) -> Result<Media, Problem> {
     if row.status != MediaStatus::PendingUpload {
         return settled(call, row).await;
     }
-    let asset = activities::Asset { media: row.id, owner: call.owner };
-    match ask::ask(call, Question::Media(asset)).await? {
-        Answer::Media(activities::Confirmed::Settled) => settled(call, find(call, id).await?).await,
-        Answer::Media(activities::Confirmed::Missing) => Err(awaited()),
-        _ => Err(ask::mistaken()),
+    let request = ConfirmMedia(MediaRef { media: row.id, owner: call.owner });
+    match workers::request(call, request).await? {
+        ConfirmResult::Settled => settled(call, find(call, id).await?).await,
+        ConfirmResult::Missing => Err(awaited()),
     }
 }
 
@@ -194,7 +193,7 @@ pub async fn import(call: &Call<'_>, body: NewImport) -> Result<Media, Problem> 
     let new = NewMedia {
         kind: media::claimed(None, &filename).unwrap_or(MediaKind::Document),
         filename,
-        claim: Claim::default(),
+        declared: DeclaredFile::default(),
         alt_text: body.alt_text,
         source_url: Some(url.into()),
         upload_expires_at: now + UPLOAD,
@@ -269,8 +268,8 @@ fn essence(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-fn asset(call: &Call<'_>, row: &facts::Media) -> Asset {
-    Asset { media: row.id, owner: call.owner, filename: row.filename.clone() }
+fn asset(call: &Call<'_>, row: &facts::Media) -> StoredFile {
+    StoredFile { media: row.id, owner: call.owner, filename: row.filename.clone() }
 }
 
 /// An asset as it is shown; what is ready, with an address for a while.

@@ -6,7 +6,6 @@
 use crate::{
     App,
     accounts::Account,
-    ask::{self, mistaken},
     body::Json,
     caller::Call,
     connect::plan,
@@ -17,6 +16,7 @@ use crate::{
     timestamp::Timestamp,
     validate::Rules,
     word::{Platform, Word},
+    workers,
 };
 use domain::{AccountId, Owner};
 use poem::{FromRequest, Request, RequestBody, web::Data};
@@ -27,10 +27,7 @@ use store::{
     pending::{self as facts, Digest},
 };
 use uuid::Uuid;
-use workflows::{
-    activities::{Finalized, Selection},
-    ask::{Answer, Question},
-};
+use workflows::activities::{LoginSelection, SelectionResult};
 
 /// The operations on logins that wait for a choice.
 pub struct Pending;
@@ -156,29 +153,28 @@ pub(crate) async fn finalize(
     }
     let call = Call { app, owner };
     let plan = plan(&call).await?;
-    let selection = Selection {
+    let selection = LoginSelection {
         token_digest: Digest::of(token).to_string(),
         owner,
         platform: pending.platform.clone(),
         ids: chosen,
         limit: plan.social_accounts,
     };
-    match ask::ask(&call, Question::Selection(selection)).await? {
-        Answer::Selection(Finalized::Connected { accounts }) => Ok(Chosen { owner, accounts, is_new: true }),
-        Answer::Selection(Finalized::Repeated { accounts }) => Ok(Chosen { owner, accounts, is_new: false }),
-        Answer::Selection(Finalized::Other) => Err(Problem::new(
+    match workers::request(&call, selection).await? {
+        SelectionResult::Connected { accounts } => Ok(Chosen { owner, accounts, is_new: true }),
+        SelectionResult::Repeated { accounts } => Ok(Chosen { owner, accounts, is_new: false }),
+        SelectionResult::Other => Err(Problem::new(
             Code::Conflict,
             "something else was chosen before; to connect more, begin again",
         )),
-        Answer::Selection(Finalized::OtherTenant { id }) => {
+        SelectionResult::OtherTenant { id } => {
             let index = ids.iter().position(|chosen| *chosen == id).unwrap_or_default();
             let path = [Segment::from("page_ids"), Segment::Index(index as u64)];
             let issue = Issue::custom(path, "The account belongs to another tenant");
             Err(Problem::new(Code::Unprocessable, OTHER_TENANT).with_issues(vec![issue]))
         }
-        Answer::Selection(Finalized::Full(room)) => Err(plan.refuse_accounts(room)),
-        Answer::Selection(Finalized::Gone) => Err(gone()),
-        _ => Err(mistaken()),
+        SelectionResult::Full(room) => Err(plan.refuse_accounts(room)),
+        SelectionResult::Gone => Err(gone()),
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::{collections::BTreeMap, str::FromStr, sync::LazyLock};
 use store::meters::Quotas;
 use url::Url;
-use workflows::activities::Room;
+use workflows::activities::AccountQuota;
 
 /// The key of the plan of whoever was put on no other.
 pub const DEFAULT: &str = "default";
@@ -38,7 +38,7 @@ impl Plan {
     }
 
     /// The answer to whoever wants to connect more accounts than it has room for.
-    pub(crate) fn refuse_accounts(&self, Room { limit, used }: Room) -> Problem {
+    pub(crate) fn refuse_accounts(&self, AccountQuota { limit, used }: AccountQuota) -> Problem {
         let detail =
             format!("the plan {} has room for {limit} social accounts, and {used} are connected", self.name);
         Problem::new(Code::QuotaExceeded, detail).with_quota(limit, used, self.upgrade_url.clone())

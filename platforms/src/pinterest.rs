@@ -259,7 +259,7 @@ impl Options for Pinterest {
         &["boards", "board_sections"]
     }
 
-    async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<Choice>> {
+    async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<SelectOption>> {
         match (kind, parent) {
             ("boards", _) => boards(cx).await,
             ("board_sections", Some(board)) if is_id(board) => {
@@ -278,17 +278,17 @@ fn is_id(text: &str) -> bool {
 }
 
 /// The boards that pins can hang on.
-async fn boards(cx: &Session<'_>) -> Result<Vec<Choice>> {
+async fn boards(cx: &Session<'_>) -> Result<Vec<SelectOption>> {
     names(cx, &format!("{API}/boards")).await
 }
 
 /// All of a list of things with names, but for what is there for advertisements only.
-async fn names(cx: &Session<'_>, address: &str) -> Result<Vec<Choice>> {
+async fn names(cx: &Session<'_>, address: &str) -> Result<Vec<SelectOption>> {
     let all = pages(|bookmark: Option<String>| async move {
         page::<Named>(cx.get(address).query(&[("page_size", "250")]), bookmark.as_deref()).await
     });
     let open = all.await?.into_iter().filter(|one| !one.is_ads_only);
-    Ok(open.map(|one| Choice { id: one.id, name: one.name }).collect())
+    Ok(open.map(|one| SelectOption { id: one.id, name: one.name }).collect())
 }
 
 /// The board that was named, or the only one there is.

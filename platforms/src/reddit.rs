@@ -346,13 +346,13 @@ impl Options for Reddit {
         &["subreddits", "flairs"]
     }
 
-    async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<Choice>> {
+    async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<SelectOption>> {
         match (kind, parent) {
             ("subreddits", _) => subreddits(cx).await,
             ("flairs", Some(parent)) => match place(parent) {
                 name if is_name(&name) => {
                     let flairs = flairs(cx, &name).await?;
-                    Ok(flairs.into_iter().map(|flair| Choice { id: flair.id, name: flair.text }).collect())
+                    Ok(flairs.into_iter().map(|flair| SelectOption { id: flair.id, name: flair.text }).collect())
                 }
                 _ => Err(Failure::rejected(422, format!("{parent:?} is no subreddit's name"))),
             },
@@ -563,14 +563,14 @@ async fn open(cx: &Session<'_>, name: &str, kind: &PostKind) -> Result<()> {
 }
 
 /// The subreddits that the account reads, behind its own profile.
-async fn subreddits(cx: &Session<'_>) -> Result<Vec<Choice>> {
-    let own = Choice { id: own(cx), name: format!("u/{}", cx.account.username) };
+async fn subreddits(cx: &Session<'_>) -> Result<Vec<SelectOption>> {
+    let own = SelectOption { id: own(cx), name: format!("u/{}", cx.account.username) };
     let read = pages(|after: Option<String>| async move {
         list(cx, "/subreddits/mine/subscriber", after.as_deref()).await
     })
     .await?;
     let names = read.into_iter().filter_map(|subreddit| subreddit.display_name);
-    let choices = names.map(|name| Choice { name: format!("r/{name}"), id: name });
+    let choices = names.map(|name| SelectOption { name: format!("r/{name}"), id: name });
     Ok(std::iter::once(own).chain(choices).collect())
 }
 
