@@ -246,7 +246,12 @@ impl Options for GoogleBusiness {
         &["locations"]
     }
 
-    async fn options(&self, cx: &Session<'_>, kind: &str, _parent: Option<&str>) -> Result<Vec<SelectOption>> {
+    async fn options(
+        &self,
+        cx: &Session<'_>,
+        kind: &str,
+        _parent: Option<&str>,
+    ) -> Result<Vec<SelectOption>> {
         if kind != "locations" {
             return Err(Failure::rejected(404, format!("Google Business Profile has no list of {kind}")));
         }

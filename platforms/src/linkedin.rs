@@ -452,7 +452,12 @@ impl Options for LinkedIn {
         &["organizations"]
     }
 
-    async fn options(&self, cx: &Session<'_>, kind: &str, _parent: Option<&str>) -> Result<Vec<SelectOption>> {
+    async fn options(
+        &self,
+        cx: &Session<'_>,
+        kind: &str,
+        _parent: Option<&str>,
+    ) -> Result<Vec<SelectOption>> {
         match kind {
             "organizations" => Ok(organizations(cx)
                 .await?

@@ -352,7 +352,10 @@ impl Options for Reddit {
             ("flairs", Some(parent)) => match place(parent) {
                 name if is_name(&name) => {
                     let flairs = flairs(cx, &name).await?;
-                    Ok(flairs.into_iter().map(|flair| SelectOption { id: flair.id, name: flair.text }).collect())
+                    Ok(flairs
+                        .into_iter()
+                        .map(|flair| SelectOption { id: flair.id, name: flair.text })
+                        .collect())
                 }
                 _ => Err(Failure::rejected(422, format!("{parent:?} is no subreddit's name"))),
             },

@@ -352,7 +352,12 @@ impl Options for TikTok {
         &["privacy_levels"]
     }
 
-    async fn options(&self, cx: &Session<'_>, kind: &str, _parent: Option<&str>) -> Result<Vec<SelectOption>> {
+    async fn options(
+        &self,
+        cx: &Session<'_>,
+        kind: &str,
+        _parent: Option<&str>,
+    ) -> Result<Vec<SelectOption>> {
         if kind != "privacy_levels" {
             return Err(Failure::rejected(404, format!("TikTok has no list of {kind}")));
         }
