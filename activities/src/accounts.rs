@@ -43,7 +43,7 @@ impl Accounts {
     ) -> Result<HealthReport, ActivityError> {
         let deps = &self.deps;
         let _share = self.shares.admit(account_ref.owner.org)?;
-        let said = voice::ask(deps, &account_ref, |cx| cx.platform.health(cx)).await?;
+        let said = voice::ask(deps, &account_ref, |cx| cx.platform.publisher.health(cx)).await?;
         let at = (deps.now)();
         match (&said.answer, said.version) {
             (Ok(()), Some(version)) => {
@@ -80,7 +80,7 @@ impl Accounts {
             Err(_) => return Ok(()),
         };
         let session = line.session(&Unkept);
-        match session.platform.revoke(&session).await {
+        match session.platform.publisher.revoke(&session).await {
             Ok(()) => Ok(()),
             // It knows nothing of the grant, or wants to hear nothing: asking again changes neither.
             Err(failure) if failure.code.is_permanent() || failure.code == ErrorCode::TokenExpired => {
@@ -119,9 +119,9 @@ impl Accounts {
         let said = voice::ask(&self.deps, &menu.account_ref, |cx| {
             let (kind, parent) = (menu.kind.clone(), menu.parent.clone());
             Box::pin(async move {
-                match cx.platform.options() {
+                match cx.platform.options {
                     Some(options) => options.options(cx, &kind, parent.as_deref()).await,
-                    None => Err(Failure::rejected(404, format!("{} has no such lists", cx.platform.id()))),
+                    None => Err(Failure::rejected(404, format!("{} has no such lists", cx.platform.id))),
                 }
             })
         })

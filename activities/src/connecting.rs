@@ -19,7 +19,7 @@ use anyhow::Context;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{AccountId, ErrorCode, Failure, LoginError, NetworkId, Owner};
-use platforms::{App, AppPassword, Code, Connection, Grant, Identity, Platform, Session, Wire};
+use platforms::{Adapter, App, AppPassword, Auth, Code, Grant, Identity, Session, Transport};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
     borrow::Cow,
@@ -178,8 +178,8 @@ impl Connecting {
 
 /// A platform's door, before any account is known.
 struct Door<'a> {
-    platform: &'static dyn Platform,
-    wire: Cow<'a, Wire>,
+    platform: &'static Adapter,
+    transport: Cow<'a, Transport>,
     app: Option<App>,
     now: fn() -> DateTime<Utc>,
 }
@@ -195,11 +195,11 @@ impl<'a> Door<'a> {
         let Some(platform) = platforms::get(platform) else {
             return Ok(Err(Failure::rejected(501, format!("{platform} is not supported"))));
         };
-        let Some(wire) = deps.wires.of(owner) else {
+        let Some(transport) = deps.transports.of(owner) else {
             return Ok(Err(Failure::rejected(501, "this installation runs no sandbox for test mode")));
         };
-        let app = grants::app(deps, owner, platform.id(), network).await?;
-        Ok(Ok(Self { platform, wire, app, now: deps.now }))
+        let app = grants::app(deps, owner, platform.id, network).await?;
+        Ok(Ok(Self { platform, transport, app, now: deps.now }))
     }
 
     fn session(&'a self, grant: &'a Grant) -> Session<'a> {
@@ -209,7 +209,7 @@ impl<'a> Door<'a> {
             grant,
             app: self.app.as_ref(),
             now: self.now,
-            wire: &self.wire,
+            transport: &self.transport,
             checkpoints: &Unkept,
             media: Arc::new(media::NoMedia),
         }
@@ -230,14 +230,14 @@ impl<'a> Door<'a> {
             scopes: intent.scopes.clone(),
             extra: serde_json::Value::Null,
         };
-        let grant = self.platform.exchange(&self.session(&asked), code).await.map_err(failed)?;
-        let missing = missing(self.platform.connection(), &grant.scopes);
+        let grant = self.platform.publisher.exchange(&self.session(&asked), code).await.map_err(failed)?;
+        let missing = missing(&self.platform.auth, &grant.scopes);
         if !missing.is_empty() {
             return Err((LoginError::InsufficientScope, format!("not granted: {}", missing.join(", "))));
         }
         let mut covered = self.covered(&grant).await.map_err(failed)?;
         if covered.is_empty() {
-            let detail = format!("the login covers nothing on {} that can be posted to", self.platform.id());
+            let detail = format!("the login covers nothing on {} that can be posted to", self.platform.id);
             return Err((LoginError::NoPages, detail));
         }
         if let Some(expected) = &intent.network_unique_id {
@@ -252,7 +252,7 @@ impl<'a> Door<'a> {
 
     /// What a password is worth: a grant and its account.
     async fn welcome(&self, password: &AppPassword) -> Result<(Grant, Identity), Failure> {
-        let grant = self.platform.refresh(&self.session(&password.grant())).await?;
+        let grant = self.platform.publisher.refresh(&self.session(&password.grant())).await?;
         let only = self.covered(&grant).await?.into_iter().next();
         let only = only.ok_or_else(|| Failure::rejected(404, "the login has no account"))?;
         Ok((grant, only))
@@ -262,7 +262,7 @@ impl<'a> Door<'a> {
     async fn covered(&self, grant: &Grant) -> Result<Vec<Identity>, Failure> {
         let (most, pause) = LOOKS;
         for look in 1.. {
-            match self.platform.identities(&self.session(grant)).await {
+            match self.platform.publisher.identities(&self.session(grant)).await {
                 Ok(mut covered) => {
                     let mut seen = HashSet::new();
                     covered.retain(|identity| seen.insert(identity.network_unique_id.clone()));
@@ -280,21 +280,16 @@ impl<'a> Door<'a> {
 }
 
 /// The scopes that publishing needs and that are not among those granted.
-fn missing(connection: &Connection, granted: &[String]) -> Vec<&'static str> {
-    match connection {
-        Connection::OAuth2 { scopes, .. } => {
-            scopes.iter().copied().filter(|needed| !granted.iter().any(|scope| scope == needed)).collect()
-        }
-        Connection::AppPassword { .. } => Vec::new(),
-    }
+fn missing(auth: &Auth, granted: &[String]) -> Vec<&'static str> {
+    let needed = auth.oauth().map_or(&[][..], |oauth| oauth.scopes).iter().copied();
+    needed.filter(|needed| !granted.iter().any(|scope| scope == needed)).collect()
 }
 
 /// True for platforms that may give a refresh token with the first consent only: a later login keeps the
 /// stored one. A login by password makes a session with tokens of its own, at a server that the user names;
 /// that server must never receive a token of an earlier one.
 fn gives_refresh_token_once(platform: &str) -> bool {
-    let connection = platforms::get(platform).map(Platform::connection);
-    matches!(connection, Some(Connection::OAuth2 { .. }))
+    platforms::get(platform).is_some_and(|platform| platform.auth.oauth().is_some())
 }
 
 /// What accounts of one login have in common.
@@ -496,19 +491,19 @@ mod tests {
 
     #[test]
     fn what_publishing_needs_is_missed() {
-        let x = platforms::get("x").unwrap().connection();
+        let x = &platforms::get("x").unwrap().auth;
         let granted = |scopes: &[&str]| -> Vec<String> { scopes.iter().map(ToString::to_string).collect() };
         let all = ["offline.access", "media.write", "users.read", "tweet.write", "tweet.read", "like.read"];
         assert!(missing(x, &granted(&all)).is_empty());
         assert_eq!(missing(x, &granted(&all[2..])), ["media.write", "offline.access"]);
-        assert!(missing(platforms::get("bluesky").unwrap().connection(), &[]).is_empty());
+        assert!(missing(&platforms::get("bluesky").unwrap().auth, &[]).is_empty());
     }
 
     #[test]
     fn no_refresh_token_outlives_a_login_by_password() {
         for platform in platforms::all() {
-            let is_oauth = matches!(platform.connection(), Connection::OAuth2 { .. });
-            assert_eq!(gives_refresh_token_once(platform.id()), is_oauth, "{}", platform.id());
+            let is_oauth = platform.auth.oauth().is_some();
+            assert_eq!(gives_refresh_token_once(platform.id), is_oauth, "{}", platform.id);
         }
     }
 

@@ -6,7 +6,7 @@
 use crate::{Deps, media};
 use anyhow::Context;
 use domain::{AccountId, ErrorCode, Failure, NetworkId, Owner, outbox::ExpiringGrant};
-use platforms::{App, Checkpoint, Checkpoints, Grant, Platform, Renewal, Session, Wire};
+use platforms::{Adapter, App, Checkpoint, Checkpoints, Grant, Refresh, Session, Transport};
 use std::{borrow::Cow, sync::Arc, time::Duration};
 use store::{
     accounts, keeping,
@@ -27,11 +27,11 @@ const KEEPING: Duration = Duration::from_secs(60);
 
 /// An account, its platform and its opened grant: what a [`Session`] borrows.
 pub(crate) struct Line<'a> {
-    pub(crate) platform: &'static dyn Platform,
+    pub(crate) platform: &'static Adapter,
     account: platforms::Account,
     grant: Grant,
     app: Option<App>,
-    wire: Cow<'a, Wire>,
+    transport: Cow<'a, Transport>,
     now: fn() -> chrono::DateTime<chrono::Utc>,
     media: Arc<media::OwnerMedia>,
 }
@@ -51,7 +51,7 @@ impl<'a> Line<'a> {
         let Some(platform) = platforms::get(&account.platform) else {
             return Ok(Err(Failure::rejected(501, format!("{} is not supported", account.platform))));
         };
-        let Some(wire) = deps.wires.of(owner) else {
+        let Some(transport) = deps.transports.of(owner) else {
             return Ok(Err(Failure::rejected(501, "this installation runs no sandbox for test mode")));
         };
         let Some(sealed) = &account.grant_sealed else {
@@ -66,8 +66,8 @@ impl<'a> Line<'a> {
                 account_type: account.account_type.clone(),
             },
             grant,
-            app: app(deps, owner, platform.id(), account.network).await?,
-            wire,
+            app: app(deps, owner, platform.id, account.network).await?,
+            transport,
             now: deps.now,
             media: media::OwnerMedia::of(deps, owner),
         }))
@@ -81,7 +81,7 @@ impl<'a> Line<'a> {
             grant: &self.grant,
             app: self.app.as_ref(),
             now: self.now,
-            wire: &self.wire,
+            transport: &self.transport,
             checkpoints,
             media: self.media.clone(),
         }
@@ -176,7 +176,7 @@ pub(crate) async fn renew(
     let left = (old.expires_at - (deps.now)()).to_std().unwrap_or_default();
     if !left.is_zero() && is_barren(deps, old).await? {
         let failure = Failure::token_expired("nothing renews the grant: it serves until it ends");
-        return Ok(Err(Failure { retry_after: Some(left), ..failure }));
+        return Ok(Err(failure.after(Some(left))));
     }
     let refreshed = refresh(deps, Refused { owner, account, version, target: None }).await?;
     let found = keeping::find(&deps.db, owner, account).await?;
@@ -193,8 +193,8 @@ pub(crate) async fn renew(
 /// Whether a grant came without a refresh token where one is needed: LinkedIn gives most apps none. It is
 /// good until its end all the same.
 async fn is_barren(deps: &Deps, old: &ExpiringGrant) -> anyhow::Result<bool> {
-    let renewal = platforms::get(&old.platform).map(Platform::renewal);
-    if renewal != Some(Renewal::Anytime) {
+    let renewal = platforms::get(&old.platform).map(|platform| platform.auth.refresh());
+    if renewal != Some(Refresh::Anytime) {
         return Ok(false);
     }
     let Some(kept) = accounts::grant(&deps.db, old.owner, old.account).await? else { return Ok(false) };
@@ -212,7 +212,7 @@ async fn exchange(
         Ok(line) => line,
         Err(failure) => return Ok(Err(Unrefreshed::MediaFailure(failure))),
     };
-    match line.platform.refresh(&line.session(&Unkept)).await {
+    match line.platform.publisher.refresh(&line.session(&Unkept)).await {
         Ok(mut fresh) => {
             // Some platforms answer without a refresh token, or with an empty one, and mean: keep yours.
             if fresh.refresh_token.as_deref().is_none_or(str::is_empty) {

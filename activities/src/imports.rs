@@ -52,9 +52,9 @@ impl Imports {
         let said = voice::ask(deps, &account_ref, |cx| {
             let cursor = progress.cursor.clone();
             Box::pin(async move {
-                match cx.platform.history() {
+                match cx.platform.history {
                     Some(history) => history.page(cx, cursor.as_deref()).await,
-                    None => Err(Failure::rejected(501, format!("{} lists no posts", cx.platform.id()))),
+                    None => Err(Failure::rejected(501, format!("{} lists no posts", cx.platform.id))),
                 }
             })
         })
@@ -103,11 +103,11 @@ fn leaf(page: Page, progress: &Progress) -> ImportPage {
     let is_late = |at: DateTime<Utc>| progress.to_date.is_some_and(|to| at >= to);
     // Pages are newest first, but for a post that a platform shows out of turn: one that is too early
     // does not end the list, a whole page of them does.
-    let is_past = !page.posts.is_empty() && page.posts.iter().all(|post| is_early(post.published_at));
+    let is_past = !page.items.is_empty() && page.items.iter().all(|post| is_early(post.published_at));
     // A list that begins again where it began has no end.
     let next = page.next.filter(|next| !is_past && progress.cursor.as_ref() != Some(next));
     let posts =
-        page.posts.into_iter().filter(|post| !is_early(post.published_at) && !is_late(post.published_at));
+        page.items.into_iter().filter(|post| !is_early(post.published_at) && !is_late(post.published_at));
     ImportPage { posts: posts.take(progress.left).map(found).collect(), next }
 }
 
@@ -136,7 +136,7 @@ mod tests {
             published_at: at(*day),
             metrics: Metrics::default(),
         };
-        Page { posts: days.iter().map(post).collect(), next: next.map(str::to_owned) }
+        Page { items: days.iter().map(post).collect(), next: next.map(str::to_owned) }
     }
 
     fn at(day: i64) -> DateTime<Utc> {

@@ -20,7 +20,7 @@ pub mod worker;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{App, Mode, Owner, TimeScale, sandbox::Address};
 use egress::Egress;
-use platforms::Wire;
+use platforms::Transport;
 use std::{borrow::Cow, collections::BTreeMap};
 use store::{Pool, vault};
 use temporalio_client::Client;
@@ -34,7 +34,7 @@ pub struct Deps {
     /// Opens what was sealed: only a worker can.
     pub opener: vault::Opener,
     /// The ways to the platforms.
-    pub wires: Wires,
+    pub transports: Transports,
     /// The OAuth apps that accounts were connected through.
     pub apps: Apps,
     /// The way to addresses that users gave.
@@ -54,29 +54,29 @@ pub struct Deps {
 }
 
 /// The way to the platforms in each mode.
-pub struct Wires {
+pub struct Transports {
     /// To the real ones.
-    live: Wire,
+    live: Transport,
     /// To the sandbox; `None` where none runs.
-    test: Option<(Wire, Address)>,
+    test: Option<(Transport, Address)>,
 }
 
-impl Wires {
+impl Transports {
     /// The ways to the real platforms and to the sandbox, where one runs.
     ///
     /// # Errors
     ///
     /// When no TLS provider is installed in this process.
     pub fn new(sandbox: Option<Address>) -> reqwest::Result<Self> {
-        let test = sandbox.map(|at| Ok((Wire::sandbox(at.url().clone())?, at))).transpose()?;
-        Ok(Self { live: Wire::real()?, test })
+        let test = sandbox.map(|at| Ok((Transport::sandbox(at.url().clone())?, at))).transpose()?;
+        Ok(Self { live: Transport::real()?, test })
     }
 
     /// The way that an owner's calls take; `None` for test mode where no sandbox runs.
-    fn of(&self, owner: Owner) -> Option<Cow<'_, Wire>> {
+    fn of(&self, owner: Owner) -> Option<Cow<'_, Transport>> {
         match (owner.mode, &self.test) {
             (Mode::Live, _) => Some(Cow::Borrowed(&self.live)),
-            (Mode::Test, Some((wire, at))) => Some(Cow::Owned(wire.toward(at.of(owner.org)))),
+            (Mode::Test, Some((transport, at))) => Some(Cow::Owned(transport.toward(at.of(owner.org)))),
             (Mode::Test, None) => None,
         }
     }

@@ -141,9 +141,9 @@ async fn read(deps: &Arc<Deps>, reading: &MetricsRequest) -> anyhow::Result<Resu
     let said = voice::ask(deps, &reading.account_ref, |cx| {
         let id = reading.platform_post_id.clone();
         Box::pin(async move {
-            match cx.platform.analytics() {
+            match cx.platform.analytics {
                 Some(analytics) => analytics.metrics(cx, &id).await,
-                None => Err(Failure::rejected(501, format!("{} tells no metrics", cx.platform.id()))),
+                None => Err(Failure::rejected(501, format!("{} tells no metrics", cx.platform.id))),
             }
         })
     })

@@ -28,12 +28,12 @@ use crate::{
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
-    ErrorCode, ErrorSource, Failure, TargetStatus,
+    Effect, ErrorCode, ErrorSource, Failure, TargetStatus,
     retry::{self, Spent},
 };
 use platforms::{
-    Checkpoint, Checkpoints, Committed, Located, Platform, Prepared, Publication, Publishing as Publishes,
-    Repeat, ReplyTo, Session,
+    Adapter, Checkpoint, Checkpoints, Committed, Idempotency, Located, Prepared, Publication,
+    Publishing as Publishes, ReplyTo, Session,
 };
 use std::{future::Future, sync::Arc, time::Duration};
 use store::{
@@ -212,7 +212,7 @@ impl Deps {
         let line = match Line::open(self, input.owner, &attempt.account).await? {
             Ok(line) => line,
             Err(failure) => {
-                let failure = Failure { doubt: attempt.is_in_doubt(), ..failure };
+                let failure = failure.with_effect(Effect::from(attempt.is_in_doubt()));
                 return self.give_up(attempt, failure).await;
             }
         };
@@ -321,7 +321,7 @@ impl Deps {
     /// last look comes when the window closes.
     async fn wait(
         &self,
-        platform: &dyn Platform,
+        platform: &Adapter,
         run: &Run,
         pause: Duration,
     ) -> Result<Option<Duration>, store::Error> {
@@ -344,14 +344,14 @@ impl Deps {
             None => format!("{platform} was still processing when its window closed"),
             Some(last) => format!("{platform} had not said that it was done when its window closed ({last})"),
         };
-        Failure { doubt: run.attempt.is_in_doubt(), ..Failure::new(ErrorCode::PollTimeout, message) }
+        Failure::new(ErrorCode::PollTimeout, message).with_effect(Effect::from(run.attempt.is_in_doubt()))
     }
 
     /// Publishes one container, unless an earlier attempt did.
     async fn publish(
         &self,
         cx: &Session<'_>,
-        platform: &'static dyn Platform,
+        platform: &'static Adapter,
         run: &Run,
         entry: &Entry,
         post: &Publication,
@@ -371,11 +371,11 @@ impl Deps {
         if attempt.attempts > retry::ATTEMPTS {
             let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
             let message = "the last attempt got no answer and published nothing; the budget is spent";
-            return Err(Halt::Undecidable(Failure { doubt: false, ..Failure::new(code, message) }));
+            return Err(Halt::Undecidable(Failure::new(code, message).certain()));
         }
         // Nothing that prepares can publish, however its call ended.
-        let prepared = platform.prepare(cx, post, at).await;
-        let at = match prepared.map_err(|failure| Failure { doubt: false, ..failure })? {
+        let prepared = platform.publisher.prepare(cx, post, at).await;
+        let at = match prepared.map_err(|failure| failure.certain())? {
             Prepared::Ready(at) => at,
             Prepared::Processing { at, poll_after } => {
                 cx.checkpoints.save(&at).await?;
@@ -389,10 +389,12 @@ impl Deps {
         };
         // From here until we hear back the post may be live. The limit is measured from before the intent
         // was written, so that the call has ended when the row says so.
-        let call =
-            tokio::time::timeout(limit.saturating_sub(asked.elapsed()), platform.commit(cx, post, &at));
+        let call = tokio::time::timeout(
+            limit.saturating_sub(asked.elapsed()),
+            platform.publisher.commit(cx, post, &at),
+        );
         let answer = call.await.unwrap_or_else(|_| {
-            let message = format!("{} did not answer within {} s", platform.id(), limit.as_secs());
+            let message = format!("{} did not answer within {} s", platform.id, limit.as_secs());
             Err(Failure::network(message, true))
         });
         match answer {
@@ -406,17 +408,17 @@ impl Deps {
                 self.heal(attempt).await;
                 Err(Halt::Processing(poll_after))
             }
-            Err(failure) if failure.doubt && !failure.code.is_permanent() => {
+            Err(failure) if failure.is_ambiguous() && !failure.code.is_permanent() => {
                 facts::doubt(&self.db, target, position, begun, failure.code).await?;
                 Err(Halt::Failure(failure))
             }
             Err(failure) => match entry.doubted_since.or(entry.commit_begun_at) {
                 // It says that it has the post already, and an earlier call of ours may have brought it.
-                Some(first) if failure.doubt => {
+                Some(first) if failure.is_ambiguous() => {
                     let post = Publication { commit_begun_at: Some(first), ..post.clone() };
                     let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
                     facts::doubt(&self.db, target, position, begun, code).await?;
-                    let found = platform.locate(cx, &post, &at).await;
+                    let found = platform.publisher.locate(cx, &post, &at).await;
                     if let Ok(Located::Live(id)) = found
                         && self.adopted(attempt, entry, &id).await?
                     {
@@ -424,16 +426,12 @@ impl Deps {
                     }
                     // Our own call is the likeliest original: its post will show up in the reads.
                     let wait = Some(self.settling(platform));
-                    Err(Halt::Failure(Failure {
-                        doubt: true,
-                        retry_after: wait,
-                        ..Failure::new(code, failure.message)
-                    }))
+                    Err(Halt::Failure(Failure::new(code, failure.message).ambiguous().after(wait)))
                 }
                 // The original is somebody else's, or the refusal is plain.
                 _ => {
                     facts::void(&self.db, target, position, begun).await?;
-                    Err(Halt::Failure(Failure { doubt: false, ..failure }))
+                    Err(Halt::Failure(failure.certain()))
                 }
             },
         }
@@ -454,8 +452,8 @@ impl Deps {
     }
 
     /// How long a publishing call may take. The scaled limit leaves a slow call its time.
-    fn limit(&self, platform: &dyn Platform, post: &Publication) -> Duration {
-        let limit = platform.commit_limit(post);
+    fn limit(&self, platform: &Adapter, post: &Publication) -> Duration {
+        let limit = platform.publisher.commit_limit(post);
         self.time_scale.scale(limit).max(CALL_FLOOR.min(limit))
     }
 
@@ -463,7 +461,7 @@ impl Deps {
     async fn located(
         &self,
         cx: &Session<'_>,
-        platform: &'static dyn Platform,
+        platform: &'static Adapter,
         run: &Run,
         entry: &Entry,
         post: &Publication,
@@ -471,7 +469,7 @@ impl Deps {
     ) -> Result<Option<String>, Halt> {
         let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
         let Some(begun) = entry.commit_begun_at else { return Ok(None) };
-        match platform.locate(cx, post, at).await {
+        match platform.publisher.locate(cx, post, at).await {
             Ok(Located::Live(id)) if self.adopted(&run.attempt, entry, &id).await? => Ok(Some(id)),
             Ok(Located::Live(_)) => {
                 let message = "no answer came, and what was found is another post with the same words";
@@ -480,11 +478,11 @@ impl Deps {
             Ok(Located::Processing { poll_after }) => Err(Halt::Processing(poll_after)),
             Ok(Located::Absent) if entry.accepted => Err(Halt::Processing(YIELD)),
             Ok(Located::Absent) => {
-                let believable = match (platform.capabilities().repeat, entry.commit_ended_at) {
-                    (Repeat::Harmless, _) => begun,
-                    (Repeat::Doubles { .. }, Some(ended)) => ended + self.settling(platform),
+                let believable = match (platform.limits.idempotency, entry.commit_ended_at) {
+                    (Idempotency::Idempotent, _) => begun,
+                    (Idempotency::MayDuplicate { .. }, Some(ended)) => ended + self.settling(platform),
                     // Nobody heard the call end: it may be on its way until its deadline.
-                    (Repeat::Doubles { .. }, None) => {
+                    (Idempotency::MayDuplicate { .. }, None) => {
                         entry.commit_deadline.unwrap_or(begun + self.limit(platform, post))
                             + self.settling(platform)
                     }
@@ -498,7 +496,7 @@ impl Deps {
             }
             Ok(Located::Unknown) => Err(undecidable(code, "it has no way to tell")),
             Err(failure) if failure.code.is_permanent() => Err(undecidable(code, &failure.message)),
-            Err(failure) => Err(Halt::Failure(Failure { doubt: true, ..failure })),
+            Err(failure) => Err(Halt::Failure(failure.ambiguous())),
         }
     }
 
@@ -583,7 +581,7 @@ impl Deps {
             (Some(wait), Some(_)) => wait,
             (Some(wait), None) => self.time_scale.scale(wait),
             // The budget is spent, but the last call may have gone through.
-            (None, asked) if failure.doubt && spent.attempts < retry::ATTEMPTS + LOOKS => {
+            (None, asked) if failure.is_ambiguous() && spent.attempts < retry::ATTEMPTS + LOOKS => {
                 let settling =
                     platforms::get(&input.platform).map_or(YIELD, |platform| self.settling(platform));
                 asked.unwrap_or(settling).max(settling)
@@ -674,7 +672,7 @@ impl Deps {
             facts::lose_grant(&self.db, attempt.key.owner, account.id, account.grant_version, &failure, now)
                 .await?;
         }
-        if failure.doubt {
+        if failure.is_ambiguous() {
             failure.message = format!("{}; it may be live: look before posting again", failure.message);
         }
         let source = failure.code.source();
@@ -720,7 +718,7 @@ impl Deps {
         match unresolved {
             // A call was made with them, and without them nothing tells what became of it.
             Unresolved::Never(failure) if entry.commit_begun_at.is_some() => {
-                Halt::Undecidable(Failure { doubt: true, ..failure })
+                Halt::Undecidable(failure.ambiguous())
             }
             Unresolved::Never(failure) => Halt::Failure(failure),
             Unresolved::Early(failure) => Halt::Early(failure, self.time_scale.scale(YIELD)),
@@ -739,7 +737,7 @@ impl Deps {
         let line = match Line::open(self, input.owner, &attempt.account).await? {
             Ok(line) => line,
             Err(failure) => {
-                let failure = Failure { doubt: attempt.is_in_doubt(), ..failure };
+                let failure = failure.with_effect(Effect::from(attempt.is_in_doubt()));
                 return polled(self.give_up(attempt, failure).await?);
             }
         };
@@ -752,7 +750,7 @@ impl Deps {
         let at = Checkpoint(entry.checkpoint.clone());
         let looked = match self.publication(attempt, entry, &ids).await {
             Ok(post) => match entry.commit_begun_at {
-                Some(_) => match line.platform.locate(&cx, &post, &at).await {
+                Some(_) => match line.platform.publisher.locate(&cx, &post, &at).await {
                     Ok(Located::Live(id)) if self.adopted(attempt, entry, &id).await? => {
                         self.captured(attempt, entry.position, &id).await?;
                         Ok(None)
@@ -767,7 +765,7 @@ impl Deps {
                 },
                 // An attempt knows what that comes to.
                 None if attempt.barred.is_some() => Ok(None),
-                None => match line.platform.prepare(&cx, &post, at).await {
+                None => match line.platform.publisher.prepare(&cx, &post, at).await {
                     Ok(Prepared::Ready(at)) => keeper.save(&at).await.map(|()| None),
                     Ok(Prepared::Processing { at, poll_after }) => {
                         keeper.save(&at).await.map(|()| Some(poll_after))
@@ -790,10 +788,10 @@ impl Deps {
                 (pause, busy)
             }
             // A refused token is a failed attempt, so that it is counted.
-            Err(failure) if failure.code == ErrorCode::TokenExpired && !failure.revoked => {
+            Err(failure) if failure.code == ErrorCode::TokenExpired && !failure.is_revoked() => {
                 return polled(self.failed(input, attempt, failure).await?);
             }
-            Err(failure) if failure.code.is_permanent() || failure.revoked => {
+            Err(failure) if failure.code.is_permanent() || failure.is_revoked() => {
                 return polled(self.give_up(attempt, failure).await?);
             }
             // A look that failed says nothing about the post: the window goes on.
@@ -921,10 +919,10 @@ impl Deps {
     }
 
     /// How long a platform's reads may lag behind its writes.
-    fn settling(&self, platform: &dyn Platform) -> Duration {
-        match platform.capabilities().repeat {
-            Repeat::Harmless => Duration::ZERO,
-            Repeat::Doubles { settling } => self.time_scale.scale(settling),
+    fn settling(&self, platform: &Adapter) -> Duration {
+        match platform.limits.idempotency {
+            Idempotency::Idempotent => Duration::ZERO,
+            Idempotency::MayDuplicate { read_lag } => self.time_scale.scale(read_lag),
         }
     }
 
@@ -944,10 +942,10 @@ impl Deps {
 /// Takes off an attempt what its platform has no place for, and says what.
 fn leave_out(attempt: &mut Attempt) -> Option<String> {
     let platform = platforms::get(&attempt.account.platform)?;
-    let replies = platform.capabilities().replies;
+    let replies = platform.limits.replies;
     let kept = attempt.entries.len().min(replies.containers());
     let left_out = attempt.entries.split_off(kept).len();
-    (left_out > 0).then(|| format!("{} {}", platform.id(), replies.left_out(left_out)))
+    (left_out > 0).then(|| format!("{} {}", platform.id, replies.left_out(left_out)))
 }
 
 /// Time left in a window; `None` when it has closed.
@@ -975,13 +973,13 @@ async fn persist<T, F: Future<Output = store::Result<T>>>(
 }
 
 /// The public address of a post, within a bound: a live post settles with or without it.
-async fn address(platform: &dyn Platform, cx: &Session<'_>, id: &str) -> Result<String, Failure> {
-    let asked = tokio::time::timeout(URL_PATIENCE, platform.permalink(cx, id)).await;
+async fn address(platform: &Adapter, cx: &Session<'_>, id: &str) -> Result<String, Failure> {
+    let asked = tokio::time::timeout(URL_PATIENCE, platform.publisher.permalink(cx, id)).await;
     asked.unwrap_or_else(|_| Err(Failure::network("the post's address was not told in time", false)))
 }
 
-fn window(platform: &dyn Platform) -> Duration {
-    match platform.capabilities().publishing {
+fn window(platform: &Adapter) -> Duration {
+    match platform.limits.publishing {
         Publishes::Immediate => WINDOW,
         Publishes::Asynchronous { window } => window,
     }
@@ -989,7 +987,7 @@ fn window(platform: &dyn Platform) -> Duration {
 
 fn undecidable(code: ErrorCode, why: &str) -> Halt {
     let message = format!("no answer came, and the platform can't say whether it published ({why})");
-    Halt::Undecidable(Failure { doubt: true, ..Failure::new(code, message) })
+    Halt::Undecidable(Failure::new(code, message).ambiguous())
 }
 
 fn polled(published: PublishResult) -> Result<PollResult, ActivityError> {

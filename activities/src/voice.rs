@@ -34,7 +34,7 @@ pub(crate) async fn ask<T>(
         let refused = match (&first.answer, first.version) {
             (Err(failure), Some(version)) if failure.code == ErrorCode::TokenExpired => {
                 let (owner, account) = (account_ref.owner, account_ref.account);
-                if failure.revoked {
+                if failure.is_revoked() {
                     lose(deps, account_ref, version, failure).await?;
                     return Ok(first);
                 }
@@ -84,6 +84,6 @@ async fn once<T>(
     };
     let session = line.session(&Unkept);
     // Asking publishes nothing, however it ends.
-    let answer = question(&session).await.map_err(|failure| Failure { doubt: false, ..failure });
+    let answer = question(&session).await.map_err(|failure| failure.certain());
     Ok(Said { answer, version: Some(account.grant_version) })
 }

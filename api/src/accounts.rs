@@ -244,7 +244,7 @@ fn missing() -> Problem {
     Problem::not_found("social account")
 }
 
-pub(crate) fn platform(account: &accounts::Account) -> Result<&'static dyn platforms::Platform, Problem> {
+pub(crate) fn platform(account: &accounts::Account) -> Result<&'static platforms::Adapter, Problem> {
     platforms::get(&account.platform).ok_or_else(|| {
         let detail = format!("this version of the service does not speak to {}", account.platform);
         Problem::new(Code::Unprocessable, detail)

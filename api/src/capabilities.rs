@@ -5,7 +5,7 @@ use crate::{
     settings::Free,
     word::{Platform, Word},
 };
-use platforms::{Capabilities, Content, MediaKind, MediaLimit, Publishing, Replies};
+use platforms::{Adapter, Content, Limits, MediaKind, MediaLimit, Publishing, Replies};
 use poem_openapi::{Enum, Object};
 
 /// What an account accepts.
@@ -130,11 +130,10 @@ pub struct Publishes {
 }
 
 /// What a platform accepts.
-pub(crate) fn of(platform: &dyn platforms::Platform) -> Accepted {
-    let Capabilities { text, content, media, mixed_media, alt_text, replies, publishing, .. } =
-        platform.capabilities();
+pub(crate) fn of(platform: &Adapter) -> Accepted {
+    let Limits { text, content, media, mixed_media, alt_text, replies, publishing, .. } = &platform.limits;
     Accepted {
-        platform: Word::of(platform.id()),
+        platform: Word::of(platform.id),
         text: Text { max_length: text.max, unit: text.unit.to_owned(), max_bytes: text.max_bytes },
         content: match content {
             Content::TextOrMedia => Holds::TextOrMedia,
@@ -143,7 +142,7 @@ pub(crate) fn of(platform: &dyn platforms::Platform) -> Accepted {
         },
         media: media.iter().map(Medium::from).collect(),
         mixed_media: *mixed_media,
-        max_alt_text_length: *alt_text,
+        max_alt_text_length: alt_text.as_ref().map(|alt_text| alt_text.max),
         replies: match replies {
             Replies::None => Follows::None,
             Replies::FirstComment => Follows::FirstComment,
@@ -156,16 +155,16 @@ pub(crate) fn of(platform: &dyn platforms::Platform) -> Accepted {
             }
         },
         options: kinds(platform).iter().map(|kind| (*kind).to_owned()).collect(),
-        analytics: platform.analytics().is_some(),
-        history: platform.history().is_some(),
-        deletion: platform.deletion().is_some(),
+        analytics: platform.analytics.is_some(),
+        history: platform.history.is_some(),
+        deletion: platform.deletion.is_some(),
         config_schema: free(platforms::check::schema(platform)),
     }
 }
 
 /// The lists that a platform has of what its settings can be.
-pub(crate) fn kinds(platform: &dyn platforms::Platform) -> &'static [&'static str] {
-    platform.options().map_or(&[], |options| options.kinds())
+pub(crate) fn kinds(platform: &Adapter) -> &'static [&'static str] {
+    platform.options.map_or(&[], |options| options.kinds())
 }
 
 impl From<&MediaLimit> for Medium {

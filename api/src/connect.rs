@@ -21,7 +21,7 @@ use base64::{
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
 };
 use domain::{AccountId, LoginError, StateId};
-use platforms::{Code as Brought, Connection};
+use platforms::Code as Brought;
 use poem::{
     Body, Request, Response, handler,
     http::{StatusCode, header},
@@ -163,8 +163,7 @@ async fn exchange(
     verifier: String,
 ) -> Result<End, Problem> {
     let platform = platforms::get(&intent.platform);
-    let sends_verifier = platform
-        .is_some_and(|platform| matches!(platform.connection(), Connection::OAuth2 { pkce: true, .. }));
+    let sends_verifier = platform.and_then(|platform| platform.auth.oauth()).is_some_and(|oauth| oauth.pkce);
     let brought =
         Brought { code, redirect_uri: intent.callback.clone(), verifier: sends_verifier.then_some(verifier) };
     let token = BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());

@@ -7,7 +7,7 @@ use crate::{
 };
 use domain::Media;
 use platforms::{
-    Platform,
+    Adapter,
     check::{self, Draft, Severity},
 };
 use serde_json::Value;
@@ -37,9 +37,9 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn of(platform: &dyn Platform, issue: check::Issue, at: impl Fn(&[Value]) -> Vec<Segment>) -> Self {
+    fn of(platform: &Adapter, issue: check::Issue, at: impl Fn(&[Value]) -> Vec<Segment>) -> Self {
         Self {
-            platform: platform.id(),
+            platform: platform.id,
             severity: issue.severity,
             issue: Issue::new(at(&issue.path), &issue.code, issue.message),
         }
@@ -90,7 +90,7 @@ pub fn look<'a>(
     let empty = Value::Object(serde_json::Map::new());
     let mut findings = Vec::new();
     for platform in targeted.into_iter().filter_map(platforms::get) {
-        let settings = config.get(platform.id()).unwrap_or(&empty);
+        let settings = config.get(platform.id).unwrap_or(&empty);
         let issues = check::check(platform, &drafts, settings).into_iter();
         findings.extend(issues.map(|issue| Finding::of(platform, issue, |path| origin.path(path))));
     }

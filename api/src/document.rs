@@ -186,15 +186,14 @@ fn amend(value: &mut Value) {
 fn describe_settings(document: &mut Value) {
     let schemas = document["components"]["schemas"].as_object_mut().expect("the document has schemas");
     for platform in platforms::all() {
-        let words = platform.id().split('_').map(|word| word[..1].to_uppercase() + &word[1..]);
+        let words = platform.id.split('_').map(|word| word[..1].to_uppercase() + &word[1..]);
         let name = words.collect::<String>() + "Settings";
         for blocks in [Config::name(), TopLevel::name()] {
             if let Some(blocks) = schemas.get_mut(&*blocks) {
-                blocks["properties"][platform.id()] =
-                    json!({ "$ref": format!("#/components/schemas/{name}") });
+                blocks["properties"][platform.id] = json!({ "$ref": format!("#/components/schemas/{name}") });
             }
         }
-        let mut schema = platforms::check::schema(*platform);
+        let mut schema = platforms::check::schema(platform);
         translate(&mut schema);
         schema["description"] =
             json!("Settings of this platform; what else a block holds is kept and ignored");

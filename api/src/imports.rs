@@ -87,7 +87,7 @@ impl Imports {
 /// Asks for an import.
 pub async fn create(call: &Call<'_>, id: &str, body: NewImport) -> Result<Import, Problem> {
     let account = find(call, id).await?;
-    if platform(&account)?.history().is_none() {
+    if platform(&account)?.history.is_none() {
         let detail = format!("{} does not list an account's earlier posts", account.platform);
         return Err(Problem::new(Code::Unprocessable, detail));
     }

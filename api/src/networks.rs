@@ -22,10 +22,7 @@ use crate::{
 };
 use chrono::SubsecRound;
 use domain::{AccountId, Mode, NetworkId};
-use platforms::{
-    Connection,
-    authorization::{self, Authorization},
-};
+use platforms::authorization::{self, Authorization};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::{
@@ -182,7 +179,7 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
     let adapter = platforms::get(platform).ok_or_else(|| {
         Problem::new(Code::NoAppAvailable, format!("accounts of {platform} can't be connected yet"))
     })?;
-    if let Connection::AppPassword { .. } = adapter.connection() {
+    if adapter.auth.oauth().is_none() {
         let detail = format!(
             "{platform} has no apps: an account is connected with a password made for this purpose, \
              by POST /social-accounts/{platform}/connect"
@@ -203,7 +200,7 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
         callback: app.callback,
         redirect_uri: body.redirect_uri.map(|link| link.text),
         tenant_id: body.tenant_id,
-        scopes: authorization::scopes(adapter.connection(), &asked),
+        scopes: authorization::scopes(&adapter.auth, &asked),
         network_unique_id: match &account {
             Some(account) => Some(account.network_unique_id.clone()),
             None => body.expected_network_unique_id,

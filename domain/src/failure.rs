@@ -116,14 +116,60 @@ pub struct Failure {
     pub message: String,
     /// How long the platform asks to wait.
     pub retry_after: Option<Duration>,
-    /// Whether what was asked may have happened all the same.
-    pub doubt: bool,
-    /// Whether the platform says that the grant itself is gone, so that no refresh can help.
-    pub revoked: bool,
+    /// What the failed call did at the platform.
+    #[serde(rename = "doubt")]
+    pub effect: Effect,
+    /// What the failure says about the grant.
+    #[serde(rename = "revoked")]
+    pub grant: GrantState,
+}
+
+/// What a failed call did at the platform. Serialized as a boolean, true for [`Effect::Unknown`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "bool", into = "bool")]
+pub enum Effect {
+    /// Nothing: the call can be repeated.
+    None,
+    /// The platform may have done what was asked; only a look-up can tell.
+    Unknown,
+}
+
+impl From<bool> for Effect {
+    fn from(is_unknown: bool) -> Self {
+        if is_unknown { Self::Unknown } else { Self::None }
+    }
+}
+
+impl From<Effect> for bool {
+    fn from(effect: Effect) -> Self {
+        effect == Effect::Unknown
+    }
+}
+
+/// What a failure says about the grant. Serialized as a boolean, true for [`GrantState::Revoked`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "bool", into = "bool")]
+pub enum GrantState {
+    /// Nothing: a refresh may help.
+    Unchanged,
+    /// The grant no longer exists, so no refresh can help.
+    Revoked,
+}
+
+impl From<bool> for GrantState {
+    fn from(is_revoked: bool) -> Self {
+        if is_revoked { Self::Revoked } else { Self::Unchanged }
+    }
+}
+
+impl From<GrantState> for bool {
+    fn from(state: GrantState) -> Self {
+        state == GrantState::Revoked
+    }
 }
 
 impl Failure {
-    /// A failure with the doubt that its code implies. Of the message the first [`MESSAGE`] characters are
+    /// A failure with the effect that its code implies. Of the message the first [`MESSAGE`] characters are
     /// kept, without U+0000, which Postgres does not store.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         let mut message = message.into();
@@ -131,7 +177,8 @@ impl Failure {
         if let Some((end, _)) = message.char_indices().nth(MESSAGE) {
             message.truncate(end);
         }
-        Self { code, message, retry_after: None, doubt: code.leaves_doubt(), revoked: false }
+        let effect = Effect::from(code.leaves_doubt());
+        Self { code, message, retry_after: None, effect, grant: GrantState::Unchanged }
     }
 
     /// A final refusal of the content.
@@ -146,7 +193,7 @@ impl Failure {
 
     /// The grant is gone; only its owner can give a new one.
     pub fn revoked(message: impl Into<String>) -> Self {
-        Self { revoked: true, ..Self::token_expired(message) }
+        Self { grant: GrantState::Revoked, ..Self::token_expired(message) }
     }
 
     /// The platform asks to slow down, for at most [`LONGEST_WAIT`].
@@ -162,7 +209,37 @@ impl Failure {
 
     /// The reply never came. `sent` says whether the request may have arrived.
     pub fn network(message: impl Into<String>, sent: bool) -> Self {
-        Self { doubt: sent, ..Self::new(ErrorCode::NetworkError, message) }
+        Self::new(ErrorCode::NetworkError, message).with_effect(Effect::from(sent))
+    }
+
+    /// The same failure of a call that certainly did nothing.
+    pub fn certain(self) -> Self {
+        self.with_effect(Effect::None)
+    }
+
+    /// The same failure of a call that may have done what was asked.
+    pub fn ambiguous(self) -> Self {
+        self.with_effect(Effect::Unknown)
+    }
+
+    /// The same failure with this effect.
+    pub fn with_effect(self, effect: Effect) -> Self {
+        Self { effect, ..self }
+    }
+
+    /// The same failure with the wait that the platform asks for.
+    pub fn after(self, retry_after: Option<Duration>) -> Self {
+        Self { retry_after, ..self }
+    }
+
+    /// True when the platform may have done what was asked, so that only a look-up can tell.
+    pub fn is_ambiguous(&self) -> bool {
+        self.effect == Effect::Unknown
+    }
+
+    /// True when the grant no longer exists, so that no refresh can help.
+    pub fn is_revoked(&self) -> bool {
+        self.grant == GrantState::Revoked
     }
 }
 
@@ -205,12 +282,29 @@ mod tests {
     }
 
     #[test]
+    fn the_serialized_form_is_stable() {
+        for (failure, doubt, revoked) in [
+            (Failure::upstream(500, "m"), true, false),
+            (Failure::rejected(400, "m"), false, false),
+            (Failure::revoked("m"), false, true),
+            (Failure::revoked("m").ambiguous(), true, true),
+        ] {
+            let form = serde_json::to_value(&failure).unwrap();
+            let expected = serde_json::json!({
+                "code": failure.code, "message": "m", "retry_after": null, "doubt": doubt, "revoked": revoked,
+            });
+            assert_eq!(form, expected);
+            assert_eq!(serde_json::from_value::<Failure>(form).unwrap(), failure);
+        }
+    }
+
+    #[test]
     fn only_a_lost_or_broken_reply_leaves_doubt() {
-        assert!(Failure::upstream(500, "").doubt);
-        assert!(Failure::network("reset", true).doubt);
-        assert!(!Failure::network("refused", false).doubt);
-        assert!(!Failure::rejected(400, "").doubt);
-        assert!(!Failure::rate_limited("", None).doubt);
-        assert!(!Failure::revoked("").doubt);
+        assert!(Failure::upstream(500, "").is_ambiguous());
+        assert!(Failure::network("reset", true).is_ambiguous());
+        assert!(!Failure::network("refused", false).is_ambiguous());
+        assert!(!Failure::rejected(400, "").is_ambiguous());
+        assert!(!Failure::rate_limited("", None).is_ambiguous());
+        assert!(!Failure::revoked("").is_ambiguous());
     }
 }

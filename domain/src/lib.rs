@@ -28,7 +28,7 @@ pub mod word;
 
 pub use choice::SelectOption;
 pub use email::Email;
-pub use failure::{ErrorCode, ErrorSource, Failure};
+pub use failure::{Effect, ErrorCode, ErrorSource, Failure, GrantState};
 pub use grant::{App, Grant, Identity};
 pub use id::{
     AccountId, ContainerId, DeliveryId, EventId, ImportId, KeyId, MediaId, MemberId, NetworkId, OrgId,

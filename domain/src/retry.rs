@@ -34,7 +34,7 @@ pub struct Spent {
 /// it. `jitter` is drawn from 0..1 by the caller.
 pub fn next(failure: &Failure, spent: Spent, jitter: f64) -> Option<Duration> {
     let refused = failure.code == ErrorCode::TokenExpired
-        && (failure.revoked || spent.token_attempts >= TOKEN_ATTEMPTS);
+        && (failure.is_revoked() || spent.token_attempts >= TOKEN_ATTEMPTS);
     if failure.code.is_permanent() || refused || spent.attempts >= ATTEMPTS {
         return None;
     }

@@ -1,63 +1,58 @@
-//! The address where a platform asks its user whether an app may act for him.
+//! The address where a platform asks a user to authorize an app.
 //!
 //! OAuth 2.0 section 4.1.1 with PKCE; what a platform writes differently stands in its
-//! [`Connection`]. Pure, for whoever builds the address talks to no platform.
+//! [`crate::OAuth2`]. Pure: building the address makes no call.
 //! <https://www.rfc-editor.org/rfc/rfc6749#section-4.1.1>, <https://www.rfc-editor.org/rfc/rfc7636>
 
-use crate::{Connection, Platform};
+use crate::{Adapter, Auth};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-/// What is asked for, and by whom.
+/// An authorization request.
 #[derive(Clone, Copy, Debug)]
 pub struct Authorization<'a> {
     /// The app's public identifier.
     pub client_id: &'a str,
-    /// Where the platform sends its user back to.
+    /// Redirect URI.
     pub redirect_uri: &'a str,
-    /// What the app wants to do; nothing for what publishing needs.
+    /// Requested scopes; empty for those that publishing needs.
     pub scopes: &'a [String],
-    /// What comes back unchanged.
+    /// Opaque value that the platform returns unchanged.
     pub state: &'a str,
     /// The PKCE verifier, sent where the platform takes one and only as its digest.
     pub verifier: &'a str,
-    /// Whether the user has to log in although the platform knows him.
+    /// Whether to force a new login although the platform knows the user.
     pub is_forced: bool,
 }
 
-/// The scopes that are asked for: those given, or those that publishing needs.
-pub fn scopes(connection: &Connection, given: &[String]) -> Vec<String> {
-    match connection {
-        Connection::OAuth2 { scopes, .. } if given.is_empty() => {
-            scopes.iter().map(|scope| (*scope).to_owned()).collect()
-        }
+/// The scopes to request: those given, or those that publishing needs.
+pub fn scopes(auth: &Auth, given: &[String]) -> Vec<String> {
+    match auth.oauth() {
+        Some(oauth) if given.is_empty() => oauth.scopes.iter().map(|scope| (*scope).to_owned()).collect(),
         _ => given.to_vec(),
     }
 }
 
 /// The address to send the user to, or `None` where accounts are not connected by OAuth.
-pub fn address(platform: &dyn Platform, asked: &Authorization<'_>) -> Option<String> {
-    let connection = platform.connection();
-    let Connection::OAuth2 { authorize, separator, client_id, parameters, pkce, .. } = connection else {
-        return None;
-    };
-    let scope = scopes(connection, asked.scopes).join(separator);
+pub fn address(platform: &Adapter, asked: &Authorization<'_>) -> Option<String> {
+    let oauth = platform.auth.oauth()?;
+    let scope = scopes(&platform.auth, asked.scopes).join(oauth.separator);
     let challenge = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(asked.verifier));
     let mut query = vec![
         ("response_type", "code"),
-        (*client_id, asked.client_id),
+        (oauth.client_id, asked.client_id),
         ("redirect_uri", asked.redirect_uri),
         ("scope", &scope),
         ("state", asked.state),
     ];
-    if *pkce {
+    if oauth.pkce {
         query.extend([("code_challenge", challenge.as_str()), ("code_challenge_method", "S256")]);
     }
-    let relogin = if asked.is_forced { platform.relogin() } else { &[] };
-    let is_replaced = |name: &str| relogin.iter().any(|(other, _)| *other == name);
-    query.extend(parameters.iter().filter(|(name, _)| !is_replaced(name)).chain(relogin));
-    let mut url = Url::parse(authorize).expect("a platform's address is a URL");
+    let forced = if asked.is_forced { oauth.force_login } else { &[] };
+    let is_replaced = |name: &str| forced.iter().any(|(other, _)| *other == name);
+    query.extend(oauth.authorize_parameters.iter().filter(|(name, _)| !is_replaced(name)).chain(forced));
+    let mut url = Url::parse(oauth.authorize).expect("a platform's address is a URL");
     url.query_pairs_mut().extend_pairs(query);
     // A plus sign of the values is written as %2B by now. Not every platform reads one as a space.
     let query = url.query().unwrap_or_default().replace('+', "%20");
@@ -108,12 +103,10 @@ mod tests {
     #[test]
     fn every_platform_that_has_oauth_has_an_address() {
         for platform in crate::all() {
-            let address = address(*platform, &ASKED);
-            match platform.connection() {
-                Connection::OAuth2 { authorize, .. } => {
-                    assert!(address.unwrap().starts_with(authorize), "{}", platform.id());
-                }
-                Connection::AppPassword { .. } => assert_eq!(address, None),
+            let address = address(platform, &ASKED);
+            match platform.auth.oauth() {
+                Some(oauth) => assert!(address.unwrap().starts_with(oauth.authorize), "{}", platform.id),
+                None => assert_eq!(address, None),
             }
         }
     }

@@ -4,7 +4,10 @@
 //! repeatable and lets `locate` answer with certainty: the account's own server reads what it wrote.
 //! The record is put only where there is none, so that a key that is taken is never overwritten.
 
-use crate::*;
+use crate::{
+    upload::{Begun, Processing, Sent, Upload, Uploaded},
+    *,
+};
 use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -17,7 +20,7 @@ use url::{Host, Url};
 use uuid::Uuid;
 
 /// Bluesky. <https://docs.bsky.app>
-pub(crate) struct Bluesky;
+struct Bluesky;
 
 /// The service of an account that names no other.
 const SERVICE: &str = "https://bsky.social";
@@ -31,44 +34,50 @@ const VIDEO_DID: &str = "did:web:video.bsky.app";
 const POST: &str = "app.bsky.feed.post";
 
 /// A blob that no record refers to is dropped after a while; from then on it is uploaded again.
-const BLOB_LIFE: TimeDelta = TimeDelta::minutes(30);
-/// How long the video service may use the token it is given.
-const TOKEN_LIFE: TimeDelta = TimeDelta::minutes(30);
-/// Between two looks at a video.
-const POLL: Duration = Duration::from_secs(2);
-/// Until a day's allowance of videos may be there again.
-const ALLOWANCE: Duration = Duration::from_secs(6 * 3600);
+const BLOB_TTL: TimeDelta = TimeDelta::minutes(30);
+/// Lifetime of the token that the video service gets.
+const SERVICE_TOKEN_TTL: TimeDelta = TimeDelta::minutes(30);
+/// Time between two polls of a video.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// Wait after the daily video quota is used up.
+const VIDEO_QUOTA_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit { max: 300, unit: "graphemes", count: text::graphemes, max_bytes: Some(3000) },
-    content: Content::TextOrMedia,
-    media: &[
-        MediaLimit {
-            kind: MediaKind::Image,
-            count: 0..=10,
-            mimes: &["image/jpeg", "image/png", "image/webp"],
-            max_bytes: 2_000_000,
-            duration: None,
-            pixels: None,
-            aspect_ratio: None,
-        },
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 0..=1,
-            mimes: &["video/mp4"],
-            max_bytes: 300_000_000,
-            duration: Some(Duration::ZERO..=Duration::from_secs(180)),
-            pixels: None,
-            aspect_ratio: None,
-        },
-    ],
-    mixed_media: false,
-    // Bluesky's own client allows this much; the protocol has no limit.
-    alt_text: Some(2000),
-    replies: Replies::Thread,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
-    repeat: Repeat::Harmless,
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "bluesky",
+    name: "Bluesky",
+    limits: Limits {
+        text: TextLimit { max: 300, unit: "graphemes", count: text::graphemes, max_bytes: Some(3000) },
+        media: &[
+            MediaLimit {
+                kind: MediaKind::Image,
+                count: 0..=10,
+                mimes: &["image/jpeg", "image/png", "image/webp"],
+                max_bytes: 2_000_000,
+                ..MediaLimit::ANY
+            },
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 0..=1,
+                mimes: &["video/mp4"],
+                max_bytes: 300_000_000,
+                duration: Some(Duration::ZERO..=Duration::from_secs(180)),
+                ..MediaLimit::ANY
+            },
+        ],
+        // Bluesky's own client allows this much; the protocol has no limit.
+        alt_text: Some(AltTextLimit { max: 2000, kinds: &[MediaKind::Image, MediaKind::Video] }),
+        replies: Replies::Thread,
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
+        idempotency: Idempotency::Idempotent,
+        ..Limits::DEFAULT
+    },
+    auth: Auth::AppPassword { service: SERVICE },
     settings,
+    publisher: &Bluesky,
+    analytics: Some(&Bluesky),
+    history: Some(&Bluesky),
+    deletion: Some(&Bluesky),
+    options: None,
 };
 
 fn settings() -> Value {
@@ -115,19 +124,7 @@ fn settings() -> Value {
 }
 
 #[async_trait]
-impl Platform for Bluesky {
-    fn id(&self) -> &'static str {
-        "bluesky"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &Connection::AppPassword { service: SERVICE }
-    }
-
+impl Publisher for Bluesky {
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         if reply.status.is_success() {
             return None;
@@ -201,7 +198,7 @@ impl Platform for Bluesky {
         let service = service(cx.grant)?;
         if let Some(token) = cx.grant.refresh_token.as_deref().filter(|token| !token.is_empty()) {
             let address = format!("{service}/xrpc/com.atproto.server.refreshSession");
-            let reply = cx.post(address).bearer(token).any().await?;
+            let reply = cx.post(address).bearer(token).send_raw().await?;
             match reply.status.as_u16() {
                 200..=299 => {
                     let tokens: Tokens = reply.read()?;
@@ -226,7 +223,7 @@ impl Platform for Bluesky {
             .post(format!("{service}/xrpc/com.atproto.server.createSession"))
             .anonymous()
             .json(&json!({ "identifier": identifier, "password": password }))
-            .any()
+            .send_raw()
             .await?;
         match reply.status.as_u16() {
             200..=299 => {
@@ -243,7 +240,7 @@ impl Platform for Bluesky {
     async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
         let Some(token) = cx.grant.refresh_token.as_deref() else { return Ok(()) };
         let address = format!("{}/xrpc/com.atproto.server.deleteSession", service(cx.grant)?);
-        match cx.post(address).bearer(token).done().await {
+        match cx.post(address).bearer(token).send_ok().await {
             // It has ended by itself.
             Err(failure) if failure.code == ErrorCode::TokenExpired => Ok(()),
             answer => answer,
@@ -252,11 +249,9 @@ impl Platform for Bluesky {
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let home = home(cx)?;
-        let now = (cx.now)();
         let mut step: Step = at.read()?;
         // Feeds sort by it, so it is the time of publishing, and fixed from here on.
-        step.created_at.get_or_insert(now);
-        step.forget_unusable(&post.media, now);
+        step.created_at.get_or_insert((cx.now)());
         if let (Some(reply), None) = (&post.reply_to, &step.reply) {
             let root = cite(cx, &home, &reply.root).await?;
             let parent = if reply.parent == reply.root {
@@ -283,37 +278,8 @@ impl Platform for Bluesky {
             }
         }
         // Last, since blobs that nothing refers to don't live long.
-        let mut is_processing = false;
-        for (index, media) in post.media.iter().enumerate() {
-            if step.blobs.len() == index {
-                let stage = match media.kind {
-                    MediaKind::Image => upload_image(cx, &home, media).await?,
-                    MediaKind::Video => upload_video(cx, &home, media).await?,
-                    kind => {
-                        return Err(Failure::rejected(415, format!("Bluesky takes no media of kind {kind}")));
-                    }
-                };
-                is_processing |= matches!(stage, Stage::Job(_));
-                step.blobs.push(Blob { media: media.id, at: now, stage });
-                cx.save(&step).await?;
-            } else if let Stage::Job(job) = &step.blobs[index].stage {
-                match look(cx, job).await? {
-                    Job::Done(blob) => {
-                        step.blobs[index] = Blob { media: media.id, at: now, stage: Stage::Ready(blob) };
-                        cx.save(&step).await?;
-                    }
-                    Job::Busy => is_processing = true,
-                    Job::Failed(failure) => {
-                        // What is tried again is uploaded again.
-                        step.blobs.truncate(index);
-                        cx.save(&step).await?;
-                        return Err(failure);
-                    }
-                }
-            }
-        }
-        let at = Checkpoint::of(&step);
-        Ok(if is_processing { Prepared::Processing { at, poll_after: POLL } } else { Prepared::Ready(at) })
+        let pause = upload::advance(self, cx, &post.media, &mut step, |step| &mut step.blobs).await?;
+        Ok(upload::prepared(&step, pause))
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
@@ -330,20 +296,20 @@ impl Platform for Bluesky {
                 // Only where there is none yet.
                 "swapRecord": null,
             }))
-            .any()
+            .send_raw()
             .await?;
         match reply.body["error"].as_str() {
             Some("InvalidSwap") => match find(cx, &home, &key(post)).await? {
                 Some(found) if is_same(&found.value, &record) => Ok(Committed::Live(found.uri)),
                 _ => Err(Failure::rejected(400, "another record has taken the key of this post")),
             },
-            // An upload was dropped before it was used. The next attempt uploads anew.
+            // An upload was dropped before it was used. The next attempt uploads it again.
             Some("BlobNotFound") if !step.blobs.is_empty() => {
                 cx.save(&Step { blobs: Vec::new(), ..step }).await?;
-                Err(Failure { doubt: false, ..Failure::upstream(502, classify::message(&reply)) })
+                Err(Failure::upstream(502, classify::message(&reply)).certain())
             }
             _ => {
-                let written: Written = reply.judge(self)?.read()?;
+                let written: Written = reply.into_result(cx.platform)?.read()?;
                 Ok(Committed::Live(written.uri))
             }
         }
@@ -360,18 +326,6 @@ impl Platform for Bluesky {
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
         Ok(address(cx, id))
-    }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn deletion(&self) -> Option<&dyn Deletion> {
-        Some(self)
     }
 }
 
@@ -397,7 +351,7 @@ impl History for Bluesky {
             Some(cursor) => call.query(&[("cursor", cursor)]).send().await?,
             None => call.send().await?,
         };
-        // What has a reason is somebody's post that was passed on, or one that stands here twice.
+        // An item with a reason is a repost, or a post that is listed a second time.
         let own = feed.feed.into_iter().filter(|item| item.reason.is_none()).map(|item| item.post);
         let posts = own.map(|post| RemotePost {
             url: address(cx, &post.uri),
@@ -407,7 +361,7 @@ impl History for Bluesky {
             metrics: post.metrics(),
             id: post.uri,
         });
-        Ok(Page { posts: posts.collect(), next: feed.cursor })
+        Ok(Page { items: posts.collect(), next: feed.cursor })
     }
 }
 
@@ -417,12 +371,12 @@ impl Deletion for Bluesky {
         let rkey = parts(id)?.1;
         cx.post(format!("{}/xrpc/com.atproto.repo.deleteRecord", home(cx)?))
             .json(&json!({ "repo": cx.account.network_unique_id, "collection": POST, "rkey": rkey }))
-            .done()
+            .send_ok()
             .await
     }
 }
 
-/// Where the account's sessions are made.
+/// The service that creates the account's sessions.
 fn service(grant: &Grant) -> Result<String> {
     public(grant.extra["service"].as_str().filter(|service| !service.is_empty()).unwrap_or(SERVICE))
 }
@@ -436,7 +390,7 @@ fn home(cx: &Session<'_>) -> Result<String> {
     }
 }
 
-/// The origin of an address that a user or his server gave: `https`, and a name to be resolved, so
+/// The origin of an address that a user or their server gave: `https`, and a name to be resolved, so
 /// that the resolver judges where it leads.
 fn public(address: &str) -> Result<String> {
     let no = |why: &str| Failure::rejected(400, format!("{address} is no service of Bluesky: {why}"));
@@ -475,18 +429,18 @@ impl Document {
             (_, Some(host)) if is_name(host) => format!("https://{host}/.well-known/did.json"),
             _ => return Err(no("it is no identifier of the AT Protocol")),
         };
-        let reply = cx.get(address).anonymous().any().await?;
+        let reply = cx.get(address).anonymous().send_raw().await?;
         if matches!(reply.status.as_u16(), 300..=407 | 409..=424 | 426..=428 | 430..=499) {
             return Err(no("nobody knows it"));
         }
-        let body = reply.judge(cx.platform)?.body;
+        let body = reply.into_result(cx.platform)?.body;
         if body["id"] != did {
             return Err(no("its document is another's"));
         }
         let pds = endpoint(&body).ok_or_else(|| no("its document names no server"))?;
         let pds = public(pds).map_err(|failure| no(&failure.message))?;
         let names = body["alsoKnownAs"].as_array().into_iter().flatten();
-        // Only the first counts: anyone may list somebody's handle further down.
+        // Only the first counts: anyone may list another account's handle further down.
         let handle = names.filter_map(Value::as_str).find_map(|name| name.strip_prefix("at://"));
         Ok(Self { did: did.to_owned(), pds, handle: handle.map(str::to_lowercase) })
     }
@@ -523,7 +477,7 @@ impl Document {
         if seen.as_ref().is_ok_and(|found| found.did == self.did) {
             return Ok(handle.to_owned());
         }
-        let told = cx.get(format!("https://{handle}/.well-known/atproto-did")).anonymous().any().await;
+        let told = cx.get(format!("https://{handle}/.well-known/atproto-did")).anonymous().send_raw().await;
         if told.is_ok_and(|reply| reply.status.is_success() && reply.text.trim() == self.did) {
             return Ok(handle.to_owned());
         }
@@ -552,7 +506,7 @@ fn endpoint(document: &Value) -> Option<&str> {
     pds?["serviceEndpoint"].as_str()
 }
 
-/// Whom a session is of, by its server's word.
+/// The account of a session, as its server claims.
 async fn me(cx: &Session<'_>, home: &str) -> Result<Me> {
     cx.get(format!("{home}/xrpc/com.atproto.server.getSession")).send().await
 }
@@ -582,7 +536,7 @@ fn granted(cx: &Session<'_>, tokens: Tokens, pds: Option<String>) -> Result<Gran
     })
 }
 
-/// When a token dies, by its own word. It is not ours to verify.
+/// The expiry that a token claims. Its signature is not ours to verify.
 fn expiry(token: &str) -> Option<DateTime<Utc>> {
     let claims = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
     let claims: Value = serde_json::from_slice(&claims).ok()?;
@@ -603,7 +557,7 @@ fn record(post: &Publication, step: &Step) -> Value {
             let feature = match span.meaning {
                 Meaning::Link(uri) => json!({ "$type": "app.bsky.richtext.facet#link", "uri": uri }),
                 Meaning::Tag(tag) => json!({ "$type": "app.bsky.richtext.facet#tag", "tag": tag }),
-                // A handle that nobody has stays plain text.
+                // An unknown handle stays plain text.
                 Meaning::Mention(handle) => {
                     let did = step.mentions.get(&handle)?.as_ref()?;
                     json!({ "$type": "app.bsky.richtext.facet#mention", "did": did })
@@ -637,7 +591,7 @@ fn record(post: &Publication, step: &Step) -> Value {
     record
 }
 
-/// What stands below the text: media, or a link's card, or a quoted post, alone or with one of these.
+/// The embed below the text: media, or a link's card, or a quoted post, alone or with one of these.
 fn embed(post: &Publication, step: &Step) -> Option<Value> {
     let link = setting(post, "link").filter(|_| post.reply_to.is_none());
     let media = match (post.media.first(), link) {
@@ -668,7 +622,8 @@ fn embed(post: &Publication, step: &Step) -> Option<Value> {
 fn images(media: &[Media], step: &Step) -> Value {
     let is_gallery = media.len() > 4;
     let items = media.iter().zip(&step.blobs).map(|(media, blob)| {
-        let mut item = json!({ "image": blob.value(), "alt": media.alt_text.as_deref().unwrap_or_default() });
+        let mut item =
+            json!({ "image": blob.ticket.value(), "alt": media.alt_text.as_deref().unwrap_or_default() });
         if is_gallery {
             item["$type"] = json!("app.bsky.embed.gallery#image");
         }
@@ -688,7 +643,7 @@ fn images(media: &[Media], step: &Step) -> Value {
 }
 
 fn video(media: &Media, step: &Step) -> Value {
-    let blob = step.blobs.first().map_or(&Value::Null, Blob::value);
+    let blob = step.blobs.first().map_or(&Value::Null, |blob| blob.ticket.value());
     let mut embed = json!({ "$type": "app.bsky.embed.video", "video": blob });
     if let Some(alt) = media.alt_text.as_deref().filter(|alt| !alt.is_empty()) {
         embed["alt"] = json!(alt);
@@ -708,7 +663,7 @@ fn setting<'a>(post: &'a Publication, key: &str) -> Option<&'a Value> {
     post.settings.get(key).filter(|value| !value.is_null())
 }
 
-/// Whether the record under our key is the one we put there. The server may have added to it.
+/// True when the record under our key is the one we put there. The server may have added to it.
 fn is_same(found: &Value, ours: &Value) -> bool {
     ["text", "reply"].iter().all(|key| found[*key] == ours[*key])
 }
@@ -726,7 +681,7 @@ fn key(post: &Publication) -> String {
     (0..13).rev().map(|digit| ALPHABET[(tid >> (digit * 5)) as usize & 31] as char).collect()
 }
 
-/// When a UUID of version 7 was made.
+/// The timestamp of a UUID of version 7.
 fn millis(id: Uuid) -> u64 {
     (id.as_u128() >> 80) as u64
 }
@@ -742,7 +697,7 @@ fn parts(uri: &str) -> Result<(&str, &str)> {
 
 fn address(cx: &Session<'_>, id: &str) -> String {
     let (repo, rkey) = parts(id).unwrap_or((&cx.account.network_unique_id, id));
-    cx.wire.route(&format!("https://bsky.app/profile/{repo}/post/{rkey}"))
+    cx.transport.rewrite_url(&format!("https://bsky.app/profile/{repo}/post/{rkey}"))
 }
 
 /// One of the account's own posts, read where it was written.
@@ -750,15 +705,15 @@ async fn find(cx: &Session<'_>, home: &str, rkey: &str) -> Result<Option<Found>>
     let reply = cx
         .get(format!("{home}/xrpc/com.atproto.repo.getRecord"))
         .query(&[("repo", cx.account.network_unique_id.as_str()), ("collection", POST), ("rkey", rkey)])
-        .any()
+        .send_raw()
         .await?;
     if reply.body["error"] == "RecordNotFound" {
         return Ok(None);
     }
-    reply.judge(cx.platform)?.read().map(Some)
+    reply.into_result(cx.platform)?.read().map(Some)
 }
 
-/// What a reply says of the post it hangs on: its address and the hash of its content.
+/// A reply's reference to its parent: address and hash of the content.
 async fn cite(cx: &Session<'_>, home: &str, uri: &str) -> Result<Cited> {
     match find(cx, home, parts(uri)?.1).await? {
         Some(Found { uri, cid: Some(cid), .. }) => Ok(Cited { uri, cid }),
@@ -766,7 +721,7 @@ async fn cite(cx: &Session<'_>, home: &str, uri: &str) -> Result<Cited> {
     }
 }
 
-/// The same for a post to be quoted, which may be anybody's.
+/// The same for a quoted post, which may be any account's.
 async fn quoted(cx: &Session<'_>, home: &str, quote: &str) -> Result<Cited> {
     let missing = || Failure::rejected(404, format!("{quote}, which is to be quoted, is not there"));
     let uri = match quote.strip_prefix("https://bsky.app/profile/") {
@@ -794,7 +749,7 @@ async fn view(cx: &Session<'_>, uri: &str) -> Result<Option<View>> {
     Ok(answer.posts.into_iter().next())
 }
 
-/// Whose handle it is, or `None` when nobody can say.
+/// The identity behind a handle, or `None` when it can't be resolved.
 async fn resolve(cx: &Session<'_>, home: &str, handle: &str) -> Result<Option<String>> {
     let found: Result<Did> = cx
         .get(format!("{home}/xrpc/com.atproto.identity.resolveHandle"))
@@ -811,19 +766,51 @@ async fn resolve(cx: &Session<'_>, home: &str, handle: &str) -> Result<Option<St
     }
 }
 
-async fn upload_image(cx: &Session<'_>, home: &str, media: &Media) -> Result<Stage> {
-    let uploaded: Uploaded = cx
-        .post(format!("{home}/xrpc/com.atproto.repo.uploadBlob"))
-        .upload(&media.mime, media.size_bytes, cx.stream(media))
-        .send()
-        .await?;
-    Ok(Stage::Ready(uploaded.blob))
+#[async_trait]
+impl Upload for Bluesky {
+    type Ticket = Blob;
+
+    async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<Blob>> {
+        let home = home(cx)?;
+        let blob = match media.kind {
+            MediaKind::Image => {
+                let call = cx.post(format!("{home}/xrpc/com.atproto.repo.uploadBlob"));
+                let call = call.upload(&media.mime, media.size_bytes, cx.stream(media));
+                Blob::Ready(call.send::<UploadedBlob>().await?.blob)
+            }
+            MediaKind::Video => upload_video(cx, &home, media).await?,
+            kind => return Err(Failure::rejected(415, format!("Bluesky takes no media of kind {kind}"))),
+        };
+        let state = match &blob {
+            Blob::Ready(_) => Processing::Done,
+            Blob::Job(_) => Processing::Busy(POLL_INTERVAL),
+        };
+        Ok(Begun { ticket: blob, expires_at: Some((cx.now)() + BLOB_TTL), sent: Sent::Whole(state) })
+    }
+
+    async fn status(
+        &self,
+        cx: &Session<'_>,
+        _media: &Media,
+        upload: &mut Uploaded<Blob>,
+    ) -> Result<Processing> {
+        let Blob::Job(job) = &upload.ticket else { return Ok(Processing::Done) };
+        Ok(match look(cx, job).await? {
+            Job::Done(blob) => {
+                upload.ticket = Blob::Ready(blob);
+                upload.expires_at = Some((cx.now)() + BLOB_TTL);
+                Processing::Done
+            }
+            Job::Busy => Processing::Busy(POLL_INTERVAL),
+            Job::Failed(failure) => Processing::Failed(failure),
+        })
+    }
 }
 
 /// Hands a video to the service that makes it playable and puts it into the account's repository.
-async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Stage> {
+async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Blob> {
     let token = token(cx, home, VIDEO_DID, "app.bsky.video.getUploadLimits").await?;
-    let limits: Limits =
+    let limits: UploadLimits =
         cx.get(format!("{VIDEO}/xrpc/app.bsky.video.getUploadLimits")).bearer(&token).send().await?;
     if !limits.can_upload {
         let message =
@@ -831,7 +818,7 @@ async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Sta
         let is_used_up = limits.remaining_daily_videos.is_some_and(|left| left <= 0)
             || limits.remaining_daily_bytes.is_some_and(|left| left < media.size_bytes as i64);
         return Err(match is_used_up {
-            true => Failure::rate_limited(message, Some(ALLOWANCE)),
+            true => Failure::rate_limited(message, Some(VIDEO_QUOTA_BACKOFF)),
             false => Failure::rejected(403, message),
         });
     }
@@ -845,15 +832,15 @@ async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Sta
         .query(&[("did", cx.account.network_unique_id.as_str()), ("name", name.as_str())])
         .bearer(&token)
         .upload(&media.mime, media.size_bytes, cx.stream(media))
-        .any()
+        .send_raw()
         .await?;
     // The same bytes once more: the first job's result serves as well.
     let exists = reply.status.as_u16() == 409 && reply.body["error"] == "already_exists";
-    let reply = if exists { reply } else { reply.judge(cx.platform)? };
+    let reply = if exists { reply } else { reply.into_result(cx.platform)? };
     let job = job(&reply)?;
     match job.blob {
-        Some(blob) => Ok(Stage::Ready(blob)),
-        None => Ok(Stage::Job(job.job_id)),
+        Some(blob) => Ok(Blob::Ready(blob)),
+        None => Ok(Blob::Job(job.job_id)),
     }
 }
 
@@ -863,9 +850,8 @@ fn job(reply: &Reply) -> Result<JobStatus> {
         Value::Null => &reply.body,
         wrapped => wrapped,
     };
-    serde_json::from_value(status.clone()).map_err(|error| Failure {
-        doubt: false,
-        ..Failure::upstream(502, format!("the video service answered what can't be read: {error}"))
+    serde_json::from_value(status.clone()).map_err(|error| {
+        Failure::upstream(502, format!("the video service answered what can't be read: {error}")).certain()
     })
 }
 
@@ -888,16 +874,14 @@ async fn look(cx: &Session<'_>, job_id: &str) -> Result<Job> {
     let message = format!("Bluesky could not process the video: {words}");
     Ok(Job::Failed(match code.as_str() {
         // The service's own trouble may be gone next time; the video's own won't.
-        "pds_upload_failure" | "generic_failure" | "" => {
-            Failure { doubt: false, ..Failure::upstream(500, message) }
-        }
+        "pds_upload_failure" | "generic_failure" | "" => Failure::upstream(500, message).certain(),
         _ => Failure::rejected(400, message),
     }))
 }
 
 /// A token with which another service may make one kind of call in the account's name.
 async fn token(cx: &Session<'_>, home: &str, audience: &str, method: &str) -> Result<String> {
-    let until = ((cx.now)() + TOKEN_LIFE).timestamp().to_string();
+    let until = ((cx.now)() + SERVICE_TOKEN_TTL).timestamp().to_string();
     let granted: ServiceToken = cx
         .get(format!("{home}/xrpc/com.atproto.server.getServiceAuth"))
         .query(&[("aud", audience), ("lxm", method), ("exp", until.as_str())])
@@ -926,56 +910,36 @@ fn pictures(embed: &Value) -> Vec<String> {
     images.chain(embed["playlist"].as_str()).map(str::to_owned).collect()
 }
 
-/// How far preparing has come.
+/// The adapter's checkpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Step {
     created_at: Option<DateTime<Utc>>,
     reply: Option<Reference>,
     quote: Option<Cited>,
-    /// Handles and whose they are; `None` for nobody's.
+    /// Identities by handle; `None` for an unknown handle.
     mentions: BTreeMap<String, Option<String>>,
     /// One entry per medium, in order.
-    blobs: Vec<Blob>,
+    blobs: Vec<Uploaded<Blob>>,
 }
 
-impl Step {
-    /// Drops what belongs to other media than the post's, or may have been dropped by the server.
-    fn forget_unusable(&mut self, media: &[Media], now: DateTime<Utc>) {
-        let usable = self
-            .blobs
-            .iter()
-            .zip(media)
-            .take_while(|(blob, media)| blob.media == media.id && now < blob.at + BLOB_LIFE)
-            .count();
-        self.blobs.truncate(usable);
-    }
-}
-
+/// A medium in the account's repository.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Blob {
-    media: Uuid,
-    at: DateTime<Utc>,
-    stage: Stage,
+#[serde(rename_all = "snake_case")]
+enum Blob {
+    /// The video service is processing it, under this job id.
+    Job(String),
+    /// The reference that a record contains.
+    Ready(Value),
 }
 
 impl Blob {
     fn value(&self) -> &Value {
-        match &self.stage {
-            Stage::Ready(blob) => blob,
-            Stage::Job(_) => &Value::Null,
+        match self {
+            Self::Ready(blob) => blob,
+            Self::Job(_) => &Value::Null,
         }
     }
-}
-
-/// Where an upload stands.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Stage {
-    /// The video service is at it, under this id.
-    Job(String),
-    /// What a record refers to.
-    Ready(Value),
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -1039,7 +1003,7 @@ struct Found {
 }
 
 #[derive(Deserialize)]
-struct Uploaded {
+struct UploadedBlob {
     blob: Value,
 }
 
@@ -1050,7 +1014,7 @@ struct ServiceToken {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Limits {
+struct UploadLimits {
     can_upload: bool,
     remaining_daily_videos: Option<i64>,
     remaining_daily_bytes: Option<i64>,
@@ -1121,7 +1085,7 @@ impl View {
         }
     }
 
-    /// When its author says that it was published, or when it was first seen.
+    /// The publishing time that the author claims, or when it was first seen.
     fn time(&self) -> DateTime<Utc> {
         let said = self.record["createdAt"].as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
         said.map(|at| at.to_utc()).or(self.indexed_at).unwrap_or_default()
@@ -1135,14 +1099,9 @@ mod tests {
     fn post(text: &str) -> Publication {
         Publication {
             target: TargetId("01936b3e-5c00-7abc-8def-0123456789ab".parse().unwrap()),
-            position: 0,
             text: text.to_owned(),
-            media: Vec::new(),
-            settings: json!({}),
-            reply_to: None,
             created_at: DateTime::from_timestamp(1_700_000_000, 5_000_000).unwrap(),
-            commit_begun_at: None,
-            taken: Vec::new(),
+            ..Publication::of_test()
         }
     }
 
@@ -1232,11 +1191,7 @@ mod tests {
     #[test]
     fn more_than_four_images_are_a_gallery() {
         let of = |count: usize| {
-            let blob = Blob {
-                media: Uuid::nil(),
-                at: DateTime::UNIX_EPOCH,
-                stage: Stage::Ready(json!({ "$type": "blob" })),
-            };
+            let blob = Uploaded::of_test(Uuid::nil(), Blob::Ready(json!({ "$type": "blob" })));
             let step = Step { blobs: vec![blob; count], ..Step::default() };
             record(&Publication { media: vec![image(); count], ..post("") }, &step)["embed"].clone()
         };
@@ -1266,8 +1221,12 @@ mod tests {
         ] {
             let body = json!({ "error": name, "message": "why" });
             let reply = Reply::of(status, &[("retry-after", "290")], &body.to_string());
-            let failure = reply.judge(&Bluesky).unwrap_err();
-            assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {name}");
+            let failure = reply.into_result(&ADAPTER).unwrap_err();
+            assert_eq!(
+                (failure.code.to_string().as_str(), failure.is_ambiguous()),
+                (code, doubt),
+                "{status} {name}"
+            );
             if status == 429 {
                 assert_eq!(failure.retry_after, Some(Duration::from_secs(290)));
             }

@@ -1,26 +1,24 @@
-//! What a platform would say to a post, before it is sent there.
+//! Validation of a post against a platform's limits, before it is sent there.
 //!
 //! Only what its table of capabilities says for certain is an error; a fact about a medium that is not
 //! known yet is not held against it. Creating a post and validating one ask here, so that they can't
 //! disagree.
 
-use crate::{Content, Media, MediaKind, MediaLimit, Platform, TextLimit};
-use regex::Regex;
+use crate::{
+    Adapter, AltTextLimit, Content, Media, MediaKind, MediaLimit, TextLimit,
+    schema::{Mismatch, Schema},
+    text::clip,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::{collections::HashMap, fmt::Display, sync::LazyLock};
+use std::fmt::Display;
 
-/// The most issues of one platform.
-const MOST: usize = 100;
-/// The most items of a list whose schema names no `maxItems`.
-const ITEMS: u64 = 500;
-/// The most characters of a text whose schema names no `maxLength`.
-const CHARACTERS: u64 = 10_000;
-/// The most characters of a value or a whole message that an issue repeats.
-const QUOTED: usize = 100;
-const MESSAGE: usize = 500;
+/// Maximum number of issues per platform.
+const MAX_ISSUES: usize = 100;
+/// Maximum length of a message, in characters.
+const MAX_MESSAGE_CHARACTERS: usize = 500;
 
-/// A container as its author wrote it.
+/// A container as the author wrote it.
 #[derive(Clone, Copy, Debug)]
 pub struct Draft<'a> {
     /// Its text.
@@ -29,21 +27,21 @@ pub struct Draft<'a> {
     pub media: &'a [Media],
 }
 
-/// Something about a post that a platform won't take, or won't show.
+/// A part of a post that a platform would refuse, or would not show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Issue {
-    /// How much it matters.
+    /// Severity.
     pub severity: Severity,
     /// Its stable name, for example `text_too_long`.
     pub code: String,
     /// For people: names the limit and the value.
     pub message: String,
-    /// Where it is: keys and 0-based indices from the top of a create body.
+    /// Location: keys and 0-based indices from the top of a create body.
     pub path: Vec<Value>,
 }
 
 impl Issue {
-    /// Something about a post's first container, at this member of it.
+    /// An issue with a member of the post's first container.
     pub(crate) fn of_main(severity: Severity, code: &str, member: &str, message: String) -> Self {
         let path = vec![json!("containers"), json!(0), json!(member)];
         Self { severity, code: code.to_owned(), message, path }
@@ -51,7 +49,7 @@ impl Issue {
 }
 
 domain::words! {
-    /// How much an issue matters.
+    /// Severity of an issue.
     Severity, "severity" {
         /// The platform would refuse the post.
         Error = "error",
@@ -60,32 +58,30 @@ domain::words! {
     }
 }
 
-/// Everything that is wrong with a post for one platform; `settings` is its own `config` block.
-pub fn check(platform: &dyn Platform, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
-    let can = platform.capabilities();
-    let mut found = Found { platform: platform.id(), issues: Vec::new() };
+/// Validates a post for one platform; `settings` is the platform's `config` block.
+pub fn check(platform: &Adapter, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+    let can = &platform.limits;
+    let mut found = IssueList { platform: platform.id, issues: Vec::new() };
     // Containers that the platform takes no more of are not published there: no further issues about them.
     let (containers, left_out) = containers.split_at(containers.len().min(can.replies.containers()));
     if !left_out.is_empty() {
         let message = can.replies.left_out(left_out.len());
         found.warning("replies_not_supported", vec![json!("containers"), json!(containers.len())], message);
     }
-    let rules = platform.rules();
     for (index, container) in containers.iter().enumerate() {
         let at = |rest: &[Value]| [&[json!("containers"), json!(index)], rest].concat();
-        let main = Part {
-            platform,
+        let main = ContainerRules {
             text: &can.text,
-            forbidden: rules.forbidden,
+            forbidden: can.forbidden,
             content: can.content,
-            needs: rules.needs,
+            needs: can.required_media,
             media: can.media,
             mixed_media: can.mixed_media,
-            alt_text: can.alt_text,
+            alt_text: can.alt_text.as_ref(),
         };
-        let part = match (index, &rules.comment) {
+        let part = match (index, &can.comment) {
             (0, _) | (_, None) => main,
-            (_, Some(comment)) => Part {
+            (_, Some(comment)) => ContainerRules {
                 text: &comment.text,
                 content: if comment.media.is_empty() { Content::Text } else { Content::TextOrMedia },
                 needs: None,
@@ -98,102 +94,42 @@ pub fn check(platform: &dyn Platform, containers: &[Draft<'_>], settings: &Value
         media(&mut found, &part, container, &at);
     }
     found.issues.extend(self::settings(platform, settings));
-    let at = [json!("config"), json!(platform.id())];
-    excludes(&mut found, &Settings::of(platform).schema, settings, containers, &at);
+    let at = [json!("config"), json!(platform.id)];
+    excludes(&mut found, Schema::of(platform).document(), settings, containers, &at);
     // The adapter would only say the same in other words.
     let is_told = |issue: &Issue| issue.severity == Severity::Error && issue.code.starts_with("media_");
     if !found.issues.iter().any(is_told) {
-        let clipped = |issue: Issue| Issue { message: clip(&issue.message, MESSAGE), ..issue };
-        found.issues.extend(platform.objections(containers, settings).into_iter().map(clipped));
+        let clipped = |issue: Issue| Issue { message: clip(&issue.message, MAX_MESSAGE_CHARACTERS), ..issue };
+        found.issues.extend(platform.publisher.validate(containers, settings).into_iter().map(clipped));
     }
-    found.issues.truncate(MOST);
+    found.issues.truncate(MAX_ISSUES);
     found.issues
 }
 
-/// What is wrong with a platform's `config` block by itself.
-pub fn settings(platform: &dyn Platform, settings: &Value) -> Vec<Issue> {
-    let mut found = Found { platform: platform.id(), issues: Vec::new() };
-    let at = [json!("config"), json!(platform.id())];
+/// Validates a platform's `config` block by itself.
+pub fn settings(platform: &Adapter, settings: &Value) -> Vec<Issue> {
+    let mut found = IssueList { platform: platform.id, issues: Vec::new() };
+    let at = [json!("config"), json!(platform.id)];
     if !settings.is_null() {
-        let held = Settings::of(platform);
-        matches(held, &mut found, &held.schema, settings, &at);
+        for Mismatch { path, message } in Schema::of(platform).validate(settings, &at, MAX_ISSUES) {
+            found.error("setting_invalid", path, message);
+        }
     }
     found.issues
 }
 
-/// The JSON Schema that a platform's `config` block is held to: the adapter's own, with a ceiling on each
-/// text and list that it leaves open.
-pub fn schema(platform: &dyn Platform) -> Value {
-    let mut schema = (platform.capabilities().settings)();
-    bound(&mut schema);
-    schema
+/// The JSON Schema of a platform's `config` block: the adapter's own, with a maximum for each text and list
+/// that it leaves unbounded.
+pub fn schema(platform: &Adapter) -> Value {
+    Schema::of(platform).document().clone()
 }
 
-fn bound(schema: &mut Value) {
-    let (key, most) = match schema["type"].as_str() {
-        Some("string") if schema.get("enum").is_none() => ("maxLength", CHARACTERS),
-        Some("array") => ("maxItems", ITEMS),
-        _ => ("", 0),
-    };
-    if !key.is_empty() && schema.get(key).is_none() {
-        schema[key] = json!(most);
-    }
-    for (_, part) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
-        bound(part);
-    }
-    if let Some(items) = schema.get_mut("items") {
-        bound(items);
-    }
-}
-
-/// The schema of a platform's settings with its compiled patterns, made once.
-struct Settings {
-    schema: Value,
-    patterns: HashMap<String, Regex>,
-}
-
-impl Settings {
-    fn of(platform: &dyn Platform) -> &'static Self {
-        static ALL: LazyLock<HashMap<&str, Settings>> = LazyLock::new(|| {
-            crate::all().iter().map(|platform| (platform.id(), Settings::new(schema(*platform)))).collect()
-        });
-        ALL.get(platform.id()).expect("every platform is listed")
-    }
-
-    fn new(schema: Value) -> Self {
-        let mut patterns = HashMap::new();
-        collect(&schema, &mut patterns);
-        Self { schema, patterns }
-    }
-}
-
-fn collect(schema: &Value, patterns: &mut HashMap<String, Regex>) {
-    if let Some(pattern) = schema["pattern"].as_str() {
-        let compiled = Regex::new(pattern).expect("the pattern is well-formed");
-        patterns.insert(pattern.to_owned(), compiled);
-    }
-    for part in schema["properties"].as_object().into_iter().flatten().map(|(_, part)| part) {
-        collect(part, patterns);
-    }
-    if let Some(items) = schema.get("items") {
-        collect(items, patterns);
-    }
-}
-
-/// The beginning of a text that may be long.
-fn clip(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
-struct Found {
+struct IssueList {
     platform: &'static str,
     issues: Vec<Issue>,
 }
 
-impl Found {
+impl IssueList {
     fn error(&mut self, code: &str, path: Vec<Value>, message: impl Display) {
         self.add(Severity::Error, code, path, message);
     }
@@ -203,27 +139,26 @@ impl Found {
     }
 
     fn add(&mut self, severity: Severity, code: &str, path: Vec<Value>, message: impl Display) {
-        if self.issues.len() == MOST {
+        if self.issues.len() == MAX_ISSUES {
             return;
         }
-        let message = clip(&format!("{} {message}", self.platform), MESSAGE);
+        let message = clip(&format!("{} {message}", self.platform), MAX_MESSAGE_CHARACTERS);
         self.issues.push(Issue { severity, code: code.to_owned(), message, path });
     }
 }
 
-/// What one container is held to.
-struct Part<'a> {
-    platform: &'a dyn Platform,
+/// The limits that apply to one container.
+struct ContainerRules<'a> {
     text: &'a TextLimit,
     forbidden: &'a [char],
     content: Content,
     needs: Option<MediaKind>,
     media: &'a [MediaLimit],
     mixed_media: bool,
-    alt_text: Option<usize>,
+    alt_text: Option<&'a AltTextLimit>,
 }
 
-fn text(found: &mut Found, can: &Part<'_>, container: &Draft<'_>, path: Vec<Value>) {
+fn text(found: &mut IssueList, can: &ContainerRules<'_>, container: &Draft<'_>, path: Vec<Value>) {
     let is_blank = container.text.trim().is_empty();
     match can.content {
         Content::Text if is_blank => {
@@ -254,7 +189,12 @@ fn text(found: &mut Found, can: &Part<'_>, container: &Draft<'_>, path: Vec<Valu
     }
 }
 
-fn media(found: &mut Found, can: &Part<'_>, container: &Draft<'_>, at: &dyn Fn(&[Value]) -> Vec<Value>) {
+fn media(
+    found: &mut IssueList,
+    can: &ContainerRules<'_>,
+    container: &Draft<'_>,
+    at: &dyn Fn(&[Value]) -> Vec<Value>,
+) {
     let media = container.media;
     if can.content == Content::Media && media.is_empty() {
         found.error("media_required", at(&[json!("media")]), "needs media, and there are none");
@@ -294,11 +234,12 @@ fn media(found: &mut Found, can: &Part<'_>, container: &Draft<'_>, at: &dyn Fn(&
             let length = alt.chars().count();
             match can.alt_text {
                 None => found.warning("alt_text_not_supported", path, "shows no alt text"),
-                Some(max) if length > max => {
+                Some(limit) if length > limit.max => {
+                    let max = limit.max;
                     let message = format!("takes {max} characters of alt text, and there are {length}");
                     found.error("alt_text_too_long", path, message);
                 }
-                Some(_) if !can.platform.describes(medium.kind) => {
+                Some(limit) if !limit.kinds.contains(&medium.kind) => {
                     let message = format!("shows no alt text of kind {}", medium.kind);
                     found.warning("alt_text_not_supported", path, message);
                 }
@@ -308,8 +249,8 @@ fn media(found: &mut Found, can: &Part<'_>, container: &Draft<'_>, at: &dyn Fn(&
     }
 }
 
-/// One medium against what its kind may be.
-fn one(found: &mut Found, limit: &MediaLimit, medium: &Media, path: &[Value]) {
+/// Compares one medium with the limits of its kind.
+fn one(found: &mut IssueList, limit: &MediaLimit, medium: &Media, path: &[Value]) {
     let kind = limit.kind;
     if !limit.mimes.contains(&medium.mime.as_str()) {
         let message = format!("takes {kind} as {}, and this is {}", limit.mimes.join(", "), medium.mime);
@@ -355,84 +296,8 @@ fn one(found: &mut Found, limit: &MediaLimit, medium: &Media, path: &[Value]) {
     }
 }
 
-/// A value against the part of JSON Schema that our tables use.
-fn matches(held: &Settings, found: &mut Found, schema: &Value, value: &Value, path: &[Value]) {
-    if found.issues.len() == MOST {
-        return;
-    }
-    let name =
-        path.last().map_or_else(String::new, |last| last.as_str().map_or(last.to_string(), str::to_owned));
-    let mut wrong = |message: String| found.error("setting_invalid", path.to_vec(), message);
-    if let Some(expected) = schema["type"].as_str()
-        && !is_type(value, expected)
-    {
-        return wrong(format!("takes {name} as {expected}, and it is {}", type_of(value)));
-    }
-    if let Some(options) = schema["enum"].as_array()
-        && !options.contains(value)
-    {
-        let options: Vec<_> = options.iter().map(Value::to_string).collect();
-        return wrong(format!("takes {name} as one of {}, and it is {}", options.join(", "), quote(value)));
-    }
-    let (size, unit) = match value {
-        Value::String(text) => (text.chars().count(), "Length"),
-        Value::Array(items) => (items.len(), "Items"),
-        _ => (0, ""),
-    };
-    if !unit.is_empty() {
-        if let Some(max) = schema[format!("max{unit}")].as_u64().filter(|max| size as u64 > *max) {
-            // An over-long text is not examined further.
-            return wrong(format!("takes {name} with at most {max}, and it has {size}"));
-        }
-        if let Some(min) = schema[format!("min{unit}")].as_u64().filter(|min| (size as u64) < *min) {
-            wrong(format!("takes {name} with at least {min}, and it has {size}"));
-        }
-    }
-    if let Some(number) = value.as_f64() {
-        if let Some(max) = schema["maximum"].as_f64().filter(|max| number > *max) {
-            wrong(format!("takes {name} up to {max}, and it is {number}"));
-        }
-        if let Some(min) = schema["minimum"].as_f64().filter(|min| number < *min) {
-            wrong(format!("takes {name} from {min}, and it is {number}"));
-        }
-    }
-    if let (Some(pattern), Some(text)) = (schema["pattern"].as_str(), value.as_str())
-        && !held.patterns.get(pattern).is_some_and(|pattern| pattern.is_match(text))
-    {
-        wrong(format!("takes {name} in the form {pattern}, and it is {}", quote(value)));
-    }
-    if schema["format"] == "date-time"
-        && let Some(text) = value.as_str()
-        && chrono::DateTime::parse_from_rfc3339(text).is_err()
-    {
-        wrong(format!("takes {name} as a time like 2030-01-31T09:00:00Z, and it is {}", quote(value)));
-    }
-    for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        if value.get(required).is_none_or(Value::is_null) {
-            wrong(format!("needs {name} to have {required}"));
-        }
-    }
-    let down = |step: Value| [path, &[step]].concat();
-    for (key, part) in schema["properties"].as_object().into_iter().flatten() {
-        // Null is absent, as everywhere on create.
-        if let Some(inner) = value.get(key).filter(|inner| !inner.is_null()) {
-            matches(held, found, part, inner, &down(json!(key)));
-        }
-    }
-    if let Some(items) = schema.get("items") {
-        for (index, inner) in value.as_array().into_iter().flatten().enumerate() {
-            matches(held, found, items, inner, &down(json!(index)));
-        }
-    }
-}
-
-/// A value as an issue repeats it.
-fn quote(value: &Value) -> String {
-    clip(&value.to_string(), QUOTED)
-}
-
 /// Settings that can't stand beside each other or beside media: our annotation `excludes` in the schema.
-fn excludes(found: &mut Found, schema: &Value, settings: &Value, containers: &[Draft<'_>], at: &[Value]) {
+fn excludes(found: &mut IssueList, schema: &Value, settings: &Value, containers: &[Draft<'_>], at: &[Value]) {
     let has_media = containers.first().is_some_and(|main| !main.media.is_empty());
     let is_set = |key: &str| settings.get(key).is_some_and(|value| !value.is_null());
     for (key, part) in schema["properties"].as_object().into_iter().flatten() {
@@ -442,24 +307,6 @@ fn excludes(found: &mut Found, schema: &Value, settings: &Value, containers: &[D
                 found.error("settings_conflict", [at, &[json!(key)]].concat(), message);
             }
         }
-    }
-}
-
-fn is_type(value: &Value, expected: &str) -> bool {
-    match expected {
-        "integer" => value.is_i64() || value.is_u64(),
-        other => type_of(value) == other,
-    }
-}
-
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 
@@ -575,7 +422,7 @@ mod tests {
         let long = "-".repeat(1_000_000);
         let many = vec![json!(7); 300_000];
         for platform in crate::all() {
-            let schema = schema(*platform);
+            let schema = schema(platform);
             let mut sent = json!({});
             for (name, part) in schema["properties"].as_object().unwrap() {
                 sent[name] = match part["type"].as_str().unwrap() {
@@ -593,16 +440,20 @@ mod tests {
                 };
             }
             let draft = Draft { text: &long, media: &[] };
-            let issues = check(*platform, &[draft], &sent);
-            assert!(!issues.is_empty() && issues.len() <= MOST, "{}: {}", platform.id(), issues.len());
+            let issues = check(platform, &[draft], &sent);
+            assert!(!issues.is_empty() && issues.len() <= MAX_ISSUES, "{}: {}", platform.id, issues.len());
             for issue in issues {
-                assert!(issue.message.chars().count() <= MESSAGE + 1, "{}: {issue:?}", platform.id());
-                assert!(issue.path.len() < 6, "{}: {issue:?}", platform.id());
+                assert!(
+                    issue.message.chars().count() <= MAX_MESSAGE_CHARACTERS + 1,
+                    "{}: {issue:?}",
+                    platform.id
+                );
+                assert!(issue.path.len() < 6, "{}: {issue:?}", platform.id);
             }
         }
         let tags = json!({ "tags": vec!["<"; 500] });
         let issues = settings(crate::get("youtube").unwrap(), &tags);
-        assert_eq!(issues.len(), MOST);
+        assert_eq!(issues.len(), MAX_ISSUES);
         let tags = json!({ "tags": vec!["<"; 501] });
         let issues = settings(crate::get("youtube").unwrap(), &tags);
         assert_eq!(issues.len(), 1, "the items of a list that is too long are not looked at: {issues:?}");
@@ -626,7 +477,7 @@ mod tests {
             }
         }
         for platform in crate::all() {
-            walk(&schema(*platform), platform.id());
+            walk(&schema(platform), platform.id);
         }
     }
 
@@ -636,9 +487,8 @@ mod tests {
             panic!("it was counted")
         }
         let can = TextLimit { max: 10, unit: "characters", count, max_bytes: None };
-        let mut found = Found { platform: "x", issues: Vec::new() };
-        let part = Part {
-            platform: crate::get("x").unwrap(),
+        let mut found = IssueList { platform: "x", issues: Vec::new() };
+        let part = ContainerRules {
             text: &can,
             forbidden: &[],
             content: Content::Text,

@@ -1,4 +1,4 @@
-//! What a status means when a platform's body does not say more.
+//! Failures by HTTP status, for replies whose body says no more.
 
 use crate::session::Reply;
 use chrono::{DateTime, Utc};
@@ -9,7 +9,7 @@ use domain::{
 use serde_json::Value;
 use std::time::Duration;
 
-/// The failure that a reply without a better reading stands for.
+/// The failure that a reply's status stands for.
 pub fn by_status(reply: &Reply) -> Failure {
     let message = message(reply);
     let status = reply.status.as_u16();
@@ -18,13 +18,13 @@ pub fn by_status(reply: &Reply) -> Failure {
         429 => Failure::rate_limited(message, retry_after(reply)),
         408 | 425 => Failure::upstream(504, message),
         400..=499 => Failure::rejected(status, message),
-        500..=599 => Failure { retry_after: retry_after(reply), ..Failure::upstream(status, message) },
-        // A redirect or a status nobody documents: what was asked may or may not have happened.
+        500..=599 => Failure::upstream(status, message).after(retry_after(reply)),
+        // A redirect or an undocumented status: the call may or may not have had an effect.
         _ => Failure::new(ErrorCode::Upstream(502), format!("answered {status}: {message}")),
     }
 }
 
-/// The platform's own words, from the places where most of them put them.
+/// The platform's error message, from the members that most platforms use.
 pub fn message(reply: &Reply) -> String {
     let body = &reply.body;
     let words = [

@@ -12,13 +12,13 @@ use url::Url;
 /// A part of a text with a meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// Where it stands, in bytes.
+    /// Position in bytes.
     pub(crate) range: Range<usize>,
-    /// What it means.
+    /// Meaning.
     pub(crate) meaning: Meaning,
 }
 
-/// What a part of a text means.
+/// Meaning of a part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// A link to this address.

@@ -1,4 +1,4 @@
-//! What Google's platforms share: OAuth 2.0, and the shape of an error.
+//! OAuth 2.0 and errors of Google's platforms.
 //!
 //! A refresh token does not rotate, and an answer names its reason in words that are more exact than
 //! its status; the list of them is open, so that the status still decides what no reason tells.
@@ -10,49 +10,60 @@ use domain::Failure;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Where a user is asked.
+/// Authorization endpoint.
 pub(crate) const AUTHORIZE: &str = "https://accounts.google.com/o/oauth2/v2/auth";
-/// Where tokens are given.
+/// Token endpoint.
 pub(crate) const TOKEN: &str = "https://oauth2.googleapis.com/token";
-/// A refresh token comes with an offline grant, and with each of them only when the user is asked anew.
+/// A refresh token is issued for offline access, and for each login only with a new consent.
 pub(crate) const PARAMETERS: &[(&str, &str)] = &[("access_type", "offline"), ("prompt", "consent")];
-/// Lets the user choose another of his Google accounts.
-pub(crate) const RELOGIN: &[(&str, &str)] = &[("prompt", "select_account consent")];
+/// Lets the user choose another Google account.
+pub(crate) const FORCE_LOGIN: &[(&str, &str)] = &[("prompt", "select_account consent")];
 
-/// Rates are counted by the minute where nothing else is said.
-const MINUTE: Duration = Duration::from_secs(60);
-/// How many videos a channel may upload a day is told nowhere, nor when it may go on.
-const UPLOADS: Duration = Duration::from_secs(6 * 3600);
-
-/// A fresh grant; the refresh token stays as it was.
-pub(crate) async fn refresh(cx: &Session<'_>) -> Result<Grant> {
-    oauth::refresh(cx, TOKEN, |word| word == "invalid_grant").await
-}
+/// Wait after a rate limit, which counts by the minute.
+const RATE_BACKOFF: Duration = Duration::from_secs(60);
+/// Wait after a channel's upload limit, whose size and reset Google does not document.
+const UPLOAD_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 
 /// Ends the whole grant. One that has ended already is refused, which is as good.
 pub(crate) async fn revoke(cx: &Session<'_>) -> Result<()> {
-    let refresh = cx.grant.refresh_token.as_deref().filter(|token| !token.is_empty());
-    let token = refresh.unwrap_or(&cx.grant.access_token);
-    let reply =
-        cx.post("https://oauth2.googleapis.com/revoke").anonymous().form(&[("token", token)]).any().await?;
+    let token = oauth::refresh_token(cx).unwrap_or(&cx.grant.access_token);
+    let reply = cx
+        .post("https://oauth2.googleapis.com/revoke")
+        .anonymous()
+        .form(&[("token", token)])
+        .send_raw()
+        .await?;
     match reply.status.as_u16() {
         200..=299 | 400 => Ok(()),
         _ => Err(classify::by_status(&reply)),
     }
 }
 
-/// What a refusal of any of Google's APIs means, or `None` where its status tells.
+/// A call for a page of a list.
+pub(crate) fn paged(call: Call, page: Option<&str>) -> Call {
+    match page {
+        Some(page) => call.query(&[("pageToken", page)]),
+        None => call,
+    }
+}
+
+/// The cursor of the next page; some lists end with an empty one.
+pub(crate) fn next(token: Option<String>) -> Option<String> {
+    token.filter(|token| !token.is_empty())
+}
+
+/// The failure that a refusal of any Google API stands for, or `None` where the status decides.
 pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
     let status = reply.status.as_u16();
     if status < 400 {
         return None;
     }
-    let (reason, message) = (reason(reply), words(reply));
+    let (reason, message) = (reason(reply), error_message(reply));
     Some(match (status, reason) {
         (_, "quotaExceeded" | "dailyLimitExceeded") => {
             Failure::rate_limited(message, Some(until_midnight(reply.at)))
         }
-        (_, "uploadLimitExceeded") => Failure::rate_limited(message, Some(UPLOADS)),
+        (_, "uploadLimitExceeded") => Failure::rate_limited(message, Some(UPLOAD_CAP_BACKOFF)),
         (429, _)
         | (
             403,
@@ -60,19 +71,19 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
             | "userRateLimitExceeded"
             | "servingLimitExceeded"
             | "uploadRateLimitExceeded",
-        ) => Failure::rate_limited(message, classify::retry_after(reply).or(Some(MINUTE))),
+        ) => Failure::rate_limited(message, classify::retry_after(reply).or(Some(RATE_BACKOFF))),
         // The login has no channel: a fresh token would hear the same.
         (401, "youtubeSignupRequired") => Failure::rejected(401, message),
         (401, _) => Failure::token_expired(message),
         // Seen with this status, and yet it passes.
         (403, "SERVICE_UNAVAILABLE" | "backendError" | "internalError") => {
-            Failure { retry_after: classify::retry_after(reply), ..Failure::upstream(503, message) }
+            Failure::upstream(503, message).after(classify::retry_after(reply))
         }
         // A scope, a role or a permission that a fresh token lacks as well.
         (403, _) => Failure::rejected(403, message),
         // Two writes met; the one that lost may be tried again.
         (409, _) if reply.body.pointer("/error/status").and_then(Value::as_str) == Some("ABORTED") => {
-            Failure { doubt: false, ..Failure::upstream(503, message) }
+            Failure::upstream(503, message).certain()
         }
         (408 | 425 | 500.., _) => return None,
         _ => Failure::rejected(status, message),
@@ -87,8 +98,8 @@ pub(crate) fn reason(reply: &Reply) -> &str {
     first.or_else(detail).unwrap_or_default()
 }
 
-/// Google's own words, and what its details add to them.
-fn words(reply: &Reply) -> String {
+/// Google's error message with its details.
+fn error_message(reply: &Reply) -> String {
     let message = classify::message(reply);
     let mut more: Vec<&str> = Vec::new();
     for detail in reply.body.pointer("/error/details").and_then(Value::as_array).into_iter().flatten() {
@@ -161,7 +172,7 @@ mod tests {
             "code": 400, "message": "Request contains an invalid argument.", "status": "INVALID_ARGUMENT",
             "details": [{ "errorDetails": [{ "code": 1000, "message": "Fetching image failed." }] }],
         } });
-        let said = words(&Reply::of(400, &[], &error.to_string()));
+        let said = error_message(&Reply::of(400, &[], &error.to_string()));
         assert_eq!(said, "Request contains an invalid argument. Fetching image failed.");
     }
 }

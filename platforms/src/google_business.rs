@@ -6,56 +6,60 @@
 //! moderated, which is waited for a while: a rejection is worth more than a quick success. Google has
 //! told no figures of single posts since 2023, so there are none.
 
-use crate::*;
+use crate::{
+    listing::{Found, Listing},
+    *,
+};
 use async_trait::async_trait;
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike, Utc};
-use domain::{ErrorCode, Failure};
+use domain::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::{collections::HashSet, time::Duration};
 
 /// Google Business Profile. <https://developers.google.com/my-business>
-pub(crate) struct GoogleBusiness;
+struct GoogleBusiness;
 
 const POSTS: &str = "https://mybusiness.googleapis.com/v4";
 const ACCOUNTS: &str = "https://mybusinessaccountmanagement.googleapis.com/v1";
 const LOCATIONS: &str = "https://mybusinessbusinessinformation.googleapis.com/v1";
 
-/// How much earlier than our clock's commit a post of ours may seem to Google.
-const SKEW: TimeDelta = TimeDelta::minutes(5);
-/// How long moderation is waited for; a post that is still in it then is taken for published.
-const MODERATION: TimeDelta = TimeDelta::minutes(10);
-/// Pages of the location's posts that are searched for a lost one.
-const PAGES: usize = 20;
+/// Time limit of moderation; a post that is in it for longer counts as published.
+const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit::characters(1500),
-    content: Content::TextOrMedia,
-    media: &[MediaLimit {
-        kind: MediaKind::Image,
-        count: 0..=1,
-        mimes: &["image/jpeg", "image/png"],
-        max_bytes: 5 << 20,
-        duration: None,
-        pixels: Some((250..=10_000, 250..=10_000)),
-        aspect_ratio: None,
-    }],
-    mixed_media: false,
-    alt_text: None,
-    replies: Replies::None,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(30 * 60) },
-    repeat: Repeat::Doubles { settling: Duration::from_secs(30) },
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "google_business",
+    name: "Google Business Profile",
+    limits: Limits {
+        text: TextLimit::characters(1500),
+        media: &[MediaLimit {
+            kind: MediaKind::Image,
+            count: 0..=1,
+            mimes: &["image/jpeg", "image/png"],
+            max_bytes: 5 << 20,
+            pixels: Some((250..=10_000, 250..=10_000)),
+            ..MediaLimit::ANY
+        }],
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(30 * 60) },
+        idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
+        ..Limits::DEFAULT
+    },
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: google::AUTHORIZE,
+        token: google::TOKEN,
+        scopes: &["https://www.googleapis.com/auth/business.manage"],
+        authorize_parameters: google::PARAMETERS,
+        pkce: true,
+        client_auth: ClientAuth::Body,
+        force_login: google::FORCE_LOGIN,
+        ..OAuth2::STANDARD
+    }),
     settings,
-};
-
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: google::AUTHORIZE,
-    token: google::TOKEN,
-    scopes: &["https://www.googleapis.com/auth/business.manage"],
-    separator: " ",
-    client_id: "client_id",
-    parameters: google::PARAMETERS,
-    pkce: true,
+    publisher: &GoogleBusiness,
+    analytics: None,
+    history: Some(&GoogleBusiness),
+    deletion: Some(&GoogleBusiness),
+    options: Some(&GoogleBusiness),
 };
 
 fn settings() -> Value {
@@ -110,29 +114,9 @@ fn settings() -> Value {
 }
 
 #[async_trait]
-impl Platform for GoogleBusiness {
-    fn id(&self) -> &'static str {
-        "google_business"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
-    fn credentials(&self) -> Credentials {
-        Credentials::Body
-    }
-
+impl Publisher for GoogleBusiness {
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         google::classify(reply)
-    }
-
-    fn relogin(&self) -> &'static [(&'static str, &'static str)] {
-        google::RELOGIN
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
@@ -162,10 +146,6 @@ impl Platform for GoogleBusiness {
         location(cx).await?.eligible(cx)
     }
 
-    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        google::refresh(cx).await
-    }
-
     async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
         google::revoke(cx).await
     }
@@ -186,7 +166,7 @@ impl Platform for GoogleBusiness {
         let mut body = resource(post)?;
         if let Some(image) = post.media.first() {
             let address = cx.media.address(image).await;
-            let address = address.map_err(|failure| Failure { doubt: false, ..failure })?;
+            let address = address.map_err(|failure| failure.certain())?;
             body["media"] = json!([{ "mediaFormat": "PHOTO", "sourceUrl": address.as_str() }]);
         }
         let created: LocalPost =
@@ -202,20 +182,22 @@ impl Platform for GoogleBusiness {
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let step: Step = at.read()?;
-        let begun = post.commit_begun_at.unwrap_or(post.created_at);
+        let begun = post.begun();
         let found = match step.post {
             Some(name) => {
                 let found: LocalPost = cx.get(format!("{POSTS}/{name}")).send().await?;
                 found
             }
-            None => match found(cx, post, begun).await? {
-                Found::Post(found) => *found,
-                Found::Nothing => return Ok(Located::Absent),
+            None => match listing::find(&LocalPosts { cx, topic: resource(post)?["topicType"].take() }, post)
+                .await?
+            {
+                Found::Post(found) => found,
+                Found::Absent => return Ok(Located::Absent),
                 Found::Unknown => return Ok(Located::Unknown),
             },
         };
         let age = (cx.now)() - begun;
-        if found.is_settled()? || age > MODERATION {
+        if found.is_settled()? || age > MODERATION_TIMEOUT {
             return Ok(Located::Live(found.name));
         }
         Ok(Located::Processing {
@@ -226,51 +208,35 @@ impl Platform for GoogleBusiness {
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
         let post: LocalPost = cx.get(format!("{POSTS}/{id}")).send().await?;
         match post.search_url {
-            Some(address) => Ok(cx.wire.route(&address)),
-            None => Ok(cx.wire.route(&place(cx).await?)),
+            Some(address) => Ok(cx.transport.rewrite_url(&address)),
+            None => Ok(cx.transport.rewrite_url(&place(cx).await?)),
         }
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn deletion(&self) -> Option<&dyn Deletion> {
-        Some(self)
-    }
-
-    fn options(&self) -> Option<&dyn Options> {
-        Some(self)
     }
 }
 
 #[async_trait]
 impl History for GoogleBusiness {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        let list = list(cx, cursor).await?;
-        let place = match list.local_posts.iter().any(|post| post.search_url.is_none()) {
+        let page = list(cx, cursor).await?;
+        let place = match page.items.iter().any(|post| post.search_url.is_none()) {
             true => place(cx).await?,
             false => String::new(),
         };
-        let posts = list.local_posts.into_iter().map(|post| RemotePost {
-            url: cx.wire.route(post.search_url.as_deref().unwrap_or(&place)),
+        Ok(page.map(|post| RemotePost {
+            url: cx.transport.rewrite_url(post.search_url.as_deref().unwrap_or(&place)),
             text: post.summary,
             media: post.media.into_iter().filter_map(|media| media.google_url).collect(),
             published_at: post.create_time.unwrap_or_default(),
             metrics: Metrics::default(),
             id: post.name,
-        });
-        Ok(Page { posts: posts.collect(), next: list.next_page_token.filter(|token| !token.is_empty()) })
+        }))
     }
 }
 
 #[async_trait]
 impl Deletion for GoogleBusiness {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
-        match cx.delete(format!("{POSTS}/{id}")).done().await {
-            Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(()),
-            answer => answer,
-        }
+        cx.delete(format!("{POSTS}/{id}")).delete_ok().await
     }
 }
 
@@ -280,7 +246,12 @@ impl Options for GoogleBusiness {
         &["locations"]
     }
 
-    async fn options(&self, cx: &Session<'_>, kind: &str, _parent: Option<&str>) -> Result<Vec<SelectOption>> {
+    async fn options(
+        &self,
+        cx: &Session<'_>,
+        kind: &str,
+        _parent: Option<&str>,
+    ) -> Result<Vec<SelectOption>> {
         if kind != "locations" {
             return Err(Failure::rejected(404, format!("Google Business Profile has no list of {kind}")));
         }
@@ -296,33 +267,23 @@ fn parent<'a>(cx: &'a Session<'_>) -> &'a str {
 
 /// The names of all accounts that the login manages; the personal one is the first.
 async fn accounts(cx: &Session<'_>) -> Result<Vec<String>> {
-    let mut all = Vec::new();
-    let mut page: Option<String> = None;
-    loop {
+    let read = pages(|page: Option<String>| async move {
         let call = cx.get(format!("{ACCOUNTS}/accounts")).query(&[("pageSize", "20")]);
-        let found: Accounts = paged(call, page.as_deref()).send().await?;
-        all.extend(found.accounts.into_iter().map(|account| account.name));
-        page = found.next_page_token.filter(|token| !token.is_empty());
-        if page.is_none() {
-            return Ok(all);
-        }
-    }
+        let found: Accounts = google::paged(call, page.as_deref()).send().await?;
+        Ok(Page { items: found.accounts, next: google::next(found.next_page_token) })
+    });
+    Ok(read.await?.into_iter().map(|account| account.name).collect())
 }
 
 async fn locations(cx: &Session<'_>, account: &str) -> Result<Vec<Location>> {
-    let mut all = Vec::new();
-    let mut page: Option<String> = None;
-    loop {
+    pages(|page: Option<String>| async move {
         let call = cx
             .get(format!("{LOCATIONS}/{account}/locations"))
             .query(&[("readMask", "name,title,metadata"), ("pageSize", "100")]);
-        let found: Locations = paged(call, page.as_deref()).send().await?;
-        all.extend(found.locations);
-        page = found.next_page_token.filter(|token| !token.is_empty());
-        if page.is_none() {
-            return Ok(all);
-        }
-    }
+        let found: Locations = google::paged(call, page.as_deref()).send().await?;
+        Ok(Page { items: found.locations, next: google::next(found.next_page_token) })
+    })
+    .await
 }
 
 /// The account's own location. The newer API knows it without the account that manages it.
@@ -331,59 +292,45 @@ async fn location(cx: &Session<'_>) -> Result<Location> {
     cx.get(format!("{LOCATIONS}/{name}")).query(&[("readMask", "name,title,metadata")]).send().await
 }
 
-/// Where the location is seen: Google gives a post its own address a while after it is there.
+/// The location's public address: a post gets its own only some time after it was published.
 async fn place(cx: &Session<'_>) -> Result<String> {
     let place = location(cx).await?.metadata.maps_uri;
     Ok(place.unwrap_or_else(|| "https://www.google.com/maps".to_owned()))
 }
 
-async fn list(cx: &Session<'_>, page: Option<&str>) -> Result<List> {
+async fn list(cx: &Session<'_>, page: Option<&str>) -> Result<Page<LocalPost>> {
     let call = cx.get(format!("{POSTS}/{}/localPosts", parent(cx))).query(&[("pageSize", "100")]);
-    paged(call, page).send().await
+    let list: List = google::paged(call, page).send().await?;
+    Ok(Page { items: list.local_posts, next: google::next(list.next_page_token) })
 }
 
-fn paged(call: Call, page: Option<&str>) -> Call {
-    match page {
-        Some(page) => call.query(&[("pageToken", page)]),
-        None => call,
+/// The location's posts of one topic; the list need not be in any order.
+struct LocalPosts<'a> {
+    cx: &'a Session<'a>,
+    topic: Value,
+}
+
+#[async_trait]
+impl Listing for LocalPosts<'_> {
+    type Item = LocalPost;
+    const MAX_PAGES: usize = 20;
+    const IS_NEWEST_FIRST: bool = false;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<LocalPost>> {
+        list(self.cx, cursor).await
     }
-}
 
-/// The result of a search in the location's list.
-enum Found {
-    /// The post.
-    Post(Box<LocalPost>),
-    /// It is not in the list.
-    Nothing,
-    /// The list is longer than what is read of it.
-    Unknown,
-}
-
-/// Looks for a post of ours in the location's list, which need not be in any order.
-async fn found(cx: &Session<'_>, post: &Publication, begun: DateTime<Utc>) -> Result<Found> {
-    let ours = resource(post)?;
-    let mut page: Option<String> = None;
-    for _ in 0..PAGES {
-        let list = list(cx, page.as_deref()).await?;
-        let nearest = list
-            .local_posts
-            .into_iter()
-            .filter(|other| {
-                other.summary.trim() == post.text.trim()
-                    && ours["topicType"] == other.topic_type.as_str()
-                    && other.create_time.is_some_and(|at| at > begun - SKEW)
-                    && !post.is_taken(&other.name)
-            })
-            .min_by_key(|other| other.create_time.map_or(TimeDelta::MAX, |at| (at - begun).abs()));
-        if let Some(nearest) = nearest {
-            return Ok(Found::Post(Box::new(nearest)));
-        }
-        page = list.next_page_token.filter(|token| !token.is_empty());
-        if page.is_none() {
-            return Ok(Found::Nothing);
-        }
+    fn id(other: &LocalPost) -> &str {
+        &other.name
     }
-    Ok(Found::Unknown)
+
+    fn at(other: &LocalPost) -> Option<DateTime<Utc>> {
+        other.create_time
+    }
+
+    fn is(&self, other: &LocalPost, post: &Publication) -> bool {
+        other.summary.trim() == post.text.trim() && self.topic == other.topic_type.as_str()
+    }
 }
 
 /// The post as Google wants it, but for its photo.
@@ -457,9 +404,7 @@ fn event_of(event: &Value) -> Result<Value> {
             return refuse("an event ends after it starts");
         }
         let date = |at: NaiveDateTime| json!({ "year": at.year(), "month": at.month(), "day": at.day() });
-        let time = |at: NaiveDateTime| {
-            json!({ "hours": at.hour(), "minutes": at.minute(), "seconds": at.second(), "nanos": 0 })
-        };
+        let time = |at: NaiveDateTime| json!({ "hours": at.hour(), "minutes": at.minute(), "seconds": at.second(), "nanos": 0 });
         made["schedule"] = json!({
             "startDate": date(start), "startTime": time(start), "endDate": date(end), "endTime": time(end),
         });
@@ -480,13 +425,13 @@ fn moment(value: &Value, usual: NaiveTime) -> Option<NaiveDateTime> {
         .or_else(day)
 }
 
-/// How far it has come.
+/// The adapter's checkpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
-    /// Whether the location may post.
+    /// Whether the location is known to be allowed to post.
     #[serde(default)]
     is_eligible: bool,
-    /// What was created, and is being moderated.
+    /// The created post, which is in moderation.
     post: Option<String>,
 }
 
@@ -523,7 +468,7 @@ struct Location {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
-    /// Whether its owner was verified, and so may speak for it.
+    /// Whether its owner is verified and may post.
     #[serde(rename = "hasVoiceOfMerchant")]
     voice: Option<bool>,
     maps_uri: Option<String>,
@@ -572,12 +517,13 @@ struct Item {
 }
 
 impl LocalPost {
-    /// Whether moderation is over; fails when it ended badly. Google gives no reason.
+    /// True when moderation is over; fails when the post was rejected, for which Google gives no reason.
     fn is_settled(&self) -> Result<bool> {
         match self.state.as_str() {
-            "REJECTED" => {
-                Err(Failure::rejected(422, "Google rejected the post: it does not comply with the content policy"))
-            }
+            "REJECTED" => Err(Failure::rejected(
+                422,
+                "Google rejected the post: it does not comply with the content policy",
+            )),
             "LIVE" | "SCHEDULED" | "RECURRING" => Ok(true),
             _ => Ok(false),
         }
@@ -590,7 +536,8 @@ mod tests {
 
     #[test]
     fn an_event_has_every_part_of_its_schedule() {
-        let made = event_of(&json!({ "title": "Sale", "start": "2026-12-01", "end": "2026-12-02T18:30" })).unwrap();
+        let made =
+            event_of(&json!({ "title": "Sale", "start": "2026-12-01", "end": "2026-12-02T18:30" })).unwrap();
         assert_eq!(
             made["schedule"],
             json!({

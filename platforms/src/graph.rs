@@ -1,6 +1,6 @@
-//! What Meta's three platforms have in common: errors, tokens, and publishing in two steps.
+//! Errors, tokens and publishing in two steps, as Meta's three platforms share them.
 //!
-//! An error of the Graph API is told by its code and subcode and not by its HTTP status, which is 400
+//! The code and subcode of a Graph API error decide and not its HTTP status, which is 400
 //! for nearly all of them: <https://developers.facebook.com/docs/graph-api/guides/error-handling>.
 //! Threads and Instagram publish by containers. One is filled, watched until it is finished, and then
 //! published once and never again, so its status settles whether a lost call went through.
@@ -15,31 +15,27 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Where a limit is reached and no header says for how long.
-const BREATH: Duration = Duration::from_secs(60);
-/// A publishing cap counts the last 24 hours, so room comes back bit by bit.
-const CAP: Duration = Duration::from_secs(3600);
-/// Until a container that was refused as not ready is tried again.
-const SOON: Duration = Duration::from_secs(30);
-/// What a long-lived token lives where its answer does not say.
-const LONG: TimeDelta = TimeDelta::days(60);
-/// How old one has to be to be renewed.
-pub(crate) const REST: Duration = Duration::from_secs(24 * 60 * 60);
-/// Containers die after 24 hours; one as old as this is not begun to be used.
-const STALE: TimeDelta = TimeDelta::hours(23);
-/// How much earlier than our clock's commit a post of ours may seem to Meta.
-pub(crate) const SKEW: TimeDelta = TimeDelta::minutes(5);
-/// How long a published container's post may stay out of the lists.
-const HIDDEN: TimeDelta = TimeDelta::minutes(10);
-/// Pages of an author's posts that are searched for a lost one.
-pub(crate) const PAGES: usize = 5;
+/// Wait after a rate limit without a header that says how long.
+const DEFAULT_BACKOFF: Duration = Duration::from_secs(60);
+/// Wait after the publishing cap, which counts the last 24 hours.
+const PUBLISHING_CAP_BACKOFF: Duration = Duration::from_secs(3600);
+/// Wait after a container was refused as not ready.
+const NOT_READY_BACKOFF: Duration = Duration::from_secs(30);
+/// Lifetime of a long-lived token whose answer does not say.
+const LONG_LIVED_TOKEN_TTL: TimeDelta = TimeDelta::days(60);
+/// Minimum age of a long-lived token that can be refreshed.
+pub(crate) const MIN_REFRESH_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Containers expire after 24 hours; one older than this is not used any more.
+const CONTAINER_TTL: TimeDelta = TimeDelta::hours(23);
+/// Time until a published container's post appears in the lists.
+const LISTING_LAG: TimeDelta = TimeDelta::minutes(10);
 
-/// What a reply of the Graph API means.
+/// The failure that a reply of the Graph API stands for.
 pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
     if let Some(debug) = reply.body.get("debug_info") {
         let message = debug["message"].as_str().unwrap_or("the upload was refused").to_owned();
         return Some(match debug["retriable"] == true {
-            true => Failure { doubt: false, ..Failure::upstream(503, message) },
+            true => Failure::upstream(503, message).certain(),
             false => Failure::rejected(400, message),
         });
     }
@@ -52,13 +48,13 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         });
     }
     let error = reply.body.get("error").filter(|error| error.is_object())?;
-    let message = words(error);
+    let message = error_message(error);
     let refused = match reply.status.as_u16() {
         status @ 400..=499 => status,
         _ => 400,
     };
     let broken = |status: u16| Failure::upstream(reply.status.as_u16().max(status), &*message);
-    let unready = || Failure { retry_after: Some(SOON), doubt: false, ..Failure::upstream(503, &*message) };
+    let unready = || Failure::upstream(503, &*message).certain().after(Some(NOT_READY_BACKOFF));
     let subcode = error["error_subcode"].as_u64().unwrap_or(0);
     let Some(code) = error["code"].as_i64().or_else(|| error["code"].as_str()?.parse().ok()) else {
         // A feature's own word, such as THREADS_API__LINK_LIMIT_EXCEEDED.
@@ -69,15 +65,13 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         (102 | 190, _) => Failure::token_expired(message),
         // Held for spam, by the code of a rate limit; waiting does not help.
         (_, 2_207_051) => Failure::rejected(403, message),
-        (_, 2_207_042) => Failure::rate_limited(message, Some(CAP)),
+        (_, 2_207_042) => Failure::rate_limited(message, Some(PUBLISHING_CAP_BACKOFF)),
         (_, 2_207_006 | 2_207_008 | 2_207_020 | 2_207_027 | 4_279_009) => unready(),
         // What it should have fetched may be there the next time.
-        (_, 2_207_003 | 2_207_052) => Failure { doubt: false, ..Failure::upstream(502, message) },
-        (506, _) | (_, 1_366_051 | 1_455_006) => {
-            Failure { doubt: true, ..Failure::rejected(refused, message) }
-        }
+        (_, 2_207_003 | 2_207_052) => Failure::upstream(502, message).certain(),
+        (506, _) | (_, 1_366_051 | 1_455_006) => Failure::rejected(refused, message).ambiguous(),
         (4 | 17 | 32 | 341 | 613 | 80_000..=80_014, _) | (_, 1_390_008) => {
-            Failure::rate_limited(message, Some(regained(reply).unwrap_or(BREATH)))
+            Failure::rate_limited(message, Some(usage_retry_after(reply).unwrap_or(DEFAULT_BACKOFF)))
         }
         (100, 33) | (803, _) => Failure::rejected(404, message),
         (3 | 10 | 200..=299, _) => Failure::rejected(403, message),
@@ -87,15 +81,15 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         _ if error["is_transient"] == true => broken(503),
         _ => match reply.status.as_u16() {
             401 => Failure::token_expired(message),
-            429 => Failure::rate_limited(message, Some(regained(reply).unwrap_or(BREATH))),
+            429 => Failure::rate_limited(message, Some(usage_retry_after(reply).unwrap_or(DEFAULT_BACKOFF))),
             500.. => broken(500),
             status => Failure::rejected(if status < 400 { 400 } else { status }, message),
         },
     })
 }
 
-/// Meta's own words, for the developer and for the user, and what their support asks for.
-fn words(error: &Value) -> String {
+/// Meta's messages for developers and users, with the numbers that its support asks for.
+fn error_message(error: &Value) -> String {
     let mut words = error["message"].as_str().unwrap_or("refused without a reason").to_owned();
     for more in ["error_user_title", "error_user_msg"] {
         if let Some(more) = error[more].as_str().filter(|more| !more.is_empty() && !words.contains(*more)) {
@@ -111,8 +105,8 @@ fn words(error: &Value) -> String {
     if numbers.is_empty() { words } else { format!("{words} ({})", numbers.join(", ")) }
 }
 
-/// The wait that the header on business use cases asks for: minutes, by the object that is throttled.
-fn regained(reply: &Reply) -> Option<Duration> {
+/// The wait in the header on business use cases: minutes, by the throttled object.
+fn usage_retry_after(reply: &Reply) -> Option<Duration> {
     let usage: Value = serde_json::from_str(reply.header("x-business-use-case-usage")?).ok()?;
     let minutes = usage
         .as_object()?
@@ -129,7 +123,7 @@ fn regained(reply: &Reply) -> Option<Duration> {
 pub(crate) fn app<'a>(cx: &'a Session<'_>) -> Result<(&'a str, &'a str)> {
     let app = cx
         .app
-        .ok_or_else(|| Failure::network(format!("no OAuth app is set up for {}", cx.platform.id()), false))?;
+        .ok_or_else(|| Failure::network(format!("no OAuth app is set up for {}", cx.platform.id), false))?;
     Ok((&app.client_id, app.client_secret.as_deref().unwrap_or_default()))
 }
 
@@ -157,14 +151,14 @@ pub(crate) async fn exchange(
         .text("grant_type", "authorization_code")
         .text("redirect_uri", code.redirect_uri.clone())
         .text("code", code.code.trim_end_matches("#_").to_owned());
-    let reply = cx.post(address).anonymous().multipart(form).any().await?;
+    let reply = cx.post(address).anonymous().multipart(form).send_raw().await?;
     let short = tokens(cx, &reply)?;
     let (address, kind) = long;
     let reply = cx
         .get(address)
         .anonymous()
         .query(&[("grant_type", kind), ("client_secret", secret), ("access_token", &short.access_token)])
-        .any()
+        .send_raw()
         .await?;
     Ok(grant(cx, tokens(cx, &reply)?, &short.permissions))
 }
@@ -176,7 +170,7 @@ pub(crate) async fn renew(cx: &Session<'_>, address: &str, kind: &str) -> Result
         .get(address)
         .anonymous()
         .query(&[("grant_type", kind), ("access_token", &cx.grant.access_token)])
-        .any()
+        .send_raw()
         .await?;
     match tokens(cx, &reply) {
         Ok(fresh) => Ok(grant(cx, fresh, &Value::Null)),
@@ -186,7 +180,7 @@ pub(crate) async fn renew(cx: &Session<'_>, address: &str, kind: &str) -> Result
 }
 
 fn tokens(cx: &Session<'_>, reply: &Reply) -> Result<Tokens> {
-    let reply = reply.clone().judge(cx.platform)?;
+    let reply = reply.clone().into_result(cx.platform)?;
     let body = reply.body.pointer("/data/0").unwrap_or(&reply.body);
     serde_json::from_value(body.clone())
         .map_err(|_| Failure::upstream(502, "the token endpoint's answer holds no token"))
@@ -203,7 +197,7 @@ fn grant(cx: &Session<'_>, tokens: Tokens, permissions: &Value) -> Grant {
     Grant {
         access_token: tokens.access_token,
         refresh_token: None,
-        expires_at: Some(oauth::end(now, tokens.expires_in).unwrap_or(now + LONG)),
+        expires_at: Some(oauth::end(now, tokens.expires_in).unwrap_or(now + LONG_LIVED_TOKEN_TTL)),
         scopes,
         extra: cx.grant.extra.clone(),
     }
@@ -236,11 +230,21 @@ struct Cursors {
 }
 
 impl<T> Listed<T> {
-    /// Where the next page begins. Only an empty page is the last: what an account may not see is left
-    /// out of a page after it was cut.
-    pub(crate) fn next(&self) -> Option<String> {
-        self.paging.cursors.after.clone().filter(|after| !after.is_empty() && !self.data.is_empty())
+    /// The page. Only an empty one is the last: what an account may not see is left out of a page after it
+    /// was cut.
+    fn page(self) -> Page<T> {
+        let next = self.paging.cursors.after.filter(|after| !after.is_empty() && !self.data.is_empty());
+        Page { items: self.data, next }
     }
+}
+
+/// Sends the call for a page of a list.
+pub(crate) async fn page<T: DeserializeOwned>(call: Call, cursor: Option<&str>) -> Result<Page<T>> {
+    let call = match cursor {
+        Some(cursor) => call.query(&[("after", cursor)]),
+        None => call,
+    };
+    Ok(call.send::<Listed<T>>().await?.page())
 }
 
 /// A time as the Graph API writes it: `2026-09-28T17:05:11+0000`.
@@ -254,7 +258,7 @@ fn moment(text: &str) -> Option<DateTime<Utc>> {
     parsed.or_else(|_| DateTime::parse_from_rfc3339(text)).ok().map(|at| at.to_utc())
 }
 
-/// The figures of an insights answer by name; a figure that is told in parts is their sum.
+/// The figures of an insights answer by name; a figure given in parts is their sum.
 #[derive(Default, Deserialize)]
 pub(crate) struct Insights {
     #[serde(default)]
@@ -276,7 +280,7 @@ struct Reading {
 }
 
 impl Insights {
-    /// A figure, 0 where it is not told.
+    /// A figure, 0 where it is missing.
     pub(crate) fn get(&self, name: &str) -> u64 {
         self.part(name, None)
     }
@@ -286,7 +290,7 @@ impl Insights {
         self.data.extend(other.data);
     }
 
-    /// One part of a figure that is told in parts.
+    /// One part of a figure that is given in parts.
     pub(crate) fn part(&self, name: &str, part: Option<&str>) -> u64 {
         let Some(insight) = self.data.iter().find(|insight| insight.name == name) else { return 0 };
         match insight.total_value.as_ref().or(insight.values.last()).map(|reading| &reading.value) {
@@ -308,63 +312,58 @@ pub(crate) fn pause(since: DateTime<Utc>, now: DateTime<Utc>, is_moving: bool) -
     half.clamp(least, Duration::from_secs(60))
 }
 
-/// What a container is filled with.
+/// The fields of a container.
 pub(crate) type Fields = Vec<(&'static str, String)>;
 
-/// What is known of a container.
+/// State of a container.
 #[derive(Debug)]
 pub(crate) enum Status {
     Processing,
     Finished,
     Published,
-    /// It will never be finished.
+    /// Processing failed.
     Failed(Failure),
-    /// It was not used in time, or nobody knows it any more.
+    /// It expired, or does not exist any more.
     Gone,
 }
 
 /// A platform that publishes by containers.
 #[async_trait]
-pub(crate) trait Containers: Platform {
-    /// Where the API is, version included.
+pub(crate) trait Containers: Publisher {
+    /// Base URL of the API, version included.
     const API: &'static str;
-    /// The edge of an account that makes containers.
-    const MAKE: &'static str;
-    /// The edge that publishes one.
+    /// The account's edge that creates containers.
+    const CREATE: &'static str;
+    /// The account's edge that publishes a container.
     const PUBLISH: &'static str;
-    /// The fields that tell how one stands.
+    /// The fields with a container's state.
     const STATUS: &'static str;
 
-    /// What one item of a carousel is filled with.
-    async fn item(&self, cx: &Session<'_>, media: &Media) -> Result<Fields>;
+    /// The fields of one item of a carousel.
+    async fn child_fields(&self, cx: &Session<'_>, media: &Media) -> Result<Fields>;
 
-    /// What the container that is published is filled with; `items` is empty where it is no carousel.
-    async fn whole(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields>;
+    /// The fields of the container that is published; `items` is empty where it is no carousel.
+    async fn parent_fields(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields>;
 
-    /// How a container stands, by the answer about it.
+    /// Reads a container's state.
     fn status(&self, body: &Value) -> Status;
 
-    /// The post that a published container became, among the account's latest.
-    async fn find(
-        &self,
-        cx: &Session<'_>,
-        post: &Publication,
-        since: DateTime<Utc>,
-    ) -> Result<Option<String>>;
+    /// Finds the post that a published container became, among the account's latest.
+    async fn find(&self, cx: &Session<'_>, post: &Publication) -> Result<Located>;
 
-    /// Makes a container.
-    async fn make(&self, cx: &Session<'_>, fields: Fields) -> Result<String> {
-        make::<Self>(cx, &fields).await
+    /// Creates a container.
+    async fn create(&self, cx: &Session<'_>, fields: Fields) -> Result<String> {
+        create::<Self>(cx, &fields).await
     }
 }
 
-/// Makes a container of these fields.
-pub(crate) async fn make<P: Containers + ?Sized>(cx: &Session<'_>, fields: &Fields) -> Result<String> {
-    let address = format!("{}/{}/{}", P::API, cx.account.network_unique_id, P::MAKE);
+/// Creates a container of these fields.
+pub(crate) async fn create<P: Containers + ?Sized>(cx: &Session<'_>, fields: &Fields) -> Result<String> {
+    let address = format!("{}/{}/{}", P::API, cx.account.network_unique_id, P::CREATE);
     Ok(cx.post(address).form(fields).send::<Made>().await?.id)
 }
 
-/// How far preparing has come: the containers of a carousel's items, and the one that is published.
+/// The checkpoint: the containers of a carousel's items, and the one that is published.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
     #[serde(default)]
@@ -386,11 +385,11 @@ struct Container {
 impl Step {
     fn is_stale(&self, media: &[Uuid], now: DateTime<Utc>) -> bool {
         let mut all = self.items.iter().chain(&self.whole);
-        self.media != media || all.any(|container| container.since + STALE < now)
+        self.media != media || all.any(|container| container.since + CONTAINER_TTL < now)
     }
 }
 
-/// Fills the containers and watches them until all are finished.
+/// Creates the containers and polls them until all are finished.
 pub(crate) async fn prepare<P: Containers>(
     platform: &P,
     cx: &Session<'_>,
@@ -406,7 +405,7 @@ pub(crate) async fn prepare<P: Containers>(
     let is_moving = post.media.iter().any(|media| media.kind == MediaKind::Video);
     if post.media.len() > 1 && step.whole.is_none() {
         for media in &post.media[step.items.len()..] {
-            let made = platform.make(cx, platform.item(cx, media).await?).await?;
+            let made = platform.create(cx, platform.child_fields(cx, media).await?).await?;
             step.items.push(container(made));
             cx.save(&step).await?;
         }
@@ -416,7 +415,7 @@ pub(crate) async fn prepare<P: Containers>(
     }
     if step.whole.is_none() {
         let items: Vec<String> = step.items.iter().map(|item| item.id.clone()).collect();
-        let made = platform.make(cx, platform.whole(cx, post, &items).await?).await?;
+        let made = platform.create(cx, platform.parent_fields(cx, post, &items).await?).await?;
         step.whole = Some(container(made));
         cx.save(&step).await?;
     }
@@ -426,7 +425,7 @@ pub(crate) async fn prepare<P: Containers>(
     }
 }
 
-/// Looks at every container that is not ready; `None` when all are.
+/// Polls every container that is not ready; `None` when all are.
 async fn watch<P: Containers>(
     platform: &P,
     cx: &Session<'_>,
@@ -451,7 +450,9 @@ async fn watch<P: Containers>(
             cx.save(step).await?;
             match failure {
                 Some(failure) => Err(failure),
-                None => Ok(Some(Prepared::Processing { at: Checkpoint::of(step), poll_after: SOON })),
+                None => {
+                    Ok(Some(Prepared::Processing { at: Checkpoint::of(step), poll_after: NOT_READY_BACKOFF }))
+                }
             }
         }
         None => Ok(wait.map(|poll_after| Prepared::Processing { at: Checkpoint::of(step), poll_after })),
@@ -484,7 +485,7 @@ pub(crate) async fn commit<P: Containers>(
     let made: Result<Made> = cx.post(address).form(&[("creation_id", whole.id.as_str())]).send().await;
     match made {
         Ok(made) => Ok(Committed::Live(made.id)),
-        Err(failure) if !failure.doubt && failure.code != ErrorCode::TokenExpired => {
+        Err(failure) if !failure.is_ambiguous() && failure.code != ErrorCode::TokenExpired => {
             match status(platform, cx, &whole.id).await {
                 Ok(Status::Published) => {
                     Ok(Committed::Accepted { at: at.clone(), poll_after: Duration::from_secs(2) })
@@ -496,7 +497,7 @@ pub(crate) async fn commit<P: Containers>(
     }
 }
 
-/// What became of the container that was to be published.
+/// Finds out what became of the container.
 pub(crate) async fn locate<P: Containers>(
     platform: &P,
     cx: &Session<'_>,
@@ -506,28 +507,19 @@ pub(crate) async fn locate<P: Containers>(
     let step: Step = at.read()?;
     let Some(whole) = step.whole else { return Ok(Located::Absent) };
     let now = (cx.now)();
-    let begun = post.commit_begun_at.unwrap_or(post.created_at);
+    let begun = post.begun();
     match status(platform, cx, &whole.id).await? {
         Status::Finished | Status::Failed(_) => Ok(Located::Absent),
         Status::Processing => {
             Ok(Located::Processing { poll_after: pause(whole.since, now, !post.media.is_empty()) })
         }
         // No call leads from a container to what it became.
-        Status::Published | Status::Gone => match platform.find(cx, post, begun - SKEW).await? {
-            Some(id) => Ok(Located::Live(id)),
-            None if now < begun + HIDDEN => Ok(Located::Processing { poll_after: pause(begun, now, true) }),
-            None => Ok(Located::Unknown),
-        },
+        Status::Published | Status::Gone => Ok(match platform.find(cx, post).await? {
+            Located::Live(id) => Located::Live(id),
+            _ if now < begun + LISTING_LAG => Located::Processing { poll_after: pause(begun, now, true) },
+            _ => Located::Unknown,
+        }),
     }
-}
-
-/// The nearest in time to `at` of what has the words that are looked for.
-pub(crate) fn nearest<T>(
-    all: impl Iterator<Item = T>,
-    at: DateTime<Utc>,
-    time: impl Fn(&T) -> Option<DateTime<Utc>>,
-) -> Option<T> {
-    all.min_by_key(|one| time(one).map_or(TimeDelta::MAX, |posted| (posted - at).abs()))
 }
 
 /// The settings of these names as fields: texts as they are, all else as JSON.
@@ -537,14 +529,6 @@ pub(crate) fn settings(post: &Publication, names: &[&'static str]) -> Fields {
         .filter(|(_, value)| !value.is_null() && **value != json!("") && **value != json!([]))
         .map(|(name, value)| (name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
         .collect()
-}
-
-/// A success whose only member is that it is one; what is gone already counts.
-pub(crate) fn gone(answer: Result<Value>) -> Result<()> {
-    match answer {
-        Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(()),
-        answer => answer.map(drop),
-    }
 }
 
 /// A node's fields.
@@ -589,7 +573,7 @@ pub(crate) mod tests {
             let body = json!({ "error": { "message": "m", "code": code, "error_subcode": subcode } });
             let failure = classify(&Reply::of(status, &[], &body.to_string())).unwrap();
             assert_eq!(
-                (failure.code.to_string().as_str(), failure.doubt, failure.revoked),
+                (failure.code.to_string().as_str(), failure.is_ambiguous(), failure.is_revoked()),
                 (expected, doubt, revoked),
                 "{status} {body}"
             );
@@ -607,7 +591,7 @@ pub(crate) mod tests {
         let usage = r#"{"1":[{"type":"pages","call_count":97,"estimated_time_to_regain_access":19}]}"#;
         let failure = classify(&Reply::of(400, &[("x-business-use-case-usage", usage)], body)).unwrap();
         assert_eq!(failure.retry_after, Some(Duration::from_secs(19 * 60)));
-        assert_eq!(classify(&Reply::of(400, &[], body)).unwrap().retry_after, Some(BREATH));
+        assert_eq!(classify(&Reply::of(400, &[], body)).unwrap().retry_after, Some(DEFAULT_BACKOFF));
     }
 
     #[test]

@@ -8,6 +8,8 @@
 use crate::{
     check::{Draft, Issue, Severity},
     graph::Containers,
+    listing::Listing,
+    text::collapse_whitespace,
     *,
 };
 use async_trait::async_trait;
@@ -19,75 +21,75 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Instagram. <https://developers.facebook.com/docs/instagram-platform>
-pub(crate) struct Instagram;
+struct Instagram;
 
 const API: &str = "https://graph.instagram.com/v25.0";
 const TOKEN: &str = "https://api.instagram.com/oauth/access_token";
-const LONG: &str = "https://graph.instagram.com/access_token";
-const RENEW: &str = "https://graph.instagram.com/refresh_access_token";
+const LONG_LIVED_TOKEN: &str = "https://graph.instagram.com/access_token";
+const REFRESH: &str = "https://graph.instagram.com/refresh_access_token";
 
 /// A carousel's most items, of whatever kinds.
-const ITEMS: usize = 10;
+const MAX_ITEMS: usize = 10;
 /// A story's longest video.
-const STORY: Duration = Duration::from_secs(60);
+const MAX_STORY: Duration = Duration::from_secs(60);
 
 const FIELDS: &str = "id,caption,media_type,media_product_type,media_url,permalink,timestamp,like_count,\
                       comments_count,children{media_url}";
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit::characters(2_200),
-    content: Content::Media,
-    media: &[
-        MediaLimit {
-            kind: MediaKind::Image,
-            count: 0..=ITEMS,
-            mimes: &["image/jpeg"],
-            max_bytes: 8_000_000,
-            duration: None,
-            pixels: None,
-            // A story may be taller, so 4:5 is asked of feed posts only, by Meta.
-            aspect_ratio: Some(0.1..=1.91),
-        },
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 0..=ITEMS,
-            mimes: &["video/mp4", "video/quicktime"],
-            max_bytes: 300_000_000,
-            duration: Some(Duration::from_secs(3)..=Duration::from_secs(900)),
-            pixels: Some((1..=1920, 1..=192_000)),
-            aspect_ratio: Some(0.01..=10.0),
-        },
-    ],
-    mixed_media: true,
-    alt_text: Some(1000),
-    replies: Replies::FirstComment,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(3600) },
-    // A container is published once; a comment is not so lucky.
-    repeat: Repeat::Doubles { settling: Duration::from_secs(15) },
-    settings,
-};
-
-static RULES: Rules = Rules {
-    comment: Some(platform::Comment {
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "instagram",
+    name: "Instagram",
+    limits: Limits {
         text: TextLimit::characters(2_200),
-        media: &[],
+        content: Content::Media,
+        media: &[
+            MediaLimit {
+                kind: MediaKind::Image,
+                count: 0..=MAX_ITEMS,
+                mimes: &["image/jpeg"],
+                max_bytes: 8_000_000,
+                // A story may be taller, so 4:5 is asked of feed posts only, by Meta.
+                aspect_ratio: Some(0.1..=1.91),
+                ..MediaLimit::ANY
+            },
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 0..=MAX_ITEMS,
+                mimes: &["video/mp4", "video/quicktime"],
+                max_bytes: 300_000_000,
+                duration: Some(Duration::from_secs(3)..=Duration::from_secs(900)),
+                pixels: Some((1..=1920, 1..=192_000)),
+                aspect_ratio: Some(0.01..=10.0),
+            },
+        ],
+        mixed_media: true,
+        alt_text: Some(AltTextLimit { max: 1000, kinds: &[MediaKind::Image] }),
+        replies: Replies::FirstComment,
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(3600) },
+        // A container is published once; a comment is not so lucky.
+        idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
+        comment: Some(CommentLimits { text: TextLimit::characters(2_200), media: &[] }),
+        ..Limits::DEFAULT
+    },
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: "https://www.instagram.com/oauth/authorize",
+        token: TOKEN,
+        scopes: &[
+            "instagram_business_basic",
+            "instagram_business_content_publish",
+            "instagram_business_manage_comments",
+            "instagram_business_manage_insights",
+        ],
+        separator: ",",
+        refresh: Refresh::BeforeExpiry { min_age: graph::MIN_REFRESH_AGE },
+        ..OAuth2::STANDARD
     }),
-    ..Rules::NONE
-};
-
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: "https://www.instagram.com/oauth/authorize",
-    token: TOKEN,
-    scopes: &[
-        "instagram_business_basic",
-        "instagram_business_content_publish",
-        "instagram_business_manage_comments",
-        "instagram_business_manage_insights",
-    ],
-    separator: ",",
-    client_id: "client_id",
-    parameters: &[],
-    pkce: false,
+    settings,
+    publisher: &Instagram,
+    analytics: Some(&Instagram),
+    history: Some(&Instagram),
+    deletion: None,
+    options: None,
 };
 
 fn settings() -> Value {
@@ -154,32 +156,12 @@ fn settings() -> Value {
 }
 
 #[async_trait]
-impl Platform for Instagram {
-    fn id(&self) -> &'static str {
-        "instagram"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
-    fn rules(&self) -> &'static Rules {
-        &RULES
-    }
-
-    fn describes(&self, kind: MediaKind) -> bool {
-        kind == MediaKind::Image
-    }
-
-    fn objections(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+impl Publisher for Instagram {
+    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let Some(main) = containers.first() else { return Vec::new() };
-        match Place::choose(main.media, settings) {
+        match PostKind::choose(main.media, settings) {
             Err((code, message)) => vec![Issue::of_main(Severity::Error, code, "media", message)],
-            Ok(Place::Story) if !main.text.trim().is_empty() => {
+            Ok(PostKind::Story) if !main.text.trim().is_empty() => {
                 let message = "instagram shows no text on a story".to_owned();
                 vec![Issue::of_main(Severity::Warning, "text_not_shown", "content", message)]
             }
@@ -192,7 +174,7 @@ impl Platform for Instagram {
     }
 
     async fn exchange(&self, cx: &Session<'_>, code: &Code) -> Result<Grant> {
-        graph::exchange(cx, code, TOKEN, (LONG, "ig_exchange_token")).await
+        graph::exchange(cx, code, TOKEN, (LONG_LIVED_TOKEN, "ig_exchange_token")).await
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
@@ -220,12 +202,8 @@ impl Platform for Instagram {
         graph::read::<Value>(cx, &format!("{API}/me"), "user_id").await.map(drop)
     }
 
-    fn renewal(&self) -> Renewal {
-        Renewal::WhileAlive { rest: graph::REST }
-    }
-
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        graph::renew(cx, RENEW, "ig_refresh_token").await
+        graph::renew(cx, REFRESH, "ig_refresh_token").await
     }
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
@@ -235,7 +213,7 @@ impl Platform for Instagram {
                 false => Err(Failure::rejected(400, "Instagram takes no media in a comment")),
             };
         }
-        Place::of(post)?;
+        PostKind::of(post)?;
         graph::prepare(self, cx, post, at).await
     }
 
@@ -256,44 +234,36 @@ impl Platform for Instagram {
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         match &post.reply_to {
             None => graph::locate(self, cx, post, at).await,
-            Some(reply) => comment(cx, post, &reply.parent).await,
+            Some(reply) => listing::locate(&Comments { cx, parent: &reply.parent }, post).await,
         }
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
         let asked: Result<Post> = graph::read(cx, &format!("{API}/{id}"), "id,permalink").await;
         match asked {
-            Ok(Post { permalink: Some(address), .. }) => Ok(cx.wire.route(&address)),
+            Ok(Post { permalink: Some(address), .. }) => Ok(cx.transport.rewrite_url(&address)),
             Ok(_) => Err(Failure::upstream(502, format!("post {id} has no address"))),
             // A comment has none of its own, but it can be shown below its post.
             Err(failure) if failure.code == domain::ErrorCode::Rejected(400) => {
                 let comment: Comment = graph::read(cx, &format!("{API}/{id}"), "id,media{permalink}").await?;
                 let address = comment.media.and_then(|media| media.permalink).ok_or(failure)?;
-                Ok(cx.wire.route(&format!("{}/c/{id}/", address.trim_end_matches('/'))))
+                Ok(cx.transport.rewrite_url(&format!("{}/c/{id}/", address.trim_end_matches('/'))))
             }
             Err(failure) => Err(failure),
         }
     }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
 }
 
-/// Where a post goes.
+/// Kind of post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum PostKind {
     Feed,
     Reel,
     Story,
 }
 
-impl Place {
-    /// Where a post goes by its setting, else by its media; or a code and what is wrong.
+impl PostKind {
+    /// The kind by the setting, else by the media; or an issue code and a message.
     fn choose(media: &[Media], settings: &Value) -> Result<Self, (&'static str, String)> {
         let is_video = media.first().is_some_and(|media| media.kind == MediaKind::Video);
         let count = media.len();
@@ -315,8 +285,9 @@ impl Place {
             _ if count == 0 => {
                 Err(("media_required", "instagram needs media, and there are none".to_owned()))
             }
-            Self::Feed if count > ITEMS => {
-                let message = format!("instagram takes {ITEMS} media in a carousel, and there are {count}");
+            Self::Feed if count > MAX_ITEMS => {
+                let message =
+                    format!("instagram takes {MAX_ITEMS} media in a carousel, and there are {count}");
                 Err(("media_too_many", message))
             }
             Self::Feed => match media.iter().find(is_odd) {
@@ -330,19 +301,25 @@ impl Place {
                     Err(("media_aspect_ratio", message))
                 }
             },
-            Self::Reel if count != 1 => {
-                Err(("media_too_many", format!("instagram takes one video as a reel, and there are {count} media")))
-            }
-            Self::Reel if !is_video => {
-                Err(("media_kind_not_supported", "instagram takes a video as a reel, and this is an image".to_owned()))
-            }
-            Self::Story if count != 1 => {
-                Err(("media_too_many", format!("instagram takes one medium as a story, and there are {count}")))
-            }
-            Self::Story => match media[0].duration.filter(|duration| is_video && *duration > STORY) {
+            Self::Reel if count != 1 => Err((
+                "media_too_many",
+                format!("instagram takes one video as a reel, and there are {count} media"),
+            )),
+            Self::Reel if !is_video => Err((
+                "media_kind_not_supported",
+                "instagram takes a video as a reel, and this is an image".to_owned(),
+            )),
+            Self::Story if count != 1 => Err((
+                "media_too_many",
+                format!("instagram takes one medium as a story, and there are {count}"),
+            )),
+            Self::Story => match media[0].duration.filter(|duration| is_video && *duration > MAX_STORY) {
                 Some(duration) => {
-                    let (most, has) = (STORY.as_secs(), duration.as_secs_f64());
-                    Err(("media_duration", format!("instagram takes a story of {most} seconds, and this has {has}")))
+                    let (most, has) = (MAX_STORY.as_secs(), duration.as_secs_f64());
+                    Err((
+                        "media_duration",
+                        format!("instagram takes a story of {most} seconds, and this has {has}"),
+                    ))
                 }
                 None => Ok(place),
             },
@@ -367,11 +344,11 @@ impl Place {
 #[async_trait]
 impl Containers for Instagram {
     const API: &'static str = API;
-    const MAKE: &'static str = "media";
+    const CREATE: &'static str = "media";
     const PUBLISH: &'static str = "media_publish";
     const STATUS: &'static str = "id,status_code,status";
 
-    async fn item(&self, cx: &Session<'_>, media: &Media) -> Result<Fields> {
+    async fn child_fields(&self, cx: &Session<'_>, media: &Media) -> Result<Fields> {
         let mut fields = medium(cx, media).await?;
         if media.kind == MediaKind::Video {
             fields.push(("media_type", "VIDEO".to_owned()));
@@ -380,18 +357,18 @@ impl Containers for Instagram {
         Ok(fields)
     }
 
-    async fn whole(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields> {
-        let place = Place::of(post)?;
+    async fn parent_fields(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields> {
+        let place = PostKind::of(post)?;
         let mut fields = match (place, post.media.as_slice()) {
             (_, [one]) => medium(cx, one).await?,
             _ => vec![("media_type", "CAROUSEL".to_owned()), ("children", items.join(","))],
         };
-        if place != Place::Story && !post.text.is_empty() {
+        if place != PostKind::Story && !post.text.is_empty() {
             fields.push(("caption", post.text.clone()));
         }
         match place {
-            Place::Feed => {}
-            Place::Reel => {
+            PostKind::Feed => {}
+            PostKind::Reel => {
                 // Left out it would not be shown in the feed.
                 let is_shared = post.settings["share_to_feed"] != json!(false);
                 fields.push(("media_type", "REELS".to_owned()));
@@ -401,15 +378,15 @@ impl Containers for Instagram {
                     &["cover_url", "thumb_offset", "audio_name", "trial_params"],
                 ));
             }
-            Place::Story => fields.push(("media_type", "STORIES".to_owned())),
+            PostKind::Story => fields.push(("media_type", "STORIES".to_owned())),
         }
         match (place, post.media.len()) {
-            (Place::Story, _) => fields.extend(graph::settings(post, &["user_tags"])),
+            (PostKind::Story, _) => fields.extend(graph::settings(post, &["user_tags"])),
             // People are tagged in an item of a carousel and not in the whole.
-            (Place::Feed, 2..) => fields.extend(graph::settings(post, &["collaborators", "location_id"])),
+            (PostKind::Feed, 2..) => fields.extend(graph::settings(post, &["collaborators", "location_id"])),
             _ => fields.extend(graph::settings(post, &["collaborators", "location_id", "user_tags"])),
         }
-        if post.settings["is_ai_generated"] == json!(true) {
+        if post.is_set("is_ai_generated") {
             fields.push(("is_ai_generated", "true".to_owned()));
         }
         Ok(fields)
@@ -425,64 +402,89 @@ impl Containers for Instagram {
                 let message = format!("Instagram could not process the media: {reason}");
                 let says = |code: &str| reason.contains(code);
                 // A fault of Meta's own, or bytes that could not be fetched this time.
-                Status::Failed(if ["2207001", "2207003", "2207032", "2207053", "2207077", "2207082"].iter().any(|code| says(code)) {
-                    Failure { doubt: false, ..Failure::upstream(502, message) }
-                } else {
-                    Failure::rejected(400, message)
-                })
+                Status::Failed(
+                    if ["2207001", "2207003", "2207032", "2207053", "2207077", "2207082"]
+                        .iter()
+                        .any(|code| says(code))
+                    {
+                        Failure::upstream(502, message).certain()
+                    } else {
+                        Failure::rejected(400, message)
+                    },
+                )
             }
             _ => Status::Processing,
         }
     }
 
-    async fn find(&self, cx: &Session<'_>, post: &Publication, since: DateTime<Utc>) -> Result<Option<String>> {
-        let place = Place::of(post)?;
-        let edge = if place == Place::Story { "stories" } else { "media" };
-        let mut cursor = None;
-        for _ in 0..graph::PAGES {
-            let page = list(cx, edge, Some(since), cursor.as_deref()).await?;
-            cursor = page.next();
-            let ours =
-                page.data.into_iter().filter(|other| other.is(post, place, since) && !post.is_taken(&other.id));
-            if let Some(found) = graph::nearest(ours, since + graph::SKEW, |other| other.timestamp) {
-                return Ok(Some(found.id));
-            }
-            if cursor.is_none() {
-                break;
-            }
-        }
-        Ok(None)
+    async fn find(&self, cx: &Session<'_>, post: &Publication) -> Result<Located> {
+        listing::locate(&Posts { cx, kind: PostKind::of(post)? }, post).await
     }
 }
 
-/// The account's own comment with these words below a post.
-async fn comment(cx: &Session<'_>, post: &Publication, parent: &str) -> Result<Located> {
-    let begun = post.commit_begun_at.unwrap_or(post.created_at);
-    let mut cursor: Option<String> = None;
-    for _ in 0..graph::PAGES {
-        let mut call = cx
-            .get(format!("{API}/{parent}/comments"))
-            .query(&[("fields", "id,text,timestamp,username,from"), ("limit", "50")]);
-        if let Some(cursor) = &cursor {
-            call = call.query(&[("after", cursor)]);
-        }
-        let page: Listed<Comment> = call.send().await?;
-        cursor = page.next();
-        let own = page.data.into_iter().filter(|comment| {
-            comment.is_by(cx.account)
-                && comment.timestamp.is_none_or(|at| at >= begun - graph::SKEW)
-                && essence(comment.text.as_deref().unwrap_or_default()) == essence(&post.text)
-                && !post.is_taken(&comment.id)
-        });
-        if let Some(found) = graph::nearest(own, begun, |comment| comment.timestamp) {
-            return Ok(Located::Live(found.id));
-        }
-        if cursor.is_none() {
-            return Ok(Located::Absent);
+/// The account's posts or stories, of which the latter come in no documented order.
+struct Posts<'a> {
+    cx: &'a Session<'a>,
+    kind: PostKind,
+}
+
+#[async_trait]
+impl Listing for Posts<'_> {
+    type Item = Post;
+    const IS_NEWEST_FIRST: bool = false;
+
+    async fn page(&self, since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Post>> {
+        match self.kind {
+            PostKind::Story => list(self.cx, "stories", None, cursor).await,
+            PostKind::Feed | PostKind::Reel => list(self.cx, "media", Some(since), cursor).await,
         }
     }
-    // There are more comments than are read here, in no order that is documented.
-    Ok(Located::Unknown)
+
+    fn id(other: &Post) -> &str {
+        &other.id
+    }
+
+    fn at(other: &Post) -> Option<DateTime<Utc>> {
+        other.timestamp
+    }
+
+    fn is(&self, other: &Post, post: &Publication) -> bool {
+        other.is(post, self.kind)
+    }
+}
+
+/// The comments below a post, in no documented order.
+struct Comments<'a> {
+    cx: &'a Session<'a>,
+    parent: &'a str,
+}
+
+#[async_trait]
+impl Listing for Comments<'_> {
+    type Item = Comment;
+    const IS_NEWEST_FIRST: bool = false;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Comment>> {
+        let call = self
+            .cx
+            .get(format!("{API}/{}/comments", self.parent))
+            .query(&[("fields", "id,text,timestamp,username,from"), ("limit", "50")]);
+        graph::page(call, cursor).await
+    }
+
+    fn id(comment: &Comment) -> &str {
+        &comment.id
+    }
+
+    fn at(comment: &Comment) -> Option<DateTime<Utc>> {
+        comment.timestamp
+    }
+
+    fn is(&self, comment: &Comment, post: &Publication) -> bool {
+        comment.is_by(self.cx.account)
+            && collapse_whitespace(comment.text.as_deref().unwrap_or_default())
+                == collapse_whitespace(&post.text)
+    }
 }
 
 #[async_trait]
@@ -525,10 +527,12 @@ impl Analytics for Instagram {
 #[async_trait]
 impl History for Instagram {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        let page = list(cx, "media", None, cursor).await?;
-        let next = page.next();
-        let posts = page.data.into_iter().map(|post| RemotePost {
-            url: post.permalink.as_deref().map(|address| cx.wire.route(address)).unwrap_or_default(),
+        Ok(list(cx, "media", None, cursor).await?.map(|post| RemotePost {
+            url: post
+                .permalink
+                .as_deref()
+                .map(|address| cx.transport.rewrite_url(address))
+                .unwrap_or_default(),
             media: post.media(),
             metrics: Metrics {
                 likes: post.like_count.unwrap_or(0),
@@ -538,12 +542,11 @@ impl History for Instagram {
             text: post.caption.unwrap_or_default(),
             published_at: post.timestamp.unwrap_or_default(),
             id: post.id,
-        });
-        Ok(Page { posts: posts.collect(), next })
+        }))
     }
 }
 
-/// What a container of one medium is filled with, its kind apart.
+/// The fields of a container of one medium, without its kind.
 async fn medium(cx: &Session<'_>, media: &Media) -> Result<Fields> {
     let place = match media.kind {
         MediaKind::Image => "image_url",
@@ -563,22 +566,14 @@ async fn list(
     edge: &str,
     since: Option<DateTime<Utc>>,
     cursor: Option<&str>,
-) -> Result<Listed<Post>> {
+) -> Result<Page<Post>> {
     let mut call = cx
         .get(format!("{API}/{}/{edge}", cx.account.network_unique_id))
         .query(&[("fields", FIELDS), ("limit", "50")]);
-    if let Some(since) = since.filter(|_| edge == "media") {
+    if let Some(since) = since {
         call = call.query(&[("since", since.timestamp())]);
     }
-    if let Some(cursor) = cursor {
-        call = call.query(&[("after", cursor)]);
-    }
-    call.send().await
-}
-
-/// A text with its space evened out.
-fn essence(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    graph::page(call, cursor).await
 }
 
 #[derive(Deserialize)]
@@ -617,12 +612,11 @@ impl Post {
         if items.is_empty() { self.media_url.iter().cloned().collect() } else { items }
     }
 
-    /// Whether this is what `post` was to become. A story has no caption to know it by.
-    fn is(&self, post: &Publication, place: Place, since: DateTime<Utc>) -> bool {
+    /// True when it has the content of `post`. A story has no caption to compare.
+    fn is(&self, post: &Publication, place: PostKind) -> bool {
         let caption = self.caption.as_deref().unwrap_or_default();
-        self.timestamp.is_none_or(|at| at >= since)
-            && self.media_product_type.as_deref().is_none_or(|is| is == place.product())
-            && (place == Place::Story || essence(caption) == essence(&post.text))
+        self.media_product_type.as_deref().is_none_or(|is| is == place.product())
+            && (place == PostKind::Story || collapse_whitespace(caption) == collapse_whitespace(&post.text))
     }
 }
 
@@ -644,7 +638,7 @@ struct Author {
 }
 
 impl Comment {
-    /// Whether the account wrote it; where nothing tells, its words have to do.
+    /// True when the account wrote it, or when the list names no author.
     fn is_by(&self, account: &Account) -> bool {
         let from = self.from.as_ref();
         let name = self.username.as_deref().or(from.and_then(|from| from.username.as_deref()));
@@ -675,15 +669,10 @@ mod tests {
             alt_text: None,
         };
         Publication {
-            target: domain::TargetId(uuid::Uuid::nil()),
-            position: 0,
             text: "a".into(),
             media: kinds.iter().map(media).collect(),
             settings,
-            reply_to: None,
-            created_at: DateTime::UNIX_EPOCH,
-            commit_begun_at: None,
-            taken: Vec::new(),
+            ..Publication::of_test()
         }
     }
 
@@ -691,13 +680,13 @@ mod tests {
     fn a_post_goes_where_its_media_can_go() {
         use MediaKind::{Image, Video};
         let place = |kinds: &[MediaKind], word: &str| {
-            Place::of(&post(kinds, json!({ "media_type": word }))).map_err(|failure| failure.code)
+            PostKind::of(&post(kinds, json!({ "media_type": word }))).map_err(|failure| failure.code)
         };
-        assert_eq!(place(&[Image], ""), Ok(Place::Feed));
-        assert_eq!(place(&[Video], ""), Ok(Place::Reel));
-        assert_eq!(place(&[Video], "FEED"), Ok(Place::Reel));
-        assert_eq!(place(&[Image, Video], ""), Ok(Place::Feed));
-        assert_eq!(place(&[Image], "STORIES"), Ok(Place::Story));
+        assert_eq!(place(&[Image], ""), Ok(PostKind::Feed));
+        assert_eq!(place(&[Video], ""), Ok(PostKind::Reel));
+        assert_eq!(place(&[Video], "FEED"), Ok(PostKind::Reel));
+        assert_eq!(place(&[Image, Video], ""), Ok(PostKind::Feed));
+        assert_eq!(place(&[Image], "STORIES"), Ok(PostKind::Story));
         for (kinds, word) in
             [(&[Image][..], "REELS"), (&[Image, Image], "STORIES"), (&[Video], "STORIES"), (&[], "")]
         {
@@ -732,7 +721,7 @@ mod tests {
         ] {
             let body = json!({ "error": { "message": "m", "code": code, "error_subcode": subcode } });
             let reply = Reply::of(400, &[], &body.to_string());
-            let failure = reply.judge(&Instagram).unwrap_err();
+            let failure = reply.into_result(&ADAPTER).unwrap_err();
             assert_eq!(failure.code.to_string(), expected, "{code} {subcode}");
         }
     }

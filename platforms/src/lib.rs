@@ -1,80 +1,80 @@
 //! The eleven platforms and nothing else about Fanfare.
 //!
 //! Each is one file, written from the platform's own documentation. The rest of the service reaches
-//! them through [`get`] and the traits of [`platform`].
+//! them through [`get`], as an [`Adapter`].
 
+mod adapter;
+mod auth;
 pub mod authorization;
 pub mod check;
 pub mod classify;
 mod facets;
 mod google;
 mod graph;
+mod limits;
+mod listing;
 pub mod oauth;
-pub mod platform;
+mod schema;
 pub mod session;
 mod socket;
+mod storage;
 #[cfg(test)]
 mod table;
 pub mod text;
+mod upload;
 
-pub use domain::{App, Grant, Identity};
-pub use platform::*;
+pub use adapter::*;
+pub use auth::*;
+pub use domain::App;
+pub use limits::*;
 pub use session::*;
 
-macro_rules! platforms {
-    ($($module:ident::$platform:ident),+ $(,)?) => {
-        $(mod $module;)+
-        static ALL: &[&dyn Platform] = &[$(&$module::$platform),+];
+/// Registers the modules: each is named after its platform's id and has a static `ADAPTER`.
+macro_rules! adapters {
+    ($($id:ident),+ $(,)?) => {
+        $(mod $id;)+
+        static ALL: &[&Adapter] = &[$(&$id::ADAPTER),+];
+
+        /// The platforms' ids, in the contract's order.
+        pub const IDS: [&str; [$(stringify!($id)),+].len()] = [$(stringify!($id)),+];
     };
 }
 
-platforms! {
-    bluesky::Bluesky,
-    facebook::Facebook,
-    google_business::GoogleBusiness,
-    instagram::Instagram,
-    linkedin::LinkedIn,
-    pinterest::Pinterest,
-    reddit::Reddit,
-    threads::Threads,
-    tiktok::TikTok,
-    x::X,
-    youtube::YouTube,
+adapters! {
+    x,
+    linkedin,
+    instagram,
+    tiktok,
+    youtube,
+    facebook,
+    threads,
+    bluesky,
+    pinterest,
+    google_business,
+    reddit,
 }
 
-/// The identifiers of the contract, in its order.
-pub const IDS: [&str; 11] = [
-    "x",
-    "linkedin",
-    "instagram",
-    "tiktok",
-    "youtube",
-    "facebook",
-    "threads",
-    "bluesky",
-    "pinterest",
-    "google_business",
-    "reddit",
-];
-
-/// Every platform with an adapter.
-pub fn all() -> &'static [&'static dyn Platform] {
+/// Every platform, in the contract's order.
+pub fn all() -> &'static [&'static Adapter] {
     ALL
 }
 
-/// The platform with this identifier.
-pub fn get(id: &str) -> Option<&'static dyn Platform> {
-    ALL.iter().copied().find(|platform| platform.id() == id)
+/// The platform with this id.
+pub fn get(id: &str) -> Option<&'static Adapter> {
+    ALL.iter().copied().find(|platform| platform.id == id)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     #[test]
-    fn every_platform_of_the_contract_has_its_adapter() {
-        let mut adapters: Vec<_> = super::all().iter().map(|platform| platform.id()).collect();
-        let mut ids = super::IDS;
-        adapters.sort_unstable();
-        ids.sort_unstable();
-        assert_eq!(adapters, ids);
+    fn the_registry_has_the_contracts_platforms_in_its_order() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../api/openapi.json");
+        let text = std::fs::read_to_string(path).expect("the contract can be read");
+        let contract: Value = serde_json::from_str(&text).expect("the contract is JSON");
+        let ids: Vec<_> = super::all().iter().map(|platform| platform.id).collect();
+        assert_eq!(contract["components"]["schemas"]["Platform"]["enum"], serde_json::json!(ids));
+        assert_eq!(super::IDS.as_slice(), ids);
     }
 }

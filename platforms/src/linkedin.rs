@@ -8,6 +8,9 @@
 
 use crate::{
     check::{Draft, Issue, Severity},
+    listing::Listing,
+    text::collapse_whitespace,
+    upload::{Begun, Processing, Sent, Upload, Uploaded},
     *,
 };
 use async_trait::async_trait;
@@ -19,28 +22,21 @@ use serde_json::{Map, Value, json};
 use std::{collections::HashMap, sync::LazyLock, time::Duration};
 
 /// LinkedIn. <https://learn.microsoft.com/en-us/linkedin/marketing/>
-pub(crate) struct LinkedIn;
+struct LinkedIn;
 
 const REST: &str = "https://api.linkedin.com/rest";
 const V2: &str = "https://api.linkedin.com/v2";
-const TOKEN: &str = "https://www.linkedin.com/oauth/v2/accessToken";
 const REVOKE: &str = "https://www.linkedin.com/oauth/v2/revoke";
 
-/// The version that is spoken. Each lives for a year, then LinkedIn answers 426.
+/// API version. Each is supported for a year, then LinkedIn answers 426.
 const VERSION: &str = "202606";
 
-/// Between two looks at a medium that is being processed.
-const POLL: Duration = Duration::from_secs(5);
-/// An upload is not gone on with when its addresses die within this time.
-const MARGIN: TimeDelta = TimeDelta::minutes(5);
-/// How much earlier than our clock's commit a post of ours may seem to LinkedIn.
-const SKEW: TimeDelta = TimeDelta::minutes(5);
-/// Pages of the author's posts that are searched for a lost one.
-const PAGES: usize = 3;
-/// The most pages that are asked about at once.
-const BATCH: usize = 50;
-/// Fewer pixels than this may be in a picture.
-const PIXELS: u64 = 36_152_320;
+/// Time between two polls of a medium.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// Maximum number of pages in one call.
+const MAX_BATCH: usize = 50;
+/// Pixels that a picture must stay below.
+const MAX_PIXELS: u64 = 36_152_320;
 /// Characters that mean something in little text.
 const RESERVED: &str = r"|{}@[]()<>#\*_~";
 
@@ -49,73 +45,71 @@ const IMAGES: MediaLimit = MediaLimit {
     count: 0..=20,
     mimes: &["image/jpeg", "image/png", "image/gif"],
     max_bytes: 8 << 20,
-    duration: None,
-    pixels: None,
-    aspect_ratio: None,
+    ..MediaLimit::ANY
 };
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit::characters(3000),
-    content: Content::TextOrMedia,
-    media: &[
-        IMAGES,
-        MediaLimit { kind: MediaKind::Gif, count: 0..=1, mimes: &["image/gif"], ..IMAGES },
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 0..=1,
-            mimes: &["video/mp4"],
-            max_bytes: 500 << 20,
-            duration: Some(Duration::from_secs(3)..=Duration::from_secs(30 * 60)),
-            ..IMAGES
-        },
-        MediaLimit {
-            kind: MediaKind::Document,
-            count: 0..=1,
-            mimes: &[
-                "application/pdf",
-                "application/msword",
-                "application/vnd.ms-powerpoint",
-                "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-                "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-            ],
-            max_bytes: 100 << 20,
-            ..IMAGES
-        },
-    ],
-    mixed_media: false,
-    alt_text: Some(4086),
-    replies: Replies::Thread,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
-    repeat: Repeat::Doubles { settling: Duration::from_secs(15) },
-    settings,
-};
-
-/// What follows a post are comments below it.
-static RULES: Rules = Rules {
-    comment: Some(Comment {
-        text: TextLimit::characters(1250),
-        media: &[MediaLimit { count: 0..=1, ..IMAGES }],
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "linkedin",
+    name: "LinkedIn",
+    limits: Limits {
+        text: TextLimit::characters(3000),
+        media: &[
+            IMAGES,
+            MediaLimit { kind: MediaKind::Gif, count: 0..=1, mimes: &["image/gif"], ..IMAGES },
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 0..=1,
+                mimes: &["video/mp4"],
+                max_bytes: 500 << 20,
+                duration: Some(Duration::from_secs(3)..=Duration::from_secs(30 * 60)),
+                ..IMAGES
+            },
+            MediaLimit {
+                kind: MediaKind::Document,
+                count: 0..=1,
+                mimes: &[
+                    "application/pdf",
+                    "application/msword",
+                    "application/vnd.ms-powerpoint",
+                    "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+                    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+                ],
+                max_bytes: 100 << 20,
+                ..IMAGES
+            },
+        ],
+        alt_text: Some(AltTextLimit { max: 4086, kinds: &[MediaKind::Image, MediaKind::Gif] }),
+        replies: Replies::Thread,
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
+        idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
+        comment: Some(CommentLimits {
+            text: TextLimit::characters(1250),
+            media: &[MediaLimit { count: 0..=1, ..IMAGES }],
+        }),
+        ..Limits::DEFAULT
+    },
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: "https://www.linkedin.com/oauth/v2/authorization",
+        token: "https://www.linkedin.com/oauth/v2/accessToken",
+        scopes: &[
+            "openid",
+            "profile",
+            "r_basicprofile",
+            "w_member_social",
+            "w_organization_social",
+            "r_organization_social",
+            "rw_organization_admin",
+        ],
+        client_auth: ClientAuth::Body,
+        revoked_errors: ErrorNames::OneOf(&["invalid_grant", "invalid_request"]),
+        ..OAuth2::STANDARD
     }),
-    ..Rules::NONE
-};
-
-/// A login is all or nothing: an app that lacks a product names its own scopes in the network's record.
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: "https://www.linkedin.com/oauth/v2/authorization",
-    token: TOKEN,
-    scopes: &[
-        "openid",
-        "profile",
-        "r_basicprofile",
-        "w_member_social",
-        "w_organization_social",
-        "r_organization_social",
-        "rw_organization_admin",
-    ],
-    separator: " ",
-    client_id: "client_id",
-    parameters: &[],
-    pkce: false,
+    settings,
+    publisher: &LinkedIn,
+    analytics: Some(&LinkedIn),
+    history: Some(&LinkedIn),
+    deletion: Some(&LinkedIn),
+    options: Some(&LinkedIn),
 };
 
 fn settings() -> Value {
@@ -185,46 +179,22 @@ fn settings() -> Value {
 }
 
 #[async_trait]
-impl Platform for LinkedIn {
-    fn id(&self) -> &'static str {
-        "linkedin"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
-    fn rules(&self) -> &'static Rules {
-        &RULES
-    }
-
-    fn objections(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
-        let objections = containers.iter().enumerate().filter_map(|(index, container)| {
+impl Publisher for LinkedIn {
+    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+        let validate = containers.iter().enumerate().filter_map(|(index, container)| {
             let settings = if index == 0 { settings } else { &Value::Null };
             let (code, message) = fits(container.media, settings).err()?;
             let path = vec![json!("containers"), json!(index), json!("media")];
             Some(Issue { severity: Severity::Error, code: code.to_owned(), message, path })
         });
-        objections.collect()
-    }
-
-    fn describes(&self, kind: MediaKind) -> bool {
-        is_picture(kind)
-    }
-
-    fn credentials(&self) -> Credentials {
-        Credentials::Body
+        validate.collect()
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         if reply.status.is_success() {
             return None;
         }
-        let message = words(reply);
+        let message = error_message(reply);
         let says = |word: &str| reply.text.contains(word);
         match reply.status.as_u16() {
             // Also what LinkedIn calls revoked: it says so of tokens that are seconds old as well. The
@@ -234,13 +204,11 @@ impl Platform for LinkedIn {
             403 => Some(Failure::rejected(403, message)),
             // The post that is there may be that of an earlier call whose answer was lost.
             422 if duplicate(reply).is_some() || says("DUPLICATE_POST") => {
-                Some(Failure { doubt: true, ..Failure::rejected(422, message) })
+                Some(Failure::rejected(422, message).ambiguous())
             }
-            400 | 422 if says("MEDIA_ASSET_PROCESSING") || says("is not ready") => Some(Failure {
-                doubt: false,
-                retry_after: Some(POLL * 2),
-                ..Failure::upstream(503, message)
-            }),
+            400 | 422 if says("MEDIA_ASSET_PROCESSING") || says("is not ready") => {
+                Some(Failure::upstream(503, message).certain().after(Some(POLL_INTERVAL * 2)))
+            }
             429 if says(" DAY ") => Some(Failure::rate_limited(message, Some(until_midnight(reply.at)))),
             _ => None,
         }
@@ -264,7 +232,7 @@ impl Platform for LinkedIn {
             grant: None,
         }];
         if has(cx, &["rw_organization_admin", "r_organization_admin"]) {
-            all.extend(pages(cx).await?);
+            all.extend(organizations(cx).await?);
         }
         Ok(all)
     }
@@ -272,12 +240,8 @@ impl Platform for LinkedIn {
     async fn health(&self, cx: &Session<'_>) -> Result<()> {
         match is_page(cx) {
             true => page(cx, &cx.account.network_unique_id).await.map(drop),
-            false => cx.get(format!("{V2}/userinfo")).done().await,
+            false => cx.get(format!("{V2}/userinfo")).send_ok().await,
         }
-    }
-
-    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        oauth::refresh(cx, TOKEN, |word| matches!(word, "invalid_grant" | "invalid_request")).await
     }
 
     async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
@@ -285,7 +249,7 @@ impl Platform for LinkedIn {
         if is_page(cx) {
             return Ok(());
         }
-        let reply = oauth::request(cx, REVOKE, &[("token", &cx.grant.access_token)])?.any().await?;
+        let reply = oauth::request(cx, REVOKE, &[("token", &cx.grant.access_token)])?.send_raw().await?;
         match reply.status.as_u16() {
             // What is gone already is refused, and that is as good.
             200..=299 | 400 | 401 => Ok(()),
@@ -298,53 +262,9 @@ impl Platform for LinkedIn {
         let settings = if post.reply_to.is_none() { &post.settings } else { &Value::Null };
         fits(&post.media, settings).map_err(|(_, message)| Failure::rejected(400, message))?;
         step.doubt(post.commit_begun_at);
-        let author = author(cx, post);
-        let usable = step.uploads.iter().zip(&post.media).take_while(|(upload, media)| upload.media == media.id);
-        let usable = usable.count();
-        step.uploads.truncate(usable);
-        let mut is_busy = false;
-        for (index, media) in post.media.iter().enumerate() {
-            if step.uploads.get(index).is_some_and(|upload| upload.is_stale((cx.now)())) {
-                step.uploads.truncate(index);
-            }
-            if step.uploads.len() == index {
-                step.uploads.push(begin(cx, media, &author).await?);
-                cx.save(&step).await?;
-            }
-            while let Stage::Parts { parts, tags, token, .. } = &step.uploads[index].stage {
-                match parts.get(tags.len()) {
-                    Some(part) => {
-                        let tag = send_part(cx, media, part).await?;
-                        if let Stage::Parts { tags, .. } = &mut step.uploads[index].stage {
-                            tags.push(tag);
-                        }
-                    }
-                    None => {
-                        finalize(cx, &step.uploads[index].urn, token, tags).await?;
-                        step.uploads[index].stage = Stage::Sent;
-                    }
-                }
-                cx.save(&step).await?;
-            }
-            if step.uploads[index].stage == Stage::Sent {
-                match status(cx, media.kind, &step.uploads[index].urn).await? {
-                    Status::Ready => {
-                        step.uploads[index].stage = Stage::Ready;
-                        cx.save(&step).await?;
-                    }
-                    Status::Busy => is_busy = true,
-                    Status::Failed(reason) => {
-                        // So that another attempt uploads it anew.
-                        step.uploads.truncate(index);
-                        cx.save(&step).await?;
-                        let message = format!("LinkedIn could not process the {}: {reason}", media.kind);
-                        return Err(Failure::rejected(400, message));
-                    }
-                }
-            }
-        }
-        let at = Checkpoint::of(&step);
-        Ok(if is_busy { Prepared::Processing { at, poll_after: POLL } } else { Prepared::Ready(at) })
+        let uploads = Uploads { owner: author(cx, post) };
+        let pause = upload::advance(&uploads, cx, &post.media, &mut step, |step| &mut step.uploads).await?;
+        Ok(upload::prepared(&step, pause))
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
@@ -357,16 +277,17 @@ impl Platform for LinkedIn {
                 .await?;
             return Ok(Committed::Live(made.comment_urn));
         }
-        let reply = rest(cx.post(format!("{REST}/posts"))).json(&body(&author, post, &step)).any().await?;
+        let reply =
+            rest(cx.post(format!("{REST}/posts"))).json(&body(&author, post, &step)).send_raw().await?;
         // What is there is ours if a call of ours was in doubt when it came into being.
         step.doubt(post.commit_begun_at);
         if let (Some(begun), Some(urn)) = (step.doubted, duplicate(&reply))
-            && made_at(&urn).is_some_and(|at| at >= begun - SKEW)
+            && made_at(&urn).is_some_and(|at| at >= begun - listing::CLOCK_SKEW)
             && !post.is_taken(&urn)
         {
             return Ok(Committed::Live(urn));
         }
-        let reply = reply.judge(self)?;
+        let reply = reply.into_result(cx.platform)?;
         match reply.header("x-restli-id").or_else(|| reply.header("x-linkedin-id")) {
             Some(urn) => Ok(Committed::Live(urn.to_owned())),
             None => Err(Failure::upstream(502, "LinkedIn took the post and named no id")),
@@ -374,11 +295,11 @@ impl Platform for LinkedIn {
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
-        let begun = post.commit_begun_at.unwrap_or(post.created_at);
+        let begun = post.begun();
         let author = author(cx, post);
         let found = match &post.reply_to {
-            Some(reply) => find_comment(cx, post, &author, &reply.root, begun).await,
-            None => find(cx, post, &author, begun).await,
+            Some(reply) => listing::locate(&Comments { cx, author: &author, root: &reply.root }, post).await,
+            None => listing::locate(&Posts { cx, author: &author }, post).await,
         };
         match found {
             Ok(located) => Ok(located),
@@ -396,22 +317,6 @@ impl Platform for LinkedIn {
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
         Ok(address(cx, id))
-    }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn deletion(&self) -> Option<&dyn Deletion> {
-        Some(self)
-    }
-
-    fn options(&self) -> Option<&dyn Options> {
-        Some(self)
     }
 }
 
@@ -454,7 +359,7 @@ async fn page_metrics(cx: &Session<'_>, id: &str, metrics: &mut Metrics) -> Resu
         encode(id)
     );
     let answer: Elements<Statistics> = finder(cx.get(address)).send().await?;
-    // A post that nobody saw yet is left out.
+    // A post without views is left out.
     if let Some(Statistics { total }) = answer.elements.into_iter().next() {
         let count = |figure: i64| u64::try_from(figure).unwrap_or(0);
         *metrics = Metrics {
@@ -468,10 +373,8 @@ async fn page_metrics(cx: &Session<'_>, id: &str, metrics: &mut Metrics) -> Resu
         };
     }
     if id.contains(":ugcPost:") {
-        let address = format!(
-            "{REST}/videoAnalytics?q=entity&entity={}&type=VIDEO_VIEW&aggregation=ALL",
-            encode(id)
-        );
+        let address =
+            format!("{REST}/videoAnalytics?q=entity&entity={}&type=VIDEO_VIEW&aggregation=ALL", encode(id));
         let views: Elements<Count> = finder(cx.get(address)).send().await?;
         metrics.video_views = views.elements.first().map_or(0, Count::number);
     }
@@ -509,18 +412,16 @@ async fn member_metrics(cx: &Session<'_>, id: &str, metrics: &mut Metrics) -> Re
 #[async_trait]
 impl History for LinkedIn {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        let start = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
-        let page = list(cx, &own(cx), start, 100).await?;
-        let next = page.next(start).map(|next| next.to_string());
-        let posts = page.elements.into_iter().map(|post| RemotePost {
+        let start = offset(cursor);
+        let page = list(cx, &own(cx), start, 100).await?.page(start);
+        Ok(page.map(|post| RemotePost {
             url: address(cx, &post.id),
             text: plain(&post.commentary),
             media: Vec::new(),
             published_at: post.at().unwrap_or_default(),
             metrics: Metrics::default(),
             id: post.id,
-        });
-        Ok(Page { posts: posts.collect(), next })
+        }))
     }
 }
 
@@ -541,10 +442,7 @@ impl Deletion for LinkedIn {
             }
             None => format!("{REST}/posts/{}", encode(id)),
         };
-        match rest(cx.delete(address)).header("X-RestLi-Method", "DELETE").done().await {
-            Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(()),
-            answer => answer,
-        }
+        rest(cx.delete(address)).header("X-RestLi-Method", "DELETE").delete_ok().await
     }
 }
 
@@ -554,9 +452,14 @@ impl Options for LinkedIn {
         &["organizations"]
     }
 
-    async fn options(&self, cx: &Session<'_>, kind: &str, _parent: Option<&str>) -> Result<Vec<SelectOption>> {
+    async fn options(
+        &self,
+        cx: &Session<'_>,
+        kind: &str,
+        _parent: Option<&str>,
+    ) -> Result<Vec<SelectOption>> {
         match kind {
-            "organizations" => Ok(pages(cx)
+            "organizations" => Ok(organizations(cx)
                 .await?
                 .into_iter()
                 .map(|page| SelectOption { id: page.network_unique_id, name: page.display_name })
@@ -588,7 +491,7 @@ fn is_page(cx: &Session<'_>) -> bool {
     cx.account.account_type == "organization"
 }
 
-/// Whether a list is not for this app, or not for anyone.
+/// True when a list is closed to this app, or to all.
 fn is_closed(failure: &Failure) -> bool {
     matches!(failure.code, ErrorCode::Rejected(400 | 403))
 }
@@ -599,16 +502,16 @@ fn own(cx: &Session<'_>) -> String {
     format!("urn:li:{kind}:{}", cx.account.network_unique_id)
 }
 
-/// Who a post is by: the account, or the page that it posts for.
+/// The author of a post: the account, or the page that it posts for.
 fn author(cx: &Session<'_>, post: &Publication) -> String {
-    match setting(post, "organization_id") {
+    match post.text_setting("organization_id") {
         Some(page) => format!("urn:li:organization:{page}"),
         None => own(cx),
     }
 }
 
 /// The pages that the member may post for.
-async fn pages(cx: &Session<'_>) -> Result<Vec<Identity>> {
+async fn organizations(cx: &Session<'_>) -> Result<Vec<Identity>> {
     const ROLES: [&str; 5] = [
         "ADMINISTRATOR",
         "CONTENT_ADMINISTRATOR",
@@ -616,26 +519,23 @@ async fn pages(cx: &Session<'_>) -> Result<Vec<Identity>> {
         "DIRECT_SPONSORED_CONTENT_POSTER",
         "RECRUITING_POSTER",
     ];
-    let (mut start, mut ids) = (0, Vec::new());
-    loop {
+    let roles = pages(|cursor: Option<String>| async move {
+        let start = offset(cursor.as_deref());
         let address =
             format!("{REST}/organizationAcls?q=roleAssignee&state=APPROVED&start={start}&count=100");
         let found: Elements<Role> = finder(cx.get(address)).send().await?;
-        let next = found.next(start);
-        for role in found.elements.into_iter().filter(|role| ROLES.contains(&role.role.as_str())) {
-            if let Some(id) = role.organization.rsplit(':').next().map(str::to_owned)
-                && !ids.contains(&id)
-            {
-                ids.push(id);
-            }
-        }
-        match next {
-            Some(next) => start = next,
-            None => break,
+        Ok(found.page(start))
+    });
+    let mut ids: Vec<String> = Vec::new();
+    for role in roles.await?.into_iter().filter(|role| ROLES.contains(&role.role.as_str())) {
+        if let Some(id) = role.organization.rsplit(':').next().map(str::to_owned)
+            && !ids.contains(&id)
+        {
+            ids.push(id);
         }
     }
     let mut all = Vec::new();
-    for ids in ids.chunks(BATCH) {
+    for ids in ids.chunks(MAX_BATCH) {
         let address = format!("{REST}/organizations?ids=List({})", ids.join(","));
         let call = rest(cx.get(address)).header("X-RestLi-Method", "BATCH_GET");
         let mut pages: Batch<Organization> = call.send().await?;
@@ -649,24 +549,22 @@ async fn page(cx: &Session<'_>, id: &str) -> Result<Organization> {
     rest(cx.get(format!("{REST}/organizations/{id}"))).send().await
 }
 
-fn setting<'a>(post: &'a Publication, key: &str) -> Option<&'a str> {
-    post.settings[key].as_str().filter(|text| !text.is_empty())
-}
-
 fn is_picture(kind: MediaKind) -> bool {
     matches!(kind, MediaKind::Image | MediaKind::Gif)
 }
 
-/// What no table can say about a container: a stable name of what is wrong, and words for people.
+/// Checks of a container that no table can express; an issue code and a message.
 fn fits(media: &[Media], settings: &Value) -> Result<(), (&'static str, String)> {
     for media in media.iter().filter(|media| is_picture(media.kind)) {
         let pixels = u64::from(media.width.unwrap_or(0)) * u64::from(media.height.unwrap_or(0));
-        if pixels >= PIXELS {
-            let message = format!("linkedin takes pictures of less than {PIXELS} pixels, and this has {pixels}");
+        if pixels >= MAX_PIXELS {
+            let message =
+                format!("linkedin takes pictures of less than {MAX_PIXELS} pixels, and this has {pixels}");
             return Err(("media_dimensions", message));
         }
     }
-    if settings["link"].is_object() && (media.len() > 1 || !media.iter().all(|media| is_picture(media.kind))) {
+    if settings["link"].is_object() && (media.len() > 1 || !media.iter().all(|media| is_picture(media.kind)))
+    {
         let message = "linkedin takes one picture with a link, for its card, and no other media";
         return Err(("settings_conflict", message.to_owned()));
     }
@@ -676,7 +574,7 @@ fn fits(media: &[Media], settings: &Value) -> Result<(), (&'static str, String)>
 /// The body of the publishing call.
 fn body(author: &str, post: &Publication, step: &Step) -> Value {
     let is_by_page = author.contains(":organization:");
-    let visibility = setting(post, "visibility").filter(|_| !is_by_page).unwrap_or("PUBLIC");
+    let visibility = post.text_setting("visibility").filter(|_| !is_by_page).unwrap_or("PUBLIC");
     let mut body = json!({
         "author": author,
         "commentary": little(&post.text),
@@ -687,12 +585,12 @@ fn body(author: &str, post: &Publication, step: &Step) -> Value {
             "thirdPartyDistributionChannels": [],
         },
         "lifecycleState": "PUBLISHED",
-        "isReshareDisabledByAuthor": post.settings["isReshareDisabledByAuthor"] == true,
+        "isReshareDisabledByAuthor": post.is_set("isReshareDisabledByAuthor"),
     });
     if let Some(content) = content(post, step) {
         body["content"] = content;
     }
-    if let Some(parent) = setting(post, "reshare") {
+    if let Some(parent) = post.text_setting("reshare") {
         body["reshareContext"] = json!({ "parent": parent });
     }
     body
@@ -709,7 +607,7 @@ fn content(post: &Publication, step: &Step) -> Option<Value> {
             }
         }
         if let (Some(media), Some(upload)) = (post.media.first(), step.uploads.first()) {
-            article.insert("thumbnail".into(), json!(upload.urn));
+            article.insert("thumbnail".into(), json!(upload.ticket.urn));
             article.extend(alt(media).map(|alt| ("thumbnailAltText".into(), json!(alt))));
         }
         return Some(json!({ "article": article }));
@@ -723,8 +621,8 @@ fn content(post: &Publication, step: &Step) -> Option<Value> {
             "settings": { "duration": poll["duration"].as_str().unwrap_or("THREE_DAYS") },
         } }));
     }
-    let described = |media: &Media, upload: &Upload| {
-        let mut one = json!({ "id": upload.urn });
+    let described = |media: &Media, upload: &Uploaded<Ticket>| {
+        let mut one = json!({ "id": upload.ticket.urn });
         if let Some(alt) = alt(media) {
             one["altText"] = json!(alt);
         }
@@ -734,9 +632,9 @@ fn content(post: &Publication, step: &Step) -> Option<Value> {
         ([media], [upload]) => {
             let mut one = match media.kind {
                 kind if is_picture(kind) => described(media, upload),
-                _ => json!({ "id": upload.urn }),
+                _ => json!({ "id": upload.ticket.urn }),
             };
-            let title = setting(post, "title").map(str::to_owned);
+            let title = post.text_setting("title").map(str::to_owned);
             let title = title.or_else(|| (media.kind == MediaKind::Document).then(|| media.filename.clone()));
             if let Some(title) = title {
                 one["title"] = json!(title);
@@ -755,12 +653,12 @@ fn content(post: &Publication, step: &Step) -> Option<Value> {
 fn comment(author: &str, post: &Publication, root: &str, step: &Step) -> Value {
     let mut body = json!({ "actor": author, "object": root, "message": { "text": post.text } });
     if let Some(upload) = step.uploads.first() {
-        body["content"] = json!([{ "entity": { "image": upload.urn } }]);
+        body["content"] = json!([{ "entity": { "image": upload.ticket.urn } }]);
     }
     body
 }
 
-/// What LinkedIn has for a kind of media.
+/// LinkedIn's collection of a kind of media, and its singular.
 fn collection(kind: MediaKind) -> Result<(&'static str, &'static str)> {
     match kind {
         MediaKind::Image | MediaKind::Gif => Ok(("images", "image")),
@@ -770,73 +668,111 @@ fn collection(kind: MediaKind) -> Result<(&'static str, &'static str)> {
     }
 }
 
-/// Begins an upload; what is not a video is sent right away, in one piece.
-async fn begin(cx: &Session<'_>, media: &Media, author: &str) -> Result<Upload> {
-    let (plural, name) = collection(media.kind)?;
-    let mut request = json!({ "owner": author });
-    if media.kind == MediaKind::Video {
-        request["fileSizeBytes"] = json!(media.size_bytes);
-        request["uploadCaptions"] = json!(false);
-        request["uploadThumbnail"] = json!(false);
+/// Uploads in the name of the author.
+struct Uploads {
+    owner: String,
+}
+
+#[async_trait]
+impl Upload for Uploads {
+    type Ticket = Ticket;
+    const EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(5);
+
+    /// A video goes in parts, at addresses that LinkedIn names; all else in one call.
+    async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<Ticket>> {
+        let (plural, name) = collection(media.kind)?;
+        let mut request = json!({ "owner": self.owner });
+        if media.kind == MediaKind::Video {
+            request["fileSizeBytes"] = json!(media.size_bytes);
+            request["uploadCaptions"] = json!(false);
+            request["uploadThumbnail"] = json!(false);
+        }
+        let Initialized { value } = rest(cx.post(format!("{REST}/{plural}?action=initializeUpload")))
+            .json(&json!({ "initializeUploadRequest": request }))
+            .send()
+            .await?;
+        let nameless = || {
+            let message = format!("LinkedIn began the upload of a {name} without an id or an address");
+            Failure::upstream(502, message).certain()
+        };
+        let mut ticket =
+            Ticket { urn: value[name].as_str().ok_or_else(nameless)?.to_owned(), ..Ticket::default() };
+        if media.kind != MediaKind::Video {
+            let address = value["uploadUrl"].as_str().ok_or_else(nameless)?;
+            cx.put(address).upload(&media.mime, media.size_bytes, cx.stream(media)).send_ok().await?;
+            return Ok(Begun { ticket, expires_at: None, sent: Sent::Whole(Processing::Unchecked) });
+        }
+        ticket.parts = serde_json::from_value(value["uploadInstructions"].clone())
+            .map_err(|error| Failure::upstream(502, error.to_string()).certain())?;
+        ticket.token = value["uploadToken"].as_str().unwrap_or_default().to_owned();
+        let expires_at = value["uploadUrlsExpireAt"].as_i64().and_then(DateTime::from_timestamp_millis);
+        let sent = if ticket.parts.is_empty() { Sent::All } else { Sent::Next(0) };
+        Ok(Begun { ticket, expires_at, sent })
     }
-    let begun: Begun = rest(cx.post(format!("{REST}/{plural}?action=initializeUpload")))
-        .json(&json!({ "initializeUploadRequest": request }))
-        .send()
-        .await?;
-    let value = begun.value;
-    let urn = value[name].as_str();
-    let nameless = || {
-        let message = format!("LinkedIn began the upload of a {name} and gave nothing to send it to");
-        Failure { doubt: false, ..Failure::upstream(502, message) }
-    };
-    let urn = urn.ok_or_else(nameless)?.to_owned();
-    let stage = if media.kind == MediaKind::Video {
-        let ends = value["uploadUrlsExpireAt"].as_i64().and_then(DateTime::from_timestamp_millis);
-        let parts: Vec<Part> = serde_json::from_value(value["uploadInstructions"].clone())
-            .map_err(|error| Failure { doubt: false, ..Failure::upstream(502, error.to_string()) })?;
-        let token = value["uploadToken"].as_str().unwrap_or_default().to_owned();
-        Stage::Parts { parts, tags: Vec::new(), token, ends }
-    } else {
-        let address = value["uploadUrl"].as_str().ok_or_else(nameless)?;
-        cx.put(address).upload(&media.mime, media.size_bytes, cx.stream(media)).done().await?;
-        Stage::Sent
-    };
-    Ok(Upload { media: media.id, urn, stage })
-}
 
-/// Sends one piece of a video, and gives the tag that names it when the upload is ended.
-async fn send_part(cx: &Session<'_>, media: &Media, part: &Part) -> Result<String> {
-    let end = (part.last + 1).min(media.size_bytes);
-    let length = end.saturating_sub(part.first);
-    let body = cx.slice(media, part.first..end);
-    let call = cx.put(&part.address).anonymous();
-    let reply = call.upload("application/octet-stream", length, body).reply().await?;
-    let tag = reply.header("etag").map(|tag| tag.trim_matches('"').to_owned());
-    let tag = tag.filter(|tag| !tag.is_empty());
-    tag.ok_or_else(|| Failure { doubt: false, ..Failure::upstream(502, "a piece of the video got no ETag") })
-}
+    /// Each part is answered with a tag that names it when the upload is finished.
+    async fn send(
+        &self,
+        cx: &Session<'_>,
+        media: &Media,
+        upload: &mut Uploaded<Ticket>,
+        index: u64,
+    ) -> Result<Sent> {
+        let Ticket { parts, tags, .. } = &mut upload.ticket;
+        let Some(part) = parts.get(index as usize) else { return Ok(Sent::All) };
+        let end = (part.last + 1).min(media.size_bytes);
+        let length = end.saturating_sub(part.first);
+        let body = cx.slice(media, part.first..end);
+        let call = cx.put(&part.address).anonymous();
+        let reply = call.upload("application/octet-stream", length, body).reply().await?;
+        let tag = reply.header("etag").map(|tag| tag.trim_matches('"').to_owned());
+        let untagged = || Failure::upstream(502, "a part of the video got no ETag").certain();
+        tags.push(tag.filter(|tag| !tag.is_empty()).ok_or_else(untagged)?);
+        Ok(if tags.len() < parts.len() { Sent::Next(index + 1) } else { Sent::All })
+    }
 
-async fn finalize(cx: &Session<'_>, urn: &str, token: &str, tags: &[String]) -> Result<()> {
-    rest(cx.post(format!("{REST}/videos?action=finalizeUpload")))
-        .json(&json!({ "finalizeUploadRequest": {
-            "video": urn, "uploadToken": token, "uploadedPartIds": tags,
-        } }))
-        .done()
-        .await
-}
+    async fn finish(
+        &self,
+        cx: &Session<'_>,
+        _media: &Media,
+        upload: &mut Uploaded<Ticket>,
+    ) -> Result<Processing> {
+        let Ticket { urn, token, tags, .. } = &upload.ticket;
+        rest(cx.post(format!("{REST}/videos?action=finalizeUpload")))
+            .json(&json!({ "finalizeUploadRequest": {
+                "video": urn, "uploadToken": token, "uploadedPartIds": tags,
+            } }))
+            .send_ok()
+            .await?;
+        // Only the addresses of the parts expire.
+        upload.expires_at = None;
+        Ok(Processing::Unchecked)
+    }
 
-async fn status(cx: &Session<'_>, kind: MediaKind, urn: &str) -> Result<Status> {
-    let (plural, _) = collection(kind)?;
-    let now: Result<Processing> = rest(cx.get(format!("{REST}/{plural}/{}", encode(urn)))).send().await;
-    match now {
-        Ok(Processing { status, reason }) => Ok(match status.as_str() {
-            "AVAILABLE" => Status::Ready,
-            "PROCESSING_FAILED" => Status::Failed(reason.unwrap_or_else(|| "it does not say why".into())),
-            _ => Status::Busy,
-        }),
-        // Who may only write may not look; a post that comes too early is refused and comes again.
-        Err(failure) if failure.code == ErrorCode::Rejected(403) => Ok(Status::Ready),
-        Err(failure) => Err(failure),
+    async fn status(
+        &self,
+        cx: &Session<'_>,
+        media: &Media,
+        upload: &mut Uploaded<Ticket>,
+    ) -> Result<Processing> {
+        let (plural, name) = collection(media.kind)?;
+        let address = format!("{REST}/{plural}/{}", encode(&upload.ticket.urn));
+        let asked: Result<Status> = rest(cx.get(address)).send().await;
+        match asked {
+            Ok(Status { status, reason }) => Ok(match status.as_str() {
+                "AVAILABLE" => Processing::Done,
+                "PROCESSING_FAILED" => {
+                    let reason = reason.as_deref().unwrap_or("it does not say why");
+                    let message = format!("LinkedIn could not process the {name}: {reason}");
+                    Processing::Failed(Failure::rejected(400, message))
+                }
+                _ => Processing::Busy(POLL_INTERVAL),
+            }),
+            // An app that may only write may not read the state; a post that comes too early is refused and
+            // repeated.
+            Err(failure) if failure.code == ErrorCode::Rejected(403) => Ok(Processing::Done),
+            Err(failure) => Err(failure),
+        }
     }
 }
 
@@ -847,72 +783,77 @@ async fn list(cx: &Session<'_>, author: &str, start: usize, count: usize) -> Res
     finder(cx.get(address)).send().await
 }
 
-async fn find(
-    cx: &Session<'_>,
-    post: &Publication,
-    author: &str,
-    begun: DateTime<Utc>,
-) -> Result<Located> {
-    let wanted = squeeze(&post.text);
-    let mut start = 0;
-    for _ in 0..PAGES {
-        let page = list(cx, author, start, 50).await?;
-        let next = page.next(start);
-        let is_past = page.elements.iter().any(|other| other.at().is_some_and(|at| at < begun - SKEW));
-        let ours = page.elements.into_iter().filter(|other| {
-            other.at().is_some_and(|at| at >= begun - SKEW)
-                && squeeze(&plain(&other.commentary)) == wanted
-                && other.has_media() == (!post.media.is_empty() || post.settings["link"].is_object())
-                && !post.is_taken(&other.id)
-        });
-        let nearest =
-            ours.min_by_key(|other| other.at().map_or(TimeDelta::MAX, |at| (at - begun).abs()));
-        if let Some(other) = nearest {
-            return Ok(Located::Live(other.id));
-        }
-        match next.filter(|_| !is_past) {
-            Some(next) => start = next,
-            None => return Ok(Located::Absent),
-        }
-    }
-    // The author posted more since than is read here.
-    Ok(Located::Unknown)
+/// An author's posts.
+struct Posts<'a> {
+    cx: &'a Session<'a>,
+    author: &'a str,
 }
 
-async fn find_comment(
-    cx: &Session<'_>,
-    post: &Publication,
-    author: &str,
-    root: &str,
-    begun: DateTime<Utc>,
-) -> Result<Located> {
-    let mut start = 0;
-    for _ in 0..PAGES {
-        let address = format!("{REST}/socialActions/{}/comments?start={start}&count=100", encode(root));
-        let page: Elements<Made> = rest(cx.get(address)).send().await?;
-        let next = page.next(start);
-        let ours = page.elements.into_iter().filter(|other| {
-            other.actor == author
-                && squeeze(&other.message.text) == squeeze(&post.text)
-                && other.created.at().is_some_and(|at| at >= begun - SKEW)
-                && !post.is_taken(&other.comment_urn)
-        });
-        let nearest =
-            ours.min_by_key(|other| other.created.at().map_or(TimeDelta::MAX, |at| (at - begun).abs()));
-        if let Some(other) = nearest {
-            return Ok(Located::Live(other.comment_urn));
-        }
-        match next {
-            Some(next) => start = next,
-            None => return Ok(Located::Absent),
-        }
+#[async_trait]
+impl Listing for Posts<'_> {
+    type Item = Post;
+    const MAX_PAGES: usize = 3;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Post>> {
+        let start = offset(cursor);
+        Ok(list(self.cx, self.author, start, 50).await?.page(start))
     }
-    // There are more comments than are read here, in no order that is documented.
-    Ok(Located::Unknown)
+
+    fn id(other: &Post) -> &str {
+        &other.id
+    }
+
+    fn at(other: &Post) -> Option<DateTime<Utc>> {
+        other.at()
+    }
+
+    fn is(&self, other: &Post, post: &Publication) -> bool {
+        collapse_whitespace(&plain(&other.commentary)) == collapse_whitespace(&post.text)
+            && other.has_media() == (!post.media.is_empty() || post.settings["link"].is_object())
+    }
+}
+
+/// The comments below a post, in no documented order.
+struct Comments<'a> {
+    cx: &'a Session<'a>,
+    author: &'a str,
+    root: &'a str,
+}
+
+#[async_trait]
+impl Listing for Comments<'_> {
+    type Item = Made;
+    const MAX_PAGES: usize = 3;
+    const IS_NEWEST_FIRST: bool = false;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Made>> {
+        let (root, start) = (encode(self.root), offset(cursor));
+        let address = format!("{REST}/socialActions/{root}/comments?start={start}&count=100");
+        let page: Elements<Made> = rest(self.cx.get(address)).send().await?;
+        Ok(page.page(start))
+    }
+
+    fn id(comment: &Made) -> &str {
+        &comment.comment_urn
+    }
+
+    fn at(comment: &Made) -> Option<DateTime<Utc>> {
+        comment.created.at()
+    }
+
+    fn is(&self, comment: &Made, post: &Publication) -> bool {
+        comment.actor == self.author
+            && collapse_whitespace(&comment.message.text) == collapse_whitespace(&post.text)
+    }
+}
+
+/// The offset that a cursor stands for.
+fn offset(cursor: Option<&str>) -> usize {
+    cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0)
 }
 
 fn address(cx: &Session<'_>, id: &str) -> String {
-    cx.wire.route(&match comment_parts(id) {
+    cx.transport.rewrite_url(&match comment_parts(id) {
         Some((post, _)) => {
             format!("https://www.linkedin.com/feed/update/{post}?commentUrn={}", encode(id))
         }
@@ -932,14 +873,14 @@ fn duplicate(reply: &Reply) -> Option<String> {
     (reply.status == 422).then(|| Some(NAMED.captures(&reply.text)?[1].to_owned())).flatten()
 }
 
-/// When a post came into being: its number begins with the milliseconds.
+/// When a post was created: its number begins with the milliseconds.
 fn made_at(urn: &str) -> Option<DateTime<Utc>> {
     let number: i64 = urn.rsplit(':').next()?.parse().ok()?;
     DateTime::from_timestamp_millis(number >> 22)
 }
 
-/// LinkedIn's own words, with what its details add.
-fn words(reply: &Reply) -> String {
+/// LinkedIn's error message with its details.
+fn error_message(reply: &Reply) -> String {
     let message = classify::message(reply);
     let more = reply.body.pointer("/errorDetails/inputErrors/0/description").and_then(Value::as_str);
     match more.filter(|more| !message.contains(*more)) {
@@ -954,11 +895,7 @@ fn until_midnight(now: DateTime<Utc>) -> Duration {
     (midnight - now).to_std().unwrap_or_default()
 }
 
-fn squeeze(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// What stays as it is in little text: mentions in LinkedIn's own form. And hashtags, which have a form.
+/// Elements of little text: mentions in LinkedIn's own form, and hashtags.
 static ELEMENTS: LazyLock<Regex> = LazyLock::new(|| {
     let mention = r"@\[[^\]\[\n]+\]\(urn:li:(?:person|organization):[A-Za-z0-9_-]+\)";
     Regex::new(&format!(r"(?P<mention>{mention})|#(?P<tag>[\p{{L}}\p{{N}}]+)")).expect("a pattern")
@@ -973,7 +910,8 @@ fn little(text: &str) -> String {
         let whole = found.get(0).expect("a match is whole");
         // In the middle of a word it is no hashtag.
         let before = text[..whole.start()].chars().next_back();
-        if found.name("tag").is_some() && before.is_some_and(|c| c.is_alphanumeric() || c == '/' || c == '&') {
+        if found.name("tag").is_some() && before.is_some_and(|c| c.is_alphanumeric() || c == '/' || c == '&')
+        {
             continue;
         }
         escape(&text[at..whole.start()], &mut out);
@@ -1012,45 +950,31 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// How far preparing has come: one entry per medium, in order.
+/// The adapter's checkpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
     #[serde(default)]
-    uploads: Vec<Upload>,
-    /// When the first call was begun whose answer was lost.
+    uploads: Vec<Uploaded<Ticket>>,
+    /// When the first call with a lost answer was begun.
     #[serde(default)]
     doubted: Option<DateTime<Utc>>,
 }
 
 impl Step {
-    /// Keeps in mind that a call was begun then. An earlier one stays: the post may be that one's.
+    /// Records an ambiguous call. An earlier one stays: the post may be that one's.
     fn doubt(&mut self, begun: Option<DateTime<Utc>>) {
         self.doubted = self.doubted.into_iter().chain(begun).min();
     }
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Upload {
-    media: uuid::Uuid,
+/// A medium's URN, and of a video the parts and the tags of those that were sent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Ticket {
     urn: String,
-    stage: Stage,
-}
-
-impl Upload {
-    /// Whether it can't be gone on with.
-    fn is_stale(&self, now: DateTime<Utc>) -> bool {
-        matches!(&self.stage, Stage::Parts { ends: Some(ends), .. } if *ends < now + MARGIN)
-    }
-}
-
-/// What is to be done next with an upload.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Stage {
-    /// A video's pieces, and the tags of those that are there.
-    Parts { parts: Vec<Part>, tags: Vec<String>, token: String, ends: Option<DateTime<Utc>> },
-    Sent,
-    Ready,
+    parts: Vec<Part>,
+    tags: Vec<String>,
+    token: String,
 }
 
 /// A piece of a video, and where it goes.
@@ -1064,19 +988,13 @@ struct Part {
     last: u64,
 }
 
-enum Status {
-    Ready,
-    Busy,
-    Failed(String),
-}
-
 #[derive(Deserialize)]
-struct Begun {
+struct Initialized {
     value: Value,
 }
 
 #[derive(Deserialize)]
-struct Processing {
+struct Status {
     status: String,
     #[serde(rename = "processingFailureReason")]
     reason: Option<String>,
@@ -1124,7 +1042,7 @@ impl Organization {
     }
 }
 
-/// What was found of what was asked for, by id.
+/// The entities that were found, by id.
 #[derive(Deserialize)]
 struct Batch<T> {
     results: HashMap<String, T>,
@@ -1154,12 +1072,13 @@ struct Link {
 }
 
 impl<T> Elements<T> {
-    /// Where the next page begins.
-    fn next(&self, start: usize) -> Option<usize> {
+    /// The page that began at this offset.
+    fn page(self, start: usize) -> Page<T> {
         let next = start + self.elements.len();
         let is_more = self.paging.links.iter().any(|link| link.rel == "next")
             || self.paging.total.is_some_and(|total| total > next);
-        (is_more && next > start).then_some(next)
+        let next = (is_more && next > start).then(|| next.to_string());
+        Page { items: self.elements, next }
     }
 }
 
@@ -1220,7 +1139,7 @@ struct Actions {
     #[serde(default, rename = "likesSummary")]
     likes: Likes,
     #[serde(default, rename = "commentsSummary")]
-    comments: Comments,
+    comments: CommentCounts,
 }
 
 #[derive(Default, Deserialize)]
@@ -1230,7 +1149,7 @@ struct Likes {
 }
 
 #[derive(Default, Deserialize)]
-struct Comments {
+struct CommentCounts {
     #[serde(default, rename = "totalFirstLevelComments")]
     first_level: u64,
     #[serde(default, rename = "aggregatedTotalComments")]
@@ -1288,16 +1207,20 @@ mod tests {
             (500, "", "upstream_500", true),
             (504, "", "upstream_504", true),
         ] {
-            let failure = Reply::of(status, &[], body).judge(&LinkedIn).unwrap_err();
-            assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {body}");
-            assert!(!failure.revoked);
+            let failure = Reply::of(status, &[], body).into_result(&ADAPTER).unwrap_err();
+            assert_eq!(
+                (failure.code.to_string().as_str(), failure.is_ambiguous()),
+                (code, doubt),
+                "{status} {body}"
+            );
+            assert!(!failure.is_revoked());
         }
     }
 
     #[test]
     fn a_daily_limit_is_waited_for_until_midnight() {
         let text = r#"{"code":"TOO_MANY_REQUESTS","message":"Resource level throttle APPLICATION_AND_MEMBER DAY limit for calls to this resource is reached."}"#;
-        let failure = Reply::of(429, &[], text).judge(&LinkedIn).unwrap_err();
+        let failure = Reply::of(429, &[], text).into_result(&ADAPTER).unwrap_err();
         // 2027-01-15, 08:00.
         assert_eq!(failure.retry_after, Some(Duration::from_secs(16 * 3600)));
     }
@@ -1318,10 +1241,7 @@ mod tests {
             ("#one and #zwei_drei", r"{hashtag|\#|one} and {hashtag|\#|zwei}\_drei"),
             ("a#b https://a.example/#c # d", r"a\#b https://a.example/\#c \# d"),
             ("me@example.com", r"me\@example.com"),
-            (
-                "with @[Some One](urn:li:person:aB_1-x) here",
-                "with @[Some One](urn:li:person:aB_1-x) here",
-            ),
+            ("with @[Some One](urn:li:person:aB_1-x) here", "with @[Some One](urn:li:person:aB_1-x) here"),
         ] {
             assert_eq!(little(text), expected);
             assert_eq!(plain(&little(text)), text);
@@ -1332,21 +1252,18 @@ mod tests {
     #[test]
     fn a_post_carries_what_its_settings_say() {
         let post = Publication {
-            target: domain::TargetId(uuid::Uuid::nil()),
-            position: 0,
             text: "hello".into(),
-            media: Vec::new(),
             settings: json!({
                 "visibility": "CONNECTIONS", "isReshareDisabledByAuthor": true, "other": 1,
                 "poll": { "question": "?", "options": ["a", "b"], "other": 1 },
             }),
-            reply_to: None,
-            created_at: DateTime::UNIX_EPOCH,
-            commit_begun_at: None,
-            taken: Vec::new(),
+            ..Publication::of_test()
         };
         let sent = body("urn:li:person:1", &post, &Step::default());
-        assert_eq!((&sent["visibility"], &sent["isReshareDisabledByAuthor"]), (&json!("CONNECTIONS"), &json!(true)));
+        assert_eq!(
+            (&sent["visibility"], &sent["isReshareDisabledByAuthor"]),
+            (&json!("CONNECTIONS"), &json!(true))
+        );
         assert_eq!(
             sent["content"],
             json!({ "poll": {

@@ -5,77 +5,80 @@
 //! are read. There is no key that makes the call repeatable: a lost answer is settled by looking
 //! through the account's latest pins. Comments can't be written over the API.
 
-use crate::*;
+use crate::{
+    listing::Listing,
+    text::collapse_whitespace,
+    upload::{Begun, Processing, Sent, Upload, Uploaded},
+    *,
+};
 use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use domain::{Failure, Metrics};
 use futures::{Stream, StreamExt, stream};
-use reqwest::{
-    Body,
-    multipart::{Form, Part},
-};
-use serde::{Deserialize, Deserializer, Serialize};
+use reqwest::Body;
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, time::Duration};
 
 /// Pinterest. <https://developers.pinterest.com/docs/api/v5>
-pub(crate) struct Pinterest;
+struct Pinterest;
 
 const API: &str = "https://api.pinterest.com/v5";
-const TOKEN: &str = "https://api.pinterest.com/v5/oauth/token";
 
 /// Bytes that are encoded at once; a multiple of three, so that no padding stands in between.
-const BLOCK: u64 = 3 << 18;
-/// Between two looks at a video that is being processed.
-const POLL: Duration = Duration::from_secs(5);
-/// How much earlier than our clock's commit a pin of ours may seem to Pinterest.
-const SKEW: TimeDelta = TimeDelta::minutes(5);
-/// Pages of the account's pins that are searched for a lost one.
-const PAGES: usize = 4;
+const BASE64_BLOCK_BYTES: u64 = 3 << 18;
+/// Time between two polls of a video.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Longest alt text.
-const ALT: usize = 500;
+const MAX_ALT_TEXT: usize = 500;
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit::characters(800),
-    content: Content::Media,
-    media: &[
-        MediaLimit {
-            kind: MediaKind::Image,
-            count: 0..=5,
-            mimes: &["image/jpeg", "image/png"],
-            max_bytes: 20 << 20,
-            duration: None,
-            pixels: None,
-            aspect_ratio: None,
-        },
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 0..=1,
-            mimes: &["video/mp4", "video/quicktime", "video/x-m4v"],
-            max_bytes: 2 << 30,
-            duration: Some(Duration::from_secs(4)..=Duration::from_secs(15 * 60)),
-            pixels: None,
-            aspect_ratio: None,
-        },
-    ],
-    mixed_media: false,
-    alt_text: Some(ALT),
-    replies: Replies::None,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
-    repeat: Repeat::Doubles { settling: Duration::from_secs(20) },
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "pinterest",
+    name: "Pinterest",
+    limits: Limits {
+        text: TextLimit::characters(800),
+        content: Content::Media,
+        media: &[
+            MediaLimit {
+                kind: MediaKind::Image,
+                count: 0..=5,
+                mimes: &["image/jpeg", "image/png"],
+                max_bytes: 20 << 20,
+                ..MediaLimit::ANY
+            },
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 0..=1,
+                mimes: &["video/mp4", "video/quicktime", "video/x-m4v"],
+                max_bytes: 2 << 30,
+                duration: Some(Duration::from_secs(4)..=Duration::from_secs(15 * 60)),
+                ..MediaLimit::ANY
+            },
+        ],
+        alt_text: Some(AltTextLimit { max: MAX_ALT_TEXT, kinds: &[MediaKind::Image, MediaKind::Video] }),
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
+        idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(20) },
+        ..Limits::DEFAULT
+    },
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: "https://www.pinterest.com/oauth/",
+        token: "https://api.pinterest.com/v5/oauth/token",
+        scopes: &["user_accounts:read", "boards:read", "boards:write", "pins:read", "pins:write"],
+        separator: ",",
+        // Only apps from before September 2025 have to ask for it; the others accept it.
+        exchange_parameters: &[("continuous_refresh", "true")],
+        // Pinterest has no name for a dead refresh token: it refuses any again that it refused once.
+        revoked_errors: ErrorNames::AllBut(&[]),
+        ..OAuth2::STANDARD
+    }),
     settings,
-};
-
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: "https://www.pinterest.com/oauth/",
-    token: TOKEN,
-    scopes: &["user_accounts:read", "boards:read", "boards:write", "pins:read", "pins:write"],
-    separator: ",",
-    client_id: "client_id",
-    parameters: &[],
-    pkce: false,
+    publisher: &Pinterest,
+    analytics: Some(&Pinterest),
+    history: Some(&Pinterest),
+    deletion: Some(&Pinterest),
+    options: Some(&Pinterest),
 };
 
 fn settings() -> Value {
@@ -122,19 +125,7 @@ fn settings() -> Value {
 }
 
 #[async_trait]
-impl Platform for Pinterest {
-    fn id(&self) -> &'static str {
-        "pinterest"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
+impl Publisher for Pinterest {
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         if reply.status.is_success() {
             return None;
@@ -145,7 +136,7 @@ impl Platform for Pinterest {
             (400, 1104) => Some(Failure::token_expired(message)),
             // It may be within reach the next time; nothing was published.
             (400, _) if message.contains("Unable to reach") => {
-                Some(Failure { doubt: false, ..Failure::upstream(502, message) })
+                Some(Failure::upstream(502, message).certain())
             }
             // A scope that is missing, or a board that is another's: a fresh token hears the same.
             (401, 3 | 7 | 29) => Some(Failure::rejected(401, message)),
@@ -153,11 +144,6 @@ impl Platform for Pinterest {
             (429, _) => Some(Failure::rate_limited(message, reset(reply))),
             _ => None,
         }
-    }
-
-    async fn exchange(&self, cx: &Session<'_>, code: &Code) -> Result<Grant> {
-        // Only apps from before September 2025 have to ask for it; the others don't mind.
-        oauth::exchange_with(cx, code, &[("continuous_refresh", "true")]).await
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
@@ -174,40 +160,17 @@ impl Platform for Pinterest {
         }])
     }
 
-    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        // Pinterest has no word for a dead refresh token: whatever it refuses will be refused again.
-        oauth::refresh(cx, TOKEN, |_| true).await
-    }
-
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         if step.board.is_none() {
             step.board = Some(board(cx, post).await?);
             cx.save(&step).await?;
         }
-        let Some(video) = post.media.iter().find(|media| media.kind == MediaKind::Video) else {
-            return Ok(Prepared::Ready(Checkpoint::of(&step)));
-        };
-        let id = match step.video.clone().filter(|known| known.media == video.id) {
-            Some(known) => known.id,
-            None => {
-                let id = upload(cx, video).await?;
-                step.video = Some(Uploaded { media: video.id, id: id.clone() });
-                cx.save(&step).await?;
-                id
-            }
-        };
-        let upload: Upload = cx.get(format!("{API}/media/{id}")).send().await?;
-        match upload.status.as_deref() {
-            Some("succeeded") => Ok(Prepared::Ready(Checkpoint::of(&step))),
-            Some("failed") => {
-                // So that another attempt uploads it anew.
-                step.video = None;
-                cx.save(&step).await?;
-                Err(Failure::rejected(400, "Pinterest could not process the video and does not say why"))
-            }
-            _ => Ok(Prepared::Processing { at: Checkpoint::of(&step), poll_after: POLL }),
-        }
+        // Pictures travel in the publishing call.
+        let is_video = post.media.iter().any(|media| media.kind == MediaKind::Video);
+        let media = if is_video { post.media.as_slice() } else { &[] };
+        let pause = upload::advance(self, cx, media, &mut step, |step| &mut step.uploads).await?;
+        Ok(upload::prepared(&step, pause))
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
@@ -221,53 +184,16 @@ impl Platform for Pinterest {
     /// Pictures travel in the body of the call, in base64.
     fn commit_limit(&self, post: &Publication) -> Duration {
         let pictures = post.media.iter().filter(|media| media.kind == MediaKind::Image);
-        allowance(pictures.map(|picture| picture.size_bytes / 3 * 4).sum())
+        timeout_for(pictures.map(|picture| picture.size_bytes / 3 * 4).sum())
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let step: Step = at.read()?;
-        let begun = post.commit_begun_at.unwrap_or(post.created_at);
-        let mut bookmark = None;
-        for _ in 0..PAGES {
-            let page = pins(cx, bookmark.as_deref(), "100").await?;
-            let is_past = page.items.iter().any(|pin| pin.created_at.is_some_and(|at| at < begun - SKEW));
-            let ours = page.items.iter().filter(|pin| {
-                pin.created_at.is_some_and(|at| at >= begun - SKEW)
-                    && pin.is(post, step.board.as_deref())
-                    && !post.is_taken(&pin.id)
-            });
-            let nearest =
-                ours.min_by_key(|pin| pin.created_at.map_or(TimeDelta::MAX, |at| (at - begun).abs()));
-            if let Some(pin) = nearest {
-                return Ok(Located::Live(pin.id.clone()));
-            }
-            bookmark = page.bookmark();
-            if is_past || bookmark.is_none() {
-                return Ok(Located::Absent);
-            }
-        }
-        // The account posted more since than is read here.
-        Ok(Located::Unknown)
+        listing::locate(&Pins { cx, board: step.board.as_deref() }, post).await
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
         Ok(address(cx, id))
-    }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn deletion(&self) -> Option<&dyn Deletion> {
-        Some(self)
-    }
-
-    fn options(&self) -> Option<&dyn Options> {
-        Some(self)
     }
 }
 
@@ -283,7 +209,7 @@ impl Analytics for Pinterest {
     }
 }
 
-/// How often a video was watched, as far back as Pinterest tells; accounts without a business get none.
+/// Views of a video, as far back as Pinterest keeps them; only business accounts get any.
 async fn views(cx: &Session<'_>, id: &str) -> Result<u64> {
     let today = (cx.now)().date_naive();
     let start = today - TimeDelta::days(89);
@@ -309,27 +235,21 @@ async fn views(cx: &Session<'_>, id: &str) -> Result<u64> {
 #[async_trait]
 impl History for Pinterest {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        let page = pins(cx, cursor, "100").await?;
-        let next = page.bookmark();
-        let posts = page.items.into_iter().map(|pin| RemotePost {
+        Ok(pins(cx, cursor).await?.map(|pin| RemotePost {
             url: address(cx, &pin.id),
             media: pin.media.addresses(),
             metrics: pin.metrics(),
             text: pin.description.unwrap_or_default(),
             published_at: pin.created_at.unwrap_or_default(),
             id: pin.id,
-        });
-        Ok(Page { posts: posts.collect(), next })
+        }))
     }
 }
 
 #[async_trait]
 impl Deletion for Pinterest {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
-        match cx.delete(format!("{API}/pins/{id}")).done().await {
-            Err(failure) if failure.code == domain::ErrorCode::Rejected(404) => Ok(()),
-            answer => answer,
-        }
+        cx.delete(format!("{API}/pins/{id}")).delete_ok().await
     }
 }
 
@@ -364,26 +284,16 @@ async fn boards(cx: &Session<'_>) -> Result<Vec<SelectOption>> {
 
 /// All of a list of things with names, but for what is there for advertisements only.
 async fn names(cx: &Session<'_>, address: &str) -> Result<Vec<SelectOption>> {
-    let mut all = Vec::new();
-    let mut bookmark: Option<String> = None;
-    loop {
-        let mut call = cx.get(address).query(&[("page_size", "250")]);
-        if let Some(bookmark) = &bookmark {
-            call = call.query(&[("bookmark", bookmark)]);
-        }
-        let page: List<Named> = call.send().await?;
-        bookmark = page.bookmark();
-        let open = page.items.into_iter().filter(|one| !one.is_ads_only);
-        all.extend(open.map(|one| SelectOption { id: one.id, name: one.name }));
-        if bookmark.is_none() {
-            return Ok(all);
-        }
-    }
+    let all = pages(|bookmark: Option<String>| async move {
+        page::<Named>(cx.get(address).query(&[("page_size", "250")]), bookmark.as_deref()).await
+    });
+    let open = all.await?.into_iter().filter(|one| !one.is_ads_only);
+    Ok(open.map(|one| SelectOption { id: one.id, name: one.name }).collect())
 }
 
 /// The board that was named, or the only one there is.
 async fn board(cx: &Session<'_>, post: &Publication) -> Result<String> {
-    if let Some(board) = setting(post, "board_id") {
+    if let Some(board) = post.text_setting("board_id") {
         return Ok(board.to_owned());
     }
     let mut all = boards(cx).await?;
@@ -397,42 +307,41 @@ async fn board(cx: &Session<'_>, post: &Publication) -> Result<String> {
     }
 }
 
-/// Registers a video and sends its bytes; an upload that nothing is made of goes away by itself.
-async fn upload(cx: &Session<'_>, media: &Media) -> Result<String> {
-    let begun: Upload =
-        cx.post(format!("{API}/media")).json(&json!({ "media_type": "video" })).send().await?;
-    let Some(address) = begun.upload_url else {
-        let message = format!("Pinterest gave no address to upload medium {} to", begun.media_id);
-        return Err(Failure { doubt: false, ..Failure::upstream(502, message) });
-    };
-    let mut form = Form::new();
-    // The storage wants the parameters first and the file last.
-    for (name, value) in begun.upload_parameters {
-        form = form.text(name, value);
-    }
-    let part = Part::stream_with_length(Body::wrap_stream(cx.stream(media)), media.size_bytes)
-        .file_name(media.filename.clone())
-        .mime_str(&media.mime)
-        .map_err(|error| Failure::rejected(415, format!("{} is no content type: {error}", media.mime)))?;
-    let form = form.part("file", part);
-    let reply = cx.post(address).anonymous().multipart(form).patient(media.size_bytes).any().await?;
-    match reply.status.as_u16() {
-        200..=299 => Ok(begun.media_id),
-        // Answers in XML. What is too large stays so; a signature that ran out is made anew.
-        400 | 413 if reply.text.contains("EntityTooLarge") => {
-            Err(Failure::rejected(413, "the video is too large for Pinterest"))
-        }
-        status => {
-            let message = format!("the upload answered {}", classify::message(&reply));
-            let status = if status >= 500 { status } else { 502 };
-            Err(Failure { doubt: false, ..Failure::upstream(status, message) })
-        }
-    }
-}
+#[async_trait]
+impl Upload for Pinterest {
+    /// The medium's id.
+    type Ticket = String;
 
-/// A setting that says something.
-fn setting<'a>(post: &'a Publication, key: &str) -> Option<&'a str> {
-    post.settings[key].as_str().filter(|text| !text.is_empty())
+    /// Registers a video and sends its bytes; an upload that no pin uses disappears by itself.
+    async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<String>> {
+        let begun: Registered =
+            cx.post(format!("{API}/media")).json(&json!({ "media_type": "video" })).send().await?;
+        let Some(address) = begun.upload_url else {
+            let message = format!("Pinterest gave no address to upload medium {} to", begun.media_id);
+            return Err(Failure::upstream(502, message).certain());
+        };
+        let body = Body::wrap_stream(cx.stream(media));
+        let file = storage::File { name: &media.filename, mime: &media.mime, length: media.size_bytes, body };
+        storage::send(cx, &address, begun.upload_parameters, file).await?;
+        Ok(Begun { ticket: begun.media_id, expires_at: None, sent: Sent::Whole(Processing::Unchecked) })
+    }
+
+    async fn status(
+        &self,
+        cx: &Session<'_>,
+        _media: &Media,
+        upload: &mut Uploaded<String>,
+    ) -> Result<Processing> {
+        let now: Registered = cx.get(format!("{API}/media/{}", upload.ticket)).send().await?;
+        Ok(match now.status.as_deref() {
+            Some("succeeded") => Processing::Done,
+            Some("failed") => Processing::Failed(Failure::rejected(
+                400,
+                "Pinterest could not process the video and does not say why",
+            )),
+            _ => Processing::Busy(POLL_INTERVAL),
+        })
+    }
 }
 
 /// A piece of a body that is sent as it is read.
@@ -452,7 +361,7 @@ fn body(
         pin.insert("board_id".into(), json!(board));
     }
     for key in ["board_section_id", "title", "link", "dominant_color"] {
-        if let Some(value) = setting(post, key) {
+        if let Some(value) = post.text_setting(key) {
             pin.insert(key.into(), json!(value));
         }
     }
@@ -466,10 +375,10 @@ fn body(
     head.pop();
     let comma = if head.len() > 1 { "," } else { "" };
     let mut pieces = vec![Piece::Text(format!("{head}{comma}\"media_source\":"))];
-    match (post.media.as_slice(), &step.video) {
+    match (post.media.as_slice(), step.uploads.first()) {
         ([media], Some(video)) if media.kind == MediaKind::Video => {
-            let mut source = json!({ "source_type": "video_id", "media_id": video.id });
-            match setting(post, "cover_image_url") {
+            let mut source = json!({ "source_type": "video_id", "media_id": video.ticket });
+            match post.text_setting("cover_image_url") {
                 Some(url) => source["cover_image_url"] = json!(url),
                 None => {
                     let second = post.settings["cover_image_key_frame_time"].as_u64().unwrap_or(0);
@@ -503,12 +412,14 @@ fn body(
         Piece::Text(text) => stream::once(async { Ok(Bytes::from(text)) }).boxed(),
         Piece::Picture(media) => {
             let store = store.clone();
-            let starts = stream::iter((0..media.size_bytes).step_by(BLOCK as usize));
+            let starts = stream::iter((0..media.size_bytes).step_by(BASE64_BLOCK_BYTES as usize));
             starts
                 .then(move |start| {
                     let (store, media) = (store.clone(), media.clone());
                     async move {
-                        let bytes = store.read(&media, start..(start + BLOCK).min(media.size_bytes)).await?;
+                        let bytes = store
+                            .read(&media, start..(start + BASE64_BLOCK_BYTES).min(media.size_bytes))
+                            .await?;
                         Ok(Bytes::from(BASE64_STANDARD.encode(bytes)))
                     }
                 })
@@ -533,28 +444,59 @@ fn alt(media: &[Media]) -> Option<String> {
     let mut told: Vec<&str> = Vec::new();
     for alt in media.iter().filter_map(|media| media.alt_text.as_deref()).filter(|alt| !alt.is_empty()) {
         let length: usize = told.iter().map(|one| one.chars().count() + 1).sum();
-        if !told.contains(&alt) && length + alt.chars().count() <= ALT {
+        if !told.contains(&alt) && length + alt.chars().count() <= MAX_ALT_TEXT {
             told.push(alt);
         }
     }
     (!told.is_empty()).then(|| told.join("\n"))
 }
 
-/// One page of the account's pins, newest first.
-async fn pins(cx: &Session<'_>, bookmark: Option<&str>, size: &str) -> Result<List<Pin>> {
-    let call = cx.get(format!("{API}/pins")).query(&[
-        ("page_size", size),
-        ("pin_filter", "exclude_repins"),
-        ("pin_metrics", "true"),
-    ]);
-    match bookmark {
-        Some(bookmark) => call.query(&[("bookmark", bookmark)]).send().await,
-        None => call.send().await,
+/// The account's pins.
+struct Pins<'a> {
+    cx: &'a Session<'a>,
+    board: Option<&'a str>,
+}
+
+#[async_trait]
+impl Listing for Pins<'_> {
+    type Item = Pin;
+    const MAX_PAGES: usize = 4;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Pin>> {
+        pins(self.cx, cursor).await
+    }
+
+    fn id(pin: &Pin) -> &str {
+        &pin.id
+    }
+
+    fn at(pin: &Pin) -> Option<DateTime<Utc>> {
+        pin.created_at
+    }
+
+    fn is(&self, pin: &Pin, post: &Publication) -> bool {
+        pin.is(post, self.board)
     }
 }
 
+/// One page of the account's pins, newest first.
+async fn pins(cx: &Session<'_>, bookmark: Option<&str>) -> Result<Page<Pin>> {
+    let query = [("page_size", "100"), ("pin_filter", "exclude_repins"), ("pin_metrics", "true")];
+    page(cx.get(format!("{API}/pins")).query(&query), bookmark).await
+}
+
+/// Sends the call for a page of a list.
+async fn page<T: DeserializeOwned>(call: Call, bookmark: Option<&str>) -> Result<Page<T>> {
+    let call = match bookmark {
+        Some(bookmark) => call.query(&[("bookmark", bookmark)]),
+        None => call,
+    };
+    let list: List<T> = call.send().await?;
+    Ok(Page { items: list.items, next: list.bookmark.filter(|bookmark| !bookmark.is_empty()) })
+}
+
 fn address(cx: &Session<'_>, id: &str) -> String {
-    cx.wire.route(&format!("https://www.pinterest.com/pin/{id}/"))
+    cx.transport.rewrite_url(&format!("https://www.pinterest.com/pin/{id}/"))
 }
 
 /// The wait that the headers ask for: seconds, some answers list several windows behind the first number.
@@ -566,17 +508,12 @@ fn reset(reply: &Reply) -> Option<Duration> {
     seconds.map(Duration::from_secs).or_else(|| classify::retry_after(reply))
 }
 
-/// How far preparing has come.
+/// The adapter's checkpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
     board: Option<String>,
-    video: Option<Uploaded>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Uploaded {
-    media: uuid::Uuid,
-    id: String,
+    #[serde(default)]
+    uploads: Vec<Uploaded<String>>,
 }
 
 #[derive(Deserialize)]
@@ -594,7 +531,7 @@ struct User {
 }
 
 #[derive(Deserialize)]
-struct Upload {
+struct Registered {
     media_id: String,
     status: Option<String>,
     upload_url: Option<String>,
@@ -606,12 +543,6 @@ struct Upload {
 struct List<T> {
     items: Vec<T>,
     bookmark: Option<String>,
-}
-
-impl<T> List<T> {
-    fn bookmark(&self) -> Option<String> {
-        self.bookmark.clone().filter(|bookmark| !bookmark.is_empty())
-    }
 }
 
 #[derive(Deserialize)]
@@ -678,10 +609,11 @@ impl Shown {
 }
 
 impl Pin {
-    /// Whether this is what `post` was to become.
+    /// True when it has the content of `post`.
     fn is(&self, post: &Publication, board: Option<&str>) -> bool {
-        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let same = |kept: &Option<String>, sent: &str| words(kept.as_deref().unwrap_or_default()) == words(sent);
+        let same = |kept: &Option<String>, sent: &str| {
+            collapse_whitespace(kept.as_deref().unwrap_or_default()) == collapse_whitespace(sent)
+        };
         let kind = match post.media.as_slice() {
             [media] if media.kind == MediaKind::Video => "video",
             [_] => "image",
@@ -690,7 +622,7 @@ impl Pin {
         board.is_none_or(|board| self.board_id.as_deref() == Some(board))
             && self.media.kind.as_deref().is_none_or(|own| own == kind)
             && same(&self.description, &post.text)
-            && setting(post, "title").is_none_or(|title| same(&self.title, title))
+            && post.text_setting("title").is_none_or(|title| same(&self.title, title))
     }
 
     fn metrics(&self) -> Metrics {
@@ -715,7 +647,9 @@ fn time<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<DateTi
     let text: Option<String> = Deserialize::deserialize(from)?;
     Ok(text.and_then(|text| {
         let zoned = DateTime::parse_from_rfc3339(&text).map(|at| at.to_utc());
-        zoned.or_else(|_| NaiveDateTime::parse_from_str(&text, "%Y-%m-%dT%H:%M:%S%.f").map(|at| at.and_utc())).ok()
+        zoned
+            .or_else(|_| NaiveDateTime::parse_from_str(&text, "%Y-%m-%dT%H:%M:%S%.f").map(|at| at.and_utc()))
+            .ok()
     }))
 }
 
@@ -724,15 +658,25 @@ mod tests {
     use super::*;
 
     fn failure(status: u16, headers: &[(&'static str, &str)], text: &str) -> Failure {
-        Reply::of(status, headers, text).judge(&Pinterest).unwrap_err()
+        Reply::of(status, headers, text).into_result(&ADAPTER).unwrap_err()
     }
 
     #[test]
     fn each_documented_error_leads_to_what_is_to_be_done() {
         for (status, body, code, doubt) in [
-            (400, r#"{"code":1,"message":"Invalid request: 'x' does not match '^\\d+$'"}"#, "rejected_400", false),
+            (
+                400,
+                r#"{"code":1,"message":"Invalid request: 'x' does not match '^\\d+$'"}"#,
+                "rejected_400",
+                false,
+            ),
             (400, r#"{"code":1,"message":"Unable to reach the URL."}"#, "upstream_502", false),
-            (400, r#"{"code":1104,"message":"The token is not valid or has expired."}"#, "token_expired", false),
+            (
+                400,
+                r#"{"code":1104,"message":"The token is not valid or has expired."}"#,
+                "token_expired",
+                false,
+            ),
             (401, r#"{"code":2,"message":"Authentication failed."}"#, "token_expired", false),
             (401, r#"{"code":3,"message":"Authorization failed."}"#, "rejected_401", false),
             (401, r#"{"code":29,"message":"You are not permitted."}"#, "rejected_401", false),
@@ -746,8 +690,12 @@ mod tests {
             (503, r#"{"code":4197,"message":"off"}"#, "upstream_503", true),
         ] {
             let failure = failure(status, &[], body);
-            assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {body}");
-            assert!(!failure.revoked);
+            assert_eq!(
+                (failure.code.to_string().as_str(), failure.is_ambiguous()),
+                (code, doubt),
+                "{status} {body}"
+            );
+            assert!(!failure.is_revoked());
         }
     }
 
@@ -782,7 +730,7 @@ mod tests {
             duration: None,
             alt_text: Some(alt.into()),
         };
-        let long = "l".repeat(ALT - 1);
+        let long = "l".repeat(MAX_ALT_TEXT - 1);
         assert_eq!(alt(&[media("a"), media("a"), media("b"), media("")]).unwrap(), "a\nb");
         assert_eq!(alt(&[media("a"), media(&long), media("b")]).unwrap(), "a\nb");
         assert_eq!(alt(&[]), None);

@@ -8,105 +8,90 @@
 
 use crate::{
     check::{Draft, Issue, Severity},
+    listing::Listing,
+    upload::{Begun, Processing, Sent, Upload, Uploaded},
     *,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{ErrorCode, Failure, Metrics};
 use regex::Regex;
-use reqwest::{
-    Body,
-    multipart::{Form, Part},
-};
+use reqwest::Body;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{borrow::Cow, collections::BTreeMap, sync::LazyLock, time::Duration};
 use uuid::Uuid;
 
 /// Reddit. <https://www.reddit.com/dev/api>
-pub(crate) struct Reddit;
+struct Reddit;
 
 const API: &str = "https://oauth.reddit.com";
 const SITE: &str = "https://www.reddit.com";
-const TOKEN: &str = "https://www.reddit.com/api/v1/access_token";
-const REVOKE: &str = "https://www.reddit.com/api/v1/revoke_token";
 
-/// Between two looks at a post that is being processed.
-const POLL: Duration = Duration::from_secs(5);
-/// Before the first look: a socket repeats nothing to those who come late.
-const AT_ONCE: Duration = Duration::from_millis(100);
-/// How long one look listens to the socket.
-const LISTEN: Duration = Duration::from_secs(10);
-/// How much earlier than our clock's commit a post of ours may seem to Reddit.
-const SKEW: TimeDelta = TimeDelta::minutes(5);
-/// How long a picture or a video may take to become a post that is listed.
-const LISTED: TimeDelta = TimeDelta::minutes(10);
-/// Pages of the account's posts that are searched for a lost one.
-const PAGES: usize = 4;
+/// Time between two polls of a post.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// Time before the first poll: the socket does not repeat a message.
+const FIRST_POLL_DELAY: Duration = Duration::from_millis(100);
+/// Time limit of waiting on the socket.
+const SOCKET_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time until a picture or a video appears in the lists.
+const LISTING_LAG: TimeDelta = TimeDelta::minutes(10);
 /// The longest title, in characters.
-const TITLE: usize = 300;
+const MAX_TITLE: usize = 300;
 /// The most pictures of a gallery.
-const GALLERY: usize = 20;
-/// The wait where a quota is used up and no time is told.
-const QUOTA: Duration = Duration::from_secs(3600);
-/// What a video shows until its author's poster or its own first picture is there.
+const MAX_GALLERY: usize = 20;
+/// Wait after a quota without a reset time.
+const QUOTA_BACKOFF: Duration = Duration::from_secs(3600);
+/// Poster of a video without an image.
 const POSTER: &[u8] = include_bytes!("poster.png");
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit::characters(40_000),
-    content: Content::TextOrMedia,
-    media: &[
-        picture(MediaKind::Image, &["image/jpeg", "image/png"]),
-        picture(MediaKind::Gif, &["image/gif"]),
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 0..=1,
-            mimes: &["video/mp4", "video/quicktime"],
-            max_bytes: 1 << 30,
-            duration: Some(Duration::ZERO..=Duration::from_secs(15 * 60)),
-            pixels: None,
-            aspect_ratio: None,
-        },
-    ],
-    // An image beside a video is its poster, and a gallery takes GIFs.
-    mixed_media: true,
-    alt_text: None,
-    replies: Replies::Thread,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
-    repeat: Repeat::Doubles { settling: Duration::from_secs(30) },
-    settings,
-};
-
 const fn picture(kind: MediaKind, mimes: &'static [&'static str]) -> MediaLimit {
-    MediaLimit {
-        kind,
-        count: 0..=GALLERY,
-        mimes,
-        max_bytes: 20 << 20,
-        duration: None,
-        pixels: None,
-        aspect_ratio: None,
-    }
+    MediaLimit { kind, count: 0..=MAX_GALLERY, mimes, max_bytes: 20 << 20, ..MediaLimit::ANY }
 }
 
-static RULES: Rules = Rules {
-    forbidden: &[],
-    needs: None,
-    comment: Some(Comment {
-        text: TextLimit::characters(10_000),
-        media: &[],
-    }),
-};
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "reddit",
+    name: "Reddit",
+    limits: Limits {
+        text: TextLimit::characters(40_000),
+        media: &[
+            picture(MediaKind::Image, &["image/jpeg", "image/png"]),
+            picture(MediaKind::Gif, &["image/gif"]),
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 0..=1,
+                mimes: &["video/mp4", "video/quicktime"],
+                max_bytes: 1 << 30,
+                duration: Some(Duration::ZERO..=Duration::from_secs(15 * 60)),
+                ..MediaLimit::ANY
+            },
+        ],
+        // An image beside a video is its poster, and a gallery takes GIFs.
+        mixed_media: true,
+        replies: Replies::Thread,
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
+        idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
 
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: "https://www.reddit.com/api/v1/authorize",
-    token: TOKEN,
-    scopes: &["identity", "submit", "read", "edit", "flair", "history", "mysubreddits"],
-    separator: " ",
-    client_id: "client_id",
-    // Without it there is no refresh token.
-    parameters: &[("duration", "permanent")],
-    pkce: false,
+        comment: Some(CommentLimits { text: TextLimit::characters(10_000), media: &[] }),
+        ..Limits::DEFAULT
+    },
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: "https://www.reddit.com/api/v1/authorize",
+        token: "https://www.reddit.com/api/v1/access_token",
+        scopes: &["identity", "submit", "read", "edit", "flair", "history", "mysubreddits"],
+        // Without it there is no refresh token.
+        authorize_parameters: &[("duration", "permanent")],
+        revoke: Some("https://www.reddit.com/api/v1/revoke_token"),
+        // A dead token has no name of its own, but an unknown app has its number.
+        revoked_errors: ErrorNames::AllBut(&["401"]),
+        ..OAuth2::STANDARD
+    }),
+    settings,
+    publisher: &Reddit,
+    analytics: Some(&Reddit),
+    history: Some(&Reddit),
+    deletion: Some(&Reddit),
+    options: Some(&Reddit),
 };
 
 fn settings() -> Value {
@@ -124,7 +109,7 @@ fn settings() -> Value {
             "title": {
                 "type": "string",
                 "minLength": 1,
-                "maxLength": TITLE,
+                "maxLength": MAX_TITLE,
                 "description": "Its title; without it the text's first line, which then is not repeated below, or the file's name.",
             },
             "kind": {
@@ -150,7 +135,7 @@ fn settings() -> Value {
             },
             "captions": {
                 "type": "array",
-                "maxItems": GALLERY,
+                "maxItems": MAX_GALLERY,
                 "items": { "type": "string", "maxLength": 180 },
                 "description": "What stands below the pictures of a gallery, in their order.",
             },
@@ -171,26 +156,10 @@ fn settings() -> Value {
 }
 
 #[async_trait]
-impl Platform for Reddit {
-    fn id(&self) -> &'static str {
-        "reddit"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
-    fn rules(&self) -> &'static Rules {
-        &RULES
-    }
-
-    fn objections(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+impl Publisher for Reddit {
+    fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
         let Some(main) = containers.first() else { return Vec::new() };
-        let objection = Shape::of(main.media, main.text, settings).err();
+        let objection = PostKind::of(main.media, main.text, settings).err();
         let told = |message| {
             Issue::of_main(Severity::Error, "settings_conflict", "media", format!("reddit: {message}"))
         };
@@ -243,20 +212,11 @@ impl Platform for Reddit {
         }
     }
 
-    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        // A dead token has no word of its own, but an app that is not known has its number.
-        oauth::refresh(cx, TOKEN, |word| word != "401").await
-    }
-
-    async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
-        oauth::revoke(cx, REVOKE).await
-    }
-
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         if post.reply_to.is_some() {
             return Ok(Prepared::Ready(at));
         }
-        let shape = shape(post)?;
+        let kind = post_kind(post)?;
         let mut step: Step = at.read()?;
         if step.flair.is_none()
             && let Some(flair) = setting(post, "flair")
@@ -264,20 +224,15 @@ impl Platform for Reddit {
             step.flair = Some(flair_id(cx, &subreddit(cx, post), flair).await?);
         }
         if step.assets.is_empty() && !post.media.is_empty() {
-            open(cx, &subreddit(cx, post), &shape).await?;
+            open(cx, &subreddit(cx, post), &kind).await?;
         }
-        for media in &post.media {
-            if step.asset(media).is_none() {
-                let body = Body::wrap_stream(cx.stream(media));
-                let (id, url) = upload(cx, &media.filename, &media.mime, media.size_bytes, body).await?;
-                step.assets.push(Asset { media: media.id, id, url });
-                cx.save(&step).await?;
-            }
-        }
-        let has_poster = step.poster.is_some() || post.media.iter().any(|media| media.kind == MediaKind::Image);
-        if matches!(shape, Shape::Video(_)) && !has_poster {
-            let (_, url) = upload(cx, "poster.png", "image/png", POSTER.len() as u64, POSTER.into()).await?;
-            step.poster = Some(url);
+        upload::advance(self, cx, &post.media, &mut step, |step| &mut step.assets).await?;
+        let has_poster =
+            step.poster.is_some() || post.media.iter().any(|media| media.kind == MediaKind::Image);
+        if matches!(kind, PostKind::Video(_)) && !has_poster {
+            let (name, mime) = ("poster.png", "image/png");
+            let file = storage::File { name, mime, length: POSTER.len() as u64, body: POSTER.into() };
+            step.poster = Some(send(cx, file).await?.url);
             cx.save(&step).await?;
         }
         Ok(Prepared::Ready(Checkpoint::of(&step)))
@@ -288,15 +243,15 @@ impl Platform for Reddit {
             return comment(cx, &reply.parent, &post.text).await;
         }
         let mut step: Step = at.read()?;
-        let shape = shape(post)?;
-        let answer = match &shape {
-            Shape::Gallery => gallery(cx, post, &step)?,
-            _ => single(cx, post, &shape, &step)?,
+        let kind = post_kind(post)?;
+        let answer = match &kind {
+            PostKind::Gallery => gallery(cx, post, &step)?,
+            _ => single(cx, post, &kind, &step)?,
         }
         .reply()
         .await?;
         let data = &answer.body["json"]["data"];
-        // A gallery's id is whole, that of others is told twice.
+        // A gallery has a full id, others have a name as well.
         if let Some(id) = [&data["name"], &data["id"]].into_iter().find_map(Value::as_str) {
             return Ok(Committed::Live(fullname("t3", id)));
         }
@@ -305,31 +260,30 @@ impl Platform for Reddit {
         }
         step.socket = data["websocket_url"].as_str().map(str::to_owned);
         step.is_accepted = true;
-        Ok(Committed::Accepted { at: Checkpoint::of(&step), poll_after: AT_ONCE })
+        Ok(Committed::Accepted { at: Checkpoint::of(&step), poll_after: FIRST_POLL_DELAY })
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
-        let begun = post.commit_begun_at.unwrap_or(post.created_at);
-        let user = &cx.account.username;
+        let begun = post.begun();
         if let Some(reply) = &post.reply_to {
             let is_ours = |thing: &Thing| {
                 thing.parent_id.as_deref() == Some(&reply.parent) && same(&thing.body, &post.text)
             };
-            return search(cx, &format!("/user/{user}/comments"), post, begun, is_ours).await;
+            return listing::locate(&Published { cx, list: "comments", is_ours }, post).await;
         }
-        let (step, shape): (Step, Shape) = (at.read()?, shape(post)?);
+        let (step, kind): (Step, PostKind) = (at.read()?, post_kind(post)?);
         let (title, text) = words(post);
         let place = subreddit(cx, post);
         let is_ours = |thing: &Thing| {
             thing.subreddit.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(&place))
                 && same(&thing.title, &title)
-                && thing.is_self == matches!(shape, Shape::Text)
-                && thing.is_video == matches!(shape, Shape::Video(_))
+                && thing.is_self == matches!(kind, PostKind::Text)
+                && thing.is_video == matches!(kind, PostKind::Video(_))
                 && (!thing.is_self || same(&thing.selftext, &text))
         };
         // The socket knows which post it tells of; a list may hold another that looks the same.
         if let Some(socket) = &step.socket
-            && let Some(told) = socket::message(cx, socket, LISTEN).await
+            && let Some(told) = socket::message(cx, socket, SOCKET_TIMEOUT).await
         {
             if told["type"] == "failed" {
                 let message = "Reddit could not process the medium and does not say why";
@@ -339,13 +293,14 @@ impl Platform for Reddit {
                 return Ok(Located::Live(id));
             }
         }
-        let located = search(cx, &format!("/user/{user}/submitted"), post, begun, is_ours).await?;
+        let located = listing::locate(&Published { cx, list: "submitted", is_ours }, post).await?;
         if matches!(located, Located::Live(_)) {
             return Ok(located);
         }
-        let may_come = matches!(shape, Shape::Picture | Shape::Video(_)) && (cx.now)() - begun < LISTED;
+        let may_come =
+            matches!(kind, PostKind::Picture | PostKind::Video(_)) && (cx.now)() - begun < LISTING_LAG;
         Ok(match step.is_accepted || may_come {
-            true => Located::Processing { poll_after: POLL },
+            true => Located::Processing { poll_after: POLL_INTERVAL },
             false => located,
         })
     }
@@ -353,22 +308,6 @@ impl Platform for Reddit {
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
         let thing = thing(cx, id).await?;
         Ok(thing.address(cx))
-    }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn deletion(&self) -> Option<&dyn Deletion> {
-        Some(self)
-    }
-
-    fn options(&self) -> Option<&dyn Options> {
-        Some(self)
     }
 }
 
@@ -382,26 +321,22 @@ impl Analytics for Reddit {
 #[async_trait]
 impl History for Reddit {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        let listing = list(cx, &format!("/user/{}/submitted", cx.account.username), cursor).await?;
-        let posts = listing.children.into_iter().map(|child| {
-            let thing = child.data;
-            RemotePost {
-                url: thing.address(cx),
-                text: thing.text(),
-                media: thing.media(),
-                published_at: thing.created_at(),
-                metrics: thing.metrics(),
-                id: thing.name,
-            }
-        });
-        Ok(Page { posts: posts.collect(), next: listing.after })
+        let page = list(cx, &format!("/user/{}/submitted", cx.account.username), cursor).await?;
+        Ok(page.map(|thing| RemotePost {
+            url: thing.address(cx),
+            text: thing.text(),
+            media: thing.media(),
+            published_at: thing.created_at(),
+            metrics: thing.metrics(),
+            id: thing.name,
+        }))
     }
 }
 
 #[async_trait]
 impl Deletion for Reddit {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
-        named(cx, cx.post(format!("{API}/api/del"))).form(&[("id", id)]).done().await
+        named(cx, cx.post(format!("{API}/api/del"))).form(&[("id", id)]).send_ok().await
     }
 }
 
@@ -417,7 +352,10 @@ impl Options for Reddit {
             ("flairs", Some(parent)) => match place(parent) {
                 name if is_name(&name) => {
                     let flairs = flairs(cx, &name).await?;
-                    Ok(flairs.into_iter().map(|flair| SelectOption { id: flair.id, name: flair.text }).collect())
+                    Ok(flairs
+                        .into_iter()
+                        .map(|flair| SelectOption { id: flair.id, name: flair.text })
+                        .collect())
                 }
                 _ => Err(Failure::rejected(422, format!("{parent:?} is no subreddit's name"))),
             },
@@ -429,9 +367,9 @@ impl Options for Reddit {
     }
 }
 
-/// What kind of post the media and settings make.
+/// Kind of post, by media and settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Shape {
+enum PostKind {
     Text,
     Link(String),
     Picture,
@@ -440,35 +378,37 @@ enum Shape {
     Video(&'static str),
 }
 
-impl Shape {
-    /// The shape of a post, or why it can have none.
+impl PostKind {
+    /// The kind of a post, or why it can have none.
     fn of(media: &[Media], text: &str, settings: &Value) -> Result<Self, String> {
         let word = |key: &str| settings[key].as_str().filter(|word| !word.is_empty());
-        let (kind, url) = (word("kind"), word("url"));
+        let (wanted, url) = (word("kind"), word("url"));
         let videos = media.iter().filter(|medium| medium.kind == MediaKind::Video).count();
         let gifs = media.iter().any(|medium| medium.kind == MediaKind::Gif);
-        if url.is_some() && !(media.is_empty() && kind.is_none_or(|kind| kind == "link")) {
+        if url.is_some() && !(media.is_empty() && wanted.is_none_or(|kind| kind == "link")) {
             return Err("only a link without media takes a `url`".into());
         }
-        let shape = match (media.len(), videos) {
-            (0, _) if url.is_some() || kind == Some("link") => {
+        let kind = match (media.len(), videos) {
+            (0, _) if url.is_some() || wanted == Some("link") => {
                 let first = || text::links(text).into_iter().find(|link| link.scheme);
                 let url = url.or_else(|| first().map(|link| &text[link.range]));
                 Self::Link(url.ok_or("a link needs a `url`, or one in its text")?.to_owned())
             }
             (0, _) => Self::Text,
-            (1 | 2, 1) if !gifs && kind == Some("videogif") => Self::Video("videogif"),
+            (1 | 2, 1) if !gifs && wanted == Some("videogif") => Self::Video("videogif"),
             (1 | 2, 1) if !gifs => Self::Video("video"),
             (_, 1..) => return Err("a video takes one image beside it, its poster, and nothing else".into()),
             (1, 0) => Self::Picture,
-            (2..=GALLERY, 0) => Self::Gallery,
-            (count, 0) => return Err(format!("a gallery takes at most {GALLERY} pictures, and there are {count}")),
-        };
-        match kind {
-            Some(kind) if kind != shape.word() => {
-                Err(format!("the kind is to be {kind}, and the media make it {}", shape.word()))
+            (2..=MAX_GALLERY, 0) => Self::Gallery,
+            (count, 0) => {
+                return Err(format!("a gallery takes at most {MAX_GALLERY} pictures, and there are {count}"));
             }
-            _ => Ok(shape),
+        };
+        match wanted {
+            Some(wanted) if wanted != kind.word() => {
+                Err(format!("the kind is to be {wanted}, and the media make it {}", kind.word()))
+            }
+            _ => Ok(kind),
         }
     }
 
@@ -484,13 +424,13 @@ impl Shape {
     }
 }
 
-fn shape(post: &Publication) -> Result<Shape> {
-    Shape::of(&post.media, &post.text, &post.settings).map_err(|message| Failure::rejected(422, message))
+fn post_kind(post: &Publication) -> Result<PostKind> {
+    PostKind::of(&post.media, &post.text, &post.settings).map_err(|message| Failure::rejected(422, message))
 }
 
-/// A setting that says something.
+/// A setting that is not blank.
 fn setting<'a>(post: &'a Publication, key: &str) -> Option<&'a str> {
-    post.settings[key].as_str().filter(|text| !text.trim().is_empty())
+    post.text_setting(key).filter(|text| !text.trim().is_empty())
 }
 
 /// The title, and the text below it.
@@ -505,12 +445,12 @@ fn words(post: &Publication) -> (String, Cow<'_, str>) {
         0 => {
             let name = post.media.first().map_or("", |media| media.filename.as_str());
             let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem).trim();
-            let stem: String = stem.chars().take(TITLE).collect();
+            let stem: String = stem.chars().take(MAX_TITLE).collect();
             (if stem.is_empty() { "Untitled".to_owned() } else { stem }, Cow::Borrowed(""))
         }
-        1..=TITLE => (first.to_owned(), Cow::Borrowed(rest.trim())),
+        1..=MAX_TITLE => (first.to_owned(), Cow::Borrowed(rest.trim())),
         _ => {
-            let begin: String = first.chars().take(TITLE - 1).collect();
+            let begin: String = first.chars().take(MAX_TITLE - 1).collect();
             (format!("{}…", begin.trim_end()), Cow::Borrowed(&post.text))
         }
     }
@@ -530,7 +470,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
-/// Where a post goes: the subreddit that was named, or the account's own profile.
+/// The subreddit of a post: the setting, or the account's own profile.
 fn subreddit(cx: &Session<'_>, post: &Publication) -> String {
     setting(post, "subreddit").map_or_else(|| own(cx), place)
 }
@@ -558,41 +498,43 @@ async fn me(cx: &Session<'_>) -> Result<Me> {
 }
 
 /// One page of a list, newest first.
-async fn list(cx: &Session<'_>, path: &str, after: Option<&str>) -> Result<Listing> {
+async fn list(cx: &Session<'_>, path: &str, after: Option<&str>) -> Result<Page<Thing>> {
     let call = read(cx, path).query(&[("sort", "new"), ("limit", "100")]);
     let page: Envelope = match after {
         Some(after) => call.query(&[("after", after)]).send().await?,
         None => call.send().await?,
     };
-    Ok(page.data)
+    let things = page.data.children.into_iter().map(|child| child.data);
+    Ok(Page { items: things.collect(), next: page.data.after })
 }
 
-/// The thing of a list that was made nearest to a moment, of those that are ours.
-async fn search(
-    cx: &Session<'_>,
-    path: &str,
-    post: &Publication,
-    begun: DateTime<Utc>,
-    is_ours: impl Fn(&Thing) -> bool,
-) -> Result<Located> {
-    let mut after = None;
-    for _ in 0..PAGES {
-        let page = list(cx, path, after.as_deref()).await?;
-        let is_past = page.children.iter().any(|child| child.data.created_at() < begun - SKEW);
-        let ours = page.children.into_iter().map(|child| child.data);
-        let ours = ours.filter(|thing| {
-            thing.created_at() >= begun - SKEW && is_ours(thing) && !post.is_taken(&thing.name)
-        });
-        if let Some(thing) = ours.min_by_key(|thing| (thing.created_at() - begun).abs()) {
-            return Ok(Located::Live(thing.name));
-        }
-        after = page.after;
-        if is_past || after.is_none() {
-            return Ok(Located::Absent);
-        }
+/// A list of what the account published, and what its entries are compared by.
+struct Published<'a, F> {
+    cx: &'a Session<'a>,
+    list: &'a str,
+    is_ours: F,
+}
+
+#[async_trait]
+impl<F: Fn(&Thing) -> bool + Send + Sync> Listing for Published<'_, F> {
+    type Item = Thing;
+    const MAX_PAGES: usize = 4;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Thing>> {
+        list(self.cx, &format!("/user/{}/{}", self.cx.account.username, self.list), cursor).await
     }
-    // The account posted more since than is read here.
-    Ok(Located::Unknown)
+
+    fn id(thing: &Thing) -> &str {
+        &thing.name
+    }
+
+    fn at(thing: &Thing) -> Option<DateTime<Utc>> {
+        Some(thing.created_at())
+    }
+
+    fn is(&self, thing: &Thing, _post: &Publication) -> bool {
+        (self.is_ours)(thing)
+    }
 }
 
 /// One post or comment that is there.
@@ -605,17 +547,17 @@ async fn thing(cx: &Session<'_>, id: &str) -> Result<Thing> {
         .ok_or_else(|| Failure::rejected(404, format!("{id} is not there")))
 }
 
-/// Whether a subreddit takes what is about to be uploaded, which may be a gigabyte.
-async fn open(cx: &Session<'_>, name: &str, shape: &Shape) -> Result<()> {
+/// Checks that a subreddit takes this kind of post before up to a gigabyte is uploaded.
+async fn open(cx: &Session<'_>, name: &str, kind: &PostKind) -> Result<()> {
     if name.eq_ignore_ascii_case(&own(cx)) {
         return Ok(());
     }
     let about: Value = read(cx, &format!("/r/{name}/about")).send().await?;
-    let (flag, what) = match shape {
-        Shape::Picture => ("allow_images", "images"),
-        Shape::Gallery => ("allow_galleries", "galleries"),
-        Shape::Video(_) => ("allow_videos", "videos"),
-        Shape::Text | Shape::Link(_) => return Ok(()),
+    let (flag, what) = match kind {
+        PostKind::Picture => ("allow_images", "images"),
+        PostKind::Gallery => ("allow_galleries", "galleries"),
+        PostKind::Video(_) => ("allow_videos", "videos"),
+        PostKind::Text | PostKind::Link(_) => return Ok(()),
     };
     match about["data"][flag].as_bool() {
         Some(false) => Err(Failure::rejected(403, format!("r/{name} takes no {what}"))),
@@ -625,17 +567,14 @@ async fn open(cx: &Session<'_>, name: &str, shape: &Shape) -> Result<()> {
 
 /// The subreddits that the account reads, behind its own profile.
 async fn subreddits(cx: &Session<'_>) -> Result<Vec<SelectOption>> {
-    let mut all = vec![SelectOption { id: own(cx), name: format!("u/{}", cx.account.username) }];
-    let mut after: Option<String> = None;
-    loop {
-        let page = list(cx, "/subreddits/mine/subscriber", after.as_deref()).await?;
-        let names = page.children.into_iter().filter_map(|child| child.data.display_name);
-        all.extend(names.map(|name| SelectOption { name: format!("r/{name}"), id: name }));
-        after = page.after;
-        if after.is_none() {
-            return Ok(all);
-        }
-    }
+    let own = SelectOption { id: own(cx), name: format!("u/{}", cx.account.username) };
+    let read = pages(|after: Option<String>| async move {
+        list(cx, "/subreddits/mine/subscriber", after.as_deref()).await
+    })
+    .await?;
+    let names = read.into_iter().filter_map(|subreddit| subreddit.display_name);
+    let choices = names.map(|name| SelectOption { name: format!("r/{name}"), id: name });
+    Ok(std::iter::once(own).chain(choices).collect())
 }
 
 /// The flairs of a subreddit that the account may use.
@@ -666,73 +605,60 @@ async fn flair_id(cx: &Session<'_>, name: &str, flair: &str) -> Result<String> {
     })
 }
 
-/// Sends bytes to Reddit's storage: the asset's id, and the address that a post names it by. What no
-/// post is made of goes away by itself.
-async fn upload(cx: &Session<'_>, name: &str, mime: &str, length: u64, body: Body) -> Result<(String, String)> {
+#[async_trait]
+impl Upload for Reddit {
+    type Ticket = Asset;
+
+    async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<Asset>> {
+        let body = Body::wrap_stream(cx.stream(media));
+        let file = storage::File { name: &media.filename, mime: &media.mime, length: media.size_bytes, body };
+        let ticket = send(cx, file).await?;
+        Ok(Begun { ticket, expires_at: None, sent: Sent::Whole(Processing::Done) })
+    }
+}
+
+/// Sends a file to Reddit's storage. An asset that no post uses disappears by itself.
+async fn send(cx: &Session<'_>, file: storage::File<'_>) -> Result<Asset> {
     let lease: Lease = named(cx, cx.post(format!("{API}/api/media/asset.json")))
-        .form(&[("filepath", name), ("mimetype", mime)])
+        .form(&[("filepath", file.name), ("mimetype", file.mime)])
         .send()
         .await?;
     let action = lease.args.action;
     let action = if action.starts_with("//") { format!("https:{action}") } else { action };
-    let mut form = Form::new();
-    let mut key = String::new();
-    // The storage wants the fields as they came, and the file last.
-    for field in lease.args.fields {
-        if field.name == "key" {
-            key.clone_from(&field.value);
-        }
-        form = form.text(field.name, field.value);
-    }
-    let part = Part::stream_with_length(body, length)
-        .file_name(name.to_owned())
-        .mime_str(mime)
-        .map_err(|error| Failure::rejected(415, format!("{mime} is no content type: {error}")))?;
-    let form = form.part("file", part);
-    let reply = cx.post(&action).anonymous().multipart(form).patient(length).any().await?;
-    match reply.status.as_u16() {
-        200..=299 => Ok((lease.asset.asset_id, format!("{}/{key}", action.trim_end_matches('/')))),
-        // Answers in XML. What is too large stays so; a signature that ran out is made anew.
-        400 | 413 if reply.text.contains("EntityTooLarge") => {
-            Err(Failure::rejected(413, format!("{name} with its {length} bytes is too large for Reddit")))
-        }
-        status => {
-            let message = format!("the upload answered {}", classify::message(&reply));
-            let status = if status >= 500 { status } else { 502 };
-            Err(Failure { doubt: false, ..Failure::upstream(status, message) })
-        }
-    }
+    let key = lease.args.fields.iter().find(|field| field.name == "key");
+    let key = key.map(|field| field.value.clone()).unwrap_or_default();
+    let fields = lease.args.fields.into_iter().map(|field| (field.name, field.value));
+    storage::send(cx, &action, fields, file).await?;
+    Ok(Asset { id: lease.asset.asset_id, url: format!("{}/{key}", action.trim_end_matches('/')) })
 }
 
 /// The call that publishes a text, a link, a picture or a video.
-fn single(cx: &Session<'_>, post: &Publication, shape: &Shape, step: &Step) -> Result<Call> {
+fn single(cx: &Session<'_>, post: &Publication, kind: &PostKind, step: &Step) -> Result<Call> {
     let (title, text) = words(post);
     let mut form = vec![
         ("api_type", "json".to_owned()),
-        ("kind", shape.word().to_owned()),
+        ("kind", kind.word().to_owned()),
         ("sr", subreddit(cx, post)),
         ("title", title),
         ("validate_on_submit", "true".to_owned()),
     ];
     let of = |kinds: &[MediaKind]| {
-        let asset = step.assets.iter().find(|asset| {
-            post.media.iter().any(|media| media.id == asset.media && kinds.contains(&media.kind))
-        });
-        asset.map(|asset| asset.url.clone())
+        let media = post.media.iter().find(|media| kinds.contains(&media.kind))?;
+        Some(step.asset(media)?.url.clone())
     };
-    match shape {
-        Shape::Link(url) => form.push(("url", url.clone())),
-        Shape::Picture => {
+    match kind {
+        PostKind::Link(url) => form.push(("url", url.clone())),
+        PostKind::Picture => {
             form.push(("url", of(&[MediaKind::Image, MediaKind::Gif]).ok_or_else(unprepared)?));
         }
-        Shape::Video(_) => {
+        PostKind::Video(_) => {
             let poster = of(&[MediaKind::Image]).or_else(|| step.poster.clone());
             form.push(("url", of(&[MediaKind::Video]).ok_or_else(unprepared)?));
             form.push(("video_poster_url", poster.ok_or_else(unprepared)?));
         }
-        Shape::Text | Shape::Gallery => {}
+        PostKind::Text | PostKind::Gallery => {}
     }
-    if !text.is_empty() || *shape == Shape::Text {
+    if !text.is_empty() || *kind == PostKind::Text {
         form.push(("text", text.into_owned()));
     }
     form.extend(step.flair.clone().map(|flair| ("flair_id", flair)));
@@ -777,7 +703,7 @@ fn gallery(cx: &Session<'_>, post: &Publication, step: &Step) -> Result<Call> {
     Ok(named(cx, cx.post(format!("{API}/api/submit_gallery_post.json"))).json(&body))
 }
 
-/// What is either so or not.
+/// Boolean settings with their defaults.
 fn flags(post: &Publication) -> [(&'static str, bool); 4] {
     let flag = |name: &'static str, usual| (name, post.settings[name].as_bool().unwrap_or(usual));
     [flag("nsfw", false), flag("spoiler", false), flag("sendreplies", true), flag("resubmit", true)]
@@ -814,12 +740,12 @@ fn unprepared() -> Failure {
     Failure::network("a medium was never uploaded", false)
 }
 
-/// Whether two texts differ in white space only, which Reddit does not keep.
+/// True when two texts differ in white space only, which Reddit does not keep.
 fn same(kept: &Option<String>, sent: &str) -> bool {
     kept.as_deref().unwrap_or_default().split_whitespace().eq(sent.split_whitespace())
 }
 
-/// What an answer with a status of success refuses, where it does.
+/// The failure in an answer with a status of success.
 fn refusal(body: &Value) -> Option<Failure> {
     let errors = body["json"]["errors"].as_array().filter(|errors| !errors.is_empty())?;
     let code = errors[0][0].as_str().unwrap_or_default();
@@ -833,20 +759,30 @@ fn refusal(body: &Value) -> Option<Failure> {
     let message = told.join("; ");
     Some(match code {
         "RATELIMIT" => {
-            let exact = body["json"]["ratelimit"].as_f64().filter(|seconds| seconds.is_finite() && *seconds > 0.0);
+            let exact =
+                body["json"]["ratelimit"].as_f64().filter(|seconds| seconds.is_finite() && *seconds > 0.0);
             // Half a second too early is too early.
             let exact = exact.map(|seconds| Duration::from_secs(seconds.ceil() as u64));
             Failure::rate_limited(message.clone(), exact.or_else(|| pause(&message)))
         }
         "QUOTA_FILLED" | "SUBREDDIT_RATELIMIT" => {
-            Failure::rate_limited(message.clone(), pause(&message).or(Some(QUOTA)))
+            Failure::rate_limited(message.clone(), pause(&message).or(Some(QUOTA_BACKOFF)))
         }
         "USER_REQUIRED" => Failure::token_expired(message),
         // It may be ours, whose answer was lost.
-        "ALREADY_SUB" => Failure { doubt: true, ..Failure::rejected(409, message) },
-        "SUBREDDIT_NOEXIST" | "DELETED_LINK" | "DELETED_COMMENT" | "NO_THING_ID" => Failure::rejected(404, message),
-        "SUBREDDIT_NOTALLOWED" | "SUBREDDIT_NO_ACCESS" | "BANNED_FROM_SUBREDDIT" | "IN_TIMEOUT"
-        | "THREAD_LOCKED" | "DOMAIN_BANNED" | "USER_BLOCKED" | "GALLERIES_DISABLED" | "NO_IMAGES"
+        "ALREADY_SUB" => Failure::rejected(409, message).ambiguous(),
+        "SUBREDDIT_NOEXIST" | "DELETED_LINK" | "DELETED_COMMENT" | "NO_THING_ID" => {
+            Failure::rejected(404, message)
+        }
+        "SUBREDDIT_NOTALLOWED"
+        | "SUBREDDIT_NO_ACCESS"
+        | "BANNED_FROM_SUBREDDIT"
+        | "IN_TIMEOUT"
+        | "THREAD_LOCKED"
+        | "DOMAIN_BANNED"
+        | "USER_BLOCKED"
+        | "GALLERIES_DISABLED"
+        | "NO_IMAGES"
         | "NO_VIDEOS" => Failure::rejected(403, message),
         _ => Failure::rejected(400, message),
     })
@@ -873,11 +809,11 @@ fn wait(reply: &Reply) -> Option<Duration> {
     classify::retry_after(reply).or_else(reset)
 }
 
-/// How far preparing has come, and what the commit brought.
+/// The adapter's checkpoint: progress of preparing, and the result of the commit.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Step {
-    assets: Vec<Asset>,
+    assets: Vec<Uploaded<Asset>>,
     poster: Option<String>,
     flair: Option<String>,
     socket: Option<String>,
@@ -886,13 +822,12 @@ struct Step {
 
 impl Step {
     fn asset(&self, media: &Media) -> Option<&Asset> {
-        self.assets.iter().find(|asset| asset.media == media.id)
+        Some(&self.assets.iter().find(|asset| asset.is_of(media))?.ticket)
     }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Asset {
-    media: Uuid,
     id: String,
     url: String,
 }
@@ -947,11 +882,11 @@ struct Leased {
 /// A listing in its envelope.
 #[derive(Deserialize)]
 struct Envelope {
-    data: Listing,
+    data: Things,
 }
 
 #[derive(Deserialize)]
-struct Listing {
+struct Things {
     after: Option<String>,
     children: Vec<Child>,
 }
@@ -996,7 +931,7 @@ impl Thing {
     fn address(&self, cx: &Session<'_>) -> String {
         let id = self.name.trim_start_matches("t3_");
         let path = self.permalink.clone().unwrap_or_else(|| format!("/comments/{id}/"));
-        cx.wire.route(&format!("{SITE}{path}"))
+        cx.transport.rewrite_url(&format!("{SITE}{path}"))
     }
 
     /// Title and text, without what the title only repeats.
@@ -1039,10 +974,9 @@ impl Thing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::TargetId;
 
     fn failure(status: u16, headers: &[(&'static str, &str)], text: &str) -> Failure {
-        Reply::of(status, headers, text).judge(&Reddit).unwrap_err()
+        Reply::of(status, headers, text).into_result(&ADAPTER).unwrap_err()
     }
 
     #[test]
@@ -1058,7 +992,12 @@ mod tests {
             (200, within("SUBMIT_VALIDATION_FLAIR_REQUIRED"), "rejected_400", false),
             (200, within("USER_REQUIRED"), "token_expired", false),
             (200, within("QUOTA_FILLED"), "rate_limited", false),
-            (400, r#"{"explanation":"no such words","reason":"SUBMIT_VALIDATION_TITLE"}"#.into(), "rejected_400", false),
+            (
+                400,
+                r#"{"explanation":"no such words","reason":"SUBMIT_VALIDATION_TITLE"}"#.into(),
+                "rejected_400",
+                false,
+            ),
             (400, r#"{"message":"Bad Request","error":400}"#.into(), "rejected_400", false),
             (401, r#"{"message":"Unauthorized","error":401}"#.into(), "token_expired", false),
             (403, r#"{"message":"Forbidden","error":403,"reason":"private"}"#.into(), "rejected_403", false),
@@ -1069,8 +1008,12 @@ mod tests {
             (520, "<html>".into(), "upstream_520", true),
         ] {
             let failure = failure(status, &[], &body);
-            assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {body}");
-            assert!(!failure.revoked && !failure.message.is_empty());
+            assert_eq!(
+                (failure.code.to_string().as_str(), failure.is_ambiguous()),
+                (code, doubt),
+                "{status} {body}"
+            );
+            assert!(!failure.is_revoked() && !failure.message.is_empty());
         }
         let both = json!({ "json": { "errors": [["NO_TEXT", "we need something here", "title"], ["BAD_URL", null]] } });
         assert_eq!(failure(200, &[], &both.to_string()).message, "we need something here (NO_TEXT); BAD_URL");
@@ -1096,17 +1039,7 @@ mod tests {
     }
 
     fn post(text: &str, settings: Value) -> Publication {
-        Publication {
-            target: TargetId(Uuid::nil()),
-            position: 0,
-            text: text.to_owned(),
-            media: Vec::new(),
-            settings,
-            reply_to: None,
-            created_at: DateTime::UNIX_EPOCH,
-            commit_begun_at: None,
-            taken: Vec::new(),
-        }
+        Publication { text: text.to_owned(), settings, ..Publication::of_test() }
     }
 
     fn media(kind: MediaKind) -> Media {
@@ -1125,8 +1058,8 @@ mod tests {
 
     #[test]
     fn a_title_is_what_is_named_or_the_first_line() {
-        let long = "l".repeat(TITLE + 1);
-        let cut = format!("{}…", "l".repeat(TITLE - 1));
+        let long = "l".repeat(MAX_TITLE + 1);
+        let cut = format!("{}…", "l".repeat(MAX_TITLE - 1));
         for (text, settings, title, below) in [
             ("text", json!({ "title": "A title" }), "A title", "text"),
             ("one line", json!({}), "one line", ""),
@@ -1166,19 +1099,23 @@ mod tests {
             (&[Video], json!({ "kind": "self" }), None),
         ] {
             let media: Vec<_> = kinds.iter().copied().map(media).collect();
-            let shape = Shape::of(&media, "see https://example.com/a.", &settings);
-            assert_eq!(shape.as_ref().ok().map(Shape::word), word, "{kinds:?} {settings} {shape:?}");
+            let kind = PostKind::of(&media, "see https://example.com/a.", &settings);
+            assert_eq!(kind.as_ref().ok().map(PostKind::word), word, "{kinds:?} {settings} {kind:?}");
         }
-        let link = Shape::of(&[], "see https://example.com/a.", &json!({ "kind": "link" }));
-        assert_eq!(link, Ok(Shape::Link("https://example.com/a".into())));
-        assert!(Shape::of(&[], "see example.com", &json!({ "kind": "link" })).is_err());
+        let link = PostKind::of(&[], "see https://example.com/a.", &json!({ "kind": "link" }));
+        assert_eq!(link, Ok(PostKind::Link("https://example.com/a".into())));
+        assert!(PostKind::of(&[], "see example.com", &json!({ "kind": "link" })).is_err());
     }
 
     #[test]
     fn a_place_is_known_however_it_is_written() {
-        for (written, name) in
-            [("rust", "rust"), ("r/rust", "rust"), ("/r/rust", "rust"), ("u/ada", "u_ada"), ("u_ada", "u_ada")]
-        {
+        for (written, name) in [
+            ("rust", "rust"),
+            ("r/rust", "rust"),
+            ("/r/rust", "rust"),
+            ("u/ada", "u_ada"),
+            ("u_ada", "u_ada"),
+        ] {
             assert_eq!(place(written), name);
         }
         let id = linked("https://www.reddit.com/r/test/comments/4bbe4b/a_title/");

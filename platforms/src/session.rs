@@ -1,17 +1,17 @@
-//! One account's line to its platform: HTTP, credentials, classification.
+//! One account's calls to its platform: HTTP, credentials, classification.
 //!
 //! Adapters write the platform's real addresses. In test mode the origin is replaced here, and
 //! nowhere else: `https://api.x.com/2/tweets` becomes `{sandbox}/api.x.com/2/tweets`. Every reply is
 //! classified here too, so that an adapter only ever sees success or a [`Failure`].
 
 use crate::{
+    adapter::{Adapter, Checkpoint, Media, Result},
     classify,
-    platform::{Checkpoint, Media, Platform, Result},
 };
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::{App, Failure, Grant, address::AllowedRanges};
+use domain::{App, ErrorCode, Failure, Grant, address::AllowedRanges};
 use futures::{Stream, StreamExt, stream};
 use reqwest::{
     Body, Method, RequestBuilder, StatusCode,
@@ -23,32 +23,32 @@ use serde_json::Value;
 use std::{ops::Range, sync::Arc, time::Duration};
 use url::Url;
 
-/// How long one call may take, its answer included. Every activity's start-to-close time-out is
+/// Time limit of a call, its answer included. Every activity's start-to-close time-out is
 /// longer, so that no forgotten call is still on its way when the next attempt looks for its effect.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The slowest upload that is waited for, in bytes a second: a large body gets more than [`TIMEOUT`].
-const SLOWEST_UPLOAD: u64 = 64 * 1024;
+/// Minimum upload speed, in bytes a second: a large body gets more time than [`TIMEOUT`].
+const MIN_UPLOAD_BYTES_PER_SECOND: u64 = 64 * 1024;
 
-/// How long a call may take that carries `length` bytes.
-pub(crate) fn allowance(length: u64) -> Duration {
-    TIMEOUT + Duration::from_secs(length / SLOWEST_UPLOAD)
+/// Time limit of a call with a body of `length` bytes.
+pub(crate) fn timeout_for(length: u64) -> Duration {
+    TIMEOUT + Duration::from_secs(length / MIN_UPLOAD_BYTES_PER_SECOND)
 }
 
-/// The most bytes of an answer that are read: of a server that a user named anything may come.
-const LONGEST_ANSWER: usize = 8 << 20;
+/// Maximum size of an answer: a server that a user named may send anything.
+const MAX_RESPONSE_BYTES: usize = 8 << 20;
 
-/// The pieces a streamed upload is read in.
-const PIECE: u64 = 1 << 20;
+/// Size of the pieces in which an upload is streamed.
+const STREAM_CHUNK_BYTES: u64 = 1 << 20;
 
-/// The way to the platforms: the real ones, or a sandbox in their stead.
+/// HTTP to the platforms, or to a sandbox in their place.
 #[derive(Clone, Debug)]
-pub struct Wire {
+pub struct Transport {
     client: reqwest::Client,
     sandbox: Option<Url>,
 }
 
-impl Wire {
+impl Transport {
     /// To the real platforms.
     ///
     /// # Errors
@@ -70,12 +70,12 @@ impl Wire {
         Ok(Self { client: egress::unfiltered().build()?, sandbox: Some(at) })
     }
 
-    /// The same way, to another address of the sandbox. The real platforms stay where they are.
+    /// The same transport to another address of the sandbox; a transport to the real platforms is unchanged.
     pub fn toward(&self, at: Url) -> Self {
         Self { client: self.client.clone(), sandbox: self.sandbox.as_ref().map(|_| at) }
     }
 
-    /// A client for a connection that leaves HTTP: only version 1.1 can be left.
+    /// A client for connections that are upgraded, which only HTTP/1.1 allows.
     pub(crate) fn upgradable(&self) -> reqwest::Result<reqwest::Client> {
         match &self.sandbox {
             None => egress::filtered(AllowedRanges::default()).https_only(true).http1_only().build(),
@@ -83,8 +83,8 @@ impl Wire {
         }
     }
 
-    /// Where a call to `address` really goes.
-    pub fn route(&self, address: &str) -> String {
+    /// The address to call for a platform's `address`.
+    pub fn rewrite_url(&self, address: &str) -> String {
         match &self.sandbox {
             None => address.to_owned(),
             // What the sandbox gave as an address leads there already.
@@ -100,31 +100,31 @@ fn is_below(sandbox: &Url, address: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Where an address of a platform is in a sandbox: its host becomes the beginning of the path.
+/// A platform's address in a sandbox: its host becomes the beginning of the path.
 pub fn in_sandbox(sandbox: &Url, address: &str) -> String {
     let rest = address.strip_prefix("https://").unwrap_or(address);
     format!("{}/{rest}", sandbox.as_str().trim_end_matches('/'))
 }
 
-/// The account that a session speaks for.
+/// The account that a session acts for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// The platform's own id of it.
+    /// The platform's id.
     pub network_unique_id: String,
-    /// Its handle.
+    /// Handle.
     pub username: String,
-    /// What it is, for example `profile` or `page`.
+    /// Type, for example `profile` or `page`.
     pub account_type: String,
 }
 
-/// Keeps how far an adapter has come, so that a crash costs one step.
+/// Stores checkpoints, so that a crash costs one step.
 #[async_trait]
 pub trait Checkpoints: Send + Sync {
     /// Persists the checkpoint before the adapter goes on.
     async fn save(&self, checkpoint: &Checkpoint) -> Result<()>;
 }
 
-/// Where media bytes come from.
+/// Source of media bytes.
 #[async_trait]
 pub trait MediaStore: Send + Sync {
     /// The bytes of a range; never more than a few MiB are asked for at once.
@@ -134,24 +134,24 @@ pub trait MediaStore: Send + Sync {
     async fn address(&self, media: &Media) -> Result<Url>;
 }
 
-/// One account's line to its platform.
+/// One account's calls to its platform.
 #[derive(Clone)]
 pub struct Session<'a> {
     /// The platform.
-    pub platform: &'static dyn Platform,
+    pub platform: &'static Adapter,
     /// The account.
     pub account: &'a Account,
-    /// What the platform granted.
+    /// The account's grant.
     pub grant: &'a Grant,
-    /// The app it was granted to, where the platform has apps.
+    /// The app that it was granted to, where the platform has apps.
     pub app: Option<&'a App>,
     /// The clock.
     pub now: fn() -> DateTime<Utc>,
-    /// The way there.
-    pub wire: &'a Wire,
-    /// Where checkpoints go.
+    /// Transport.
+    pub transport: &'a Transport,
+    /// Storage of checkpoints.
     pub checkpoints: &'a dyn Checkpoints,
-    /// Where media bytes come from.
+    /// Source of media bytes.
     pub media: Arc<dyn MediaStore>,
 }
 
@@ -176,11 +176,11 @@ impl Session<'_> {
         self.call(Method::DELETE, address.as_ref())
     }
 
-    /// Persists how far `prepare` has come.
+    /// Persists the step of `prepare`.
     ///
     /// # Errors
     ///
-    /// When it could not be kept; the step is then repeated by the next attempt.
+    /// When it could not be stored; the next attempt then repeats the step.
     pub async fn save(&self, step: &impl Serialize) -> Result<()> {
         self.checkpoints.save(&Checkpoint::of(step)).await
     }
@@ -207,14 +207,15 @@ impl Session<'_> {
     ) -> impl Stream<Item = Result<Bytes>> + Send + 'static {
         let (store, media) = (self.media.clone(), media.clone());
         let end = range.end;
-        stream::iter(range.step_by(PIECE as usize)).then(move |start| {
+        stream::iter(range.step_by(STREAM_CHUNK_BYTES as usize)).then(move |start| {
             let (store, media) = (store.clone(), media.clone());
-            async move { store.read(&media, start..(start + PIECE).min(end)).await }
+            async move { store.read(&media, start..(start + STREAM_CHUNK_BYTES).min(end)).await }
         })
     }
 
     fn call(&self, method: Method, address: &str) -> Call {
-        let http = self.wire.client.request(method, self.wire.route(address)).timeout(TIMEOUT);
+        let http =
+            self.transport.client.request(method, self.transport.rewrite_url(address)).timeout(TIMEOUT);
         Call {
             http,
             platform: self.platform,
@@ -228,7 +229,7 @@ impl Session<'_> {
 #[must_use = "a call does nothing until it is sent"]
 pub struct Call {
     http: RequestBuilder,
-    platform: &'static dyn Platform,
+    platform: &'static Adapter,
     authorization: Option<String>,
     now: fn() -> DateTime<Utc>,
 }
@@ -270,7 +271,7 @@ impl Call {
         self
     }
 
-    /// Sends `length` bytes as they come, and waits as long as a slow line takes for them.
+    /// Streams `length` bytes, and allows the time that they take at the minimum upload speed.
     pub fn upload(
         mut self,
         mime: &str,
@@ -282,13 +283,13 @@ impl Call {
             .header(CONTENT_TYPE, mime)
             .header(reqwest::header::CONTENT_LENGTH, length)
             .body(Body::wrap_stream(body))
-            .timeout(allowance(length));
+            .timeout(timeout_for(length));
         self
     }
 
-    /// Waits as long as a slow line takes for a body of this length.
-    pub fn patient(mut self, length: u64) -> Self {
-        self.http = self.http.timeout(allowance(length));
+    /// Allows the time that a body of this length takes at the minimum upload speed.
+    pub fn timeout_for_body(mut self, length: u64) -> Self {
+        self.http = self.http.timeout(timeout_for(length));
         self
     }
 
@@ -315,48 +316,60 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// Whatever is no success, classified. A 2xx that does not parse leaves doubt: the platform did
+    /// Any reply that is no success, classified. A 2xx that does not parse is ambiguous: the platform did
     /// something, and only a look-up can tell what.
     pub async fn send<T: DeserializeOwned>(self) -> Result<T> {
         self.reply().await?.read()
     }
 
-    /// Sends it and reads nothing of a success.
+    /// Sends it and ignores the body of a success.
     ///
     /// # Errors
     ///
-    /// Whatever is no success, classified.
-    pub async fn done(self) -> Result<()> {
+    /// Any reply that is no success, classified.
+    pub async fn send_ok(self) -> Result<()> {
         self.reply().await.map(drop)
     }
 
-    /// Sends it and gives the whole reply of a success.
+    /// Sends a deletion; a thing that is already gone (404) is a success.
     ///
     /// # Errors
     ///
-    /// Whatever is no success, classified.
-    pub async fn reply(self) -> Result<Reply> {
-        let platform = self.platform;
-        self.any().await?.judge(platform)
+    /// Any other reply that is no success, classified.
+    pub async fn delete_ok(self) -> Result<()> {
+        match self.send_ok().await {
+            Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(()),
+            answer => answer,
+        }
     }
 
-    /// Sends it and gives the reply whatever its status: for the one call whose refusals mean
+    /// Sends it and returns the whole reply of a success.
+    ///
+    /// # Errors
+    ///
+    /// Any reply that is no success, classified.
+    pub async fn reply(self) -> Result<Reply> {
+        let platform = self.platform;
+        self.send_raw().await?.into_result(platform)
+    }
+
+    /// Sends it and returns the reply of any status: for calls whose refusals mean
     /// something to the adapter.
     ///
     /// # Errors
     ///
     /// Only when no reply came, or one that is too long.
-    pub async fn any(self) -> Result<Reply> {
+    pub async fn send_raw(self) -> Result<Reply> {
         let http = match &self.authorization {
             Some(value) => self.http.header(reqwest::header::AUTHORIZATION, value),
             None => self.http,
         };
-        let mut answer = http.send().await.map_err(lost)?;
+        let mut answer = http.send().await.map_err(network_failure)?;
         let (status, headers) = (answer.status(), answer.headers().clone());
         let mut bytes = Vec::new();
-        while let Some(piece) = answer.chunk().await.map_err(lost)? {
-            if bytes.len() + piece.len() > LONGEST_ANSWER {
-                let most = LONGEST_ANSWER >> 20;
+        while let Some(piece) = answer.chunk().await.map_err(network_failure)? {
+            if bytes.len() + piece.len() > MAX_RESPONSE_BYTES {
+                let most = MAX_RESPONSE_BYTES >> 20;
                 return Err(Failure::upstream(502, format!("answered {status} with more than {most} MiB")));
             }
             bytes.extend_from_slice(&piece);
@@ -367,7 +380,7 @@ impl Call {
     }
 }
 
-/// What a platform answered.
+/// A platform's answer.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// The status.
@@ -376,14 +389,14 @@ pub struct Reply {
     pub headers: HeaderMap,
     /// The body as JSON, `null` where it is none.
     pub body: Value,
-    /// The body as it came.
+    /// The body as text.
     pub text: String,
-    /// When it came.
+    /// When it was received.
     pub at: DateTime<Utc>,
 }
 
 impl Reply {
-    /// A reply that a test makes up, at one fixed moment.
+    /// A reply for tests, at a fixed time.
     #[cfg(test)]
     pub(crate) fn of(status: u16, headers: &[(&'static str, &str)], text: &str) -> Self {
         let headers = headers.iter().map(|(name, value)| {
@@ -398,13 +411,13 @@ impl Reply {
         }
     }
 
-    /// Itself when it is a success.
+    /// Returns the reply of a success.
     ///
     /// # Errors
     ///
-    /// Whatever is no success, classified.
-    pub fn judge(self, platform: &dyn Platform) -> Result<Self> {
-        match platform.classify(&self) {
+    /// Any reply that is no success, classified.
+    pub fn into_result(self, platform: &Adapter) -> Result<Self> {
+        match platform.publisher.classify(&self) {
             Some(failure) => Err(failure),
             None if self.status.is_success() => Ok(self),
             None => Err(classify::by_status(&self)),
@@ -435,7 +448,7 @@ fn bearer(token: &str) -> String {
 
 /// A request that got no reply. A connection that was never made carried nothing; whatever else
 /// broke may have broken after the platform had read the request.
-fn lost(error: reqwest::Error) -> Failure {
+fn network_failure(error: reqwest::Error) -> Failure {
     let sent = !(error.is_connect() || error.is_builder());
     // The address may carry a token in its query, so it stays out of the message.
     let error = error.without_url();

@@ -18,8 +18,8 @@ use tokio_tungstenite::{
 /// Size limit of a message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
 
-/// The first message that comes in time; `None` for whatever stands in the way, since what a socket
-/// tells is told elsewhere too, only later.
+/// The first message within the time limit; `None` on any error, since what the socket
+/// reports is listed elsewhere, only later.
 pub(crate) async fn message(cx: &Session<'_>, address: &str, patience: Duration) -> Option<Value> {
     tokio::time::timeout(patience, listen(cx, address)).await.ok().flatten()
 }
@@ -27,7 +27,7 @@ pub(crate) async fn message(cx: &Session<'_>, address: &str, patience: Duration)
 async fn listen(cx: &Session<'_>, address: &str) -> Option<Value> {
     let address = format!("http{}", address.strip_prefix("ws")?);
     let key = BASE64_STANDARD.encode(rand::random::<[u8; 16]>());
-    let call = cx.wire.upgradable().ok()?.get(cx.wire.route(&address));
+    let call = cx.transport.upgradable().ok()?.get(cx.transport.rewrite_url(&address));
     let answer = call
         .header("connection", "Upgrade")
         .header("upgrade", "websocket")

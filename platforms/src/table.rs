@@ -2,7 +2,7 @@
 //! can't say what they don't.
 
 use crate::{
-    Capabilities, Connection, Content, MediaKind, MediaLimit, Platform, Publishing, Renewal, Repeat, Replies,
+    Adapter, Auth, Content, Idempotency, Limits, MediaKind, MediaLimit, OAuth2, Publishing, Refresh, Replies,
 };
 use std::{fmt::Write, fs, path::Path, time::Duration};
 
@@ -29,18 +29,16 @@ const COLUMNS: [&str; 15] = [
 
 fn table() -> String {
     let mut out = format!("| {} |\n|{}\n", COLUMNS.join(" | "), "---|".repeat(COLUMNS.len()));
-    for id in crate::IDS {
-        if let Some(platform) = crate::get(id) {
-            writeln!(out, "| {} |", cells(platform).join(" | ")).expect("a string takes everything");
-        }
+    for platform in crate::all() {
+        writeln!(out, "| {} |", cells(platform).join(" | ")).expect("a string takes everything");
     }
     out
 }
 
-fn cells(platform: &dyn Platform) -> [String; COLUMNS.len()] {
-    let can = platform.capabilities();
+fn cells(platform: &Adapter) -> [String; COLUMNS.len()] {
+    let can = &platform.limits;
     [
-        format!("[{}](src/{0}.rs)", platform.id()),
+        format!("[{}](src/{0}.rs)", platform.id),
         text(can),
         match can.content {
             Content::TextOrMedia => "text or media",
@@ -50,7 +48,9 @@ fn cells(platform: &dyn Platform) -> [String; COLUMNS.len()] {
         .to_owned(),
         can.media.iter().map(medium).collect::<Vec<_>>().join(", "),
         yes(can.mixed_media),
-        can.alt_text.map_or_else(String::new, |max| format!("{}: {max}", described(platform))),
+        can.alt_text
+            .as_ref()
+            .map_or_else(String::new, |alt_text| format!("{}: {}", described(platform), alt_text.max)),
         match can.replies {
             Replies::None => "",
             Replies::FirstComment => "first comment",
@@ -61,30 +61,30 @@ fn cells(platform: &dyn Platform) -> [String; COLUMNS.len()] {
             Publishing::Immediate => "at once".to_owned(),
             Publishing::Asynchronous { window } => format!("within {}", time(window)),
         },
-        match can.repeat {
-            Repeat::Harmless => "one post".to_owned(),
-            Repeat::Doubles { settling } => format!("two; a look is sure after {}", time(settling)),
+        match can.idempotency {
+            Idempotency::Idempotent => "one post".to_owned(),
+            Idempotency::MayDuplicate { read_lag } => format!("two; a look is sure after {}", time(read_lag)),
         },
-        match platform.connection() {
-            Connection::OAuth2 { pkce: true, .. } => "OAuth 2.0, PKCE",
-            Connection::OAuth2 { .. } => "OAuth 2.0",
-            Connection::AppPassword { .. } => "app password",
+        match &platform.auth {
+            Auth::OAuth2(OAuth2 { pkce: true, .. }) => "OAuth 2.0, PKCE",
+            Auth::OAuth2(_) => "OAuth 2.0",
+            Auth::AppPassword { .. } => "app password",
         }
         .to_owned(),
-        match platform.renewal() {
-            Renewal::Anytime => "at any time",
-            Renewal::WhileAlive { .. } => "while it lives",
-            Renewal::Never => "has no end",
+        match platform.auth.refresh() {
+            Refresh::Anytime => "at any time",
+            Refresh::BeforeExpiry { .. } => "while it lives",
+            Refresh::Never => "has no end",
         }
         .to_owned(),
-        yes(platform.analytics().is_some()),
-        yes(platform.history().is_some()),
-        yes(platform.deletion().is_some()),
-        platform.options().map_or_else(String::new, |options| options.kinds().join(", ")),
+        yes(platform.analytics.is_some()),
+        yes(platform.history.is_some()),
+        yes(platform.deletion.is_some()),
+        platform.options.map_or_else(String::new, |options| options.kinds().join(", ")),
     ]
 }
 
-fn text(can: &Capabilities) -> String {
+fn text(can: &Limits) -> String {
     match (can.text.max, can.text.max_bytes) {
         (0, _) => String::new(),
         (max, None) => format!("{max} {}", can.text.unit),
@@ -100,9 +100,10 @@ fn medium(limit: &MediaLimit) -> String {
     format!("{count} {} ({}{length})", limit.kind, size(limit.max_bytes))
 }
 
-fn described(platform: &dyn Platform) -> String {
-    let kinds = platform.capabilities().media.iter().map(|limit| limit.kind);
-    let mut kinds: Vec<_> = kinds.filter(|kind| platform.describes(*kind)).map(MediaKind::as_str).collect();
+fn described(platform: &Adapter) -> String {
+    let kinds = platform.limits.media.iter().map(|limit| limit.kind);
+    let mut kinds: Vec<_> =
+        kinds.filter(|kind| platform.limits.supports_alt_text(*kind)).map(MediaKind::as_str).collect();
     kinds.dedup();
     kinds.join(", ")
 }

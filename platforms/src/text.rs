@@ -1,4 +1,4 @@
-//! How platforms read a text: how long it is to them, and which parts of it are links.
+//! Length of a text and links in it, as platforms count them.
 //!
 //! X counts weighted code points and takes every link for 23 of them, with a scheme or without, so a
 //! link has to be recognized exactly as X does: by the rules of twitter-text, version 3, with its list
@@ -10,7 +10,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_properties::UnicodeEmoji;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// What one link weighs, whatever its length: X replaces it by a `t.co` address.
+/// Weight of a link of any length: X replaces it by a `t.co` address.
 const LINK_WEIGHT: usize = 23;
 
 /// The most characters that a top-level domain has.
@@ -34,9 +34,9 @@ static REST: LazyLock<Regex> = LazyLock::new(|| {
 /// A part of a text that reads as a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Where it stands, in bytes.
+    /// Position in bytes.
     pub range: Range<usize>,
-    /// Whether it names its scheme; `example.com` does not.
+    /// Whether it has a scheme; `example.com` has none.
     pub scheme: bool,
 }
 
@@ -50,6 +50,19 @@ pub fn weighted(text: &str) -> usize {
         at = link.range.end;
     }
     (sum + weigh(&text[at..])) / 100
+}
+
+/// The text with each run of white space as one space, for platforms that do not keep white space.
+pub(crate) fn collapse_whitespace(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The beginning of a text that may be long, in characters.
+pub(crate) fn clip(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// The length of a text in extended grapheme clusters (UAX 29): what a person would call characters.
@@ -123,7 +136,7 @@ fn link(
 /// square of its length.
 #[derive(Default)]
 struct Hosts {
-    /// Where it stands, in bytes.
+    /// Position in bytes.
     range: Range<usize>,
     /// The labels that end with a dot, in order.
     labels: Vec<Label>,
@@ -131,15 +144,15 @@ struct Hosts {
 
 /// A part of a host, up to a dot.
 struct Label {
-    /// Where its dot stands.
+    /// Position of its dot.
     dot: usize,
     /// True when the character before the dot may end a label.
     is_ended: bool,
-    /// Where its last underscore stands.
+    /// Position of its last underscore.
     underscore: Option<usize>,
-    /// Where the top-level domain behind the dot ends, if one is there.
+    /// End of the top-level domain after the dot, if there is one.
     tld: Option<usize>,
-    /// Where the longest domain ends that goes on with the labels behind the dot.
+    /// End of the longest domain that continues with the labels after the dot.
     longer: Option<usize>,
 }
 
@@ -151,7 +164,7 @@ impl Hosts {
         for (at, c) in text[start..].char_indices().map(|(at, c)| (start + at, c)) {
             if c == '.' {
                 let is_ended = last.is_some_and(letter);
-                // Behind a label that is none, nobody asks.
+                // After an invalid label it is not needed.
                 let tld = if is_ended { tld(&text[at + 1..]).map(|length| at + 1 + length) } else { None };
                 labels.push(Label { dot: at, is_ended, underscore, tld, longer: None });
                 (last, underscore) = (None, None);
@@ -218,7 +231,7 @@ fn tld(text: &str) -> Option<usize> {
     })
 }
 
-/// Whether a character may stand in a domain's label, hyphen and underscore aside.
+/// True for a character of a domain's label, hyphen and underscore aside.
 fn letter(c: char) -> bool {
     let directional =
         matches!(c, '\u{202A}'..='\u{202E}' | '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{2066}'..='\u{2069}');
@@ -249,7 +262,7 @@ fn weight(c: char) -> usize {
     }
 }
 
-/// Whether a cluster is shown as one picture, however many code points it takes.
+/// True when a cluster is shown as one picture, however many code points it has.
 fn is_emoji(cluster: &str) -> bool {
     let Some(first) = cluster.chars().next() else { return false };
     match first {
@@ -363,7 +376,7 @@ mod tests {
         }
     }
 
-    /// What the reference implementation (`twitter-text` 3.1.0, `parseTweet`) answers.
+    /// The answer of the reference implementation (`twitter-text` 3.1.0, `parseTweet`).
     const VECTORS: &[(&str, usize)] = &[
         ("", 0),
         ("hello", 5),

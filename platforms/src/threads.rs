@@ -8,6 +8,7 @@
 use crate::{
     check::{Draft, Issue, Severity},
     graph::Containers,
+    listing::Listing,
     *,
 };
 use async_trait::async_trait;
@@ -20,71 +21,77 @@ use std::time::Duration;
 use unicode_properties::UnicodeEmoji;
 
 /// Threads. <https://developers.facebook.com/docs/threads>
-pub(crate) struct Threads;
+struct Threads;
 
 const API: &str = "https://graph.threads.com/v1.0";
 const TOKEN: &str = "https://graph.threads.com/oauth/access_token";
-const LONG: &str = "https://graph.threads.com/access_token";
-const RENEW: &str = "https://graph.threads.com/refresh_access_token";
+const LONG_LIVED_TOKEN: &str = "https://graph.threads.com/access_token";
+const REFRESH: &str = "https://graph.threads.com/refresh_access_token";
 
 /// A carousel's most items, of whatever kinds.
-const ITEMS: usize = 20;
+const MAX_ITEMS: usize = 20;
 
 const FIELDS: &str = "id,media_type,media_url,permalink,username,text,timestamp,children{media_url},\
                       replied_to,topic_tag";
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit {
-        max: 500,
-        unit: "characters (an emoji counts as its UTF-8 bytes)",
-        count: length,
-        max_bytes: None,
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "threads",
+    name: "Threads",
+    limits: Limits {
+        text: TextLimit {
+            max: 500,
+            unit: "characters (an emoji counts as its UTF-8 bytes)",
+            count: length,
+            max_bytes: None,
+        },
+        media: &[
+            MediaLimit {
+                kind: MediaKind::Image,
+                count: 0..=MAX_ITEMS,
+                mimes: &["image/jpeg", "image/png"],
+                max_bytes: 8_000_000,
+                aspect_ratio: Some(0.1..=10.0),
+                ..MediaLimit::ANY
+            },
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 0..=MAX_ITEMS,
+                mimes: &["video/mp4", "video/quicktime"],
+                max_bytes: 1_000_000_000,
+                duration: Some(Duration::from_millis(1)..=Duration::from_secs(300)),
+                pixels: Some((1..=1920, 1..=192_000)),
+                aspect_ratio: Some(0.01..=10.0),
+            },
+        ],
+        mixed_media: true,
+        alt_text: Some(AltTextLimit { max: 1000, kinds: &[MediaKind::Image, MediaKind::Video] }),
+        replies: Replies::Thread,
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
+        // A container is published once and never again.
+        idempotency: Idempotency::Idempotent,
+        ..Limits::DEFAULT
     },
-    content: Content::TextOrMedia,
-    media: &[
-        MediaLimit {
-            kind: MediaKind::Image,
-            count: 0..=ITEMS,
-            mimes: &["image/jpeg", "image/png"],
-            max_bytes: 8_000_000,
-            duration: None,
-            pixels: None,
-            aspect_ratio: Some(0.1..=10.0),
-        },
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 0..=ITEMS,
-            mimes: &["video/mp4", "video/quicktime"],
-            max_bytes: 1_000_000_000,
-            duration: Some(Duration::from_millis(1)..=Duration::from_secs(300)),
-            pixels: Some((1..=1920, 1..=192_000)),
-            aspect_ratio: Some(0.01..=10.0),
-        },
-    ],
-    mixed_media: true,
-    alt_text: Some(1000),
-    replies: Replies::Thread,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(1800) },
-    // A container is published once and never again.
-    repeat: Repeat::Harmless,
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: "https://threads.com/oauth/authorize",
+        token: TOKEN,
+        scopes: &[
+            "threads_basic",
+            "threads_content_publish",
+            "threads_manage_replies",
+            "threads_read_replies",
+            "threads_manage_insights",
+            "threads_delete",
+        ],
+        separator: ",",
+        refresh: Refresh::BeforeExpiry { min_age: graph::MIN_REFRESH_AGE },
+        ..OAuth2::STANDARD
+    }),
     settings,
-};
-
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: "https://threads.com/oauth/authorize",
-    token: TOKEN,
-    scopes: &[
-        "threads_basic",
-        "threads_content_publish",
-        "threads_manage_replies",
-        "threads_read_replies",
-        "threads_manage_insights",
-        "threads_delete",
-    ],
-    separator: ",",
-    client_id: "client_id",
-    parameters: &[],
-    pkce: false,
+    publisher: &Threads,
+    analytics: Some(&Threads),
+    history: Some(&Threads),
+    deletion: Some(&Threads),
+    options: None,
 };
 
 fn settings() -> Value {
@@ -182,24 +189,14 @@ fn settings() -> Value {
 
 /// The length of a text as Threads counts it.
 fn length(text: &str) -> usize {
-    text.chars().map(|c| if c.is_emoji_char_or_emoji_component() && !c.is_ascii() { c.len_utf8() } else { 1 }).sum()
+    text.chars()
+        .map(|c| if c.is_emoji_char_or_emoji_component() && !c.is_ascii() { c.len_utf8() } else { 1 })
+        .sum()
 }
 
 #[async_trait]
-impl Platform for Threads {
-    fn id(&self) -> &'static str {
-        "threads"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
-    fn objections(&self, containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
+impl Publisher for Threads {
+    fn validate(&self, containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
         let message = containers.first().and_then(|main| too_many(main.media));
         let issue = |message| Issue::of_main(Severity::Error, "media_too_many", "media", message);
         message.map(issue).into_iter().collect()
@@ -210,7 +207,7 @@ impl Platform for Threads {
     }
 
     async fn exchange(&self, cx: &Session<'_>, code: &Code) -> Result<Grant> {
-        graph::exchange(cx, code, TOKEN, (LONG, "th_exchange_token")).await
+        graph::exchange(cx, code, TOKEN, (LONG_LIVED_TOKEN, "th_exchange_token")).await
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
@@ -231,12 +228,8 @@ impl Platform for Threads {
         graph::read::<Value>(cx, &format!("{API}/me"), "id").await.map(drop)
     }
 
-    fn renewal(&self) -> Renewal {
-        Renewal::WhileAlive { rest: graph::REST }
-    }
-
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        graph::renew(cx, RENEW, "th_refresh_token").await
+        graph::renew(cx, REFRESH, "th_refresh_token").await
     }
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
@@ -258,34 +251,22 @@ impl Platform for Threads {
         let post: Post = graph::read(cx, &format!("{API}/{id}"), "id,permalink,shortcode,username").await?;
         Ok(post.address(cx))
     }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn deletion(&self) -> Option<&dyn Deletion> {
-        Some(self)
-    }
 }
 
 #[async_trait]
 impl Containers for Threads {
     const API: &'static str = API;
-    const MAKE: &'static str = "threads";
+    const CREATE: &'static str = "threads";
     const PUBLISH: &'static str = "threads_publish";
     const STATUS: &'static str = "id,status,error_message";
 
-    async fn item(&self, cx: &Session<'_>, media: &Media) -> Result<Fields> {
+    async fn child_fields(&self, cx: &Session<'_>, media: &Media) -> Result<Fields> {
         let mut fields = medium(cx, media).await?;
         fields.push(("is_carousel_item", "true".to_owned()));
         Ok(fields)
     }
 
-    async fn whole(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields> {
+    async fn parent_fields(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields> {
         let mut fields = match post.media.as_slice() {
             [] => vec![("media_type", "TEXT".to_owned())],
             [one] => medium(cx, one).await?,
@@ -300,9 +281,18 @@ impl Containers for Threads {
             None => fields.extend(graph::settings(
                 post,
                 &[
-                    "topic_tag", "link_attachment", "quote_post_id", "poll_attachment", "gif_attachment",
-                    "text_attachment", "text_entities", "is_spoiler_media", "is_ghost_post",
-                    "enable_reply_approvals", "location_id", "crossreshare_to_ig",
+                    "topic_tag",
+                    "link_attachment",
+                    "quote_post_id",
+                    "poll_attachment",
+                    "gif_attachment",
+                    "text_attachment",
+                    "text_entities",
+                    "is_spoiler_media",
+                    "is_ghost_post",
+                    "enable_reply_approvals",
+                    "location_id",
+                    "crossreshare_to_ig",
                 ],
             )),
         }
@@ -329,9 +319,7 @@ impl Containers for Threads {
                 let message = format!("Threads could not process the media: {reason}");
                 Status::Failed(match reason {
                     // What it should have fetched may be there the next time.
-                    "FAILED_DOWNLOADING_VIDEO" => {
-                        Failure { doubt: false, ..Failure::upstream(502, message) }
-                    }
+                    "FAILED_DOWNLOADING_VIDEO" => Failure::upstream(502, message).certain(),
                     _ => Failure::rejected(400, message),
                 })
             }
@@ -339,35 +327,50 @@ impl Containers for Threads {
         }
     }
 
-    async fn find(&self, cx: &Session<'_>, post: &Publication, since: DateTime<Utc>) -> Result<Option<String>> {
+    async fn find(&self, cx: &Session<'_>, post: &Publication) -> Result<Located> {
         let edge = if post.reply_to.is_some() { "replies" } else { "threads" };
-        let mut cursor = None;
-        for _ in 0..graph::PAGES {
-            let page = list(cx, edge, Some(since), cursor.as_deref()).await?;
-            cursor = page.next();
-            let ours = page.data.into_iter().filter(|other| other.is(post, since) && !post.is_taken(&other.id));
-            if let Some(found) = graph::nearest(ours, since + graph::SKEW, |other| other.timestamp) {
-                return Ok(Some(found.id));
-            }
-            if cursor.is_none() {
-                break;
-            }
-        }
-        Ok(None)
+        listing::locate(&Posts { cx, edge }, post).await
     }
 
     /// A topic that is not permitted is left out: the post matters more than its topic.
-    async fn make(&self, cx: &Session<'_>, mut fields: Fields) -> Result<String> {
-        match graph::make::<Self>(cx, &fields).await {
+    async fn create(&self, cx: &Session<'_>, mut fields: Fields) -> Result<String> {
+        match graph::create::<Self>(cx, &fields).await {
             Err(failure)
                 if failure.message.contains("4279071")
                     && fields.iter().any(|(name, _)| *name == "topic_tag") =>
             {
                 fields.retain(|(name, _)| *name != "topic_tag");
-                graph::make::<Self>(cx, &fields).await
+                graph::create::<Self>(cx, &fields).await
             }
             made => made,
         }
+    }
+}
+
+/// The account's posts or replies.
+struct Posts<'a> {
+    cx: &'a Session<'a>,
+    edge: &'a str,
+}
+
+#[async_trait]
+impl Listing for Posts<'_> {
+    type Item = Post;
+
+    async fn page(&self, since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Post>> {
+        list(self.cx, self.edge, Some(since), cursor).await
+    }
+
+    fn id(other: &Post) -> &str {
+        &other.id
+    }
+
+    fn at(other: &Post) -> Option<DateTime<Utc>> {
+        other.timestamp
+    }
+
+    fn is(&self, other: &Post, post: &Publication) -> bool {
+        other.is(post)
     }
 }
 
@@ -395,36 +398,34 @@ impl Analytics for Threads {
 #[async_trait]
 impl History for Threads {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        let page = list(cx, "threads", None, cursor).await?;
-        let next = page.next();
-        // What others wrote and the account passed on is no post of its own.
-        let own = page.data.into_iter().filter(|post| post.media_type.as_deref() != Some("REPOST_FACADE"));
-        let posts = own.map(|post| RemotePost {
+        let mut page = list(cx, "threads", None, cursor).await?;
+        // A repost of what others wrote is no post of its own.
+        page.items.retain(|post| post.media_type.as_deref() != Some("REPOST_FACADE"));
+        Ok(page.map(|post| RemotePost {
             url: post.address(cx),
             media: post.media(),
             text: post.text.unwrap_or_default(),
             published_at: post.timestamp.unwrap_or_default(),
             metrics: Metrics::default(),
             id: post.id,
-        });
-        Ok(Page { posts: posts.collect(), next })
+        }))
     }
 }
 
 #[async_trait]
 impl Deletion for Threads {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
-        graph::gone(cx.delete(format!("{API}/{id}")).send().await)
+        cx.delete(format!("{API}/{id}")).delete_ok().await
     }
 }
 
 /// Kinds may be mixed in a carousel, so that no limit of one kind says how many there may be in all.
 fn too_many(media: &[Media]) -> Option<String> {
     let count = media.len();
-    (count > ITEMS).then(|| format!("threads takes {ITEMS} media in all, and there are {count}"))
+    (count > MAX_ITEMS).then(|| format!("threads takes {MAX_ITEMS} media in all, and there are {count}"))
 }
 
-/// What a container of one medium is filled with.
+/// The fields of a container of one medium.
 async fn medium(cx: &Session<'_>, media: &Media) -> Result<Fields> {
     let (kind, place) = match media.kind {
         MediaKind::Image => ("IMAGE", "image_url"),
@@ -445,22 +446,19 @@ async fn list(
     edge: &str,
     since: Option<DateTime<Utc>>,
     cursor: Option<&str>,
-) -> Result<Listed<Post>> {
+) -> Result<Page<Post>> {
     let mut call = cx
         .get(format!("{API}/{}/{edge}", cx.account.network_unique_id))
         .query(&[("fields", FIELDS), ("limit", "50")]);
     if let Some(since) = since {
         call = call.query(&[("since", since.timestamp())]);
     }
-    if let Some(cursor) = cursor {
-        call = call.query(&[("after", cursor)]);
-    }
-    call.send().await
+    graph::page(call, cursor).await
 }
 
-/// What stays of a text whatever Threads makes of its hashtags and space.
-fn essence(text: &str) -> String {
-    text.replace('#', "").split_whitespace().collect::<Vec<_>>().join(" ")
+/// The text without hashtag marks and white space, which Threads changes.
+fn canonical_text(text: &str) -> String {
+    text::collapse_whitespace(&text.replace('#', ""))
 }
 
 #[derive(Deserialize)]
@@ -497,7 +495,7 @@ impl Post {
         let name = self.username.as_deref().unwrap_or(&cx.account.username);
         let code = self.shortcode.as_deref().unwrap_or(&self.id);
         let built = || format!("https://www.threads.com/@{name}/post/{code}");
-        cx.wire.route(&self.permalink.clone().unwrap_or_else(built))
+        cx.transport.rewrite_url(&self.permalink.clone().unwrap_or_else(built))
     }
 
     fn media(&self) -> Vec<String> {
@@ -506,24 +504,23 @@ impl Post {
         if items.is_empty() { self.media_url.iter().cloned().collect() } else { items }
     }
 
-    /// Whether this is what `post` was to become.
-    fn is(&self, post: &Publication, since: DateTime<Utc>) -> bool {
+    /// True when it has the content of `post`.
+    fn is(&self, post: &Publication) -> bool {
         let kind = match post.media.as_slice() {
             [] => "TEXT_POST",
             [one] if one.kind == MediaKind::Video => "VIDEO",
             [_] => "IMAGE",
             _ => "CAROUSEL_ALBUM",
         };
-        let hangs_right = match (&post.reply_to, &self.replied_to) {
+        let parent_matches = match (&post.reply_to, &self.replied_to) {
             (Some(reply), Some(parent)) => parent.id == reply.parent,
             // The list of replies may not say to what.
             (Some(_), None) => true,
             (None, parent) => parent.is_none(),
         };
-        hangs_right
-            && self.timestamp.is_none_or(|at| at >= since)
+        parent_matches
             && self.media_type.as_deref().is_none_or(|is| is == kind)
-            && essence(self.text.as_deref().unwrap_or_default()) == essence(&post.text)
+            && canonical_text(self.text.as_deref().unwrap_or_default()) == canonical_text(&post.text)
     }
 }
 
@@ -541,8 +538,8 @@ mod tests {
 
     #[test]
     fn a_post_is_recognized_without_the_mark_of_its_topic() {
-        assert_eq!(essence("a #topic and  #more"), essence("a topic and #more"));
-        assert_ne!(essence("a topic"), essence("another topic"));
+        assert_eq!(canonical_text("a #topic and  #more"), canonical_text("a topic and #more"));
+        assert_ne!(canonical_text("a topic"), canonical_text("another topic"));
     }
 
     #[test]

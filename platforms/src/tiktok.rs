@@ -1,11 +1,11 @@
 //! TikTok, over its Content Posting API v2: <https://developers.tiktok.com/doc/content-posting-api-reference-direct-post>.
 //!
 //! A video is posted once its last piece is uploaded, so that piece is the publishing call, and the
-//! publish id of the upload tells ever after what became of it. Photos TikTok fetches itself: there the
+//! publish id of the upload is what its state can be asked by. TikTok fetches photos itself: there the
 //! call that names them publishes, and when its answer is lost nothing but the public list of videos
 //! can tell. What a creator may choose is asked before each post, as TikTok demands.
 
-use crate::*;
+use crate::{listing::Listing, *};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::Failure;
@@ -15,28 +15,26 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// TikTok. <https://developers.tiktok.com/doc/content-posting-api-get-started>
-pub(crate) struct TikTok;
+struct TikTok;
 
 const API: &str = "https://open.tiktokapis.com/v2";
-const TOKEN: &str = "https://open.tiktokapis.com/v2/oauth/token/";
 
 /// One piece of an upload, of which the last holds what is left over: so up to twice as much.
-const CHUNK: u64 = 5 << 20;
-/// An upload can be gone on with for an hour; it is not begun to be used when it dies within this time.
-const LIFE: TimeDelta = TimeDelta::minutes(60);
-const MARGIN: TimeDelta = TimeDelta::minutes(5);
-/// Rates are counted by the minute.
-const MINUTE: Duration = Duration::from_secs(60);
-/// What a creator may post is counted by the day, in a window that moves.
-const DAY: Duration = Duration::from_secs(6 * 3600);
-/// How long a public post is waited for to get its id once it is complete; its moderation may take hours.
-const MODERATION: TimeDelta = TimeDelta::minutes(5);
-/// How much earlier than our clock's commit a post of ours may seem to TikTok.
-const SKEW: TimeDelta = TimeDelta::minutes(5);
+const CHUNK_BYTES: u64 = 5 << 20;
+/// An upload is valid for an hour; one that expires within the margin is not used any more.
+const UPLOAD_TTL: TimeDelta = TimeDelta::minutes(60);
+const UPLOAD_EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(5);
+/// Wait after a rate limit, which counts by the minute.
+const RATE_BACKOFF: Duration = Duration::from_secs(60);
+/// Wait after a creator's daily cap, which is a moving window.
+const DAILY_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
+/// Time limit of waiting for a complete post's id; moderation may take hours.
+const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(5);
 
-const FIELDS: &str = "id,create_time,title,video_description,cover_image_url,like_count,comment_count,share_count,view_count";
+const FIELDS: &str =
+    "id,create_time,title,video_description,cover_image_url,like_count,comment_count,share_count,view_count";
 
-/// From the widest to the narrowest.
+/// Privacy levels with their names, from the widest to the narrowest.
 const PRIVACY: [(&str, &str); 4] = [
     ("PUBLIC_TO_EVERYONE", "Everyone"),
     ("FOLLOWER_OF_CREATOR", "Followers"),
@@ -44,48 +42,54 @@ const PRIVACY: [(&str, &str); 4] = [
     ("SELF_ONLY", "Only me"),
 ];
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit { max: 2200, unit: "UTF-16 code units", count: units, max_bytes: None },
-    content: Content::Media,
-    media: &[
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 1..=1,
-            mimes: &["video/mp4", "video/quicktime", "video/webm"],
-            max_bytes: 4_000_000_000,
-            // Each creator has a limit of his own below this.
-            duration: Some(Duration::ZERO..=Duration::from_secs(600)),
-            pixels: Some((360..=4096, 360..=4096)),
-            aspect_ratio: None,
-        },
-        MediaLimit {
-            kind: MediaKind::Image,
-            count: 1..=35,
-            mimes: &["image/jpeg", "image/webp"],
-            max_bytes: 20_000_000,
-            duration: None,
-            pixels: Some((1..=1920, 1..=1920)),
-            aspect_ratio: None,
-        },
-    ],
-    mixed_media: false,
-    alt_text: None,
-    replies: Replies::None,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(30 * 60) },
-    // Of an upload; a doubt about photos that nothing settles is never tried again.
-    repeat: Repeat::Harmless,
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "tiktok",
+    name: "TikTok",
+    limits: Limits {
+        text: TextLimit { max: 2200, unit: "UTF-16 code units", count: units, max_bytes: None },
+        content: Content::Media,
+        media: &[
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 1..=1,
+                mimes: &["video/mp4", "video/quicktime", "video/webm"],
+                max_bytes: 4_000_000_000,
+                // Each creator has a lower limit of their own.
+                duration: Some(Duration::ZERO..=Duration::from_secs(600)),
+                pixels: Some((360..=4096, 360..=4096)),
+                ..MediaLimit::ANY
+            },
+            MediaLimit {
+                kind: MediaKind::Image,
+                count: 1..=35,
+                mimes: &["image/jpeg", "image/webp"],
+                max_bytes: 20_000_000,
+                pixels: Some((1..=1920, 1..=1920)),
+                ..MediaLimit::ANY
+            },
+        ],
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(30 * 60) },
+        // Of an upload; a doubt about photos that nothing settles is never tried again.
+        idempotency: Idempotency::Idempotent,
+        ..Limits::DEFAULT
+    },
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: "https://www.tiktok.com/v2/auth/authorize/",
+        token: "https://open.tiktokapis.com/v2/oauth/token/",
+        scopes: &["user.info.basic", "user.info.profile", "video.list", "video.publish"],
+        separator: ",",
+        client_id: "client_key",
+        // Of a web server's app it is not asked, and its challenge is no standard one.
+        client_auth: ClientAuth::Body,
+        force_login: &[("disable_auto_auth", "1")],
+        ..OAuth2::STANDARD
+    }),
     settings,
-};
-
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: "https://www.tiktok.com/v2/auth/authorize/",
-    token: TOKEN,
-    scopes: &["user.info.basic", "user.info.profile", "video.list", "video.publish"],
-    separator: ",",
-    client_id: "client_key",
-    parameters: &[],
-    // Of a web server's app it is not asked, and its challenge is no standard one.
-    pkce: false,
+    publisher: &TikTok,
+    analytics: Some(&TikTok),
+    history: Some(&TikTok),
+    deletion: None,
+    options: Some(&TikTok),
 };
 
 fn settings() -> Value {
@@ -134,23 +138,7 @@ fn units(text: &str) -> usize {
 }
 
 #[async_trait]
-impl Platform for TikTok {
-    fn id(&self) -> &'static str {
-        "tiktok"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
-    fn credentials(&self) -> Credentials {
-        Credentials::Body
-    }
-
+impl Publisher for TikTok {
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         let code = reply.body.pointer("/error/code").and_then(Value::as_str).unwrap_or("ok");
         if code == "ok" {
@@ -164,9 +152,9 @@ impl Platform for TikTok {
         let wait = |usual: Duration| classify::retry_after(reply).or(Some(usual));
         Some(match code {
             "access_token_invalid" => Failure::token_expired(message),
-            "rate_limit_exceeded" => Failure::rate_limited(message, wait(MINUTE)),
+            "rate_limit_exceeded" => Failure::rate_limited(message, wait(RATE_BACKOFF)),
             "spam_risk_too_many_posts" | "spam_risk_too_many_pending_share" | "reached_active_user_cap" => {
-                Failure::rate_limited(message, wait(DAY))
+                Failure::rate_limited(message, wait(DAILY_CAP_BACKOFF))
             }
             "internal_error" => Failure::upstream(status.max(500), message),
             _ if status >= 500 => return None,
@@ -174,28 +162,22 @@ impl Platform for TikTok {
         })
     }
 
-    fn relogin(&self) -> &'static [(&'static str, &'static str)] {
-        &[("disable_auto_auth", "1")]
-    }
-
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
         // A field whose scope was not granted makes the whole request fail.
-        let is_profiled = cx.grant.scopes.is_empty()
-            || cx.grant.scopes.iter().any(|scope| scope == "user.info.profile");
+        let is_profiled =
+            cx.grant.scopes.is_empty() || cx.grant.scopes.iter().any(|scope| scope == "user.info.profile");
         let fields = match is_profiled {
             true => "open_id,avatar_url,display_name,username,profile_deep_link",
             false => "open_id,avatar_url,display_name",
         };
-        let me: Data<Me> =
-            cx.get(format!("{API}/user/info/")).query(&[("fields", fields)]).send().await?;
+        let me: Data<Me> = cx.get(format!("{API}/user/info/")).query(&[("fields", fields)]).send().await?;
         let me = me.data.user;
         let named = |text: Option<String>| text.filter(|text| !text.is_empty());
         let display = named(me.display_name);
         let username = named(me.username).or_else(|| display.clone()).unwrap_or_else(|| me.open_id.clone());
         Ok(vec![Identity {
-            profile_url: named(me.profile_deep_link).or_else(|| {
-                is_profiled.then(|| format!("https://www.tiktok.com/@{username}"))
-            }),
+            profile_url: named(me.profile_deep_link)
+                .or_else(|| is_profiled.then(|| format!("https://www.tiktok.com/@{username}"))),
             display_name: display.unwrap_or_else(|| username.clone()),
             username,
             account_type: "profile".to_owned(),
@@ -205,13 +187,9 @@ impl Platform for TikTok {
         }])
     }
 
-    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        oauth::refresh(cx, TOKEN, |word| word == "invalid_grant").await
-    }
-
     async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
         let form = [("token", cx.grant.access_token.as_str())];
-        let reply = oauth::request(cx, &format!("{API}/oauth/revoke/"), &form)?.any().await?;
+        let reply = oauth::request(cx, &format!("{API}/oauth/revoke/"), &form)?.send_raw().await?;
         match reply.status.as_u16() {
             // A token that is dead already is refused, which is as good.
             200..=299 | 400 | 401 => Ok(()),
@@ -222,7 +200,9 @@ impl Platform for TikTok {
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         let first = post.media.first().ok_or_else(|| Failure::rejected(422, "TikTok needs media"))?;
-        if step.media != Some(first.id) || step.expires_at.is_some_and(|at| at < (cx.now)() + MARGIN) {
+        if step.media != Some(first.id)
+            || step.expires_at.is_some_and(|at| at < (cx.now)() + UPLOAD_EXPIRY_MARGIN)
+        {
             step = Step { media: Some(first.id), ..Step::default() };
         }
         if step.info.is_null() {
@@ -249,7 +229,7 @@ impl Platform for TikTok {
                 .await?;
             step.publish = Some(begun.data.publish_id);
             step.upload = begun.data.upload_url;
-            step.expires_at = Some((cx.now)() + LIFE);
+            step.expires_at = Some((cx.now)() + UPLOAD_TTL);
             cx.save(&step).await?;
         }
         while step.sent + 1 < pieces.count {
@@ -285,18 +265,22 @@ impl Platform for TikTok {
     /// The last piece of a video, which may be almost two, is what publishes it.
     fn commit_limit(&self, post: &Publication) -> Duration {
         let video = post.media.iter().find(|media| media.kind == MediaKind::Video);
-        video.map_or(TIMEOUT, |video| allowance(video.size_bytes.min(2 * CHUNK)))
+        video.map_or(TIMEOUT, |video| timeout_for(video.size_bytes.min(2 * CHUNK_BYTES)))
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let step: Step = at.read()?;
-        let begun = post.commit_begun_at.unwrap_or(post.created_at);
+        let begun = post.begun();
         let total = post.media.first().filter(|first| first.kind == MediaKind::Video).map(|v| v.size_bytes);
         let Some(publish) = step.publish else {
             return match total {
                 // Not even an upload was begun.
                 Some(_) => Ok(Located::Absent),
-                None => found(cx, post, begun).await,
+                None => Ok(match listing::locate(&Posts(cx), post).await? {
+                    Located::Live(id) => Located::Live(id),
+                    // They may be in moderation, or visible to few.
+                    _ => Located::Unknown,
+                }),
             };
         };
         let status = status(cx, &publish).await?;
@@ -306,7 +290,7 @@ impl Platform for TikTok {
             "PUBLISH_COMPLETE" => match status.post_id() {
                 Some(id) => Ok(Located::Live(id)),
                 // Who may see it is not everybody, or its moderation takes long: it has no id of its own.
-                None if step.info["privacy_level"] != "PUBLIC_TO_EVERYONE" || age > MODERATION => {
+                None if step.info["privacy_level"] != "PUBLIC_TO_EVERYONE" || age > MODERATION_TIMEOUT => {
                     Ok(Located::Live(publish))
                 }
                 None => Ok(Located::Processing { poll_after }),
@@ -322,18 +306,6 @@ impl Platform for TikTok {
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
         Ok(address(cx, id))
-    }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn options(&self) -> Option<&dyn Options> {
-        Some(self)
     }
 }
 
@@ -354,25 +326,23 @@ impl Analytics for TikTok {
             .send()
             .await?;
         let video = found.data.videos.into_iter().find(|video| video.id == id);
-        video.map(|video| video.metrics()).ok_or_else(|| Failure::rejected(404, format!("video {id} is not there")))
+        video
+            .map(|video| video.metrics())
+            .ok_or_else(|| Failure::rejected(404, format!("video {id} is not there")))
     }
 }
 
 #[async_trait]
 impl History for TikTok {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
-        let cursor = cursor.and_then(|cursor| cursor.parse().ok());
-        let list = list(cx, cursor).await?;
-        let next = list.has_more.then_some(list.cursor).flatten().map(|cursor| cursor.to_string());
-        let posts = list.videos.into_iter().map(|video| RemotePost {
+        Ok(list(cx, cursor).await?.map(|video| RemotePost {
             url: address(cx, &video.id),
             text: video.words().to_owned(),
             media: video.cover_image_url.clone().into_iter().collect(),
             published_at: video.at(),
             metrics: video.metrics(),
             id: video.id,
-        });
-        Ok(Page { posts: posts.collect(), next })
+        }))
     }
 }
 
@@ -382,7 +352,12 @@ impl Options for TikTok {
         &["privacy_levels"]
     }
 
-    async fn options(&self, cx: &Session<'_>, kind: &str, _parent: Option<&str>) -> Result<Vec<SelectOption>> {
+    async fn options(
+        &self,
+        cx: &Session<'_>,
+        kind: &str,
+        _parent: Option<&str>,
+    ) -> Result<Vec<SelectOption>> {
         if kind != "privacy_levels" {
             return Err(Failure::rejected(404, format!("TikTok has no list of {kind}")));
         }
@@ -456,7 +431,7 @@ async fn post_photos(cx: &Session<'_>, post: &Publication, info: &Value) -> Resu
     let mut photos = Vec::with_capacity(post.media.len());
     for medium in &post.media {
         let address = cx.media.address(medium).await;
-        photos.push(address.map_err(|failure| Failure { doubt: false, ..failure })?.to_string());
+        photos.push(address.map_err(|failure| failure.certain())?.to_string());
     }
     let cover = post.settings["photo_cover_index"].as_u64().filter(|index| *index < photos.len() as u64);
     let begun: Data<Begun> = cx
@@ -470,14 +445,14 @@ async fn post_photos(cx: &Session<'_>, post: &Publication, info: &Value) -> Resu
                 "photo_images": photos,
                 "photo_cover_index": cover.unwrap_or(0),
             },
-            "is_aigc": post.settings["is_aigc"] == json!(true),
+            "is_aigc": post.is_set("is_aigc"),
         }))
         .send()
         .await?;
     Ok(begun.data.publish_id)
 }
 
-/// How a file is cut: pieces of one size, the last with what is left over.
+/// The parts of a file: all of one size, the last with the remainder.
 struct Pieces {
     size: u64,
     count: u64,
@@ -485,18 +460,18 @@ struct Pieces {
 
 impl Pieces {
     fn of(total: u64) -> Self {
-        let size = CHUNK.min(total).max(1);
+        let size = CHUNK_BYTES.min(total).max(1);
         Self { size, count: (total / size).max(1) }
     }
 }
 
-/// What became of a piece.
+/// The result of sending a part.
 enum Sent {
-    /// So many are there.
+    /// So many parts are stored.
     Pieces(u64),
     /// All are.
     All,
-    /// There is no such upload any more.
+    /// The upload does not exist any more.
     Gone,
 }
 
@@ -512,7 +487,7 @@ async fn send(cx: &Session<'_>, video: &Media, step: &Step) -> Result<Sent> {
         .anonymous()
         .header("content-range", format!("bytes {start}-{}/{total}", end - 1))
         .upload(&video.mime, end - start, cx.slice(video, start..end))
-        .any()
+        .send_raw()
         .await?;
     match reply.status.as_u16() {
         201 => Ok(Sent::All),
@@ -528,12 +503,12 @@ async fn send(cx: &Session<'_>, video: &Media, step: &Step) -> Result<Sent> {
     }
 }
 
-/// Forgets an upload that can't be gone on with. Nothing is posted before its last byte, so that the
-/// video is simply uploaded anew.
+/// Drops an upload that can't be resumed. Nothing is posted before its last byte, so that the
+/// video can be uploaded again.
 async fn ended(cx: &Session<'_>) -> Failure {
     let message = "the upload ended before its last byte; it is begun anew";
     match cx.save(&Step::default()).await {
-        Ok(()) => Failure { doubt: false, ..Failure::upstream(503, message) },
+        Ok(()) => Failure::upstream(503, message).certain(),
         Err(unsaved) => unsaved,
     }
 }
@@ -547,30 +522,44 @@ async fn ask<T: DeserializeOwned>(cx: &Session<'_>, path: &str, body: &Value) ->
     Ok(answer.data)
 }
 
-/// Looks for photos of ours among the public posts. That they are not there tells nothing: they may be
-/// in moderation, or for few to see.
-async fn found(cx: &Session<'_>, post: &Publication, begun: DateTime<Utc>) -> Result<Located> {
-    let list = list(cx, None).await?;
-    let mut recent = list.videos.into_iter().filter(|video| video.at() > begun - SKEW);
-    let ours = recent.find(|video| {
-        !post.text.trim().is_empty()
-            && (video.title.trim() == post.text.trim() || video.video_description.trim() == post.text.trim())
-            && !post.is_taken(&video.id)
-    });
-    Ok(ours.map_or(Located::Unknown, |video| Located::Live(video.id)))
+/// The creator's public posts. Only the latest are searched, since absence from them means nothing.
+struct Posts<'a>(&'a Session<'a>);
+
+#[async_trait]
+impl Listing for Posts<'_> {
+    type Item = Video;
+    const MAX_PAGES: usize = 1;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Video>> {
+        list(self.0, cursor).await
+    }
+
+    fn id(video: &Video) -> &str {
+        &video.id
+    }
+
+    fn at(video: &Video) -> Option<DateTime<Utc>> {
+        Some(video.at())
+    }
+
+    fn is(&self, video: &Video, post: &Publication) -> bool {
+        let text = post.text.trim();
+        !text.is_empty() && (video.title.trim() == text || video.video_description.trim() == text)
+    }
 }
 
-async fn list(cx: &Session<'_>, cursor: Option<i64>) -> Result<Videos> {
+async fn list(cx: &Session<'_>, cursor: Option<&str>) -> Result<Page<Video>> {
     let mut body = json!({ "max_count": 20 });
-    if let Some(cursor) = cursor {
+    if let Some(cursor) = cursor.and_then(|cursor| cursor.parse::<i64>().ok()) {
         body["cursor"] = json!(cursor);
     }
     let list: Data<Videos> =
         cx.post(format!("{API}/video/list/")).query(&[("fields", FIELDS)]).json(&body).send().await?;
-    Ok(list.data)
+    let Videos { videos, cursor, has_more } = list.data;
+    Ok(Page { items: videos, next: cursor.filter(|_| has_more).map(|cursor| cursor.to_string()) })
 }
 
-/// Why a post came to nothing. TikTok begins no post again by itself.
+/// The failure of a post. TikTok never retries one by itself.
 fn failed(reason: &str) -> Failure {
     let message = format!("TikTok could not post it: {reason}");
     match reason {
@@ -582,19 +571,19 @@ fn failed(reason: &str) -> Failure {
 
 fn address(cx: &Session<'_>, id: &str) -> String {
     let username = &cx.account.username;
-    cx.wire.route(&match is_publish(id) {
+    cx.transport.rewrite_url(&match is_publish(id) {
         // What has no id of its own is seen on its creator's page only.
         true => format!("https://www.tiktok.com/@{username}"),
         false => format!("https://www.tiktok.com/@{username}/video/{id}"),
     })
 }
 
-/// Whether an id is that of a publish and not of a post, which is a number.
+/// True for a publish id; a post's id is a number.
 fn is_publish(id: &str) -> bool {
     !id.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// How far preparing has come. The upload's address lives for an hour and is good for this video only.
+/// The adapter's checkpoint. The upload's address is valid for an hour and for this video only.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
     /// The medium that it is about.
@@ -604,7 +593,7 @@ struct Step {
     info: Value,
     publish: Option<String>,
     upload: Option<String>,
-    /// How many pieces are there.
+    /// Number of parts that are stored.
     #[serde(default)]
     sent: u64,
     expires_at: Option<DateTime<Utc>>,
@@ -718,9 +707,13 @@ mod tests {
 
     #[test]
     fn a_file_is_cut_as_tiktok_counts() {
-        for (total, size, count) in
-            [(1, 1, 1), (CHUNK - 1, CHUNK - 1, 1), (CHUNK, CHUNK, 1), (2 * CHUNK - 1, CHUNK, 1), (50_000_123, CHUNK, 9)]
-        {
+        for (total, size, count) in [
+            (1, 1, 1),
+            (CHUNK_BYTES - 1, CHUNK_BYTES - 1, 1),
+            (CHUNK_BYTES, CHUNK_BYTES, 1),
+            (2 * CHUNK_BYTES - 1, CHUNK_BYTES, 1),
+            (50_000_123, CHUNK_BYTES, 9),
+        ] {
             let pieces = Pieces::of(total);
             assert_eq!((pieces.size, pieces.count), (size, count), "{total}");
             assert_eq!(pieces.count, total / pieces.size, "{total}");
@@ -729,7 +722,8 @@ mod tests {
 
     #[test]
     fn an_id_beyond_what_a_float_holds_is_read_whole() {
-        let text = r#"{ "status": "PUBLISH_COMPLETE", "publicaly_available_post_id": [7512345678901234567] }"#;
+        let text =
+            r#"{ "status": "PUBLISH_COMPLETE", "publicaly_available_post_id": [7512345678901234567] }"#;
         let status: Status = serde_json::from_str(text).unwrap();
         assert_eq!(status.post_id().as_deref(), Some("7512345678901234567"));
         let none: Status = serde_json::from_str(r#"{ "status": "PUBLISH_COMPLETE" }"#).unwrap();

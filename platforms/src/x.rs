@@ -4,9 +4,12 @@
 //! late. So a lost answer is settled by looking for the text among the author's latest posts, and the
 //! refusal of a duplicate is taken for a hint that the post is there already.
 
-use crate::*;
+use crate::{
+    listing::Listing,
+    upload::{Begun, Processing, Sent, Upload, Uploaded},
+    *,
+};
 use async_trait::async_trait;
-use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::Failure;
 use reqwest::{
@@ -19,76 +22,77 @@ use std::time::Duration;
 use unicode_normalization::UnicodeNormalization;
 
 /// X. <https://docs.x.com/x-api>
-pub(crate) struct X;
+struct X;
 
 const API: &str = "https://api.x.com/2";
-const TOKEN: &str = "https://api.x.com/2/oauth2/token";
 
 /// One piece of a chunked upload; X takes up to 5 MB and 1,000 of them.
-const CHUNK: u64 = 4 << 20;
-/// An upload is not begun to be used when it dies within this time.
-const MARGIN: TimeDelta = TimeDelta::minutes(10);
-/// Between two looks at a medium that X is processing, where it names no time itself.
-const POLL: Duration = Duration::from_secs(1);
-/// How much earlier than our clock's commit a post of ours may seem to X.
-const SKEW: TimeDelta = TimeDelta::minutes(5);
-/// Pages of the author's posts that are searched for a lost one.
-const PAGES: usize = 5;
+const CHUNK_BYTES: u64 = 4 << 20;
+/// Time between two polls of a medium, where X names none.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Credits can be bought at any moment; a cap ends with its day or month.
-const CREDITS: Duration = Duration::from_secs(3600);
-const CAP: Duration = Duration::from_secs(6 * 3600);
+const CREDITS_BACKOFF: Duration = Duration::from_secs(3600);
+const USAGE_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 
 const FIELDS: &str =
     "attachments,conversation_id,created_at,entities,note_tweet,public_metrics,referenced_tweets";
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit { max: 280, unit: "weighted characters", count: text::weighted, max_bytes: None },
-    content: Content::TextOrMedia,
-    media: &[
-        MediaLimit {
-            kind: MediaKind::Image,
-            count: 0..=4,
-            mimes: &["image/jpeg", "image/png", "image/webp", "image/gif"],
-            max_bytes: 5 << 20,
-            duration: None,
-            pixels: None,
-            aspect_ratio: None,
-        },
-        MediaLimit {
-            kind: MediaKind::Gif,
-            count: 0..=1,
-            mimes: &["image/gif"],
-            max_bytes: 15 << 20,
-            duration: None,
-            pixels: Some((1..=1280, 1..=1080)),
-            aspect_ratio: None,
-        },
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 0..=1,
-            mimes: &["video/mp4", "video/quicktime"],
-            max_bytes: 512 << 20,
-            duration: Some(Duration::from_millis(500)..=Duration::from_secs(140)),
-            pixels: Some((32..=1280, 32..=1024)),
-            aspect_ratio: Some(1.0 / 3.0..=3.0),
-        },
-    ],
-    mixed_media: false,
-    alt_text: Some(1000),
-    replies: Replies::Thread,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
-    repeat: Repeat::Doubles { settling: Duration::from_secs(15) },
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "x",
+    name: "X",
+    limits: Limits {
+        text: TextLimit { max: 280, unit: "weighted characters", count: text::weighted, max_bytes: None },
+        media: &[
+            MediaLimit {
+                kind: MediaKind::Image,
+                count: 0..=4,
+                mimes: &["image/jpeg", "image/png", "image/webp", "image/gif"],
+                max_bytes: 5 << 20,
+                ..MediaLimit::ANY
+            },
+            MediaLimit {
+                kind: MediaKind::Gif,
+                count: 0..=1,
+                mimes: &["image/gif"],
+                max_bytes: 15 << 20,
+                pixels: Some((1..=1280, 1..=1080)),
+                ..MediaLimit::ANY
+            },
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 0..=1,
+                mimes: &["video/mp4", "video/quicktime"],
+                max_bytes: 512 << 20,
+                duration: Some(Duration::from_millis(500)..=Duration::from_secs(140)),
+                pixels: Some((32..=1280, 32..=1024)),
+                aspect_ratio: Some(1.0 / 3.0..=3.0),
+            },
+        ],
+        alt_text: Some(AltTextLimit {
+            max: 1000,
+            kinds: &[MediaKind::Image, MediaKind::Gif, MediaKind::Video],
+        }),
+        replies: Replies::Thread,
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(600) },
+        idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
+        ..Limits::DEFAULT
+    },
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: "https://x.com/i/oauth2/authorize",
+        token: "https://api.x.com/2/oauth2/token",
+        scopes: &["tweet.read", "tweet.write", "users.read", "media.write", "offline.access"],
+        pkce: true,
+        revoke: Some("https://api.x.com/2/oauth2/revoke"),
+        // A dead refresh token is answered with `invalid_request`, not with the standard's name.
+        revoked_errors: ErrorNames::OneOf(&["invalid_request", "invalid_grant"]),
+        ..OAuth2::STANDARD
+    }),
     settings,
-};
-
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: "https://x.com/i/oauth2/authorize",
-    token: TOKEN,
-    scopes: &["tweet.read", "tweet.write", "users.read", "media.write", "offline.access"],
-    separator: " ",
-    client_id: "client_id",
-    parameters: &[],
-    pkce: true,
+    publisher: &X,
+    analytics: Some(&X),
+    history: Some(&X),
+    deletion: Some(&X),
+    options: None,
 };
 
 fn settings() -> Value {
@@ -138,19 +142,7 @@ fn settings() -> Value {
 }
 
 #[async_trait]
-impl Platform for X {
-    fn id(&self) -> &'static str {
-        "x"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
+impl Publisher for X {
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         let errors = reply.body["errors"].as_array();
         let first = errors.and_then(|all| all.first());
@@ -165,17 +157,17 @@ impl Platform for X {
                 "not-authorized-for-resource" | "not-authorized-for-field" => 403,
                 _ => 400,
             });
-            return Some(Failure::rejected(status, words(reply)));
+            return Some(Failure::rejected(status, error_message(reply)));
         }
         let says = |word: &str| reply.text.contains(word);
         let code = first.and_then(|error| error["code"].as_u64());
-        let message = words(reply);
+        let message = error_message(reply);
         match reply.status.as_u16() {
             401 => Some(Failure::token_expired(message)),
             // The account's owner or ours can buy more at any time; nothing is wrong with the post.
-            402 => Some(Failure::rate_limited(message, Some(CREDITS))),
+            402 => Some(Failure::rate_limited(message, Some(CREDITS_BACKOFF))),
             403 | 429 if says("usage-capped") => {
-                Some(Failure::rate_limited(message, exhausted(reply).or(Some(CAP))))
+                Some(Failure::rate_limited(message, exhausted(reply).or(Some(USAGE_CAP_BACKOFF))))
             }
             429 => Some(Failure::rate_limited(
                 message,
@@ -185,7 +177,7 @@ impl Platform for X {
             )),
             // The original may be an earlier call of ours whose answer was lost.
             403 if says("duplicate content") || code == Some(187) => {
-                Some(Failure { doubt: true, ..Failure::rejected(403, message) })
+                Some(Failure::rejected(403, message).ambiguous())
             }
             403 if code == Some(89) => Some(Failure::token_expired(message)),
             // Not permitted, locked, suspended, a scope or an enrolment that is missing: a fresh
@@ -214,113 +206,24 @@ impl Platform for X {
         }])
     }
 
-    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        // X answers a dead refresh token with `invalid_request`, not with the standard's word.
-        oauth::refresh(cx, TOKEN, |word| matches!(word, "invalid_request" | "invalid_grant")).await
-    }
-
-    async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
-        oauth::revoke(cx, "https://api.x.com/2/oauth2/revoke").await
-    }
-
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
-        step.forget_unusable(&post.media, (cx.now)());
-        let mut pause: Option<Duration> = None;
-        for (index, media) in post.media.iter().enumerate() {
-            if step.uploads.len() == index {
-                step.uploads.push(begin(cx, media).await?);
-                cx.save(&step).await?;
-            }
-            loop {
-                let upload = &step.uploads[index];
-                let next = match upload.stage {
-                    Stage::Append(segment) if segment * CHUNK < media.size_bytes => {
-                        append(cx, media, &upload.id, segment).await?;
-                        Stage::Append(segment + 1)
-                    }
-                    Stage::Append(_) => Stage::Finalize,
-                    Stage::Finalize => match finalize(cx, &upload.id).await?.map(Processing::state) {
-                        None | Some(State::Done) => Stage::Describe,
-                        Some(State::Busy(wait)) => {
-                            pause = pause.max(Some(wait));
-                            step.uploads[index].stage = Stage::Process;
-                            cx.save(&step).await?;
-                            break;
-                        }
-                        Some(State::Failed(failure)) => {
-                            return Err(drop_upload(cx, step, index, failure).await);
-                        }
-                    },
-                    Stage::Process => match status(cx, &upload.id).await?.map(Processing::state) {
-                        None | Some(State::Done) => Stage::Describe,
-                        Some(State::Busy(wait)) => {
-                            pause = pause.max(Some(wait));
-                            break;
-                        }
-                        Some(State::Failed(failure)) => {
-                            return Err(drop_upload(cx, step, index, failure).await);
-                        }
-                    },
-                    Stage::Describe => {
-                        describe(cx, media, &upload.id).await?;
-                        Stage::Ready
-                    }
-                    Stage::Ready => break,
-                };
-                step.uploads[index].stage = next;
-                cx.save(&step).await?;
-            }
-        }
-        let at = Checkpoint::of(&step);
-        Ok(match pause {
-            Some(poll_after) => Prepared::Processing { at, poll_after },
-            None => Prepared::Ready(at),
-        })
+        let pause = upload::advance(self, cx, &post.media, &mut step, |step| &mut step.uploads).await?;
+        Ok(upload::prepared(&step, pause))
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
-        let created: Data<Created> =
+        let created: Data<Tweeted> =
             cx.post(format!("{API}/tweets")).json(&body(post, &at.read()?)).send().await?;
         Ok(Committed::Live(created.data.id))
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, _at: &Checkpoint) -> Result<Located> {
-        let begun = post.commit_begun_at.unwrap_or(post.created_at);
-        let mut page: Option<String> = None;
-        for _ in 0..PAGES {
-            let start = (begun - SKEW).to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
-            let timeline = timeline(cx, &[("start_time", start.as_str())], page.as_deref()).await?;
-            let ours = timeline.data.iter().filter(|tweet| tweet.is(post) && !post.is_taken(&tweet.id));
-            // The same text with other media may have gone out at another moment.
-            let nearest =
-                ours.min_by_key(|tweet| tweet.created_at.map_or(TimeDelta::MAX, |at| (at - begun).abs()));
-            if let Some(tweet) = nearest {
-                return Ok(Located::Live(tweet.id.clone()));
-            }
-            page = timeline.meta.next_token;
-            if page.is_none() {
-                return Ok(Located::Absent);
-            }
-        }
-        // The account posted more since than is read here.
-        Ok(Located::Unknown)
+        listing::locate(&Posts(cx), post).await
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
         Ok(address(cx, id))
-    }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn deletion(&self) -> Option<&dyn Deletion> {
-        Some(self)
     }
 }
 
@@ -361,17 +264,14 @@ impl History for X {
             published_at: tweet.created_at.unwrap_or_default(),
             metrics: tweet.metrics(&timeline.includes),
         });
-        Ok(Page { posts: posts.collect(), next: timeline.meta.next_token })
+        Ok(Page { items: posts.collect(), next: timeline.meta.next_token })
     }
 }
 
 #[async_trait]
 impl Deletion for X {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
-        match cx.delete(format!("{API}/tweets/{id}")).done().await {
-            Err(failure) if failure.code == domain::ErrorCode::Rejected(404) => Ok(()),
-            answer => answer,
-        }
+        cx.delete(format!("{API}/tweets/{id}")).delete_ok().await
     }
 }
 
@@ -382,7 +282,7 @@ fn body(post: &Publication, step: &Step) -> Value {
         body.insert("text".into(), json!(post.text));
     }
     if !step.uploads.is_empty() {
-        let ids: Vec<_> = step.uploads.iter().map(|upload| &upload.id).collect();
+        let ids: Vec<_> = step.uploads.iter().map(|upload| &upload.ticket).collect();
         body.insert("media".into(), json!({ "media_ids": ids }));
     }
     let is_main = post.reply_to.is_none();
@@ -412,85 +312,128 @@ fn body(post: &Publication, step: &Step) -> Value {
     Value::Object(body)
 }
 
-/// Begins an upload: an image goes in one call, whatever moves goes in pieces.
-async fn begin(cx: &Session<'_>, media: &Media) -> Result<Upload> {
-    let category = match media.kind {
-        MediaKind::Image => "tweet_image",
-        MediaKind::Gif => "tweet_gif",
-        MediaKind::Video => "tweet_video",
-        MediaKind::Document | MediaKind::Audio => {
-            return Err(Failure::rejected(415, format!("X takes no media of kind {}", media.kind)));
-        }
-    };
-    let (begun, stage) = if media.kind == MediaKind::Image {
-        let body = Body::wrap_stream(cx.stream(media));
-        let part = Part::stream_with_length(body, media.size_bytes).file_name(media.filename.clone());
-        let form = Form::new().text("media_category", category).part("media", typed(part, &media.mime)?);
-        let begun: Data<Begun> = cx.post(format!("{API}/media/upload")).multipart(form).send().await?;
-        let stage = if begun.data.processing_info.is_some() { Stage::Process } else { Stage::Describe };
-        (begun.data, stage)
-    } else {
-        let begun: Data<Begun> = cx
-            .post(format!("{API}/media/upload/initialize"))
-            .json(&json!({
+#[async_trait]
+impl Upload for X {
+    /// The medium's id.
+    type Ticket = String;
+    const EXPIRY_MARGIN: TimeDelta = TimeDelta::minutes(10);
+    const IS_DESCRIBED: bool = true;
+
+    /// An image goes in one call, a GIF or a video in parts.
+    async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<String>> {
+        let category = match media.kind {
+            MediaKind::Image => "tweet_image",
+            MediaKind::Gif => "tweet_gif",
+            MediaKind::Video => "tweet_video",
+            MediaKind::Document | MediaKind::Audio => {
+                return Err(Failure::rejected(415, format!("X takes no media of kind {}", media.kind)));
+            }
+        };
+        let (created, sent): (Data<Created>, _) = if media.kind == MediaKind::Image {
+            let body = Body::wrap_stream(cx.stream(media));
+            let part = Part::stream_with_length(body, media.size_bytes).file_name(media.filename.clone());
+            let form = Form::new()
+                .text("media_category", category)
+                .part("media", storage::typed(part, &media.mime)?);
+            let created: Data<Created> =
+                cx.post(format!("{API}/media/upload")).multipart(form).send().await?;
+            let is_processed = created.data.processing_info.is_none();
+            let state = if is_processed { Processing::Done } else { Processing::Unchecked };
+            (created, Sent::Whole(state))
+        } else {
+            let request = json!({
                 "media_type": media.mime,
                 "total_bytes": media.size_bytes,
                 "media_category": category,
-            }))
-            .send()
-            .await?;
-        (begun.data, Stage::Append(0))
-    };
-    let life = begun.expires_after_secs.and_then(TimeDelta::try_seconds).unwrap_or(TimeDelta::days(1));
-    Ok(Upload { media: media.id, id: begun.id, expires: (cx.now)() + life, stage })
-}
+            });
+            let call = cx.post(format!("{API}/media/upload/initialize")).json(&request);
+            (call.send().await?, Sent::Next(0))
+        };
+        let Created { id, expires_after_secs, .. } = created.data;
+        let ttl = expires_after_secs.and_then(TimeDelta::try_seconds).unwrap_or(TimeDelta::days(1));
+        Ok(Begun { ticket: id, expires_at: Some((cx.now)() + ttl), sent })
+    }
 
-async fn append(cx: &Session<'_>, media: &Media, id: &str, segment: u64) -> Result<()> {
-    let start = segment * CHUNK;
-    let chunk: Bytes = cx.read(media, start..(start + CHUNK).min(media.size_bytes)).await?;
-    let part = typed(Part::stream(chunk).file_name(media.filename.clone()), "application/octet-stream")?;
-    let form = Form::new().text("segment_index", segment.to_string()).part("media", part);
-    cx.post(format!("{API}/media/upload/{id}/append")).multipart(form).done().await
-}
+    async fn send(
+        &self,
+        cx: &Session<'_>,
+        media: &Media,
+        upload: &mut Uploaded<String>,
+        segment: u64,
+    ) -> Result<Sent> {
+        let start = segment * CHUNK_BYTES;
+        let end = (start + CHUNK_BYTES).min(media.size_bytes);
+        let part = Part::stream(cx.read(media, start..end).await?).file_name(media.filename.clone());
+        let form = Form::new()
+            .text("segment_index", segment.to_string())
+            .part("media", storage::typed(part, "application/octet-stream")?);
+        let id = &upload.ticket;
+        cx.post(format!("{API}/media/upload/{id}/append")).multipart(form).send_ok().await?;
+        Ok(if end < media.size_bytes { Sent::Next(segment + 1) } else { Sent::All })
+    }
 
-/// Ends an upload. An earlier attempt may have ended it already: then its state tells how it stands.
-async fn finalize(cx: &Session<'_>, id: &str) -> Result<Option<Processing>> {
-    let ended: Result<Data<Begun>> = cx.post(format!("{API}/media/upload/{id}/finalize")).send().await;
-    match ended {
-        Ok(ended) => Ok(ended.data.processing_info),
-        Err(failure) if failure.code.is_permanent() => status(cx, id).await.map_err(|_| failure),
-        Err(failure) => Err(failure),
+    /// An earlier attempt may have finished it already: then its state decides.
+    async fn finish(
+        &self,
+        cx: &Session<'_>,
+        media: &Media,
+        upload: &mut Uploaded<String>,
+    ) -> Result<Processing> {
+        let address = format!("{API}/media/upload/{}/finalize", upload.ticket);
+        let finished: Result<Data<Created>> = cx.post(address).send().await;
+        match finished {
+            Ok(finished) => Ok(finished.data.state()),
+            Err(failure) if failure.code.is_permanent() => {
+                self.status(cx, media, upload).await.map_err(|_| failure)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn status(
+        &self,
+        cx: &Session<'_>,
+        _media: &Media,
+        upload: &mut Uploaded<String>,
+    ) -> Result<Processing> {
+        let query = [("command", "STATUS"), ("media_id", &upload.ticket)];
+        let now: Data<Created> = cx.get(format!("{API}/media/upload")).query(&query).send().await?;
+        Ok(now.data.state())
+    }
+
+    async fn describe(&self, cx: &Session<'_>, media: &Media, id: &String) -> Result<()> {
+        let Some(alt) = media.alt_text.as_deref().filter(|alt| !alt.is_empty()) else { return Ok(()) };
+        cx.post(format!("{API}/media/metadata"))
+            .json(&json!({ "id": id, "metadata": { "alt_text": { "text": alt } } }))
+            .send_ok()
+            .await
     }
 }
 
-async fn status(cx: &Session<'_>, id: &str) -> Result<Option<Processing>> {
-    let now: Data<Begun> = cx
-        .get(format!("{API}/media/upload"))
-        .query(&[("command", "STATUS"), ("media_id", id)])
-        .send()
-        .await?;
-    Ok(now.data.processing_info)
-}
+/// The author's own posts.
+struct Posts<'a>(&'a Session<'a>);
 
-async fn describe(cx: &Session<'_>, media: &Media, id: &str) -> Result<()> {
-    let Some(alt) = media.alt_text.as_deref().filter(|alt| !alt.is_empty()) else { return Ok(()) };
-    cx.post(format!("{API}/media/metadata"))
-        .json(&json!({ "id": id, "metadata": { "alt_text": { "text": alt } } }))
-        .done()
-        .await
-}
+#[async_trait]
+impl Listing for Posts<'_> {
+    type Item = Tweet;
 
-/// Forgets an upload that X could not process, so that another attempt uploads it anew.
-async fn drop_upload(cx: &Session<'_>, mut step: Step, index: usize, failure: Failure) -> Failure {
-    step.uploads.truncate(index);
-    match cx.save(&step).await {
-        Ok(()) => failure,
-        Err(unsaved) => unsaved,
+    async fn page(&self, since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Tweet>> {
+        let since = since.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+        let timeline = timeline(self.0, &[("start_time", since.as_str())], cursor).await?;
+        Ok(Page { items: timeline.data, next: timeline.meta.next_token })
     }
-}
 
-fn typed(part: Part, mime: &str) -> Result<Part> {
-    part.mime_str(mime).map_err(|error| Failure::rejected(415, format!("{mime} is no content type: {error}")))
+    fn id(tweet: &Tweet) -> &str {
+        &tweet.id
+    }
+
+    fn at(tweet: &Tweet) -> Option<DateTime<Utc>> {
+        tweet.created_at
+    }
+
+    fn is(&self, tweet: &Tweet, post: &Publication) -> bool {
+        tweet.is(post)
+    }
 }
 
 /// One page of the author's own posts, newest first.
@@ -511,14 +454,14 @@ async fn timeline(cx: &Session<'_>, query: &[(&str, &str)], page: Option<&str>) 
 }
 
 fn address(cx: &Session<'_>, id: &str) -> String {
-    cx.wire.route(&match cx.account.username.as_str() {
+    cx.transport.rewrite_url(&match cx.account.username.as_str() {
         "" => format!("https://x.com/i/web/status/{id}"),
         name => format!("https://x.com/{name}/status/{id}"),
     })
 }
 
-/// X's own words: the detail, and what a validation adds to it.
-fn words(reply: &Reply) -> String {
+/// X's error message: the detail, and what a validation adds to it.
+fn error_message(reply: &Reply) -> String {
     let message = classify::message(reply);
     let more = reply.body.pointer("/errors/0/message").and_then(Value::as_str);
     match more.filter(|more| !message.contains(*more)) {
@@ -527,7 +470,7 @@ fn words(reply: &Reply) -> String {
     }
 }
 
-/// The wait until every window that is used up is open again.
+/// The wait until every exhausted window is reset.
 fn exhausted(reply: &Reply) -> Option<Duration> {
     ["x-rate-limit", "x-app-limit-24hour", "x-user-limit-24hour"]
         .iter()
@@ -536,9 +479,9 @@ fn exhausted(reply: &Reply) -> Option<Duration> {
         .max()
 }
 
-/// What makes two spellings of a text the same post to X: links lose scheme and case of host, space
+/// The form in which two spellings of a text are the same post to X: links lose scheme and case of host, space
 /// and form don't count.
-fn essence(text: &str) -> String {
+fn canonical_text(text: &str) -> String {
     let text: String = text.nfc().collect();
     let mut plain = String::with_capacity(text.len());
     let mut at = 0;
@@ -552,11 +495,11 @@ fn essence(text: &str) -> String {
         at = link.range.end;
     }
     plain.push_str(&text[at..]);
-    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+    text::collapse_whitespace(&plain)
 }
 
 /// A text without the mentions that X puts before a reply.
-fn unaddressed(text: &str) -> &str {
+fn strip_mentions(text: &str) -> &str {
     let mut text = text.trim_start();
     while let Some(rest) = text.strip_prefix('@') {
         let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
@@ -565,43 +508,11 @@ fn unaddressed(text: &str) -> &str {
     text
 }
 
-/// How far preparing has come: one entry per medium, in order.
+/// The adapter's checkpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
     #[serde(default)]
-    uploads: Vec<Upload>,
-}
-
-impl Step {
-    /// Drops what belongs to other media than the post's, or would die before it can be used.
-    fn forget_unusable(&mut self, media: &[Media], now: DateTime<Utc>) {
-        let usable = self
-            .uploads
-            .iter()
-            .zip(media)
-            .take_while(|(upload, media)| upload.media == media.id && upload.expires > now + MARGIN)
-            .count();
-        self.uploads.truncate(usable);
-    }
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Upload {
-    media: uuid::Uuid,
-    id: String,
-    expires: DateTime<Utc>,
-    stage: Stage,
-}
-
-/// What is to be done next with an upload.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Stage {
-    Append(u64),
-    Finalize,
-    Process,
-    Describe,
-    Ready,
+    uploads: Vec<Uploaded<String>>,
 }
 
 #[derive(Deserialize)]
@@ -610,7 +521,7 @@ struct Data<T> {
 }
 
 #[derive(Deserialize)]
-struct Created {
+struct Tweeted {
     id: String,
 }
 
@@ -622,21 +533,22 @@ struct User {
     profile_image_url: Option<String>,
 }
 
+/// A medium that was created, or its state.
 #[derive(Deserialize)]
-struct Begun {
+struct Created {
     id: String,
     expires_after_secs: Option<i64>,
-    processing_info: Option<Processing>,
+    processing_info: Option<ProcessingInfo>,
 }
 
 #[derive(Deserialize)]
-struct Processing {
+struct ProcessingInfo {
     state: String,
     check_after_secs: Option<u64>,
     error: Option<Fault>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Fault {
     #[serde(default)]
     name: String,
@@ -644,29 +556,30 @@ struct Fault {
     message: String,
 }
 
-enum State {
-    Busy(Duration),
-    Done,
-    Failed(Failure),
+impl Created {
+    fn state(self) -> Processing {
+        self.processing_info.map_or(Processing::Done, ProcessingInfo::state)
+    }
 }
 
-impl Processing {
-    fn state(self) -> State {
+impl ProcessingInfo {
+    fn state(self) -> Processing {
         match self.state.as_str() {
-            "succeeded" => State::Done,
+            "succeeded" => Processing::Done,
             "failed" => {
-                let fault = self.error.unwrap_or(Fault { name: String::new(), message: String::new() });
+                let fault = self.error.unwrap_or_default();
                 let message = format!("X could not process the media: {} {}", fault.name, fault.message);
-                // Only a fault of X's own may be gone when it is tried again.
-                State::Failed(match fault.name.as_str() {
-                    "InternalError" => Failure { doubt: false, ..Failure::upstream(500, message) },
+                // Only an internal error may be gone when it is tried again.
+                Processing::Failed(match fault.name.as_str() {
+                    "InternalError" => Failure::upstream(500, message).certain(),
                     _ => Failure::rejected(400, message.trim_end()),
                 })
             }
-            _ => State::Busy(
-                self.check_after_secs
-                    .map_or(POLL, |wait| Duration::from_secs(wait).min(domain::failure::LONGEST_WAIT)),
-            ),
+            _ => {
+                Processing::Busy(self.check_after_secs.map_or(POLL_INTERVAL, |wait| {
+                    Duration::from_secs(wait).min(domain::failure::LONGEST_WAIT)
+                }))
+            }
         }
     }
 }
@@ -803,10 +716,10 @@ impl Tweet {
         text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
     }
 
-    /// Whether this is what `post` was to become.
+    /// True when it has the content of `post`.
     fn is(&self, post: &Publication) -> bool {
         let parent = self.referenced_tweets.iter().find(|other| other.kind == "replied_to");
-        let hangs_right = match (&post.reply_to, parent) {
+        let parent_matches = match (&post.reply_to, parent) {
             (Some(reply), Some(parent)) => parent.id == reply.parent,
             // Where the list does not say to what: in the same conversation at least.
             (Some(reply), None) => {
@@ -815,12 +728,12 @@ impl Tweet {
             (None, parent) => parent.is_none(),
         };
         let words = self.words();
-        let reads_right = if post.reply_to.is_some() {
-            essence(unaddressed(&words)) == essence(unaddressed(&post.text))
+        let text_matches = if post.reply_to.is_some() {
+            canonical_text(strip_mentions(&words)) == canonical_text(strip_mentions(&post.text))
         } else {
-            essence(&words) == essence(&post.text)
+            canonical_text(&words) == canonical_text(&post.text)
         };
-        hangs_right && reads_right && self.attachments.media_keys.len() == post.media.len()
+        parent_matches && text_matches && self.attachments.media_keys.len() == post.media.len()
     }
 
     fn attached<'a>(&'a self, includes: &'a Includes) -> impl Iterator<Item = &'a Medium> {
@@ -848,7 +761,7 @@ mod tests {
     use domain::ErrorCode;
 
     fn failure(reply: Reply) -> Failure {
-        reply.judge(&X).unwrap_err()
+        reply.into_result(&ADAPTER).unwrap_err()
     }
 
     #[test]
@@ -890,11 +803,19 @@ mod tests {
             ),
         ] {
             let failure = failure(Reply::of(status, &[], body));
-            assert_eq!((failure.code.to_string().as_str(), failure.doubt), (code, doubt), "{status} {body}");
-            assert!(!failure.revoked);
+            assert_eq!(
+                (failure.code.to_string().as_str(), failure.is_ambiguous()),
+                (code, doubt),
+                "{status} {body}"
+            );
+            assert!(!failure.is_revoked());
         }
-        assert!(Reply::of(200, &[], r#"{"data":{},"errors":[{"title":"partial"}]}"#).judge(&X).is_ok());
-        assert!(Reply::of(200, &[], r#"{"meta":{"result_count":0}}"#).judge(&X).is_ok());
+        assert!(
+            Reply::of(200, &[], r#"{"data":{},"errors":[{"title":"partial"}]}"#)
+                .into_result(&ADAPTER)
+                .is_ok()
+        );
+        assert!(Reply::of(200, &[], r#"{"meta":{"result_count":0}}"#).into_result(&ADAPTER).is_ok());
     }
 
     #[test]
@@ -911,7 +832,7 @@ mod tests {
         let bare = [("x-rate-limit-reset", "1800000007")];
         assert_eq!(failure(Reply::of(429, &bare, "")).retry_after, Some(Duration::from_secs(7)));
         let capped = failure(Reply::of(429, &[], r#"{"type":"https://api.x.com/2/problems/usage-capped"}"#));
-        assert_eq!((capped.code, capped.retry_after), (ErrorCode::RateLimited, Some(CAP)));
+        assert_eq!((capped.code, capped.retry_after), (ErrorCode::RateLimited, Some(USAGE_CAP_BACKOFF)));
     }
 
     #[test]
@@ -928,8 +849,8 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(
-            essence(&tweet.words()),
-            essence("a <b> &amp; example.com/ and https://example.org/A?b=c")
+            canonical_text(&tweet.words()),
+            canonical_text("a <b> &amp; example.com/ and https://example.org/A?b=c")
         );
         assert_eq!(tweet.words(), "a <b> &amp; http://Example.com and https://example.org/A?b=c");
     }
@@ -937,19 +858,13 @@ mod tests {
     #[test]
     fn members_that_say_nothing_are_left_out() {
         let post = Publication {
-            target: domain::TargetId(uuid::Uuid::nil()),
-            position: 0,
             text: "hello".into(),
-            media: Vec::new(),
             settings: json!({
                 "reply_settings": "everyone", "made_with_ai": false, "paid_partnership": true,
                 "quote_tweet_id": null, "community_id": "7", "other": 1,
                 "poll": { "options": ["a", "b"], "duration_minutes": 5, "other": 1 },
             }),
-            reply_to: None,
-            created_at: DateTime::UNIX_EPOCH,
-            commit_begun_at: None,
-            taken: Vec::new(),
+            ..Publication::of_test()
         };
         assert_eq!(
             body(&post, &Step::default()),
@@ -967,10 +882,12 @@ mod tests {
 
     #[test]
     fn a_medium_is_looked_at_again_within_a_day() {
-        for (said, expected) in [(json!(7), 7), (json!(u64::MAX), 86_400), (Value::Null, POLL.as_secs())] {
+        for (said, expected) in
+            [(json!(7), 7), (json!(u64::MAX), 86_400), (Value::Null, POLL_INTERVAL.as_secs())]
+        {
             let processing = json!({ "state": "pending", "check_after_secs": said });
-            let processing: Processing = serde_json::from_value(processing).unwrap();
-            let State::Busy(wait) = processing.state() else { panic!("{said}: it is not done") };
+            let processing: ProcessingInfo = serde_json::from_value(processing).unwrap();
+            let Processing::Busy(wait) = processing.state() else { panic!("{said}: it is not done") };
             assert_eq!(wait.as_secs(), expected, "{said}");
         }
     }

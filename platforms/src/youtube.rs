@@ -1,11 +1,11 @@
 //! YouTube, over its Data API v3: <https://developers.google.com/youtube/v3>.
 //!
 //! A video comes into being with its last byte, so all but the last piece is uploaded while preparing,
-//! and that piece is the publishing call. The upload's own address tells ever after whether the video
+//! and that piece is the publishing call. The upload's own address tells at any time whether the video
 //! is there, which settles every doubt; what is processed then, what gets its thumbnail and its place
 //! in a playlist, exists already. A first comment has no such handle and is looked for.
 
-use crate::*;
+use crate::{listing::Listing, *};
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use domain::{ErrorCode, Failure};
@@ -16,95 +16,91 @@ use tracing::warn;
 use uuid::Uuid;
 
 /// YouTube. <https://developers.google.com/youtube/v3/docs>
-pub(crate) struct YouTube;
+struct YouTube;
 
 const API: &str = "https://www.googleapis.com/youtube/v3";
 const UPLOAD: &str = "https://www.googleapis.com/upload/youtube/v3";
 const REPORTS: &str = "https://youtubeanalytics.googleapis.com/v2/reports";
 
 /// One piece of an upload: a multiple of 256 KiB.
-const CHUNK: u64 = 8 << 20;
-/// How much earlier than our clock's commit a comment or video of ours may seem to YouTube.
-const SKEW: TimeDelta = TimeDelta::minutes(5);
-/// Before a video can be in the lists, an upload that is gone tells nothing.
-const LISTED: TimeDelta = TimeDelta::minutes(2);
-/// Pages of a list that are searched for what was lost.
-const PAGES: usize = 5;
+const CHUNK_BYTES: u64 = 8 << 20;
+/// Time until a video appears in the lists; until then an upload that is gone means nothing.
+const LISTING_LAG: TimeDelta = TimeDelta::minutes(2);
 /// The longest title, in characters.
-const TITLE: usize = 100;
+const MAX_TITLE: usize = 100;
 /// The longest a Short plays.
-const SHORT: Duration = Duration::from_secs(180);
+const MAX_SHORT: Duration = Duration::from_secs(180);
 /// The most characters of all tags together.
-const TAGS: usize = 500;
+const MAX_TAGS: usize = 500;
 /// The category of a video whose author names none: people and blogs.
-const CATEGORY: &str = "22";
+const DEFAULT_CATEGORY: &str = "22";
 /// The first day that a report can be asked about: YouTube's own.
-const EPOCH: NaiveDate = NaiveDate::from_ymd_opt(2005, 2, 14).expect("a date");
+const FIRST_REPORT_DAY: NaiveDate = NaiveDate::from_ymd_opt(2005, 2, 14).expect("a date");
 
-static CAPABILITIES: Capabilities = Capabilities {
-    text: TextLimit { max: 5000, unit: "bytes", count: str::len, max_bytes: None },
-    content: Content::Media,
-    media: &[
-        MediaLimit {
-            kind: MediaKind::Video,
-            count: 1..=1,
-            mimes: &[
-                "video/mp4",
-                "video/quicktime",
-                "video/webm",
-                "video/x-matroska",
-                "video/x-msvideo",
-                "video/mpeg",
-                "video/x-flv",
-                "video/3gpp",
-                "video/x-m4v",
-            ],
-            max_bytes: 256 << 30,
-            duration: Some(Duration::ZERO..=Duration::from_secs(12 * 3600)),
-            pixels: None,
-            aspect_ratio: None,
-        },
-        // The thumbnail.
-        MediaLimit {
-            kind: MediaKind::Image,
-            count: 0..=1,
-            mimes: &["image/jpeg", "image/png"],
-            max_bytes: 50 << 20,
-            duration: None,
-            pixels: None,
-            aspect_ratio: None,
-        },
-    ],
-    mixed_media: true,
-    alt_text: None,
-    replies: Replies::FirstComment,
-    publishing: Publishing::Asynchronous { window: Duration::from_secs(6 * 3600) },
-    // Of a video nothing doubles; of a comment it does.
-    repeat: Repeat::Doubles { settling: Duration::from_secs(30) },
-    settings,
-};
-
-static RULES: Rules = Rules {
-    forbidden: &['<', '>'],
-    needs: Some(MediaKind::Video),
-    comment: Some(Comment {
-        text: TextLimit::characters(10_000),
-        media: &[],
+pub(crate) static ADAPTER: Adapter = Adapter {
+    id: "youtube",
+    name: "YouTube",
+    limits: Limits {
+        text: TextLimit { max: 5000, unit: "bytes", count: str::len, max_bytes: None },
+        content: Content::Media,
+        media: &[
+            MediaLimit {
+                kind: MediaKind::Video,
+                count: 1..=1,
+                mimes: &[
+                    "video/mp4",
+                    "video/quicktime",
+                    "video/webm",
+                    "video/x-matroska",
+                    "video/x-msvideo",
+                    "video/mpeg",
+                    "video/x-flv",
+                    "video/3gpp",
+                    "video/x-m4v",
+                ],
+                max_bytes: 256 << 30,
+                duration: Some(Duration::ZERO..=Duration::from_secs(12 * 3600)),
+                ..MediaLimit::ANY
+            },
+            // The thumbnail.
+            MediaLimit {
+                kind: MediaKind::Image,
+                count: 0..=1,
+                mimes: &["image/jpeg", "image/png"],
+                max_bytes: 50 << 20,
+                ..MediaLimit::ANY
+            },
+        ],
+        mixed_media: true,
+        replies: Replies::FirstComment,
+        publishing: Publishing::Asynchronous { window: Duration::from_secs(6 * 3600) },
+        // Of a video nothing doubles; of a comment it does.
+        idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(30) },
+        forbidden: &['<', '>'],
+        required_media: Some(MediaKind::Video),
+        comment: Some(CommentLimits { text: TextLimit::characters(10_000), media: &[] }),
+        ..Limits::DEFAULT
+    },
+    auth: Auth::OAuth2(OAuth2 {
+        authorize: google::AUTHORIZE,
+        token: google::TOKEN,
+        // The first covers uploading, reading and comments; no narrower one does for comments.
+        scopes: &[
+            "https://www.googleapis.com/auth/youtube.force-ssl",
+            "https://www.googleapis.com/auth/yt-analytics.readonly",
+        ],
+        authorize_parameters: google::PARAMETERS,
+        pkce: true,
+        client_auth: ClientAuth::Body,
+        force_login: google::FORCE_LOGIN,
+        ..OAuth2::STANDARD
     }),
-};
-
-static CONNECTION: Connection = Connection::OAuth2 {
-    authorize: google::AUTHORIZE,
-    token: google::TOKEN,
-    // The first covers uploading, reading and comments; no narrower one does for comments.
-    scopes: &[
-        "https://www.googleapis.com/auth/youtube.force-ssl",
-        "https://www.googleapis.com/auth/yt-analytics.readonly",
-    ],
-    separator: " ",
-    client_id: "client_id",
-    parameters: google::PARAMETERS,
-    pkce: true,
+    settings,
+    publisher: &YouTube,
+    analytics: Some(&YouTube),
+    history: Some(&YouTube),
+    deletion: Some(&YouTube),
+    options: Some(&YouTube),
 };
 
 fn settings() -> Value {
@@ -116,7 +112,7 @@ fn settings() -> Value {
             "title": {
                 "type": "string",
                 "minLength": 1,
-                "maxLength": TITLE,
+                "maxLength": MAX_TITLE,
                 "pattern": "^[^<>]*$",
                 "description": "The video's title; without it the text's first line, or the file's name.",
             },
@@ -144,7 +140,7 @@ fn settings() -> Value {
             "category": {
                 "type": "string",
                 "pattern": "^[0-9]+$",
-                "default": CATEGORY,
+                "default": DEFAULT_CATEGORY,
                 "description": "The id of its category; options/categories lists them.",
             },
             "playlist": {
@@ -172,33 +168,9 @@ fn settings() -> Value {
 }
 
 #[async_trait]
-impl Platform for YouTube {
-    fn id(&self) -> &'static str {
-        "youtube"
-    }
-
-    fn capabilities(&self) -> &'static Capabilities {
-        &CAPABILITIES
-    }
-
-    fn connection(&self) -> &'static Connection {
-        &CONNECTION
-    }
-
-    fn rules(&self) -> &'static Rules {
-        &RULES
-    }
-
-    fn credentials(&self) -> Credentials {
-        Credentials::Body
-    }
-
+impl Publisher for YouTube {
     fn classify(&self, reply: &Reply) -> Option<Failure> {
         google::classify(reply)
-    }
-
-    fn relogin(&self) -> &'static [(&'static str, &'static str)] {
-        google::RELOGIN
     }
 
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
@@ -216,10 +188,6 @@ impl Platform for YouTube {
             true => Ok(()),
             false => Err(Failure::rejected(404, format!("the login no longer leads to channel {ours}"))),
         }
-    }
-
-    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
-        google::refresh(cx).await
     }
 
     async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
@@ -255,7 +223,7 @@ impl Platform for YouTube {
             step.upload = Some(begin(cx, post, video, &body).await?);
             cx.save(&step).await?;
         }
-        while step.video.is_none() && step.sent + CHUNK < video.size_bytes {
+        while step.video.is_none() && step.sent + CHUNK_BYTES < video.size_bytes {
             let upload = step.upload.as_deref().expect("it was begun above");
             match send(cx, video, upload, step.sent).await? {
                 Stored::Bytes(count) if count > step.sent => step.sent = count,
@@ -297,15 +265,15 @@ impl Platform for YouTube {
     /// The last piece of a video is what publishes it.
     fn commit_limit(&self, post: &Publication) -> Duration {
         match (&post.reply_to, video(post)) {
-            (None, Ok(video)) => allowance(video.size_bytes.min(CHUNK)),
+            (None, Ok(video)) => timeout_for(video.size_bytes.min(CHUNK_BYTES)),
             _ => TIMEOUT,
         }
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
-        let begun = post.commit_begun_at.unwrap_or(post.created_at);
+        let begun = post.begun();
         if let Some(reply) = &post.reply_to {
-            return found_comment(cx, post, &reply.root, begun).await;
+            return listing::locate(&Comments { cx, video: &reply.root }, post).await;
         }
         let video = video(post)?;
         let mut step: Step = at.read()?;
@@ -314,17 +282,17 @@ impl Platform for YouTube {
             step.video = match probe(cx, upload, video.size_bytes).await? {
                 Stored::Video(id) => Some(id),
                 Stored::Bytes(_) => return Ok(Located::Absent),
-                Stored::Nothing => match found_video(cx, post, &title(post, video), begun).await? {
+                Stored::Nothing => match found_video(cx, post, &title(post, video)).await? {
                     Located::Live(id) => Some(id),
-                    located if (cx.now)() - begun > LISTED => return Ok(located),
+                    located if (cx.now)() - begun > LISTING_LAG => return Ok(located),
                     _ => return Ok(Located::Processing { poll_after: Duration::from_secs(30) }),
                 },
             };
         }
         let id = step.video.clone().expect("found above");
-        if !step.is_adorned {
-            adorn(cx, post, &id).await?;
-            step.is_adorned = true;
+        if !step.is_complete {
+            apply_thumbnail_and_playlist(cx, post, &id).await?;
+            step.is_complete = true;
             cx.save(&step).await?;
         }
         let videos: List<Video> = cx
@@ -350,30 +318,11 @@ impl Platform for YouTube {
         if !is_comment(id) {
             return Ok(address(cx, id));
         }
-        let threads: List<Thread> = cx
-            .get(format!("{API}/commentThreads"))
-            .query(&[("part", "snippet"), ("id", id)])
-            .send()
-            .await?;
+        let threads: List<Thread> =
+            cx.get(format!("{API}/commentThreads")).query(&[("part", "snippet"), ("id", id)]).send().await?;
         let video = threads.items.into_iter().find_map(|thread| thread.snippet.video_id);
         let video = video.ok_or_else(|| Failure::rejected(404, format!("comment {id} is not there")))?;
         Ok(format!("{}&lc={id}", address(cx, &video)))
-    }
-
-    fn analytics(&self) -> Option<&dyn Analytics> {
-        Some(self)
-    }
-
-    fn history(&self) -> Option<&dyn History> {
-        Some(self)
-    }
-
-    fn deletion(&self) -> Option<&dyn Deletion> {
-        Some(self)
-    }
-
-    fn options(&self) -> Option<&dyn Options> {
-        Some(self)
     }
 }
 
@@ -403,7 +352,7 @@ async fn report(cx: &Session<'_>, id: &str, metrics: &str) -> Result<Vec<u64>> {
         .get(REPORTS)
         .query(&[
             ("ids", "channel==MINE"),
-            ("startDate", &EPOCH.to_string()),
+            ("startDate", &FIRST_REPORT_DAY.to_string()),
             ("endDate", &(cx.now)().date_naive().to_string()),
             ("metrics", metrics),
             ("filters", &format!("video=={id}")),
@@ -424,10 +373,10 @@ async fn report(cx: &Session<'_>, id: &str, metrics: &str) -> Result<Vec<u64>> {
 impl History for YouTube {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
         let Some(list) = uploads(cx).await? else { return Ok(Page::default()) };
-        let listed = listing(cx, &list, cursor).await?;
+        let listed = uploaded(cx, &list, cursor).await?;
         let ids: Vec<_> = listed.items.iter().map(|item| item.content_details.video_id.clone()).collect();
         if ids.is_empty() {
-            return Ok(Page { posts: Vec::new(), next: listed.next_page_token });
+            return Ok(Page { items: Vec::new(), next: listed.next });
         }
         let videos: List<Video> = cx
             .get(format!("{API}/videos"))
@@ -452,7 +401,7 @@ impl History for YouTube {
                 metrics: video.statistics.metrics(),
             })
         });
-        Ok(Page { posts: posts.collect(), next: listed.next_page_token })
+        Ok(Page { items: posts.collect(), next: listed.next })
     }
 }
 
@@ -460,10 +409,7 @@ impl History for YouTube {
 impl Deletion for YouTube {
     async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()> {
         let kind = if is_comment(id) { "comments" } else { "videos" };
-        match cx.delete(format!("{API}/{kind}")).query(&[("id", id)]).done().await {
-            Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(()),
-            answer => answer,
-        }
+        cx.delete(format!("{API}/{kind}")).query(&[("id", id)]).delete_ok().await
     }
 }
 
@@ -477,21 +423,15 @@ impl Options for YouTube {
         let choice = |(id, name): (&str, &str)| SelectOption { id: id.to_owned(), name: name.to_owned() };
         match kind {
             "playlists" => {
-                let mut all = Vec::new();
-                let mut page: Option<String> = None;
-                loop {
+                let all = pages(|page: Option<String>| async move {
                     let call = cx.get(format!("{API}/playlists")).query(&[
                         ("part", "snippet"),
                         ("mine", "true"),
                         ("maxResults", "50"),
                     ]);
-                    let found: List<Titled> = paged(call, page.as_deref()).send().await?;
-                    all.extend(found.items.iter().map(|item| choice((&item.id, &item.snippet.title))));
-                    page = found.next_page_token;
-                    if page.is_none() {
-                        return Ok(all);
-                    }
-                }
+                    Ok(google::paged(call, page.as_deref()).send::<List<Titled>>().await?.page())
+                });
+                Ok(all.await?.iter().map(|item| choice((&item.id, &item.snippet.title))).collect())
             }
             "categories" => {
                 let found: List<Titled> = cx
@@ -525,7 +465,8 @@ fn thumbnail(post: &Publication) -> Result<Option<&Media>> {
         Some(id) => match images.find(|image| Uuid::try_parse(&id).is_ok_and(|id| id == image.id)) {
             Some(image) => Ok(Some(image)),
             None => {
-                let message = format!("the thumbnail {id} is none of the images of the post's first container");
+                let message =
+                    format!("the thumbnail {id} is none of the images of the post's first container");
                 Err(Failure::rejected(422, message))
             }
         },
@@ -543,8 +484,8 @@ fn title(post: &Publication, video: &Media) -> String {
     let line = || post.text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
     let stem = || video.filename.rsplit_once('.').map_or(video.filename.as_str(), |(stem, _)| stem);
     let title = setting(post, &["title"]).or_else(line).unwrap_or_else(|| stem().replace(['<', '>'], ""));
-    match title.chars().count() > TITLE {
-        true => title.chars().take(TITLE).collect::<String>().trim_end().to_owned(),
+    match title.chars().count() > MAX_TITLE {
+        true => title.chars().take(MAX_TITLE).collect::<String>().trim_end().to_owned(),
         false if title.is_empty() => "Video".to_owned(),
         false => title,
     }
@@ -559,9 +500,12 @@ fn resource(post: &Publication, video: &Media) -> Result<Value> {
             let message = format!("a Short is square or upright, and the video has {width}x{height}");
             return Err(Failure::rejected(422, message));
         }
-        if let Some(length) = video.duration.filter(|length| *length > SHORT) {
-            let message =
-                format!("a Short plays {} seconds at most, and the video {}", SHORT.as_secs(), length.as_secs());
+        if let Some(length) = video.duration.filter(|length| *length > MAX_SHORT) {
+            let message = format!(
+                "a Short plays {} seconds at most, and the video {}",
+                MAX_SHORT.as_secs(),
+                length.as_secs()
+            );
             return Err(Failure::rejected(422, message));
         }
     }
@@ -569,14 +513,14 @@ fn resource(post: &Publication, video: &Media) -> Result<Value> {
     snippet.insert("title".into(), json!(title(post, video)));
     snippet.insert("description".into(), json!(post.text));
     let category = setting(post, &["category", "categoryId"]);
-    snippet.insert("categoryId".into(), json!(category.as_deref().unwrap_or(CATEGORY)));
+    snippet.insert("categoryId".into(), json!(category.as_deref().unwrap_or(DEFAULT_CATEGORY)));
     if let Some(tags) = set("tags").and_then(Value::as_array).filter(|tags| !tags.is_empty()) {
         // YouTube counts a tag with a space as if it stood in quotes, and what separates them.
         let weight = |tag: &str| tag.chars().count() + if tag.contains(' ') { 2 } else { 0 };
         let length: usize = tags.iter().filter_map(Value::as_str).map(weight).sum();
         let length = length + tags.len() - 1;
-        if length > TAGS {
-            let message = format!("YouTube takes {TAGS} characters of tags, and there are {length}");
+        if length > MAX_TAGS {
+            let message = format!("YouTube takes {MAX_TAGS} characters of tags, and there are {length}");
             return Err(Failure::rejected(422, message));
         }
         snippet.insert("tags".into(), json!(tags));
@@ -613,7 +557,7 @@ fn resource(post: &Publication, video: &Media) -> Result<Value> {
     Ok(json!({ "snippet": snippet, "status": status }))
 }
 
-/// Begins an upload and gives its address. What is wrong with the resource is told here.
+/// Begins an upload and returns its address. YouTube validates the resource here.
 async fn begin(cx: &Session<'_>, post: &Publication, video: &Media, body: &Value) -> Result<String> {
     let mut query = vec![("uploadType", "resumable"), ("part", "snippet,status")];
     if post.settings["notifySubscribers"] == json!(false) {
@@ -633,29 +577,30 @@ async fn begin(cx: &Session<'_>, post: &Publication, video: &Media, body: &Value
     address.ok_or_else(|| Failure::upstream(502, "YouTube began an upload and gave it no address"))
 }
 
-/// What an upload's address tells.
+/// State of an upload.
 enum Stored {
-    /// So many bytes are there.
+    /// So many bytes are stored.
     Bytes(u64),
-    /// All are, and this is the video.
+    /// All bytes are stored, and this is the video.
     Video(String),
-    /// There is no such upload any more.
+    /// The upload does not exist any more.
     Nothing,
 }
 
 /// Sends the piece that begins at `from`.
 async fn send(cx: &Session<'_>, video: &Media, upload: &str, from: u64) -> Result<Stored> {
     let total = video.size_bytes;
-    let end = (from + CHUNK).min(total);
+    let end = (from + CHUNK_BYTES).min(total);
     let piece = cx.read(video, from..end).await?;
     let range = format!("bytes {from}-{}/{total}", end - 1);
-    stored(cx, cx.put(upload).header("content-range", range).bytes(&video.mime, piece).any().await?)
+    stored(cx, cx.put(upload).header("content-range", range).bytes(&video.mime, piece).send_raw().await?)
 }
 
 /// Asks how far an upload has come.
 async fn probe(cx: &Session<'_>, upload: &str, total: u64) -> Result<Stored> {
-    let call = cx.put(upload).header("content-range", format!("bytes */{total}")).header("content-length", "0");
-    stored(cx, call.any().await?)
+    let call =
+        cx.put(upload).header("content-range", format!("bytes */{total}")).header("content-length", "0");
+    stored(cx, call.send_raw().await?)
 }
 
 fn stored(cx: &Session<'_>, reply: Reply) -> Result<Stored> {
@@ -666,7 +611,7 @@ fn stored(cx: &Session<'_>, reply: Reply) -> Result<Stored> {
         }
         404 | 410 => Ok(Stored::Nothing),
         _ => {
-            let video: Created = reply.judge(cx.platform)?.read()?;
+            let video: Created = reply.into_result(cx.platform)?.read()?;
             Ok(Stored::Video(video.id))
         }
     }
@@ -674,16 +619,16 @@ fn stored(cx: &Session<'_>, reply: Reply) -> Result<Stored> {
 
 fn stalled(count: u64) -> Failure {
     let message = format!("YouTube keeps no more than {count} bytes of the upload");
-    Failure { doubt: false, ..Failure::upstream(503, message) }
+    Failure::upstream(503, message).certain()
 }
 
-/// Nothing is published before the last byte, so the video is simply uploaded anew.
+/// Nothing is published before the last byte, so the video can be uploaded again.
 fn ended() -> Failure {
     let message = "the upload ended before its last byte; it is begun anew";
-    Failure { doubt: false, ..Failure::upstream(503, message) }
+    Failure::upstream(503, message).certain()
 }
 
-/// Tells a playlist that the video can't go into before anything is uploaded.
+/// Checks that the playlist is the channel's before anything is uploaded.
 async fn own_playlist(cx: &Session<'_>, id: &str) -> Result<()> {
     let found: List<Titled> =
         cx.get(format!("{API}/playlists")).query(&[("part", "snippet"), ("id", id)]).send().await?;
@@ -696,13 +641,13 @@ async fn own_playlist(cx: &Session<'_>, id: &str) -> Result<()> {
 
 /// Gives a video its thumbnail and its place in a playlist. The video is live by now, so that what is
 /// refused here for good is given up and not the post.
-async fn adorn(cx: &Session<'_>, post: &Publication, id: &str) -> Result<()> {
+async fn apply_thumbnail_and_playlist(cx: &Session<'_>, post: &Publication, id: &str) -> Result<()> {
     if let Some(image) = thumbnail(post)? {
         let set = cx
             .post(format!("{UPLOAD}/thumbnails/set"))
             .query(&[("videoId", id), ("uploadType", "media")])
             .upload(&image.mime, image.size_bytes, cx.stream(image))
-            .done()
+            .send_ok()
             .await;
         forgive(set, id, "thumbnail")?;
     }
@@ -725,11 +670,11 @@ async fn enlist(cx: &Session<'_>, id: &str, playlist: &str) -> Result<()> {
     cx.post(format!("{API}/playlistItems"))
         .query(&[("part", "snippet")])
         .json(&json!({ "snippet": { "playlistId": playlist, "resourceId": resource } }))
-        .done()
+        .send_ok()
         .await
 }
 
-/// Lets go of what is refused for good, or until another day.
+/// Ignores a permanent refusal, or one that lasts a day.
 fn forgive(answer: Result<()>, id: &str, what: &str) -> Result<()> {
     match answer {
         Err(failure) if failure.code.is_permanent() || failure.code == ErrorCode::RateLimited => {
@@ -757,64 +702,78 @@ async fn comment(cx: &Session<'_>, video: &str, text: &str) -> Result<String> {
     Ok(created.id)
 }
 
-/// Looks for a comment of ours among a video's latest.
-async fn found_comment(
-    cx: &Session<'_>,
-    post: &Publication,
-    video: &str,
-    begun: DateTime<Utc>,
-) -> Result<Located> {
-    let ours = &cx.account.network_unique_id;
-    let mut page: Option<String> = None;
-    for _ in 0..PAGES {
-        let call = cx.get(format!("{API}/commentThreads")).query(&[
+/// The comments on a video, newest first.
+struct Comments<'a> {
+    cx: &'a Session<'a>,
+    video: &'a str,
+}
+
+#[async_trait]
+impl Listing for Comments<'_> {
+    type Item = Thread;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Thread>> {
+        let call = self.cx.get(format!("{API}/commentThreads")).query(&[
             ("part", "snippet"),
-            ("videoId", video),
+            ("videoId", self.video),
             ("order", "time"),
             ("textFormat", "plainText"),
             ("maxResults", "100"),
         ]);
-        let threads: List<Thread> = paged(call, page.as_deref()).send().await?;
-        for thread in &threads.items {
-            let said = &thread.snippet.top_level_comment.snippet;
-            if said.published_at.is_some_and(|at| at < begun - SKEW) {
-                return Ok(Located::Absent);
-            }
-            let is_ours = said.author_channel_id.value == *ours;
-            // The original is told to its author only.
-            let words = said.text_original.as_deref().unwrap_or(&said.text_display);
-            if is_ours && words.trim() == post.text.trim() && !post.is_taken(&thread.id) {
-                return Ok(Located::Live(thread.id.clone()));
-            }
-        }
-        page = threads.next_page_token;
-        if page.is_none() {
-            return Ok(Located::Absent);
-        }
+        Ok(google::paged(call, cursor).send::<List<Thread>>().await?.page())
     }
-    // There are more comments since than are read here.
-    Ok(Located::Unknown)
+
+    fn id(thread: &Thread) -> &str {
+        &thread.id
+    }
+
+    fn at(thread: &Thread) -> Option<DateTime<Utc>> {
+        thread.snippet.top_level_comment.snippet.published_at
+    }
+
+    fn is(&self, thread: &Thread, post: &Publication) -> bool {
+        let said = &thread.snippet.top_level_comment.snippet;
+        // The original is shown to its author only.
+        let text = said.text_original.as_deref().unwrap_or(&said.text_display);
+        said.author_channel_id.value == self.cx.account.network_unique_id && text.trim() == post.text.trim()
+    }
 }
 
-/// Looks for a video of ours among the channel's latest.
-async fn found_video(
-    cx: &Session<'_>,
-    post: &Publication,
-    title: &str,
-    begun: DateTime<Utc>,
-) -> Result<Located> {
-    let Some(list) = uploads(cx).await? else { return Ok(Located::Absent) };
-    let listed = listing(cx, &list, None).await?;
-    let is_recent = |item: &Item| item.snippet.published_at.is_some_and(|at| at > begun - SKEW);
-    // The channel uploaded more since than is read here.
-    let otherwise = match listed.next_page_token.is_some() && listed.items.iter().all(is_recent) {
-        true => Located::Unknown,
-        false => Located::Absent,
-    };
-    let ours = listed.items.into_iter().find(|item| {
-        item.snippet.title == title && is_recent(item) && !post.is_taken(&item.content_details.video_id)
-    });
-    Ok(ours.map_or(otherwise, |item| Located::Live(item.content_details.video_id)))
+/// The channel's uploads, newest first. One page is read, for lists are charged to the day's quota.
+struct Uploads<'a> {
+    cx: &'a Session<'a>,
+    playlist: &'a str,
+    title: &'a str,
+}
+
+#[async_trait]
+impl Listing for Uploads<'_> {
+    type Item = Item;
+    const MAX_PAGES: usize = 1;
+
+    async fn page(&self, _since: DateTime<Utc>, cursor: Option<&str>) -> Result<Page<Item>> {
+        uploaded(self.cx, self.playlist, cursor).await
+    }
+
+    fn id(item: &Item) -> &str {
+        &item.content_details.video_id
+    }
+
+    fn at(item: &Item) -> Option<DateTime<Utc>> {
+        item.snippet.published_at
+    }
+
+    fn is(&self, item: &Item, _post: &Publication) -> bool {
+        item.snippet.title == self.title
+    }
+}
+
+/// Finds a video among the channel's latest uploads.
+async fn found_video(cx: &Session<'_>, post: &Publication, title: &str) -> Result<Located> {
+    match uploads(cx).await? {
+        Some(playlist) => listing::locate(&Uploads { cx, playlist: &playlist, title }, post).await,
+        None => Ok(Located::Absent),
+    }
 }
 
 /// The list of all that the channel uploaded.
@@ -828,36 +787,31 @@ async fn uploads(cx: &Session<'_>) -> Result<Option<String>> {
     Ok(ours.and_then(|channel| channel.content_details).map(|details| details.related_playlists.uploads))
 }
 
-async fn listing(cx: &Session<'_>, list: &str, page: Option<&str>) -> Result<List<Item>> {
+/// One page of an uploads playlist, newest first.
+async fn uploaded(cx: &Session<'_>, list: &str, page: Option<&str>) -> Result<Page<Item>> {
     let call = cx.get(format!("{API}/playlistItems")).query(&[
         ("part", "snippet,contentDetails"),
         ("playlistId", list),
         ("maxResults", "50"),
     ]);
-    match paged(call, page).send().await {
+    match google::paged(call, page).send::<List<Item>>().await {
+        Ok(list) => Ok(list.page()),
         // A channel that never uploaded has no such list yet.
-        Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(List::default()),
-        answer => answer,
-    }
-}
-
-fn paged(call: Call, page: Option<&str>) -> Call {
-    match page {
-        Some(page) => call.query(&[("pageToken", page)]),
-        None => call,
+        Err(failure) if failure.code == ErrorCode::Rejected(404) => Ok(Page::default()),
+        Err(failure) => Err(failure),
     }
 }
 
 fn address(cx: &Session<'_>, id: &str) -> String {
-    cx.wire.route(&format!("https://www.youtube.com/watch?v={id}"))
+    cx.transport.rewrite_url(&format!("https://www.youtube.com/watch?v={id}"))
 }
 
-/// Whether an id is a comment's: those are longer than a video's eleven characters.
+/// True for a comment's id, which is longer than a video's eleven characters.
 fn is_comment(id: &str) -> bool {
     id.len() > 11
 }
 
-/// How far preparing has come. The upload's address is good for this one video only.
+/// The adapter's checkpoint. The upload's address is valid for this video only.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
     /// The medium that it is about.
@@ -866,9 +820,9 @@ struct Step {
     #[serde(default)]
     sent: u64,
     video: Option<String>,
-    /// Whether thumbnail and playlist are done.
+    /// Whether thumbnail and playlist are set.
     #[serde(default)]
-    is_adorned: bool,
+    is_complete: bool,
 }
 
 #[derive(Deserialize)]
@@ -880,9 +834,9 @@ struct List<T> {
     next_page_token: Option<String>,
 }
 
-impl<T> Default for List<T> {
-    fn default() -> Self {
-        Self { items: Vec::new(), next_page_token: None }
+impl<T> List<T> {
+    fn page(self) -> Page<T> {
+        Page { items: self.items, next: self.next_page_token }
     }
 }
 
@@ -995,10 +949,13 @@ struct Processing {
 }
 
 impl Video {
-    /// Whether it can be watched by now; fails when it never will be.
+    /// True when it can be watched; fails when it never will be.
     fn is_processed(&self) -> Result<bool> {
         let no = |what: &str, why: Option<&str>| {
-            Err(Failure::rejected(422, format!("YouTube {what} the video: {}", why.unwrap_or("it does not say why"))))
+            Err(Failure::rejected(
+                422,
+                format!("YouTube {what} the video: {}", why.unwrap_or("it does not say why")),
+            ))
         };
         let details = &self.processing_details;
         match (self.status.upload_status.as_str(), details.processing_status.as_str()) {

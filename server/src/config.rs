@@ -191,7 +191,7 @@ pub(crate) struct Queues {
 impl Queues {
     /// Every queue.
     pub(crate) fn all() -> Self {
-        let platforms = platforms::all().iter().map(|platform| platform.id()).collect();
+        let platforms = platforms::all().iter().map(|platform| platform.id).collect();
         Self { platforms: Platforms(platforms), modes: Modes(Mode::ALL.to_vec()) }
     }
 
@@ -213,7 +213,7 @@ fn platforms(text: &str) -> anyhow::Result<Platforms> {
     if text.is_empty() {
         return Ok(Queues::all().platforms);
     }
-    let known = |id: &str| platforms::get(id).map(|platform| platform.id());
+    let known = |id: &str| platforms::get(id).map(|platform| platform.id);
     let named = |id: &str| known(id.trim()).with_context(|| format!("{id} is no platform"));
     Ok(Platforms(text.split(',').map(named).collect::<Result<_, _>>()?))
 }

@@ -290,15 +290,15 @@ async fn connect(db: &Pool, sandbox: &Sandbox, keys: &Keys, org: OrgId) -> anyho
     let owner = Owner { org, mode: Mode::Test };
     for platform in platforms::all() {
         let filter =
-            accounts::Filter { platform: Some(platform.id().to_owned()), ..accounts::Filter::default() };
+            accounts::Filter { platform: Some(platform.id.to_owned()), ..accounts::Filter::default() };
         let known = accounts::list(db, owner, &filter, page::Request { after: None, limit: 1 }).await?;
         if !known.items.is_empty() {
             continue;
         }
-        let connected = sandbox.connect(platform.id(), &name(platform.id()))?;
+        let connected = sandbox.connect(platform.id, &name(platform.id))?;
         let grant = serde_json::to_vec(&connected.grant).context("a grant is plain data")?;
         let connect = accounts::Connect {
-            platform: platform.id().to_owned(),
+            platform: platform.id.to_owned(),
             network_unique_id: connected.identity.network_unique_id,
             username: connected.identity.username,
             display_name: connected.identity.display_name,

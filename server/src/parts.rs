@@ -7,7 +7,7 @@ use crate::{
     },
     http,
 };
-use activities::{Apps, Deps, Wires, worker::Workers};
+use activities::{Apps, Deps, Transports, worker::Workers};
 use anyhow::Context;
 use api::dashboard::TemporalUi;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -200,7 +200,7 @@ pub(crate) async fn workers(
         db,
         sealer: keys.open_keys.sealer(),
         opener: keys.open_keys.clone(),
-        wires: Wires::new(sandbox)?,
+        transports: Transports::new(sandbox)?,
         apps: Apps { live: keys.shared_apps.0.clone(), test: sandbox::apps() },
         egress: Egress::new(opened.live.clone(), opened.test.clone())?,
         media: files.shelf,

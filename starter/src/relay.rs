@@ -15,7 +15,7 @@ use domain::{
     outbox::{Disconnection, EventDispatch, ExpiringGrant, ImportRef, MediaJob, Message, PostJob},
 };
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
-use platforms::Renewal;
+use platforms::Refresh;
 use std::time::Duration;
 use store::{
     Listener, Pool,
@@ -262,10 +262,10 @@ impl Relay {
     }
 
     async fn keep(&self, grant_ref: &ExpiringGrant) -> Result<(), Uncarried> {
-        let rest = match platforms::get(&grant_ref.platform).map(platforms::Platform::renewal) {
-            Some(Renewal::Anytime) => Duration::ZERO,
-            Some(Renewal::WhileAlive { rest }) => rest,
-            Some(Renewal::Never) | None => return Ok(()),
+        let rest = match platforms::get(&grant_ref.platform).map(|platform| platform.auth.refresh()) {
+            Some(Refresh::Anytime) => Duration::ZERO,
+            Some(Refresh::BeforeExpiry { min_age: rest }) => rest,
+            Some(Refresh::Never) | None => return Ok(()),
         };
         let order = renew_grant::Input { grant_ref: grant_ref.clone(), rest, time_scale: self.time_scale };
         let queue = queue::platform(&self.queue, &grant_ref.platform, grant_ref.owner.mode);

@@ -28,9 +28,9 @@ const TIDY: Duration = Duration::from_secs(3600);
 ///
 /// When Temporal does not take it.
 pub async fn keep(client: &Client, base: &str, figures: Duration) -> anyhow::Result<()> {
-    let platforms = platforms::all().iter().filter(|platform| platform.analytics().is_some());
+    let platforms = platforms::all().iter().filter(|platform| platform.analytics.is_some());
     let order =
-        collect_metrics::Input { platforms: platforms.map(|platform| platform.id().to_owned()).collect() };
+        collect_metrics::Input { platforms: platforms.map(|platform| platform.id.to_owned()).collect() };
     let id = collect_metrics::id(base);
     let action = ScheduleAction::start_workflow(CollectMetrics::run, order, base, &id);
     let note = "Collects the figures of what was published of late";

@@ -1128,7 +1128,7 @@ pub async fn lose_grant(
     failure: &Failure,
     now: DateTime<Utc>,
 ) -> sqlx::Result<()> {
-    let (status, name) = if failure.revoked {
+    let (status, name) = if failure.is_revoked() {
         ("reauth_required", EventName::AccountReauthRequired)
     } else {
         ("token_expired", EventName::AccountTokenExpired)

@@ -85,17 +85,17 @@ async fn a_platforms_bad_moment_is_no_fault_of_the_account() {
 async fn capabilities_are_those_that_posts_are_held_against() {
     let world = world().start().await;
     for platform in platforms::all() {
-        let id = world.connect(platform.id(), "ada").await;
+        let id = world.connect(platform.id, "ada").await;
         let told = world.get(&format!("/social-accounts/{id}/capabilities")).await;
-        let can = platform.capabilities();
-        assert_eq!(told["platform"], platform.id());
+        let can = &platform.limits;
+        assert_eq!(told["platform"], platform.id);
         assert_eq!(told["text"]["max_length"], can.text.max);
         assert_eq!(told["text"]["unit"], can.text.unit);
-        assert_eq!(told["config_schema"], platforms::check::schema(*platform));
-        assert_eq!(told["analytics"], platform.analytics().is_some());
+        assert_eq!(told["config_schema"], platforms::check::schema(platform));
+        assert_eq!(told["analytics"], platform.analytics.is_some());
         let kinds: Vec<_> = told["media"].as_array().unwrap().iter().map(|medium| &medium["kind"]).collect();
         assert_eq!(kinds, can.media.iter().map(|limit| limit.kind.as_str()).collect::<Vec<_>>());
-        let options = platform.options().map_or(&[][..], |options| options.kinds());
+        let options = platform.options.map_or(&[][..], |options| options.kinds());
         assert_eq!(told["options"], json!(options));
     }
     let ada = world.get("/social-accounts?platform=x").await["data"][0]["id"].as_str().unwrap().to_owned();
@@ -109,14 +109,14 @@ async fn capabilities_are_those_that_posts_are_held_against() {
 async fn a_list_that_a_platform_has_not_is_not_found() {
     let world = world().start().await;
     for platform in platforms::all() {
-        let id = world.connect(platform.id(), "ada").await;
-        let kinds = platform.options().map_or(&[][..], |options| options.kinds());
+        let id = world.connect(platform.id, "ada").await;
+        let kinds = platform.options.map_or(&[][..], |options| options.kinds());
         for kind in ["nonsense", "%00", "boards%20"] {
             let path = format!("/social-accounts/{id}/options/{kind}");
             let (_, problem) = fail(request(&world, Method::GET, &path), 404, "not_found").await;
             let detail = problem["detail"].as_str().unwrap();
             assert!(
-                detail.contains(platform.id()) && kinds.iter().all(|kind| detail.contains(kind)),
+                detail.contains(platform.id) && kinds.iter().all(|kind| detail.contains(kind)),
                 "{detail}"
             );
         }

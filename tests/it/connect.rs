@@ -9,7 +9,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{DateTime, TimeDelta, Timelike};
 use domain::{Owner, StateId, scope::Scope};
 use futures::{StreamExt, future::join};
-use platforms::{Connection, Platform};
+use platforms::Adapter;
 use reqwest::{Client, Method, Response, StatusCode, header, redirect::Policy};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -30,8 +30,8 @@ const BACK: &str = "http://localhost:3000/done?from=fanfare";
 type Told = HashMap<String, String>;
 
 /// The platforms whose accounts are connected by OAuth.
-fn platforms() -> impl Iterator<Item = &'static dyn Platform> {
-    let is_oauth = |platform: &&dyn Platform| matches!(platform.connection(), Connection::OAuth2 { .. });
+fn platforms() -> impl Iterator<Item = &'static Adapter> {
+    let is_oauth = |platform: &&Adapter| platform.auth.oauth().is_some();
     platforms::all().iter().copied().filter(is_oauth)
 }
 
@@ -148,7 +148,7 @@ async fn a_login_on_each_platform_connects_an_account_that_can_be_spoken_for() {
     let receiver = Receiver::start().await;
     world.subscribe(&receiver.url).await;
     let mut connected = Vec::new();
-    for platform in platforms().map(Platform::id) {
+    for platform in platforms().map(|platform| platform.id) {
         let asked = begin(&world, platform, json!({ "redirect_uri": BACK, "tenant_id": "t/1 & co" })).await;
         let back = decide(&asked, "ada", "allow").await.unwrap();
         assert!(back.as_str().starts_with(&format!("{}/connect/callback?", world.base)), "{back}");
@@ -262,7 +262,7 @@ async fn a_login_without_a_refresh_token_leaves_the_one_there_is() {
 #[tokio::test]
 async fn a_user_who_says_no_is_sent_back_with_that_once() {
     let world = world().start().await;
-    for platform in platforms().map(Platform::id) {
+    for platform in platforms().map(|platform| platform.id) {
         let asked = begin(&world, platform, json!({ "redirect_uri": BACK })).await;
         let back = decide(&asked, "ada", "deny").await.unwrap();
         let first = told(&location(&arrive(&back).await));
@@ -400,14 +400,14 @@ async fn what_publishing_needs_has_to_be_allowed() {
     let world = world().start().await;
     let mut tried = 0;
     for platform in platforms() {
-        let Connection::OAuth2 { scopes, .. } = platform.connection() else { continue };
+        let Some(scopes) = platform.auth.oauth().map(|oauth| oauth.scopes) else { continue };
         let (Some(first), true) = (scopes.first(), scopes.len() > 1) else { continue };
-        let told = walk(&world, platform.id(), "ada", json!({ "scopes": [first] })).await;
+        let told = walk(&world, platform.id, "ada", json!({ "scopes": [first] })).await;
         assert_eq!(
             (told["status"].as_str(), told["error"].as_str()),
             ("error", "insufficient_scope"),
             "{}: {told:?}",
-            platform.id()
+            platform.id
         );
         assert!(told["error_description"].contains(scopes[scopes.len() - 1]), "{told:?}");
         tried += 1;
@@ -420,7 +420,7 @@ async fn what_publishing_needs_has_to_be_allowed() {
 async fn of_a_login_that_covers_several_the_chosen_are_connected() {
     let world = world().start().await;
     let mut tried = 0;
-    for platform in platforms().map(Platform::id) {
+    for platform in platforms().map(|platform| platform.id) {
         let asked = begin(&world, platform, json!({ "redirect_uri": BACK, "tenant_id": "t-1" })).await;
         let back = match decide(&asked, "ada,bob", "allow").await {
             Some(back) => back,

@@ -281,7 +281,7 @@ async fn what_can_not_be_imported_is_told() {
     fail(request(&world, Method::GET, &format!("{path}/nothing")), 404, "not_found").await;
 
     // Of a platform that nothing is read from: every one that there is an adapter for lists its posts.
-    assert!(platforms::all().iter().all(|platform| platform.history().is_some()));
+    assert!(platforms::all().iter().all(|platform| platform.history.is_some()));
     let connect = Connect {
         platform: "elsewhere".to_owned(),
         network_unique_id: "ada".to_owned(),

@@ -12,7 +12,6 @@ use crate::{
     problem::{Code, Problem},
 };
 use askama::Template;
-use platforms::Connection;
 use poem::{
     Response,
     http::{StatusCode, header},
@@ -215,6 +214,5 @@ fn arrival(visit: &Visit<'_>) -> Option<Result<String, String>> {
 }
 
 fn is_oauth(platform: &str) -> bool {
-    platforms::get(platform)
-        .is_some_and(|adapter| !matches!(adapter.connection(), Connection::AppPassword { .. }))
+    platforms::get(platform).is_some_and(|adapter| adapter.auth.oauth().is_some())
 }

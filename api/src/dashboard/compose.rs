@@ -213,7 +213,7 @@ async fn shown(
                 words: format!("{}{}", words.as_deref().unwrap_or(&remark.message), place(&remark.path)),
             }
         });
-        let limit = platforms::get(platform).map(|adapter| &adapter.capabilities().text);
+        let limit = platforms::get(platform).map(|adapter| &adapter.limits.text);
         let counts = counts.entry(platform.to_owned()).or_insert_with(|| {
             let count = |text: &String| match limit {
                 Some(limit) => limit.measure(text).unwrap_or_else(|| text.chars().count()),

@@ -15,10 +15,32 @@ mod lexicon;
 mod openapi;
 mod sdk;
 
-use crate::fixtures::{Actor, Kept, Named, World};
+use crate::{
+    fixtures::{Actor, Kept, Named, World},
+    trials::{self, singles},
+};
+use libtest_mimic::Trial;
 use platforms::Replies;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+
+/// The tests of this module.
+pub(crate) fn trials() -> Vec<Trial> {
+    trials::of(
+        "specs",
+        &singles![
+            what_is_sent_to_x_is_what_its_openapi_document_describes,
+            what_is_sent_to_pinterest_and_answered_is_what_its_openapi_document_describes,
+            what_is_sent_to_bluesky_is_what_its_lexicons_describe,
+            what_is_sent_to_threads_is_what_metas_collection_sends,
+            metas_collection_of_requests_to_threads_is_served,
+            what_is_sent_to_instagram_is_what_metas_sdk_knows,
+            what_is_sent_to_facebook_is_what_metas_sdk_knows,
+            what_is_sent_to_youtube_and_answered_is_what_its_discovery_documents_describe,
+            what_is_sent_to_google_business_and_answered_is_what_its_discovery_documents_describe,
+        ],
+    )
+}
 
 /// A request that a platform received.
 #[derive(Clone, Debug)]
@@ -38,7 +60,6 @@ pub(crate) struct Heard {
     pub(crate) answer: Value,
 }
 
-#[tokio::test]
 async fn what_is_sent_to_x_is_what_its_openapi_document_describes() {
     let Some(folder) = folder() else { return };
     let document = openapi::Document::open(&folder, "x-api-v2-openapi", "/api.x.com");
@@ -60,7 +81,6 @@ async fn what_is_sent_to_x_is_what_its_openapi_document_describes() {
     }
 }
 
-#[tokio::test]
 async fn what_is_sent_to_pinterest_and_answered_is_what_its_openapi_document_describes() {
     let Some(folder) = folder() else { return };
     let document = openapi::Document::open(&folder, "pinterest-v5-openapi", "/api.pinterest.com/v5");
@@ -75,7 +95,6 @@ async fn what_is_sent_to_pinterest_and_answered_is_what_its_openapi_document_des
     }
 }
 
-#[tokio::test]
 async fn what_is_sent_to_bluesky_is_what_its_lexicons_describe() {
     let Some(folder) = folder() else { return };
     let lexicons = lexicon::Lexicons::open(&folder);
@@ -97,7 +116,6 @@ async fn what_is_sent_to_bluesky_is_what_its_lexicons_describe() {
     }
 }
 
-#[tokio::test]
 async fn what_is_sent_to_threads_is_what_metas_collection_sends() {
     let Some(folder) = folder() else { return };
     let collection = collection::Collection::open(&folder.join("meta-threads-api.postman_collection.json"));
@@ -115,7 +133,6 @@ async fn what_is_sent_to_threads_is_what_metas_collection_sends() {
     }
 }
 
-#[tokio::test]
 async fn metas_collection_of_requests_to_threads_is_served() {
     let Some(folder) = folder() else { return };
     let collection = collection::Collection::open(&folder.join("meta-threads-api.postman_collection.json"));
@@ -180,7 +197,6 @@ async fn metas_collection_of_requests_to_threads_is_served() {
     assert_eq!(items.len(), 2);
 }
 
-#[tokio::test]
 async fn what_is_sent_to_instagram_is_what_metas_sdk_knows() {
     let Some(folder) = folder() else { return };
     let sdk = sdk::Sdk::open(
@@ -200,7 +216,6 @@ async fn what_is_sent_to_instagram_is_what_metas_sdk_knows() {
     }
 }
 
-#[tokio::test]
 async fn what_is_sent_to_facebook_is_what_metas_sdk_knows() {
     let Some(folder) = folder() else { return };
     let sdk = sdk::Sdk::open(
@@ -226,7 +241,6 @@ async fn what_is_sent_to_facebook_is_what_metas_sdk_knows() {
     assert!(heard.iter().any(|call| call.path.starts_with("/rupload.facebook.com/video-upload/v26.0/")));
 }
 
-#[tokio::test]
 async fn what_is_sent_to_youtube_and_answered_is_what_its_discovery_documents_describe() {
     let Some(folder) = folder() else { return };
     let data = discovery::Document::open(&folder, "google-youtube.v3");
@@ -256,7 +270,6 @@ async fn what_is_sent_to_youtube_and_answered_is_what_its_discovery_documents_de
     }
 }
 
-#[tokio::test]
 async fn what_is_sent_to_google_business_and_answered_is_what_its_discovery_documents_describe() {
     let Some(folder) = folder() else { return };
     // Of the posts' API an older version than today's is published; what it has is as it was.
@@ -316,12 +329,12 @@ async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
             Err(failure) => assert!(failure.code.is_permanent(), "{platform}: {failure}"),
         }
     }
-    if actor.capabilities().replies != Replies::None {
+    if actor.limits().replies != Replies::None {
         let mut reply = actor.reply("a reply", &ids[..1]);
         reply.settings = settings.last().cloned().unwrap_or_default();
         actor.publish(&reply).await.on(platform);
     }
-    for limit in actor.capabilities().media {
+    for limit in actor.limits().media {
         for count in [1, *limit.count.end()] {
             let mut post = actor.post_with(&format!("{count} of {}", limit.kind), limit.kind, count);
             post.media.iter_mut().for_each(|medium| medium.alt_text = Some("described".into()));
@@ -331,13 +344,13 @@ async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
     let post = actor.post("looked for");
     let at = actor.prepare(&post).await.on(platform);
     actor.settle(&post, &at).await.on(platform);
-    if let Some(analytics) = actor.platform.analytics() {
+    if let Some(analytics) = actor.platform.analytics {
         analytics.metrics(&actor.session(&keep), &ids[0]).await.on(platform);
     }
-    if let Some(history) = actor.platform.history() {
+    if let Some(history) = actor.platform.history {
         history.page(&actor.session(&keep), None).await.on(platform);
     }
-    if let Some(options) = actor.platform.options() {
+    if let Some(options) = actor.platform.options {
         for kind in options.kinds() {
             // Some lists belong to something that would have to be named.
             match options.options(&actor.session(&keep), kind, None).await {
@@ -346,10 +359,10 @@ async fn walk(platform: &str, settings: &[Value]) -> Vec<Heard> {
             }
         }
     }
-    if let Some(deletion) = actor.platform.deletion() {
+    if let Some(deletion) = actor.platform.deletion {
         deletion.delete(&actor.session(&keep), &ids[0]).await.on(platform);
     }
-    actor.platform.revoke(&actor.session(&keep)).await.on(platform);
+    actor.platform.publisher.revoke(&actor.session(&keep)).await.on(platform);
     world.heard()
 }
 
@@ -358,7 +371,7 @@ async fn walk_media(platform: &str, settings: &[Value]) -> Vec<Heard> {
     let world = World::tapped().await;
     let actor = world.named(platforms::get(platform).expect("it is there"), "ada");
     for settings in settings {
-        for limit in actor.capabilities().media {
+        for limit in actor.limits().media {
             let mut post = actor.post_with("", limit.kind, 1);
             post.settings = settings.clone();
             match actor.publish(&post).await {

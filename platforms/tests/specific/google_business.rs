@@ -2,10 +2,23 @@
 
 use super::{actor, rejected};
 use crate::fixtures::{Kept, Named, World};
+use crate::trials::{self, singles};
+use libtest_mimic::Trial;
 use platforms::MediaKind;
 use serde_json::json;
 
-#[tokio::test]
+/// The tests of this module.
+pub(super) fn trials() -> Vec<Trial> {
+    trials::of(
+        "google_business",
+        &singles![
+            a_post_is_about_what_its_settings_say,
+            every_location_of_a_login_can_be_chosen,
+            what_google_does_not_let_through_is_told,
+        ],
+    )
+}
+
 async fn a_post_is_about_what_its_settings_say() {
     let world = World::start().await;
     let actor = actor(&world, "google_business");
@@ -49,7 +62,6 @@ async fn a_post_is_about_what_its_settings_say() {
     assert_eq!(actor.accepted().await, accepted);
 }
 
-#[tokio::test]
 async fn every_location_of_a_login_can_be_chosen() {
     let world = World::start().await;
     let actor = actor(&world, "google_business");
@@ -57,7 +69,7 @@ async fn every_location_of_a_login_can_be_chosen() {
     let names: Vec<_> = all.iter().map(|one| one.display_name.as_str()).collect();
     assert_eq!(names, ["ada", "ada 2"]);
     let keep = Kept::default();
-    let options = actor.platform.options().expect("it has lists");
+    let options = actor.platform.options.expect("it has lists");
     let choices = options.options(&actor.session(&keep), "locations", None).await.on("locations");
     assert_eq!(choices[1].id, all[1].network_unique_id);
 
@@ -75,7 +87,6 @@ async fn every_location_of_a_login_can_be_chosen() {
     assert_eq!(failure.code, rejected(403), "{failure}");
 }
 
-#[tokio::test]
 async fn what_google_does_not_let_through_is_told() {
     let world = World::start().await;
     let actor = actor(&world, "google_business");

@@ -2,9 +2,24 @@
 
 use super::{actor, rejected};
 use crate::fixtures::{Actor, Named, World};
+use crate::trials::{self, singles};
 use domain::ErrorCode;
+use libtest_mimic::Trial;
 use platforms::{Account, AppPassword, Grant, Identity, Result};
 use serde_json::{Value, json};
+
+/// The tests of this module.
+pub(super) fn trials() -> Vec<Trial> {
+    trials::of(
+        "bluesky",
+        &singles![
+            a_server_may_not_claim_an_account_that_lives_elsewhere,
+            an_identity_is_proven_by_its_document_and_its_handle,
+            an_identity_that_is_a_host_is_asked_there,
+            a_server_that_speaks_for_another_account_speaks_for_none,
+        ],
+    )
+}
 
 const SERVICE: &str = "https://bsky.social";
 
@@ -35,7 +50,6 @@ fn document(did: &str, pds: &str, handles: &[&str]) -> Value {
     })
 }
 
-#[tokio::test]
 async fn a_server_may_not_claim_an_account_that_lives_elsewhere() {
     let world = World::start().await;
     let ada = actor(&world, "bluesky");
@@ -68,7 +82,6 @@ async fn a_server_may_not_claim_an_account_that_lives_elsewhere() {
     assert_eq!(failure.code, rejected(422), "{failure}");
 }
 
-#[tokio::test]
 async fn an_identity_is_proven_by_its_document_and_its_handle() {
     let world = World::tapped().await;
     let ada = actor(&world, "bluesky");
@@ -119,7 +132,6 @@ async fn an_identity_is_proven_by_its_document_and_its_handle() {
     }
 }
 
-#[tokio::test]
 async fn an_identity_that_is_a_host_is_asked_there() {
     let world = World::tapped().await;
     let ada = actor(&world, "bluesky");
@@ -162,15 +174,14 @@ async fn an_identity_that_is_a_host_is_asked_there() {
     }
 }
 
-#[tokio::test]
 async fn a_server_that_speaks_for_another_account_speaks_for_none() {
     let world = World::start().await;
     let ada = actor(&world, "bluesky");
     let mut eve = ada.clone();
     eve.account.network_unique_id = "did:plc:abcdefghijklmnopqrstuvwx".into();
     let failure = eve.healthy().await.expect_err("not its account");
-    assert!(failure.revoked, "{failure}");
+    assert!(failure.is_revoked(), "{failure}");
     let failure = eve.refresh().await.map(drop).expect_err("not its account");
-    assert!(failure.revoked, "{failure}");
+    assert!(failure.is_revoked(), "{failure}");
     ada.healthy().await.on("its own");
 }

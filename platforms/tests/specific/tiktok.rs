@@ -2,19 +2,37 @@
 
 use super::{actor, rejected};
 use crate::fixtures::{Kept, Named, World};
+use crate::trials::{self, singles};
 use chrono::TimeDelta;
 use domain::ErrorCode;
+use libtest_mimic::Trial;
 use platforms::{Committed, Located, MediaKind};
 use serde_json::json;
 use std::time::Duration;
 
-#[tokio::test]
+/// The tests of this module.
+pub(super) fn trials() -> Vec<Trial> {
+    trials::of(
+        "tiktok",
+        &singles![
+            a_creators_choices_are_kept_to,
+            a_large_video_goes_in_pieces_and_goes_on_after_any_of_them,
+            an_upload_that_ended_is_begun_anew,
+            photos_carry_what_their_settings_say,
+            photos_whose_answer_is_lost_are_found_or_left_alone,
+            a_creators_day_is_waited_for,
+            a_piece_that_does_not_fit_is_refused_as_documented,
+            a_commit_of_photos_gives_its_id_later,
+        ],
+    )
+}
+
 async fn a_creators_choices_are_kept_to() {
     let world = World::start().await;
     let platform = platforms::get("tiktok").expect("it has an adapter");
     let private = world.named(platform, "private.ada");
     let keep = Kept::default();
-    let options = platform.options().expect("it has lists");
+    let options = platform.options.expect("it has lists");
     let levels = options.options(&private.session(&keep), "privacy_levels", None).await.on("levels");
     assert_eq!(levels.first().map(|level| level.id.as_str()), Some("FOLLOWER_OF_CREATOR"));
 
@@ -30,7 +48,7 @@ async fn a_creators_choices_are_kept_to() {
     assert!(id.contains('~'), "{id}");
     let page = private.shown(&id).await;
     assert!(page.contains("Visible: FOLLOWER_OF_CREATOR") && page.contains("to everybody"), "{page}");
-    let analytics = platform.analytics().expect("it has figures");
+    let analytics = platform.analytics.expect("it has figures");
     let failure = analytics.metrics(&private.session(&keep), &id).await.expect_err("not public");
     assert_eq!(failure.code, rejected(404));
 
@@ -45,7 +63,6 @@ async fn a_creators_choices_are_kept_to() {
     assert!(failure.code == rejected(422) && failure.message.contains("60 seconds"), "{failure}");
 }
 
-#[tokio::test]
 async fn a_large_video_goes_in_pieces_and_goes_on_after_any_of_them() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
@@ -67,7 +84,6 @@ async fn a_large_video_goes_in_pieces_and_goes_on_after_any_of_them() {
     assert_eq!(actor.accepted().await, 2);
 }
 
-#[tokio::test]
 async fn an_upload_that_ended_is_begun_anew() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
@@ -76,7 +92,7 @@ async fn an_upload_that_ended_is_begun_anew() {
     let upload = at.0["upload"].as_str().expect("an address").to_owned();
     at.0["upload"] = json!(upload.replace("upload_token=", "upload_token=wrong"));
     let failure = actor.commit(&post, &at).await.expect_err("it is gone");
-    assert!(!failure.doubt && !failure.code.is_permanent(), "{failure:?}");
+    assert!(!failure.is_ambiguous() && !failure.code.is_permanent(), "{failure:?}");
     // An address that is about to end is not begun to be used.
     at.0["expires_at"] = json!(crate::fixtures::clock() + TimeDelta::minutes(1));
     let fresh = actor.prepare_from(&post, at.clone()).await.on("anew");
@@ -86,7 +102,6 @@ async fn an_upload_that_ended_is_begun_anew() {
     assert_eq!(actor.accepted().await, 1);
 }
 
-#[tokio::test]
 async fn photos_carry_what_their_settings_say() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
@@ -107,7 +122,6 @@ async fn photos_carry_what_their_settings_say() {
     assert!(failure.code == rejected(422) && failure.message.contains("photo_pull_failed"), "{failure}");
 }
 
-#[tokio::test]
 async fn photos_whose_answer_is_lost_are_found_or_left_alone() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
@@ -118,7 +132,7 @@ async fn photos_whose_answer_is_lost_are_found_or_left_alone() {
         post.settings = json!({ "privacy_level": level });
         let at = actor.prepare(&post).await.on("prepare");
         let failure = actor.commit(&post, &at).await.expect_err("lost");
-        assert!(failure.doubt, "{failure:?}");
+        assert!(failure.is_ambiguous(), "{failure:?}");
         tokio::time::sleep(Duration::from_millis(600)).await;
         let located = actor.settle(&post, &at).await.on("settle");
         match level {
@@ -128,7 +142,6 @@ async fn photos_whose_answer_is_lost_are_found_or_left_alone() {
     }
 }
 
-#[tokio::test]
 async fn a_creators_day_is_waited_for() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
@@ -140,7 +153,6 @@ async fn a_creators_day_is_waited_for() {
     }
 }
 
-#[tokio::test]
 async fn a_piece_that_does_not_fit_is_refused_as_documented() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");
@@ -203,7 +215,6 @@ async fn a_piece_that_does_not_fit_is_refused_as_documented() {
     assert_eq!(level.await.expect("an answer").status(), 403);
 }
 
-#[tokio::test]
 async fn a_commit_of_photos_gives_its_id_later() {
     let world = World::start().await;
     let actor = actor(&world, "tiktok");

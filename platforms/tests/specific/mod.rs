@@ -10,6 +10,23 @@ mod youtube;
 
 use crate::fixtures::{Actor, World};
 use domain::ErrorCode;
+use libtest_mimic::Trial;
+
+/// The tests of all modules.
+pub(crate) fn trials() -> Vec<Trial> {
+    [
+        bluesky::trials(),
+        google_business::trials(),
+        linkedin::trials(),
+        pinterest::trials(),
+        reddit::trials(),
+        tiktok::trials(),
+        youtube::trials(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
 
 /// The account on a platform.
 fn actor(world: &World, platform: &str) -> Actor {

@@ -2,10 +2,32 @@
 
 use super::{actor, rejected};
 use crate::fixtures::{Actor, Kept, Named, World};
+use crate::trials::{self, singles};
 use domain::ErrorCode;
+use libtest_mimic::Trial;
 use platforms::{Checkpoint, Committed, Located, MediaKind, Prepared};
 use serde_json::{Value, json};
 use std::time::Duration;
+
+/// The tests of this module.
+pub(super) fn trials() -> Vec<Trial> {
+    trials::of(
+        "reddit",
+        &singles![
+            a_post_hangs_where_its_settings_say,
+            a_place_without_media_is_told_before_anything_is_uploaded,
+            a_gallery_keeps_its_captions_and_a_video_its_poster,
+            a_post_of_a_picture_gets_its_id_later_and_is_found_without_it_too,
+            what_is_uploaded_is_not_uploaded_again,
+            a_link_that_is_there_already_is_looked_for,
+            posting_too_fast_is_waited_for,
+            a_scope_that_is_missing_is_no_reason_for_a_fresh_token,
+            a_refresh_token_stays_and_an_unknown_app_is_no_dead_grant,
+            a_form_for_a_browser_and_a_nameless_client_publish_nothing,
+            a_medium_that_is_stuck_is_waited_for,
+        ],
+    )
+}
 
 /// What the sandbox answers a form in the account's name.
 async fn send(actor: &Actor, path: &str, form: &[(&str, &str)]) -> Value {
@@ -14,12 +36,11 @@ async fn send(actor: &Actor, path: &str, form: &[(&str, &str)]) -> Value {
     call.send().await.expect("an answer").json().await.expect("JSON")
 }
 
-#[tokio::test]
 async fn a_post_hangs_where_its_settings_say() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
     let keep = Kept::default();
-    let options = actor.platform.options().expect("it has lists");
+    let options = actor.platform.options.expect("it has lists");
     let subreddits = options.options(&actor.session(&keep), "subreddits", None).await.on("subreddits");
     assert_eq!((subreddits[0].id.as_str(), subreddits[0].name.as_str()), ("u_ada", "u/ada"));
     assert!(subreddits.iter().any(|choice| choice.id == "flaired" && choice.name == "r/flaired"));
@@ -75,7 +96,6 @@ async fn a_post_hangs_where_its_settings_say() {
     assert_eq!(actor.accepted().await, accepted);
 }
 
-#[tokio::test]
 async fn a_place_without_media_is_told_before_anything_is_uploaded() {
     let world = World::tapped().await;
     let actor = actor(&world, "reddit");
@@ -93,7 +113,6 @@ async fn a_place_without_media_is_told_before_anything_is_uploaded() {
     assert!(!world.heard().iter().any(|call| call.path.contains("/media/")));
 }
 
-#[tokio::test]
 async fn a_gallery_keeps_its_captions_and_a_video_its_poster() {
     let world = World::tapped().await;
     let actor = actor(&world, "reddit");
@@ -104,10 +123,10 @@ async fn a_gallery_keeps_its_captions_and_a_video_its_poster() {
     assert!(page.contains("the first of them") && page.matches("<img").count() == 2, "{page}");
 
     let keep = Kept::default();
-    let history = actor.platform.history().expect("it has one");
+    let history = actor.platform.history.expect("it has one");
     let listed = history.page(&actor.session(&keep), None).await.on("history");
-    assert_eq!(listed.posts[0].media.len(), 2);
-    assert!(listed.posts[0].media.iter().all(|url| url.starts_with("https://i.redd.it/")));
+    assert_eq!(listed.items[0].media.len(), 2);
+    assert!(listed.items[0].media.iter().all(|url| url.starts_with("https://i.redd.it/")));
 
     for (own, kind) in [(true, "video"), (false, "videogif")] {
         let mut film = actor.post_with("a film", MediaKind::Video, 1);
@@ -118,13 +137,12 @@ async fn a_gallery_keeps_its_captions_and_a_video_its_poster() {
         let id = actor.publish(&film).await.on(kind);
         assert!(actor.shown(&id).await.contains(&format!("In r/u_ada: {kind}")));
         let listed = history.page(&actor.session(&keep), None).await.on("history");
-        assert!(listed.posts[0].media[0].starts_with("https://v.redd.it/"), "{:?}", listed.posts[0].media);
+        assert!(listed.items[0].media[0].starts_with("https://v.redd.it/"), "{:?}", listed.items[0].media);
     }
     let stored = |host: &str| world.heard().iter().filter(|call| call.path.contains(host)).count();
     assert_eq!((stored("uploaded-video"), stored("uploaded-media")), (2, 4));
 }
 
-#[tokio::test]
 async fn a_post_of_a_picture_gets_its_id_later_and_is_found_without_it_too() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
@@ -139,7 +157,7 @@ async fn a_post_of_a_picture_gets_its_id_later_and_is_found_without_it_too() {
     // Lost: where the answer would have said nothing of the id either, the list tells.
     let post = actor.post_with("lost #sandbox-lost-reply", MediaKind::Image, 1);
     let at = actor.prepare(&post).await.on("prepare");
-    assert!(actor.commit(&post, &at).await.expect_err("lost").doubt);
+    assert!(actor.commit(&post, &at).await.expect_err("lost").is_ambiguous());
     assert!(matches!(actor.settle(&post, &at).await.on("settle"), Located::Live(_)));
     assert_eq!(actor.accepted().await, 2);
 
@@ -148,14 +166,13 @@ async fn a_post_of_a_picture_gets_its_id_later_and_is_found_without_it_too() {
     let mut begun = never.clone();
     let keep = Kept::default();
     begun.commit_begun_at = Some(crate::fixtures::clock() - chrono::TimeDelta::minutes(1));
-    let located = actor.platform.locate(&actor.session(&keep), &begun, &at).await.on("soon");
+    let located = actor.platform.publisher.locate(&actor.session(&keep), &begun, &at).await.on("soon");
     assert!(matches!(located, Located::Processing { .. }), "{located:?}");
     begun.commit_begun_at = Some(crate::fixtures::clock() - chrono::TimeDelta::minutes(11));
-    let located = actor.platform.locate(&actor.session(&keep), &begun, &at).await.on("late");
+    let located = actor.platform.publisher.locate(&actor.session(&keep), &begun, &at).await.on("late");
     assert_eq!(located, Located::Absent);
 }
 
-#[tokio::test]
 async fn what_is_uploaded_is_not_uploaded_again() {
     let world = World::tapped().await;
     let actor = actor(&world, "reddit");
@@ -166,7 +183,6 @@ async fn what_is_uploaded_is_not_uploaded_again() {
     assert_eq!(world.heard().iter().filter(|call| call.path.contains("s3-accelerate")).count(), 3);
 }
 
-#[tokio::test]
 async fn a_link_that_is_there_already_is_looked_for() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
@@ -175,13 +191,12 @@ async fn a_link_that_is_there_already_is_looked_for() {
     let id = actor.publish(&post).await.on("first");
     let at = actor.prepare(&post).await.on("prepare");
     let failure = actor.commit(&post, &at).await.expect_err("twice");
-    assert!(failure.code == rejected(409) && failure.doubt, "{failure:?}");
+    assert!(failure.code == rejected(409) && failure.is_ambiguous(), "{failure:?}");
     assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Live(id));
     post.settings["resubmit"] = json!(true);
     actor.publish(&post).await.on("as often as one likes");
 }
 
-#[tokio::test]
 async fn posting_too_fast_is_waited_for() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
@@ -195,7 +210,6 @@ async fn posting_too_fast_is_waited_for() {
     assert_eq!(actor.accepted().await, 0);
 }
 
-#[tokio::test]
 async fn a_scope_that_is_missing_is_no_reason_for_a_fresh_token() {
     let world = World::start().await;
     let mut actor = actor(&world, "reddit");
@@ -203,10 +217,9 @@ async fn a_scope_that_is_missing_is_no_reason_for_a_fresh_token() {
     actor.grant = actor.exchange(&brought["code"]).await.on("exchange");
     assert_eq!(actor.grant.scopes, ["identity", "read"]);
     let failure = actor.publish(&actor.post("not permitted")).await.expect_err("a scope is missing");
-    assert_eq!((failure.code, failure.revoked), (rejected(403), false));
+    assert_eq!((failure.code, failure.is_revoked()), (rejected(403), false));
 }
 
-#[tokio::test]
 async fn a_refresh_token_stays_and_an_unknown_app_is_no_dead_grant() {
     let world = World::start().await;
     let mut actor = actor(&world, "reddit");
@@ -217,18 +230,17 @@ async fn a_refresh_token_stays_and_an_unknown_app_is_no_dead_grant() {
     let mut stranger = actor.clone();
     stranger.app.as_mut().expect("it has an app").client_secret = Some("wrong".into());
     let failure = stranger.refresh().await.expect_err("a stranger");
-    assert_eq!((failure.code, failure.revoked), (ErrorCode::TokenExpired, false), "{failure}");
+    assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::TokenExpired, false), "{failure}");
 
     let keep = Kept::default();
-    actor.platform.revoke(&actor.session(&keep)).await.on("revoke");
-    assert!(actor.refresh().await.expect_err("given back").revoked);
+    actor.platform.publisher.revoke(&actor.session(&keep)).await.on("revoke");
+    assert!(actor.refresh().await.expect_err("given back").is_revoked());
     assert_eq!(actor.healthy().await.expect_err("its tokens too").code, ErrorCode::TokenExpired);
 
     let suspended = world.named(actor.platform, "suspended-one");
     assert_eq!(suspended.healthy().await.expect_err("suspended").code, rejected(403));
 }
 
-#[tokio::test]
 async fn a_form_for_a_browser_and_a_nameless_client_publish_nothing() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
@@ -259,7 +271,6 @@ async fn a_form_for_a_browser_and_a_nameless_client_publish_nothing() {
     assert_eq!(actor.accepted().await, 1);
 }
 
-#[tokio::test]
 async fn a_medium_that_is_stuck_is_waited_for() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
@@ -271,7 +282,8 @@ async fn a_medium_that_is_stuck_is_waited_for() {
     // Nor does a socket that is gone matter.
     at.0["socket"] = json!("ws://127.0.0.1:1/gone");
     let keep = Kept::default();
-    let located = actor.platform.locate(&actor.session(&keep), &post, &Checkpoint(at.0)).await.on("locate");
+    let located =
+        actor.platform.publisher.locate(&actor.session(&keep), &post, &Checkpoint(at.0)).await.on("locate");
     assert!(matches!(located, Located::Processing { .. }), "{located:?}");
     assert_eq!(actor.accepted().await, 0);
 }

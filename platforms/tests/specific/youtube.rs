@@ -2,17 +2,33 @@
 
 use super::{actor, rejected};
 use crate::fixtures::{Kept, Named, World};
+use crate::trials::{self, singles};
 use domain::ErrorCode;
+use libtest_mimic::Trial;
 use platforms::{Checkpoint, Located, MediaKind};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-#[tokio::test]
+/// The tests of this module.
+pub(super) fn trials() -> Vec<Trial> {
+    trials::of(
+        "youtube",
+        &singles![
+            a_video_carries_what_its_settings_say,
+            what_can_not_be_is_told_before_anything_is_uploaded,
+            an_upload_that_ended_is_begun_anew,
+            a_days_quota_is_waited_for_until_it_is_there_again,
+            a_comment_is_refused_where_its_video_is_private,
+            an_upload_takes_pieces_in_order_and_of_their_size,
+        ],
+    )
+}
+
 async fn a_video_carries_what_its_settings_say() {
     let world = World::start().await;
     let actor = actor(&world, "youtube");
     let keep = Kept::default();
-    let options = actor.platform.options().expect("it has lists");
+    let options = actor.platform.options.expect("it has lists");
     let playlists = options.options(&actor.session(&keep), "playlists", None).await.on("playlists");
     let categories = options.options(&actor.session(&keep), "categories", None).await.on("categories");
     assert!(categories.iter().any(|choice| choice.name == "Music") && !playlists.is_empty());
@@ -48,7 +64,6 @@ async fn a_video_carries_what_its_settings_say() {
     assert!(page.contains("Title: later"), "{page}");
 }
 
-#[tokio::test]
 async fn what_can_not_be_is_told_before_anything_is_uploaded() {
     let world = World::start().await;
     let actor = actor(&world, "youtube");
@@ -73,7 +88,6 @@ async fn what_can_not_be_is_told_before_anything_is_uploaded() {
     actor.publish(&long).await.on("a Short");
 }
 
-#[tokio::test]
 async fn an_upload_that_ended_is_begun_anew() {
     let world = World::start().await;
     let actor = actor(&world, "youtube");
@@ -82,7 +96,7 @@ async fn an_upload_that_ended_is_begun_anew() {
     let upload = at.0["upload"].as_str().expect("an address").to_owned();
     at.0["upload"] = json!(upload.replace("upload_id=", "upload_id=gone"));
     let failure = actor.commit(&post, &at).await.expect_err("it is gone");
-    assert!(!failure.doubt && !failure.code.is_permanent(), "{failure:?}");
+    assert!(!failure.is_ambiguous() && !failure.code.is_permanent(), "{failure:?}");
     // What was left of it is seen to be nothing.
     let at = actor.prepare_from(&post, at).await.on("anew");
     let committed = actor.commit(&post, &at).await.on("commit");
@@ -90,7 +104,6 @@ async fn an_upload_that_ended_is_begun_anew() {
     assert_eq!(actor.accepted().await, 1);
 }
 
-#[tokio::test]
 async fn a_days_quota_is_waited_for_until_it_is_there_again() {
     let world = World::start().await;
     let actor = actor(&world, "youtube");
@@ -103,7 +116,6 @@ async fn a_days_quota_is_waited_for_until_it_is_there_again() {
     }
 }
 
-#[tokio::test]
 async fn a_comment_is_refused_where_its_video_is_private() {
     let world = World::start().await;
     let actor = actor(&world, "youtube");
@@ -114,7 +126,6 @@ async fn a_comment_is_refused_where_its_video_is_private() {
     assert_eq!(failure.code, rejected(403), "{failure}");
 }
 
-#[tokio::test]
 async fn an_upload_takes_pieces_in_order_and_of_their_size() {
     const GRAIN: usize = 256 << 10;
     let world = World::start().await;

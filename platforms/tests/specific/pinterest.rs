@@ -2,16 +2,30 @@
 
 use super::{actor, rejected};
 use crate::fixtures::{Kept, Named, World};
+use crate::trials::{self, singles};
 use domain::ErrorCode;
+use libtest_mimic::Trial;
 use platforms::{Checkpoint, MediaKind, Prepared};
 use serde_json::{Value, json};
 
-#[tokio::test]
+/// The tests of this module.
+pub(super) fn trials() -> Vec<Trial> {
+    trials::of(
+        "pinterest",
+        &singles![
+            a_pin_hangs_on_the_only_board_or_the_one_that_is_named,
+            a_scope_that_is_missing_is_no_reason_for_a_fresh_token,
+            a_refresh_token_is_good_once,
+            a_video_is_uploaded_once_whatever_happens_to_the_looks,
+        ],
+    )
+}
+
 async fn a_pin_hangs_on_the_only_board_or_the_one_that_is_named() {
     let world = World::start().await;
     let actor = actor(&world, "pinterest");
     let keep = Kept::default();
-    let options = actor.platform.options().expect("it has lists");
+    let options = actor.platform.options.expect("it has lists");
     let boards = options.options(&actor.session(&keep), "boards", None).await.on("boards");
     assert_eq!(boards.len(), 1);
     let page = actor.shown(&actor.publish(&actor.post("on the only one")).await.on("one")).await;
@@ -54,7 +68,6 @@ async fn a_pin_hangs_on_the_only_board_or_the_one_that_is_named() {
     assert_eq!(failure.code, rejected(404));
 }
 
-#[tokio::test]
 async fn a_scope_that_is_missing_is_no_reason_for_a_fresh_token() {
     let world = World::start().await;
     let mut actor = actor(&world, "pinterest");
@@ -63,10 +76,9 @@ async fn a_scope_that_is_missing_is_no_reason_for_a_fresh_token() {
     actor.grant = actor.exchange(&brought["code"]).await.on("exchange");
     assert_eq!(actor.grant.scopes, scopes);
     let failure = actor.publish(&actor.post("not permitted")).await.expect_err("a scope is missing");
-    assert_eq!((failure.code, failure.revoked), (rejected(401), false));
+    assert_eq!((failure.code, failure.is_revoked()), (rejected(401), false));
 }
 
-#[tokio::test]
 async fn a_refresh_token_is_good_once() {
     let world = World::start().await;
     let mut actor = actor(&world, "pinterest");
@@ -75,10 +87,9 @@ async fn a_refresh_token_is_good_once() {
     assert_ne!(actor.grant.refresh_token, old.refresh_token);
     actor.grant = old;
     let failure = actor.refresh().await.expect_err("used up");
-    assert_eq!((failure.code, failure.revoked), (ErrorCode::TokenExpired, true));
+    assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::TokenExpired, true));
 }
 
-#[tokio::test]
 async fn a_video_is_uploaded_once_whatever_happens_to_the_looks() {
     let world = World::tapped().await;
     let actor = actor(&world, "pinterest");

@@ -2,10 +2,30 @@
 
 use super::{actor, rejected};
 use crate::fixtures::{Actor, Kept, Named, World, clock};
+use crate::trials::{self, singles};
 use chrono::TimeDelta;
 use domain::ErrorCode;
+use libtest_mimic::Trial;
 use platforms::{Checkpoint, Committed, Located, MediaKind, Prepared, Publication, check::Draft};
 use serde_json::json;
+
+/// The tests of this module.
+pub(super) fn trials() -> Vec<Trial> {
+    trials::of(
+        "linkedin",
+        &singles![
+            a_page_is_an_account_of_its_own,
+            a_lost_answer_is_settled_by_the_refusal_of_a_duplicate_where_nothing_can_be_listed,
+            a_doubt_survives_in_the_checkpoint,
+            an_app_with_few_scopes_publishes_and_is_told_what_it_may_not,
+            figures_are_read_where_the_post_itself_is_closed,
+            a_post_holds_a_card_a_poll_a_document_or_another_post,
+            a_comment_is_held_to_its_own_limits,
+            a_videos_pieces_are_sent_once_each,
+            a_refresh_keeps_the_refresh_token,
+        ],
+    )
+}
 
 /// What an app may do that LinkedIn has not approved for more.
 const FEW: [&str; 3] = ["openid", "profile", "w_member_social"];
@@ -18,7 +38,6 @@ async fn limited(world: &World, scopes: &[&str]) -> Actor {
     actor
 }
 
-#[tokio::test]
 async fn a_page_is_an_account_of_its_own() {
     let world = World::tapped().await;
     let mut actor = actor(&world, "linkedin");
@@ -30,7 +49,7 @@ async fn a_page_is_an_account_of_its_own() {
     let mut post = actor.post("for the page");
     post.settings = json!({ "organization_id": page.network_unique_id, "visibility": "CONNECTIONS" });
     let keep = Kept::default();
-    let deletion = actor.platform.deletion().expect("it deletes");
+    let deletion = actor.platform.deletion.expect("it deletes");
     let id = actor.publish(&post).await.on("for");
     let shown = actor.shown(&id).await;
     let urn = format!("urn:li:organization:{}", page.network_unique_id);
@@ -51,10 +70,10 @@ async fn a_page_is_an_account_of_its_own() {
         vec![actor.publish(&actor.post_with("by the page", MediaKind::Video, 1)).await.on("publish")];
     assert!(actor.shown(&ids[0]).await.contains(&format!("By {urn}")));
     ids.push(actor.publish(&actor.reply("a comment", &ids)).await.on("comment"));
-    let history = actor.platform.history().expect("it has one");
+    let history = actor.platform.history.expect("it has one");
     let listed = history.page(&actor.session(&keep), None).await.on("history");
-    assert_eq!(listed.posts.len(), 2);
-    let analytics = actor.platform.analytics().expect("it has figures");
+    assert_eq!(listed.items.len(), 2);
+    let analytics = actor.platform.analytics.expect("it has figures");
     analytics.metrics(&actor.session(&keep), &ids[0]).await.on("metrics");
     for path in ["/rest/organizationalEntityShareStatistics", "/rest/videoAnalytics"] {
         assert!(world.heard().iter().any(|call| call.path.ends_with(path)), "{path} was never called");
@@ -63,11 +82,10 @@ async fn a_page_is_an_account_of_its_own() {
     deletion.delete(&actor.session(&keep), &ids[1]).await.on("delete");
     assert_eq!(actor.status(&comment).await, 404);
     // What the page is done with, the member may still need.
-    actor.platform.revoke(&actor.session(&keep)).await.on("revoke");
+    actor.platform.publisher.revoke(&actor.session(&keep)).await.on("revoke");
     actor.healthy().await.on("health");
 }
 
-#[tokio::test]
 async fn a_lost_answer_is_settled_by_the_refusal_of_a_duplicate_where_nothing_can_be_listed() {
     let world = World::start().await;
     let actor = limited(&world, &FEW).await;
@@ -75,7 +93,7 @@ async fn a_lost_answer_is_settled_by_the_refusal_of_a_duplicate_where_nothing_ca
     let at = actor.prepare(&post).await.on("prepare");
     let begun = clock();
     let failure = actor.commit(&post, &at).await.expect_err("it is lost");
-    assert!(failure.doubt, "{failure:?}");
+    assert!(failure.is_ambiguous(), "{failure:?}");
     assert_eq!(actor.settle(&post, &at).await.on("settle"), Located::Absent);
     // The engine makes the call again and says since when it doubts.
     let again = Publication { commit_begun_at: Some(begun), ..post.clone() };
@@ -91,7 +109,6 @@ async fn a_lost_answer_is_settled_by_the_refusal_of_a_duplicate_where_nothing_ca
     assert_eq!(actor.commit(&later, &at).await.expect_err("a duplicate").code, rejected(422));
 }
 
-#[tokio::test]
 async fn a_doubt_survives_in_the_checkpoint() {
     let world = World::start().await;
     let actor = limited(&world, &FEW).await;
@@ -100,7 +117,7 @@ async fn a_doubt_survives_in_the_checkpoint() {
     actor.commit(&post, &at).await.expect_err("it is lost");
     let keep = Kept::default();
     let asked = Publication { commit_begun_at: Some(clock() - TimeDelta::seconds(5)), ..post.clone() };
-    actor.platform.locate(&actor.session(&keep), &asked, &at).await.on("locate");
+    actor.platform.publisher.locate(&actor.session(&keep), &asked, &at).await.on("locate");
     let kept = actor.prepare_from(&post, keep.last().expect("it was kept")).await.on("prepare");
     assert!(matches!(actor.commit(&post, &kept).await, Ok(Committed::Live(_))));
 
@@ -112,7 +129,6 @@ async fn a_doubt_survives_in_the_checkpoint() {
     assert_eq!(actor.accepted().await, 1);
 }
 
-#[tokio::test]
 async fn an_app_with_few_scopes_publishes_and_is_told_what_it_may_not() {
     let world = World::start().await;
     let actor = limited(&world, &FEW).await;
@@ -123,37 +139,35 @@ async fn an_app_with_few_scopes_publishes_and_is_told_what_it_may_not() {
     let id = actor.publish(&post).await.on("publish");
     assert!(actor.shown(&id).await.contains("alt=\"gray\""));
     let keep = Kept::default();
-    let analytics = actor.platform.analytics().expect("it has figures");
+    let analytics = actor.platform.analytics.expect("it has figures");
     let failure = analytics.metrics(&actor.session(&keep), &id).await.expect_err("closed");
     assert_eq!(failure.code, rejected(403));
-    let history = actor.platform.history().expect("it has one");
+    let history = actor.platform.history.expect("it has one");
     let failure = history.page(&actor.session(&keep), None).await.expect_err("closed");
-    assert_eq!((failure.code, failure.revoked), (rejected(403), false));
+    assert_eq!((failure.code, failure.is_revoked()), (rejected(403), false));
     let reply = actor.reply("a comment #sandbox-lost-reply", std::slice::from_ref(&id));
     let failure = actor.publish(&reply).await.expect_err("it is lost");
-    assert!(failure.doubt);
+    assert!(failure.is_ambiguous());
     assert_eq!(actor.settle(&reply, &Checkpoint::default()).await.on("settle"), Located::Unknown);
     // A member's comment is the member's own to take back, seen or not.
     let comment = actor.publish(&actor.reply("another", &[id])).await.on("comment");
     let address = actor.permalink(&comment).await;
-    actor.platform.deletion().expect("it deletes").delete(&actor.session(&keep), &comment).await.on("delete");
+    actor.platform.deletion.expect("it deletes").delete(&actor.session(&keep), &comment).await.on("delete");
     assert_eq!(actor.status(&address).await, 404);
 }
 
-#[tokio::test]
 async fn figures_are_read_where_the_post_itself_is_closed() {
     let world = World::tapped().await;
     let actor = limited(&world, &[&FEW[..], &["r_member_postAnalytics"]].concat()).await;
     let id = actor.publish(&actor.post("measured")).await.on("publish");
     let keep = Kept::default();
-    let analytics = actor.platform.analytics().expect("it has figures");
+    let analytics = actor.platform.analytics.expect("it has figures");
     analytics.metrics(&actor.session(&keep), &id).await.on("metrics");
     let heard = world.heard();
     let asked = heard.iter().filter(|call| call.path.ends_with("/rest/memberCreatorPostAnalytics"));
     assert_eq!(asked.count(), 7, "one call for each figure");
 }
 
-#[tokio::test]
 async fn a_post_holds_a_card_a_poll_a_document_or_another_post() {
     let world = World::start().await;
     let actor = actor(&world, "linkedin");
@@ -197,7 +211,6 @@ async fn a_post_holds_a_card_a_poll_a_document_or_another_post() {
     assert!(issues.iter().all(|issue| issue.code == "settings_conflict") && !issues.is_empty(), "{issues:?}");
 }
 
-#[tokio::test]
 async fn a_comment_is_held_to_its_own_limits() {
     let world = World::start().await;
     let actor = actor(&world, "linkedin");
@@ -212,7 +225,6 @@ async fn a_comment_is_held_to_its_own_limits() {
     assert!(actor.shown(&actor.publish(&comment).await.on("comment")).await.contains("<img"));
 }
 
-#[tokio::test]
 async fn a_videos_pieces_are_sent_once_each() {
     let world = World::tapped().await;
     let actor = actor(&world, "linkedin");
@@ -231,7 +243,6 @@ async fn a_videos_pieces_are_sent_once_each() {
     ));
 }
 
-#[tokio::test]
 async fn a_refresh_keeps_the_refresh_token() {
     let world = World::start().await;
     let mut actor = actor(&world, "linkedin");
@@ -239,5 +250,5 @@ async fn a_refresh_keeps_the_refresh_token() {
     assert_eq!(fresh.refresh_token, actor.grant.refresh_token);
     actor.grant.refresh_token = None;
     let failure = actor.refresh().await.expect_err("none was given");
-    assert_eq!((failure.code, failure.revoked), (ErrorCode::TokenExpired, false));
+    assert_eq!((failure.code, failure.is_revoked()), (ErrorCode::TokenExpired, false));
 }

@@ -1,0 +1,352 @@
+//! What an adapter is: data about a platform, and the traits that talk to it.
+//!
+//! Everything that can be written down as data is data in [`Adapter`]: limits, login, settings, and which
+//! abilities the platform has. What has to be done is [`Publisher`]. An adapter never retries, waits or
+//! writes to a database: `prepare` may be repeated, `commit` is the one call that publishes, `locate`
+//! answers whether it happened, and the engine arranges them so that a post goes out at most once.
+
+use crate::{
+    auth::{Auth, Code},
+    check::{Draft, Issue},
+    limits::Limits,
+    oauth,
+    session::{Reply, Session},
+};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use domain::{Failure, TargetId};
+pub use domain::{Grant, Identity, Media, MediaKind, Metrics, SelectOption};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use std::time::Duration;
+
+/// The answer of a platform: a value, or a failure named by what to do next.
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// One platform. What it lacks is `None`.
+pub struct Adapter {
+    /// The contract's identifier, for example `google_business`.
+    pub id: &'static str,
+    /// The platform's own name, for messages to people.
+    pub name: &'static str,
+    /// The content that it accepts.
+    pub limits: Limits,
+    /// How an account is connected.
+    pub auth: Auth,
+    /// The JSON Schema of the platform's `config` block.
+    pub settings: fn() -> Value,
+    /// Publishes, and everything around it.
+    pub publisher: &'static dyn Publisher,
+    /// Engagement of a post.
+    pub analytics: Option<&'static dyn Analytics>,
+    /// The account's earlier posts.
+    pub history: Option<&'static dyn History>,
+    /// Removal of a published post.
+    pub deletion: Option<&'static dyn Deletion>,
+    /// Values that a setting can have for an account.
+    pub options: Option<&'static dyn Options>,
+}
+
+/// Talks to a platform. Implementations are stateless unit structs.
+#[async_trait]
+pub trait Publisher: Send + Sync {
+    /// Checks what no table can express, because it depends on settings and media together. Called when
+    /// the tables have no objection to the media.
+    fn validate(&self, _containers: &[Draft<'_>], _settings: &Value) -> Vec<Issue> {
+        Vec::new()
+    }
+
+    /// Reads a failure from a reply, or `None` where the status alone decides
+    /// ([`crate::classify::by_status`]). Also called for a 2xx, because some platforms put errors there.
+    fn classify(&self, _reply: &Reply) -> Option<Failure> {
+        None
+    }
+
+    /// Exchanges an authorization code for a grant, the longest-lived that the platform offers. The
+    /// session has an app and no grant yet.
+    async fn exchange(&self, cx: &Session<'_>, code: &Code) -> Result<Grant> {
+        oauth::exchange(cx, code).await
+    }
+
+    /// Lists the accounts, pages, channels or locations that the session's grant covers.
+    async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>>;
+
+    /// Checks with one call that the account can be used.
+    async fn health(&self, cx: &Session<'_>) -> Result<()> {
+        self.identities(cx).await.map(drop)
+    }
+
+    /// Exchanges the grant for a fresh one. [`Failure::is_revoked`] tells a dead grant from a transient error.
+    async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
+        oauth::refresh(cx).await
+    }
+
+    /// Revokes the grant, where the platform offers that. A grant that is already gone is a success.
+    async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
+        oauth::revoke(cx).await
+    }
+
+    /// Does everything up to the publishing call; may be repeated and resumes at `at`.
+    async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared>;
+
+    /// Makes the one call that publishes. An ambiguous failure leads to `locate` before anything else.
+    async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed>;
+
+    /// Time limit of `commit`; the engine ends it then. Longer than [`crate::TIMEOUT`] only where the
+    /// publishing call itself carries files.
+    fn commit_limit(&self, _post: &Publication) -> Duration {
+        crate::TIMEOUT
+    }
+
+    /// Finds out whether a commit that was begun has happened. Publishes nothing; a live post may get here
+    /// what it could not have earlier, such as a thumbnail, as long as that may be repeated.
+    ///
+    /// A search by content goes through [`crate::listing`].
+    async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located>;
+
+    /// Returns the public address of a published post, as [`crate::Transport::rewrite_url`] gives it: in
+    /// test mode it is the post's page in the sandbox.
+    async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String>;
+}
+
+/// Reads a post's engagement.
+#[async_trait]
+pub trait Analytics: Send + Sync {
+    /// Returns the current figures of one post.
+    async fn metrics(&self, cx: &Session<'_>, id: &str) -> Result<Metrics>;
+}
+
+/// Lists what an account published, newest first.
+#[async_trait]
+pub trait History: Send + Sync {
+    /// Reads one page of posts.
+    async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page>;
+}
+
+/// Removes a published post.
+#[async_trait]
+pub trait Deletion: Send + Sync {
+    /// Removes the post; one that is already gone is a success.
+    async fn delete(&self, cx: &Session<'_>, id: &str) -> Result<()>;
+}
+
+/// Lists the values that a setting can have for an account: its boards, flairs, playlists, locations.
+#[async_trait]
+pub trait Options: Send + Sync {
+    /// The lists that the platform has, in the contract's words, for example `boards`.
+    fn kinds(&self) -> &'static [&'static str];
+
+    /// Returns one of those lists in full. `parent` is what it belongs to where one account has several:
+    /// for `flairs` the subreddit.
+    ///
+    /// # Errors
+    ///
+    /// `rejected_422` when a parent is needed and missing or unknown; else the platform's failure.
+    async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<SelectOption>>;
+}
+
+/// The state after `prepare`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Prepared {
+    /// The platform is processing what it received; `prepare` again from `at` after the pause.
+    Processing {
+        /// Where to resume.
+        at: Checkpoint,
+        /// Time until the next poll.
+        poll_after: Duration,
+    },
+    /// All is in place; `commit` may be called.
+    Ready(Checkpoint),
+}
+
+/// The answer of the publishing call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Committed {
+    /// Live, under this id.
+    Live(String),
+    /// Accepted; the id comes later: `locate` from `at` after the pause.
+    Accepted {
+        /// Where to resume.
+        at: Checkpoint,
+        /// Time until the first `locate`.
+        poll_after: Duration,
+    },
+}
+
+/// The result of a look-up after a commit.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Located {
+    /// It happened, and this is the post's id.
+    Live(String),
+    /// The platform is still processing it; look again after the pause.
+    Processing {
+        /// Time until the next look-up.
+        poll_after: Duration,
+    },
+    /// It did not happen.
+    Absent,
+    /// Undecidable: the platform offers no look-up, or its lists are longer than what is read of them.
+    Unknown,
+}
+
+/// An adapter's progress, in its own format; small JSON without secrets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Checkpoint(pub Value);
+
+impl Checkpoint {
+    /// Serializes a step.
+    pub fn of(step: &impl Serialize) -> Self {
+        Self(serde_json::to_value(step).expect("a step is plain data"))
+    }
+
+    /// Reads the step; the default at the very beginning.
+    ///
+    /// # Errors
+    ///
+    /// When another version of the adapter wrote it and this one can't read it.
+    pub fn read<T: DeserializeOwned + Default>(&self) -> Result<T> {
+        if self.0.is_null() {
+            return Ok(T::default());
+        }
+        serde_json::from_value(self.0.clone()).map_err(|error| {
+            Failure::network(format!("the checkpoint can't be read by this version: {error}"), false)
+        })
+    }
+}
+
+/// One container of a post for one account: the content of a single `commit`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Publication {
+    /// The target; with `position` a stable key to derive record keys from.
+    pub target: TargetId,
+    /// Index of the container, from 0.
+    pub position: u16,
+    /// Text.
+    pub text: String,
+    /// Media, in order.
+    pub media: Vec<Media>,
+    /// The platform's own `config` block; an empty object where none was given.
+    pub settings: Value,
+    /// The post that it replies to; set for every container after the first.
+    pub reply_to: Option<ReplyTo>,
+    /// When the post was created: fixed, so that a repeated call sends the same bytes.
+    pub created_at: DateTime<Utc>,
+    /// When its last commit was begun; set when `locate` is called.
+    pub commit_begun_at: Option<DateTime<Utc>>,
+    /// Ids of the account's recent posts that other targets have captured: a search passes over them, since
+    /// two posts may have the same text.
+    pub taken: Vec<String>,
+}
+
+impl Publication {
+    /// True when another target has captured the post with this id.
+    pub fn is_taken(&self, id: &str) -> bool {
+        self.taken.iter().any(|taken| taken == id)
+    }
+
+    /// The earliest moment at which a commit can have published it.
+    pub(crate) fn begun(&self) -> DateTime<Utc> {
+        self.commit_begun_at.unwrap_or(self.created_at)
+    }
+
+    /// A setting that is given: null is absent.
+    pub(crate) fn setting(&self, key: &str) -> Option<&Value> {
+        self.settings.get(key).filter(|value| !value.is_null())
+    }
+
+    /// A text setting that is given and not empty.
+    pub(crate) fn text_setting(&self, key: &str) -> Option<&str> {
+        self.setting(key)?.as_str().filter(|text| !text.is_empty())
+    }
+
+    /// True when a boolean setting is on.
+    pub(crate) fn is_set(&self, key: &str) -> bool {
+        self.settings[key] == true
+    }
+
+    /// A publication without content, for tests.
+    #[cfg(test)]
+    pub(crate) fn of_test() -> Self {
+        Self {
+            target: TargetId(uuid::Uuid::nil()),
+            position: 0,
+            text: String::new(),
+            media: Vec::new(),
+            settings: serde_json::json!({}),
+            reply_to: None,
+            created_at: DateTime::UNIX_EPOCH,
+            commit_begun_at: None,
+            taken: Vec::new(),
+        }
+    }
+}
+
+/// The posts that a reply belongs to, by the ids that `commit` returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplyTo {
+    /// The thread's first post.
+    pub root: String,
+    /// The post right above.
+    pub parent: String,
+}
+
+/// One page of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page<T = RemotePost> {
+    /// The entries, in the platform's order.
+    pub items: Vec<T>,
+    /// Cursor of the next page; `None` after the last.
+    pub next: Option<String>,
+}
+
+impl<T> Default for Page<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), next: None }
+    }
+}
+
+impl<T> Page<T> {
+    /// The same page with each entry converted.
+    pub(crate) fn map<U>(self, convert: impl FnMut(T) -> U) -> Page<U> {
+        Page { items: self.items.into_iter().map(convert).collect(), next: self.next }
+    }
+}
+
+/// Reads all pages of a list, each from the cursor of the one before.
+///
+/// # Errors
+///
+/// When a page can't be read.
+pub(crate) async fn pages<T, F>(mut page: impl FnMut(Option<String>) -> F) -> Result<Vec<T>>
+where
+    F: Future<Output = Result<Page<T>>>,
+{
+    let mut all = Vec::new();
+    let mut cursor = None;
+    loop {
+        let read = page(cursor).await?;
+        all.extend(read.items);
+        cursor = read.next;
+        if cursor.is_none() {
+            return Ok(all);
+        }
+    }
+}
+
+/// A post on the platform, however it was published.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RemotePost {
+    /// The platform's id.
+    pub id: String,
+    /// Public address.
+    pub url: String,
+    /// Text.
+    pub text: String,
+    /// Addresses of the media.
+    pub media: Vec<String>,
+    /// When it was published.
+    pub published_at: DateTime<Utc>,
+    /// Engagement, where the list includes it.
+    pub metrics: Metrics,
+}

@@ -1,0 +1,164 @@
+//! How accounts are connected, as data: OAuth 2.0 with each platform's deviations, or an app password.
+
+use domain::Grant;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// How an account is connected.
+#[derive(Debug)]
+pub enum Auth {
+    /// OAuth 2.0 authorization code (RFC 6749).
+    OAuth2(OAuth2),
+    /// An identifier and a password created for this app.
+    AppPassword {
+        /// Where a session is created when the account names no other service.
+        service: &'static str,
+    },
+}
+
+impl Auth {
+    /// OAuth, where accounts are connected by it.
+    pub fn oauth(&self) -> Option<&OAuth2> {
+        match self {
+            Self::OAuth2(oauth) => Some(oauth),
+            Self::AppPassword { .. } => None,
+        }
+    }
+
+    /// When a grant can be refreshed.
+    pub fn refresh(&self) -> Refresh {
+        self.oauth().map_or(Refresh::Anytime, |oauth| oauth.refresh)
+    }
+}
+
+/// Request parameters by name.
+pub type Parameters = &'static [(&'static str, &'static str)];
+
+/// A platform's OAuth 2.0: its endpoints, and where it deviates from [`OAuth2::STANDARD`].
+#[derive(Debug)]
+pub struct OAuth2 {
+    /// Authorization endpoint.
+    pub authorize: &'static str,
+    /// Token endpoint.
+    pub token: &'static str,
+    /// Revocation endpoint (RFC 7009), where the platform follows the standard.
+    pub revoke: Option<&'static str>,
+    /// Scopes that publishing needs.
+    pub scopes: &'static [&'static str],
+    /// Separator between scopes in a request.
+    pub separator: &'static str,
+    /// Name of the parameter that identifies the app.
+    pub client_id: &'static str,
+    /// How the app authenticates at the token endpoint.
+    pub client_auth: ClientAuth,
+    /// Additional parameters of the authorization request.
+    pub authorize_parameters: Parameters,
+    /// Parameters that force a new login, although the platform knows the user; they replace those of the
+    /// same name. Empty where that is not possible.
+    pub force_login: Parameters,
+    /// Additional parameters of the code exchange.
+    pub exchange_parameters: Parameters,
+    /// Whether PKCE (RFC 7636) is used.
+    pub pkce: bool,
+    /// When a grant can be refreshed.
+    pub refresh: Refresh,
+    /// Errors of the token endpoint that mean that the grant is gone.
+    pub revoked_errors: ErrorNames,
+}
+
+impl OAuth2 {
+    /// OAuth 2.0 as the RFC has it.
+    pub const STANDARD: Self = Self {
+        authorize: "",
+        token: "",
+        revoke: None,
+        scopes: &[],
+        separator: " ",
+        client_id: "client_id",
+        client_auth: ClientAuth::Header,
+        authorize_parameters: &[],
+        force_login: &[],
+        exchange_parameters: &[],
+        pkce: false,
+        refresh: Refresh::Anytime,
+        revoked_errors: ErrorNames::OneOf(&["invalid_grant"]),
+    };
+}
+
+/// A set of a token endpoint's error names; an error without a name goes by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorNames {
+    /// These.
+    OneOf(&'static [&'static str]),
+    /// All but these.
+    AllBut(&'static [&'static str]),
+}
+
+impl ErrorNames {
+    /// True when the error is one of the set.
+    pub(crate) fn contains(self, name: &str) -> bool {
+        match self {
+            Self::OneOf(names) => names.contains(&name),
+            Self::AllBut(names) => !names.contains(&name),
+        }
+    }
+}
+
+/// When a grant can be exchanged for a fresh one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refresh {
+    /// At any time: a refresh token outlives the access token.
+    Anytime,
+    /// Only before the access token expires; an expired one needs a new login.
+    BeforeExpiry {
+        /// Minimum age of a token that can be refreshed.
+        min_age: Duration,
+    },
+    /// Never: the token does not expire. A refresh only checks that it still works.
+    Never,
+}
+
+/// How an app authenticates at the token endpoint (RFC 6749, section 2.3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientAuth {
+    /// In the `Authorization` header, where it has a secret.
+    Header,
+    /// In the body: its id under [`OAuth2::client_id`], and `client_secret`.
+    Body,
+}
+
+/// An authorization code with the parameters of its request. It travels sealed.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Code {
+    /// The code: valid once and for a short time.
+    pub code: String,
+    /// The redirect URI, exactly as in the authorization request.
+    pub redirect_uri: String,
+    /// The PKCE verifier, where one was sent.
+    pub verifier: Option<String>,
+}
+
+/// A password created for an app, with its login. It travels sealed.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppPassword {
+    /// The login: a handle, an e-mail address, an id.
+    pub identifier: String,
+    /// The password.
+    pub app_password: String,
+    /// The service, when it is not the usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+}
+
+impl AppPassword {
+    /// The grant from which [`crate::Publisher::refresh`] creates the first session: nothing but the login.
+    pub fn grant(&self) -> Grant {
+        Grant {
+            access_token: String::new(),
+            refresh_token: None,
+            expires_at: None,
+            scopes: Vec::new(),
+            extra: serde_json::to_value(self).expect("a password is plain data"),
+        }
+    }
+}

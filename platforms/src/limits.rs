@@ -1,0 +1,200 @@
+//! The content that a platform accepts, as data: validation, the API's capabilities and the adapters read
+//! the same table.
+
+use crate::adapter::MediaKind;
+use std::{ops::RangeInclusive, time::Duration};
+
+/// The content that a platform accepts, and how it publishes it.
+#[derive(Debug)]
+pub struct Limits {
+    /// Length of a text and how it is counted.
+    pub text: TextLimit,
+    /// Whether a post needs text, media, or either.
+    pub content: Content,
+    /// Media of a container by kind; a kind that is not listed is not accepted.
+    pub media: &'static [MediaLimit],
+    /// Whether media of different kinds may be in one container.
+    pub mixed_media: bool,
+    /// The kind of media that a post with media must include.
+    pub required_media: Option<MediaKind>,
+    /// Alt text; `None` where the platform takes none.
+    pub alt_text: Option<AltTextLimit>,
+    /// Characters that no text may contain.
+    pub forbidden: &'static [char],
+    /// What may follow the main container.
+    pub replies: Replies,
+    /// Limits of a reply, where they differ from the post's.
+    pub comment: Option<CommentLimits>,
+    /// Whether publishing is finished with the call's answer.
+    pub publishing: Publishing,
+    /// The effect of repeating a commit, and so when a look-up's `Absent` can be believed.
+    pub idempotency: Idempotency,
+}
+
+impl Limits {
+    /// Text only, published at once; a base for adapters.
+    pub const DEFAULT: Self = Self {
+        text: TextLimit::characters(0),
+        content: Content::TextOrMedia,
+        media: &[],
+        mixed_media: false,
+        required_media: None,
+        alt_text: None,
+        forbidden: &[],
+        replies: Replies::None,
+        comment: None,
+        publishing: Publishing::Immediate,
+        idempotency: Idempotency::Idempotent,
+    };
+
+    /// True when media of this kind are shown with their alt text.
+    pub fn supports_alt_text(&self, kind: MediaKind) -> bool {
+        self.alt_text.as_ref().is_some_and(|alt_text| alt_text.kinds.contains(&kind))
+    }
+}
+
+/// Length of a text.
+#[derive(Debug)]
+pub struct TextLimit {
+    /// Maximum, in units.
+    pub max: usize,
+    /// Name of the unit, for example `weighted characters`.
+    pub unit: &'static str,
+    /// Counts a text as the platform does.
+    pub count: fn(&str) -> usize,
+    /// A second limit in UTF-8 bytes, where the platform has one.
+    pub max_bytes: Option<usize>,
+}
+
+/// Bytes per unit above which a text is too long in any unit. Some platforms count a link as a few units,
+/// and a link has a few thousand bytes at most.
+const MAX_BYTES_PER_UNIT: usize = 128;
+
+impl TextLimit {
+    /// The length of a text in units; `None` for one with so many bytes that it need not be counted to be
+    /// too long.
+    pub fn measure(&self, text: &str) -> Option<usize> {
+        (text.len() / MAX_BYTES_PER_UNIT <= self.max).then(|| (self.count)(text))
+    }
+
+    /// A limit in characters, each Unicode scalar value being one.
+    pub(crate) const fn characters(max: usize) -> Self {
+        Self { max, unit: "characters", count: |text| text.chars().count(), max_bytes: None }
+    }
+}
+
+/// Alt text of media.
+#[derive(Debug)]
+pub struct AltTextLimit {
+    /// Maximum length, in characters.
+    pub max: usize,
+    /// Kinds of media that are shown with it.
+    pub kinds: &'static [MediaKind],
+}
+
+/// The content that a container must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Text or media.
+    TextOrMedia,
+    /// Text, with or without media.
+    Text,
+    /// Media, with or without text.
+    Media,
+}
+
+/// Media of one kind in a container.
+#[derive(Debug)]
+pub struct MediaLimit {
+    /// Kind of media.
+    pub kind: MediaKind,
+    /// Number of media.
+    pub count: RangeInclusive<usize>,
+    /// Accepted content types.
+    pub mimes: &'static [&'static str],
+    /// Maximum size in bytes.
+    pub max_bytes: u64,
+    /// Play time.
+    pub duration: Option<RangeInclusive<Duration>>,
+    /// Width and height in pixels.
+    pub pixels: Option<(RangeInclusive<u32>, RangeInclusive<u32>)>,
+    /// Width divided by height.
+    pub aspect_ratio: Option<RangeInclusive<f64>>,
+}
+
+impl MediaLimit {
+    /// One image of any type, size and shape; a base for adapters.
+    pub(crate) const ANY: Self = Self {
+        kind: MediaKind::Image,
+        count: 0..=1,
+        mimes: &[],
+        max_bytes: u64::MAX,
+        duration: None,
+        pixels: None,
+        aspect_ratio: None,
+    };
+}
+
+/// Limits of a reply.
+#[derive(Debug)]
+pub struct CommentLimits {
+    /// Length of its text; without media it needs one.
+    pub text: TextLimit,
+    /// Media that it may contain.
+    pub media: &'static [MediaLimit],
+}
+
+/// What may follow the main container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replies {
+    /// Nothing: further containers are left out.
+    None,
+    /// One comment below the post; further containers are left out.
+    FirstComment,
+    /// A thread of any length.
+    Thread,
+}
+
+impl Replies {
+    /// Number of containers of a post that are published, the main one included.
+    pub fn containers(self) -> usize {
+        match self {
+            Self::None => 1,
+            Self::FirstComment => 2,
+            Self::Thread => usize::MAX,
+        }
+    }
+
+    /// Explains why the last `count` containers of a post are not published; the subject is the platform.
+    pub fn left_out(self, count: usize) -> String {
+        let takes = if self == Self::None { "takes no replies" } else { "takes one reply" };
+        match count {
+            1 => format!("{takes}; 1 container is left out"),
+            _ => format!("{takes}; {count} containers are left out"),
+        }
+    }
+}
+
+/// Whether publishing is finished with the call's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Publishing {
+    /// The call's answer is the outcome.
+    Immediate,
+    /// Processing continues after the answer.
+    Asynchronous {
+        /// Time after which the post is given up.
+        window: Duration,
+    },
+}
+
+/// The effect of repeating a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idempotency {
+    /// None: there is one post. `Absent` can be believed at once.
+    Idempotent,
+    /// Possibly a second post. `Absent` can be believed once the platform's reads have caught up.
+    MayDuplicate {
+        /// Time by which the platform's reads may lag behind its writes.
+        read_lag: Duration,
+    },
+}

@@ -1,0 +1,57 @@
+//! Tests as values: one per platform and case, so that a failure names its platform and all run in parallel.
+
+use futures::future::BoxFuture;
+use libtest_mimic::{Failed, Trial};
+use platforms::Adapter;
+
+/// A case of the suite: its name, and the test of one platform.
+pub(crate) type Case = (&'static str, fn(&'static Adapter) -> BoxFuture<'static, ()>);
+
+/// A test that stands alone: its name, and what it runs.
+pub(crate) type Single = (&'static str, fn() -> BoxFuture<'static, ()>);
+
+/// Lists functions as cases.
+macro_rules! cases {
+    ($($case:ident),+ $(,)?) => {
+        [$((stringify!($case), |platform| Box::pin($case(platform)))),+] as [$crate::trials::Case; _]
+    };
+}
+
+/// Lists functions of a module as single tests.
+macro_rules! singles {
+    ($($test:ident),+ $(,)?) => {
+        [$((stringify!($test), || Box::pin($test()))),+] as [$crate::trials::Single; _]
+    };
+}
+
+pub(crate) use {cases, singles};
+
+/// Each case for each platform; `FANFARE_PLATFORM` narrows it to one.
+pub(crate) fn for_each_platform(cases: &[Case]) -> Vec<Trial> {
+    let only = std::env::var("FANFARE_PLATFORM").ok();
+    let chosen =
+        platforms::all().iter().filter(|platform| only.as_deref().is_none_or(|only| platform.id == only));
+    let trials = chosen.flat_map(|platform| {
+        cases.iter().map(move |(name, case)| {
+            let case = *case;
+            Trial::test(format!("{}::{name}", platform.id), move || run(case(platform)))
+        })
+    });
+    trials.collect()
+}
+
+/// The tests of a module.
+pub(crate) fn of(module: &str, singles: &[Single]) -> Vec<Trial> {
+    let trials = singles.iter().map(|(name, test)| {
+        let test = *test;
+        Trial::test(format!("{module}::{name}"), move || run(test()))
+    });
+    trials.collect()
+}
+
+/// Runs a test on a runtime of its own; a panic is caught by the harness.
+fn run(test: BoxFuture<'static, ()>) -> Result<(), Failed> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(test);
+    Ok(())
+}
