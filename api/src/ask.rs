@@ -4,7 +4,7 @@
 //! `workflows::ask` on Temporal, awaited. Temporal or the workers may be away; the API starts and
 //! serves without them, and only these calls then say that they can't be answered now.
 
-use crate::{caller::Call, problem::Problem};
+use crate::http::{caller::Call, problem::Problem};
 use std::{sync::Arc, time::Duration};
 use temporalio_client::{Client, WorkflowStartOptions, errors::WorkflowGetResultError};
 use tokio::{

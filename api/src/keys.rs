@@ -4,14 +4,14 @@
 //! that includes the text of the key that takes another's place. A key's text is in one answer only.
 
 use crate::{
-    body::Json,
-    caller::{Call, Caller, KeysWrite},
-    document::Tag,
-    problem::{Code, Issue, Problem},
-    timestamp::Timestamp,
-    validate::Rules,
+    http::{
+        body::Json,
+        caller::{Call, Caller, KeysWrite},
+        problem::{Code, Issue, Problem},
+    },
+    openapi::{document::Tag, validate::Rules},
+    types::{enum_string::Word, timestamp::Timestamp},
     webhooks::Removed,
-    word::Word,
 };
 use chrono::TimeDelta;
 use domain::{

@@ -5,72 +5,45 @@
 //! makes no outgoing request and opens no sealed secret. The relay carries what was written to Temporal.
 
 pub mod accounts;
-pub mod analytics;
-mod arrival;
 pub mod ask;
-pub mod batch;
-pub mod body;
-pub mod bytes;
-pub mod caller;
-pub mod capabilities;
-pub mod clock;
-pub mod compose;
 pub mod connect;
-pub mod content;
 pub mod dashboard;
-pub mod document;
-pub mod edit;
-pub mod email;
-pub mod envelope;
-mod examples;
-mod hosted;
-pub mod imports;
+pub mod http;
 pub mod keys;
-pub mod landing;
-pub mod limits;
-pub mod link;
 pub mod mcp;
 pub mod media;
 pub mod networks;
-mod outcomes;
-pub mod page;
-pub mod password;
-pub mod pending;
+pub mod openapi;
 pub mod plans;
 pub mod posts;
-pub mod preview;
-pub mod problem;
 pub mod profiles;
-pub mod query;
-pub mod receiver;
 pub mod relay;
-pub mod settings;
 pub mod slots;
-pub mod state;
 pub mod sweeper;
 pub mod team;
-pub mod text;
-pub mod timeline;
-pub mod timestamp;
+pub mod types;
 pub mod usage;
-pub mod validate;
 pub mod webhooks;
-pub mod word;
-mod zone;
 
-pub use document::document;
+pub use openapi::document::document;
 
 use crate::{
-    arrival::Arrival,
     ask::Workers,
-    connect::{CALLBACK, CHOICE},
-    document::{Operations, PREFIX},
-    envelope::{Envelope, Routes},
-    limits::Limits,
+    connect::{
+        callback::{self, CALLBACK, CHOICE},
+        oauth_state,
+    },
+    http::{
+        body_timeout::Arrival,
+        error_middleware::{self, Envelope, Routes},
+        limits::Limits,
+        problem::Problem,
+    },
+    media::content,
+    openapi::document::{self, Operations, PREFIX},
     plans::Plans,
-    problem::Problem,
 };
-use ::bytes::Bytes;
+use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use domain::sandbox::Address;
 use domain::{Mode, address};
@@ -113,7 +86,7 @@ pub struct Config {
     /// The ranges that webhooks may reach although they are not public.
     pub opened: Opened,
     /// What the states of authorizations are sealed with; the same in every API process.
-    pub states: state::Key,
+    pub states: oauth_state::Key,
     /// The public identifiers of the OAuth apps that the installation shares, by platform.
     pub shared_clients: BTreeMap<String, String>,
     /// Client ids of the sandbox's apps, by platform.
@@ -165,7 +138,7 @@ pub fn endpoint(app: App) -> impl Endpoint<Output = Response> + 'static {
     let page = document::page(&specification);
     let specification_path = format!("{PREFIX}/openapi.json");
     let arrival = Arrival { limit: app.config.body_timeout, prefix: PREFIX };
-    let [taking, giving] = bytes::PATHS.map(|path| format!("{PREFIX}{path}"));
+    let [taking, giving] = content::PATHS.map(|path| format!("{PREFIX}{path}"));
     let routes = Routes::of::<Operations>(PREFIX)
         .with(&taking, Method::PUT)
         .with(&giving, Method::GET)
@@ -175,13 +148,13 @@ pub fn endpoint(app: App) -> impl Endpoint<Output = Response> + 'static {
         .with(&format!("{PREFIX}{CHOICE}/{{token}}"), Method::POST)
         .with("/docs", Method::GET)
         .with("/healthz", Method::GET);
-    bytes::routes(Route::new(), PREFIX)
+    content::routes(Route::new(), PREFIX)
         .at(&specification_path, get(fixed("application/json", None, specification)))
         .nest(
             PREFIX,
             Route::new()
-                .at(CALLBACK, get(connect::callback))
-                .at(format!("{CHOICE}/:token"), get(connect::offer).post(connect::choose))
+                .at(CALLBACK, get(callback::callback))
+                .at(format!("{CHOICE}/:token"), get(callback::offer).post(callback::choose))
                 .nest("/", document::service()),
         )
         .at(mcp::PATH, mcp::endpoint(&app.config.base_url))
@@ -190,7 +163,7 @@ pub fn endpoint(app: App) -> impl Endpoint<Output = Response> + 'static {
         .at("/docs", get(fixed("text/html; charset=utf-8", Some(PAGE_POLICY), page)))
         .at("/healthz", get(health))
         .data(app)
-        .with(CatchPanic::new().with_handler(envelope::panicked))
+        .with(CatchPanic::new().with_handler(error_middleware::panicked))
         .with(arrival)
         .with(Envelope::new(routes))
 }

@@ -4,21 +4,28 @@
 //! again, and does not need to: an authorization is asked for with the public identifier alone.
 
 use crate::{
-    body::{self, Json},
-    caller::{AccountsWrite, Call, Caller, NetworksRead, NetworksWrite},
-    connect::CALLBACK,
-    document::Tag,
-    landing,
-    link::Link,
-    posts::free,
-    problem::{Code, Issue, Problem},
-    settings::Free,
-    state::{self, State},
-    text::Text,
-    timestamp::Timestamp,
-    validate::{Null, Rules, limit_size},
+    connect::{
+        callback::CALLBACK,
+        oauth_state::{self, State},
+        redirect_uri,
+    },
+    http::{
+        body::{self, Json},
+        caller::{AccountsWrite, Call, Caller, NetworksRead, NetworksWrite},
+        problem::{Code, Issue, Problem},
+    },
+    openapi::{
+        document::Tag,
+        validate::{Null, Rules, limit_size},
+    },
+    posts::{free, settings::Free},
+    types::{
+        bounded_string::Text,
+        enum_string::{Platform, Word},
+        timestamp::Timestamp,
+        url::Link,
+    },
     webhooks::Removed,
-    word::{Platform, Word},
 };
 use chrono::SubsecRound;
 use domain::{AccountId, Mode, NetworkId};
@@ -211,7 +218,7 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
         account: account.map(|account| account.id),
         is_forced: body.force_reauth.unwrap_or_default(),
     };
-    let expires_at = (call.now() + state::LIFE).trunc_subsecs(0);
+    let expires_at = (call.now() + oauth_state::LIFE).trunc_subsecs(0);
     let id = states::keep(call.db(), call.owner, &intent, call.now(), expires_at).await?;
     let key = &call.app.config.states;
     let address = authorization::address(
@@ -306,7 +313,7 @@ fn allow(network: &networks::Network, link: &Link) -> Result<(), Problem> {
 }
 
 fn land(call: &Call<'_>, link: Option<&Link>) -> Result<(), Problem> {
-    match link.and_then(|link| landing::objection("redirect_uri", &link.url, call.owner.mode)) {
+    match link.and_then(|link| redirect_uri::objection("redirect_uri", &link.url, call.owner.mode)) {
         Some(issue) => Err(Problem::invalid_body(vec![issue])),
         None => Ok(()),
     }

@@ -1,6 +1,6 @@
 //! What organizations pay for. Plans are the operator's configuration; an organization has the key of one.
 
-use crate::problem::{Code, Problem};
+use crate::http::problem::{Code, Problem};
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 use std::{collections::BTreeMap, str::FromStr, sync::LazyLock};

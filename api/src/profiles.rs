@@ -1,17 +1,21 @@
 //! Profiles: groups of accounts, such as a brand or a client. An account is in one at most.
 
 use crate::{
-    body::{self, Json},
-    caller::{Call, Caller, ProfilesRead, ProfilesWrite},
-    content,
-    document::Tag,
-    posts::free,
-    problem::{Code, Issue, Problem, Segment},
-    settings::{self, Config, Free, TopLevel},
-    timestamp::Timestamp,
-    validate::{Null, Rules},
+    http::{
+        body::{self, Json},
+        caller::{Call, Caller, ProfilesRead, ProfilesWrite},
+        problem::{Code, Issue, Problem, Segment},
+    },
+    openapi::{
+        document::Tag,
+        validate::{Null, Rules},
+    },
+    posts::{
+        checks, free,
+        settings::{self, Config, Free, TopLevel},
+    },
+    types::{time_zone, timestamp::Timestamp},
     webhooks::Removed,
-    zone,
 };
 use domain::{AccountId, ProfileId};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
@@ -85,7 +89,7 @@ pub async fn create(call: &Call<'_>, body: NewProfile) -> Result<Profile, Proble
         name: body.name,
         tenant_id: body.tenant_id,
         description: body.description,
-        timezone: body.timezone.unwrap_or_else(|| zone::DEFAULT.name().to_owned()),
+        timezone: body.timezone.unwrap_or_else(|| time_zone::DEFAULT.name().to_owned()),
         default_config: config(body.default_config.unwrap_or_default())?,
         accounts: asked.iter().copied().map(AccountId).collect(),
     };
@@ -145,7 +149,7 @@ fn saved(saved: Saved, asked: &[Uuid]) -> Result<Profile, Problem> {
 /// The settings, unless a platform would refuse them in every post.
 fn config(config: Config) -> Result<Value, Problem> {
     let config = settings::resolve(TopLevel::default(), config);
-    content::refuse(content::look_at_settings(&config, "default_config"))?;
+    checks::refuse(checks::look_at_settings(&config, "default_config"))?;
     Ok(config)
 }
 
@@ -183,7 +187,7 @@ pub struct NewProfile {
 
 impl Rules for NewProfile {
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
-        zone::check(body, "timezone", issues);
+        time_zone::check(body, "timezone", issues);
         settings::limit(body, "default_config", issues);
     }
 }
@@ -214,7 +218,7 @@ impl Rules for ProfilePatch {
     const NULL: Null = Null::Clears;
 
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
-        zone::check(body, "timezone", issues);
+        time_zone::check(body, "timezone", issues);
         settings::limit(body, "default_config", issues);
     }
 }

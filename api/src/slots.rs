@@ -1,20 +1,18 @@
 //! Posting slots: the times of the week at which an account's queue goes out.
 //!
 //! Slots are times on the wall and belong to no zone; whoever asks for one says in which zone he reads
-//! them. What takes a slot stands in [`crate::compose`] and [`crate::edit`].
+//! them. What takes a slot stands in [`crate::posts::create`] and [`crate::posts::edit`].
 
 use crate::{
-    body::Json,
-    caller::{Call, Caller, SchedulingRead, SchedulingWrite},
-    clock::Clock,
-    compose,
-    document::Tag,
-    problem::{Code, Issue, Problem},
-    query::Query,
-    timestamp::Timestamp,
-    validate::Rules,
-    word::Word,
-    zone,
+    http::{
+        body::Json,
+        caller::{Call, Caller, SchedulingRead, SchedulingWrite},
+        problem::{Code, Issue, Problem},
+        query::Query,
+    },
+    openapi::{document::Tag, validate::Rules},
+    posts::create,
+    types::{enum_string::Word, time_of_day::Clock, time_zone, timestamp::Timestamp},
 };
 use chrono::{DateTime, Datelike, Utc};
 use chrono_tz::Tz;
@@ -80,7 +78,7 @@ pub async fn set(call: &Call<'_>, body: NewSlotSet) -> Result<SlotSet, Problem> 
     let account = body.social_account_id.map(AccountId);
     let slots = body.slots.into_iter().map(slot::Slot::from).collect();
     let set = slots::set(call.db(), call.owner, account, slots, call.now()).await?;
-    let set = set.ok_or_else(|| compose::no_account("social_account_id"))?;
+    let set = set.ok_or_else(|| create::no_account("social_account_id"))?;
     Ok(SlotSet::of(set, call.now()))
 }
 
@@ -92,7 +90,7 @@ pub async fn list(call: &Call<'_>) -> Result<SlotSets, Problem> {
 
 /// The next open slots of an account.
 pub async fn find(call: &Call<'_>, query: Filter) -> Result<OpenSlots, Problem> {
-    let account = compose::account(call, &query.account, "account").await?;
+    let account = create::account(call, &query.account, "account").await?;
     let queue = queue(call, account.id, query.timezone.as_deref()).await?;
     let now = call.now();
     let after = query.after.map_or(now, |Timestamp(after)| after.max(now));
@@ -114,13 +112,13 @@ pub(crate) async fn queue(
     timezone: Option<&str>,
 ) -> Result<Queue, Problem> {
     let slots = slots::of(call.db(), call.owner, account).await?;
-    Ok(Queue { account, schedule: Schedule { slots, zone: zone::read(timezone) } })
+    Ok(Queue { account, schedule: Schedule { slots, zone: time_zone::read(timezone) } })
 }
 
 /// What would refuse a post in this queue now.
 pub(crate) async fn crowded(call: &Call<'_>, queue: &Queue) -> Result<Option<Problem>, Problem> {
     let open = slots::open(call.db(), call.owner, queue, call.now(), 1).await?;
-    Ok(open.is_empty().then(|| full(queue, compose::QUEUED)))
+    Ok(open.is_empty().then(|| full(queue, create::QUEUED)))
 }
 
 /// A queue has no open slot; `field` named the account.
@@ -223,7 +221,7 @@ pub struct Filter {
 
 impl Rules for Filter {
     fn check(query: &Map<String, Value>, issues: &mut Vec<Issue>) {
-        zone::check(query, "timezone", issues);
+        time_zone::check(query, "timezone", issues);
     }
 }
 

@@ -4,16 +4,15 @@
 //! team. What a key may do about it is a matter of its scopes alone.
 
 use crate::{
-    body::Json,
-    caller::{Call, Caller, TeamRead, TeamWrite},
     dashboard,
-    document::Tag,
-    email::Address,
-    problem::{Code, Issue, Problem},
-    timestamp::Timestamp,
-    validate::Rules,
+    http::{
+        body::Json,
+        caller::{Call, Caller, TeamRead, TeamWrite},
+        problem::{Code, Issue, Problem},
+    },
+    openapi::{document::Tag, validate::Rules},
+    types::{email::Address, enum_string::Word, timestamp::Timestamp},
     webhooks::Removed,
-    word::Word,
 };
 use domain::MemberId;
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};

@@ -4,11 +4,13 @@
 //! what is published to the sandbox costs nobody anything, and a test key sees no live data.
 
 use crate::{
-    body::Json,
-    caller::{Call, Caller, UsageRead},
-    document::Tag,
-    problem::Problem,
-    timestamp::Timestamp,
+    http::{
+        body::Json,
+        caller::{Call, Caller, UsageRead},
+        problem::Problem,
+    },
+    openapi::document::Tag,
+    types::timestamp::Timestamp,
 };
 use poem_openapi::{Object, OpenApi};
 use store::meters::{self, Month};

@@ -5,17 +5,23 @@
 
 use crate::{
     ask,
-    body::{self, Json},
-    caller::{Call, Caller, WebhooksRead, WebhooksWrite},
-    document::Tag,
-    link::Link,
-    page::List,
-    problem::{Code, Issue, Problem},
-    query::Query,
-    receiver,
-    timestamp::Timestamp,
-    validate::{Null, Rules},
-    word::{Vocabulary, Word},
+    http::{
+        body::{self, Json},
+        caller::{Call, Caller, WebhooksRead, WebhooksWrite},
+        outbound_url,
+        page::List,
+        problem::{Code, Issue, Problem},
+        query::Query,
+    },
+    openapi::{
+        document::Tag,
+        validate::{Null, Rules},
+    },
+    types::{
+        enum_string::{Vocabulary, Word},
+        timestamp::Timestamp,
+        url::Link,
+    },
 };
 use domain::{
     DeliveryId, WebhookId,
@@ -263,7 +269,7 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
 
 /// Refuses a URL that events must not be sent to.
 async fn judge(call: &Call<'_>, url: &Url) -> Result<(), Problem> {
-    match receiver::objection(url, call.app.config.opened.of(call.owner.mode)).await {
+    match outbound_url::objection(url, call.app.config.opened.of(call.owner.mode)).await {
         Some(issue) => Err(Problem::invalid_body(vec![issue])),
         None => Ok(()),
     }

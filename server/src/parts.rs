@@ -250,7 +250,7 @@ impl Api {
             cursor_key: http.secret.0,
             sealer: http.seal_key.clone(),
             opened: api::Opened { live: opened.live, test: opened.test },
-            states: api::state::Key::derive(&http.secret.0),
+            states: api::connect::oauth_state::Key::derive(&http.secret.0),
             shared_clients: http.shared_clients.0.clone(),
             sandbox_clients: client_ids(&sandbox::apps()),
             sandbox,

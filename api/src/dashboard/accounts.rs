@@ -7,9 +7,13 @@ use super::{
     words::{self, Clock, Done, Label},
 };
 use crate::{
-    accounts::{self, Filter},
-    body, connect, landing, networks, password,
-    problem::{Code, Problem},
+    accounts::{self, Filter, app_password},
+    connect::{callback, redirect_uri},
+    http::{
+        body,
+        problem::{Code, Problem},
+    },
+    networks,
 };
 use askama::Template;
 use platforms::Connection;
@@ -61,7 +65,7 @@ pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
     match (visit.query.get("status"), visit.query.given("token")) {
         ("pending", Some(token)) if token.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) => {
             let base_url = visit.app.config.base_url.trim_end_matches('/');
-            Ok(lead_to(&format!("{base_url}{}/{token}", connect::CHOICE)))
+            Ok(lead_to(&format!("{base_url}{}/{token}", callback::CHOICE)))
         }
         _ => draw(visit, None, None).await,
     }
@@ -153,7 +157,7 @@ async fn lead(visit: &Visit<'_>, platform: &str, at: &str, mut wish: Value) -> R
     let call = visit.call();
     // Back to this page, where that is an address that may be come back to; else to the hosted pages.
     let back = format!("{}{PATH}/accounts", visit.app.config.root());
-    let fits = |url: &Url| landing::objection("redirect_uri", url, call.owner.mode).is_none();
+    let fits = |url: &Url| redirect_uri::objection("redirect_uri", url, call.owner.mode).is_none();
     if Url::parse(&back).is_ok_and(|url| fits(&url)) {
         wish["redirect_uri"] = back.into();
     }
@@ -179,7 +183,7 @@ pub(crate) async fn sign_in(visit: &Visit<'_>) -> Result<Response, Problem> {
         .map(|(name, value)| (name.to_owned(), Value::from(value)))
         .collect();
     let connected = match body::read(Value::Object(login)) {
-        Ok(login) => password::connect(&visit.call(), login).await,
+        Ok(login) => app_password::connect(&visit.call(), login).await,
         Err(problem) => Err(problem),
     };
     match connected {

@@ -1,7 +1,7 @@
 //! The files that go with the pages. Each is named after its content, so that a browser may keep it for
 //! ever and still never has an old one.
 
-use crate::problem::Problem;
+use crate::http::problem::Problem;
 use poem::{Response, http::header};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;

@@ -11,12 +11,18 @@ use super::{
     words::{self, Done, Label},
 };
 use crate::{
-    accounts, body,
-    compose::{self, NewPost},
-    media, posts,
-    preview::{self, Verdict},
-    problem::{Code, Issue, Problem, Segment},
-    word::Word,
+    accounts,
+    http::{
+        body,
+        problem::{Code, Issue, Problem, Segment},
+    },
+    media,
+    posts::{
+        self,
+        create::{self, NewPost},
+        validate::{self, Verdict},
+    },
+    types::enum_string::Word,
 };
 use askama::Template;
 use domain::MediaStatus;
@@ -177,7 +183,7 @@ async fn shelf(visit: &Visit<'_>, sketch: &Sketch) -> Result<Vec<Choice>, Proble
 
 async fn look(visit: &Visit<'_>, sketch: Sketch) -> Result<Response, Problem> {
     let checked = match sketch.body() {
-        Ok(body) => preview::validate(&visit.call(), body).await,
+        Ok(body) => validate::validate(&visit.call(), body).await,
         Err(problem) => Err(problem),
     };
     match checked {
@@ -248,7 +254,7 @@ async fn shown(
 
 async fn publish(visit: &Visit<'_>, sketch: Sketch) -> Result<Response, Problem> {
     let created = match sketch.body() {
-        Ok(body) => compose::create(&visit.call(), body, None).await,
+        Ok(body) => create::create(&visit.call(), body, None).await,
         Err(problem) => Err(problem),
     };
     match created {

@@ -1,6 +1,6 @@
 //! What a form or an address says: names with values, some of them several times.
 
-use crate::{
+use crate::http::{
     body,
     problem::{Code, Problem},
 };

@@ -5,7 +5,7 @@ use super::{
     assets::{self, Versions},
     visit::Visit,
 };
-use crate::problem::{Problem, Segment, title};
+use crate::http::problem::{Problem, Segment, title};
 use askama::Template;
 use poem::{
     Request, Response,
@@ -61,7 +61,7 @@ pub(crate) struct Fault {
 impl Fault {
     /// What a call was refused for.
     pub(crate) fn of(at: impl Into<String>, problem: Problem) -> Self {
-        let issue = |issue: &crate::problem::Issue| match &*path(&issue.path) {
+        let issue = |issue: &crate::http::problem::Issue| match &*path(&issue.path) {
             "" => issue.message.clone(),
             path => format!("{path}: {}", issue.message),
         };

@@ -5,7 +5,10 @@ use super::{
     fields::Fields,
     frame::{Fault, Frame, render},
 };
-use crate::{App, limits, problem::Problem};
+use crate::{
+    App,
+    http::{limits, problem::Problem},
+};
 use askama::Template;
 use poem::{Request, Response, http::StatusCode};
 use store::team::{self, Invitation};

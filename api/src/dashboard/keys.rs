@@ -6,7 +6,10 @@ use super::{
     visit::{Visit, done},
     words::{Clock, Done},
 };
-use crate::{body, keys, problem::Problem};
+use crate::{
+    http::{body, problem::Problem},
+    keys,
+};
 use askama::Template;
 use domain::scope::Scope;
 use poem::Response;

@@ -7,9 +7,8 @@ use super::{
     words::{self, Clock, Done, Label},
 };
 use crate::{
-    body,
+    http::{body, problem::Problem},
     media::{self, Filter},
-    problem::Problem,
 };
 use askama::Template;
 use poem::Response;

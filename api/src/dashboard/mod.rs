@@ -25,7 +25,7 @@ mod words;
 
 use crate::{
     App,
-    problem::{Code, Problem},
+    http::problem::{Code, Problem},
 };
 use poem::{Body, Request, Response, handler, http::Method, web::Data};
 use session::Arrival;

@@ -6,7 +6,7 @@ use super::{
     visit::Visit,
     words::{self, Label, Moment},
 };
-use crate::{posts::Filter, problem::Problem};
+use crate::{http::problem::Problem, posts::Filter};
 use askama::Template;
 use domain::TargetStatus;
 use poem::Response;

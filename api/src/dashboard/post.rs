@@ -6,7 +6,10 @@ use super::{
     visit::{Visit, done},
     words::{self, Clock, Done, Label, Moment},
 };
-use crate::{body, content, edit, posts, problem::Problem, timeline};
+use crate::{
+    http::{body, problem::Problem},
+    posts::{self, checks, edit, timeline},
+};
 use askama::Template;
 use domain::{PostStatus, TargetStatus};
 use poem::Response;
@@ -90,7 +93,7 @@ pub(crate) async fn show(visit: &Visit<'_>, id: &str, fault: Option<Fault>) -> R
         target.map(who)
     };
     let shown = post.containers.iter().flat_map(|container| &container.media);
-    let files = content::known(&call, &shown.map(|media| media.id).collect::<Vec<_>>()).await?;
+    let files = checks::known(&call, &shown.map(|media| media.id).collect::<Vec<_>>()).await?;
     let file = |media: &Attachment| match files.get(&media.id) {
         Some(file) => format!("{} ({})", file.filename, file.kind),
         None => "A file that was deleted".to_owned(),

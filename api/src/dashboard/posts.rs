@@ -8,9 +8,8 @@ use super::{
 };
 use crate::{
     accounts,
+    http::{problem::Problem, query},
     posts::{self, Filter},
-    problem::Problem,
-    query,
 };
 use askama::Template;
 use chrono::{NaiveDate, TimeDelta};

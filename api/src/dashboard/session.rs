@@ -10,7 +10,10 @@ use super::{
     frame::{self, Fault, Frame, render},
     visit::see,
 };
-use crate::{App, limits, problem::Problem};
+use crate::{
+    App,
+    http::{limits, problem::Problem},
+};
 use askama::Template;
 use domain::scope::{self, Scope};
 use poem::{

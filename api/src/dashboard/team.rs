@@ -6,7 +6,10 @@ use super::{
     visit::{Visit, done},
     words::{Clock, Done},
 };
-use crate::{body, problem::Problem, team};
+use crate::{
+    http::{body, problem::Problem},
+    team,
+};
 use askama::Template;
 use poem::Response;
 use serde_json::json;

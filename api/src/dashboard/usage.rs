@@ -5,7 +5,7 @@ use super::{
     visit::Visit,
     words::Clock,
 };
-use crate::{problem::Problem, usage};
+use crate::{http::problem::Problem, usage};
 use askama::Template;
 use poem::Response;
 

@@ -6,7 +6,7 @@ use super::{
     frame::{Fault, Frame, Who},
     words::Done,
 };
-use crate::{App, caller::Call};
+use crate::{App, http::caller::Call};
 use chrono::{DateTime, Utc};
 use domain::scope::Scope;
 use poem::{

@@ -8,7 +8,10 @@ use super::{
     webhooks::named,
     words::{self, Clock, Done, Label, Moment},
 };
-use crate::{body, problem::Problem, query, webhooks};
+use crate::{
+    http::{body, problem::Problem, query},
+    webhooks,
+};
 use askama::Template;
 use poem::Response;
 use serde_json::json;

@@ -7,7 +7,10 @@ use super::{
     webhook,
     words::{self, Clock, Label},
 };
-use crate::{body, problem::Problem, webhooks};
+use crate::{
+    http::{body, problem::Problem},
+    webhooks,
+};
 use askama::Template;
 use domain::event::EventName;
 use poem::Response;

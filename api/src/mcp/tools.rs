@@ -6,13 +6,16 @@
 
 use super::schema;
 use crate::{
-    accounts, analytics, body,
-    caller::Call,
-    compose, edit, media, networks, posts, preview,
-    problem::{Issue, Problem},
-    slots, usage,
-    validate::{self, Rules},
-    webhooks,
+    accounts,
+    http::{
+        body,
+        caller::Call,
+        problem::{Issue, Problem},
+    },
+    media, networks,
+    openapi::validate::{self, Rules},
+    posts::{self, analytics, create, edit},
+    slots, usage, webhooks,
 };
 use domain::scope::Scope;
 use futures::future::BoxFuture;
@@ -70,7 +73,7 @@ const TABLE: &[Line] = &[
         effect: Effect::Publishes,
         run: |call, arguments| {
             Box::pin(async move {
-                let post = compose::create(call, arguments.read()?, None).await?;
+                let post = create::create(call, arguments.read()?, None).await?;
                 let (Created::New(post) | Created::Replay(post)) = post;
                 Ok(json(&posts::Post::from(post)))
             })
@@ -83,7 +86,7 @@ const TABLE: &[Line] = &[
         scope: Scope::PostsWrite,
         effect: Effect::Reads,
         run: |call, arguments| {
-            Box::pin(async move { Ok(json(&preview::validate(call, arguments.read()?).await?)) })
+            Box::pin(async move { Ok(json(&posts::validate::validate(call, arguments.read()?).await?)) })
         },
     },
     Line {

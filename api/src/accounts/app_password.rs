@@ -1,0 +1,214 @@
+//! Connecting an account by a password that its owner made for this purpose.
+//!
+//! Bluesky has no apps to register: whoever connects an account hands over an identifier and an app
+//! password. Both go to a worker, sealed; no log, answer or history holds them.
+
+use crate::{
+    accounts::{Account, pending::OTHER_TENANT, refused},
+    ask::{self, mistaken},
+    connect::callback::{plan, seal},
+    http::{
+        body::Json,
+        caller::{AccountsWrite, Call, Caller},
+        problem::{Code, Issue, Problem},
+    },
+    openapi::{document::Tag, validate::Rules},
+    types::url::Link,
+};
+use domain::{ErrorCode, Failure};
+use platforms::AppPassword;
+use poem_openapi::{ApiResponse, Object, OpenApi};
+use serde_json::{Map, Value};
+use store::accounts;
+use url::Host;
+use workflows::{
+    activities::{SignIn, SignedIn},
+    ask::{Answer, Question},
+};
+
+/// The platform that accounts are connected to in this way.
+const PLATFORM: &str = "bluesky";
+
+/// The status that stands for an identity that was not proven.
+const UNPROVEN: u16 = 422;
+
+/// The operations that take a password.
+pub struct Passwords;
+
+#[OpenApi(tag = "Tag::Accounts")]
+impl Passwords {
+    /// Connect a Bluesky account
+    ///
+    /// With an app password, which its owner makes in the settings of Bluesky and can take back there.
+    /// The account's DID and handle have to lead to the server that takes the password: else 422.
+    /// Connecting an account again keeps its id, and its tenant: naming another is a 422. Scope
+    /// `accounts:write`.
+    #[oai(path = "/social-accounts/bluesky/connect", method = "post", operation_id = "connectBlueskyAccount")]
+    async fn connect(
+        &self,
+        caller: Caller<AccountsWrite>,
+        body: Json<BlueskyLogin>,
+    ) -> Result<Entry, Problem> {
+        let (account, is_new) = connect(&caller.call(), body.0).await?;
+        Ok(if is_new { Entry::New(Json(account)) } else { Entry::Known(Json(account)) })
+    }
+}
+
+/// Connects an account; true when the owner had never connected it before.
+pub async fn connect(call: &Call<'_>, body: BlueskyLogin) -> Result<(Account, bool), Problem> {
+    let has_service = body.service.is_some();
+    let login = AppPassword {
+        identifier: body.identifier.trim().trim_start_matches('@').to_owned(),
+        app_password: body.app_password,
+        service: body.service.map(|service| service.url.origin().ascii_serialization()),
+    };
+    let plan = plan(call).await?;
+    let sign_in = SignIn {
+        owner: call.owner,
+        platform: PLATFORM.to_owned(),
+        sealed: seal(call, PLATFORM, &login),
+        tenant_id: body.tenant_id,
+        limit: plan.social_accounts,
+    };
+    match ask::ask(call, Question::SignIn(sign_in)).await? {
+        Answer::SignIn(SignedIn::Connected(joined)) => {
+            let account = accounts::get(call.db(), call.owner, joined.account).await?;
+            // Gone in this very moment.
+            let account = account.ok_or_else(|| Problem::not_found("social account"))?;
+            Ok((account.into(), joined.is_new))
+        }
+        Answer::SignIn(SignedIn::Refused(failure)) => Err(rejected(failure, has_service)),
+        Answer::SignIn(SignedIn::OtherTenant) => {
+            let issue = Issue::custom(["tenant_id"], "The account belongs to another tenant");
+            Err(Problem::new(Code::Unprocessable, OTHER_TENANT).with_issues(vec![issue]))
+        }
+        Answer::SignIn(SignedIn::Full(room)) => Err(plan.refuse_accounts(room)),
+        _ => Err(mistaken()),
+    }
+}
+
+/// Why a login did not work, as whoever sent it can act on it.
+fn rejected(failure: Failure, has_service: bool) -> Problem {
+    match failure.code {
+        ErrorCode::TokenExpired => {
+            let issue = |field| Issue::custom([field], "The service does not know this login");
+            Problem::new(Code::InvalidCredentials, format!("{PLATFORM} refused: {}", failure.message))
+                .with_issues(vec![issue("identifier"), issue("app_password")])
+        }
+        // The service may not speak for the account, or nobody can tell.
+        ErrorCode::Rejected(UNPROVEN) => {
+            let field = if has_service { "service" } else { "identifier" };
+            let issue = Issue::custom([field], "Not the server of the account that it names");
+            Problem::new(Code::Unprocessable, failure.message).with_issues(vec![issue])
+        }
+        // The caller named the service: that it does not answer as one is the caller's to mend.
+        ErrorCode::NetworkError | ErrorCode::Rejected(_) | ErrorCode::Upstream(_) if has_service => {
+            let issue = Issue::custom(["service"], "No service of Bluesky answers there");
+            Problem::new(Code::Unprocessable, "the service could not be spoken to").with_issues(vec![issue])
+        }
+        _ => refused(PLATFORM, failure),
+    }
+}
+
+/// How to log in to Bluesky.
+// No `Debug`: the password must not end in a log.
+#[derive(Object)]
+pub struct BlueskyLogin {
+    /// The account's handle, or the address or id that it logs in with.
+    #[oai(validator(min_length = 1, max_length = 255))]
+    pub identifier: String,
+    /// A password that was made for apps. Never shown, stored encrypted.
+    #[oai(validator(min_length = 1, max_length = 255))]
+    pub app_password: String,
+    /// The account's server where that is not Bluesky's own: `https` and a public name, without a path.
+    #[oai(validator(max_length = 2048))]
+    pub service: Option<Link>,
+    /// The end tenant that the account is to belong to. One that belongs to another stays there.
+    #[oai(validator(min_length = 1, max_length = 255))]
+    pub tenant_id: Option<String>,
+}
+
+impl Rules for BlueskyLogin {
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        let blank = |field: &str| body.get(field).and_then(Value::as_str).is_some_and(is_blank);
+        if blank("identifier") {
+            issues.push(Issue::custom(["identifier"], "Must name an account"));
+        }
+        let service = body.get("service").and_then(Value::as_str).and_then(Link::read);
+        if let Some(message) = service.and_then(|service| objection(&service)) {
+            issues.push(Issue::new(["service"], "invalid_string", message).with("validation", "url"));
+        }
+    }
+}
+
+/// Whether nothing is left of a handle without its sign. What is empty is told as too short already.
+fn is_blank(identifier: &str) -> bool {
+    !identifier.is_empty() && identifier.trim().trim_start_matches('@').is_empty()
+}
+
+/// What is wrong with the address of a service. Where its name leads is judged when it is called.
+fn objection(Link { url, .. }: &Link) -> Option<&'static str> {
+    if url.scheme() != "https" {
+        return Some("Must be https");
+    }
+    if !matches!(url.host(), Some(Host::Domain(name)) if name.trim_end_matches('.').contains('.')) {
+        return Some("Must be a public name");
+    }
+    let is_origin = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    let has_credentials = !url.username().is_empty() || url.password().is_some();
+    (!is_origin || has_credentials).then_some("Must be no more than a host, and a port where it needs one")
+}
+
+/// The answer to a login.
+#[derive(ApiResponse)]
+enum Entry {
+    /// The account is connected.
+    #[oai(status = 201)]
+    New(Json<Account>),
+    /// The account was connected before, and is again.
+    #[oai(status = 200)]
+    Known(Json<Account>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_is_a_public_name() {
+        for (service, is_fine) in [
+            ("https://bsky.social", true),
+            ("https://pds.example.com:8443/", true),
+            ("http://bsky.social", false),
+            ("https://localhost", false),
+            ("https://127.0.0.1", false),
+            ("https://[::1]", false),
+            ("https://2130706433", false),
+            ("https://intranet.", false),
+            ("https://ada@bsky.social", false),
+            ("https://bsky.social/xrpc", false),
+            ("https://bsky.social/?a", false),
+            ("https://bsky.social/#a", false),
+            ("ftp://bsky.social", false),
+        ] {
+            assert_eq!(objection(&Link::read(service).unwrap()).is_none(), is_fine, "{service}");
+        }
+    }
+
+    #[test]
+    fn who_is_to_blame_decides_the_status() {
+        for (failure, has_service, code) in [
+            (Failure::revoked("no"), false, Code::InvalidCredentials),
+            (Failure::revoked("no"), true, Code::InvalidCredentials),
+            (Failure::network("no", false), true, Code::Unprocessable),
+            (Failure::network("no", false), false, Code::Unavailable),
+            (Failure::upstream(502, "no"), false, Code::Unavailable),
+            (Failure::rate_limited("no", None), true, Code::Unavailable),
+            (Failure::rejected(404, "no"), true, Code::Unprocessable),
+            (Failure::rejected(422, "no"), true, Code::Unprocessable),
+            (Failure::rejected(422, "no"), false, Code::Unprocessable),
+        ] {
+            assert_eq!(rejected(failure.clone(), has_service).code, code, "{failure}");
+        }
+    }
+}

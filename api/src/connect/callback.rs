@@ -1,0 +1,365 @@
+//! The browser's part of connecting an account: the way back from a platform, and our own page to choose on.
+//!
+//! Nobody here has an API key. The way back counts because its state is sealed and claimed once, the
+//! page because its token is beyond guessing. What a platform's user brings goes to a worker, sealed:
+//! this process neither reads what it is worth nor calls anybody. Whatever comes of it, he ends where
+//! the authorization said, or on a page of ours; never at a text that only a program reads.
+
+use crate::{
+    App,
+    accounts::pending::{self, Chosen},
+    ask::{self, mistaken},
+    connect::{
+        oauth_state::Refusal,
+        pages::{self, Counter},
+    },
+    http::{
+        caller::Call,
+        limits,
+        problem::{Code, Problem},
+    },
+    plans::Plan,
+};
+use base64::{
+    Engine,
+    prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
+};
+use domain::{AccountId, LoginError, StateId};
+use platforms::{Code as Brought, Connection};
+use poem::{
+    Body, Request, Response, handler,
+    http::{StatusCode, header},
+    web::{Data, Path},
+};
+use serde::Serialize;
+use std::collections::HashMap;
+use store::{
+    accounts,
+    meters::{self, Month},
+    pending::{Digest, Pending},
+    states::{self, Claim, Intent},
+    vault,
+};
+use tracing::warn;
+use url::{Url, form_urlencoded};
+use workflows::{
+    activities::{Arrival, Return},
+    ask::{Answer, Question},
+};
+
+/// Where platforms send their users back to, below the API's address.
+pub const CALLBACK: &str = "/connect/callback";
+/// Where somebody chooses who has no page for it, below the API's address.
+pub const CHOICE: &str = "/connect/choose";
+
+/// The largest form: more boxes than any login has accounts.
+const FORM: usize = 256 << 10;
+/// The most boxes of a form.
+const BOXES: usize = 1000;
+/// How much of a platform's own words is passed on, in characters.
+const WORDS: usize = 300;
+
+/// What a platform's user comes back with.
+#[handler]
+pub(crate) async fn callback(app: Data<&App>, request: &Request) -> Response {
+    let query = request.uri().query().unwrap_or_default();
+    let answered = match limits::meet(&app, request).await {
+        Ok(()) => arrive(&app, query).await,
+        Err(problem) => Err(problem),
+    };
+    answered.unwrap_or_else(stumble)
+}
+
+/// The page to choose on.
+#[handler]
+pub(crate) async fn offer(app: Data<&App>, request: &Request, token: Path<String>) -> Response {
+    let answered = match limits::meet(&app, request).await {
+        Ok(()) => show(&app, &token).await,
+        Err(problem) => Err(problem),
+    };
+    answered.unwrap_or_else(stumble)
+}
+
+/// The choice that was made there.
+#[handler]
+pub(crate) async fn choose(app: Data<&App>, request: &Request, token: Path<String>, body: Body) -> Response {
+    let answered = match limits::meet(&app, request).await {
+        Ok(()) => settle(&app, &token, body).await,
+        Err(problem) => Err(problem),
+    };
+    answered.unwrap_or_else(stumble)
+}
+
+/// A platform's answer, as far as it concerns us.
+struct Back {
+    state: String,
+    code: Option<String>,
+    error: Option<(LoginError, String)>,
+}
+
+impl Back {
+    fn read(query: &str) -> Self {
+        let mut fields = HashMap::new();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            fields.entry(name.into_owned()).or_insert(value.into_owned());
+        }
+        let mut field = |name: &str| fields.remove(name).filter(|value| !value.is_empty());
+        let state = field("state").unwrap_or_default();
+        let code = field("code");
+        // The standard's word, and those of platforms that have others beside it or instead.
+        let words =
+            ["error", "error_reason", "error_type", "error_code", "errCode", "denied"].map(&mut field);
+        let words: Vec<_> = words.into_iter().flatten().collect();
+        let said = ["error_description", "error_message", "error_msg"].into_iter().find_map(&mut field);
+        let error = words.first().map(|first| {
+            let meant = words.iter().map(|word| LoginError::of_word(word));
+            let meant = meant.into_iter().find(|error| *error != LoginError::ExchangeFailed);
+            (meant.unwrap_or(LoginError::ExchangeFailed), said.unwrap_or_else(|| first.clone()))
+        });
+        Self { state, code, error }
+    }
+}
+
+/// How an authorization ended, for whoever began it.
+enum End {
+    Connected(AccountId),
+    Choice(String),
+    Failed(LoginError, String),
+}
+
+async fn arrive(app: &App, query: &str) -> Result<Response, Problem> {
+    let back = Back::read(query);
+    let (state, is_late) = match app.config.states.open(&back.state, (app.now)()) {
+        Ok(state) => (state, false),
+        Err(Refusal::Expired(state)) => (state, true),
+        Err(Refusal::Forged) => return Ok(pages::invalid()),
+    };
+    let call = Call { app, owner: state.owner };
+    let (intent, is_first) = match states::claim(call.db(), call.owner, state.id).await? {
+        Some(Claim::First(intent)) => (intent, true),
+        Some(Claim::Repeated(intent)) => (intent, false),
+        // It is forgotten a day after its end.
+        None => return Ok(pages::failed("", LoginError::StateExpired)),
+    };
+    let failed = |error, detail: &str| End::Failed(error, detail.to_owned());
+    let end = if is_late {
+        failed(LoginError::StateExpired, "the login took longer than 15 minutes")
+    } else if !is_first {
+        failed(LoginError::StateUsed, "somebody came back from this authorization before")
+    } else if let Some((error, said)) = back.error {
+        End::Failed(error, said)
+    } else if let Some(code) = back.code {
+        let verifier = app.config.states.verifier(state.id);
+        exchange(&call, state.id, &intent, code, verifier).await.unwrap_or_else(|problem| {
+            // The state is used up: all that is left is to begin again.
+            warn!(platform = intent.platform, %problem, "An authorization could not be finished");
+            failed(LoginError::ExchangeFailed, "the service could not finish the login; begin again")
+        })
+    } else {
+        failed(LoginError::ExchangeFailed, "the platform sent neither a code nor an error")
+    };
+    finish(&call, &intent, end).await
+}
+
+/// What a code is worth, which a worker finds out.
+async fn exchange(
+    call: &Call<'_>,
+    authorization: StateId,
+    intent: &Intent,
+    code: String,
+    verifier: String,
+) -> Result<End, Problem> {
+    let platform = platforms::get(&intent.platform);
+    let sends_verifier = platform
+        .is_some_and(|platform| matches!(platform.connection(), Connection::OAuth2 { pkce: true, .. }));
+    let brought =
+        Brought { code, redirect_uri: intent.callback.clone(), verifier: sends_verifier.then_some(verifier) };
+    let token = BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
+    let back = Return {
+        authorization,
+        owner: call.owner,
+        platform: intent.platform.clone(),
+        sealed: seal(call, &intent.platform, &brought),
+        token_digest: Digest::of(&token).to_string(),
+        limit: plan(call).await?.social_accounts,
+    };
+    match ask::ask(call, Question::Return(back)).await? {
+        Answer::Return(Arrival::Connected { account }) => Ok(End::Connected(account)),
+        Answer::Return(Arrival::Choice) => Ok(End::Choice(token)),
+        Answer::Return(Arrival::Refused { error, detail }) => Ok(End::Failed(error, detail)),
+        _ => Err(mistaken()),
+    }
+}
+
+/// What somebody logs in with, for a worker's eyes only.
+pub(crate) fn seal(call: &Call<'_>, platform: &str, brought: &impl Serialize) -> String {
+    let plain = serde_json::to_vec(brought).expect("it is plain data");
+    BASE64_STANDARD.encode(call.app.config.sealer.seal(&plain, &vault::aad_login(call.owner, platform)))
+}
+
+/// The plan that says how many accounts the owner may have connected.
+pub(crate) async fn plan<'a>(call: &Call<'a>) -> Result<&'a Plan, Problem> {
+    let used = meters::usage(call.db(), call.owner, Month::of(call.now())).await?;
+    let used = used.ok_or_else(|| Problem::not_found("organization"))?;
+    Ok(call.app.config.plans.of(&used.plan))
+}
+
+/// Sends the user on.
+async fn finish(call: &Call<'_>, intent: &Intent, end: End) -> Result<Response, Problem> {
+    let Some(uri) = &intent.redirect_uri else {
+        return match end {
+            End::Connected(account) => {
+                let account = accounts::get(call.db(), call.owner, account).await?;
+                Ok(pages::finished(&intent.platform, account.as_slice()))
+            }
+            End::Choice(token) => {
+                let base_url = call.app.config.base_url.trim_end_matches('/');
+                Ok(redirect(&format!("{base_url}{CHOICE}/{token}")))
+            }
+            End::Failed(error, _) => Ok(pages::failed(&intent.platform, error)),
+        };
+    };
+    let said: Vec<(&str, String)> = match end {
+        End::Connected(account) => vec![("status", "connected".into()), ("account_ids", account.to_string())],
+        End::Choice(token) => vec![("status", "pending".into()), ("token", token)],
+        End::Failed(error, detail) => vec![
+            ("status", "error".into()),
+            ("error", error.to_string()),
+            ("error_description", detail.chars().filter(|c| !c.is_control()).take(WORDS).collect()),
+        ],
+    };
+    Ok(redirect(&landed(uri, &intent.platform, intent.tenant_id.as_deref(), &said)))
+}
+
+/// Where the user goes, with what he is told on the way.
+fn landed(uri: &str, platform: &str, tenant_id: Option<&str>, said: &[(&str, String)]) -> String {
+    let mut url = Url::parse(uri).expect("an address was read before it was kept");
+    url.query_pairs_mut()
+        .append_pair("platform", platform)
+        .extend_pairs(tenant_id.map(|tenant| ("tenant_id", tenant)))
+        .extend_pairs(said);
+    url.into()
+}
+
+fn redirect(to: &str) -> Response {
+    pages::private(Response::builder().status(StatusCode::FOUND)).header(header::LOCATION, to).finish()
+}
+
+async fn show(app: &App, token: &str) -> Result<Response, Problem> {
+    let Some(pending) = pending::find(app, token).await? else { return Ok(pages::gone()) };
+    match &pending.made {
+        Some(made) => {
+            let accounts = pending::accounts(app, pending.owner, &made.accounts).await?;
+            Ok(pages::finished(&pending.platform, &accounts))
+        }
+        None => counter(app, &pending, StatusCode::OK, &[], None).await,
+    }
+}
+
+async fn counter(
+    app: &App,
+    pending: &Pending,
+    status: StatusCode,
+    chosen: &[String],
+    error: Option<&str>,
+) -> Result<Response, Problem> {
+    let counter = Counter {
+        platform: &pending.platform,
+        offers: &pending.offers,
+        connected: &pending::connected(app, pending).await?,
+        chosen,
+        redirect_uri: pending.redirect_uri.as_deref(),
+    };
+    Ok(pages::choice(status, &counter, error))
+}
+
+async fn settle(app: &App, token: &str, body: Body) -> Result<Response, Problem> {
+    let Some(login) = pending::find(app, token).await? else { return Ok(pages::gone()) };
+    let Ok(form) = body.into_bytes_limit(FORM).await else { return Ok(pages::invalid()) };
+    let ids: Vec<_> = form_urlencoded::parse(&form)
+        .filter(|(name, _)| name == "page")
+        .map(|(_, value)| value.into_owned())
+        .take(BOXES + 1)
+        .collect();
+    if ids.len() > BOXES {
+        return Ok(pages::invalid());
+    }
+    if ids.is_empty() {
+        let error = "Choose at least one account.";
+        return counter(app, &login, StatusCode::BAD_REQUEST, &[], Some(error)).await;
+    }
+    let Chosen { accounts, .. } = match pending::finalize(app, token, &login, &ids).await {
+        Ok(chosen) => chosen,
+        Err(problem) => {
+            let status = problem.code.status();
+            return match problem.code {
+                Code::NotFound => Ok(pages::gone()),
+                Code::Conflict => Ok(pages::chosen_otherwise()),
+                Code::QuotaExceeded => {
+                    let error = "There is no room for so many accounts. Choose fewer.";
+                    counter(app, &login, status, &ids, Some(error)).await
+                }
+                _ if problem.detail == pending::OTHER_TENANT => {
+                    let error = "One of these accounts belongs to another tenant. Choose others.";
+                    counter(app, &login, status, &ids, Some(error)).await
+                }
+                _ if status.is_client_error() => {
+                    let error = "Choose among the accounts below.";
+                    counter(app, &login, status, &[], Some(error)).await
+                }
+                _ => Err(problem),
+            };
+        }
+    };
+    let Some(uri) = &login.redirect_uri else {
+        let accounts = pending::accounts(app, login.owner, &accounts).await?;
+        return Ok(pages::finished(&login.platform, &accounts));
+    };
+    let ids: Vec<_> = accounts.iter().map(AccountId::to_string).collect();
+    let said = [("status", "connected".to_owned()), ("account_ids", ids.join(","))];
+    Ok(redirect(&landed(uri, &login.platform, login.tenant_id.as_deref(), &said)))
+}
+
+/// What is away is told on a page too.
+fn stumble(problem: Problem) -> Response {
+    pages::trouble(problem.code.status())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_read_whatever_its_words() {
+        for (query, expected, said) in [
+            ("error=access_denied&error_description=No+thanks", LoginError::AccessDenied, "No thanks"),
+            ("error=access_denied&error_reason=user_denied", LoginError::AccessDenied, "access_denied"),
+            (
+                "error_code=200&error_message=Permissions+error",
+                LoginError::ExchangeFailed,
+                "Permissions error",
+            ),
+            ("error=server_error&code=a", LoginError::ExchangeFailed, "server_error"),
+            ("error_type=x&error_reason=user_denied", LoginError::AccessDenied, "user_denied"),
+            ("error=unauthorized_scope_error", LoginError::InsufficientScope, "unauthorized_scope_error"),
+            ("denied=yes", LoginError::ExchangeFailed, "yes"),
+        ] {
+            let back = Back::read(&format!("{query}&state=s&state=t"));
+            assert_eq!(back.state, "s", "of two the first counts");
+            assert_eq!(back.error, Some((expected, said.to_owned())), "{query}");
+        }
+        let back = Back::read("code=c%2Bd&state=s&error=");
+        assert_eq!((back.code.as_deref(), back.error), (Some("c+d"), None));
+        assert!(Back::read("%ff&&=&code=").code.is_none());
+    }
+
+    #[test]
+    fn what_an_address_says_already_stays() {
+        let said = [("status", "error".to_owned()), ("error_description", "a & b".to_owned())];
+        assert_eq!(
+            landed("https://app.example/done?a=b%20c", "x", Some("t/1"), &said),
+            "https://app.example/done?a=b%20c&platform=x&tenant_id=t%2F1&status=error&error_description=a+%26+b"
+        );
+        assert_eq!(landed("http://localhost:3000", "x", None, &[]), "http://localhost:3000/?platform=x");
+    }
+}

@@ -1,0 +1,266 @@
+//! JSON bodies, in and out.
+//!
+//! A body is read up to the ceiling, checked as a whole against its schema and its rules, and only
+//! then parsed. MCP and batches hand in JSON that is read already; it goes the same way.
+
+use crate::{
+    http::problem::{Code, Issue, Problem, clip},
+    openapi::validate::{Rules, Schema},
+};
+use poem::{
+    FromRequest, IntoResponse, Request, RequestBody, Response,
+    http::header::{CONTENT_LENGTH, EXPECT},
+};
+use poem_openapi::{
+    ApiExtractor, ApiExtractorType, ApiResponse, ExtractParamOptions,
+    payload::{ParsePayload, Payload},
+    registry::{MetaMediaType, MetaRequest, MetaResponse, MetaResponses, MetaSchemaRef, Registry},
+    types::{MaybeUndefined, ParseFromJSON, ToJSON, Type},
+};
+use serde_json::{Map, Value};
+use std::time::Duration;
+use store::Change;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// The largest body, in bytes.
+pub const LIMIT: usize = 1 << 20;
+/// The most objects and arrays in a body. A small one takes some hundred times as many bytes in memory as
+/// in a text.
+const CONTAINERS: usize = 20_000;
+/// How much of a larger body is swallowed before it is refused, in bytes and in time: a client that
+/// is still sending when the connection closes never sees the answer.
+const SWALLOW: (u64, Duration) = (16 << 20, Duration::from_secs(10));
+
+/// A JSON body.
+#[derive(Clone, Debug)]
+pub struct Json<T>(pub T);
+
+/// Reads a value that is JSON already.
+///
+/// # Errors
+///
+/// With every issue, when the value does not fit the schema or breaks a rule.
+pub fn read<T: ParseFromJSON + Rules + 'static>(value: Value) -> Result<T, Problem> {
+    let issues = check::<T>(&value);
+    if !issues.is_empty() {
+        return Err(Problem::invalid_body(issues));
+    }
+    T::parse_from_json(Some(value))
+        .map_err(|error| Problem::invalid_body(vec![Issue::whole(error.into_message())]))
+}
+
+/// Reads a text as JSON, unless it would take a lot of memory.
+///
+/// # Errors
+///
+/// With what is wrong, for people.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
+    if Census::of(bytes).containers > CONTAINERS {
+        return Err(format!("it holds more than {CONTAINERS} objects and arrays"));
+    }
+    serde_json::from_slice(bytes).map_err(|error| error.to_string())
+}
+
+/// Counts the objects and arrays of a JSON text without parsing it.
+#[derive(Debug, Default)]
+pub(crate) struct Census {
+    /// Objects and arrays.
+    containers: usize,
+    commas: usize,
+}
+
+impl Census {
+    /// Counts in one pass.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let (mut census, mut is_text, mut is_escaped) = (Self::default(), false, false);
+        for byte in bytes {
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' => is_escaped = is_text,
+                b'"' => is_text = !is_text,
+                b'{' | b'[' if !is_text => census.containers += 1,
+                b',' if !is_text => census.commas += 1,
+                _ => {}
+            }
+        }
+        census
+    }
+
+    /// How many values there are at most.
+    pub(crate) fn values(&self) -> usize {
+        1 + self.commas + self.containers
+    }
+}
+
+/// Everything that is wrong with a value.
+pub(crate) fn check<T: Type + Rules + 'static>(value: &Value) -> Vec<Issue> {
+    let mut issues = Schema::of::<T>().check(value, T::NULL);
+    if let Value::Object(object) = value {
+        T::check(object, &mut issues);
+    }
+    issues
+}
+
+/// What a body does to a field that can be null.
+pub(crate) fn change<T>(sent: MaybeUndefined<T>) -> Change<T> {
+    match sent {
+        MaybeUndefined::Undefined => Change::Keep,
+        MaybeUndefined::Null => Change::Clear,
+        MaybeUndefined::Value(value) => Change::Set(value),
+    }
+}
+
+impl<T: Type> Payload for Json<T> {
+    const CONTENT_TYPE: &'static str = "application/json";
+
+    fn schema_ref() -> MetaSchemaRef {
+        T::schema_ref()
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+}
+
+impl<T: ParseFromJSON + Rules + 'static> ParsePayload for Json<T> {
+    const IS_REQUIRED: bool = !T::IS_OPTIONAL;
+
+    async fn from_request(request: &Request, body: &mut RequestBody) -> poem::Result<Self> {
+        let body = <poem::Body as FromRequest>::from_request(request, body).await?;
+        let bytes = receive(request, body).await?;
+        if bytes.is_empty() && T::IS_OPTIONAL {
+            return Ok(Self(read(Value::Object(Map::new()))?));
+        }
+        if bytes.is_empty() {
+            let issue = Issue::wrong_type(&[], "object", "undefined");
+            return Err(Problem::invalid_body(vec![issue]).into());
+        }
+        let value = parse(&bytes).map_err(|error| {
+            Problem::invalid_body(vec![Issue::whole(format!("The body is no valid JSON: {error}"))])
+        });
+        drop(bytes);
+        Ok(Self(read(value?)?))
+    }
+}
+
+/// The whole body of a request, if it is said to be JSON and is not too large.
+pub(crate) async fn receive(request: &Request, body: poem::Body) -> Result<Vec<u8>, Problem> {
+    if let Some(found) = request.content_type().filter(|found| !is_json(found)) {
+        let detail = format!("the body must be application/json, not {}", clip(found));
+        return Err(Problem::new(Code::InvalidRequest, detail));
+    }
+    let header = |name| request.headers().get(name);
+    let announced = header(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > LIMIT as u64) && header(EXPECT).is_some() {
+        // The client waits to be asked for the body: it is not.
+        return Err(Problem::too_large());
+    }
+    swallow(body.into_async_read()).await
+}
+
+fn is_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+/// The whole body, unless it is too large.
+async fn swallow(mut body: impl AsyncRead + Unpin) -> Result<Vec<u8>, Problem> {
+    let broken = |error| Problem::new(Code::InvalidRequest, format!("the body could not be read: {error}"));
+    let mut bytes = Vec::new();
+    (&mut body).take(LIMIT as u64 + 1).read_to_end(&mut bytes).await.map_err(broken)?;
+    if bytes.len() <= LIMIT {
+        return Ok(bytes);
+    }
+    let (most, time) = SWALLOW;
+    let mut rest = body.take(most);
+    // Whether it worked makes no difference to the answer.
+    let _ = tokio::time::timeout(time, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
+    Err(Problem::too_large())
+}
+
+impl<'a, T: ParseFromJSON + Rules + 'static> ApiExtractor<'a> for Json<T> {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+
+    fn request_meta() -> Option<MetaRequest> {
+        let content = vec![MetaMediaType { content_type: Self::CONTENT_TYPE, schema: T::schema_ref() }];
+        Some(MetaRequest { description: None, required: !T::IS_OPTIONAL, content })
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        body: &mut RequestBody,
+        _: ExtractParamOptions<()>,
+    ) -> poem::Result<Self> {
+        <Self as ParsePayload>::from_request(request, body).await
+    }
+}
+
+impl<T: ToJSON> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        Response::builder().content_type(Self::CONTENT_TYPE).body(self.0.to_json_string())
+    }
+}
+
+impl<T: ToJSON> ApiResponse for Json<T> {
+    fn meta() -> MetaResponses {
+        let content = vec![MetaMediaType { content_type: Self::CONTENT_TYPE, schema: T::schema_ref() }];
+        let status = Some(200);
+        let response =
+            MetaResponse { description: "Done", status, status_range: None, content, headers: Vec::new() };
+        MetaResponses { responses: vec![response] }
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_goes_by_several_names() {
+        for (content_type, expected) in [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("application/merge-patch+json", true),
+            ("text/plain", false),
+            ("application/x-www-form-urlencoded", false),
+            ("", false),
+        ] {
+            assert_eq!(is_json(content_type), expected, "{content_type}");
+        }
+    }
+
+    #[test]
+    fn objects_and_arrays_are_counted_before_they_are_read() {
+        for (text, expected) in [
+            ("", (0, 0)),
+            ("7", (0, 0)),
+            (r#"{"a":[{},[]]}"#, (4, 1)),
+            (r#""[{,""#, (0, 0)),
+            (r#"["[\",[", {"\\": []}]"#, (3, 1)),
+        ] {
+            let Census { containers, commas } = Census::of(text.as_bytes());
+            assert_eq!((containers, commas), expected, "{text}");
+        }
+        let nested = |count: usize| format!("[{}[]]", "[],".repeat(count - 2));
+        assert!(parse(nested(CONTAINERS).as_bytes()).is_ok());
+        assert!(parse(nested(CONTAINERS + 1).as_bytes()).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_body_may_fill_the_ceiling_and_not_pass_it() {
+        let whole = vec![b' '; LIMIT];
+        assert_eq!(swallow(&whole[..]).await.unwrap().len(), LIMIT);
+        let over = vec![b' '; LIMIT + 1];
+        assert_eq!(swallow(&over[..]).await.unwrap_err().code, Code::PayloadTooLarge);
+    }
+}

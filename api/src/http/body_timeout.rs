@@ -1,0 +1,82 @@
+//! How long the body of a request may take to arrive.
+//!
+//! One place for all bodies: operations, MCP, the dashboard's forms. Files have a
+//! rule of their own (`api::bytes`), because a large one may take hours.
+
+use crate::http::problem::Problem;
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use poem::{Body, Endpoint, IntoResponse, Middleware, Request, Response};
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::time::{Instant, timeout_at};
+
+/// Answers 408 where a body does not arrive in time.
+pub(crate) struct Arrival {
+    /// How long a body may take from the end of its head.
+    pub(crate) limit: Duration,
+    /// The paths of files, as [`crate::media::content::is_file`] knows them, are below this.
+    pub(crate) prefix: &'static str,
+}
+
+impl<E: Endpoint<Output = Response>> Middleware<E> for Arrival {
+    type Output = Timed<E>;
+
+    fn transform(&self, inner: E) -> Self::Output {
+        Timed { inner, limit: self.limit, prefix: self.prefix }
+    }
+}
+
+/// An endpoint whose requests have bodies that arrive in time.
+pub(crate) struct Timed<E> {
+    inner: E,
+    limit: Duration,
+    prefix: &'static str,
+}
+
+impl<E: Endpoint<Output = Response>> Endpoint for Timed<E> {
+    type Output = Response;
+
+    async fn call(&self, mut request: Request) -> poem::Result<Response> {
+        if crate::media::content::is_file(self.prefix, request.method(), request.uri().path()) {
+            return self.inner.call(request).await;
+        }
+        let late = Arc::new(AtomicBool::new(false));
+        let body = request.take_body().into_bytes_stream();
+        let body = until(Instant::now() + self.limit, body, late.clone());
+        request.set_body(Body::from_bytes_stream(body));
+        let outcome = self.inner.call(request).await;
+        if late.load(Ordering::Relaxed) {
+            // An answer to the part that arrived is dropped.
+            return Ok(Problem::timed_out().into_response());
+        }
+        outcome
+    }
+}
+
+/// The pieces that arrive until `deadline`, and an error then.
+fn until(
+    deadline: Instant,
+    body: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+    late: Arc<AtomicBool>,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    stream::unfold(Some(Box::pin(body)), move |body| {
+        let late = late.clone();
+        async move {
+            let mut body = body?;
+            match timeout_at(deadline, body.next()).await {
+                Ok(piece) => Some((piece?, Some(body))),
+                Err(_) => {
+                    late.store(true, Ordering::Relaxed);
+                    Some((Err(io::ErrorKind::TimedOut.into()), None))
+                }
+            }
+        }
+    })
+}

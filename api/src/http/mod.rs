@@ -1,0 +1,11 @@
+//! What every request goes through: authentication, limits, bodies, pages of a list, and errors.
+
+pub mod body;
+pub(crate) mod body_timeout;
+pub mod caller;
+pub mod error_middleware;
+pub mod limits;
+pub mod outbound_url;
+pub mod page;
+pub mod problem;
+pub mod query;

@@ -1,0 +1,6 @@
+//! The OpenAPI document, and the validation of bodies against its schemas.
+
+pub mod document;
+mod examples;
+mod responses;
+pub mod validate;

@@ -1,0 +1,192 @@
+//! Several posts in one call, each for itself.
+//!
+//! An item goes the same way as the body of a single creation, faults included, so that it ends in the
+//! status that the single call would have had. One that fails stops none of the others.
+
+use crate::{
+    http::{
+        body::{self, Json},
+        caller::{Call, Caller, PostsWrite},
+        problem::{Issue, MOST_ISSUES, Problem},
+    },
+    openapi::{document::Tag, validate::Rules},
+    posts::{
+        Reference,
+        create::{self, NewPost},
+    },
+    types::enum_string::Word,
+};
+use poem_openapi::{
+    ApiResponse, Object, OpenApi,
+    registry::{MetaSchema, MetaSchemaRef, Registry},
+    types::{ParseFromJSON, ParseResult, ToJSON, Type},
+};
+use serde_json::Value;
+use std::{borrow::Cow, marker::PhantomData};
+use store::posts::Created;
+
+/// The operation on many posts.
+pub struct Batches;
+
+#[OpenApi(tag = "Tag::Posts")]
+impl Batches {
+    /// Create several posts
+    ///
+    /// Each item is handled as a creation of its own, in order; one that fails stops none of the
+    /// others. The header `Idempotency-Key` is ignored: name each item by its `external_ref`. Scope
+    /// `posts:write`.
+    #[oai(path = "/posts/batch", method = "post", operation_id = "createPosts")]
+    async fn create(&self, caller: Caller<PostsWrite>, body: Json<Batch>) -> Result<CreatedPosts, Problem> {
+        Ok(CreatedPosts::Each(Json(create(&caller.call(), body.0).await)))
+    }
+}
+
+/// Creates each of the posts.
+pub async fn create(call: &Call<'_>, batch: Batch) -> Outcomes {
+    let mut outcomes = Outcomes { data: Vec::new(), errors: Vec::new() };
+    // The items share what a single call may list; each lists its first issue.
+    let mut room = MOST_ISSUES;
+    for (index, Unread(item, _)) in (0..).zip(batch.posts) {
+        let created = match body::read::<NewPost>(item) {
+            Ok(post) => create::create(call, post, None).await,
+            Err(problem) => Err(problem),
+        };
+        match created {
+            Ok(created) => outcomes.data.push(Success::of(index, created)),
+            Err(problem) => {
+                let problem = problem.with_at_most(room.max(1));
+                room = room.saturating_sub(problem.issues.len());
+                outcomes.errors.push(Failure::of(index, problem));
+            }
+        }
+    }
+    outcomes
+}
+
+/// Posts to create.
+#[derive(Debug, Object)]
+#[oai(rename = "NewPosts")]
+pub struct Batch {
+    /// The posts, each as in the creation of one.
+    #[oai(validator(min_items = 1, max_items = 20))]
+    pub posts: Vec<Unread<NewPost>>,
+}
+
+impl Rules for Batch {}
+
+/// A `T` that is documented as such, and read later.
+#[derive(Debug)]
+pub struct Unread<T>(Value, PhantomData<fn() -> T>);
+
+impl<T: Type> Type for Unread<T> {
+    const IS_REQUIRED: bool = true;
+    type RawValueType = Self;
+    type RawElementValueType = Self;
+
+    fn name() -> Cow<'static, str> {
+        T::name()
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        // Of alternatives, the check of the whole body asks nothing.
+        MetaSchemaRef::Inline(Box::new(MetaSchema { any_of: vec![T::schema_ref()], ..MetaSchema::ANY }))
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+
+    fn as_raw_value(&self) -> Option<&Self> {
+        Some(self)
+    }
+
+    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
+        Box::new(std::iter::once(self))
+    }
+}
+
+impl<T: Type> ParseFromJSON for Unread<T> {
+    fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+        Ok(Self(value.unwrap_or_default(), PhantomData))
+    }
+}
+
+impl<T: Type> ToJSON for Unread<T> {
+    fn to_json(&self) -> Option<Value> {
+        Some(self.0.clone())
+    }
+}
+
+/// What became of the items of a batch.
+#[derive(Debug, Object)]
+#[oai(rename = "CreatedPosts")]
+pub struct Outcomes {
+    /// Those that succeeded.
+    pub data: Vec<Success>,
+    /// Those that failed.
+    pub errors: Vec<Failure>,
+}
+
+/// An item that succeeded.
+#[derive(Debug, Object)]
+#[oai(rename = "BatchSuccess")]
+pub struct Success {
+    /// Which item, from 0.
+    pub index: u32,
+    /// 201 for a new post, 200 for one that was created with the same `external_ref` before.
+    pub status: u16,
+    /// The post.
+    pub post: Reference,
+}
+
+impl Success {
+    fn of(index: u32, created: Created) -> Self {
+        let (status, post) = match created {
+            Created::New(post) => (201, post),
+            Created::Replay(post) => (200, post),
+        };
+        let post = Reference { id: post.id.0, status: Word::of(post.status.as_str()) };
+        Self { index, status, post }
+    }
+}
+
+/// An item that failed, as the problem document of a single creation would say it.
+#[derive(Debug, Object)]
+#[oai(rename = "BatchFailure")]
+pub struct Failure {
+    /// Which item, from 0.
+    pub index: u32,
+    /// The HTTP status.
+    pub status: u16,
+    /// The name of the status.
+    pub title: String,
+    /// What happened, for people; may change.
+    pub detail: String,
+    /// What happened, for machines.
+    pub code: Word<crate::http::problem::Code>,
+    /// What is wrong with which field of the item.
+    #[oai(skip_serializing_if_is_none)]
+    pub errors: Option<Vec<Issue>>,
+}
+
+impl Failure {
+    fn of(index: u32, problem: Problem) -> Self {
+        let status = problem.code.status();
+        Self {
+            index,
+            status: status.as_u16(),
+            title: crate::http::problem::title(status).to_owned(),
+            detail: problem.detail,
+            code: Word::of(problem.code.as_str()),
+            errors: Some(problem.issues).filter(|issues| !issues.is_empty()),
+        }
+    }
+}
+
+/// The answer to a batch.
+#[derive(ApiResponse)]
+enum CreatedPosts {
+    /// Each item has its own status.
+    #[oai(status = 207)]
+    Each(Json<Outcomes>),
+}

@@ -1,0 +1,176 @@
+//! What the platforms would refuse, told before anything is stored.
+
+use crate::{
+    http::{
+        caller::Call,
+        problem::{Code, Issue, Problem, Segment},
+    },
+    posts::settings::{Config, TopLevel},
+};
+use domain::Media;
+use platforms::{
+    Platform,
+    check::{self, Draft, Severity},
+};
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap};
+use store::{
+    media::{self as assets, Media as Asset},
+    posts::{Attachment, NewContainer},
+};
+use uuid::Uuid;
+
+/// Where the caller wrote what is checked, so that an issue's path leads there.
+pub struct Origin {
+    /// The text stood under `content`, not in `containers`.
+    is_single: bool,
+    /// The platforms whose settings stood at the top level, not under `config`.
+    top_level: BTreeSet<String>,
+}
+
+/// What a platform says about the content.
+pub struct Finding {
+    /// Which platform.
+    pub platform: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it is, and where.
+    pub issue: Issue,
+}
+
+impl Finding {
+    fn of(platform: &dyn Platform, issue: check::Issue, at: impl Fn(&[Value]) -> Vec<Segment>) -> Self {
+        Self {
+            platform: platform.id(),
+            severity: issue.severity,
+            issue: Issue::new(at(&issue.path), &issue.code, issue.message),
+        }
+    }
+}
+
+/// The owner's media assets that have these ids, whatever became of them.
+///
+/// # Errors
+///
+/// When the database is away.
+pub async fn known(call: &Call<'_>, ids: &[Uuid]) -> Result<HashMap<Uuid, Asset>, Problem> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let found = assets::find(call.db(), call.owner, ids).await?;
+    Ok(found.into_iter().map(|asset| (asset.id.0, asset)).collect())
+}
+
+/// What is known of the media of containers that a post has already.
+///
+/// # Errors
+///
+/// When the database is away.
+pub async fn recall(call: &Call<'_>, containers: &[NewContainer]) -> Result<Vec<Vec<Media>>, Problem> {
+    let references = containers.iter().flat_map(|container| &container.media);
+    let known = known(call, &references.map(|reference| reference.id).collect::<Vec<_>>()).await?;
+    let medium = |reference: &Attachment| Some(known.get(&reference.id)?.medium(reference.alt_text.clone()));
+    Ok(containers.iter().map(|container| container.media.iter().filter_map(medium).collect()).collect())
+}
+
+/// What a post refers to and what is not there, or not usable.
+pub fn bereft() -> Problem {
+    Problem::new(Code::MediaNotReady, "one or more media items are missing or not ready")
+}
+
+/// Asks each platform, once, about the content. `media` goes with the containers.
+pub fn look<'a>(
+    targeted: impl IntoIterator<Item = &'a str>,
+    containers: &[NewContainer],
+    media: &[Vec<Media>],
+    config: &Value,
+    origin: &Origin,
+) -> Vec<Finding> {
+    let targeted: BTreeSet<_> = targeted.into_iter().collect();
+    let both = containers.iter().zip(media);
+    let drafts: Vec<_> = both.map(|(container, media)| Draft { text: &container.content, media }).collect();
+    let empty = Value::Object(serde_json::Map::new());
+    let mut findings = Vec::new();
+    for platform in targeted.into_iter().filter_map(platforms::get) {
+        let settings = config.get(platform.id()).unwrap_or(&empty);
+        let issues = check::check(platform, &drafts, settings).into_iter();
+        findings.extend(issues.map(|issue| Finding::of(platform, issue, |path| origin.path(path))));
+    }
+    findings
+}
+
+/// Asks each platform about settings that no post has yet; they stood under `member`.
+pub fn look_at_settings(config: &Value, member: &str) -> Vec<Finding> {
+    let blocks = config.as_object().into_iter().flatten();
+    let blocks = blocks.filter_map(|(id, block)| Some((platforms::get(id)?, block)));
+    let at = |path: &[Value]| std::iter::once(member.into()).chain(path[1..].iter().map(segment)).collect();
+    let findings = blocks.flat_map(|(platform, block)| {
+        check::settings(platform, block).into_iter().map(move |issue| Finding::of(platform, issue, at))
+    });
+    findings.collect()
+}
+
+/// Refuses what a platform would refuse for certain.
+///
+/// # Errors
+///
+/// `content_rejected` with all of it.
+pub fn refuse(findings: Vec<Finding>) -> Result<(), Problem> {
+    let refusals = findings.into_iter().filter(|finding| finding.severity == Severity::Error);
+    let issues: Vec<_> = refusals.map(|finding| finding.issue.with("platform", finding.platform)).collect();
+    if issues.is_empty() {
+        return Ok(());
+    }
+    let detail = "one or more platforms would refuse the content";
+    Err(Problem::new(Code::ContentRejected, detail).with_issues(issues))
+}
+
+impl Origin {
+    /// Where the parts of a body stood; `config` wins over a block at the top level.
+    pub fn of(is_single: bool, top_level: &TopLevel, config: &Config) -> Self {
+        let wins = |platform: &&str| config.platforms().all(|other| other != *platform);
+        Self { is_single, top_level: top_level.platforms().filter(wins).map(str::to_owned).collect() }
+    }
+
+    fn path(&self, path: &[Value]) -> Vec<Segment> {
+        let path = match path {
+            [containers, _, rest @ ..] if self.is_single && containers == "containers" => rest,
+            [config, platform, ..] if config == "config" && self.is_top_level(platform) => &path[1..],
+            path => path,
+        };
+        path.iter().map(segment).collect()
+    }
+
+    fn is_top_level(&self, platform: &Value) -> bool {
+        platform.as_str().is_some_and(|platform| self.top_level.contains(platform))
+    }
+}
+
+fn segment(part: &Value) -> Segment {
+    match part {
+        Value::Number(index) => Segment::Index(index.as_u64().unwrap_or_default()),
+        part => Segment::from(part.as_str().unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_path_leads_to_where_the_caller_wrote_it() {
+        let path = |is_single, path: Value| {
+            let origin = Origin { is_single, top_level: ["tiktok".to_owned()].into() };
+            let path: Vec<Value> = serde_json::from_value(path).unwrap();
+            origin.path(&path)
+        };
+        assert_eq!(path(true, json!(["containers", 0, "content"])), ["content".into()]);
+        assert_eq!(
+            path(false, json!(["containers", 0, "content"])),
+            ["containers".into(), 0.into(), "content".into()]
+        );
+        assert_eq!(path(true, json!(["config", "tiktok", "a"])), ["tiktok".into(), "a".into()]);
+        assert_eq!(path(true, json!(["config", "x", "a"])), ["config".into(), "x".into(), "a".into()]);
+    }
+}

@@ -1,0 +1,447 @@
+//! How a body becomes a post.
+//!
+//! What a single look at the body tells is refused with 400 and told all at once; then the
+//! idempotency key is looked up; what needs the database or a platform's limits is refused with 422.
+//! Only then is anything written, all of it in one transaction.
+
+use crate::{
+    http::{
+        caller::Call,
+        problem::{Code, Issue, MOST_ISSUES, Problem, Segment},
+    },
+    openapi::validate::Rules,
+    posts::{
+        checks::{self, Finding, Origin},
+        settings::{self, Config, TopLevel},
+    },
+    slots,
+    types::{bounded_string::Text, time_zone, timestamp::Timestamp},
+};
+use domain::{AccountId, Media};
+use poem_openapi::Object;
+use serde_json::{Map, Value};
+use store::{
+    accounts::{self, Account, Resolution},
+    posts::{self, Attachment, Created, Hindrance, NewContainer},
+    profiles,
+    slots::Queue,
+};
+use uuid::Uuid;
+
+/// The longest idempotency key, in characters.
+const KEY_LENGTH: usize = 255;
+/// The field that puts a post into a queue.
+pub(crate) const QUEUED: &str = "queued_from_account";
+/// What is said of an entry that stands for no account, and of one that stands for several.
+const UNKNOWN: &str = "There is no such account";
+const AMBIGUOUS: &str = "Stands for several accounts; use the id of the one you mean";
+
+/// A post to create. It has either `content` or `containers`. Settings of a platform stand under
+/// `config` or in a block of the platform's name beside the other fields; `config` wins.
+#[derive(Debug, Object)]
+pub struct NewPost {
+    /// The text of a post that is a single container.
+    #[oai(validator(min_length = 1, max_length = 100000))]
+    pub content: Option<String>,
+    /// The post, its first comment and the rest of the thread, in order. A platform that takes no replies, or
+    /// one, publishes as many as it takes; the target tells what was left out.
+    #[oai(validator(min_items = 1, max_items = 10))]
+    pub containers: Option<Vec<NewText>>,
+    /// Where to publish: account ids, usernames or platform-side ids.
+    #[oai(validator(min_items = 1, max_items = 1000))]
+    pub accounts: Vec<Text<255, 0>>,
+    /// When to publish, in ISO 8601 with an offset; at once where it is missing.
+    pub scheduled_at: Option<Timestamp>,
+    /// Publishes at the next open posting slot of this account, which is one of `accounts`.
+    #[oai(validator(max_length = 255))]
+    pub queued_from_account: Option<String>,
+    /// The IANA time zone that the slots are read in; `UTC` by default.
+    #[oai(validator(max_length = 64))]
+    pub queue_timezone: Option<String>,
+    /// Keeps the post until it is released. A draft may be unfinished: the platforms' limits are
+    /// checked on release.
+    #[oai(default)]
+    pub is_draft: bool,
+    /// Settings by platform.
+    pub config: Option<Config>,
+    /// The idempotency key; the same as the header `Idempotency-Key`.
+    #[oai(validator(min_length = 1, max_length = 255))]
+    pub external_ref: Option<String>,
+    /// Settings beside the other fields.
+    #[oai(flatten)]
+    pub blocks: TopLevel,
+}
+
+/// A container of a post to create.
+#[derive(Clone, Debug, Object)]
+#[oai(rename = "NewContainer")]
+pub struct NewText {
+    /// The text. It may be empty where there is media.
+    #[oai(validator(max_length = 100000))]
+    pub content: String,
+    /// What is shown with it, in order.
+    #[oai(default, validator(max_items = 100))]
+    pub media: Vec<NewMedia>,
+}
+
+/// A medium of a container to create.
+#[derive(Clone, Debug, Object)]
+#[oai(rename = "NewContainerMedia")]
+pub struct NewMedia {
+    /// A media asset that was uploaded before.
+    #[oai(validator(max_length = 255))]
+    pub id: String,
+    /// What it shows, for those who can't see it.
+    #[oai(validator(max_length = 5000))]
+    pub alt_text: Option<String>,
+}
+
+impl Rules for NewPost {
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        let given = |key: &str| body.get(key).is_some_and(|value| !value.is_null());
+        if !given("content") && !given("containers") {
+            issues.push(Issue::custom(["content"], "One of content and containers is required"));
+        }
+        contradictions(body, issues);
+    }
+}
+
+/// What can't stand together in one body, be it of a new post or of an edit.
+pub(crate) fn contradictions(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+    let given = |key: &str| body.get(key).filter(|value| !value.is_null());
+    if given("content").is_some() && given("containers").is_some() {
+        issues.push(Issue::custom(["containers"], "Only one of content and containers can be given"));
+    }
+    let containers = given("containers").and_then(Value::as_array).into_iter().flatten();
+    for (index, container) in containers.take(MOST_ISSUES).enumerate() {
+        let has_media = container["media"].as_array().is_some_and(|media| !media.is_empty());
+        if container["content"] == "" && !has_media {
+            let path = [Segment::from("containers"), index.into(), "content".into()];
+            let message = "String must contain at least 1 character(s) where there is no media";
+            let issue = Issue::new(path, "too_small", message);
+            issues.push(issue.with("minimum", 1).with("type", "string").with("inclusive", true));
+        }
+    }
+    if given(QUEUED).is_some() {
+        let path = [QUEUED];
+        if given("scheduled_at").is_some() {
+            issues.push(Issue::custom(path, "Excludes scheduled_at: the slot is the time"));
+        }
+        if given("is_draft") == Some(&Value::Bool(true)) {
+            issues.push(Issue::custom(path, "Excludes is_draft: a draft takes no slot"));
+        }
+    }
+    time_zone::check(body, "queue_timezone", issues);
+    settings::limit(body, "config", issues);
+}
+
+/// Creates a post, or finds the one that was created with the same key.
+///
+/// # Errors
+///
+/// With what stands against it. Nothing is written then.
+pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Result<Created, Problem> {
+    let key = key(body.external_ref.clone(), header)?;
+    if let Some(key) = &key
+        && let Some(first) = posts::replay(call.db(), call.owner, key).await?
+    {
+        return Ok(Created::Replay(first));
+    }
+    let (is_draft, scheduled_at) = (body.is_draft, body.scheduled_at);
+    let draft = Draft::of(call, body).await?;
+    // A draft may be unfinished: it is checked when it is released.
+    if !is_draft {
+        checks::refuse(draft.findings())?;
+    }
+    let new = posts::NewPost {
+        is_draft,
+        scheduled_at: scheduled_at.map(|Timestamp(at)| at),
+        default_config: draft.default_config,
+        external_ref: key,
+        containers: draft.containers,
+        accounts: draft.accounts.into_iter().map(|account| (account.id, account.platform)).collect(),
+    };
+    let created = match &draft.queue {
+        Some(queue) => posts::queue(call.db(), call.owner, new, queue, call.now()).await?,
+        None => posts::create(call.db(), call.owner, new, call.now()).await?,
+    };
+    created.map_err(|hindrance| match (hindrance, &draft.queue) {
+        (Hindrance::Full, Some(queue)) => slots::full(queue, QUEUED),
+        _ => checks::bereft(),
+    })
+}
+
+/// What a body comes to when it is looked at with the database.
+pub(crate) struct Draft {
+    /// Where, no account twice.
+    pub accounts: Vec<Account>,
+    /// What, in order.
+    pub containers: Vec<NewContainer>,
+    /// The media of each container.
+    media: Vec<Vec<Media>>,
+    /// Settings by platform; an object.
+    pub default_config: Value,
+    /// Where it waits for a slot, if it does.
+    pub queue: Option<Queue>,
+    origin: Origin,
+}
+
+impl Draft {
+    /// Draws a body up.
+    ///
+    /// # Errors
+    ///
+    /// With what it refers to and what is not there.
+    pub(crate) async fn of(call: &Call<'_>, body: NewPost) -> Result<Self, Problem> {
+        let entries: Vec<_> = body.accounts.into_iter().map(|entry| entry.0).collect();
+        let (accounts, queued) = accounts(call, &entries, body.queued_from_account.as_deref()).await?;
+        let config = body.config.unwrap_or_default();
+        let origin = Origin::of(body.content.is_some(), &body.blocks, &config);
+        let default_config = profiled(call, &accounts, settings::resolve(body.blocks, config)).await?;
+        let (containers, media) = containers(call, body.content, body.containers).await?;
+        let queue = match queued {
+            Some(account) => Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?),
+            None => None,
+        };
+        Ok(Self { accounts, containers, media, default_config, queue, origin })
+    }
+
+    /// What the accounts' platforms say about it.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let targeted = self.accounts.iter().map(|account| account.platform.as_str());
+        checks::look(targeted, &self.containers, &self.media, &self.default_config, &self.origin)
+    }
+}
+
+/// The settings with those of the accounts' profiles below them.
+async fn profiled(call: &Call<'_>, accounts: &[Account], own: Value) -> Result<Value, Problem> {
+    let ids: Vec<_> = accounts.iter().filter_map(|account| account.profile_id).collect();
+    if ids.is_empty() {
+        return Ok(own);
+    }
+    let configs = profiles::configs(call.db(), call.owner, &ids).await?;
+    let block = |account: &Account| configs.get(&account.profile_id?)?.get(&account.platform);
+    Ok(settings::above(own, accounts.iter().map(|account| (account.platform.as_str(), block(account)))))
+}
+
+/// The idempotency key, from the body or the header.
+fn key(external_ref: Option<String>, header: Option<&str>) -> Result<Option<String>, Problem> {
+    let Some(header) = header else { return Ok(external_ref) };
+    let issue = match header.chars().count() {
+        0 => Issue::new(["Idempotency-Key"], "too_small", "The header must not be empty").with("minimum", 1),
+        length if length > KEY_LENGTH => {
+            let message = format!("The header must contain at most {KEY_LENGTH} character(s)");
+            Issue::new(["Idempotency-Key"], "too_big", message).with("maximum", KEY_LENGTH)
+        }
+        _ if external_ref.as_deref().is_none_or(|key| key == header) => return Ok(Some(header.to_owned())),
+        _ => {
+            let issue = Issue::custom(["external_ref"], "Differs from the header Idempotency-Key");
+            return Err(Problem::invalid_body(vec![issue]));
+        }
+    };
+    let issue = issue.with("type", "string").with("inclusive", true);
+    Err(Problem::new(Code::InvalidRequest, "invalid Idempotency-Key header").with_issues(vec![issue]))
+}
+
+/// The accounts that the entries stand for, each once, and the one of them that `queued` stands for.
+pub(crate) async fn accounts(
+    call: &Call<'_>,
+    entries: &[String],
+    queued: Option<&str>,
+) -> Result<(Vec<Account>, Option<AccountId>), Problem> {
+    // The slot's account may be named in another way than in the list, so it is resolved with it.
+    let asked: Vec<_> = entries.iter().cloned().chain(queued.map(str::to_owned)).collect();
+    let mut found = accounts::resolve(call.db(), call.owner, &asked).await?;
+    let queued = queued.map(|_| found.pop().expect("one resolution per entry"));
+    let mut accounts: Vec<Account> = Vec::new();
+    let (mut issues, mut code) = (Vec::new(), None);
+    for (index, resolution) in found.into_iter().enumerate() {
+        let (fault, message) = match resolution {
+            Resolution::One(account) if accounts.iter().any(|known| known.id == account.id) => continue,
+            Resolution::One(account) => {
+                accounts.push(*account);
+                continue;
+            }
+            Resolution::None => (Code::AccountNotFound, UNKNOWN),
+            Resolution::Ambiguous => (Code::AmbiguousAccount, AMBIGUOUS),
+        };
+        // Of both faults, the missing account is told: it can't be helped by choosing.
+        code = if code == Some(Code::AccountNotFound) { code } else { Some(fault) };
+        issues.push(Issue::custom([Segment::from("accounts"), index.into()], message));
+    }
+    if let Some(code) = code {
+        let detail = match code {
+            Code::AccountNotFound => "one or more target accounts were not found",
+            _ => "one or more account handles stand for several accounts",
+        };
+        return Err(Problem::new(code, detail).with_issues(issues));
+    }
+    match queued {
+        Some(Resolution::One(queued)) if accounts.iter().any(|account| account.id == queued.id) => {
+            Ok((accounts, Some(queued.id)))
+        }
+        None => Ok((accounts, None)),
+        Some(_) => {
+            let issue = Issue::custom([QUEUED], "Must be one of the accounts");
+            let problem = Problem::new(Code::Unprocessable, "queued_from_account is not one of the accounts");
+            Err(problem.with_issues(vec![issue]))
+        }
+    }
+}
+
+/// The account that a field stands for, which names it in any way that a post can.
+pub(crate) async fn account(call: &Call<'_>, entry: &str, field: &str) -> Result<Account, Problem> {
+    let mut found = accounts::resolve(call.db(), call.owner, &[entry.to_owned()]).await?;
+    match found.pop().expect("one resolution per entry") {
+        Resolution::One(account) => Ok(*account),
+        Resolution::None => Err(no_account(field)),
+        Resolution::Ambiguous => {
+            let problem =
+                Problem::new(Code::AmbiguousAccount, "the account handle stands for several accounts");
+            Err(problem.with_issues(vec![Issue::custom([field], AMBIGUOUS)]))
+        }
+    }
+}
+
+/// A field names an account that is not there.
+pub(crate) fn no_account(field: &str) -> Problem {
+    let problem = Problem::new(Code::AccountNotFound, "the account was not found");
+    problem.with_issues(vec![Issue::custom([field], UNKNOWN)])
+}
+
+/// The containers, whichever way they were given, and what is known of the media of each.
+pub(crate) async fn containers(
+    call: &Call<'_>,
+    content: Option<String>,
+    containers: Option<Vec<NewText>>,
+) -> Result<(Vec<NewContainer>, Vec<Vec<Media>>), Problem> {
+    let single = content.map(|content| NewText { content, media: Vec::new() });
+    let texts: Vec<_> = single.into_iter().chain(containers.unwrap_or_default()).collect();
+    let references = texts.iter().flat_map(|text| &text.media);
+    let ids: Vec<Uuid> = references.filter_map(|reference| reference.id.parse().ok()).collect();
+    let known = checks::known(call, &ids).await?;
+    let (mut drawn, mut shown, mut issues) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, text) in texts.into_iter().enumerate() {
+        let (mut references, mut media) = (Vec::new(), Vec::new());
+        for (at, reference) in text.media.into_iter().enumerate() {
+            let asset = reference.id.parse().ok().and_then(|id: Uuid| known.get(&id));
+            let message = match asset {
+                Some(asset) if asset.status.is_usable() => {
+                    media.push(asset.medium(reference.alt_text.clone()));
+                    references.push(Attachment { id: asset.id.0, alt_text: reference.alt_text });
+                    continue;
+                }
+                Some(asset) => format!("The media asset is {}", asset.status),
+                None => "There is no such media asset".to_owned(),
+            };
+            let path = [Segment::from("containers"), index.into(), "media".into(), at.into(), "id".into()];
+            issues.push(Issue::custom(path, message));
+        }
+        drawn.push(NewContainer { content: text.content, media: references });
+        shown.push(media);
+    }
+    if issues.is_empty() { Ok((drawn, shown)) } else { Err(checks::bereft().with_issues(issues)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn faults(body: Value) -> Vec<(Value, String)> {
+        let Err(problem) = crate::http::body::read::<NewPost>(body) else { return Vec::new() };
+        let fault = |issue: &Issue| {
+            let path = issue.path.iter().map(|segment| match segment {
+                Segment::Key(key) => json!(key),
+                Segment::Index(index) => json!(index),
+            });
+            (path.collect(), issue.code.clone())
+        };
+        problem.issues.iter().map(fault).collect()
+    }
+
+    #[test]
+    fn contradictions_and_types_are_told_together() {
+        for (body, expected) in [
+            (json!({"content": "a", "accounts": ["b"]}), json!([])),
+            (
+                json!({"content": "a", "accounts": ["b"], "config": {"x": {"any": 1}}, "tiktok": {}, "other": 1}),
+                json!([]),
+            ),
+            (
+                json!({"containers": [{"content": "a", "media": null}], "accounts": ["b"], "content": null}),
+                json!([]),
+            ),
+            (json!({}), json!([[["accounts"], "invalid_type"], [["content"], "custom"]])),
+            (json!([]), json!([[[], "invalid_type"]])),
+            (
+                json!({"content": "", "containers": [], "accounts": []}),
+                json!([
+                    [["content"], "too_small"],
+                    [["containers"], "too_small"],
+                    [["accounts"], "too_small"],
+                    [["containers"], "custom"]
+                ]),
+            ),
+            (
+                json!({"containers": [{"content": "a"}, {"content": ""}, {}], "accounts": [7]}),
+                json!([
+                    [["containers", 2, "content"], "invalid_type"],
+                    [["accounts", 0], "invalid_type"],
+                    [["containers", 1, "content"], "too_small"]
+                ]),
+            ),
+            (json!({"containers": [{"content": "", "media": [{"id": "m"}]}], "accounts": ["b"]}), json!([])),
+            (
+                json!({"content": "a", "accounts": ["b"], "queued_from_account": "b", "scheduled_at": "2026-01-02T00:00:00Z", "is_draft": true}),
+                json!([[["queued_from_account"], "custom"], [["queued_from_account"], "custom"]]),
+            ),
+            (
+                json!({"content": "a", "accounts": ["b"], "queued_from_account": "b", "is_draft": false}),
+                json!([]),
+            ),
+            (
+                json!({"content": "a", "accounts": ["b"], "queue_timezone": "Mars/Olympus"}),
+                json!([[["queue_timezone"], "custom"]]),
+            ),
+            (json!({"content": "a", "accounts": ["b"], "queue_timezone": "Europe/Berlin"}), json!([])),
+            (
+                json!({"content": "a", "accounts": ["b"], "config": {"twitter": {}, "x": 1}, "youtube": "b"}),
+                json!([
+                    [["config", "x"], "invalid_type"],
+                    [["config"], "unrecognized_keys"],
+                    [["youtube"], "invalid_type"]
+                ]),
+            ),
+            (json!({"content": "a", "accounts": ["b"], "external_ref": "r".repeat(255)}), json!([])),
+            (
+                json!({"content": "a", "accounts": ["b"], "external_ref": "r".repeat(256)}),
+                json!([[["external_ref"], "too_big"]]),
+            ),
+        ] {
+            assert_eq!(json!(faults(body.clone())), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_none_is_named_in_the_detail() {
+        let body = json!({"content": "a", "accounts": ["b"], "scheduled_at": "tomorrow"});
+        let problem = crate::http::body::read::<NewPost>(body).unwrap_err();
+        assert_eq!(problem.detail, "scheduled_at must be an ISO 8601 timestamp");
+    }
+
+    #[test]
+    fn the_key_comes_from_either_place_but_not_two_from_both() {
+        let key = |body: Option<&str>, header: Option<&str>| {
+            key(body.map(str::to_owned), header).map_err(|problem| problem.code)
+        };
+        assert_eq!(key(None, None), Ok(None));
+        assert_eq!(key(Some("a"), None), Ok(Some("a".to_owned())));
+        assert_eq!(key(None, Some("a")), Ok(Some("a".to_owned())));
+        assert_eq!(key(Some("a"), Some("a")), Ok(Some("a".to_owned())));
+        assert_eq!(key(Some("a"), Some("b")), Err(Code::InvalidRequest));
+        assert_eq!(key(None, Some("")), Err(Code::InvalidRequest));
+        assert_eq!(key(None, Some(&"r".repeat(255))), Ok(Some("r".repeat(255))));
+        assert_eq!(key(None, Some(&"r".repeat(256))), Err(Code::InvalidRequest));
+    }
+}

@@ -1,0 +1,190 @@
+//! How a body changes a post.
+//!
+//! What is sent replaces what was there, what is missing stays, and the result has to hold what a new
+//! post has to hold. The post's row decides whether it is too late: whoever takes it first, the edit
+//! or the first attempt to publish, wins.
+
+use crate::{
+    http::{
+        caller::Call,
+        problem::{Code, Issue, Problem},
+    },
+    openapi::validate::{Null, Rules},
+    posts::{
+        self,
+        checks::{self, Origin},
+        create::{self, NewText},
+        missing,
+        settings::{self, Config, TopLevel},
+    },
+    slots,
+    types::{bounded_string::Text, timestamp::Timestamp},
+};
+use poem_openapi::{Object, types::MaybeUndefined};
+use serde_json::{Map, Value};
+use store::{
+    posts::{self as facts, Edit, Edited, NewContainer, Post},
+    slots::Queue,
+};
+
+/// How often an edit is drawn up anew because another one came first.
+const TRIES: usize = 5;
+
+/// What to change about a post: what is missing stays as it is. Publishing must not have begun.
+#[derive(Clone, Debug, Object)]
+pub struct EditPost {
+    /// The text of a post that is a single container. A post with one container keeps its media; of several,
+    /// all are replaced.
+    #[oai(validator(min_length = 1, max_length = 100000))]
+    pub content: Option<String>,
+    /// The post, its first comment and the rest of the thread, in order; replaces all containers and their
+    /// media.
+    #[oai(validator(min_items = 1, max_items = 10))]
+    pub containers: Option<Vec<NewText>>,
+    /// Where to publish: account ids, usernames or platform-side ids; replaces all accounts.
+    #[oai(validator(min_items = 1, max_items = 1000))]
+    pub accounts: Option<Vec<Text<255, 0>>>,
+    /// When to publish, in ISO 8601 with an offset; null at once.
+    #[oai(nullable)]
+    pub scheduled_at: MaybeUndefined<Timestamp>,
+    /// Publishes at the next open posting slot of this account, which is one of `accounts`. A slot that the
+    /// post holds is open to it; it is free for others once the post has another time.
+    #[oai(validator(max_length = 255))]
+    pub queued_from_account: Option<String>,
+    /// The IANA time zone that the slots are read in; `UTC` by default.
+    #[oai(validator(max_length = 64))]
+    pub queue_timezone: Option<String>,
+    /// False releases a draft, true makes one. The platforms' limits are checked on release.
+    pub is_draft: Option<bool>,
+    /// Settings by platform; replaces those of all platforms.
+    pub config: Option<Config>,
+    /// The idempotency key, which can't change.
+    #[oai(nullable, validator(max_length = 255))]
+    pub external_ref: MaybeUndefined<String>,
+    /// Settings beside the other fields; each replaces those of its platform.
+    #[oai(flatten)]
+    pub blocks: TopLevel,
+}
+
+impl Rules for EditPost {
+    const NULL: Null = Null::Clears;
+
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        create::contradictions(body, issues);
+    }
+}
+
+/// Changes a post.
+///
+/// # Errors
+///
+/// With what stands against it: `publishing_started` when it is too late. Nothing is changed then.
+pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Problem> {
+    for _ in 0..TRIES {
+        let post = posts::find(call, id).await?;
+        if !post.status.is_editable() {
+            return Err(begun());
+        }
+        let (edit, queue) = draw_up(call, &post, body.clone()).await?;
+        let edited = match &queue {
+            None => facts::edit(call.db(), call.owner, post.id, edit, call.now()).await?,
+            Some(queue) => facts::requeue(call.db(), call.owner, post.id, edit, queue, call.now()).await?,
+        };
+        match edited {
+            Edited::Post(post) => return Ok(*post),
+            Edited::Begun => return Err(begun()),
+            Edited::Unknown => return Err(missing()),
+            Edited::Bereft => return Err(checks::bereft()),
+            Edited::Homeless => {
+                let detail = "none of the post's accounts is connected any more; name others";
+                let issue = Issue::custom(["accounts"], "Are not connected any more");
+                return Err(Problem::new(Code::AccountNotFound, detail).with_issues(vec![issue]));
+            }
+            Edited::Crowded => {
+                let queue = queue.expect("only a queue can be crowded");
+                return Err(slots::full(&queue, create::QUEUED));
+            }
+            Edited::Outdated => {}
+        }
+    }
+    Err(Problem::new(Code::Conflict, "the post is being edited by others; look at it and try again"))
+}
+
+/// The post as it is to be, and what it is to wait in from now on.
+async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<(Edit, Option<Queue>), Problem> {
+    let external_ref = match &body.external_ref {
+        MaybeUndefined::Undefined => &post.external_ref,
+        MaybeUndefined::Null => &None,
+        MaybeUndefined::Value(key) => &Some(key.clone()),
+    };
+    if *external_ref != post.external_ref {
+        let issue = Issue::custom(["external_ref"], "Can't be changed");
+        return Err(Problem::invalid_body(vec![issue]));
+    }
+    let (accounts, queued) = match (&body.accounts, &body.queued_from_account) {
+        (None, None) => (None, None),
+        (entries, queued) => {
+            let kept = || post.targets.iter().map(|target| target.account_id.to_string()).collect();
+            let named = |entries: &Vec<Text<255, 0>>| entries.iter().map(|entry| entry.0.clone()).collect();
+            let entries: Vec<String> = entries.as_ref().map_or_else(kept, named);
+            let (accounts, queued) = create::accounts(call, &entries, queued.as_deref()).await?;
+            (Some(accounts), queued)
+        }
+    };
+    let is_single = body.content.is_some();
+    let containers = match (body.content, body.containers, &post.containers[..]) {
+        (None, None, _) => None,
+        (Some(content), None, [only]) => {
+            let containers = vec![NewContainer { content, media: only.media.clone() }];
+            let media = checks::recall(call, &containers).await?;
+            Some((containers, media))
+        }
+        (content, containers, _) => Some(create::containers(call, content, containers).await?),
+    };
+    let origin = Origin::of(is_single, &body.blocks, body.config.as_ref().unwrap_or(&Config::default()));
+    let default_config = settings::amend(&post.default_config, body.blocks, body.config);
+    let (result, media) = match containers.clone() {
+        Some(drawn) => drawn,
+        None => (kept(post), checks::recall(call, &kept(post)).await?),
+    };
+    let targeted: Vec<_> = match &accounts {
+        Some(accounts) => accounts.iter().map(|account| account.platform.as_str()).collect(),
+        None => post.targets.iter().map(|target| target.platform.as_str()).collect(),
+    };
+    let is_draft = body.is_draft.unwrap_or(post.is_draft);
+    // A draft may be unfinished: it is checked when it is released.
+    if !is_draft {
+        checks::refuse(checks::look(targeted, &result, &media, &default_config, &origin))?;
+    }
+    let queue = match queued {
+        None => None,
+        Some(_) if is_draft => {
+            let issue =
+                Issue::custom([create::QUEUED], "A draft takes no slot; release it with is_draft: false");
+            let problem = Problem::new(Code::Unprocessable, "the post is a draft, which takes no slot");
+            return Err(problem.with_issues(vec![issue]));
+        }
+        Some(account) => Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?),
+    };
+    let scheduled_at = match body.scheduled_at {
+        MaybeUndefined::Undefined => post.scheduled_at,
+        MaybeUndefined::Null => None,
+        MaybeUndefined::Value(Timestamp(at)) => Some(at),
+    };
+    let accounts =
+        accounts.map(|accounts| accounts.into_iter().map(|account| (account.id, account.platform)).collect());
+    let containers = containers.map(|(drawn, _)| drawn);
+    Ok((Edit { version: post.version, is_draft, scheduled_at, default_config, containers, accounts }, queue))
+}
+
+/// The containers that a post has.
+fn kept(post: &Post) -> Vec<NewContainer> {
+    let containers = post.containers.iter();
+    containers
+        .map(|container| NewContainer { content: container.content.clone(), media: container.media.clone() })
+        .collect()
+}
+
+fn begun() -> Problem {
+    Problem::new(Code::PublishingStarted, "publishing has begun; the post can't be changed any more")
+}

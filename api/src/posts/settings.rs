@@ -1,0 +1,203 @@
+//! The platforms' own settings of a post, one block per platform.
+//!
+//! A block may stand under `config` or at the top level of the body. The platforms' identifiers are
+//! read from `platforms`, so that a further platform needs no line here. What is inside a block is
+//! the platform's business: its schema checks it when the accounts are known.
+
+use crate::{
+    http::problem::Issue,
+    openapi::validate::{NEVER, limit_size},
+};
+use poem_openapi::{
+    registry::{MetaSchema, MetaSchemaRef, Registry},
+    types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type},
+};
+use serde_json::{Map, Value};
+use std::{borrow::Cow, collections::BTreeMap};
+
+/// The most bytes of a platform's block, as JSON.
+const BLOCK: usize = 64 << 10;
+/// The most keys of a platform's block.
+pub(crate) const KEYS: usize = 200;
+
+/// Tells of blocks that are too large: those beside the other fields of a body, and those under `member`.
+pub(crate) fn limit(body: &Map<String, Value>, member: &str, issues: &mut Vec<Issue>) {
+    for id in platforms::IDS {
+        if let Some(block) = body.get(id) {
+            limit_size(block, BLOCK, [id], issues);
+        }
+        if let Some(block) = body.get(member).and_then(|blocks| blocks.get(id)) {
+            limit_size(block, BLOCK, [member, id], issues);
+        }
+    }
+}
+
+/// An object of any shape.
+pub type Free = BTreeMap<String, Value>;
+
+/// Blocks by platform. Under `config` any other key is a mistake; at the top level the body's other
+/// fields stand beside them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Blocks<const CLOSED: bool>(Map<String, Value>);
+
+/// The blocks under `config`.
+pub type Config = Blocks<true>;
+/// The blocks at the top level.
+pub type TopLevel = Blocks<false>;
+
+impl<const CLOSED: bool> Blocks<CLOSED> {
+    /// The platforms that have a block here.
+    pub fn platforms(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
+/// The blocks of both places; where both have one, that under `config` wins.
+pub fn resolve(top_level: TopLevel, config: Config) -> Value {
+    let mut blocks = top_level.0;
+    blocks.extend(config.0);
+    Value::Object(blocks)
+}
+
+/// The blocks after a change: `config` replaces all of them, a block at the top level its own.
+pub fn amend(before: &Value, top_level: TopLevel, config: Option<Config>) -> Value {
+    if config.is_some() {
+        return resolve(top_level, config.unwrap_or_default());
+    }
+    let mut blocks = before.as_object().cloned().unwrap_or_default();
+    blocks.extend(top_level.0);
+    Value::Object(blocks)
+}
+
+/// The blocks `own` with those of the accounts' profiles below them, key by key.
+///
+/// `accounts` gives each account's platform and what its profile says for it. A post has one block per
+/// platform, so of several accounts on one only what all of them say counts.
+pub fn above<'a>(own: Value, accounts: impl IntoIterator<Item = (&'a str, Option<&'a Value>)>) -> Value {
+    let mut common: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    for (platform, block) in accounts {
+        let block = block.and_then(Value::as_object).cloned().unwrap_or_default();
+        common
+            .entry(platform)
+            .and_modify(|common| common.retain(|key, value| block.get(key) == Some(value)))
+            .or_insert(block);
+    }
+    let Value::Object(mut blocks) = own else { return own };
+    for (platform, mut block) in common.into_iter().filter(|(_, block)| !block.is_empty()) {
+        if let Some(Value::Object(own)) = blocks.remove(platform) {
+            block.extend(own);
+        }
+        blocks.insert(platform.to_owned(), Value::Object(block));
+    }
+    Value::Object(blocks)
+}
+
+impl<const CLOSED: bool> Type for Blocks<CLOSED> {
+    const IS_REQUIRED: bool = true;
+    type RawValueType = Self;
+    type RawElementValueType = Self;
+
+    fn name() -> Cow<'static, str> {
+        if CLOSED { "PlatformConfig" } else { "PlatformBlocks" }.into()
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        MetaSchemaRef::Reference(Self::name().into_owned())
+    }
+
+    fn register(registry: &mut Registry) {
+        let block = || MetaSchema {
+            description: Some(
+                "Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema",
+            ),
+            additional_properties: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::ANY)))),
+            max_properties: Some(KEYS),
+            ..MetaSchema::new("object")
+        };
+        let closed = || Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::new(NEVER))));
+        registry.create_schema::<Self, _>(Self::name().into_owned(), |_| MetaSchema {
+            description: Some("Settings by platform"),
+            properties: platforms::IDS.map(|id| (id, MetaSchemaRef::Inline(Box::new(block())))).to_vec(),
+            additional_properties: CLOSED.then(closed),
+            ..MetaSchema::new("object")
+        });
+    }
+
+    fn as_raw_value(&self) -> Option<&Self> {
+        Some(self)
+    }
+
+    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
+        Box::new(std::iter::once(self))
+    }
+}
+
+impl<const CLOSED: bool> ParseFromJSON for Blocks<CLOSED> {
+    fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+        match value {
+            Some(Value::Object(object)) => {
+                let is_block = |(id, block): &(String, Value)| {
+                    platforms::IDS.contains(&id.as_str()) && block.is_object()
+                };
+                Ok(Self(object.into_iter().filter(is_block).collect()))
+            }
+            value => Err(ParseError::expected_type(value.unwrap_or_default())),
+        }
+    }
+}
+
+impl<const CLOSED: bool> ToJSON for Blocks<CLOSED> {
+    fn to_json(&self) -> Option<Value> {
+        Some(Value::Object(self.0.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn config_wins_over_the_top_level_block_as_a_whole() {
+        let body = json!({"content": "a", "x": {"a": 1, "b": 1}, "tiktok": {"c": 1}, "reddit": null});
+        let top_level = TopLevel::parse_from_json(Some(body)).unwrap();
+        let config = Config::parse_from_json(Some(json!({"x": {"a": 2}, "youtube": null}))).unwrap();
+        assert_eq!(resolve(top_level, config), json!({"x": {"a": 2}, "tiktok": {"c": 1}}));
+        assert_eq!(resolve(TopLevel::default(), Config::default()), json!({}));
+    }
+
+    #[test]
+    fn a_post_stands_above_what_all_its_accounts_profiles_say() {
+        let (one, other) = (json!({"a": 1, "b": {"c": 1}}), json!({"a": 2, "b": {"c": 1}, "d": 1}));
+        for (own, accounts, expected) in [
+            (json!({}), vec![("x", Some(&one))], json!({"x": one})),
+            (json!({"x": {"b": 0, "e": 0}}), vec![("x", Some(&one))], json!({"x": {"a": 1, "b": 0, "e": 0}})),
+            (json!({}), vec![("x", Some(&one)), ("x", Some(&other))], json!({"x": {"b": {"c": 1}}})),
+            (json!({}), vec![("x", Some(&one)), ("x", None)], json!({})),
+            (
+                json!({}),
+                vec![("x", Some(&one)), ("tiktok", Some(&other))],
+                json!({"x": one, "tiktok": other}),
+            ),
+            (json!({"reddit": {}, "x": {}}), vec![("x", None)], json!({"reddit": {}, "x": {}})),
+            (json!({}), vec![("x", Some(&json!({})))], json!({})),
+        ] {
+            assert_eq!(above(own.clone(), accounts.clone()), expected, "{own} above {accounts:?}");
+        }
+    }
+
+    #[test]
+    fn a_block_replaces_its_own_and_config_replaces_all() {
+        let before = json!({"x": {"a": 1}, "tiktok": {"b": 1}});
+        let top_level = || TopLevel::parse_from_json(Some(json!({"x": {"c": 1}}))).unwrap();
+        let config = |value| Some(Config::parse_from_json(Some(value)).unwrap());
+        for (top_level, config, expected) in [
+            (TopLevel::default(), None, before.clone()),
+            (top_level(), None, json!({"x": {"c": 1}, "tiktok": {"b": 1}})),
+            (TopLevel::default(), config(json!({})), json!({})),
+            (top_level(), config(json!({"tiktok": {}})), json!({"x": {"c": 1}, "tiktok": {}})),
+        ] {
+            assert_eq!(amend(&before, top_level, config), expected);
+        }
+    }
+}
