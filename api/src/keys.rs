@@ -9,9 +9,8 @@ use crate::{
         caller::{Call, Caller, KeysWrite},
         problem::{Code, Issue, Problem},
     },
-    openapi::{document::Tag, validate::Rules},
-    types::{enum_string::Word, timestamp::Timestamp},
-    webhooks::Removed,
+    openapi::{tag::Tag, validate::Rules},
+    types::{deleted::DeletedResource, enum_string::EnumString, timestamp::Timestamp},
 };
 use chrono::TimeDelta;
 use domain::{
@@ -48,7 +47,11 @@ impl Keys {
     ///
     /// At once. Scope `keys:write`.
     #[oai(path = "/api-keys/:id", method = "delete", operation_id = "deleteApiKey")]
-    async fn delete(&self, caller: Caller<KeysWrite>, id: Path<String>) -> Result<Json<Removed>, Problem> {
+    async fn delete(
+        &self,
+        caller: Caller<KeysWrite>,
+        id: Path<String>,
+    ) -> Result<Json<DeletedResource>, Problem> {
         Ok(Json(delete(&caller.call(), &id).await?))
     }
 
@@ -78,7 +81,7 @@ pub async fn create(call: &Call<'_>, granted: &[Scope], body: NewKey) -> Result<
     if (call.owner.mode, mode) == (Mode::Test, Mode::Live) {
         return Err(Problem::new(Code::Forbidden, "a test key can't create a live key"));
     }
-    let scopes: Vec<_> = body.scopes.iter().map(Word::value).collect();
+    let scopes: Vec<_> = body.scopes.iter().map(EnumString::value).collect();
     hold(granted, &scopes)?;
     let owner = Owner { mode, ..call.owner };
     let new = keys::NewKey { owner, name: body.name, scopes, expires_at };
@@ -93,12 +96,12 @@ pub async fn list(call: &Call<'_>) -> Result<KeyList, Problem> {
 }
 
 /// Revokes a key.
-pub async fn delete(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
+pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
     if !keys::revoke(call.db(), call.owner, id, call.now()).await? {
         return Err(missing());
     }
-    Ok(Removed { id: id.0, deleted: true })
+    Ok(DeletedResource { id: id.0, deleted: true })
 }
 
 /// Gives a key another text, if the caller was granted all that it may do.
@@ -140,11 +143,11 @@ pub struct NewKey {
     pub name: String,
     /// What it may do; `*` stands for everything.
     #[oai(validator(min_items = 1, max_items = 100, unique_items))]
-    pub scopes: Vec<Word<Scope>>,
+    pub scopes: Vec<EnumString<Scope>>,
     /// When it ends by itself; never, where none is given.
     pub expires_at: Option<Timestamp>,
     /// Which data it opens; those of the calling key, where none is given.
-    pub mode: Option<Word<Mode>>,
+    pub mode: Option<EnumString<Mode>>,
 }
 
 impl Rules for NewKey {}
@@ -170,9 +173,9 @@ pub struct Key {
     /// Its name, for people.
     pub name: String,
     /// Which data it opens.
-    pub mode: Word<Mode>,
+    pub mode: EnumString<Mode>,
     /// What it may do.
-    pub scopes: Vec<Word<Scope>>,
+    pub scopes: Vec<EnumString<Scope>>,
     /// Its last four characters, to tell keys apart.
     pub last_four: String,
     /// When it ends; for a key that was rotated, with its time of grace. Null: never.
@@ -194,8 +197,8 @@ impl From<keys::Key> for Key {
         Self {
             id: key.id.0,
             name: key.name,
-            mode: Word::of(key.owner.mode.as_str()),
-            scopes: key.scopes.iter().map(|scope| Word::of(scope.as_str())).collect(),
+            mode: EnumString::of(key.owner.mode.as_str()),
+            scopes: key.scopes.iter().map(|scope| EnumString::of(scope.as_str())).collect(),
             last_four: key.last_four,
             expires_at: ends_at.map(Timestamp::from),
             last_used_at: key.last_used_at.map(Timestamp::from),

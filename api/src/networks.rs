@@ -15,17 +15,17 @@ use crate::{
         problem::{Code, Issue, Problem},
     },
     openapi::{
-        document::Tag,
+        tag::Tag,
         validate::{Null, Rules, limit_size},
     },
-    posts::{free, settings::Free},
     types::{
         bounded_string::Text,
-        enum_string::{Platform, Word},
+        deleted::DeletedResource,
+        enum_string::{EnumString, Platform},
+        json_object::{JsonObject, json_object},
         timestamp::Timestamp,
         url::Link,
     },
-    webhooks::Removed,
 };
 use chrono::SubsecRound;
 use domain::{AccountId, Mode, NetworkId};
@@ -106,7 +106,7 @@ impl Networks {
         &self,
         caller: Caller<NetworksWrite>,
         id: Path<String>,
-    ) -> Result<Json<Removed>, Problem> {
+    ) -> Result<Json<DeletedResource>, Problem> {
         Ok(Json(delete(&caller.call(), &id).await?))
     }
 
@@ -172,12 +172,12 @@ pub async fn edit(call: &Call<'_>, id: &str, body: NetworkPatch) -> Result<Netwo
 }
 
 /// Removes an app.
-pub async fn delete(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
+pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
     if !networks::delete(call.db(), call.owner, id, call.now()).await? {
         return Err(missing());
     }
-    Ok(Removed { id: id.0, deleted: true })
+    Ok(DeletedResource { id: id.0, deleted: true })
 }
 
 /// The address where the platform asks its user whether we may act for him.
@@ -327,7 +327,7 @@ fn scopes(scopes: Vec<Text<255>>) -> Vec<String> {
     scopes.into_iter().map(|scope| scope.0).collect()
 }
 
-fn object(free: Free) -> Value {
+fn object(free: JsonObject) -> Value {
     Value::Object(free.into_iter().collect())
 }
 
@@ -356,7 +356,7 @@ fn check_config(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
 #[oai(rename = "NewSocialNetwork")]
 pub struct NewNetwork {
     /// Its platform.
-    pub platform: Word<Platform>,
+    pub platform: EnumString<Platform>,
     /// Its public identifier at the platform.
     #[oai(validator(min_length = 1, max_length = 1024))]
     pub client_id: Option<String>,
@@ -376,7 +376,7 @@ pub struct NewNetwork {
     /// Anything else. `redirect_uris`, an array of strings, lists where users may be sent after
     /// connecting; anywhere without it.
     #[oai(validator(max_properties = 100))]
-    pub extra_config: Option<Free>,
+    pub extra_config: Option<JsonObject>,
     /// Whether accounts can be connected through it; true by default.
     pub is_enabled: Option<bool>,
 }
@@ -408,7 +408,7 @@ pub struct NetworkPatch {
     pub scopes: Option<Vec<Text<255>>>,
     /// Anything else, as a whole.
     #[oai(validator(max_properties = 100))]
-    pub extra_config: Option<Free>,
+    pub extra_config: Option<JsonObject>,
     /// Whether accounts can be connected through it.
     pub is_enabled: Option<bool>,
 }
@@ -428,7 +428,7 @@ pub struct Network {
     /// Its identifier.
     pub id: Uuid,
     /// Its platform.
-    pub platform: Word<Platform>,
+    pub platform: EnumString<Platform>,
     /// A label, for people.
     #[oai(nullable)]
     pub display_name: Option<String>,
@@ -441,7 +441,7 @@ pub struct Network {
     /// The scopes that are asked for; none for those that publishing needs.
     pub scopes: Vec<String>,
     /// Anything else that was configured.
-    pub extra_config: Free,
+    pub extra_config: JsonObject,
     /// Whether accounts can be connected through it.
     pub is_enabled: bool,
     /// When it was registered.
@@ -454,12 +454,12 @@ impl From<networks::Network> for Network {
     fn from(network: networks::Network) -> Self {
         Self {
             id: network.id.0,
-            platform: Word::of(&network.platform),
+            platform: EnumString::of(&network.platform),
             display_name: network.display_name,
             client_id: network.client_id,
             redirect_uri: network.redirect_uri,
             scopes: network.scopes,
-            extra_config: free(network.extra_config),
+            extra_config: json_object(network.extra_config),
             is_enabled: network.is_enabled,
             created_at: network.created_at.into(),
             updated_at: network.updated_at.into(),

@@ -7,15 +7,19 @@ use crate::{
         problem::{Code, Issue, Problem, Segment},
     },
     openapi::{
-        document::Tag,
+        tag::Tag,
         validate::{Null, Rules},
     },
     posts::{
-        checks, free,
-        settings::{self, Config, Free, TopLevel},
+        checks,
+        settings::{self, Config, TopLevel},
     },
-    types::{time_zone, timestamp::Timestamp},
-    webhooks::Removed,
+    types::{
+        deleted::DeletedResource,
+        json_object::{JsonObject, json_object},
+        time_zone,
+        timestamp::Timestamp,
+    },
 };
 use domain::{AccountId, ProfileId};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
@@ -77,7 +81,7 @@ impl Profiles {
         &self,
         caller: Caller<ProfilesWrite>,
         id: Path<String>,
-    ) -> Result<Json<Removed>, Problem> {
+    ) -> Result<Json<DeletedResource>, Problem> {
         Ok(Json(delete(&caller.call(), &id).await?))
     }
 }
@@ -125,12 +129,12 @@ pub async fn edit(call: &Call<'_>, id: &str, body: ProfilePatch) -> Result<Profi
 }
 
 /// Removes a profile.
-pub async fn delete(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
+pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
     if !profiles::delete(call.db(), call.owner, id, call.now()).await? {
         return Err(missing());
     }
-    Ok(Removed { id: id.0, deleted: true })
+    Ok(DeletedResource { id: id.0, deleted: true })
 }
 
 fn saved(saved: Saved, asked: &[Uuid]) -> Result<Profile, Problem> {
@@ -239,7 +243,7 @@ pub struct Profile {
     /// Its IANA time zone.
     pub timezone: String,
     /// Settings by platform.
-    pub default_config: Free,
+    pub default_config: JsonObject,
     /// Its accounts, the oldest first, without disconnected ones.
     pub social_account_ids: Vec<Uuid>,
     /// When it was made.
@@ -256,7 +260,7 @@ impl From<profiles::Profile> for Profile {
             tenant_id: profile.tenant_id,
             description: profile.description,
             timezone: profile.timezone,
-            default_config: free(profile.default_config),
+            default_config: json_object(profile.default_config),
             social_account_ids: profile.social_account_ids,
             created_at: profile.created_at.into(),
             updated_at: profile.updated_at.into(),

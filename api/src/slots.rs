@@ -4,15 +4,15 @@
 //! them. What takes a slot stands in [`crate::posts::create`] and [`crate::posts::edit`].
 
 use crate::{
+    accounts::resolve::{self, QUEUED_FROM_ACCOUNT},
     http::{
         body::Json,
         caller::{Call, Caller, SchedulingRead, SchedulingWrite},
         problem::{Code, Issue, Problem},
         query::Query,
     },
-    openapi::{document::Tag, validate::Rules},
-    posts::create,
-    types::{enum_string::Word, time_of_day::Clock, time_zone, timestamp::Timestamp},
+    openapi::{tag::Tag, validate::Rules},
+    types::{enum_string::EnumString, time_of_day::TimeOfDay, time_zone, timestamp::Timestamp},
 };
 use chrono::{DateTime, Datelike, Utc};
 use chrono_tz::Tz;
@@ -78,7 +78,7 @@ pub async fn set(call: &Call<'_>, body: NewSlotSet) -> Result<SlotSet, Problem> 
     let account = body.social_account_id.map(AccountId);
     let slots = body.slots.into_iter().map(slot::Slot::from).collect();
     let set = slots::set(call.db(), call.owner, account, slots, call.now()).await?;
-    let set = set.ok_or_else(|| create::no_account("social_account_id"))?;
+    let set = set.ok_or_else(|| resolve::no_account("social_account_id"))?;
     Ok(SlotSet::of(set, call.now()))
 }
 
@@ -90,7 +90,7 @@ pub async fn list(call: &Call<'_>) -> Result<SlotSets, Problem> {
 
 /// The next open slots of an account.
 pub async fn find(call: &Call<'_>, query: Filter) -> Result<OpenSlots, Problem> {
-    let account = create::account(call, &query.account, "account").await?;
+    let account = resolve::account(call, &query.account, "account").await?;
     let queue = queue(call, account.id, query.timezone.as_deref()).await?;
     let now = call.now();
     let after = query.after.map_or(now, |Timestamp(after)| after.max(now));
@@ -118,7 +118,7 @@ pub(crate) async fn queue(
 /// What would refuse a post in this queue now.
 pub(crate) async fn crowded(call: &Call<'_>, queue: &Queue) -> Result<Option<Problem>, Problem> {
     let open = slots::open(call.db(), call.owner, queue, call.now(), 1).await?;
-    Ok(open.is_empty().then(|| full(queue, create::QUEUED)))
+    Ok(open.is_empty().then(|| full(queue, QUEUED_FROM_ACCOUNT)))
 }
 
 /// A queue has no open slot; `field` named the account.
@@ -147,10 +147,10 @@ impl Rules for NewSlotSet {}
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Object)]
 pub struct Slot {
     /// The day.
-    pub weekday: Word<Weekday>,
+    pub weekday: EnumString<Weekday>,
     /// The time of that day, from `00:00` to `23:59`, as the clocks of a zone show it. One that a change
     /// of the clock skips moves forward by the gap; one that comes twice is the first.
-    pub time: Clock,
+    pub time: TimeOfDay,
 }
 
 impl From<Slot> for slot::Slot {
@@ -161,7 +161,7 @@ impl From<Slot> for slot::Slot {
 
 impl From<slot::Slot> for Slot {
     fn from(slot: slot::Slot) -> Self {
-        Self { weekday: Word::of(slot.weekday.as_str()), time: Clock(slot.time) }
+        Self { weekday: EnumString::of(slot.weekday.as_str()), time: TimeOfDay(slot.time) }
     }
 }
 

@@ -4,15 +4,14 @@
 //! team. What a key may do about it is a matter of its scopes alone.
 
 use crate::{
-    dashboard,
+    app::DASHBOARD_PATH,
     http::{
         body::Json,
         caller::{Call, Caller, TeamRead, TeamWrite},
         problem::{Code, Issue, Problem},
     },
-    openapi::{document::Tag, validate::Rules},
-    types::{email::Address, enum_string::Word, timestamp::Timestamp},
-    webhooks::Removed,
+    openapi::{tag::Tag, validate::Rules},
+    types::{deleted::DeletedResource, email::Address, enum_string::EnumString, timestamp::Timestamp},
 };
 use domain::MemberId;
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
@@ -45,7 +44,11 @@ impl Team {
     ///
     /// An invitation that was not accepted ends with it. The last owner can't go. Scope `team:write`.
     #[oai(path = "/team/:id", method = "delete", operation_id = "removeTeamMember")]
-    async fn remove(&self, caller: Caller<TeamWrite>, id: Path<String>) -> Result<Json<Removed>, Problem> {
+    async fn remove(
+        &self,
+        caller: Caller<TeamWrite>,
+        id: Path<String>,
+    ) -> Result<Json<DeletedResource>, Problem> {
         Ok(Json(remove(&caller.call(), &id).await?))
     }
 }
@@ -67,15 +70,15 @@ pub async fn invite(call: &Call<'_>, body: NewMember) -> Result<Member, Problem>
         return Err(problem.with_issues(vec![issue]));
     };
     let root = call.app.config.root();
-    Ok(Member { invite_url: Some(format!("{root}{}/invite/{token}", dashboard::PATH)), ..member.into() })
+    Ok(Member { invite_url: Some(format!("{root}{}/invite/{token}", DASHBOARD_PATH)), ..member.into() })
 }
 
 /// Removes a person.
-pub async fn remove(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
+pub async fn remove(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let missing = || Problem::not_found("team member");
     let id: MemberId = id.parse().map_err(|_| missing())?;
     match team::remove(call.db(), call.owner.org, id).await? {
-        Removal::Done => Ok(Removed { id: id.0, deleted: true }),
+        Removal::Done => Ok(DeletedResource { id: id.0, deleted: true }),
         Removal::LastOwner => Err(Problem::new(
             Code::Conflict,
             "the last owner can't be removed: make somebody else an owner first",
@@ -91,7 +94,7 @@ pub struct NewMember {
     /// The address. Capitals make no difference.
     pub email: Address,
     /// What the person may do.
-    pub role: Word<Role>,
+    pub role: EnumString<Role>,
 }
 
 impl Rules for NewMember {}
@@ -108,9 +111,9 @@ pub struct Member {
     #[oai(nullable)]
     pub name: Option<String>,
     /// What it may do.
-    pub role: Word<Role>,
+    pub role: EnumString<Role>,
     /// Whether it has accepted.
-    pub status: Word<Status>,
+    pub status: EnumString<Status>,
     /// When it was invited.
     pub invited_at: Timestamp,
     /// When it accepted.
@@ -127,8 +130,8 @@ impl From<team::Member> for Member {
             id: member.id.0,
             email: member.email,
             name: member.name,
-            role: Word::of(member.role.as_str()),
-            status: Word::of(member.status.as_str()),
+            role: EnumString::of(member.role.as_str()),
+            status: EnumString::of(member.status.as_str()),
             invited_at: member.invited_at.into(),
             joined_at: member.joined_at.map(Timestamp),
             invite_url: None,

@@ -9,7 +9,7 @@ use crate::{
         caller::{Call, Caller, UsageRead},
         problem::Problem,
     },
-    openapi::document::Tag,
+    openapi::tag::Tag,
     types::timestamp::Timestamp,
 };
 use poem_openapi::{Object, OpenApi};

@@ -14,11 +14,12 @@ use crate::{
         query::Query,
     },
     openapi::{
-        document::Tag,
+        tag::Tag,
         validate::{Null, Rules},
     },
     types::{
-        enum_string::{Vocabulary, Word},
+        deleted::DeletedResource,
+        enum_string::{EnumString, StringEnum},
         timestamp::Timestamp,
         url::Link,
     },
@@ -103,7 +104,7 @@ impl Webhooks {
         &self,
         caller: Caller<WebhooksWrite>,
         id: Path<String>,
-    ) -> Result<Json<Removed>, Problem> {
+    ) -> Result<Json<DeletedResource>, Problem> {
         Ok(Json(delete(&caller.call(), &id).await?))
     }
 
@@ -187,7 +188,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: WebhookPatch) -> Result<Webho
     if let Some(link) = &body.url {
         judge(call, &link.url).await?;
     }
-    let events = |events: Vec<Word<_>>| events.iter().map(|event| event.as_str().to_owned()).collect();
+    let events = |events: Vec<EnumString<_>>| events.iter().map(|event| event.as_str().to_owned()).collect();
     let edit = webhooks::Edit {
         url: body.url.map(|link| link.text),
         events: body.events.map(events),
@@ -259,12 +260,12 @@ pub async fn redeliver(call: &Call<'_>, id: &str, delivery_id: &str) -> Result<D
 }
 
 /// Removes an endpoint.
-pub async fn delete(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
+pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
     if !webhooks::delete(call.db(), call.owner, id, call.now()).await? {
         return Err(missing());
     }
-    Ok(Removed { id: id.0, deleted: true })
+    Ok(DeletedResource { id: id.0, deleted: true })
 }
 
 /// Refuses a URL that events must not be sent to.
@@ -292,10 +293,10 @@ fn generate() -> String {
 #[derive(Clone, Debug)]
 pub enum Subscription {}
 
-impl Vocabulary for Subscription {
+impl StringEnum for Subscription {
     const NAME: &'static str = "EventName";
 
-    fn words() -> Vec<&'static str> {
+    fn values() -> Vec<&'static str> {
         EventName::ALL.iter().map(|event| event.as_str()).chain([EVERY_EVENT]).collect()
     }
 }
@@ -308,7 +309,7 @@ pub struct NewWebhook {
     pub url: Link,
     /// Which events; `*` stands for all.
     #[oai(validator(min_items = 1, max_items = 100, unique_items))]
-    pub events: Vec<Word<Subscription>>,
+    pub events: Vec<EnumString<Subscription>>,
     /// A label, for people.
     #[oai(validator(max_length = 1000))]
     pub description: Option<String>,
@@ -327,7 +328,7 @@ pub struct WebhookPatch {
     pub url: Option<Link>,
     /// Which events; `*` stands for all.
     #[oai(validator(min_items = 1, max_items = 100, unique_items))]
-    pub events: Option<Vec<Word<Subscription>>>,
+    pub events: Option<Vec<EnumString<Subscription>>>,
     /// A label, for people; null removes it.
     #[oai(nullable, validator(max_length = 1000))]
     pub description: MaybeUndefined<String>,
@@ -354,7 +355,7 @@ pub struct Webhook {
     /// Where events are sent to.
     pub url: String,
     /// Which events; `*` stands for all.
-    pub events: Vec<Word<Subscription>>,
+    pub events: Vec<EnumString<Subscription>>,
     /// A label, for people.
     #[oai(nullable)]
     pub description: Option<String>,
@@ -374,7 +375,7 @@ impl From<webhooks::Webhook> for Webhook {
         Self {
             id: webhook.id.0,
             url: webhook.url,
-            events: webhook.events.iter().map(|event| Word::of(event)).collect(),
+            events: webhook.events.iter().map(|event| EnumString::of(event)).collect(),
             description: webhook.description,
             is_active: webhook.is_active,
             signing_secret: None,
@@ -414,9 +415,9 @@ pub struct Filter {
     /// `next_cursor` of the page before.
     pub cursor: Option<String>,
     /// Deliveries in this state.
-    pub status: Option<Word<DeliveryStatus>>,
+    pub status: Option<EnumString<DeliveryStatus>>,
     /// Deliveries of this event.
-    pub event: Option<Word<EventName>>,
+    pub event: Option<EnumString<EventName>>,
 }
 
 impl Rules for Filter {}
@@ -448,9 +449,9 @@ pub struct Delivery {
     /// Its identifier.
     pub id: Uuid,
     /// The event.
-    pub event: Word<EventName>,
+    pub event: EnumString<EventName>,
     /// How far it has come. `failed` was given up.
-    pub status: Word<DeliveryStatus>,
+    pub status: EnumString<DeliveryStatus>,
     /// Attempts begun since it was last asked for.
     pub attempts: i32,
     /// The status that the endpoint answered with last; null when nothing answered.
@@ -473,8 +474,8 @@ impl From<deliveries::Delivery> for Delivery {
     fn from(delivery: deliveries::Delivery) -> Self {
         Self {
             id: delivery.id.0,
-            event: Word::of(&delivery.event),
-            status: Word::of(delivery.status.as_str()),
+            event: EnumString::of(&delivery.event),
+            status: EnumString::of(delivery.status.as_str()),
             attempts: delivery.attempts,
             response_status: delivery.response_status,
             error: delivery.error,
@@ -483,15 +484,6 @@ impl From<deliveries::Delivery> for Delivery {
             delivered_at: delivery.delivered_at.map(Timestamp),
         }
     }
-}
-
-/// Something that was removed.
-#[derive(Debug, Object)]
-pub struct Removed {
-    /// Its identifier.
-    pub id: Uuid,
-    /// Always true.
-    pub deleted: bool,
 }
 
 /// The answer to a registration.

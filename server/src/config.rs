@@ -2,7 +2,7 @@
 
 use crate::http;
 use anyhow::Context;
-use api::{http::limits::Limits, plans::Plans};
+use api::{http::rate_limits::Limits, plans::Plans};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::TimeDelta;
 use clap::{

@@ -7,7 +7,7 @@ use crate::{
 };
 use activities::{Apps, Deps, Wires, schedule, worker::Workers};
 use anyhow::Context;
-use api::{dashboard::TemporalUi, relay::Relay, sweeper::Sweeper};
+use api::{app::TemporalUi, relay::Relay, sweeper::Sweeper};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{address::Opened, sandbox::Address};
 use egress::Egress;

@@ -4,15 +4,19 @@
 //! password. Both go to a worker, sealed; no log, answer or history holds them.
 
 use crate::{
-    accounts::{Account, pending::OTHER_TENANT, refused},
+    accounts::{
+        Account,
+        login::{plan, seal},
+        pending::OTHER_TENANT,
+        refused,
+    },
     ask::{self, mistaken},
-    connect::callback::{plan, seal},
     http::{
         body::Json,
         caller::{AccountsWrite, Call, Caller},
         problem::{Code, Issue, Problem},
     },
-    openapi::{document::Tag, validate::Rules},
+    openapi::{tag::Tag, validate::Rules},
     types::url::Link,
 };
 use domain::{ErrorCode, Failure};

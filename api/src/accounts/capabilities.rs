@@ -1,8 +1,8 @@
 //! What an account's platform accepts, as the tables that validation and the adapters read say it.
 
-use crate::{
-    posts::{free, settings::Free},
-    types::enum_string::{Platform, Word},
+use crate::types::{
+    enum_string::{EnumString, Platform},
+    json_object::{JsonObject, json_object},
 };
 use platforms::{Capabilities, Content, MediaKind, MediaLimit, Publishing, Replies};
 use poem_openapi::{Enum, Object};
@@ -12,7 +12,7 @@ use poem_openapi::{Enum, Object};
 #[oai(rename = "SocialAccountCapabilities")]
 pub struct Accepted {
     /// The account's platform.
-    pub platform: Word<Platform>,
+    pub platform: EnumString<Platform>,
     /// How long the text of a container may be.
     pub text: Text,
     /// What a container must hold.
@@ -37,7 +37,7 @@ pub struct Accepted {
     /// Whether published posts can be removed from the platform.
     pub deletion: bool,
     /// The JSON Schema of the platform's block in `config`.
-    pub config_schema: Free,
+    pub config_schema: JsonObject,
 }
 
 /// How long a text may be.
@@ -58,7 +58,7 @@ pub struct Text {
 #[oai(rename = "MediaCapability")]
 pub struct Medium {
     /// The kind.
-    pub kind: Word<MediaKind>,
+    pub kind: EnumString<MediaKind>,
     /// The fewest where there are any.
     pub min_count: usize,
     /// The most.
@@ -133,7 +133,7 @@ pub(crate) fn of(platform: &dyn platforms::Platform) -> Accepted {
     let Capabilities { text, content, media, mixed_media, alt_text, replies, publishing, .. } =
         platform.capabilities();
     Accepted {
-        platform: Word::of(platform.id()),
+        platform: EnumString::of(platform.id()),
         text: Text { max_length: text.max, unit: text.unit.to_owned(), max_bytes: text.max_bytes },
         content: match content {
             Content::TextOrMedia => Holds::TextOrMedia,
@@ -158,7 +158,7 @@ pub(crate) fn of(platform: &dyn platforms::Platform) -> Accepted {
         analytics: platform.analytics().is_some(),
         history: platform.history().is_some(),
         deletion: platform.deletion().is_some(),
-        config_schema: free(platforms::check::schema(platform)),
+        config_schema: json_object(platforms::check::schema(platform)),
     }
 }
 
@@ -172,7 +172,7 @@ impl From<&MediaLimit> for Medium {
         let millis = |end: &std::time::Duration| u64::try_from(end.as_millis()).unwrap_or(u64::MAX);
         let (width, height) = limit.pixels.clone().unzip();
         Self {
-            kind: Word::of(limit.kind.as_str()),
+            kind: EnumString::of(limit.kind.as_str()),
             min_count: *limit.count.start(),
             max_count: *limit.count.end(),
             content_types: limit.mimes.iter().map(|mime| (*mime).to_owned()).collect(),

@@ -11,9 +11,8 @@ use crate::{
         problem::{Code, Issue, Problem},
         query::Query,
     },
-    openapi::{document::Tag, validate::Rules},
-    posts::analytics::Figures,
-    types::{enum_string::Word, timestamp::Timestamp},
+    openapi::{tag::Tag, validate::Rules},
+    types::{enum_string::EnumString, metrics::Figures, timestamp::Timestamp},
 };
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use serde_json::{Map, Value};
@@ -184,7 +183,7 @@ pub struct Import {
     /// The account.
     pub social_account_id: Uuid,
     /// How far it has come. What a `failed` one brought until then stays.
-    pub status: Word<ImportStatus>,
+    pub status: EnumString<ImportStatus>,
     /// Leaves out what was published before.
     #[oai(nullable)]
     pub from_date: Option<Timestamp>,
@@ -213,7 +212,7 @@ impl From<imports::Import> for Import {
         Self {
             id: import.id.0,
             social_account_id: import.account_id.0,
-            status: Word::of(import.status.as_str()),
+            status: EnumString::of(import.status.as_str()),
             from_date: import.from_date.map(Timestamp),
             to_date: import.to_date.map(Timestamp),
             imported_count: import.imported_count,

@@ -3,7 +3,9 @@
 pub mod app_password;
 pub mod capabilities;
 pub mod imports;
+pub(crate) mod login;
 pub mod pending;
+pub(crate) mod resolve;
 
 use crate::{
     accounts::capabilities::Accepted,
@@ -16,14 +18,14 @@ use crate::{
         query::Query,
     },
     openapi::{
-        document::Tag,
+        tag::Tag,
         validate::{Null, Rules},
     },
     types::{
-        enum_string::{Platform, Word},
+        deleted::DeletedResource,
+        enum_string::{EnumString, Platform},
         timestamp::Timestamp,
     },
-    webhooks::Removed,
 };
 use domain::{AccountId, Choice, ErrorCode, Failure, ProfileId};
 use poem_openapi::{Object, OpenApi, param::Path, types::MaybeUndefined};
@@ -89,7 +91,7 @@ impl Accounts {
         &self,
         caller: Caller<AccountsWrite>,
         id: Path<String>,
-    ) -> Result<Json<Removed>, Problem> {
+    ) -> Result<Json<DeletedResource>, Problem> {
         Ok(Json(delete(&caller.call(), &id).await?))
     }
 
@@ -170,12 +172,12 @@ pub async fn edit(call: &Call<'_>, id: &str, body: AccountPatch) -> Result<Accou
 }
 
 /// Disconnects an account.
-pub async fn delete(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
+pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
     if !disconnect::disconnect(call.db(), call.owner, id, call.now()).await? {
         return Err(missing());
     }
-    Ok(Removed { id: id.0, deleted: true })
+    Ok(DeletedResource { id: id.0, deleted: true })
 }
 
 /// One real call in an account's name.
@@ -193,7 +195,7 @@ pub async fn health(call: &Call<'_>, id: &str) -> Result<Health, Problem> {
     };
     Ok(Health {
         healthy: error_code.is_none(),
-        status: Word::of(status.as_str()),
+        status: EnumString::of(status.as_str()),
         checked_at: checkup.at.into(),
         error_code,
         detail,
@@ -287,7 +289,7 @@ pub struct Filter {
     /// Accounts of this profile.
     pub profile_id: Option<Uuid>,
     /// Accounts of this platform.
-    pub platform: Option<Word<Platform>>,
+    pub platform: Option<EnumString<Platform>>,
     /// Exactly this handle.
     pub username: Option<String>,
     /// Exactly this platform-side id.
@@ -360,7 +362,7 @@ pub struct Health {
     /// Whether the account can be spoken for.
     pub healthy: bool,
     /// The account's state, after the call.
-    pub status: Word<AccountStatus>,
+    pub status: EnumString<AccountStatus>,
     /// When the platform was asked.
     pub checked_at: Timestamp,
     /// What stands against it, for example `token_expired` or `upstream_503`.
@@ -407,7 +409,7 @@ pub struct Account {
     /// Its identifier.
     pub id: Uuid,
     /// Its platform.
-    pub platform: Word<Platform>,
+    pub platform: EnumString<Platform>,
     /// The end tenant it belongs to.
     #[oai(nullable)]
     pub tenant_id: Option<String>,
@@ -432,7 +434,7 @@ pub struct Account {
     #[oai(nullable)]
     pub profile_url: Option<String>,
     /// Whether posts can go to it.
-    pub status: Word<AccountStatus>,
+    pub status: EnumString<AccountStatus>,
     /// What the platform allows.
     pub scopes: Vec<String>,
     /// When the access token ends; it is renewed before.
@@ -454,7 +456,7 @@ impl From<accounts::Account> for Account {
     fn from(account: accounts::Account) -> Self {
         Self {
             id: account.id.0,
-            platform: Word::of(&account.platform),
+            platform: EnumString::of(&account.platform),
             tenant_id: account.tenant_id,
             profile_id: account.profile_id,
             social_network_id: account.social_network_id,
@@ -464,7 +466,7 @@ impl From<accounts::Account> for Account {
             account_type: account.account_type,
             profile_image_url: account.profile_image_url,
             profile_url: account.profile_url,
-            status: Word::of(account.status.as_str()),
+            status: EnumString::of(account.status.as_str()),
             scopes: account.scopes,
             token_expires_at: account.token_expires_at.map(Timestamp),
             last_synced_at: account.last_synced_at.map(Timestamp),

@@ -4,20 +4,19 @@
 //! was granted is opened by a worker only; here is what people may see of it.
 
 use crate::{
-    App,
-    accounts::Account,
+    accounts::{Account, login::plan},
+    app::App,
     ask::{self, mistaken},
-    connect::callback::plan,
     http::{
+        admission,
         body::Json,
         caller::Call,
-        limits,
         problem::{Code, Issue, Problem, Segment},
     },
-    openapi::{document::Tag, validate::Rules},
+    openapi::{tag::Tag, validate::Rules},
     types::{
         bounded_string::Text,
-        enum_string::{Platform, Word},
+        enum_string::{EnumString, Platform},
         timestamp::Timestamp,
     },
 };
@@ -91,7 +90,7 @@ const TOKEN: &str = "param0";
 impl<'a> FromRequest<'a> for Login {
     async fn from_request(request: &'a Request, _: &mut RequestBody) -> poem::Result<Self> {
         let app: &App = request.data().expect("the endpoint hands its parts to every request");
-        limits::meet(app, request).await?;
+        admission::count_login(app, request).await?;
         let token = request.raw_path_param(TOKEN).unwrap_or_default();
         Ok(Self(find(app, token).await?.ok_or_else(gone)?))
     }
@@ -109,7 +108,7 @@ async fn get(app: &App, pending: facts::Pending) -> Result<PendingLogin, Problem
         profile_image_url: offer.profile_image_url,
     };
     Ok(PendingLogin {
-        platform: Word::of(&pending.platform),
+        platform: EnumString::of(&pending.platform),
         tenant_id: pending.tenant_id,
         expires_at: pending.expires_at.into(),
         data: pending.offers.into_iter().map(offer).collect(),
@@ -226,7 +225,7 @@ impl Rules for Choice {}
 #[derive(Debug, Object)]
 pub struct PendingLogin {
     /// Its platform.
-    pub platform: Word<Platform>,
+    pub platform: EnumString<Platform>,
     /// The end tenant that the accounts are to belong to.
     #[oai(nullable)]
     pub tenant_id: Option<String>,

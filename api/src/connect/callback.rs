@@ -6,24 +6,23 @@
 //! the authorization said, or on a page of ours; never at a text that only a program reads.
 
 use crate::{
-    App,
-    accounts::pending::{self, Chosen},
+    accounts::{
+        login::{plan, seal},
+        pending::{self, Chosen},
+    },
+    app::App,
     ask::{self, mistaken},
     connect::{
         oauth_state::Refusal,
         pages::{self, Counter},
     },
     http::{
+        admission,
         caller::Call,
-        limits,
         problem::{Code, Problem},
     },
-    plans::Plan,
 };
-use base64::{
-    Engine,
-    prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
-};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use domain::{AccountId, LoginError, StateId};
 use platforms::{Code as Brought, Connection};
 use poem::{
@@ -31,14 +30,11 @@ use poem::{
     http::{StatusCode, header},
     web::{Data, Path},
 };
-use serde::Serialize;
 use std::collections::HashMap;
 use store::{
     accounts,
-    meters::{self, Month},
     pending::{Digest, Pending},
     states::{self, Claim, Intent},
-    vault,
 };
 use tracing::warn;
 use url::{Url, form_urlencoded};
@@ -63,7 +59,7 @@ const WORDS: usize = 300;
 #[handler]
 pub(crate) async fn callback(app: Data<&App>, request: &Request) -> Response {
     let query = request.uri().query().unwrap_or_default();
-    let answered = match limits::meet(&app, request).await {
+    let answered = match admission::count_login(&app, request).await {
         Ok(()) => arrive(&app, query).await,
         Err(problem) => Err(problem),
     };
@@ -73,7 +69,7 @@ pub(crate) async fn callback(app: Data<&App>, request: &Request) -> Response {
 /// The page to choose on.
 #[handler]
 pub(crate) async fn offer(app: Data<&App>, request: &Request, token: Path<String>) -> Response {
-    let answered = match limits::meet(&app, request).await {
+    let answered = match admission::count_login(&app, request).await {
         Ok(()) => show(&app, &token).await,
         Err(problem) => Err(problem),
     };
@@ -83,7 +79,7 @@ pub(crate) async fn offer(app: Data<&App>, request: &Request, token: Path<String
 /// The choice that was made there.
 #[handler]
 pub(crate) async fn choose(app: Data<&App>, request: &Request, token: Path<String>, body: Body) -> Response {
-    let answered = match limits::meet(&app, request).await {
+    let answered = match admission::count_login(&app, request).await {
         Ok(()) => settle(&app, &token, body).await,
         Err(problem) => Err(problem),
     };
@@ -189,19 +185,6 @@ async fn exchange(
         Answer::Return(Arrival::Refused { error, detail }) => Ok(End::Failed(error, detail)),
         _ => Err(mistaken()),
     }
-}
-
-/// What somebody logs in with, for a worker's eyes only.
-pub(crate) fn seal(call: &Call<'_>, platform: &str, brought: &impl Serialize) -> String {
-    let plain = serde_json::to_vec(brought).expect("it is plain data");
-    BASE64_STANDARD.encode(call.app.config.sealer.seal(&plain, &vault::aad_login(call.owner, platform)))
-}
-
-/// The plan that says how many accounts the owner may have connected.
-pub(crate) async fn plan<'a>(call: &Call<'a>) -> Result<&'a Plan, Problem> {
-    let used = meters::usage(call.db(), call.owner, Month::of(call.now())).await?;
-    let used = used.ok_or_else(|| Problem::not_found("organization"))?;
-    Ok(call.app.config.plans.of(&used.plan))
 }
 
 /// Sends the user on.

@@ -22,7 +22,7 @@ use crate::{
         create::{self, NewPost},
         validate::{self, Verdict},
     },
-    types::enum_string::Word,
+    types::enum_string::EnumString,
 };
 use askama::Template;
 use domain::MediaStatus;
@@ -166,7 +166,8 @@ async fn draw(visit: &Visit<'_>, sketch: Sketch, fault: Option<Fault>) -> Result
 /// What can be shown with a post: the latest files, and those that were chosen before.
 async fn shelf(visit: &Visit<'_>, sketch: &Sketch) -> Result<Vec<Choice>, Problem> {
     let call = visit.call();
-    let latest = media::Filter { status: Some(Word::of(MediaStatus::Ready.as_str())), ..Default::default() };
+    let latest =
+        media::Filter { status: Some(EnumString::of(MediaStatus::Ready.as_str())), ..Default::default() };
     let mut files = media::list(&call, latest).await?.data;
     for id in &sketch.media {
         if !files.iter().any(|file| file.id.to_string() == *id) {

@@ -6,8 +6,8 @@ use super::{
     frame::{Fault, Frame, render},
 };
 use crate::{
-    App,
-    http::{limits, problem::Problem},
+    app::App,
+    http::{admission, problem::Problem},
 };
 use askama::Template;
 use poem::{Request, Response, http::StatusCode};
@@ -27,7 +27,7 @@ struct Page {
 
 /// Shows what a person is invited to.
 pub(crate) async fn show(app: &App, request: &Request, token: &str) -> Result<Response, Problem> {
-    limits::knock(app, request).await?;
+    admission::count_sign_in(app, request).await?;
     let invitation = team::invitation(&app.db, token).await?;
     Ok(draw(token, invitation, None))
 }
@@ -39,7 +39,7 @@ pub(crate) async fn accept(
     token: &str,
     form: &Fields,
 ) -> Result<Response, Problem> {
-    limits::knock(app, request).await?;
+    admission::count_sign_in(app, request).await?;
     let Some(invitation) = team::invitation(&app.db, token).await? else {
         return Ok(draw(token, None, None));
     };

@@ -24,33 +24,14 @@ mod webhooks;
 mod words;
 
 use crate::{
-    App,
+    app::App,
     http::problem::{Code, Problem},
 };
 use poem::{Body, Request, Response, handler, http::Method, web::Data};
 use session::Arrival;
-use url::Url;
 use visit::Visit;
 
-/// Where the dashboard is.
-pub const PATH: &str = "/dashboard";
-
-/// Where Temporal's own pages are, for links to what is under way.
-#[derive(Clone, Debug)]
-pub struct TemporalUi {
-    /// Their address.
-    pub base: Url,
-    /// The namespace of the workflows.
-    pub namespace: String,
-}
-
-impl TemporalUi {
-    /// The page of a workflow.
-    fn workflow(&self, id: &str) -> String {
-        let base = self.base.as_str().trim_end_matches('/');
-        format!("{base}/namespaces/{}/workflows/{id}", self.namespace)
-    }
-}
+pub(crate) use crate::app::DASHBOARD_PATH as PATH;
 
 /// Answers whatever is asked of the dashboard.
 #[handler]

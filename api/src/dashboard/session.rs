@@ -11,8 +11,8 @@ use super::{
     visit::see,
 };
 use crate::{
-    App,
-    http::{limits, problem::Problem},
+    app::App,
+    http::{admission, problem::Problem},
 };
 use askama::Template;
 use domain::scope::{self, Scope};
@@ -59,7 +59,7 @@ pub(crate) async fn arrive(app: &App, request: &Request) -> Result<Arrival, Prob
 
 /// Signs in.
 pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result<Response, Problem> {
-    if let Err(problem) = limits::knock(app, request).await {
+    if let Err(problem) = admission::count_sign_in(app, request).await {
         return Ok(asked(form.get("next"), Some(Fault::of("key", problem))));
     }
     let now = (app.now)();

@@ -6,7 +6,7 @@ use super::{
     frame::{Fault, Frame, Who},
     words::Done,
 };
-use crate::{App, http::caller::Call};
+use crate::{app::App, http::caller::Call};
 use chrono::{DateTime, Utc};
 use domain::scope::Scope;
 use poem::{

@@ -18,18 +18,18 @@ use std::{
 use tokio::time::{Instant, timeout_at};
 
 /// Answers 408 where a body does not arrive in time.
-pub(crate) struct Arrival {
+pub(crate) struct BodyTimeout {
     /// How long a body may take from the end of its head.
     pub(crate) limit: Duration,
-    /// The paths of files, as [`crate::media::content::is_file`] knows them, are below this.
-    pub(crate) prefix: &'static str,
+    /// True for requests whose body has a time limit of its own.
+    pub(crate) is_exempt: fn(&Request) -> bool,
 }
 
-impl<E: Endpoint<Output = Response>> Middleware<E> for Arrival {
+impl<E: Endpoint<Output = Response>> Middleware<E> for BodyTimeout {
     type Output = Timed<E>;
 
     fn transform(&self, inner: E) -> Self::Output {
-        Timed { inner, limit: self.limit, prefix: self.prefix }
+        Timed { inner, limit: self.limit, is_exempt: self.is_exempt }
     }
 }
 
@@ -37,14 +37,14 @@ impl<E: Endpoint<Output = Response>> Middleware<E> for Arrival {
 pub(crate) struct Timed<E> {
     inner: E,
     limit: Duration,
-    prefix: &'static str,
+    is_exempt: fn(&Request) -> bool,
 }
 
 impl<E: Endpoint<Output = Response>> Endpoint for Timed<E> {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        if crate::media::content::is_file(self.prefix, request.method(), request.uri().path()) {
+        if (self.is_exempt)(&request) {
             return self.inner.call(request).await;
         }
         let late = Arc::new(AtomicBool::new(false));

@@ -4,12 +4,11 @@
 //! that none can forget its scope, and a refused call is refused before its body is read.
 
 use crate::{
-    App,
+    app::{App, PREFIX},
     http::{
-        limits,
+        admission,
         problem::{Code, Problem},
     },
-    openapi::document::PREFIX,
 };
 use chrono::{DateTime, Utc};
 use domain::{
@@ -162,7 +161,7 @@ pub async fn identify(
     path: &str,
 ) -> poem::Result<Identity> {
     let app: &App = request.data().expect("the endpoint hands its parts to every request");
-    let key = limits::admit(app, request, &bearer.token, method, path).await?;
+    let key = admission::authenticate(app, request, &bearer.token, method, path).await?;
     Ok(Identity { app: app.clone(), key })
 }
 

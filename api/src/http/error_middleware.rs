@@ -1,8 +1,8 @@
 //! The outermost layer: whatever goes wrong, and whoever noticed it, leaves as a problem document.
 
 use crate::http::{
-    limits::Tally,
     problem::{Code, Problem},
+    rate_limits::RateLimitHeaders,
 };
 use poem::{
     Endpoint, IntoResponse, Middleware, Request, Response,
@@ -99,13 +99,13 @@ impl<E: Endpoint> Endpoint for Enveloped<E> {
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let path = request.uri().path().to_owned();
-        let tally = Tally::default();
-        request.set_data(tally.clone());
+        let rate_limits = RateLimitHeaders::default();
+        request.set_data(rate_limits.clone());
         let mut response = match self.inner.call(request).await {
             Ok(response) => response.into_response(),
             Err(error) => self.problem(error, &path).into_response(),
         };
-        tally.write(response.headers_mut());
+        rate_limits.write(response.headers_mut());
         Ok(response)
     }
 }

@@ -4,7 +4,7 @@
 //! `code` and the issues' codes (those of Zod) are what a client may branch on.
 //! <https://www.rfc-editor.org/rfc/rfc9457>
 
-use crate::types::enum_string::Word;
+use crate::types::enum_string::EnumString;
 use poem::{
     IntoResponse, Response,
     error::ResponseError,
@@ -84,7 +84,7 @@ domain::words! {
     }
 }
 
-crate::vocabulary!(Code, "ProblemCode");
+crate::types::enum_string::string_enum!(Code, "ProblemCode");
 
 impl Code {
     /// The HTTP status that goes with it.
@@ -403,13 +403,13 @@ struct Document {
     /// What happened, for people; may change.
     detail: String,
     /// What happened, for machines.
-    code: Word<Code>,
+    code: EnumString<Code>,
     /// What is wrong with which field.
     #[oai(skip_serializing_if_is_none)]
     errors: Option<Vec<Issue>>,
     /// With `quota_exceeded`: the same as `code`.
     #[oai(skip_serializing_if_is_none)]
-    reason: Option<Word<Code>>,
+    reason: Option<EnumString<Code>>,
     /// With `quota_exceeded`: how much the plan allows.
     #[oai(skip_serializing_if_is_none)]
     limit: Option<u64>,
@@ -423,7 +423,7 @@ struct Document {
 
 impl From<Problem> for Document {
     fn from(problem: Problem) -> Self {
-        let (code, status) = (Word::of(problem.code.as_str()), problem.code.status());
+        let (code, status) = (EnumString::of(problem.code.as_str()), problem.code.status());
         let quota = problem.quota.as_ref();
         Self {
             kind: "about:blank".to_owned(),

@@ -9,11 +9,11 @@ mod schema;
 mod tools;
 
 use crate::{
-    App,
+    app::App,
     http::{
+        admission,
         body::{self, Census, LIMIT},
         caller::{Identity, identify},
-        limits,
         problem::{Code, Problem, clip},
     },
 };
@@ -86,7 +86,7 @@ impl<E: Endpoint> Endpoint for Door<E> {
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let app = request.data::<App>().expect("the endpoint hands its parts to every request").clone();
-        limits::greet(&app, &request).await?;
+        admission::count_mcp(&app, &request).await?;
         let bearer = Bearer::from_request(&request)?;
         let takes = *request.method() == Method::POST;
         let message = match takes {

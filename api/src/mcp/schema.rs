@@ -129,11 +129,11 @@ mod tests {
 
     fn document() -> Value {
         json!({ "components": { "schemas": {
-            "Word": { "type": "string", "enum": ["a", "b"], "description": "A word" },
+            "EnumString": { "type": "string", "enum": ["a", "b"], "description": "A word" },
             "Thing": { "type": "object", "required": ["word"], "title": "Thing", "properties": {
-                "word": { "allOf": [{ "$ref": "#/components/schemas/Word" }], "description": "Its word" },
+                "word": { "allOf": [{ "$ref": "#/components/schemas/EnumString" }], "description": "Its word" },
                 "other": { "anyOf": [
-                    { "$ref": "#/components/schemas/Word" },
+                    { "$ref": "#/components/schemas/EnumString" },
                     { "enum": [null], "nullable": true, "type": "object" },
                 ] },
                 "at": { "type": "string", "format": "date-time", "nullable": true, "example": "now" },

@@ -14,6 +14,7 @@ use crate::{
     },
     media, networks,
     openapi::validate::{self, Rules},
+    operations,
     posts::{self, analytics, create, edit},
     slots, usage, webhooks,
 };
@@ -227,7 +228,7 @@ pub(super) struct Tool {
 }
 
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-    let document = serde_json::from_str(&crate::document()).expect("the document is JSON");
+    let document = serde_json::from_str(&operations::document()).expect("the document is JSON");
     TABLE.iter().map(|line| Tool::of(line, &document)).collect()
 });
 

@@ -4,7 +4,7 @@
 //! addresses that a bucket signs. So a browser can send and a platform can fetch a file without a key.
 
 use crate::{
-    App,
+    app::{App, PREFIX},
     http::problem::{Code, Problem},
     media::{missing, too_large},
 };
@@ -33,9 +33,12 @@ const SWALLOW: (usize, Duration) = (16 << 20, Duration::from_secs(10));
 const LEAST: u64 = 4 << 10;
 
 /// True for requests that upload a file: their bodies have a time limit of their own.
-pub(crate) fn is_file(prefix: &str, method: &Method, path: &str) -> bool {
-    let file = || path.strip_prefix(prefix)?.strip_prefix("/media/")?.strip_suffix("/content");
-    method == Method::PUT && file().is_some()
+pub(crate) fn is_upload(request: &Request) -> bool {
+    let id = || {
+        let path = request.uri().path();
+        path.strip_prefix(PREFIX)?.strip_prefix("/media/")?.strip_suffix("/content")
+    };
+    request.method() == Method::PUT && id().is_some()
 }
 
 /// The routes below `prefix`.

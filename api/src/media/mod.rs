@@ -14,9 +14,8 @@ use crate::{
         problem::{Code, Issue, Problem},
         query::Query,
     },
-    openapi::{document::Tag, validate::Rules},
-    types::{enum_string::Word, timestamp::Timestamp, url::Link},
-    webhooks::Removed,
+    openapi::{tag::Tag, validate::Rules},
+    types::{deleted::DeletedResource, enum_string::EnumString, timestamp::Timestamp, url::Link},
 };
 use chrono::TimeDelta;
 use domain::{MediaId, MediaKind, MediaStatus};
@@ -108,7 +107,11 @@ impl MediaAssets {
     ///
     /// Its bytes go with it. 409 while a post that has not ended needs it. Scope `media:write`.
     #[oai(path = "/media/:id", method = "delete", operation_id = "deleteMedia")]
-    async fn delete(&self, caller: Caller<MediaWrite>, id: Path<String>) -> Result<Json<Removed>, Problem> {
+    async fn delete(
+        &self,
+        caller: Caller<MediaWrite>,
+        id: Path<String>,
+    ) -> Result<Json<DeletedResource>, Problem> {
         Ok(Json(delete(&caller.call(), &id).await?))
     }
 }
@@ -232,10 +235,10 @@ pub async fn get(call: &Call<'_>, id: &str) -> Result<Media, Problem> {
 }
 
 /// Deletes an asset.
-pub async fn delete(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
+pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
     match facts::delete(call.db(), call.owner, id, call.now()).await? {
-        Deleted::Gone => Ok(Removed { id: id.0, deleted: true }),
+        Deleted::Gone => Ok(DeletedResource { id: id.0, deleted: true }),
         Deleted::Needed => Err(Problem::new(Code::Conflict, "a post that has not ended needs it")),
         Deleted::Unknown => Err(missing()),
     }
@@ -283,7 +286,7 @@ async fn shown(call: &Call<'_>, row: facts::Media) -> Result<Media, Problem> {
     }
     Ok(Media {
         id: row.id.0,
-        kind: Word::of(row.kind.as_str()),
+        kind: EnumString::of(row.kind.as_str()),
         filename: row.filename,
         content_type: row.content_type,
         size: row.size,
@@ -292,7 +295,7 @@ async fn shown(call: &Call<'_>, row: facts::Media) -> Result<Media, Problem> {
         duration_ms: row.duration_ms,
         sha256: row.sha256,
         alt_text: row.alt_text,
-        status: Word::of(row.status.as_str()),
+        status: EnumString::of(row.status.as_str()),
         error: row.fault.map(|fault| fault.message),
         url,
         created_at: row.created_at.into(),
@@ -356,9 +359,9 @@ pub struct Filter {
     /// How many to pass over; 0 by default.
     pub offset: Option<i64>,
     /// Assets of this kind.
-    pub kind: Option<Word<MediaKind>>,
+    pub kind: Option<EnumString<MediaKind>>,
     /// Assets in this state.
-    pub status: Option<Word<MediaStatus>>,
+    pub status: Option<EnumString<MediaStatus>>,
 }
 
 impl Rules for Filter {}
@@ -389,7 +392,7 @@ pub struct Media {
     /// Its identifier.
     pub id: Uuid,
     /// What it is, as its bytes say; before they were looked at, what it claims to be.
-    pub kind: Word<MediaKind>,
+    pub kind: EnumString<MediaKind>,
     /// Its name.
     pub filename: String,
     /// Its content type; before it was looked at, as it was declared.
@@ -414,7 +417,7 @@ pub struct Media {
     #[oai(nullable)]
     pub alt_text: Option<String>,
     /// Its state. `uploaded` and `ready` can be posted; `failed` never can.
-    pub status: Word<MediaStatus>,
+    pub status: EnumString<MediaStatus>,
     /// Why it failed, for people.
     #[oai(nullable)]
     pub error: Option<String>,

@@ -1,59 +1,10 @@
-//! The OpenAPI document: what the derives say, put right where they can't say it.
+//! The OpenAPI document: what the derives generate, corrected where they cannot express it.
 //!
-//! `openapi.json` beside the sources is this document, so that a change of the interface shows in a
-//! review. <https://spec.openapis.org/oas/v3.0.3>
+//! <https://spec.openapis.org/oas/v3.0.3>
 
-use crate::{
-    accounts::{Accounts, app_password::Passwords, imports::Imports, pending::Pending},
-    keys::Keys,
-    media::MediaAssets,
-    networks::Networks,
-    openapi::{examples, responses, validate::NEVER},
-    posts::{
-        Posts,
-        analytics::Analytics,
-        batch::Batches,
-        settings::{self, Config, TopLevel},
-        validate::Previews,
-    },
-    profiles::Profiles,
-    slots::Slots,
-    team::Team,
-    usage::Account,
-    webhooks::Webhooks,
-};
-use poem_openapi::{LicenseObject, OpenApiService, Tags, types::Type};
+use crate::openapi::{examples, responses, validate::NEVER};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-
-/// The path that all operations are under.
-pub const PREFIX: &str = "/api/v1";
-
-/// All operations.
-pub type Operations = (
-    Posts,
-    Batches,
-    Previews,
-    Analytics,
-    Slots,
-    MediaAssets,
-    Accounts,
-    Imports,
-    Networks,
-    Passwords,
-    Pending,
-    Webhooks,
-    Profiles,
-    Team,
-    Keys,
-    Account,
-);
-
-const DESCRIPTION: &str = "Publishes one piece of content to many social accounts through one call, and \
-    tells by signed webhook what became of it.\n\nKeys that begin with `sk_test_` act on test data and \
-    publish to a built-in sandbox; `sk_live_` keys act on live data and on the real platforms.\n\n\
-    Calls are bounded per organization in fixed windows; `X-RateLimit-Limit` and `X-RateLimit-Remaining` \
-    tell of the tightest one that a call counts in.";
 
 /// The headers that tell what is left.
 const LEVELS: [(&str, &str); 2] = [
@@ -61,64 +12,12 @@ const LEVELS: [(&str, &str); 2] = [
     ("X-RateLimit-Remaining", "How many it still takes"),
 ];
 
-/// The groups of operations.
-#[derive(Tags)]
-pub enum Tag {
-    /// Content, and the accounts it goes to
-    Posts,
-    /// Times of the week at which queued posts go out
-    Scheduling,
-    /// Images, films and other files that posts show
-    Media,
-    /// Connected social accounts
-    #[oai(rename = "Social accounts")]
-    Accounts,
-    /// An organization's own OAuth apps
-    #[oai(rename = "Social networks")]
-    Networks,
-    /// Receivers of signed events
-    Webhooks,
-    /// Groups of accounts: a brand, a client
-    Profiles,
-    /// People
-    Team,
-    /// What calls are made with
-    #[oai(rename = "API keys")]
-    Keys,
-    /// What is used of a plan
-    Usage,
-}
-
-/// The operations, ready to be routed.
-pub(crate) fn service() -> OpenApiService<Operations, ()> {
-    let operations = (
-        Posts,
-        Batches,
-        Previews,
-        Analytics,
-        Slots,
-        MediaAssets,
-        Accounts,
-        Imports,
-        Networks,
-        Passwords,
-        Pending,
-        Webhooks,
-        Profiles,
-        Team,
-        Keys,
-        Account,
-    );
-    OpenApiService::new(operations, "Fanfare API", "1.0.0")
-        .description(DESCRIPTION)
-        .license(LicenseObject::new("Apache-2.0").url("https://www.apache.org/licenses/LICENSE-2.0"))
-}
-
-/// The document of a service that clients reach at `base_url`.
-pub(crate) fn at(base_url: &str) -> String {
-    let mut document = serde_json::from_str(&service().spec()).expect("the document is JSON");
+/// Completes a generated document for clients that reach the API at `base_url`. `describe` runs on the
+/// generated schemas before nullability is worked out.
+pub(crate) fn complete(generated: &str, base_url: &str, describe: impl FnOnce(&mut Value)) -> String {
+    let mut document = serde_json::from_str(generated).expect("the document is JSON");
     amend(&mut document);
-    describe_settings(&mut document);
+    describe(&mut document);
     expand_queries(&mut document);
     spell_headers(&mut document);
     accept_nulls(&mut document);
@@ -130,26 +29,6 @@ pub(crate) fn at(base_url: &str) -> String {
     document["openapi"] = json!("3.0.3");
     document["servers"] = json!([{ "url": base_url }]);
     serde_json::to_string_pretty(&sorted(document)).expect("the document is plain data")
-}
-
-/// The document without a host, as it is committed.
-pub fn document() -> String {
-    at(PREFIX) + "\n"
-}
-
-/// A page that shows the document, with everything it needs inside.
-pub(crate) fn page(document: &str) -> String {
-    let service = service();
-    service
-        .scalar_html()
-        .replacen("<title>Scalar</title>", "<title>Fanfare API</title>", 1)
-        // Without this the page would fetch fonts from elsewhere.
-        .replacen(
-            r#"id="api-reference""#,
-            r#"id="api-reference" data-configuration='{"withDefaultFonts":false}'"#,
-            1,
-        )
-        .replacen(&service.spec(), &document.replace("</", "<\\/"), 1)
 }
 
 fn amend(value: &mut Value) {
@@ -175,55 +54,6 @@ fn amend(value: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(amend),
         _ => {}
-    }
-}
-
-/// Puts each platform's own schema of its settings where they are taken: the one that `validate` holds
-/// them against and `capabilities` shows.
-fn describe_settings(document: &mut Value) {
-    let schemas = document["components"]["schemas"].as_object_mut().expect("the document has schemas");
-    for platform in platforms::all() {
-        let words = platform.id().split('_').map(|word| word[..1].to_uppercase() + &word[1..]);
-        let name = words.collect::<String>() + "Settings";
-        for blocks in [Config::name(), TopLevel::name()] {
-            if let Some(blocks) = schemas.get_mut(&*blocks) {
-                blocks["properties"][platform.id()] =
-                    json!({ "$ref": format!("#/components/schemas/{name}") });
-            }
-        }
-        let mut schema = platforms::check::schema(*platform);
-        translate(&mut schema);
-        schema["description"] =
-            json!("Settings of this platform; what else a block holds is kept and ignored");
-        schema["maxProperties"] = json!(settings::KEYS);
-        schemas.insert(name, schema);
-    }
-}
-
-/// A JSON Schema (2020-12) of ours in the dialect of OpenAPI 3.0. Null is the same as absent, and what
-/// excludes what can only be told in words.
-fn translate(schema: &mut Value) {
-    let Some(object) = schema.as_object_mut() else { return };
-    object.remove("$schema");
-    if let Some(Value::Array(others)) = object.remove("excludes") {
-        let others: Vec<_> = others.iter().filter_map(Value::as_str).collect();
-        let said = object.get("description").and_then(Value::as_str).unwrap_or_default();
-        let said = format!("{said} Not together with {}.", others.join(", "));
-        object.insert("description".to_owned(), said.trim_start().into());
-    }
-    let required = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
-    for (name, part) in object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
-        translate(part);
-        if !required.contains(&json!(name)) {
-            part["nullable"] = json!(true);
-            // An enumeration holds what may be, so null as well.
-            if let Some(options) = part.get_mut("enum").and_then(Value::as_array_mut) {
-                options.push(Value::Null);
-            }
-        }
-    }
-    if let Some(items) = object.get_mut("items") {
-        translate(items);
     }
 }
 
@@ -420,7 +250,7 @@ fn link(document: &mut Value) {
 }
 
 /// All operations, each with its method.
-fn operations(document: &Value) -> impl Iterator<Item = (&str, &Value)> {
+pub(crate) fn operations(document: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let paths = document["paths"].as_object().into_iter().flat_map(Map::values);
     paths.filter_map(Value::as_object).flatten().map(|(method, operation)| (method.as_str(), operation))
 }
@@ -435,79 +265,5 @@ fn sorted(value: Value) -> Value {
         }
         Value::Array(items) => items.into_iter().map(sorted).collect(),
         value => value,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_committed_document_is_current() {
-        let committed = include_str!("../../openapi.json");
-        assert!(document() == committed, "renew it: cargo run -q -- openapi > api/openapi.json");
-    }
-
-    /// Every part of a body is read and checked, so that each needs a ceiling. Where a format
-    /// or an enumeration says what fits, the check looks at a bounded part of the text, and an issue repeats
-    /// no more of it.
-    #[test]
-    fn every_text_list_and_map_of_a_body_has_a_ceiling() {
-        fn walk(document: &Value, schema: &Value, path: &str, open: &mut Vec<String>) {
-            if let Some(name) = schema["$ref"].as_str() {
-                return walk(document, document.pointer(&name[1..]).unwrap(), path, open);
-            }
-            for choice in ["allOf", "anyOf", "oneOf"].iter().flat_map(|key| schema[key].as_array()).flatten()
-            {
-                walk(document, choice, path, open);
-            }
-            let formats = ["uuid", "date-time", "email", crate::types::time_of_day::FORMAT];
-            let is_bounded = match schema["type"].as_str() {
-                Some("string") => {
-                    schema["maxLength"].is_u64()
-                        || schema["enum"].is_array()
-                        || schema["format"].as_str().is_some_and(|format| formats.contains(&format))
-                }
-                Some("array") => schema["maxItems"].is_u64(),
-                Some("object") => {
-                    // A map is one without a ceiling; below a platform's block its size is bounded.
-                    schema["maxProperties"].is_u64()
-                        || matches!(&schema["additionalProperties"], Value::Null | Value::Bool(false))
-                }
-                _ => true,
-            };
-            if !is_bounded {
-                open.push(path.to_owned());
-            }
-            if let Some(items) = schema.get("items") {
-                walk(document, items, &format!("{path}[]"), open);
-            }
-            for (name, part) in schema["properties"].as_object().into_iter().flatten() {
-                walk(document, part, &format!("{path}.{name}"), open);
-            }
-        }
-        let document: Value = serde_json::from_str(&document()).unwrap();
-        let (mut open, mut bodies) = (Vec::new(), 0);
-        for (_, operation) in operations(&document) {
-            let Some(content) = operation["requestBody"]["content"].as_object() else { continue };
-            for body in content.values() {
-                let name = operation["operationId"].as_str().unwrap_or_default();
-                walk(&document, &body["schema"], name, &mut open);
-                bodies += 1;
-            }
-        }
-        assert!(bodies > 15, "only {bodies} bodies were found");
-        assert!(open.is_empty(), "without a ceiling: {open:#?}");
-    }
-
-    #[test]
-    fn the_page_shows_the_amended_document_and_fetches_nothing() {
-        let page = page(&at("https://example.test/api/v1"));
-        assert!(page.contains(r#""openapi": "3.0.3""#) && page.contains("https://example.test/api/v1"));
-        assert!(
-            !page.contains(r#""openapi":"3.0.0""#)
-                && !page.contains("<script src")
-                && !page.contains("<link")
-        );
     }
 }

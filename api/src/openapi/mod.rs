@@ -3,4 +3,5 @@
 pub mod document;
 mod examples;
 mod responses;
+pub mod tag;
 pub mod validate;

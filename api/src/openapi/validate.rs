@@ -364,7 +364,7 @@ mod tests {
     use super::*;
     use crate::{
         http::body::read,
-        types::enum_string::{Platform, Word},
+        types::enum_string::{EnumString, Platform},
     };
     use poem_openapi::{
         Object,
@@ -384,7 +384,7 @@ mod tests {
         #[oai(validator(min_items = 1, max_items = 2, unique_items))]
         list: Option<Vec<String>>,
         /// Described, so that it becomes `allOf`.
-        platform: Option<Word<Platform>>,
+        platform: Option<EnumString<Platform>>,
         at: Option<Timestamp>,
         id: Option<Uuid>,
         #[oai(validator(minimum(value = "1"), maximum(value = "9")))]
@@ -504,10 +504,10 @@ mod tests {
         name: Option<String>,
         inner: Option<Deep>,
         /// Described, so that it becomes `allOf`.
-        other: Option<Word<Platform>>,
+        other: Option<EnumString<Platform>>,
         /// Described and nullable.
         #[oai(nullable)]
-        platform: MaybeUndefined<Word<Platform>>,
+        platform: MaybeUndefined<EnumString<Platform>>,
         #[oai(nullable, validator(max_length = 3))]
         label: MaybeUndefined<String>,
     }
@@ -547,7 +547,7 @@ mod tests {
         #[oai(validator(max_items = 200000, unique_items))]
         many: Option<Vec<String>>,
         #[oai(validator(max_items = 1000, unique_items))]
-        few: Option<Vec<Word<Platform>>>,
+        few: Option<Vec<EnumString<Platform>>>,
         #[oai(validator(max_properties = 3))]
         map: Option<std::collections::BTreeMap<String, Value>>,
         config: Option<crate::posts::settings::Config>,

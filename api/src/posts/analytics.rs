@@ -12,10 +12,11 @@ use crate::{
         problem::{Code, Problem},
         query::Query,
     },
-    openapi::{document::Tag, validate::Rules},
+    openapi::{tag::Tag, validate::Rules},
     posts,
     types::{
-        enum_string::{Platform, Word},
+        enum_string::{EnumString, Platform},
+        metrics::Figures,
         timestamp::Timestamp,
     },
 };
@@ -157,7 +158,7 @@ pub struct TargetMetrics {
     /// The target.
     pub target_id: Uuid,
     /// Its platform.
-    pub platform: Word<Platform>,
+    pub platform: EnumString<Platform>,
     /// What it told.
     #[oai(flatten)]
     pub figures: Figures,
@@ -174,46 +175,10 @@ impl From<(&str, metrics::Snapshot)> for TargetMetrics {
     ) -> Self {
         Self {
             target_id: target.0,
-            platform: Word::of(platform),
+            platform: EnumString::of(platform),
             engagement_rate: metrics.engagement_rate(),
             figures: metrics.into(),
             captured_at: captured_at.into(),
-        }
-    }
-}
-
-/// What a platform told of a post. A figure that it does not tell is 0.
-#[derive(Debug, Object)]
-pub struct Figures {
-    /// Times shown.
-    pub impressions: u64,
-    /// People who saw it.
-    pub reach: u64,
-    /// Likes and other reactions.
-    pub likes: u64,
-    /// Comments and replies.
-    pub comments: u64,
-    /// Shares, reposts and quotes.
-    pub shares: u64,
-    /// Saves and bookmarks.
-    pub saves: u64,
-    /// Clicks on links.
-    pub clicks: u64,
-    /// Plays of its video.
-    pub video_views: u64,
-}
-
-impl From<Metrics> for Figures {
-    fn from(metrics: Metrics) -> Self {
-        Self {
-            impressions: metrics.impressions,
-            reach: metrics.reach,
-            likes: metrics.likes,
-            comments: metrics.comments,
-            shares: metrics.shares,
-            saves: metrics.saves,
-            clicks: metrics.clicks,
-            video_views: metrics.video_views,
         }
     }
 }

@@ -9,20 +9,20 @@ use crate::{
         caller::{Call, Caller, PostsWrite},
         problem::{Issue, MOST_ISSUES, Problem},
     },
-    openapi::{document::Tag, validate::Rules},
+    openapi::{tag::Tag, validate::Rules},
     posts::{
         Reference,
         create::{self, NewPost},
     },
-    types::enum_string::Word,
+    types::{enum_string::EnumString, scalar::scalar},
 };
 use poem_openapi::{
     ApiResponse, Object, OpenApi,
-    registry::{MetaSchema, MetaSchemaRef, Registry},
-    types::{ParseFromJSON, ParseResult, ToJSON, Type},
+    registry::{MetaSchema, MetaSchemaRef},
+    types::Type,
 };
 use serde_json::Value;
-use std::{borrow::Cow, marker::PhantomData};
+use std::marker::PhantomData;
 use store::posts::Created;
 
 /// The operation on many posts.
@@ -78,42 +78,17 @@ impl Rules for Batch {}
 #[derive(Debug)]
 pub struct Unread<T>(Value, PhantomData<fn() -> T>);
 
-impl<T: Type> Type for Unread<T> {
-    const IS_REQUIRED: bool = true;
-    type RawValueType = Self;
-    type RawElementValueType = Self;
-
-    fn name() -> Cow<'static, str> {
-        T::name()
-    }
-
-    fn schema_ref() -> MetaSchemaRef {
-        // Of alternatives, the check of the whole body asks nothing.
-        MetaSchemaRef::Inline(Box::new(MetaSchema { any_of: vec![T::schema_ref()], ..MetaSchema::ANY }))
-    }
-
-    fn register(registry: &mut Registry) {
-        T::register(registry);
-    }
-
-    fn as_raw_value(&self) -> Option<&Self> {
-        Some(self)
-    }
-
-    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
-        Box::new(std::iter::once(self))
-    }
-}
-
-impl<T: Type> ParseFromJSON for Unread<T> {
-    fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
-        Ok(Self(value.unwrap_or_default(), PhantomData))
-    }
-}
-
-impl<T: Type> ToJSON for Unread<T> {
-    fn to_json(&self) -> Option<Value> {
-        Some(self.0.clone())
+scalar! {
+    [T: Type] Unread<T> {
+        name: T::name(),
+        // Validation of the whole body does not look into alternatives.
+        schema: MetaSchemaRef::Inline(Box::new(MetaSchema {
+            any_of: vec![T::schema_ref()],
+            ..MetaSchema::ANY
+        })),
+        register: T::register,
+        parse: |value| Ok(Self(value, PhantomData)),
+        write: |unread| unread.0.clone(),
     }
 }
 
@@ -145,7 +120,7 @@ impl Success {
             Created::New(post) => (201, post),
             Created::Replay(post) => (200, post),
         };
-        let post = Reference { id: post.id.0, status: Word::of(post.status.as_str()) };
+        let post = Reference { id: post.id.0, status: EnumString::of(post.status.as_str()) };
         Self { index, status, post }
     }
 }
@@ -163,7 +138,7 @@ pub struct Failure {
     /// What happened, for people; may change.
     pub detail: String,
     /// What happened, for machines.
-    pub code: Word<crate::http::problem::Code>,
+    pub code: EnumString<crate::http::problem::Code>,
     /// What is wrong with which field of the item.
     #[oai(skip_serializing_if_is_none)]
     pub errors: Option<Vec<Issue>>,
@@ -177,7 +152,7 @@ impl Failure {
             status: status.as_u16(),
             title: crate::http::problem::title(status).to_owned(),
             detail: problem.detail,
-            code: Word::of(problem.code.as_str()),
+            code: EnumString::of(problem.code.as_str()),
             errors: Some(problem.issues).filter(|issues| !issues.is_empty()),
         }
     }

@@ -5,6 +5,7 @@
 //! Only then is anything written, all of it in one transaction.
 
 use crate::{
+    accounts::resolve::{self, QUEUED_FROM_ACCOUNT},
     http::{
         caller::Call,
         problem::{Code, Issue, MOST_ISSUES, Problem, Segment},
@@ -17,11 +18,11 @@ use crate::{
     slots,
     types::{bounded_string::Text, time_zone, timestamp::Timestamp},
 };
-use domain::{AccountId, Media};
+use domain::Media;
 use poem_openapi::Object;
 use serde_json::{Map, Value};
 use store::{
-    accounts::{self, Account, Resolution},
+    accounts::Account,
     posts::{self, Attachment, Created, Hindrance, NewContainer},
     profiles,
     slots::Queue,
@@ -30,11 +31,6 @@ use uuid::Uuid;
 
 /// The longest idempotency key, in characters.
 const KEY_LENGTH: usize = 255;
-/// The field that puts a post into a queue.
-pub(crate) const QUEUED: &str = "queued_from_account";
-/// What is said of an entry that stands for no account, and of one that stands for several.
-const UNKNOWN: &str = "There is no such account";
-const AMBIGUOUS: &str = "Stands for several accounts; use the id of the one you mean";
 
 /// A post to create. It has either `content` or `containers`. Settings of a platform stand under
 /// `config` or in a block of the platform's name beside the other fields; `config` wins.
@@ -122,8 +118,8 @@ pub(crate) fn contradictions(body: &Map<String, Value>, issues: &mut Vec<Issue>)
             issues.push(issue.with("minimum", 1).with("type", "string").with("inclusive", true));
         }
     }
-    if given(QUEUED).is_some() {
-        let path = [QUEUED];
+    if given(QUEUED_FROM_ACCOUNT).is_some() {
+        let path = [QUEUED_FROM_ACCOUNT];
         if given("scheduled_at").is_some() {
             issues.push(Issue::custom(path, "Excludes scheduled_at: the slot is the time"));
         }
@@ -166,7 +162,7 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         None => posts::create(call.db(), call.owner, new, call.now()).await?,
     };
     created.map_err(|hindrance| match (hindrance, &draft.queue) {
-        (Hindrance::Full, Some(queue)) => slots::full(queue, QUEUED),
+        (Hindrance::Full, Some(queue)) => slots::full(queue, QUEUED_FROM_ACCOUNT),
         _ => checks::bereft(),
     })
 }
@@ -194,7 +190,8 @@ impl Draft {
     /// With what it refers to and what is not there.
     pub(crate) async fn of(call: &Call<'_>, body: NewPost) -> Result<Self, Problem> {
         let entries: Vec<_> = body.accounts.into_iter().map(|entry| entry.0).collect();
-        let (accounts, queued) = accounts(call, &entries, body.queued_from_account.as_deref()).await?;
+        let (accounts, queued) =
+            resolve::accounts(call, &entries, body.queued_from_account.as_deref()).await?;
         let config = body.config.unwrap_or_default();
         let origin = Origin::of(body.content.is_some(), &body.blocks, &config);
         let default_config = profiled(call, &accounts, settings::resolve(body.blocks, config)).await?;
@@ -241,72 +238,6 @@ fn key(external_ref: Option<String>, header: Option<&str>) -> Result<Option<Stri
     };
     let issue = issue.with("type", "string").with("inclusive", true);
     Err(Problem::new(Code::InvalidRequest, "invalid Idempotency-Key header").with_issues(vec![issue]))
-}
-
-/// The accounts that the entries stand for, each once, and the one of them that `queued` stands for.
-pub(crate) async fn accounts(
-    call: &Call<'_>,
-    entries: &[String],
-    queued: Option<&str>,
-) -> Result<(Vec<Account>, Option<AccountId>), Problem> {
-    // The slot's account may be named in another way than in the list, so it is resolved with it.
-    let asked: Vec<_> = entries.iter().cloned().chain(queued.map(str::to_owned)).collect();
-    let mut found = accounts::resolve(call.db(), call.owner, &asked).await?;
-    let queued = queued.map(|_| found.pop().expect("one resolution per entry"));
-    let mut accounts: Vec<Account> = Vec::new();
-    let (mut issues, mut code) = (Vec::new(), None);
-    for (index, resolution) in found.into_iter().enumerate() {
-        let (fault, message) = match resolution {
-            Resolution::One(account) if accounts.iter().any(|known| known.id == account.id) => continue,
-            Resolution::One(account) => {
-                accounts.push(*account);
-                continue;
-            }
-            Resolution::None => (Code::AccountNotFound, UNKNOWN),
-            Resolution::Ambiguous => (Code::AmbiguousAccount, AMBIGUOUS),
-        };
-        // Of both faults, the missing account is told: it can't be helped by choosing.
-        code = if code == Some(Code::AccountNotFound) { code } else { Some(fault) };
-        issues.push(Issue::custom([Segment::from("accounts"), index.into()], message));
-    }
-    if let Some(code) = code {
-        let detail = match code {
-            Code::AccountNotFound => "one or more target accounts were not found",
-            _ => "one or more account handles stand for several accounts",
-        };
-        return Err(Problem::new(code, detail).with_issues(issues));
-    }
-    match queued {
-        Some(Resolution::One(queued)) if accounts.iter().any(|account| account.id == queued.id) => {
-            Ok((accounts, Some(queued.id)))
-        }
-        None => Ok((accounts, None)),
-        Some(_) => {
-            let issue = Issue::custom([QUEUED], "Must be one of the accounts");
-            let problem = Problem::new(Code::Unprocessable, "queued_from_account is not one of the accounts");
-            Err(problem.with_issues(vec![issue]))
-        }
-    }
-}
-
-/// The account that a field stands for, which names it in any way that a post can.
-pub(crate) async fn account(call: &Call<'_>, entry: &str, field: &str) -> Result<Account, Problem> {
-    let mut found = accounts::resolve(call.db(), call.owner, &[entry.to_owned()]).await?;
-    match found.pop().expect("one resolution per entry") {
-        Resolution::One(account) => Ok(*account),
-        Resolution::None => Err(no_account(field)),
-        Resolution::Ambiguous => {
-            let problem =
-                Problem::new(Code::AmbiguousAccount, "the account handle stands for several accounts");
-            Err(problem.with_issues(vec![Issue::custom([field], AMBIGUOUS)]))
-        }
-    }
-}
-
-/// A field names an account that is not there.
-pub(crate) fn no_account(field: &str) -> Problem {
-    let problem = Problem::new(Code::AccountNotFound, "the account was not found");
-    problem.with_issues(vec![Issue::custom([field], UNKNOWN)])
 }
 
 /// The containers, whichever way they were given, and what is known of the media of each.

@@ -5,6 +5,7 @@
 //! or the first attempt to publish, wins.
 
 use crate::{
+    accounts::resolve::{self, QUEUED_FROM_ACCOUNT},
     http::{
         caller::Call,
         problem::{Code, Issue, Problem},
@@ -102,7 +103,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Pro
             }
             Edited::Crowded => {
                 let queue = queue.expect("only a queue can be crowded");
-                return Err(slots::full(&queue, create::QUEUED));
+                return Err(slots::full(&queue, QUEUED_FROM_ACCOUNT));
             }
             Edited::Outdated => {}
         }
@@ -127,7 +128,7 @@ async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<(Edit, 
             let kept = || post.targets.iter().map(|target| target.account_id.to_string()).collect();
             let named = |entries: &Vec<Text<255, 0>>| entries.iter().map(|entry| entry.0.clone()).collect();
             let entries: Vec<String> = entries.as_ref().map_or_else(kept, named);
-            let (accounts, queued) = create::accounts(call, &entries, queued.as_deref()).await?;
+            let (accounts, queued) = resolve::accounts(call, &entries, queued.as_deref()).await?;
             (Some(accounts), queued)
         }
     };
@@ -159,8 +160,10 @@ async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<(Edit, 
     let queue = match queued {
         None => None,
         Some(_) if is_draft => {
-            let issue =
-                Issue::custom([create::QUEUED], "A draft takes no slot; release it with is_draft: false");
+            let issue = Issue::custom(
+                [QUEUED_FROM_ACCOUNT],
+                "A draft takes no slot; release it with is_draft: false",
+            );
             let problem = Problem::new(Code::Unprocessable, "the post is a draft, which takes no slot");
             return Err(problem.with_issues(vec![issue]));
         }

@@ -17,10 +17,11 @@ use crate::{
         problem::{Code, Problem},
         query::Query,
     },
-    openapi::{document::Tag, validate::Rules},
-    posts::{create::NewPost, edit::EditPost, settings::Free, timeline::Timeline},
+    openapi::{tag::Tag, validate::Rules},
+    posts::{create::NewPost, edit::EditPost, timeline::Timeline},
     types::{
-        enum_string::{Platform, Word},
+        enum_string::{EnumString, Platform},
+        json_object::{JsonObject, json_object},
         timestamp::Timestamp,
     },
 };
@@ -29,7 +30,6 @@ use poem_openapi::{
     ApiResponse, Object, OpenApi,
     param::{Header, Path},
 };
-use serde_json::Value;
 use store::{
     posts::{self, Created},
     publishing,
@@ -187,9 +187,9 @@ pub struct Filter {
     /// `next_cursor` of the page before.
     pub cursor: Option<String>,
     /// Posts in this state.
-    pub status: Option<Word<PostStatus>>,
+    pub status: Option<EnumString<PostStatus>>,
     /// Posts with a target on this platform.
-    pub platform: Option<Word<Platform>>,
+    pub platform: Option<EnumString<Platform>>,
     /// Posts to this account.
     pub social_account_id: Option<Uuid>,
     /// Posts to an account of this profile.
@@ -239,7 +239,7 @@ pub struct Summary {
     /// Its identifier.
     pub id: Uuid,
     /// Its state.
-    pub status: Word<PostStatus>,
+    pub status: EnumString<PostStatus>,
     /// Whether it waits to be released.
     pub is_draft: bool,
     /// When it is to be published; null at once.
@@ -256,7 +256,7 @@ impl From<posts::Summary> for Summary {
     fn from(post: posts::Summary) -> Self {
         Self {
             id: post.id.0,
-            status: Word::of(post.status.as_str()),
+            status: EnumString::of(post.status.as_str()),
             is_draft: post.is_draft,
             scheduled_at: post.scheduled_at.map(Timestamp),
             published_at: post.published_at.map(Timestamp),
@@ -271,7 +271,7 @@ pub struct Post {
     /// Its identifier.
     pub id: Uuid,
     /// Its state.
-    pub status: Word<PostStatus>,
+    pub status: EnumString<PostStatus>,
     /// Whether it waits to be released.
     pub is_draft: bool,
     /// When it is to be published; null at once.
@@ -281,7 +281,7 @@ pub struct Post {
     #[oai(nullable)]
     pub published_at: Option<Timestamp>,
     /// Settings by platform.
-    pub default_config: Free,
+    pub default_config: JsonObject,
     /// The idempotency key.
     #[oai(nullable)]
     pub external_ref: Option<String>,
@@ -303,7 +303,7 @@ pub struct Container {
     /// Where it stands, from 0.
     pub position: u16,
     /// What it is to the post.
-    pub role: Word<Role>,
+    pub role: EnumString<Role>,
     /// The text.
     pub content: String,
     /// The media published with it, in order.
@@ -328,9 +328,9 @@ pub struct Target {
     /// The account.
     pub social_account_id: Uuid,
     /// The account's platform.
-    pub platform: Word<Platform>,
+    pub platform: EnumString<Platform>,
     /// Its state. `failed` is tried again, `dead` is not.
-    pub status: Word<TargetStatus>,
+    pub status: EnumString<TargetStatus>,
     /// The platform's own id of the published post.
     #[oai(nullable)]
     pub platform_post_id: Option<String>,
@@ -346,7 +346,7 @@ pub struct Target {
     pub error_message: Option<String>,
     /// Who can do something about it.
     #[oai(nullable)]
-    pub error_source: Option<Word<ErrorSource>>,
+    pub error_source: Option<EnumString<ErrorSource>>,
     /// Publish attempts begun.
     pub attempts: i32,
     /// When the next one comes.
@@ -361,11 +361,11 @@ impl From<posts::Post> for Post {
     fn from(post: posts::Post) -> Self {
         Self {
             id: post.id.0,
-            status: Word::of(post.status.as_str()),
+            status: EnumString::of(post.status.as_str()),
             is_draft: post.is_draft,
             scheduled_at: post.scheduled_at.map(Timestamp),
             published_at: post.published_at.map(Timestamp),
-            default_config: free(post.default_config),
+            default_config: json_object(post.default_config),
             external_ref: post.external_ref,
             created_at: post.created_at.into(),
             updated_at: post.updated_at.into(),
@@ -380,7 +380,7 @@ impl From<posts::Container> for Container {
         Self {
             id: container.id.0,
             position: container.position,
-            role: Word::of(container.role.as_str()),
+            role: EnumString::of(container.role.as_str()),
             content: container.content,
             media: container.media.into_iter().map(ContainerMedia::from).collect(),
         }
@@ -398,13 +398,13 @@ impl From<posts::Target> for Target {
         Self {
             id: target.id.0,
             social_account_id: target.account_id.0,
-            platform: Word::of(&target.platform),
-            status: Word::of(target.status.as_str()),
+            platform: EnumString::of(&target.platform),
+            status: EnumString::of(target.status.as_str()),
             platform_post_id: target.platform_post_id,
             platform_post_url: target.platform_post_url,
             error_code: target.error_code,
             error_message: target.error_message,
-            error_source: target.error_source.map(|source| Word::of(source.as_str())),
+            error_source: target.error_source.map(|source| EnumString::of(source.as_str())),
             attempts: target.attempts,
             next_attempt_at: target.next_attempt_at.map(Timestamp),
             published_at: target.published_at.map(Timestamp),
@@ -412,32 +412,24 @@ impl From<posts::Target> for Target {
     }
 }
 
-/// The entries of a JSON object.
-pub(crate) fn free(value: Value) -> Free {
-    match value {
-        Value::Object(object) => object.into_iter().collect(),
-        _ => Free::new(),
-    }
-}
-
-/// A post that was deleted.
+/// A deleted post.
 #[derive(Debug, Object)]
 #[oai(rename = "CanceledPost")]
 pub struct Canceled {
-    /// Its identifier.
+    /// The post's id.
     pub id: Uuid,
     /// Always true.
     pub canceled: bool,
 }
 
-/// A post by its name and state.
+/// The id and state of a post.
 #[derive(Debug, Object)]
 #[oai(rename = "PostReference")]
 pub struct Reference {
-    /// Its identifier.
+    /// The post's id.
     pub id: Uuid,
-    /// Its state.
-    pub status: Word<PostStatus>,
+    /// The post's state.
+    pub status: EnumString<PostStatus>,
 }
 
 /// The answer to a retry.

@@ -7,18 +7,16 @@
 use crate::{
     http::problem::Issue,
     openapi::validate::{NEVER, limit_size},
+    types::scalar::scalar,
 };
-use poem_openapi::{
-    registry::{MetaSchema, MetaSchemaRef, Registry},
-    types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type},
-};
-use serde_json::{Map, Value};
-use std::{borrow::Cow, collections::BTreeMap};
+use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// The most bytes of a platform's block, as JSON.
 const BLOCK: usize = 64 << 10;
 /// The most keys of a platform's block.
-pub(crate) const KEYS: usize = 200;
+const KEYS: usize = 200;
 
 /// Tells of blocks that are too large: those beside the other fields of a body, and those under `member`.
 pub(crate) fn limit(body: &Map<String, Value>, member: &str, issues: &mut Vec<Issue>) {
@@ -31,9 +29,6 @@ pub(crate) fn limit(body: &Map<String, Value>, member: &str, issues: &mut Vec<Is
         }
     }
 }
-
-/// An object of any shape.
-pub type Free = BTreeMap<String, Value>;
 
 /// Blocks by platform. Under `config` any other key is a mistake; at the top level the body's other
 /// fields stand beside them.
@@ -92,70 +87,97 @@ pub fn above<'a>(own: Value, accounts: impl IntoIterator<Item = (&'a str, Option
     Value::Object(blocks)
 }
 
-impl<const CLOSED: bool> Type for Blocks<CLOSED> {
-    const IS_REQUIRED: bool = true;
-    type RawValueType = Self;
-    type RawElementValueType = Self;
-
-    fn name() -> Cow<'static, str> {
-        if CLOSED { "PlatformConfig" } else { "PlatformBlocks" }.into()
-    }
-
-    fn schema_ref() -> MetaSchemaRef {
-        MetaSchemaRef::Reference(Self::name().into_owned())
-    }
-
-    fn register(registry: &mut Registry) {
-        let block = || MetaSchema {
-            description: Some(
-                "Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema",
-            ),
-            additional_properties: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::ANY)))),
-            max_properties: Some(KEYS),
-            ..MetaSchema::new("object")
-        };
-        let closed = || Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::new(NEVER))));
-        registry.create_schema::<Self, _>(Self::name().into_owned(), |_| MetaSchema {
-            description: Some("Settings by platform"),
-            properties: platforms::IDS.map(|id| (id, MetaSchemaRef::Inline(Box::new(block())))).to_vec(),
-            additional_properties: CLOSED.then(closed),
-            ..MetaSchema::new("object")
-        });
-    }
-
-    fn as_raw_value(&self) -> Option<&Self> {
-        Some(self)
-    }
-
-    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
-        Box::new(std::iter::once(self))
-    }
+impl<const CLOSED: bool> Blocks<CLOSED> {
+    const NAME: &str = if CLOSED { "PlatformConfig" } else { "PlatformBlocks" };
 }
 
-impl<const CLOSED: bool> ParseFromJSON for Blocks<CLOSED> {
-    fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
-        match value {
-            Some(Value::Object(object)) => {
+scalar! {
+    [const CLOSED: bool] Blocks<CLOSED> {
+        name: Self::NAME,
+        schema: MetaSchemaRef::Reference(Self::NAME.to_owned()),
+        register: |registry| {
+            let block = || MetaSchema {
+                description: Some(
+                    "Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema",
+                ),
+                additional_properties: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::ANY)))),
+                max_properties: Some(KEYS),
+                ..MetaSchema::new("object")
+            };
+            let closed = || Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::new(NEVER))));
+            registry.create_schema::<Self, _>(Self::NAME.to_owned(), |_| MetaSchema {
+                description: Some("Settings by platform"),
+                properties: platforms::IDS.map(|id| (id, MetaSchemaRef::Inline(Box::new(block())))).to_vec(),
+                additional_properties: CLOSED.then(closed),
+                ..MetaSchema::new("object")
+            });
+        },
+        parse: |value| match value {
+            Value::Object(object) => {
                 let is_block = |(id, block): &(String, Value)| {
                     platforms::IDS.contains(&id.as_str()) && block.is_object()
                 };
                 Ok(Self(object.into_iter().filter(is_block).collect()))
             }
-            value => Err(ParseError::expected_type(value.unwrap_or_default())),
-        }
+            value => Err(value),
+        },
+        write: |blocks| Value::Object(blocks.0.clone()),
     }
 }
 
-impl<const CLOSED: bool> ToJSON for Blocks<CLOSED> {
-    fn to_json(&self) -> Option<Value> {
-        Some(Value::Object(self.0.clone()))
+/// Puts each platform's own schema of its settings where they are taken: the one that `validate` holds
+/// them against and `capabilities` shows.
+pub(crate) fn describe(document: &mut Value) {
+    let schemas = document["components"]["schemas"].as_object_mut().expect("the document has schemas");
+    for platform in platforms::all() {
+        let words = platform.id().split('_').map(|word| word[..1].to_uppercase() + &word[1..]);
+        let name = words.collect::<String>() + "Settings";
+        for blocks in [Config::NAME, TopLevel::NAME] {
+            if let Some(blocks) = schemas.get_mut(blocks) {
+                blocks["properties"][platform.id()] =
+                    json!({ "$ref": format!("#/components/schemas/{name}") });
+            }
+        }
+        let mut schema = platforms::check::schema(*platform);
+        translate(&mut schema);
+        schema["description"] =
+            json!("Settings of this platform; what else a block holds is kept and ignored");
+        schema["maxProperties"] = json!(KEYS);
+        schemas.insert(name, schema);
+    }
+}
+
+/// A JSON Schema (2020-12) of ours in the dialect of OpenAPI 3.0. Null is the same as absent, and what
+/// excludes what can only be told in words.
+fn translate(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else { return };
+    object.remove("$schema");
+    if let Some(Value::Array(others)) = object.remove("excludes") {
+        let others: Vec<_> = others.iter().filter_map(Value::as_str).collect();
+        let said = object.get("description").and_then(Value::as_str).unwrap_or_default();
+        let said = format!("{said} Not together with {}.", others.join(", "));
+        object.insert("description".to_owned(), said.trim_start().into());
+    }
+    let required = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    for (name, part) in object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        translate(part);
+        if !required.contains(&json!(name)) {
+            part["nullable"] = json!(true);
+            // An enumeration holds what may be, so null as well.
+            if let Some(options) = part.get_mut("enum").and_then(Value::as_array_mut) {
+                options.push(Value::Null);
+            }
+        }
+    }
+    if let Some(items) = object.get_mut("items") {
+        translate(items);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use poem_openapi::types::ParseFromJSON;
 
     #[test]
     fn config_wins_over_the_top_level_block_as_a_whole() {

@@ -2,8 +2,10 @@
 
 use crate::{
     http::{caller::Call, problem::Problem},
-    posts::{free, settings::Free},
-    types::timestamp::Timestamp,
+    types::{
+        json_object::{JsonObject, json_object},
+        timestamp::Timestamp,
+    },
 };
 use domain::{PostStatus, TargetStatus};
 use poem_openapi::Object;
@@ -72,7 +74,7 @@ pub struct Entry {
     #[oai(nullable)]
     pub target_id: Option<Uuid>,
     /// More about it.
-    pub detail: Free,
+    pub detail: JsonObject,
 }
 
 impl From<timeline::Entry> for Entry {
@@ -82,7 +84,7 @@ impl From<timeline::Entry> for Entry {
             kind: entry.kind,
             message: entry.message,
             target_id: entry.target_id.map(|target| target.0),
-            detail: free(entry.detail),
+            detail: json_object(entry.detail),
         }
     }
 }

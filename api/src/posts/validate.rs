@@ -4,15 +4,16 @@
 //! that what is said here and what creating says can't differ.
 
 use crate::{
+    accounts::resolve::QUEUED_FROM_ACCOUNT,
     http::{
         body::Json,
         caller::{Call, Caller, PostsWrite},
         problem::{Problem, Segment},
     },
-    openapi::document::Tag,
-    posts::create::{self, Draft, NewPost},
+    openapi::tag::Tag,
+    posts::create::{Draft, NewPost},
     slots,
-    types::enum_string::{Platform, Word},
+    types::enum_string::{EnumString, Platform},
 };
 use platforms::check::Severity;
 use poem_openapi::{Object, OpenApi};
@@ -22,7 +23,7 @@ use uuid::Uuid;
 /// The most issues of a verdict.
 const MOST: usize = 1000;
 
-crate::vocabulary!(Severity, "Severity");
+crate::types::enum_string::string_enum!(Severity, "Severity");
 
 /// The operation on posts that are not there yet.
 pub struct Previews;
@@ -65,8 +66,8 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
             }
             issues.push(Remark {
                 account: account.id.0,
-                platform: Word::of(&account.platform),
-                severity: Word::of(severity.as_str()),
+                platform: EnumString::of(&account.platform),
+                severity: EnumString::of(severity.as_str()),
                 code: code.to_owned(),
                 message: message.to_owned(),
                 path,
@@ -77,7 +78,7 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
             note(finding.severity, &issue.code, &issue.message, issue.path.clone());
         }
         for (_, problem) in crowded.iter().filter(|(id, _)| *id == account.id) {
-            let path = vec![create::QUEUED.into()];
+            let path = vec![QUEUED_FROM_ACCOUNT.into()];
             note(Severity::Error, problem.code.as_str(), &problem.detail, path);
         }
         if account.status != AccountStatus::Active {
@@ -105,9 +106,9 @@ pub struct Remark {
     /// The account.
     pub account: Uuid,
     /// Its platform.
-    pub platform: Word<Platform>,
+    pub platform: EnumString<Platform>,
     /// `error`: the post would be refused. `warning`: it would go out, but not as meant.
-    pub severity: Word<Severity>,
+    pub severity: EnumString<Severity>,
     /// What it is, for machines, for example `text_too_long`.
     pub code: String,
     /// What it is, for people.

@@ -3,13 +3,9 @@
 //! A time without an offset is refused rather than guessed: guessed wrong, a post goes out hours off.
 //! Out it is always UTC with milliseconds and `Z`. <https://www.iso.org/iso-8601-date-and-time-format.html>
 
+use crate::types::scalar::scalar;
 use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, TimeDelta, Utc};
-use poem_openapi::{
-    registry::{MetaSchema, MetaSchemaRef},
-    types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type},
-};
-use serde_json::Value;
-use std::borrow::Cow;
+use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 
 /// The longest text that is read as one, in bytes.
 const LONGEST: usize = 64;
@@ -101,46 +97,22 @@ impl From<DateTime<Utc>> for Timestamp {
     }
 }
 
-impl Type for Timestamp {
-    const IS_REQUIRED: bool = true;
-    type RawValueType = Self;
-    type RawElementValueType = Self;
-
-    fn name() -> Cow<'static, str> {
-        "string_date-time".into()
-    }
-
-    fn schema_ref() -> MetaSchemaRef {
-        let example = Some("2026-01-02T03:04:05.000Z".into());
-        let schema = MetaSchema { example, ..MetaSchema::new_with_format("string", "date-time") };
-        MetaSchemaRef::Inline(Box::new(schema))
-    }
-
-    fn as_raw_value(&self) -> Option<&Self> {
-        Some(self)
-    }
-
-    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
-        Box::new(std::iter::once(self))
-    }
-}
-
-impl ParseFromJSON for Timestamp {
-    fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
-        let value = value.unwrap_or_default();
-        value.as_str().and_then(Self::read).ok_or_else(|| ParseError::expected_type(value.clone()))
-    }
-}
-
-impl ToJSON for Timestamp {
-    fn to_json(&self) -> Option<Value> {
-        Some(domain::event::timestamp(self.0).into())
+scalar! {
+    [] Timestamp {
+        name: "string_date-time",
+        schema: MetaSchemaRef::Inline(Box::new(MetaSchema {
+            example: Some("2026-01-02T03:04:05.000Z".into()),
+            ..MetaSchema::new_with_format("string", "date-time")
+        })),
+        parse: |value| value.as_str().and_then(Self::read).ok_or(value),
+        write: |timestamp| domain::event::timestamp(timestamp.0).into(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use poem_openapi::types::ToJSON;
 
     #[test]
     fn iso_8601_with_an_offset_is_read() {

@@ -1,11 +1,7 @@
 //! Absolute URLs in a body.
 
-use poem_openapi::{
-    registry::{MetaSchema, MetaSchemaRef},
-    types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type},
-};
-use serde_json::Value;
-use std::borrow::Cow;
+use crate::types::scalar::scalar;
+use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 use url::Url;
 
 /// The longest URL, in bytes: addresses that are signed for a time have a few thousand.
@@ -31,37 +27,18 @@ impl Link {
     }
 }
 
-impl Type for Link {
-    const IS_REQUIRED: bool = true;
-    type RawValueType = String;
-    type RawElementValueType = String;
-
-    fn name() -> Cow<'static, str> {
-        "string_uri".into()
-    }
-
-    fn schema_ref() -> MetaSchemaRef {
-        MetaSchemaRef::Inline(Box::new(MetaSchema::new_with_format("string", "uri")))
-    }
-
-    fn as_raw_value(&self) -> Option<&String> {
-        Some(&self.text)
-    }
-
-    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a String> + 'a> {
-        Box::new(std::iter::once(&self.text))
+/// For validators of a field.
+impl AsRef<str> for Link {
+    fn as_ref(&self) -> &str {
+        &self.text
     }
 }
 
-impl ParseFromJSON for Link {
-    fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
-        let value = value.unwrap_or_default();
-        value.as_str().and_then(Self::read).ok_or_else(|| ParseError::expected_type(value.clone()))
-    }
-}
-
-impl ToJSON for Link {
-    fn to_json(&self) -> Option<Value> {
-        Some(self.text.clone().into())
+scalar! {
+    [] Link {
+        name: "string_uri",
+        schema: MetaSchemaRef::Inline(Box::new(MetaSchema::new_with_format("string", "uri"))),
+        parse: |value| value.as_str().and_then(Self::read).ok_or(value),
+        write: |link| link.text.clone().into(),
     }
 }
