@@ -44,9 +44,9 @@ use store::{
 use uuid::Uuid;
 
 /// The most bytes of `extra_config`, as JSON.
-const CONFIG: usize = 64 << 10;
+const MAX_CONFIG_BYTES: usize = 64 << 10;
 /// The key of `extra_config` that lists where users may be sent after connecting.
-const ALLOWED: &str = "redirect_uris";
+const REDIRECT_URIS: &str = "redirect_uris";
 
 /// The operations on OAuth apps.
 pub struct Networks;
@@ -218,7 +218,7 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
         account: account.map(|account| account.id),
         is_forced: body.force_reauth.unwrap_or_default(),
     };
-    let expires_at = (call.now() + oauth_state::LIFE).trunc_subsecs(0);
+    let expires_at = (call.now() + oauth_state::TTL).trunc_subsecs(0);
     let id = states::keep(call.db(), call.owner, &intent, call.now(), expires_at).await?;
     let key = &call.app.config.states;
     let address = authorization::address(
@@ -304,11 +304,11 @@ async fn reconnected(
 
 /// Whether users may be sent to `link`: where the app lists addresses, only to these.
 fn allow(network: &networks::Network, link: &Link) -> Result<(), Problem> {
-    let Some(allowed) = network.extra_config.get(ALLOWED) else { return Ok(()) };
+    let Some(allowed) = network.extra_config.get(REDIRECT_URIS) else { return Ok(()) };
     if allowed.as_array().is_some_and(|allowed| allowed.iter().any(|one| *one == link.text)) {
         return Ok(());
     }
-    let message = format!("Must be one of {ALLOWED} in the extra_config of the social network");
+    let message = format!("Must be one of {REDIRECT_URIS} in the extra_config of the social network");
     Err(Problem::invalid_body(vec![Issue::custom(["redirect_uri"], message)]))
 }
 
@@ -342,10 +342,10 @@ fn missing() -> Problem {
 /// Everything in `extra_config` is the organization's own business, but for what we act on.
 fn check_config(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
     let Some(config) = body.get("extra_config") else { return };
-    limit_size(config, CONFIG, ["extra_config"], issues);
-    let Some(allowed) = config.get(ALLOWED) else { return };
+    limit_size(config, MAX_CONFIG_BYTES, ["extra_config"], issues);
+    let Some(allowed) = config.get(REDIRECT_URIS) else { return };
     if !allowed.as_array().is_some_and(|allowed| allowed.iter().all(Value::is_string)) {
-        issues.push(Issue::custom(["extra_config", ALLOWED], "Must be an array of strings"));
+        issues.push(Issue::custom(["extra_config", REDIRECT_URIS], "Must be an array of strings"));
     }
 }
 

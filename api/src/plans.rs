@@ -9,7 +9,7 @@ use url::Url;
 use workflows::activities::Room;
 
 /// The key of the plan of whoever was put on no other.
-pub const DEFAULT: &str = "default";
+pub const DEFAULT_KEY: &str = "default";
 
 /// What an organization may use in a calendar month. What is not set has no limit.
 #[derive(Clone, Debug, Deserialize)]
@@ -47,7 +47,7 @@ impl Plan {
 
 /// The plan without limits.
 static BUILT_IN: LazyLock<Plan> = LazyLock::new(|| Plan {
-    key: DEFAULT.to_owned(),
+    key: DEFAULT_KEY.to_owned(),
     name: "Unlimited".to_owned(),
     api_requests: None,
     posts: None,
@@ -100,7 +100,7 @@ impl Plans {
 
     /// Whether there is a plan with this key.
     pub fn has(&self, key: &str) -> bool {
-        key == DEFAULT || self.plans.contains_key(key)
+        key == DEFAULT_KEY || self.plans.contains_key(key)
     }
 
     /// The monthly calls of each.
@@ -122,10 +122,10 @@ mod tests {
         .parse()
         .unwrap();
         assert_eq!(plans.of("free").api_requests, Some(1000));
-        assert_eq!(plans.of(DEFAULT).name, "Basic");
+        assert_eq!(plans.of(DEFAULT_KEY).name, "Basic");
         assert_eq!(plans.of("gone").name, "Unlimited");
-        assert!(plans.has("free") && plans.has(DEFAULT) && !plans.has("gone"));
-        assert!(Plans::default().has(DEFAULT));
+        assert!(plans.has("free") && plans.has(DEFAULT_KEY) && !plans.has("gone"));
+        assert!(Plans::default().has(DEFAULT_KEY));
         for wrong in [
             "free",
             "{}",

@@ -152,8 +152,8 @@ fn saved(saved: Saved, asked: &[Uuid]) -> Result<Profile, Problem> {
 
 /// The settings, unless a platform would refuse them in every post.
 fn config(config: Config) -> Result<Value, Problem> {
-    let config = settings::resolve(TopLevel::default(), config);
-    checks::refuse(checks::look_at_settings(&config, "default_config"))?;
+    let config = settings::merge(TopLevel::default(), config);
+    checks::reject_errors(checks::check_settings(&config, "default_config"))?;
     Ok(config)
 }
 
@@ -192,7 +192,7 @@ pub struct NewProfile {
 impl Rules for NewProfile {
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
         time_zone::check(body, "timezone", issues);
-        settings::limit(body, "default_config", issues);
+        settings::check_size(body, "default_config", issues);
     }
 }
 
@@ -223,7 +223,7 @@ impl Rules for ProfilePatch {
 
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
         time_zone::check(body, "timezone", issues);
-        settings::limit(body, "default_config", issues);
+        settings::check_size(body, "default_config", issues);
     }
 }
 

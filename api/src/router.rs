@@ -2,7 +2,7 @@
 
 use crate::{
     app::{App, PREFIX},
-    connect::callback::{self, CALLBACK, CHOICE},
+    connect::callback::{self, CALLBACK, CHOOSE},
     dashboard,
     http::{
         body_timeout::BodyTimeout,
@@ -39,8 +39,8 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
         .with(&giving, Method::GET)
         .with(&specification_path, Method::GET)
         .with(&format!("{PREFIX}{CALLBACK}"), Method::GET)
-        .with(&format!("{PREFIX}{CHOICE}/{{token}}"), Method::GET)
-        .with(&format!("{PREFIX}{CHOICE}/{{token}}"), Method::POST)
+        .with(&format!("{PREFIX}{CHOOSE}/{{token}}"), Method::GET)
+        .with(&format!("{PREFIX}{CHOOSE}/{{token}}"), Method::POST)
         .with("/docs", Method::GET)
         .with("/healthz", Method::GET);
     content::routes(Route::new(), PREFIX)
@@ -49,12 +49,12 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
             PREFIX,
             Route::new()
                 .at(CALLBACK, get(callback::callback))
-                .at(format!("{CHOICE}/:token"), get(callback::offer).post(callback::choose))
+                .at(format!("{CHOOSE}/:token"), get(callback::choice).post(callback::choose))
                 .nest("/", operations::service()),
         )
         .at(mcp::PATH, mcp::endpoint(&app.config.base_url))
-        .at(dashboard::PATH, dashboard::door)
-        .at(format!("{}/*", dashboard::PATH), dashboard::door)
+        .at(dashboard::PATH, dashboard::handle)
+        .at(format!("{}/*", dashboard::PATH), dashboard::handle)
         .at("/docs", get(fixed("text/html; charset=utf-8", Some(PAGE_POLICY), page)))
         .at("/healthz", get(health))
         .data(app)

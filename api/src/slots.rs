@@ -26,11 +26,11 @@ use store::slots::{self, Queue, Set};
 use uuid::Uuid;
 
 /// How many of the next times of a set are shown.
-const NEXT: usize = 5;
+const NEXT_COUNT: usize = 5;
 /// How many slots are found in one call.
-const MOST: i64 = 100;
+const MAX_COUNT: i64 = 100;
 /// The last year that a timestamp can be in.
-const LAST_YEAR: i32 = 9999;
+const MAX_YEAR: i32 = 9999;
 
 /// The operations on posting slots.
 pub struct Slots;
@@ -94,9 +94,9 @@ pub async fn find(call: &Call<'_>, query: Filter) -> Result<OpenSlots, Problem> 
     let queue = queue(call, account.id, query.timezone.as_deref()).await?;
     let now = call.now();
     let after = query.after.map_or(now, |Timestamp(after)| after.max(now));
-    let count = query.count.unwrap_or(1).clamp(1, MOST) as usize;
+    let count = query.count.unwrap_or(1).clamp(1, MAX_COUNT) as usize;
     let mut open = slots::open(call.db(), call.owner, &queue, after, count).await?;
-    open.retain(|at| at.year() <= LAST_YEAR);
+    open.retain(|at| at.year() <= MAX_YEAR);
     let slot = *open.first().ok_or_else(|| full(&queue, "account"))?;
     Ok(OpenSlots {
         slot: slot.into(),
@@ -189,7 +189,7 @@ impl SlotSet {
         Self {
             id: set.id,
             social_account_id: set.account.map(|account| account.0),
-            next_slots: schedule.after(now).take(NEXT).map(Timestamp).collect(),
+            next_slots: schedule.after(now).take(NEXT_COUNT).map(Timestamp).collect(),
             slots: schedule.slots.into_iter().map(Slot::from).collect(),
             created_at: set.created_at.into(),
             updated_at: set.updated_at.into(),

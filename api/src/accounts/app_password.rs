@@ -34,7 +34,7 @@ use workflows::{
 const PLATFORM: &str = "bluesky";
 
 /// The status that stands for an identity that was not proven.
-const UNPROVEN: u16 = 422;
+const INVALID_CREDENTIALS_STATUS: u16 = 422;
 
 /// The operations that take a password.
 pub struct Passwords;
@@ -100,7 +100,7 @@ fn rejected(failure: Failure, has_service: bool) -> Problem {
                 .with_issues(vec![issue("identifier"), issue("app_password")])
         }
         // The service may not speak for the account, or nobody can tell.
-        ErrorCode::Rejected(UNPROVEN) => {
+        ErrorCode::Rejected(INVALID_CREDENTIALS_STATUS) => {
             let field = if has_service { "service" } else { "identifier" };
             let issue = Issue::custom([field], "Not the server of the account that it names");
             Problem::new(Code::Unprocessable, failure.message).with_issues(vec![issue])

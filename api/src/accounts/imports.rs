@@ -20,7 +20,7 @@ use store::imports::{self, Asked, ImportStatus};
 use uuid::Uuid;
 
 /// How many posts an import looks at when nobody says.
-const DEFAULT: i32 = 100;
+const DEFAULT_MAX_POSTS: i32 = 100;
 
 /// The operations on imports.
 pub struct Imports;
@@ -93,7 +93,7 @@ pub async fn create(call: &Call<'_>, id: &str, body: NewImport) -> Result<Import
     let new = imports::NewImport {
         from_date: body.from_date.map(|date| date.0),
         to_date: body.to_date.map(|date| date.0),
-        limit: body.limit.unwrap_or(DEFAULT),
+        limit: body.limit.unwrap_or(DEFAULT_MAX_POSTS),
     };
     match imports::create(call.db(), call.owner, account.id, new, call.now()).await? {
         Asked::Created(import) => Ok(import.into()),

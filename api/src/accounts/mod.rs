@@ -41,7 +41,7 @@ use workflows::{
 };
 
 /// Seconds after which a platform that did not answer may be asked again, where it says nothing itself.
-const AWAY_SECONDS: u32 = 30;
+const RETRY_AFTER_SECONDS: u32 = 30;
 
 /// The operations on accounts.
 pub struct Accounts;
@@ -245,7 +245,7 @@ pub(crate) fn refused(platform: &str, failure: Failure) -> Problem {
         | ErrorCode::PollTimeout
         | ErrorCode::NetworkError => {
             let asked = failure.retry_after.map(|wait| u32::try_from(wait.as_secs()).unwrap_or(u32::MAX));
-            let wait = asked.map_or(AWAY_SECONDS, |seconds| seconds.max(1));
+            let wait = asked.map_or(RETRY_AFTER_SECONDS, |seconds| seconds.max(1));
             Problem::away(format!("{platform} did not answer: {}", failure.message), wait)
         }
     }

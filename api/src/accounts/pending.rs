@@ -24,10 +24,7 @@ use domain::{AccountId, Owner};
 use poem::{FromRequest, Request, RequestBody, web::Data};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use std::collections::HashSet;
-use store::{
-    accounts,
-    pending::{self as facts, Digest},
-};
+use store::{accounts, pending::Digest};
 use uuid::Uuid;
 use workflows::{
     activities::{Finalized, Selection},
@@ -82,7 +79,7 @@ impl Pending {
 
 /// The login that the token in a request's path leads to. It is counted by address and found before the
 /// body is read: there is no key that would say who asks.
-struct Login(facts::Pending);
+struct Login(store::pending::Pending);
 
 /// How `poem-openapi` names the first parameter of a path to the router.
 const TOKEN: &str = "param0";
@@ -97,9 +94,9 @@ impl<'a> FromRequest<'a> for Login {
 }
 
 /// What a login offers.
-async fn get(app: &App, pending: facts::Pending) -> Result<PendingLogin, Problem> {
+async fn get(app: &App, pending: store::pending::Pending) -> Result<PendingLogin, Problem> {
     let connected = connected(app, &pending).await?;
-    let offer = |offer: facts::Offer| Offer {
+    let offer = |offer: store::pending::Offer| Offer {
         already_connected: connected.contains(&offer.network_unique_id),
         id: offer.network_unique_id,
         account_type: offer.account_type,
@@ -133,7 +130,7 @@ pub(crate) struct Chosen {
 pub(crate) async fn finalize(
     app: &App,
     token: &str,
-    pending: &facts::Pending,
+    pending: &store::pending::Pending,
     ids: &[String],
 ) -> Result<Chosen, Problem> {
     let offered: HashSet<_> = pending.offers.iter().map(|offer| &offer.network_unique_id).collect();
@@ -185,12 +182,12 @@ pub(crate) async fn finalize(
 }
 
 /// The login that a token leads to, while there is time.
-pub(crate) async fn find(app: &App, token: &str) -> Result<Option<facts::Pending>, Problem> {
-    Ok(facts::find(&app.db, Digest::of(token), (app.now)()).await?)
+pub(crate) async fn find(app: &App, token: &str) -> Result<Option<store::pending::Pending>, Problem> {
+    Ok(store::pending::find(&app.db, Digest::of(token), (app.now)()).await?)
 }
 
 /// The platform's ids of what is connected already.
-pub(crate) async fn connected(app: &App, pending: &facts::Pending) -> Result<Vec<String>, Problem> {
+pub(crate) async fn connected(app: &App, pending: &store::pending::Pending) -> Result<Vec<String>, Problem> {
     let ids: Vec<_> = pending.offers.iter().map(|offer| offer.network_unique_id.clone()).collect();
     Ok(accounts::connected(&app.db, pending.owner, &pending.platform, &ids).await?)
 }

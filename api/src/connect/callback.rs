@@ -14,7 +14,7 @@ use crate::{
     ask::{self, mistaken},
     connect::{
         oauth_state::Refusal,
-        pages::{self, Counter},
+        pages::{self, ChoicePage},
     },
     http::{
         admission,
@@ -24,7 +24,7 @@ use crate::{
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use domain::{AccountId, LoginError, StateId};
-use platforms::{Code as Brought, Connection};
+use platforms::{Code as AuthorizationCode, Connection};
 use poem::{
     Body, Request, Response, handler,
     http::{StatusCode, header},
@@ -46,54 +46,54 @@ use workflows::{
 /// Where platforms send their users back to, below the API's address.
 pub const CALLBACK: &str = "/connect/callback";
 /// Where somebody chooses who has no page for it, below the API's address.
-pub const CHOICE: &str = "/connect/choose";
+pub const CHOOSE: &str = "/connect/choose";
 
 /// The largest form: more boxes than any login has accounts.
-const FORM: usize = 256 << 10;
+const MAX_FORM_BYTES: usize = 256 << 10;
 /// The most boxes of a form.
-const BOXES: usize = 1000;
+const MAX_CHOICES: usize = 1000;
 /// How much of a platform's own words is passed on, in characters.
-const WORDS: usize = 300;
+const MAX_DESCRIPTION_LENGTH: usize = 300;
 
 /// What a platform's user comes back with.
 #[handler]
 pub(crate) async fn callback(app: Data<&App>, request: &Request) -> Response {
     let query = request.uri().query().unwrap_or_default();
-    let answered = match admission::count_login(&app, request).await {
-        Ok(()) => arrive(&app, query).await,
+    let result = match admission::count_login(&app, request).await {
+        Ok(()) => handle_callback(&app, query).await,
         Err(problem) => Err(problem),
     };
-    answered.unwrap_or_else(stumble)
+    result.unwrap_or_else(error_page)
 }
 
 /// The page to choose on.
 #[handler]
-pub(crate) async fn offer(app: Data<&App>, request: &Request, token: Path<String>) -> Response {
-    let answered = match admission::count_login(&app, request).await {
-        Ok(()) => show(&app, &token).await,
+pub(crate) async fn choice(app: Data<&App>, request: &Request, token: Path<String>) -> Response {
+    let result = match admission::count_login(&app, request).await {
+        Ok(()) => show_choice(&app, &token).await,
         Err(problem) => Err(problem),
     };
-    answered.unwrap_or_else(stumble)
+    result.unwrap_or_else(error_page)
 }
 
 /// The choice that was made there.
 #[handler]
 pub(crate) async fn choose(app: Data<&App>, request: &Request, token: Path<String>, body: Body) -> Response {
-    let answered = match admission::count_login(&app, request).await {
-        Ok(()) => settle(&app, &token, body).await,
+    let result = match admission::count_login(&app, request).await {
+        Ok(()) => submit_choice(&app, &token, body).await,
         Err(problem) => Err(problem),
     };
-    answered.unwrap_or_else(stumble)
+    result.unwrap_or_else(error_page)
 }
 
 /// A platform's answer, as far as it concerns us.
-struct Back {
+struct CallbackParams {
     state: String,
     code: Option<String>,
     error: Option<(LoginError, String)>,
 }
 
-impl Back {
+impl CallbackParams {
     fn read(query: &str) -> Self {
         let mut fields = HashMap::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -117,15 +117,15 @@ impl Back {
 }
 
 /// How an authorization ended, for whoever began it.
-enum End {
+enum CallbackOutcome {
     Connected(AccountId),
     Choice(String),
     Failed(LoginError, String),
 }
 
-async fn arrive(app: &App, query: &str) -> Result<Response, Problem> {
-    let back = Back::read(query);
-    let (state, is_late) = match app.config.states.open(&back.state, (app.now)()) {
+async fn handle_callback(app: &App, query: &str) -> Result<Response, Problem> {
+    let params = CallbackParams::read(query);
+    let (state, is_expired) = match app.config.states.open(&params.state, (app.now)()) {
         Ok(state) => (state, false),
         Err(Refusal::Expired(state)) => (state, true),
         Err(Refusal::Forged) => return Ok(pages::invalid()),
@@ -137,14 +137,14 @@ async fn arrive(app: &App, query: &str) -> Result<Response, Problem> {
         // It is forgotten a day after its end.
         None => return Ok(pages::failed("", LoginError::StateExpired)),
     };
-    let failed = |error, detail: &str| End::Failed(error, detail.to_owned());
-    let end = if is_late {
+    let failed = |error, detail: &str| CallbackOutcome::Failed(error, detail.to_owned());
+    let outcome = if is_expired {
         failed(LoginError::StateExpired, "the login took longer than 15 minutes")
     } else if !is_first {
         failed(LoginError::StateUsed, "somebody came back from this authorization before")
-    } else if let Some((error, said)) = back.error {
-        End::Failed(error, said)
-    } else if let Some(code) = back.code {
+    } else if let Some((error, said)) = params.error {
+        CallbackOutcome::Failed(error, said)
+    } else if let Some(code) = params.code {
         let verifier = app.config.states.verifier(state.id);
         exchange(&call, state.id, &intent, code, verifier).await.unwrap_or_else(|problem| {
             // The state is used up: all that is left is to begin again.
@@ -154,7 +154,7 @@ async fn arrive(app: &App, query: &str) -> Result<Response, Problem> {
     } else {
         failed(LoginError::ExchangeFailed, "the platform sent neither a code nor an error")
     };
-    finish(&call, &intent, end).await
+    finish(&call, &intent, outcome).await
 }
 
 /// What a code is worth, which a worker finds out.
@@ -164,58 +164,66 @@ async fn exchange(
     intent: &Intent,
     code: String,
     verifier: String,
-) -> Result<End, Problem> {
+) -> Result<CallbackOutcome, Problem> {
     let platform = platforms::get(&intent.platform);
     let sends_verifier = platform
         .is_some_and(|platform| matches!(platform.connection(), Connection::OAuth2 { pkce: true, .. }));
-    let brought =
-        Brought { code, redirect_uri: intent.callback.clone(), verifier: sends_verifier.then_some(verifier) };
+    let credentials = AuthorizationCode {
+        code,
+        redirect_uri: intent.callback.clone(),
+        verifier: sends_verifier.then_some(verifier),
+    };
     let token = BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
-    let back = Return {
+    let params = Return {
         authorization,
         owner: call.owner,
         platform: intent.platform.clone(),
-        sealed: seal(call, &intent.platform, &brought),
+        sealed: seal(call, &intent.platform, &credentials),
         token_digest: Digest::of(&token).to_string(),
         limit: plan(call).await?.social_accounts,
     };
-    match ask::ask(call, Question::Return(back)).await? {
-        Answer::Return(Arrival::Connected { account }) => Ok(End::Connected(account)),
-        Answer::Return(Arrival::Choice) => Ok(End::Choice(token)),
-        Answer::Return(Arrival::Refused { error, detail }) => Ok(End::Failed(error, detail)),
+    match ask::ask(call, Question::Return(params)).await? {
+        Answer::Return(Arrival::Connected { account }) => Ok(CallbackOutcome::Connected(account)),
+        Answer::Return(Arrival::Choice) => Ok(CallbackOutcome::Choice(token)),
+        Answer::Return(Arrival::Refused { error, detail }) => Ok(CallbackOutcome::Failed(error, detail)),
         _ => Err(mistaken()),
     }
 }
 
 /// Sends the user on.
-async fn finish(call: &Call<'_>, intent: &Intent, end: End) -> Result<Response, Problem> {
+async fn finish(call: &Call<'_>, intent: &Intent, outcome: CallbackOutcome) -> Result<Response, Problem> {
     let Some(uri) = &intent.redirect_uri else {
-        return match end {
-            End::Connected(account) => {
+        return match outcome {
+            CallbackOutcome::Connected(account) => {
                 let account = accounts::get(call.db(), call.owner, account).await?;
                 Ok(pages::finished(&intent.platform, account.as_slice()))
             }
-            End::Choice(token) => {
+            CallbackOutcome::Choice(token) => {
                 let base_url = call.app.config.base_url.trim_end_matches('/');
-                Ok(redirect(&format!("{base_url}{CHOICE}/{token}")))
+                Ok(redirect(&format!("{base_url}{CHOOSE}/{token}")))
             }
-            End::Failed(error, _) => Ok(pages::failed(&intent.platform, error)),
+            CallbackOutcome::Failed(error, _) => Ok(pages::failed(&intent.platform, error)),
         };
     };
-    let said: Vec<(&str, String)> = match end {
-        End::Connected(account) => vec![("status", "connected".into()), ("account_ids", account.to_string())],
-        End::Choice(token) => vec![("status", "pending".into()), ("token", token)],
-        End::Failed(error, detail) => vec![
+    let said: Vec<(&str, String)> = match outcome {
+        CallbackOutcome::Connected(account) => {
+            vec![("status", "connected".into()), ("account_ids", account.to_string())]
+        }
+        CallbackOutcome::Choice(token) => vec![("status", "pending".into()), ("token", token)],
+        CallbackOutcome::Failed(error, detail) => vec![
             ("status", "error".into()),
             ("error", error.to_string()),
-            ("error_description", detail.chars().filter(|c| !c.is_control()).take(WORDS).collect()),
+            (
+                "error_description",
+                detail.chars().filter(|c| !c.is_control()).take(MAX_DESCRIPTION_LENGTH).collect(),
+            ),
         ],
     };
-    Ok(redirect(&landed(uri, &intent.platform, intent.tenant_id.as_deref(), &said)))
+    Ok(redirect(&with_query(uri, &intent.platform, intent.tenant_id.as_deref(), &said)))
 }
 
 /// Where the user goes, with what he is told on the way.
-fn landed(uri: &str, platform: &str, tenant_id: Option<&str>, said: &[(&str, String)]) -> String {
+fn with_query(uri: &str, platform: &str, tenant_id: Option<&str>, said: &[(&str, String)]) -> String {
     let mut url = Url::parse(uri).expect("an address was read before it was kept");
     url.query_pairs_mut()
         .append_pair("platform", platform)
@@ -228,48 +236,48 @@ fn redirect(to: &str) -> Response {
     pages::private(Response::builder().status(StatusCode::FOUND)).header(header::LOCATION, to).finish()
 }
 
-async fn show(app: &App, token: &str) -> Result<Response, Problem> {
+async fn show_choice(app: &App, token: &str) -> Result<Response, Problem> {
     let Some(pending) = pending::find(app, token).await? else { return Ok(pages::gone()) };
     match &pending.made {
         Some(made) => {
             let accounts = pending::accounts(app, pending.owner, &made.accounts).await?;
             Ok(pages::finished(&pending.platform, &accounts))
         }
-        None => counter(app, &pending, StatusCode::OK, &[], None).await,
+        None => choice_page(app, &pending, StatusCode::OK, &[], None).await,
     }
 }
 
-async fn counter(
+async fn choice_page(
     app: &App,
     pending: &Pending,
     status: StatusCode,
     chosen: &[String],
     error: Option<&str>,
 ) -> Result<Response, Problem> {
-    let counter = Counter {
+    let page = ChoicePage {
         platform: &pending.platform,
         offers: &pending.offers,
         connected: &pending::connected(app, pending).await?,
         chosen,
         redirect_uri: pending.redirect_uri.as_deref(),
     };
-    Ok(pages::choice(status, &counter, error))
+    Ok(pages::choice(status, &page, error))
 }
 
-async fn settle(app: &App, token: &str, body: Body) -> Result<Response, Problem> {
+async fn submit_choice(app: &App, token: &str, body: Body) -> Result<Response, Problem> {
     let Some(login) = pending::find(app, token).await? else { return Ok(pages::gone()) };
-    let Ok(form) = body.into_bytes_limit(FORM).await else { return Ok(pages::invalid()) };
+    let Ok(form) = body.into_bytes_limit(MAX_FORM_BYTES).await else { return Ok(pages::invalid()) };
     let ids: Vec<_> = form_urlencoded::parse(&form)
         .filter(|(name, _)| name == "page")
         .map(|(_, value)| value.into_owned())
-        .take(BOXES + 1)
+        .take(MAX_CHOICES + 1)
         .collect();
-    if ids.len() > BOXES {
+    if ids.len() > MAX_CHOICES {
         return Ok(pages::invalid());
     }
     if ids.is_empty() {
         let error = "Choose at least one account.";
-        return counter(app, &login, StatusCode::BAD_REQUEST, &[], Some(error)).await;
+        return choice_page(app, &login, StatusCode::BAD_REQUEST, &[], Some(error)).await;
     }
     let Chosen { accounts, .. } = match pending::finalize(app, token, &login, &ids).await {
         Ok(chosen) => chosen,
@@ -277,18 +285,18 @@ async fn settle(app: &App, token: &str, body: Body) -> Result<Response, Problem>
             let status = problem.code.status();
             return match problem.code {
                 Code::NotFound => Ok(pages::gone()),
-                Code::Conflict => Ok(pages::chosen_otherwise()),
+                Code::Conflict => Ok(pages::already_chosen()),
                 Code::QuotaExceeded => {
                     let error = "There is no room for so many accounts. Choose fewer.";
-                    counter(app, &login, status, &ids, Some(error)).await
+                    choice_page(app, &login, status, &ids, Some(error)).await
                 }
                 _ if problem.detail == pending::OTHER_TENANT => {
                     let error = "One of these accounts belongs to another tenant. Choose others.";
-                    counter(app, &login, status, &ids, Some(error)).await
+                    choice_page(app, &login, status, &ids, Some(error)).await
                 }
                 _ if status.is_client_error() => {
                     let error = "Choose among the accounts below.";
-                    counter(app, &login, status, &[], Some(error)).await
+                    choice_page(app, &login, status, &[], Some(error)).await
                 }
                 _ => Err(problem),
             };
@@ -300,12 +308,12 @@ async fn settle(app: &App, token: &str, body: Body) -> Result<Response, Problem>
     };
     let ids: Vec<_> = accounts.iter().map(AccountId::to_string).collect();
     let said = [("status", "connected".to_owned()), ("account_ids", ids.join(","))];
-    Ok(redirect(&landed(uri, &login.platform, login.tenant_id.as_deref(), &said)))
+    Ok(redirect(&with_query(uri, &login.platform, login.tenant_id.as_deref(), &said)))
 }
 
 /// What is away is told on a page too.
-fn stumble(problem: Problem) -> Response {
-    pages::trouble(problem.code.status())
+fn error_page(problem: Problem) -> Response {
+    pages::unavailable(problem.code.status())
 }
 
 #[cfg(test)]
@@ -327,22 +335,22 @@ mod tests {
             ("error=unauthorized_scope_error", LoginError::InsufficientScope, "unauthorized_scope_error"),
             ("denied=yes", LoginError::ExchangeFailed, "yes"),
         ] {
-            let back = Back::read(&format!("{query}&state=s&state=t"));
-            assert_eq!(back.state, "s", "of two the first counts");
-            assert_eq!(back.error, Some((expected, said.to_owned())), "{query}");
+            let params = CallbackParams::read(&format!("{query}&state=s&state=t"));
+            assert_eq!(params.state, "s", "of two the first counts");
+            assert_eq!(params.error, Some((expected, said.to_owned())), "{query}");
         }
-        let back = Back::read("code=c%2Bd&state=s&error=");
-        assert_eq!((back.code.as_deref(), back.error), (Some("c+d"), None));
-        assert!(Back::read("%ff&&=&code=").code.is_none());
+        let params = CallbackParams::read("code=c%2Bd&state=s&error=");
+        assert_eq!((params.code.as_deref(), params.error), (Some("c+d"), None));
+        assert!(CallbackParams::read("%ff&&=&code=").code.is_none());
     }
 
     #[test]
     fn what_an_address_says_already_stays() {
         let said = [("status", "error".to_owned()), ("error_description", "a & b".to_owned())];
         assert_eq!(
-            landed("https://app.example/done?a=b%20c", "x", Some("t/1"), &said),
+            with_query("https://app.example/done?a=b%20c", "x", Some("t/1"), &said),
             "https://app.example/done?a=b%20c&platform=x&tenant_id=t%2F1&status=error&error_description=a+%26+b"
         );
-        assert_eq!(landed("http://localhost:3000", "x", None, &[]), "http://localhost:3000/?platform=x");
+        assert_eq!(with_query("http://localhost:3000", "x", None, &[]), "http://localhost:3000/?platform=x");
     }
 }

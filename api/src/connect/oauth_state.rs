@@ -18,14 +18,14 @@ use std::fmt;
 use uuid::Uuid;
 
 /// How long the user may take.
-pub const LIFE: TimeDelta = TimeDelta::minutes(15);
+pub const TTL: TimeDelta = TimeDelta::minutes(15);
 
 /// What a sealed state names itself, so that nothing else that is sealed passes for one.
 const LABEL: &[u8] = b"fanfare state 1";
 /// Bytes of a nonce: enough of them to be drawn at random.
-const NONCE: usize = 24;
+const NONCE_BYTES: usize = 24;
 /// Bytes of what is sealed: id, organization, mode, end.
-const LENGTH: usize = 16 + 16 + 1 + 8;
+const STATE_BYTES: usize = 16 + 16 + 1 + 8;
 
 /// Which authorization, whose, and until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Key {
         };
         let end = state.expires_at.timestamp().to_be_bytes();
         let plain = [state.id.0.as_bytes(), state.owner.org.0.as_bytes(), &[mode][..], &end].concat();
-        let nonce = rand::random::<[u8; NONCE]>();
+        let nonce = rand::random::<[u8; NONCE_BYTES]>();
         let sealed = self
             .cipher()
             .encrypt(&XNonce::from(nonce), Payload { msg: &plain, aad: LABEL })
@@ -93,9 +93,9 @@ impl Key {
 
     fn read(&self, text: &str) -> Option<State> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (nonce, sealed) = bytes.split_first_chunk::<NONCE>()?;
+        let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>()?;
         let plain = self.cipher().decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: LABEL }).ok()?;
-        let plain: [u8; LENGTH] = plain.try_into().ok()?;
+        let plain: [u8; STATE_BYTES] = plain.try_into().ok()?;
         let (id, rest) = plain.split_at(16);
         let (org, rest) = rest.split_at(16);
         let (mode, end) = rest.split_first()?;

@@ -23,7 +23,7 @@ static STYLE_SOURCE: LazyLock<String> =
     LazyLock::new(|| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(STYLE))));
 
 /// One account of a list.
-struct Line {
+struct AccountRow {
     id: String,
     name: String,
     more: String,
@@ -36,7 +36,7 @@ struct Choice<'a> {
     style: &'static str,
     platform: &'a str,
     error: Option<&'a str>,
-    lines: Vec<Line>,
+    lines: Vec<AccountRow>,
 }
 
 #[derive(Template)]
@@ -44,7 +44,7 @@ struct Choice<'a> {
 struct Finished<'a> {
     style: &'static str,
     platform: &'a str,
-    lines: Vec<Line>,
+    lines: Vec<AccountRow>,
 }
 
 #[derive(Template)]
@@ -57,7 +57,7 @@ struct Failed<'a> {
 }
 
 /// What is offered to choose from.
-pub(crate) struct Counter<'a> {
+pub(crate) struct ChoicePage<'a> {
     /// The platform.
     pub(crate) platform: &'a str,
     /// What there is.
@@ -71,32 +71,32 @@ pub(crate) struct Counter<'a> {
 }
 
 /// The page where somebody chooses, again when `error` says what was wrong.
-pub(crate) fn choice(status: StatusCode, counter: &Counter<'_>, error: Option<&str>) -> Response {
+pub(crate) fn choice(status: StatusCode, page: &ChoicePage<'_>, error: Option<&str>) -> Response {
     let line = |offer: &Offer| {
-        let mut more = said_of(&offer.username, &offer.display_name, &offer.account_type);
-        if counter.connected.contains(&offer.network_unique_id) {
+        let mut more = describe(&offer.username, &offer.display_name, &offer.account_type);
+        if page.connected.contains(&offer.network_unique_id) {
             more.push_str(" · connected already, would be renewed");
         }
-        Line {
-            is_chosen: counter.chosen.contains(&offer.network_unique_id),
+        AccountRow {
+            is_chosen: page.chosen.contains(&offer.network_unique_id),
             id: offer.network_unique_id.clone(),
             name: offer.display_name.clone(),
             more,
         }
     };
-    let lines = counter.offers.iter().map(line).collect();
-    let page = Choice { style: STYLE, platform: &name(counter.platform), error, lines };
+    let lines = page.offers.iter().map(line).collect();
+    let html = Choice { style: STYLE, platform: &name(page.platform), error, lines };
     // Where a form is answered with a redirect, browsers ask the policy for that address too.
-    let elsewhere = counter.redirect_uri.and_then(|uri| Url::parse(uri).ok());
-    respond(status, &page, elsewhere.as_ref())
+    let elsewhere = page.redirect_uri.and_then(|uri| Url::parse(uri).ok());
+    respond(status, &html, elsewhere.as_ref())
 }
 
 /// The page at the end.
 pub(crate) fn finished(platform: &str, accounts: &[Account]) -> Response {
-    let line = |account: &Account| Line {
+    let line = |account: &Account| AccountRow {
         id: account.id.to_string(),
         name: account.display_name.clone(),
-        more: said_of(&account.username, &account.display_name, &account.account_type),
+        more: describe(&account.username, &account.display_name, &account.account_type),
         is_chosen: true,
     };
     let lines = accounts.iter().map(line).collect();
@@ -159,7 +159,7 @@ pub(crate) fn invalid() -> Response {
 }
 
 /// The page of a moment in which we could not serve.
-pub(crate) fn trouble(status: StatusCode) -> Response {
+pub(crate) fn unavailable(status: StatusCode) -> Response {
     let text = "Something that this needs is away. Load this page again in a moment.";
     respond(status, &Failed { style: STYLE, title: "This did not work", text, word: None }, None)
 }
@@ -172,7 +172,7 @@ pub(crate) fn gone() -> Response {
 }
 
 /// The page of a choice after another.
-pub(crate) fn chosen_otherwise() -> Response {
+pub(crate) fn already_chosen() -> Response {
     let text = "Something else was chosen before, and is connected. To connect more, begin again.";
     let page = Failed { style: STYLE, title: "The choice was made already", text, word: None };
     respond(StatusCode::CONFLICT, &page, None)
@@ -207,7 +207,7 @@ fn name(platform: &str) -> String {
 }
 
 /// What tells an account from others of the same name.
-fn said_of(username: &str, display_name: &str, account_type: &str) -> String {
+fn describe(username: &str, display_name: &str, account_type: &str) -> String {
     match username == display_name {
         true => account_type.to_owned(),
         false => format!("{username} · {account_type}"),
@@ -229,14 +229,14 @@ mod tests {
         };
         let offers = [offer("1\" checked=\"", "Ada & Söhne"), offer("2", "Bob")];
         let chosen = ["2".to_owned()];
-        let counter = Counter {
+        let page = ChoicePage {
             platform: "google_business",
             offers: &offers,
             connected: &chosen,
             chosen: &chosen,
             redirect_uri,
         };
-        let mut response = choice(StatusCode::OK, &counter, error);
+        let mut response = choice(StatusCode::OK, &page, error);
         let html = response.take_body().into_string().await.unwrap();
         (response, html)
     }

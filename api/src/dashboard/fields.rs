@@ -11,10 +11,10 @@ use poem::{
 use url::{Url, form_urlencoded};
 
 /// Where a browser says whose page a request comes from.
-const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The most fields of a form: each takes a hundred times as many bytes in memory as in the form.
-const MOST: usize = 500;
+const MAX_FIELDS: usize = 500;
 
 /// Names with values, in the order they were sent.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ impl Fields {
     }
 
     fn parse(bytes: &[u8]) -> Self {
-        Self(form_urlencoded::parse(bytes).into_owned().take(MOST).collect())
+        Self(form_urlencoded::parse(bytes).into_owned().take(MAX_FIELDS).collect())
     }
 
     /// The value of a name; empty where there is none.
@@ -78,9 +78,9 @@ pub(crate) async fn of_form(request: &Request, body: Body) -> Result<Fields, Pro
     if !is_form {
         return Err(Problem::new(Code::InvalidRequest, "this is not a form"));
     }
-    let bytes = body.into_bytes_limit(body::LIMIT).await.map_err(|_| Problem::too_large())?;
-    if form_urlencoded::parse(&bytes).nth(MOST).is_some() {
-        let detail = format!("a form has at most {MOST} fields");
+    let bytes = body.into_bytes_limit(body::MAX_BYTES).await.map_err(|_| Problem::too_large())?;
+    if form_urlencoded::parse(&bytes).nth(MAX_FIELDS).is_some() {
+        let detail = format!("a form has at most {MAX_FIELDS} fields");
         return Err(Problem::new(Code::InvalidRequest, detail));
     }
     Ok(Fields::parse(&bytes))
@@ -90,7 +90,7 @@ pub(crate) async fn of_form(request: &Request, body: Body) -> Result<Fields, Pro
 /// one of the two; who tells neither is no browser that somebody signed in with.
 fn is_ours(request: &Request) -> bool {
     let text = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
-    if text(SITE).is_some_and(|site| site != "same-origin") {
+    if text(SEC_FETCH_SITE).is_some_and(|site| site != "same-origin") {
         return false;
     }
     let (Some(origin), Some(host)) = (text(header::ORIGIN), text(header::HOST)) else { return false };
@@ -104,7 +104,7 @@ fn is_ours(request: &Request) -> bool {
 
 /// Whether a page of another origin led here.
 pub(crate) fn is_led_from_elsewhere(request: &Request) -> bool {
-    let site = request.headers().get(SITE).and_then(|value| value.to_str().ok());
+    let site = request.headers().get(SEC_FETCH_SITE).and_then(|value| value.to_str().ok());
     matches!(site, Some("cross-site" | "same-site"))
 }
 
@@ -146,8 +146,8 @@ mod tests {
             .content_type("application/x-www-form-urlencoded")
             .finish();
         let form = async |count: usize| of_form(&request, "a&".repeat(count).into()).await;
-        assert_eq!(form(MOST).await.unwrap().all("a").count(), MOST);
-        assert_eq!(form(MOST + 1).await.unwrap_err().code, Code::InvalidRequest);
+        assert_eq!(form(MAX_FIELDS).await.unwrap().all("a").count(), MAX_FIELDS);
+        assert_eq!(form(MAX_FIELDS + 1).await.unwrap_err().code, Code::InvalidRequest);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::{
     fields::Fields,
-    frame::{Fault, Frame, render},
+    layout::{Layout, PageError, render},
 };
 use crate::{
     app::App,
@@ -14,12 +14,12 @@ use poem::{Request, Response, http::StatusCode};
 use store::team::{self, Invitation};
 
 /// The longest name, in characters.
-const LENGTH: usize = 100;
+const MAX_NAME_LENGTH: usize = 100;
 
 #[derive(Template)]
 #[template(path = "dashboard/invitation.html")]
 struct Page {
-    frame: Frame,
+    layout: Layout,
     token: String,
     invitation: Option<Invitation>,
     has_joined: bool,
@@ -43,21 +43,22 @@ pub(crate) async fn accept(
     let Some(invitation) = team::invitation(&app.db, token).await? else {
         return Ok(draw(token, None, None));
     };
-    let name = form.given("name").filter(|name| !name.contains('\0') && name.chars().count() <= LENGTH);
+    let name =
+        form.given("name").filter(|name| !name.contains('\0') && name.chars().count() <= MAX_NAME_LENGTH);
     let Some(name) = name else {
-        let words = format!("Write your name, in at most {LENGTH} characters.");
-        let fault = Fault::said("name", StatusCode::BAD_REQUEST, words);
-        return Ok(draw(token, Some(invitation), Some(fault)));
+        let words = format!("Write your name, in at most {MAX_NAME_LENGTH} characters.");
+        let error = PageError::new("name", StatusCode::BAD_REQUEST, words);
+        return Ok(draw(token, Some(invitation), Some(error)));
     };
     // Of two clicks one accepts, and the other finds that there is nothing left to accept.
     let has_joined = team::accept(&app.db, token, name, (app.now)()).await?.is_some();
-    let frame = Frame::of_stranger("Invitation");
+    let layout = Layout::signed_out("Invitation");
     let invitation = has_joined.then_some(invitation);
-    Ok(render(StatusCode::OK, &Page { frame, token: token.to_owned(), invitation, has_joined }))
+    Ok(render(StatusCode::OK, &Page { layout, token: token.to_owned(), invitation, has_joined }))
 }
 
-fn draw(token: &str, invitation: Option<Invitation>, fault: Option<Fault>) -> Response {
-    let frame = Frame { fault, ..Frame::of_stranger("Invitation") };
-    let status = if invitation.is_some() { frame.status() } else { StatusCode::NOT_FOUND };
-    render(status, &Page { frame, token: token.to_owned(), invitation, has_joined: false })
+fn draw(token: &str, invitation: Option<Invitation>, error: Option<PageError>) -> Response {
+    let layout = Layout { error, ..Layout::signed_out("Invitation") };
+    let status = if invitation.is_some() { layout.status() } else { StatusCode::NOT_FOUND };
+    render(status, &Page { layout, token: token.to_owned(), invitation, has_joined: false })
 }

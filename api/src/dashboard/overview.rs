@@ -1,10 +1,10 @@
 //! The first page: what is stuck and why, and then what else there is.
 
 use super::{
-    frame::{Frame, render},
-    posts::{self, Line},
-    visit::Visit,
-    words::{self, Label, Moment},
+    context::PageContext,
+    labels::{self, Label, RelativeTime},
+    layout::{Layout, render},
+    posts::{self, Row},
 };
 use crate::{http::problem::Problem, posts::Filter};
 use askama::Template;
@@ -13,16 +13,16 @@ use poem::Response;
 use store::overview;
 
 /// Posts that are listed below.
-const LATEST: i64 = 10;
+const LATEST_COUNT: i64 = 10;
 
 #[derive(Template)]
 #[template(path = "dashboard/overview.html")]
 struct Overview {
-    frame: Frame,
+    layout: Layout,
     stuck: Vec<Stuck>,
     accounts: Vec<Refused>,
     webhooks: Vec<Failing>,
-    posts: Vec<Line>,
+    posts: Vec<Row>,
 }
 
 /// A target that has not gone out as it should have.
@@ -37,8 +37,8 @@ struct Stuck {
     message: Option<String>,
     source: Option<&'static str>,
     attempts: i32,
-    next: Option<Moment>,
-    due: Moment,
+    next: Option<RelativeTime>,
+    due: RelativeTime,
     is_failed: bool,
 }
 
@@ -48,7 +48,7 @@ struct Refused {
     platform: String,
     username: String,
     label: Label,
-    since: Moment,
+    since: RelativeTime,
 }
 
 /// An endpoint that does not get what it should.
@@ -58,34 +58,34 @@ struct Failing {
     given_up: i64,
     waiting: i64,
     error: String,
-    next: Option<Moment>,
+    next: Option<RelativeTime>,
     label: Label,
 }
 
 /// Shows the page.
-pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
-    let (call, now) = (visit.call(), visit.now());
-    let stuck = overview::stuck(visit.db(), call.owner, now).await?;
-    let refused = overview::refused(visit.db(), call.owner).await?;
-    let failing = overview::failing(visit.db(), call.owner, now).await?;
-    let latest = Filter { limit: Some(LATEST), ..Filter::default() };
+pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem> {
+    let (call, now) = (context.call(), context.now());
+    let stuck = overview::stuck(context.db(), call.owner, now).await?;
+    let refused = overview::refused(context.db(), call.owner).await?;
+    let failing = overview::failing(context.db(), call.owner, now).await?;
+    let latest = Filter { limit: Some(LATEST_COUNT), ..Filter::default() };
     let page = Overview {
-        frame: visit.frame("Overview", "").live(""),
+        layout: context.layout("Overview", "").live(""),
         stuck: stuck
             .into_iter()
             .map(|stuck| Stuck {
                 post: stuck.post.to_string(),
                 target: stuck.target.to_string(),
                 reason: reason(&stuck),
-                platform: words::platform(&stuck.platform).to_owned(),
+                platform: labels::platform(&stuck.platform).to_owned(),
                 excerpt: posts::excerpt(&stuck.excerpt),
                 username: stuck.username,
-                label: words::target(stuck.status),
+                label: labels::target(stuck.status),
                 message: stuck.error_message,
-                source: stuck.error_source.map(words::source),
+                source: stuck.error_source.map(labels::source),
                 attempts: stuck.attempts,
-                next: stuck.next_attempt_at.map(|at| Moment::of(at, now)),
-                due: Moment::of(stuck.due_at, now),
+                next: stuck.next_attempt_at.map(|at| RelativeTime::of(at, now)),
+                due: RelativeTime::of(stuck.due_at, now),
                 is_failed: stuck.status == TargetStatus::Failed,
             })
             .collect(),
@@ -93,10 +93,10 @@ pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
             .into_iter()
             .map(|account| Refused {
                 id: account.id.to_string(),
-                platform: words::platform(&account.platform).to_owned(),
+                platform: labels::platform(&account.platform).to_owned(),
                 username: account.username,
-                label: words::account(account.status),
-                since: Moment::of(account.updated_at, now),
+                label: labels::account(account.status),
+                since: RelativeTime::of(account.updated_at, now),
             })
             .collect(),
         webhooks: failing
@@ -106,22 +106,22 @@ pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
                 url: failing.url,
                 given_up: failing.given_up,
                 waiting: failing.waiting,
-                error: super::frame::sentence(&failing.error),
-                next: failing.next_attempt_at.map(|at| Moment::of(at, now)),
-                label: words::activity(failing.is_active),
+                error: super::layout::sentence(&failing.error),
+                next: failing.next_attempt_at.map(|at| RelativeTime::of(at, now)),
+                label: labels::activity(failing.is_active),
             })
             .collect(),
-        posts: posts::lines(visit, latest).await?.0,
+        posts: posts::lines(context, latest).await?.0,
     };
-    Ok(render(page.frame.status(), &page))
+    Ok(render(page.layout.status(), &page))
 }
 
 /// Why a target is stuck.
 fn reason(stuck: &overview::Stuck) -> String {
     if let Some(code) = &stuck.error_code {
-        return words::reason(code, &stuck.platform);
+        return labels::reason(code, &stuck.platform);
     }
-    let platform = words::platform(&stuck.platform);
+    let platform = labels::platform(&stuck.platform);
     match (stuck.processing_since, stuck.status) {
         (Some(since), _) => format!("{platform} is processing it since {}.", since.format("%H:%M:%S UTC")),
         (None, TargetStatus::Pending) => {

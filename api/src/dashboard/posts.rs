@@ -1,10 +1,10 @@
 //! The list of posts.
 
 use super::{
+    context::PageContext,
     fields::{self, Fields},
-    frame::{Fault, Frame, render},
-    visit::Visit,
-    words::{self, Clock, Label},
+    labels::{self, AbsoluteTime, Label},
+    layout::{Layout, PageError, render},
 };
 use crate::{
     accounts,
@@ -20,8 +20,8 @@ use store::overview;
 #[derive(Template)]
 #[template(path = "dashboard/posts.html")]
 struct Posts {
-    frame: Frame,
-    posts: Vec<Line>,
+    layout: Layout,
+    posts: Vec<Row>,
     statuses: Vec<Choice>,
     platforms: Vec<Choice>,
     accounts: Vec<Choice>,
@@ -45,12 +45,12 @@ struct Date {
 }
 
 /// A post of a list.
-pub(crate) struct Line {
+pub(crate) struct Row {
     pub(crate) id: String,
     pub(crate) excerpt: String,
     pub(crate) label: Label,
-    pub(crate) created: Clock,
-    pub(crate) scheduled: Option<Clock>,
+    pub(crate) created: AbsoluteTime,
+    pub(crate) scheduled: Option<AbsoluteTime>,
     pub(crate) spots: Vec<Spot>,
 }
 
@@ -69,16 +69,16 @@ const DATES: [(&str, &str, &str, bool); 4] = [
 ];
 
 /// Shows the page.
-pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
-    let query = &visit.query;
+pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem> {
+    let query = &context.query;
     let found = match filter(query) {
-        Ok(filter) => lines(visit, filter).await,
+        Ok(filter) => lines(context, filter).await,
         Err(problem) => Err(problem),
     };
-    let (posts, next, fault) = match found {
+    let (posts, next, error) = match found {
         Ok((posts, next)) => (posts, next, None),
         Err(problem) if problem.code.status().is_server_error() => return Err(problem),
-        Err(problem) => (Vec::new(), None, Some(Fault::of("filter", problem))),
+        Err(problem) => (Vec::new(), None, Some(PageError::of("filter", problem))),
     };
     let chosen = |field: &str, value: &str, name: &str| Choice {
         value: value.to_owned(),
@@ -86,19 +86,19 @@ pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
         is_chosen: query.get(field) == value,
     };
     let all = accounts::Filter { limit: Some(100), ..accounts::Filter::default() };
-    let accounts = accounts::list(&visit.call(), all).await?.data;
+    let accounts = accounts::list(&context.call(), all).await?.data;
     let page = Posts {
-        frame: visit.faulty("Posts", "/posts", fault),
+        layout: context.layout_with_error("Posts", "/posts", error),
         posts,
         statuses: PostStatus::ALL
             .iter()
-            .map(|status| chosen("status", status.as_str(), words::post(*status).name()))
+            .map(|status| chosen("status", status.as_str(), labels::post(*status).name()))
             .collect(),
-        platforms: platforms::IDS.iter().map(|id| chosen("platform", id, words::platform(id))).collect(),
+        platforms: platforms::IDS.iter().map(|id| chosen("platform", id, labels::platform(id))).collect(),
         accounts: accounts
             .iter()
             .map(|account| {
-                let name = format!("{} on {}", account.username, words::platform(account.platform.as_str()));
+                let name = format!("{} on {}", account.username, labels::platform(account.platform.as_str()));
                 chosen("social_account_id", &account.id.to_string(), &name)
             })
             .collect(),
@@ -109,7 +109,7 @@ pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
             fields::write(kept.chain([("cursor", cursor.as_str())]))
         }),
     };
-    Ok(render(page.frame.status(), &page))
+    Ok(render(page.layout.status(), &page))
 }
 
 /// The filter that the form describes, read as the API reads its parameters.
@@ -127,26 +127,29 @@ fn filter(query: &Fields) -> Result<Filter, Problem> {
 }
 
 /// The posts that fit, and where the next page begins.
-pub(crate) async fn lines(visit: &Visit<'_>, filter: Filter) -> Result<(Vec<Line>, Option<String>), Problem> {
-    let call = visit.call();
+pub(crate) async fn lines(
+    context: &PageContext<'_>,
+    filter: Filter,
+) -> Result<(Vec<Row>, Option<String>), Problem> {
+    let call = context.call();
     let page = posts::list(&call, filter).await?;
     let ids: Vec<_> = page.data.iter().map(|post| post.id.into()).collect();
-    let mut glances = overview::glances(visit.db(), call.owner, &ids).await?;
+    let mut glances = overview::glances(context.db(), call.owner, &ids).await?;
     let lines = page.data.into_iter().map(|post| {
         let (text, targets) = match glances.remove(&post.id.into()) {
             Some(glance) => (glance.excerpt, glance.targets),
             None => Default::default(),
         };
         let spot = |spot: overview::Spot| Spot {
-            platform: words::platform(&spot.platform).to_owned(),
-            label: words::target(spot.status),
+            platform: labels::platform(&spot.platform).to_owned(),
+            label: labels::target(spot.status),
         };
-        Line {
+        Row {
             id: post.id.to_string(),
             excerpt: excerpt(&text),
-            label: words::post(post.status.value()),
-            created: Clock(post.created_at.0),
-            scheduled: post.scheduled_at.map(|at| Clock(at.0)),
+            label: labels::post(post.status.value()),
+            created: AbsoluteTime(post.created_at.0),
+            scheduled: post.scheduled_at.map(|at| AbsoluteTime(at.0)),
             spots: targets.into_iter().map(spot).collect(),
         }
     });

@@ -6,9 +6,9 @@
 
 use super::{
     PATH,
+    context::see,
     fields::{self, Fields},
-    frame::{self, Fault, Frame, render},
-    visit::see,
+    layout::{self, Layout, PageError, render},
 };
 use crate::{
     app::App,
@@ -27,12 +27,12 @@ use store::{
 use url::{Host, Url};
 
 /// The cookie's name where it travels by https: browsers hold such a one to this very host.
-const SEALED: &str = "__Host-fanfare";
+const SECURE_COOKIE: &str = "__Host-fanfare";
 /// Its name on one's own machine, where there is no certificate.
-const PLAIN: &str = "fanfare";
+const LOOPBACK_COOKIE: &str = "fanfare";
 
 /// The longest address that signing in leads to, in bytes.
-const NEXT: usize = 2048;
+const MAX_NEXT_BYTES: usize = 2048;
 
 /// Who asks for a page.
 pub(crate) enum Arrival {
@@ -60,7 +60,7 @@ pub(crate) async fn arrive(app: &App, request: &Request) -> Result<Arrival, Prob
 /// Signs in.
 pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result<Response, Problem> {
     if let Err(problem) = admission::count_sign_in(app, request).await {
-        return Ok(asked(form.get("next"), Some(Fault::of("key", problem))));
+        return Ok(asked(form.get("next"), Some(PageError::of("key", problem))));
     }
     let now = (app.now)();
     let key = match form.given("key") {
@@ -78,7 +78,7 @@ pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result
         Some(_) => "This key may not do everything: signing in takes a key with the scope *.",
         None => "This key is unknown, was revoked, or has expired.",
     };
-    Ok(asked(form.get("next"), Some(Fault::said("key", StatusCode::UNAUTHORIZED, refusal))))
+    Ok(asked(form.get("next"), Some(PageError::new("key", StatusCode::UNAUTHORIZED, refusal))))
 }
 
 /// Signs out.
@@ -92,31 +92,31 @@ pub(crate) async fn end(app: &App, request: &Request) -> Result<Response, Proble
 }
 
 /// The page that asks for a key, in place of the one that was asked for.
-pub(crate) fn ask(request: &Request, fault: Option<Fault>) -> Response {
+pub(crate) fn ask(request: &Request, error: Option<PageError>) -> Response {
     let uri = request.original_uri();
     // After a form there is nothing to come back to but its page, and that is not known here.
-    let next = if fault.is_none() { uri.path_and_query().map_or(PATH, |path| path.as_str()) } else { PATH };
-    asked(next, fault)
+    let next = if error.is_none() { uri.path_and_query().map_or(PATH, |path| path.as_str()) } else { PATH };
+    asked(next, error)
 }
 
 /// What somebody is told whose session ended before the form was sent.
-pub(crate) fn over() -> Fault {
+pub(crate) fn over() -> PageError {
     let words = "You are not signed in any more: nothing was done. Sign in and try again.";
-    Fault::said("key", StatusCode::UNAUTHORIZED, words)
+    PageError::new("key", StatusCode::UNAUTHORIZED, words)
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/sign_in.html")]
 struct SignIn<'a> {
-    frame: Frame,
+    layout: Layout,
     next: &'a str,
 }
 
-fn asked(next: &str, fault: Option<Fault>) -> Response {
-    let next = if next.len() > NEXT { PATH } else { next };
-    let status = fault.as_ref().map_or(StatusCode::UNAUTHORIZED, |fault| fault.status);
-    let frame = Frame { fault, ..Frame::of_stranger("Sign in") };
-    render(status, &SignIn { frame, next: if leads_here(next) { next } else { PATH } })
+fn asked(next: &str, error: Option<PageError>) -> Response {
+    let next = if next.len() > MAX_NEXT_BYTES { PATH } else { next };
+    let status = error.as_ref().map_or(StatusCode::UNAUTHORIZED, |error| error.status);
+    let layout = Layout { error, ..Layout::signed_out("Sign in") };
+    render(status, &SignIn { layout, next: if leads_here(next) { next } else { PATH } })
 }
 
 /// Whether an address is one of ours, so that signing in leads nowhere else.
@@ -141,7 +141,7 @@ fn is_plain(app: &App, request: &Request) -> bool {
 }
 
 fn cookie<'a>(app: &App, request: &'a Request) -> Option<&'a str> {
-    let name = if is_plain(app, request) { PLAIN } else { SEALED };
+    let name = if is_plain(app, request) { LOOPBACK_COOKIE } else { SECURE_COOKIE };
     let lines = request.headers().get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(known, _)| *known == name).map(|(_, text)| text)
@@ -149,9 +149,9 @@ fn cookie<'a>(app: &App, request: &'a Request) -> Option<&'a str> {
 
 fn set(response: &mut Response, app: &App, request: &Request, text: &str, seconds: i64) {
     let (name, path, secure) =
-        if is_plain(app, request) { (PLAIN, PATH, "") } else { (SEALED, "/", "; Secure") };
+        if is_plain(app, request) { (LOOPBACK_COOKIE, PATH, "") } else { (SECURE_COOKIE, "/", "; Secure") };
     let cookie = format!("{name}={text}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
-    frame::put(response, header::SET_COOKIE, &cookie);
+    layout::put(response, header::SET_COOKIE, &cookie);
 }
 
 #[cfg(test)]

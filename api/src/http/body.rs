@@ -23,13 +23,13 @@ use store::Change;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The largest body, in bytes.
-pub const LIMIT: usize = 1 << 20;
+pub const MAX_BYTES: usize = 1 << 20;
 /// The most objects and arrays in a body. A small one takes some hundred times as many bytes in memory as
 /// in a text.
-const CONTAINERS: usize = 20_000;
+const MAX_CONTAINERS: usize = 20_000;
 /// How much of a larger body is swallowed before it is refused, in bytes and in time: a client that
 /// is still sending when the connection closes never sees the answer.
-const SWALLOW: (u64, Duration) = (16 << 20, Duration::from_secs(10));
+const DRAIN_LIMIT: (u64, Duration) = (16 << 20, Duration::from_secs(10));
 
 /// A JSON body.
 #[derive(Clone, Debug)]
@@ -55,8 +55,8 @@ pub fn read<T: ParseFromJSON + Rules + 'static>(value: Value) -> Result<T, Probl
 ///
 /// With what is wrong, for people.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
-    if Census::of(bytes).containers > CONTAINERS {
-        return Err(format!("it holds more than {CONTAINERS} objects and arrays"));
+    if Census::of(bytes).containers > MAX_CONTAINERS {
+        return Err(format!("it holds more than {MAX_CONTAINERS} objects and arrays"));
     }
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
@@ -151,7 +151,7 @@ pub(crate) async fn receive(request: &Request, body: poem::Body) -> Result<Vec<u
     }
     let header = |name| request.headers().get(name);
     let announced = header(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > LIMIT as u64) && header(EXPECT).is_some() {
+    if announced.is_some_and(|length| length > MAX_BYTES as u64) && header(EXPECT).is_some() {
         // The client waits to be asked for the body: it is not.
         return Err(Problem::too_large());
     }
@@ -167,11 +167,11 @@ fn is_json(content_type: &str) -> bool {
 async fn swallow(mut body: impl AsyncRead + Unpin) -> Result<Vec<u8>, Problem> {
     let broken = |error| Problem::new(Code::InvalidRequest, format!("the body could not be read: {error}"));
     let mut bytes = Vec::new();
-    (&mut body).take(LIMIT as u64 + 1).read_to_end(&mut bytes).await.map_err(broken)?;
-    if bytes.len() <= LIMIT {
+    (&mut body).take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).await.map_err(broken)?;
+    if bytes.len() <= MAX_BYTES {
         return Ok(bytes);
     }
-    let (most, time) = SWALLOW;
+    let (most, time) = DRAIN_LIMIT;
     let mut rest = body.take(most);
     // Whether it worked makes no difference to the answer.
     let _ = tokio::time::timeout(time, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
@@ -252,15 +252,15 @@ mod tests {
             assert_eq!((containers, commas), expected, "{text}");
         }
         let nested = |count: usize| format!("[{}[]]", "[],".repeat(count - 2));
-        assert!(parse(nested(CONTAINERS).as_bytes()).is_ok());
-        assert!(parse(nested(CONTAINERS + 1).as_bytes()).is_err());
+        assert!(parse(nested(MAX_CONTAINERS).as_bytes()).is_ok());
+        assert!(parse(nested(MAX_CONTAINERS + 1).as_bytes()).is_err());
     }
 
     #[tokio::test]
     async fn a_body_may_fill_the_ceiling_and_not_pass_it() {
-        let whole = vec![b' '; LIMIT];
-        assert_eq!(swallow(&whole[..]).await.unwrap().len(), LIMIT);
-        let over = vec![b' '; LIMIT + 1];
+        let whole = vec![b' '; MAX_BYTES];
+        assert_eq!(swallow(&whole[..]).await.unwrap().len(), MAX_BYTES);
+        let over = vec![b' '; MAX_BYTES + 1];
         assert_eq!(swallow(&over[..]).await.unwrap_err().code, Code::PayloadTooLarge);
     }
 }

@@ -11,7 +11,7 @@ use tokio::{net::lookup_host, time::timeout};
 use url::{Host, Url};
 
 /// How long a name may take to resolve.
-const LOOKUP: Duration = Duration::from_secs(5);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What is wrong with a URL that is well-formed, or `None`.
 pub async fn objection(url: &Url, opened: &Opened) -> Option<Issue> {
@@ -42,7 +42,7 @@ async fn addresses(url: &Url) -> Result<Vec<IpAddr>, String> {
         None => return Err("Must name a host".to_owned()),
     };
     let port = url.port_or_known_default().unwrap_or(443);
-    let found: Vec<_> = match timeout(LOOKUP, lookup_host((name, port))).await {
+    let found: Vec<_> = match timeout(LOOKUP_TIMEOUT, lookup_host((name, port))).await {
         Ok(Ok(found)) => found.map(|address| address.ip()).collect(),
         Ok(Err(_)) => Vec::new(),
         Err(_) => return Err(format!("The host {name} could not be resolved in time")),

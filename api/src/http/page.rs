@@ -16,11 +16,11 @@ use store::page::{Cursor, Request};
 use uuid::Uuid;
 
 /// How many rows a page has when nobody says.
-const DEFAULT: i64 = 25;
+const DEFAULT_LIMIT: i64 = 25;
 /// How many it has at most.
-const MOST: i64 = 100;
+const MAX_LIMIT: i64 = 100;
 /// Bytes of the signature: nobody tries 2^128 cursors.
-const TAG: usize = 16;
+const TAG_BYTES: usize = 16;
 
 /// A list that is paged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl List {
         limit: Option<i64>,
         cursor: Option<&str>,
     ) -> Result<Request, Problem> {
-        let limit = limit.unwrap_or(DEFAULT).clamp(1, MOST);
+        let limit = limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
         let after =
             cursor.map(|text| self.read(&call.app.config.cursor_key, call.owner, text)).transpose()?;
         Ok(Request { after, limit: u32::try_from(limit).expect("a limit is at most 100") })
@@ -64,13 +64,13 @@ impl List {
         let micros = cursor.created_at.timestamp_micros().to_be_bytes();
         let row = [&micros[..], cursor.id.as_bytes()].concat();
         let tag = self.sign(key, owner, &row).finalize().into_bytes();
-        BASE64_URL_SAFE_NO_PAD.encode([&tag[..TAG], &row].concat())
+        BASE64_URL_SAFE_NO_PAD.encode([&tag[..TAG_BYTES], &row].concat())
     }
 
     fn read(self, key: &[u8; 32], owner: Owner, text: &str) -> Result<Cursor, Problem> {
         let read = || {
             let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
-            let (tag, row) = bytes.split_at_checked(TAG)?;
+            let (tag, row) = bytes.split_at_checked(TAG_BYTES)?;
             self.sign(key, owner, row).verify_truncated_left(tag).ok()?;
             let (micros, id) = row.split_first_chunk::<8>()?;
             let created_at = DateTime::from_timestamp_micros(i64::from_be_bytes(*micros))?;

@@ -22,15 +22,15 @@ use tracing::{error, warn};
 /// The content type of a problem document.
 const CONTENT_TYPE: &str = "application/problem+json";
 /// The most issues of one problem.
-pub(crate) const MOST_ISSUES: usize = 100;
+pub(crate) const MAX_ISSUES: usize = 100;
 /// The most characters of a text of the caller's that an issue repeats.
-const QUOTED: usize = 64;
+const MAX_QUOTE_LENGTH: usize = 64;
 /// The most characters of an issue's message.
-const MESSAGE: usize = 600;
+const MAX_MESSAGE_LENGTH: usize = 600;
 /// The most steps of a path. No field that the document names lies deeper.
-const STEPS: usize = 12;
+const MAX_PATH_LENGTH: usize = 12;
 /// Seconds after which a call that found the database away may be repeated.
-const AWAY_SECONDS: u32 = 5;
+const RETRY_AFTER_SECONDS: u32 = 5;
 
 domain::words! {
     /// Why a call failed.
@@ -120,7 +120,7 @@ pub struct Problem {
     pub code: Code,
     /// Why, for people.
     pub detail: String,
-    /// Issues of single fields, at most [`MOST_ISSUES`]; empty where no field is at fault.
+    /// Issues of single fields, at most [`MAX_ISSUES`]; empty where no field is at fault.
     pub issues: Vec<Issue>,
     is_cut: bool,
     quota: Option<Quota>,
@@ -145,7 +145,7 @@ impl Problem {
     /// Says which fields are to blame.
     #[must_use]
     pub fn with_issues(self, issues: Vec<Issue>) -> Self {
-        Self { issues, ..self }.with_at_most(MOST_ISSUES)
+        Self { issues, ..self }.with_at_most(MAX_ISSUES)
     }
 
     /// Lists no more issues than these many, and says so where there are more.
@@ -242,7 +242,7 @@ impl Problem {
 
     /// Something we need is away; the call may be repeated.
     pub fn unavailable() -> Self {
-        Self::away("the service is temporarily unavailable; try again later", AWAY_SECONDS)
+        Self::away("the service is temporarily unavailable; try again later", RETRY_AFTER_SECONDS)
     }
 
     /// Something that this call needs is away; it may be repeated after so many seconds.
@@ -318,8 +318,8 @@ impl Issue {
         code: &str,
         message: impl Into<String>,
     ) -> Self {
-        let path = path.into_iter().take(STEPS).map(Into::into).collect();
-        let message = clip_to(&message.into(), MESSAGE);
+        let path = path.into_iter().take(MAX_PATH_LENGTH).map(Into::into).collect();
+        let message = clip_to(&message.into(), MAX_MESSAGE_LENGTH);
         Self { path, code: code.to_owned(), message, extras: BTreeMap::new() }
     }
 
@@ -357,7 +357,7 @@ impl Issue {
 
 /// A text of the caller's as an issue repeats it: no more than its beginning.
 pub(crate) fn clip(text: &str) -> String {
-    clip_to(text, QUOTED)
+    clip_to(text, MAX_QUOTE_LENGTH)
 }
 
 fn clip_to(text: &str, most: usize) -> String {
@@ -517,10 +517,10 @@ mod tests {
                 (0..count).map(|index| Issue::custom([Segment::from(index)], "no")).collect(),
             )
         };
-        let (all, more) = (problem(MOST_ISSUES), problem(MOST_ISSUES + 1));
-        assert_eq!((all.issues.len(), all.detail.as_str()), (MOST_ISSUES, "invalid request body"));
+        let (all, more) = (problem(MAX_ISSUES), problem(MAX_ISSUES + 1));
+        assert_eq!((all.issues.len(), all.detail.as_str()), (MAX_ISSUES, "invalid request body"));
         let cut = "invalid request body; there are more errors than are listed";
-        assert_eq!((more.issues.len(), more.detail.as_str()), (MOST_ISSUES, cut));
+        assert_eq!((more.issues.len(), more.detail.as_str()), (MAX_ISSUES, cut));
         let less = more.with_at_most(1);
         assert_eq!((less.issues.len(), less.detail.as_str()), (1, cut));
     }

@@ -4,7 +4,7 @@
 //! the object as a parameter of its own ([`mod@crate::openapi::document`]).
 
 use crate::{
-    http::problem::{Issue, MOST_ISSUES, Problem},
+    http::problem::{Issue, MAX_ISSUES, Problem},
     openapi::validate::{Rules, Schema},
     types::timestamp::Timestamp,
 };
@@ -32,7 +32,7 @@ pub(crate) fn read<T: ParseFromJSON + Rules + 'static>(query: &str) -> Result<T,
     for (name, text) in form_urlencoded::parse(query.as_bytes()) {
         let Some(property) = schema.property(&name) else { continue };
         if object.insert(name.clone().into_owned(), value(property, &text)).is_some()
-            && issues.len() < MOST_ISSUES
+            && issues.len() < MAX_ISSUES
         {
             issues.push(Issue::custom([&*name], "Must be given once"));
         }

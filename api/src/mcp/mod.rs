@@ -12,7 +12,7 @@ use crate::{
     app::App,
     http::{
         admission,
-        body::{self, Census, LIMIT},
+        body::{self, Census, MAX_BYTES},
         caller::{Identity, identify},
         problem::{Code, Problem, clip},
     },
@@ -58,30 +58,30 @@ const INVALID_PARAMS: i32 = -32602;
 
 /// The most values in a message, which the protocol's library reads into several forms. No tool takes as
 /// many.
-const VALUES: usize = 50_000;
+const MAX_VALUES: usize = 50_000;
 /// The longest id, and the longest name of a method or tool, in bytes: they are repeated in answers.
-const NAME: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 
 /// The endpoint, for clients of this address.
 pub(crate) fn endpoint(base_url: &str) -> impl Endpoint<Output = Response> + 'static {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
-        .with_max_request_body_bytes(LIMIT)
+        .with_max_request_body_bytes(MAX_BYTES)
         // A name that leads here by a trick leads to nothing without a key.
         .disable_allowed_hosts()
         .with_allowed_origins(Url::parse(base_url).map(|url| url.origin().ascii_serialization()))
         .enforce_origin_validation();
     let service = StreamableHttpService::new(|| Ok(Desk), Arc::new(NeverSessionManager::default()), config);
-    Door { inner: service.compat() }
+    Gate { inner: service.compat() }
 }
 
 /// Lets in who may come in, and what is a message at all.
-struct Door<E> {
+struct Gate<E> {
     inner: E,
 }
 
-impl<E: Endpoint> Endpoint for Door<E> {
+impl<E: Endpoint> Endpoint for Gate<E> {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
@@ -93,7 +93,7 @@ impl<E: Endpoint> Endpoint for Door<E> {
             true => {
                 let sent = request.take_body();
                 let bytes = body::receive(&request, sent).await?;
-                let message = peek(&bytes);
+                let message = parse(&bytes);
                 request.set_body(bytes);
                 message
             }
@@ -107,7 +107,7 @@ impl<E: Endpoint> Endpoint for Door<E> {
         }
         let message = match message {
             Ok(message) => message,
-            Err(fault) => return Ok(fault.into_response()),
+            Err(error) => return Ok(error.into_response()),
         };
         request.extensions_mut().insert(Arc::new(caller));
         // The answer is always JSON; a client that forgets to say that it takes a stream as well gets it.
@@ -130,19 +130,19 @@ struct Message {
 
 /// What is wrong with a message, as JSON-RPC says it.
 #[derive(Debug)]
-struct Fault {
+struct RpcError {
     id: Value,
     code: i32,
     message: String,
 }
 
-impl Fault {
+impl RpcError {
     fn new(id: Value, code: i32, message: impl Into<String>) -> Self {
         Self { id, code, message: message.into() }
     }
 }
 
-impl IntoResponse for Fault {
+impl IntoResponse for RpcError {
     fn into_response(self) -> Response {
         let error = json!({ "code": self.code, "message": self.message });
         Response::builder()
@@ -153,36 +153,36 @@ impl IntoResponse for Fault {
 }
 
 /// Reads who is called, and refuses what is no message.
-fn peek(bytes: &[u8]) -> Result<Message, Fault> {
-    if Census::of(bytes).values() > VALUES {
-        let reason = format!("a message holds at most {VALUES} values");
-        return Err(Fault::new(Value::Null, INVALID_REQUEST, reason));
+fn parse(bytes: &[u8]) -> Result<Message, RpcError> {
+    if Census::of(bytes).values() > MAX_VALUES {
+        let reason = format!("a message holds at most {MAX_VALUES} values");
+        return Err(RpcError::new(Value::Null, INVALID_REQUEST, reason));
     }
     let message = body::parse(bytes)
-        .map_err(|error| Fault::new(Value::Null, PARSE_ERROR, format!("no valid JSON: {error}")))?;
+        .map_err(|error| RpcError::new(Value::Null, PARSE_ERROR, format!("no valid JSON: {error}")))?;
     let id = message["id"].clone();
     if message["jsonrpc"] != "2.0" {
         let reason = "not a JSON-RPC 2.0 message; several at once are not taken";
-        return Err(Fault::new(Value::Null, INVALID_REQUEST, reason));
+        return Err(RpcError::new(Value::Null, INVALID_REQUEST, reason));
     }
-    let is_short = |value: &Value| value.as_str().is_some_and(|text| text.len() <= NAME);
+    let is_short = |value: &Value| value.as_str().is_some_and(|text| text.len() <= MAX_NAME_BYTES);
     if !(id.is_null() || is_short(&id) || id.is_i64()) {
-        let reason = format!("an id is an integer or a string of at most {NAME} bytes");
-        return Err(Fault::new(Value::Null, INVALID_REQUEST, reason));
+        let reason = format!("an id is an integer or a string of at most {MAX_NAME_BYTES} bytes");
+        return Err(RpcError::new(Value::Null, INVALID_REQUEST, reason));
     }
     if !is_short(&message["method"]) {
-        let reason = format!("a method is a string of at most {NAME} bytes");
-        return Err(Fault::new(id, INVALID_REQUEST, reason));
+        let reason = format!("a method is a string of at most {MAX_NAME_BYTES} bytes");
+        return Err(RpcError::new(id, INVALID_REQUEST, reason));
     }
     if message["method"] != "tools/call" {
         return Ok(Message { id, tool: None });
     }
     let params = &message["params"];
-    let Some(name) = params["name"].as_str().filter(|name| name.len() <= NAME) else {
-        return Err(Fault::new(id, INVALID_PARAMS, "params.name must be the name of a tool"));
+    let Some(name) = params["name"].as_str().filter(|name| name.len() <= MAX_NAME_BYTES) else {
+        return Err(RpcError::new(id, INVALID_PARAMS, "params.name must be the name of a tool"));
     };
     if !(params["arguments"].is_null() || params["arguments"].is_object()) {
-        return Err(Fault::new(id, INVALID_PARAMS, "params.arguments must be an object"));
+        return Err(RpcError::new(id, INVALID_PARAMS, "params.arguments must be an object"));
     }
     Ok(Message { id, tool: tools::find(name) })
 }
@@ -198,7 +198,7 @@ async fn envelop(response: Response, id: Value) -> poem::Result<Response> {
     match status {
         StatusCode::FORBIDDEN => Err(Problem::new(Code::Forbidden, clip(&reason)).into()),
         status if status.is_client_error() => {
-            Ok(Fault::new(id, INVALID_REQUEST, clip(&reason)).into_response())
+            Ok(RpcError::new(id, INVALID_REQUEST, clip(&reason)).into_response())
         }
         _ => {
             error!(%status, reason, "A message got no answer");
@@ -264,19 +264,19 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#, INVALID_PARAMS),
             (&format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"a"}}"#, "a".repeat(256)), INVALID_REQUEST),
             (&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, "a".repeat(256)), INVALID_REQUEST),
-            (&format!("[{}0]", "0,".repeat(VALUES)), INVALID_REQUEST),
+            (&format!("[{}0]", "0,".repeat(MAX_VALUES)), INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#, INVALID_PARAMS),
             (
                 r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_post","arguments":[]}}"#,
                 INVALID_PARAMS,
             ),
         ] {
-            assert_eq!(peek(text.as_bytes()).err().map(|fault| fault.code), Some(code), "{text}");
+            assert_eq!(parse(text.as_bytes()).err().map(|error| error.code), Some(code), "{text}");
         }
         let call = |name: &str| {
             let message =
                 json!({ "jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": { "name": name } });
-            peek(message.to_string().as_bytes()).unwrap()
+            parse(message.to_string().as_bytes()).unwrap()
         };
         assert_eq!(
             call("create_post").tool.map(|tool| (tool.method.clone(), &*tool.path)),

@@ -46,7 +46,7 @@ enum Effect {
 }
 
 /// A tool's line in the table.
-struct Line {
+struct ToolEntry {
     name: &'static str,
     title: &'static str,
     operation: &'static str,
@@ -55,8 +55,8 @@ struct Line {
     run: Run,
 }
 
-const TABLE: &[Line] = &[
-    Line {
+const TABLE: &[ToolEntry] = &[
+    ToolEntry {
         name: "list_accounts",
         title: "List connected accounts",
         operation: "listSocialAccounts",
@@ -66,7 +66,7 @@ const TABLE: &[Line] = &[
             Box::pin(async move { Ok(json(&accounts::list(call, arguments.read()?).await?)) })
         },
     },
-    Line {
+    ToolEntry {
         name: "create_post",
         title: "Publish or plan a post",
         operation: "createPost",
@@ -80,7 +80,7 @@ const TABLE: &[Line] = &[
             })
         },
     },
-    Line {
+    ToolEntry {
         name: "validate_post",
         title: "Check a post without publishing it",
         operation: "validatePost",
@@ -90,7 +90,7 @@ const TABLE: &[Line] = &[
             Box::pin(async move { Ok(json(&posts::validate::validate(call, arguments.read()?).await?)) })
         },
     },
-    Line {
+    ToolEntry {
         name: "get_post",
         title: "Get a post",
         operation: "getPost",
@@ -103,7 +103,7 @@ const TABLE: &[Line] = &[
             })
         },
     },
-    Line {
+    ToolEntry {
         name: "list_posts",
         title: "List posts",
         operation: "listPosts",
@@ -113,7 +113,7 @@ const TABLE: &[Line] = &[
             Box::pin(async move { Ok(json(&posts::list(call, arguments.read()?).await?)) })
         },
     },
-    Line {
+    ToolEntry {
         name: "update_post",
         title: "Change a post",
         operation: "updatePost",
@@ -126,7 +126,7 @@ const TABLE: &[Line] = &[
             })
         },
     },
-    Line {
+    ToolEntry {
         name: "delete_post",
         title: "Delete a post",
         operation: "deletePost",
@@ -139,7 +139,7 @@ const TABLE: &[Line] = &[
             })
         },
     },
-    Line {
+    ToolEntry {
         name: "get_post_analytics",
         title: "Get a post's engagement",
         operation: "getPostAnalytics",
@@ -152,7 +152,7 @@ const TABLE: &[Line] = &[
             })
         },
     },
-    Line {
+    ToolEntry {
         name: "find_slot",
         title: "Find an account's next open posting slots",
         operation: "findSlot",
@@ -162,7 +162,7 @@ const TABLE: &[Line] = &[
             Box::pin(async move { Ok(json(&slots::find(call, arguments.read()?).await?)) })
         },
     },
-    Line {
+    ToolEntry {
         name: "import_media",
         title: "Import a picture or a film",
         operation: "importMedia",
@@ -172,7 +172,7 @@ const TABLE: &[Line] = &[
             Box::pin(async move { Ok(json(&media::import(call, arguments.read()?).await?)) })
         },
     },
-    Line {
+    ToolEntry {
         name: "create_auth_url",
         title: "Begin to connect an account",
         operation: "createAuthUrl",
@@ -185,7 +185,7 @@ const TABLE: &[Line] = &[
             })
         },
     },
-    Line {
+    ToolEntry {
         name: "list_webhooks",
         title: "List webhook endpoints",
         operation: "listWebhooks",
@@ -193,7 +193,7 @@ const TABLE: &[Line] = &[
         effect: Effect::Reads,
         run: |call, _| Box::pin(async move { Ok(json(&webhooks::list(call).await?)) }),
     },
-    Line {
+    ToolEntry {
         name: "create_webhook",
         title: "Register a webhook endpoint",
         operation: "createWebhook",
@@ -203,7 +203,7 @@ const TABLE: &[Line] = &[
             Box::pin(async move { Ok(json(&webhooks::create(call, arguments.read()?).await?)) })
         },
     },
-    Line {
+    ToolEntry {
         name: "get_usage",
         title: "Get what is used of the plan",
         operation: "getUsage",
@@ -221,7 +221,7 @@ pub(super) struct Tool {
     pub(super) method: Method,
     /// The operation's path below the API's prefix.
     pub(super) path: String,
-    line: &'static Line,
+    entry: &'static ToolEntry,
     description: String,
     input: Arc<Map<String, Value>>,
     output: Arc<Map<String, Value>>,
@@ -229,7 +229,7 @@ pub(super) struct Tool {
 
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     let document = serde_json::from_str(&operations::document()).expect("the document is JSON");
-    TABLE.iter().map(|line| Tool::of(line, &document)).collect()
+    TABLE.iter().map(|entry| Tool::of(entry, &document)).collect()
 });
 
 /// All tools.
@@ -239,18 +239,18 @@ pub(super) fn all() -> &'static [Tool] {
 
 /// The tool of this name.
 pub(super) fn find(name: &str) -> Option<&'static Tool> {
-    TOOLS.iter().find(|tool| tool.line.name == name)
+    TOOLS.iter().find(|tool| tool.entry.name == name)
 }
 
 impl Tool {
-    fn of(line: &'static Line, document: &Value) -> Self {
-        let operation = schema::operation(document, line.operation);
+    fn of(entry: &'static ToolEntry, document: &Value) -> Self {
+        let operation = schema::operation(document, entry.operation);
         let words = ["summary", "description"].map(|key| operation.says[key].as_str().unwrap_or_default());
         Self {
-            scope: line.scope,
+            scope: entry.scope,
             method: operation.method.clone(),
             path: operation.path.to_owned(),
-            line,
+            entry,
             description: words.join(". ").split_whitespace().collect::<Vec<_>>().join(" "),
             input: Arc::new(schema::input(document, operation.says)),
             output: Arc::new(schema::output(document, operation.says)),
@@ -259,15 +259,15 @@ impl Tool {
 
     /// The tool as clients list it.
     pub(super) fn describe(&self) -> model::Tool {
-        let effect = self.line.effect;
+        let effect = self.entry.effect;
         let is_read_only = matches!(effect, Effect::Reads | Effect::Asks);
-        let hints = ToolAnnotations::with_title(self.line.title)
+        let hints = ToolAnnotations::with_title(self.entry.title)
             .read_only(is_read_only)
             .destructive(effect == Effect::Replaces)
             .idempotent(is_read_only || effect == Effect::Replaces)
             .open_world(matches!(effect, Effect::Asks | Effect::Publishes));
-        model::Tool::new(self.line.name, self.description.clone(), self.input.clone())
-            .with_title(self.line.title)
+        model::Tool::new(self.entry.name, self.description.clone(), self.input.clone())
+            .with_title(self.entry.title)
             .with_raw_output_schema(self.output.clone())
             .with_annotations(hints)
     }
@@ -278,7 +278,7 @@ impl Tool {
         call: &Call<'_>,
         arguments: Map<String, Value>,
     ) -> Result<Value, Problem> {
-        (self.line.run)(call, Arguments(arguments)).await
+        (self.entry.run)(call, Arguments(arguments)).await
     }
 }
 
@@ -325,14 +325,14 @@ mod tests {
     fn a_tool_needs_the_scope_that_its_operation_names() {
         for tool in all() {
             let scope = format!("Scope `{}`", tool.scope);
-            assert!(tool.description.contains(&scope), "{}: {}", tool.line.name, tool.description);
+            assert!(tool.description.contains(&scope), "{}: {}", tool.entry.name, tool.description);
         }
     }
 
     #[test]
     fn a_tool_says_what_it_takes_and_gives() {
         for tool in all() {
-            let name = tool.line.name;
+            let name = tool.entry.name;
             let described = serde_json::to_value(tool.describe()).unwrap();
             for schema in ["inputSchema", "outputSchema"] {
                 let schema = &described[schema];

@@ -18,7 +18,6 @@ use poem::{
     web::{Data, Path},
 };
 use std::{io, ops::Range, time::Duration};
-use store::media as facts;
 use tracing::error;
 use url::form_urlencoded;
 
@@ -27,10 +26,10 @@ pub const PATHS: [&str; 2] = ["/media/{id}/content", "/media/{id}/content/{pass}
 
 /// How much of a body is swallowed after it was refused, in bytes and in time: a client that is still
 /// sending when the connection closes never sees the answer.
-const SWALLOW: (usize, Duration) = (16 << 20, Duration::from_secs(10));
+const DRAIN_LIMIT: (usize, Duration) = (16 << 20, Duration::from_secs(10));
 
 /// The slowest that a file may come on average, in bytes per second: less than any line in use has.
-const LEAST: u64 = 4 << 10;
+const MIN_BYTES_PER_SECOND: u64 = 4 << 10;
 
 /// True for requests that upload a file: their bodies have a time limit of their own.
 pub(crate) fn is_upload(request: &Request) -> bool {
@@ -54,7 +53,7 @@ async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) 
     let query = request.uri().query().unwrap_or_default();
     let text = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "pass");
     let pass = admit(&app, Right::Put, &id, &text.map(|(_, text)| text).unwrap_or_default())?;
-    let row = facts::get(&app.db, pass.owner, pass.media).await?.ok_or_else(missing)?;
+    let row = store::media::get(&app.db, pass.owner, pass.media).await?.ok_or_else(missing)?;
     if row.status != MediaStatus::PendingUpload || row.source_url.is_some() {
         return Err(Problem::new(
             Code::Conflict,
@@ -75,7 +74,7 @@ async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) 
     let outcome = match length.filter(|length| *length > most) {
         Some(_) => Err(Unreceived::TooLarge(most)),
         None => {
-            let tempo = Tempo { silence: app.config.body_timeout, least: LEAST };
+            let tempo = Tempo { silence: app.config.body_timeout, least: MIN_BYTES_PER_SECOND };
             shelf.receive(&asset(&pass, &row), &mut bytes, most, &claim, tempo).await
         }
     };
@@ -109,7 +108,7 @@ async fn give(
 ) -> Result<Response, Problem> {
     let (id, text, _) = path.0;
     let pass = admit(&app, Right::Get, &id, &text)?;
-    let row = facts::get(&app.db, pass.owner, pass.media).await?;
+    let row = store::media::get(&app.db, pass.owner, pass.media).await?;
     let row = row.filter(|row| row.status == MediaStatus::Ready).ok_or_else(missing)?;
     let size = row.size.unwrap_or_default();
     let asked = request.headers().get(header::RANGE).and_then(|range| range.to_str().ok());
@@ -148,7 +147,7 @@ fn admit(app: &App, right: Right, id: &str, text: &str) -> Result<Pass, Problem>
     pass.ok_or_else(|| Problem::new(Code::Forbidden, "this address is not, or no longer, valid"))
 }
 
-fn asset(pass: &Pass, row: &facts::Media) -> Asset {
+fn asset(pass: &Pass, row: &store::media::Media) -> Asset {
     Asset { media: pass.media, owner: pass.owner, filename: row.filename.clone() }
 }
 
@@ -158,7 +157,7 @@ fn unreadable(error: &dyn std::error::Error) -> Problem {
 }
 
 async fn swallow(mut bytes: impl Stream<Item = io::Result<bytes::Bytes>> + Unpin) {
-    let (mut left, time) = SWALLOW;
+    let (mut left, time) = DRAIN_LIMIT;
     let swallowing = async {
         while let Some(Ok(piece)) = bytes.next().await {
             left = match left.checked_sub(piece.len()) {

@@ -23,7 +23,7 @@ use media::Asset;
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
-use store::media::{self as facts, Claim, Deleted, NewMedia, Reason};
+use store::media::{Claim, Deleted, NewMedia, Reason};
 use tracing::error;
 use url::Url;
 use uuid::Uuid;
@@ -33,13 +33,13 @@ use workflows::{
 };
 
 /// How long bytes are awaited: a large film on a slow line takes its time.
-const UPLOAD: TimeDelta = TimeDelta::hours(12);
+const UPLOAD_URL_TTL: TimeDelta = TimeDelta::hours(12);
 /// How long an address that is shown can be fetched.
-const SHOWN: Duration = Duration::from_secs(3600);
+const DOWNLOAD_URL_TTL: Duration = Duration::from_secs(3600);
 /// How many rows a page has when nobody says, and at most.
-const PAGE: (i64, i64) = (25, 100);
+const PAGE_LIMITS: (i64, i64) = (25, 100);
 /// What says nothing of what a file is.
-const ANYTHING: &str = "application/octet-stream";
+const UNKNOWN_CONTENT_TYPE: &str = "application/octet-stream";
 
 /// The operations on media.
 pub struct MediaAssets;
@@ -119,7 +119,8 @@ impl MediaAssets {
 /// Announces an upload.
 pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem> {
     let claimed = media::claimed(body.content_type.as_deref(), &body.filename);
-    if let Some(content_type) = body.content_type.as_deref().filter(|text| essence(text) != ANYTHING)
+    if let Some(content_type) =
+        body.content_type.as_deref().filter(|text| essence(text) != UNKNOWN_CONTENT_TYPE)
         && media::format(content_type).is_none()
     {
         let issue = Issue::custom(["content_type"], format!("'{content_type}' is no type that is taken"));
@@ -132,7 +133,7 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
     }
     let now = call.now();
     let claim = Claim {
-        content_type: body.content_type.filter(|text| essence(text) != ANYTHING),
+        content_type: body.content_type.filter(|text| essence(text) != UNKNOWN_CONTENT_TYPE),
         size: body.size,
         sha256: body.sha256.map(|digest| digest.to_lowercase()),
     };
@@ -142,12 +143,12 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
         claim,
         alt_text: body.alt_text,
         source_url: None,
-        upload_expires_at: now + UPLOAD,
+        upload_expires_at: now + UPLOAD_URL_TTL,
     };
-    let row = facts::create(call.db(), call.owner, new, now).await?;
+    let row = store::media::create(call.db(), call.owner, new, now).await?;
     let file = asset(call, &row);
     let address = call.app.config.media.upload_address(&file, row.upload_expires_at, now).await;
-    let content_type = row.claim.content_type.clone().unwrap_or_else(|| ANYTHING.to_owned());
+    let content_type = row.claim.content_type.clone().unwrap_or_else(|| UNKNOWN_CONTENT_TYPE.to_owned());
     Ok(Upload {
         upload_url: address.map_err(|error| unopened(&error))?.into(),
         upload_method: "PUT".to_owned(),
@@ -175,7 +176,7 @@ pub async fn confirm(call: &Call<'_>, id: &str) -> Result<Media, Problem> {
 }
 
 /// An asset that was looked at, or why it is not taken.
-async fn settled(call: &Call<'_>, row: facts::Media) -> Result<Media, Problem> {
+async fn settled(call: &Call<'_>, row: store::media::Media) -> Result<Media, Problem> {
     match &row.fault {
         Some(fault) if row.status == MediaStatus::Failed => Err(match fault.reason {
             Reason::TooLarge => too_large(fault.message.clone()),
@@ -201,9 +202,9 @@ pub async fn import(call: &Call<'_>, body: NewImport) -> Result<Media, Problem> 
         claim: Claim::default(),
         alt_text: body.alt_text,
         source_url: Some(url.into()),
-        upload_expires_at: now + UPLOAD,
+        upload_expires_at: now + UPLOAD_URL_TTL,
     };
-    let row = facts::create(call.db(), call.owner, new, now).await?;
+    let row = store::media::create(call.db(), call.owner, new, now).await?;
     shown(call, row).await
 }
 
@@ -215,13 +216,14 @@ fn name(url: &Url) -> String {
 
 /// A stretch of the assets that fit.
 pub async fn list(call: &Call<'_>, filter: Filter) -> Result<MediaPage, Problem> {
-    let limit = u32::try_from(filter.limit.unwrap_or(PAGE.0).clamp(1, PAGE.1)).expect("at most 100");
+    let limit =
+        u32::try_from(filter.limit.unwrap_or(PAGE_LIMITS.0).clamp(1, PAGE_LIMITS.1)).expect("at most 100");
     let offset = u64::try_from(filter.offset.unwrap_or_default()).unwrap_or_default();
-    let which = facts::Filter {
+    let which = store::media::Filter {
         kind: filter.kind.map(|kind| kind.value()),
         status: filter.status.map(|status| status.value()),
     };
-    let found = facts::list(call.db(), call.owner, which, limit, offset).await?;
+    let found = store::media::list(call.db(), call.owner, which, limit, offset).await?;
     let mut data = Vec::with_capacity(found.items.len());
     for row in found.items {
         data.push(shown(call, row).await?);
@@ -237,15 +239,15 @@ pub async fn get(call: &Call<'_>, id: &str) -> Result<Media, Problem> {
 /// Deletes an asset.
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
-    match facts::delete(call.db(), call.owner, id, call.now()).await? {
+    match store::media::delete(call.db(), call.owner, id, call.now()).await? {
         Deleted::Gone => Ok(DeletedResource { id: id.0, deleted: true }),
         Deleted::Needed => Err(Problem::new(Code::Conflict, "a post that has not ended needs it")),
         Deleted::Unknown => Err(missing()),
     }
 }
 
-async fn find(call: &Call<'_>, id: &str) -> Result<facts::Media, Problem> {
-    facts::get(call.db(), call.owner, read(id)?).await?.ok_or_else(missing)
+async fn find(call: &Call<'_>, id: &str) -> Result<store::media::Media, Problem> {
+    store::media::get(call.db(), call.owner, read(id)?).await?.ok_or_else(missing)
 }
 
 fn read(id: &str) -> Result<MediaId, Problem> {
@@ -273,15 +275,16 @@ fn essence(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-fn asset(call: &Call<'_>, row: &facts::Media) -> Asset {
+fn asset(call: &Call<'_>, row: &store::media::Media) -> Asset {
     Asset { media: row.id, owner: call.owner, filename: row.filename.clone() }
 }
 
 /// An asset as it is shown; what is ready, with an address for a while.
-async fn shown(call: &Call<'_>, row: facts::Media) -> Result<Media, Problem> {
+async fn shown(call: &Call<'_>, row: store::media::Media) -> Result<Media, Problem> {
     let mut url = None;
     if let (MediaStatus::Ready, Some(mime)) = (row.status, &row.content_type) {
-        let address = call.app.config.media.address(&asset(call, &row), mime, SHOWN, call.now()).await;
+        let address =
+            call.app.config.media.address(&asset(call, &row), mime, DOWNLOAD_URL_TTL, call.now()).await;
         url = Some(address.map_err(|error| unopened(&error))?.into());
     }
     Ok(Media {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// The headers that tell what is left.
-const LEVELS: [(&str, &str); 2] = [
+const RATE_LIMIT_HEADERS: [(&str, &str); 2] = [
     ("X-RateLimit-Limit", "How many calls the tightest of the applicable buckets takes in a window"),
     ("X-RateLimit-Remaining", "How many it still takes"),
 ];
@@ -135,7 +135,7 @@ fn spelled(name: &str) -> String {
 
 /// Whatever a recognized caller is answered tells what is left.
 fn tell_levels(document: &mut Value) {
-    let (limit, remaining) = (LEVELS[0].0, LEVELS[1].0);
+    let (limit, remaining) = (RATE_LIMIT_HEADERS[0].0, RATE_LIMIT_HEADERS[1].0);
     let reference = |name| json!({ "$ref": format!("#/components/headers/{name}") });
     let operations = document["paths"].as_object_mut().expect("the document has paths");
     let operations = operations.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut);
@@ -150,7 +150,7 @@ fn tell_levels(document: &mut Value) {
             response["headers"][remaining] = reference(remaining);
         }
     }
-    for (name, description) in LEVELS {
+    for (name, description) in RATE_LIMIT_HEADERS {
         document["components"]["headers"][name] =
             json!({ "description": description, "schema": { "type": "integer" } });
     }

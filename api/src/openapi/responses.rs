@@ -1,14 +1,14 @@
 //! In which problems each operation can end, as the document says it.
 //!
 //! Most of it follows from an operation's shape: one with a body can be sent a wrong one, one with an id
-//! in its path can be asked about nothing. What follows from its meaning stands in [`FURTHER`].
+//! in its path can be asked about nothing. What follows from its meaning stands in [`ADDITIONAL`].
 
 use crate::http::problem::{Code, Issue, Problem};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// What creating or changing a post can end in, as far as what it refers to goes.
-const CONTENT: [Code; 6] = [
+const CONTENT_CODES: [Code; 6] = [
     Code::Unprocessable,
     Code::MediaNotReady,
     Code::AccountNotFound,
@@ -18,27 +18,27 @@ const CONTENT: [Code; 6] = [
 ];
 
 /// By the operation's id, what it can end in beside what follows from its shape.
-const FURTHER: &[(&str, &[Code])] = &[
-    ("createPost", &CONTENT),
-    ("validatePost", &[CONTENT[0], CONTENT[1], CONTENT[2], CONTENT[3]]),
+const ADDITIONAL: &[(&str, &[Code])] = &[
+    ("createPost", &CONTENT_CODES),
+    ("validatePost", &[CONTENT_CODES[0], CONTENT_CODES[1], CONTENT_CODES[2], CONTENT_CODES[3]]),
     (
         "updatePost",
         &[
             Code::PublishingStarted,
             Code::Conflict,
-            CONTENT[0],
-            CONTENT[1],
-            CONTENT[2],
-            CONTENT[3],
-            CONTENT[4],
-            CONTENT[5],
+            CONTENT_CODES[0],
+            CONTENT_CODES[1],
+            CONTENT_CODES[2],
+            CONTENT_CODES[3],
+            CONTENT_CODES[4],
+            CONTENT_CODES[5],
         ],
     ),
     ("listPosts", &[Code::InvalidCursor]),
     ("retryTarget", &[Code::Conflict]),
     ("getPostAnalytics", &[Code::Unprocessable]),
     ("setSlots", &[Code::AccountNotFound]),
-    ("findSlot", &[CONTENT[2], CONTENT[3], CONTENT[4]]),
+    ("findSlot", &[CONTENT_CODES[2], CONTENT_CODES[3], CONTENT_CODES[4]]),
     ("uploadMedia", &[Code::Unprocessable]),
     ("confirmMedia", &[Code::Conflict, Code::PayloadTooLarge, Code::Unprocessable]),
     ("deleteMedia", &[Code::Conflict]),
@@ -99,7 +99,7 @@ fn codes(operation: &Value, has_parameter: bool) -> BTreeMap<String, Vec<Code>> 
         codes.extend([Code::PayloadTooLarge, Code::RequestTimeout]);
     }
     codes.extend(has_parameter.then_some(Code::NotFound));
-    let further = FURTHER.iter().filter(|(known, _)| *known == id).flat_map(|(_, codes)| *codes);
+    let further = ADDITIONAL.iter().filter(|(known, _)| *known == id).flat_map(|(_, codes)| *codes);
     codes.extend(further);
     let mut by_status = BTreeMap::<_, Vec<_>>::new();
     for code in codes {
@@ -169,7 +169,7 @@ mod tests {
         let operations = document["paths"].as_object().unwrap().values().filter_map(Value::as_object);
         let ids: Vec<_> =
             operations.flat_map(Map::values).map(|operation| &operation["operationId"]).collect();
-        for (id, codes) in FURTHER {
+        for (id, codes) in ADDITIONAL {
             assert!(ids.contains(&&json!(id)), "there is no operation {id}");
             for (index, code) in codes.iter().enumerate() {
                 assert!(!codes[..index].contains(code), "{id}: {code}");

@@ -5,7 +5,7 @@
 //! parsed. Codes and extras are Zod's: <https://zod.dev/v3?id=error-handling>
 
 use crate::{
-    http::problem::{Issue, MOST_ISSUES, Segment, clip},
+    http::problem::{Issue, MAX_ISSUES, Segment, clip},
     types::{time_of_day, timestamp::Timestamp, url::Link},
 };
 use domain::{Email, slot::Time};
@@ -26,7 +26,7 @@ use uuid::Uuid;
 pub(crate) const NEVER: &str = "never";
 
 /// The most keys that an issue about unknown ones names.
-const KEYS: usize = 20;
+const MAX_LISTED_KEYS: usize = 20;
 
 /// The schema of a type with everything that it refers to.
 pub struct Schema {
@@ -143,7 +143,7 @@ impl<'a> Walk<'a> {
 
     /// True when no further issue would be listed.
     fn is_full(&self) -> bool {
-        self.issues.len() > MOST_ISSUES
+        self.issues.len() > MAX_ISSUES
     }
 
     fn under(&mut self, segment: impl Into<Segment>, look: impl FnOnce(&mut Self)) {
@@ -173,7 +173,7 @@ impl<'a> Walk<'a> {
         let Some(others) = &schema.additional_properties else { return };
         let unknown = object.iter().filter(|(key, _)| !schema.properties.iter().any(|(name, _)| name == key));
         if self.schema.resolve(others).ty == NEVER {
-            let keys: Vec<_> = unknown.map(|(key, _)| clip(key)).take(KEYS).collect();
+            let keys: Vec<_> = unknown.map(|(key, _)| clip(key)).take(MAX_LISTED_KEYS).collect();
             if !keys.is_empty() {
                 let message = format!("Unrecognized key(s) in object: '{}'", keys.join("', '"));
                 let issue = Issue::new(self.path.iter().cloned(), "unrecognized_keys", message);
@@ -555,7 +555,7 @@ mod tests {
 
     fn large(value: Value) -> Vec<Value> {
         let issues = Schema::of::<Large>().check(&value, Null::Absent);
-        assert!(issues.len() <= MOST_ISSUES + 1, "{} issues", issues.len());
+        assert!(issues.len() <= MAX_ISSUES + 1, "{} issues", issues.len());
         issues.iter().map(|issue| issue.to_json().unwrap()).collect()
     }
 
@@ -564,9 +564,9 @@ mod tests {
     fn of_a_large_body_little_is_told() {
         let items: Vec<_> = (0..200_000).map(|index| index.to_string()).collect();
         assert_eq!(large(json!({ "many": items })), Vec::<Value>::new());
-        assert_eq!(large(json!({ "many": vec!["a"; 200_000] })).len(), MOST_ISSUES + 1);
-        assert_eq!(large(json!({ "many": vec![0; 200_000] })).len(), MOST_ISSUES + 1);
-        assert_eq!(large(json!({ "many": vec!["a\u{0}"; 200_000] })).len(), MOST_ISSUES + 1);
+        assert_eq!(large(json!({ "many": vec!["a"; 200_000] })).len(), MAX_ISSUES + 1);
+        assert_eq!(large(json!({ "many": vec![0; 200_000] })).len(), MAX_ISSUES + 1);
+        assert_eq!(large(json!({ "many": vec!["a\u{0}"; 200_000] })).len(), MAX_ISSUES + 1);
         // A list that is too long is one issue, whatever is in it.
         let told = large(json!({ "few": vec![json!([7]); 1001] }));
         assert_eq!((told.len(), &told[0]["code"], &told[0]["maximum"]), (1, &json!("too_big"), &json!(1000)));
@@ -580,7 +580,7 @@ mod tests {
         );
         let told = large(json!({ "config": keys(100_000) }));
         assert_eq!((told.len(), &told[0]["code"]), (1, &json!("unrecognized_keys")));
-        assert_eq!(told[0]["keys"].as_array().unwrap().len(), KEYS);
+        assert_eq!(told[0]["keys"].as_array().unwrap().len(), MAX_LISTED_KEYS);
         let long = "x".repeat(1_000_000);
         for told in [
             large(json!({ "few": [long] })),

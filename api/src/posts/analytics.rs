@@ -31,7 +31,7 @@ use workflows::{
 };
 
 /// How many snapshots of a target its history shows: more than are collected of it.
-const POINTS: i64 = 500;
+const MAX_POINTS: i64 = 500;
 
 /// The operations on engagement.
 pub struct Analytics;
@@ -122,7 +122,7 @@ pub async fn of(call: &Call<'_>, id: &str, detail: Detail) -> Result<PostAnalyti
 async fn history(call: &Call<'_>, post: &store::posts::Post) -> Result<Vec<TargetMetrics>, Problem> {
     let platform: HashMap<_, _> =
         post.targets.iter().map(|target| (target.id, target.platform.as_str())).collect();
-    let series = metrics::series(call.db(), call.owner, post.id, POINTS).await?;
+    let series = metrics::series(call.db(), call.owner, post.id, MAX_POINTS).await?;
     let points = series.into_iter().filter_map(|snapshot| Some((*platform.get(&snapshot.target)?, snapshot)));
     Ok(points.map(TargetMetrics::from).collect())
 }

@@ -7,7 +7,7 @@ use crate::{
     http::{
         body::{self, Json},
         caller::{Call, Caller, PostsWrite},
-        problem::{Issue, MOST_ISSUES, Problem},
+        problem::{Issue, MAX_ISSUES, Problem},
     },
     openapi::{tag::Tag, validate::Rules},
     posts::{
@@ -45,8 +45,8 @@ impl Batches {
 pub async fn create(call: &Call<'_>, batch: Batch) -> Outcomes {
     let mut outcomes = Outcomes { data: Vec::new(), errors: Vec::new() };
     // The items share what a single call may list; each lists its first issue.
-    let mut room = MOST_ISSUES;
-    for (index, Unread(item, _)) in (0..).zip(batch.posts) {
+    let mut room = MAX_ISSUES;
+    for (index, Deferred(item, _)) in (0..).zip(batch.posts) {
         let created = match body::read::<NewPost>(item) {
             Ok(post) => create::create(call, post, None).await,
             Err(problem) => Err(problem),
@@ -69,17 +69,17 @@ pub async fn create(call: &Call<'_>, batch: Batch) -> Outcomes {
 pub struct Batch {
     /// The posts, each as in the creation of one.
     #[oai(validator(min_items = 1, max_items = 20))]
-    pub posts: Vec<Unread<NewPost>>,
+    pub posts: Vec<Deferred<NewPost>>,
 }
 
 impl Rules for Batch {}
 
 /// A `T` that is documented as such, and read later.
 #[derive(Debug)]
-pub struct Unread<T>(Value, PhantomData<fn() -> T>);
+pub struct Deferred<T>(Value, PhantomData<fn() -> T>);
 
 scalar! {
-    [T: Type] Unread<T> {
+    [T: Type] Deferred<T> {
         name: T::name(),
         // Validation of the whole body does not look into alternatives.
         schema: MetaSchemaRef::Inline(Box::new(MetaSchema {
@@ -88,7 +88,7 @@ scalar! {
         })),
         register: T::register,
         parse: |value| Ok(Self(value, PhantomData)),
-        write: |unread| unread.0.clone(),
+        write: |deferred| deferred.0.clone(),
     }
 }
 

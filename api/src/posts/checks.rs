@@ -10,7 +10,7 @@ use crate::{
 use domain::Media;
 use platforms::{
     Platform,
-    check::{self, Draft, Severity},
+    check::{Draft, Severity},
 };
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
@@ -21,7 +21,7 @@ use store::{
 use uuid::Uuid;
 
 /// Where the caller wrote what is checked, so that an issue's path leads there.
-pub struct Origin {
+pub struct SourcePaths {
     /// The text stood under `content`, not in `containers`.
     is_single: bool,
     /// The platforms whose settings stood at the top level, not under `config`.
@@ -39,7 +39,11 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn of(platform: &dyn Platform, issue: check::Issue, at: impl Fn(&[Value]) -> Vec<Segment>) -> Self {
+    fn of(
+        platform: &dyn Platform,
+        issue: platforms::check::Issue,
+        at: impl Fn(&[Value]) -> Vec<Segment>,
+    ) -> Self {
         Self {
             platform: platform.id(),
             severity: issue.severity,
@@ -53,7 +57,7 @@ impl Finding {
 /// # Errors
 ///
 /// When the database is away.
-pub async fn known(call: &Call<'_>, ids: &[Uuid]) -> Result<HashMap<Uuid, Asset>, Problem> {
+pub async fn find_media(call: &Call<'_>, ids: &[Uuid]) -> Result<HashMap<Uuid, Asset>, Problem> {
     if ids.is_empty() {
         return Ok(HashMap::new());
     }
@@ -66,25 +70,25 @@ pub async fn known(call: &Call<'_>, ids: &[Uuid]) -> Result<HashMap<Uuid, Asset>
 /// # Errors
 ///
 /// When the database is away.
-pub async fn recall(call: &Call<'_>, containers: &[NewContainer]) -> Result<Vec<Vec<Media>>, Problem> {
+pub async fn stored_media(call: &Call<'_>, containers: &[NewContainer]) -> Result<Vec<Vec<Media>>, Problem> {
     let references = containers.iter().flat_map(|container| &container.media);
-    let known = known(call, &references.map(|reference| reference.id).collect::<Vec<_>>()).await?;
+    let known = find_media(call, &references.map(|reference| reference.id).collect::<Vec<_>>()).await?;
     let medium = |reference: &Attachment| Some(known.get(&reference.id)?.medium(reference.alt_text.clone()));
     Ok(containers.iter().map(|container| container.media.iter().filter_map(medium).collect()).collect())
 }
 
 /// What a post refers to and what is not there, or not usable.
-pub fn bereft() -> Problem {
+pub fn media_not_ready() -> Problem {
     Problem::new(Code::MediaNotReady, "one or more media items are missing or not ready")
 }
 
 /// Asks each platform, once, about the content. `media` goes with the containers.
-pub fn look<'a>(
+pub fn check<'a>(
     targeted: impl IntoIterator<Item = &'a str>,
     containers: &[NewContainer],
     media: &[Vec<Media>],
     config: &Value,
-    origin: &Origin,
+    source: &SourcePaths,
 ) -> Vec<Finding> {
     let targeted: BTreeSet<_> = targeted.into_iter().collect();
     let both = containers.iter().zip(media);
@@ -93,19 +97,21 @@ pub fn look<'a>(
     let mut findings = Vec::new();
     for platform in targeted.into_iter().filter_map(platforms::get) {
         let settings = config.get(platform.id()).unwrap_or(&empty);
-        let issues = check::check(platform, &drafts, settings).into_iter();
-        findings.extend(issues.map(|issue| Finding::of(platform, issue, |path| origin.path(path))));
+        let issues = platforms::check::check(platform, &drafts, settings).into_iter();
+        findings.extend(issues.map(|issue| Finding::of(platform, issue, |path| source.path(path))));
     }
     findings
 }
 
 /// Asks each platform about settings that no post has yet; they stood under `member`.
-pub fn look_at_settings(config: &Value, member: &str) -> Vec<Finding> {
+pub fn check_settings(config: &Value, member: &str) -> Vec<Finding> {
     let blocks = config.as_object().into_iter().flatten();
     let blocks = blocks.filter_map(|(id, block)| Some((platforms::get(id)?, block)));
     let at = |path: &[Value]| std::iter::once(member.into()).chain(path[1..].iter().map(segment)).collect();
     let findings = blocks.flat_map(|(platform, block)| {
-        check::settings(platform, block).into_iter().map(move |issue| Finding::of(platform, issue, at))
+        platforms::check::settings(platform, block)
+            .into_iter()
+            .map(move |issue| Finding::of(platform, issue, at))
     });
     findings.collect()
 }
@@ -115,7 +121,7 @@ pub fn look_at_settings(config: &Value, member: &str) -> Vec<Finding> {
 /// # Errors
 ///
 /// `content_rejected` with all of it.
-pub fn refuse(findings: Vec<Finding>) -> Result<(), Problem> {
+pub fn reject_errors(findings: Vec<Finding>) -> Result<(), Problem> {
     let refusals = findings.into_iter().filter(|finding| finding.severity == Severity::Error);
     let issues: Vec<_> = refusals.map(|finding| finding.issue.with("platform", finding.platform)).collect();
     if issues.is_empty() {
@@ -125,7 +131,7 @@ pub fn refuse(findings: Vec<Finding>) -> Result<(), Problem> {
     Err(Problem::new(Code::ContentRejected, detail).with_issues(issues))
 }
 
-impl Origin {
+impl SourcePaths {
     /// Where the parts of a body stood; `config` wins over a block at the top level.
     pub fn of(is_single: bool, top_level: &TopLevel, config: &Config) -> Self {
         let wins = |platform: &&str| config.platforms().all(|other| other != *platform);
@@ -161,9 +167,9 @@ mod tests {
     #[test]
     fn a_path_leads_to_where_the_caller_wrote_it() {
         let path = |is_single, path: Value| {
-            let origin = Origin { is_single, top_level: ["tiktok".to_owned()].into() };
+            let source = SourcePaths { is_single, top_level: ["tiktok".to_owned()].into() };
             let path: Vec<Value> = serde_json::from_value(path).unwrap();
-            origin.path(&path)
+            source.path(&path)
         };
         assert_eq!(path(true, json!(["containers", 0, "content"])), ["content".into()]);
         assert_eq!(

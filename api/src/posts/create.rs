@@ -8,11 +8,11 @@ use crate::{
     accounts::resolve::{self, QUEUED_FROM_ACCOUNT},
     http::{
         caller::Call,
-        problem::{Code, Issue, MOST_ISSUES, Problem, Segment},
+        problem::{Code, Issue, MAX_ISSUES, Problem, Segment},
     },
     openapi::validate::Rules,
     posts::{
-        checks::{self, Finding, Origin},
+        checks::{self, Finding, SourcePaths},
         settings::{self, Config, TopLevel},
     },
     slots,
@@ -24,13 +24,12 @@ use serde_json::{Map, Value};
 use store::{
     accounts::Account,
     posts::{self, Attachment, Created, Hindrance, NewContainer},
-    profiles,
     slots::Queue,
 };
 use uuid::Uuid;
 
 /// The longest idempotency key, in characters.
-const KEY_LENGTH: usize = 255;
+const MAX_KEY_LENGTH: usize = 255;
 
 /// A post to create. It has either `content` or `containers`. Settings of a platform stand under
 /// `config` or in a block of the platform's name beside the other fields; `config` wins.
@@ -75,7 +74,7 @@ pub struct NewText {
     /// The text. It may be empty where there is media.
     #[oai(validator(max_length = 100000))]
     pub content: String,
-    /// What is shown with it, in order.
+    /// What is media_by_container with it, in order.
     #[oai(default, validator(max_items = 100))]
     pub media: Vec<NewMedia>,
 }
@@ -98,18 +97,18 @@ impl Rules for NewPost {
         if !given("content") && !given("containers") {
             issues.push(Issue::custom(["content"], "One of content and containers is required"));
         }
-        contradictions(body, issues);
+        check_combinations(body, issues);
     }
 }
 
-/// What can't stand together in one body, be it of a new post or of an edit.
-pub(crate) fn contradictions(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+/// Reports fields that exclude each other, in a new post or an edit.
+pub(crate) fn check_combinations(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
     let given = |key: &str| body.get(key).filter(|value| !value.is_null());
     if given("content").is_some() && given("containers").is_some() {
         issues.push(Issue::custom(["containers"], "Only one of content and containers can be given"));
     }
     let containers = given("containers").and_then(Value::as_array).into_iter().flatten();
-    for (index, container) in containers.take(MOST_ISSUES).enumerate() {
+    for (index, container) in containers.take(MAX_ISSUES).enumerate() {
         let has_media = container["media"].as_array().is_some_and(|media| !media.is_empty());
         if container["content"] == "" && !has_media {
             let path = [Segment::from("containers"), index.into(), "content".into()];
@@ -128,14 +127,14 @@ pub(crate) fn contradictions(body: &Map<String, Value>, issues: &mut Vec<Issue>)
         }
     }
     time_zone::check(body, "queue_timezone", issues);
-    settings::limit(body, "config", issues);
+    settings::check_size(body, "config", issues);
 }
 
-/// Creates a post, or finds the one that was created with the same key.
+/// Creates a post, or returns the one that was created with the same idempotency key.
 ///
 /// # Errors
 ///
-/// With what stands against it. Nothing is written then.
+/// If the request is invalid or a platform would reject it. Nothing is stored then.
 pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Result<Created, Problem> {
     let key = key(body.external_ref.clone(), header)?;
     if let Some(key) = &key
@@ -144,10 +143,10 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         return Ok(Created::Replay(first));
     }
     let (is_draft, scheduled_at) = (body.is_draft, body.scheduled_at);
-    let draft = Draft::of(call, body).await?;
+    let draft = Draft::resolve(call, body).await?;
     // A draft may be unfinished: it is checked when it is released.
     if !is_draft {
-        checks::refuse(draft.findings())?;
+        draft.reject_errors()?;
     }
     let new = posts::NewPost {
         is_draft,
@@ -161,64 +160,62 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         Some(queue) => posts::queue(call.db(), call.owner, new, queue, call.now()).await?,
         None => posts::create(call.db(), call.owner, new, call.now()).await?,
     };
-    created.map_err(|hindrance| match (hindrance, &draft.queue) {
+    created.map_err(|error| match (error, &draft.queue) {
         (Hindrance::Full, Some(queue)) => slots::full(queue, QUEUED_FROM_ACCOUNT),
-        _ => checks::bereft(),
+        _ => checks::media_not_ready(),
     })
 }
 
-/// What a body comes to when it is looked at with the database.
+/// A request body whose references to accounts, media and slots are resolved.
 pub(crate) struct Draft {
-    /// Where, no account twice.
+    /// The target accounts, without duplicates.
     pub accounts: Vec<Account>,
-    /// What, in order.
+    /// The main text, then the replies.
     pub containers: Vec<NewContainer>,
     /// The media of each container.
     media: Vec<Vec<Media>>,
     /// Settings by platform; an object.
     pub default_config: Value,
-    /// Where it waits for a slot, if it does.
+    /// The account's queue, for a post that takes the next open slot.
     pub queue: Option<Queue>,
-    origin: Origin,
+    source: SourcePaths,
 }
 
 impl Draft {
-    /// Draws a body up.
+    /// Resolves what a body refers to.
     ///
     /// # Errors
     ///
-    /// With what it refers to and what is not there.
-    pub(crate) async fn of(call: &Call<'_>, body: NewPost) -> Result<Self, Problem> {
+    /// If an account or a media asset is missing, ambiguous or not ready.
+    pub(crate) async fn resolve(call: &Call<'_>, body: NewPost) -> Result<Self, Problem> {
         let entries: Vec<_> = body.accounts.into_iter().map(|entry| entry.0).collect();
         let (accounts, queued) =
             resolve::accounts(call, &entries, body.queued_from_account.as_deref()).await?;
         let config = body.config.unwrap_or_default();
-        let origin = Origin::of(body.content.is_some(), &body.blocks, &config);
-        let default_config = profiled(call, &accounts, settings::resolve(body.blocks, config)).await?;
+        let source = SourcePaths::of(body.content.is_some(), &body.blocks, &config);
+        let default_config = settings::effective(call, &accounts, body.blocks, config).await?;
         let (containers, media) = containers(call, body.content, body.containers).await?;
         let queue = match queued {
             Some(account) => Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?),
             None => None,
         };
-        Ok(Self { accounts, containers, media, default_config, queue, origin })
+        Ok(Self { accounts, containers, media, default_config, queue, source })
     }
 
-    /// What the accounts' platforms say about it.
+    /// Refuses what a platform would certainly reject.
+    ///
+    /// # Errors
+    ///
+    /// `content_rejected` with all errors found.
+    fn reject_errors(&self) -> Result<(), Problem> {
+        checks::reject_errors(self.findings())
+    }
+
+    /// Errors and warnings of the accounts' platforms.
     pub(crate) fn findings(&self) -> Vec<Finding> {
         let targeted = self.accounts.iter().map(|account| account.platform.as_str());
-        checks::look(targeted, &self.containers, &self.media, &self.default_config, &self.origin)
+        checks::check(targeted, &self.containers, &self.media, &self.default_config, &self.source)
     }
-}
-
-/// The settings with those of the accounts' profiles below them.
-async fn profiled(call: &Call<'_>, accounts: &[Account], own: Value) -> Result<Value, Problem> {
-    let ids: Vec<_> = accounts.iter().filter_map(|account| account.profile_id).collect();
-    if ids.is_empty() {
-        return Ok(own);
-    }
-    let configs = profiles::configs(call.db(), call.owner, &ids).await?;
-    let block = |account: &Account| configs.get(&account.profile_id?)?.get(&account.platform);
-    Ok(settings::above(own, accounts.iter().map(|account| (account.platform.as_str(), block(account)))))
 }
 
 /// The idempotency key, from the body or the header.
@@ -226,9 +223,9 @@ fn key(external_ref: Option<String>, header: Option<&str>) -> Result<Option<Stri
     let Some(header) = header else { return Ok(external_ref) };
     let issue = match header.chars().count() {
         0 => Issue::new(["Idempotency-Key"], "too_small", "The header must not be empty").with("minimum", 1),
-        length if length > KEY_LENGTH => {
-            let message = format!("The header must contain at most {KEY_LENGTH} character(s)");
-            Issue::new(["Idempotency-Key"], "too_big", message).with("maximum", KEY_LENGTH)
+        length if length > MAX_KEY_LENGTH => {
+            let message = format!("The header must contain at most {MAX_KEY_LENGTH} character(s)");
+            Issue::new(["Idempotency-Key"], "too_big", message).with("maximum", MAX_KEY_LENGTH)
         }
         _ if external_ref.as_deref().is_none_or(|key| key == header) => return Ok(Some(header.to_owned())),
         _ => {
@@ -240,7 +237,7 @@ fn key(external_ref: Option<String>, header: Option<&str>) -> Result<Option<Stri
     Err(Problem::new(Code::InvalidRequest, "invalid Idempotency-Key header").with_issues(vec![issue]))
 }
 
-/// The containers, whichever way they were given, and what is known of the media of each.
+/// The containers and their media, from either `content` or `containers`.
 pub(crate) async fn containers(
     call: &Call<'_>,
     content: Option<String>,
@@ -250,8 +247,8 @@ pub(crate) async fn containers(
     let texts: Vec<_> = single.into_iter().chain(containers.unwrap_or_default()).collect();
     let references = texts.iter().flat_map(|text| &text.media);
     let ids: Vec<Uuid> = references.filter_map(|reference| reference.id.parse().ok()).collect();
-    let known = checks::known(call, &ids).await?;
-    let (mut drawn, mut shown, mut issues) = (Vec::new(), Vec::new(), Vec::new());
+    let known = checks::find_media(call, &ids).await?;
+    let (mut resolved, mut media_by_container, mut issues) = (Vec::new(), Vec::new(), Vec::new());
     for (index, text) in texts.into_iter().enumerate() {
         let (mut references, mut media) = (Vec::new(), Vec::new());
         for (at, reference) in text.media.into_iter().enumerate() {
@@ -268,10 +265,14 @@ pub(crate) async fn containers(
             let path = [Segment::from("containers"), index.into(), "media".into(), at.into(), "id".into()];
             issues.push(Issue::custom(path, message));
         }
-        drawn.push(NewContainer { content: text.content, media: references });
-        shown.push(media);
+        resolved.push(NewContainer { content: text.content, media: references });
+        media_by_container.push(media);
     }
-    if issues.is_empty() { Ok((drawn, shown)) } else { Err(checks::bereft().with_issues(issues)) }
+    if issues.is_empty() {
+        Ok((resolved, media_by_container))
+    } else {
+        Err(checks::media_not_ready().with_issues(issues))
+    }
 }
 
 #[cfg(test)]

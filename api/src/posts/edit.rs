@@ -13,7 +13,7 @@ use crate::{
     openapi::validate::{Null, Rules},
     posts::{
         self,
-        checks::{self, Origin},
+        checks::{self, SourcePaths},
         create::{self, NewText},
         missing,
         settings::{self, Config, TopLevel},
@@ -24,12 +24,12 @@ use crate::{
 use poem_openapi::{Object, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::{
-    posts::{self as facts, Edit, Edited, NewContainer, Post},
+    posts::{Edit, Edited, NewContainer, Post},
     slots::Queue,
 };
 
 /// How often an edit is drawn up anew because another one came first.
-const TRIES: usize = 5;
+const MAX_ATTEMPTS: usize = 5;
 
 /// What to change about a post: what is missing stays as it is. Publishing must not have begun.
 #[derive(Clone, Debug, Object)]
@@ -71,7 +71,7 @@ impl Rules for EditPost {
     const NULL: Null = Null::Clears;
 
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
-        create::contradictions(body, issues);
+        create::check_combinations(body, issues);
     }
 }
 
@@ -81,21 +81,23 @@ impl Rules for EditPost {
 ///
 /// With what stands against it: `publishing_started` when it is too late. Nothing is changed then.
 pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Problem> {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         let post = posts::find(call, id).await?;
         if !post.status.is_editable() {
-            return Err(begun());
+            return Err(publishing_started());
         }
-        let (edit, queue) = draw_up(call, &post, body.clone()).await?;
+        let (edit, queue) = resolve_edit(call, &post, body.clone()).await?;
         let edited = match &queue {
-            None => facts::edit(call.db(), call.owner, post.id, edit, call.now()).await?,
-            Some(queue) => facts::requeue(call.db(), call.owner, post.id, edit, queue, call.now()).await?,
+            None => store::posts::edit(call.db(), call.owner, post.id, edit, call.now()).await?,
+            Some(queue) => {
+                store::posts::requeue(call.db(), call.owner, post.id, edit, queue, call.now()).await?
+            }
         };
         match edited {
             Edited::Post(post) => return Ok(*post),
-            Edited::Begun => return Err(begun()),
+            Edited::Begun => return Err(publishing_started()),
             Edited::Unknown => return Err(missing()),
-            Edited::Bereft => return Err(checks::bereft()),
+            Edited::Bereft => return Err(checks::media_not_ready()),
             Edited::Homeless => {
                 let detail = "none of the post's accounts is connected any more; name others";
                 let issue = Issue::custom(["accounts"], "Are not connected any more");
@@ -111,8 +113,12 @@ pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Pro
     Err(Problem::new(Code::Conflict, "the post is being edited by others; look at it and try again"))
 }
 
-/// The post as it is to be, and what it is to wait in from now on.
-async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<(Edit, Option<Queue>), Problem> {
+/// The edit of the stored post, and the queue that the post moves to.
+async fn resolve_edit(
+    call: &Call<'_>,
+    post: &Post,
+    body: EditPost,
+) -> Result<(Edit, Option<Queue>), Problem> {
     let external_ref = match &body.external_ref {
         MaybeUndefined::Undefined => &post.external_ref,
         MaybeUndefined::Null => &None,
@@ -137,16 +143,16 @@ async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<(Edit, 
         (None, None, _) => None,
         (Some(content), None, [only]) => {
             let containers = vec![NewContainer { content, media: only.media.clone() }];
-            let media = checks::recall(call, &containers).await?;
+            let media = checks::stored_media(call, &containers).await?;
             Some((containers, media))
         }
         (content, containers, _) => Some(create::containers(call, content, containers).await?),
     };
-    let origin = Origin::of(is_single, &body.blocks, body.config.as_ref().unwrap_or(&Config::default()));
+    let source = SourcePaths::of(is_single, &body.blocks, body.config.as_ref().unwrap_or(&Config::default()));
     let default_config = settings::amend(&post.default_config, body.blocks, body.config);
     let (result, media) = match containers.clone() {
-        Some(drawn) => drawn,
-        None => (kept(post), checks::recall(call, &kept(post)).await?),
+        Some(replaced) => replaced,
+        None => (stored_containers(post), checks::stored_media(call, &stored_containers(post)).await?),
     };
     let targeted: Vec<_> = match &accounts {
         Some(accounts) => accounts.iter().map(|account| account.platform.as_str()).collect(),
@@ -155,7 +161,7 @@ async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<(Edit, 
     let is_draft = body.is_draft.unwrap_or(post.is_draft);
     // A draft may be unfinished: it is checked when it is released.
     if !is_draft {
-        checks::refuse(checks::look(targeted, &result, &media, &default_config, &origin))?;
+        checks::reject_errors(checks::check(targeted, &result, &media, &default_config, &source))?;
     }
     let queue = match queued {
         None => None,
@@ -176,18 +182,18 @@ async fn draw_up(call: &Call<'_>, post: &Post, body: EditPost) -> Result<(Edit, 
     };
     let accounts =
         accounts.map(|accounts| accounts.into_iter().map(|account| (account.id, account.platform)).collect());
-    let containers = containers.map(|(drawn, _)| drawn);
+    let containers = containers.map(|(containers, _)| containers);
     Ok((Edit { version: post.version, is_draft, scheduled_at, default_config, containers, accounts }, queue))
 }
 
 /// The containers that a post has.
-fn kept(post: &Post) -> Vec<NewContainer> {
+fn stored_containers(post: &Post) -> Vec<NewContainer> {
     let containers = post.containers.iter();
     containers
         .map(|container| NewContainer { content: container.content.clone(), media: container.media.clone() })
         .collect()
 }
 
-fn begun() -> Problem {
+fn publishing_started() -> Problem {
     Problem::new(Code::PublishingStarted, "publishing has begun; the post can't be changed any more")
 }

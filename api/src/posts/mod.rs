@@ -113,8 +113,8 @@ impl Posts {
         caller: Caller<PostsWrite>,
         id: Path<String>,
         target_id: Path<String>,
-    ) -> Result<Hurried, Problem> {
-        Ok(Hurried::Accepted(Json(retry(&caller.call(), &id, &target_id).await?)))
+    ) -> Result<RetryAccepted, Problem> {
+        Ok(RetryAccepted::Accepted(Json(retry(&caller.call(), &id, &target_id).await?)))
     }
 
     /// Follow a post
@@ -434,7 +434,7 @@ pub struct Reference {
 
 /// The answer to a retry.
 #[derive(ApiResponse)]
-enum Hurried {
+enum RetryAccepted {
     /// The next attempt comes now.
     #[oai(status = 202)]
     Accepted(Json<Target>),

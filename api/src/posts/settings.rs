@@ -5,27 +5,31 @@
 //! the platform's business: its schema checks it when the accounts are known.
 
 use crate::{
-    http::problem::Issue,
+    http::{
+        caller::Call,
+        problem::{Issue, Problem},
+    },
     openapi::validate::{NEVER, limit_size},
     types::scalar::scalar,
 };
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use store::{accounts::Account, profiles};
 
 /// The most bytes of a platform's block, as JSON.
-const BLOCK: usize = 64 << 10;
+const MAX_BLOCK_BYTES: usize = 64 << 10;
 /// The most keys of a platform's block.
-const KEYS: usize = 200;
+const MAX_BLOCK_KEYS: usize = 200;
 
 /// Tells of blocks that are too large: those beside the other fields of a body, and those under `member`.
-pub(crate) fn limit(body: &Map<String, Value>, member: &str, issues: &mut Vec<Issue>) {
+pub(crate) fn check_size(body: &Map<String, Value>, member: &str, issues: &mut Vec<Issue>) {
     for id in platforms::IDS {
         if let Some(block) = body.get(id) {
-            limit_size(block, BLOCK, [id], issues);
+            limit_size(block, MAX_BLOCK_BYTES, [id], issues);
         }
         if let Some(block) = body.get(member).and_then(|blocks| blocks.get(id)) {
-            limit_size(block, BLOCK, [member, id], issues);
+            limit_size(block, MAX_BLOCK_BYTES, [member, id], issues);
         }
     }
 }
@@ -47,8 +51,30 @@ impl<const CLOSED: bool> Blocks<CLOSED> {
     }
 }
 
-/// The blocks of both places; where both have one, that under `config` wins.
-pub fn resolve(top_level: TopLevel, config: Config) -> Value {
+/// The settings a post is created with: those of the request, completed by the profiles of its accounts.
+///
+/// # Errors
+///
+/// If the database is unavailable.
+pub(crate) async fn effective(
+    call: &Call<'_>,
+    accounts: &[Account],
+    top_level: TopLevel,
+    config: Config,
+) -> Result<Value, Problem> {
+    let requested = merge(top_level, config);
+    let ids: Vec<_> = accounts.iter().filter_map(|account| account.profile_id).collect();
+    if ids.is_empty() {
+        return Ok(requested);
+    }
+    let configs = profiles::configs(call.db(), call.owner, &ids).await?;
+    let block = |account: &Account| configs.get(&account.profile_id?)?.get(&account.platform);
+    let defaults = accounts.iter().map(|account| (account.platform.as_str(), block(account)));
+    Ok(with_defaults(requested, defaults))
+}
+
+/// The blocks of both places; a block under `config` replaces the one at the top level.
+pub fn merge(top_level: TopLevel, config: Config) -> Value {
     let mut blocks = top_level.0;
     blocks.extend(config.0);
     Value::Object(blocks)
@@ -57,18 +83,18 @@ pub fn resolve(top_level: TopLevel, config: Config) -> Value {
 /// The blocks after a change: `config` replaces all of them, a block at the top level its own.
 pub fn amend(before: &Value, top_level: TopLevel, config: Option<Config>) -> Value {
     if config.is_some() {
-        return resolve(top_level, config.unwrap_or_default());
+        return merge(top_level, config.unwrap_or_default());
     }
     let mut blocks = before.as_object().cloned().unwrap_or_default();
     blocks.extend(top_level.0);
     Value::Object(blocks)
 }
 
-/// The blocks `own` with those of the accounts' profiles below them, key by key.
+/// Completes `own` with the default settings of the accounts, key by key.
 ///
-/// `accounts` gives each account's platform and what its profile says for it. A post has one block per
-/// platform, so of several accounts on one only what all of them say counts.
-pub fn above<'a>(own: Value, accounts: impl IntoIterator<Item = (&'a str, Option<&'a Value>)>) -> Value {
+/// `accounts` lists each account's platform and its profile's block for that platform. A post has one
+/// block per platform, so with several accounts on a platform only the defaults that they share apply.
+fn with_defaults<'a>(own: Value, accounts: impl IntoIterator<Item = (&'a str, Option<&'a Value>)>) -> Value {
     let mut common: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for (platform, block) in accounts {
         let block = block.and_then(Value::as_object).cloned().unwrap_or_default();
@@ -101,7 +127,7 @@ scalar! {
                     "Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema",
                 ),
                 additional_properties: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::ANY)))),
-                max_properties: Some(KEYS),
+                max_properties: Some(MAX_BLOCK_KEYS),
                 ..MetaSchema::new("object")
             };
             let closed = || Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::new(NEVER))));
@@ -142,7 +168,7 @@ pub(crate) fn describe(document: &mut Value) {
         translate(&mut schema);
         schema["description"] =
             json!("Settings of this platform; what else a block holds is kept and ignored");
-        schema["maxProperties"] = json!(KEYS);
+        schema["maxProperties"] = json!(MAX_BLOCK_KEYS);
         schemas.insert(name, schema);
     }
 }
@@ -184,12 +210,12 @@ mod tests {
         let body = json!({"content": "a", "x": {"a": 1, "b": 1}, "tiktok": {"c": 1}, "reddit": null});
         let top_level = TopLevel::parse_from_json(Some(body)).unwrap();
         let config = Config::parse_from_json(Some(json!({"x": {"a": 2}, "youtube": null}))).unwrap();
-        assert_eq!(resolve(top_level, config), json!({"x": {"a": 2}, "tiktok": {"c": 1}}));
-        assert_eq!(resolve(TopLevel::default(), Config::default()), json!({}));
+        assert_eq!(merge(top_level, config), json!({"x": {"a": 2}, "tiktok": {"c": 1}}));
+        assert_eq!(merge(TopLevel::default(), Config::default()), json!({}));
     }
 
     #[test]
-    fn a_post_stands_above_what_all_its_accounts_profiles_say() {
+    fn a_posts_settings_are_completed_by_what_its_accounts_profiles_share() {
         let (one, other) = (json!({"a": 1, "b": {"c": 1}}), json!({"a": 2, "b": {"c": 1}, "d": 1}));
         for (own, accounts, expected) in [
             (json!({}), vec![("x", Some(&one))], json!({"x": one})),
@@ -204,7 +230,7 @@ mod tests {
             (json!({"reddit": {}, "x": {}}), vec![("x", None)], json!({"reddit": {}, "x": {}})),
             (json!({}), vec![("x", Some(&json!({})))], json!({})),
         ] {
-            assert_eq!(above(own.clone(), accounts.clone()), expected, "{own} above {accounts:?}");
+            assert_eq!(with_defaults(own.clone(), accounts.clone()), expected, "{own} with {accounts:?}");
         }
     }
 

@@ -21,7 +21,7 @@ use store::accounts::AccountStatus;
 use uuid::Uuid;
 
 /// The most issues of a verdict.
-const MOST: usize = 1000;
+const MAX_ISSUES: usize = 1000;
 
 crate::types::enum_string::string_enum!(Severity, "Severity");
 
@@ -50,7 +50,7 @@ impl Previews {
 ///
 /// With what the body refers to and what is not there.
 pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem> {
-    let draft = Draft::of(call, body).await?;
+    let draft = Draft::resolve(call, body).await?;
     let findings = draft.findings();
     let crowded = match &draft.queue {
         Some(queue) => slots::crowded(call, queue).await?.map(|problem| (queue.account, problem)),
@@ -61,10 +61,10 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
         let own = findings.iter().filter(|finding| finding.platform == account.platform);
         let mut note = |severity: Severity, code: &str, message: &str, path: Vec<Segment>| {
             valid &= severity != Severity::Error;
-            if issues.len() == MOST {
+            if issues.len() == MAX_ISSUES {
                 return;
             }
-            issues.push(Remark {
+            issues.push(VerdictIssue {
                 account: account.id.0,
                 platform: EnumString::of(&account.platform),
                 severity: EnumString::of(severity.as_str()),
@@ -96,13 +96,13 @@ pub struct Verdict {
     /// Whether the post would be taken: there may be warnings.
     pub valid: bool,
     /// Issues, account by account; at most 1000.
-    pub issues: Vec<Remark>,
+    pub issues: Vec<VerdictIssue>,
 }
 
 /// Something about a post on one of its accounts.
 #[derive(Debug, Object)]
 #[oai(rename = "VerdictIssue")]
-pub struct Remark {
+pub struct VerdictIssue {
     /// The account.
     pub account: Uuid,
     /// Its platform.

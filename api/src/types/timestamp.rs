@@ -8,7 +8,7 @@ use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, TimeDelta, Utc};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 
 /// The longest text that is read as one, in bytes.
-const LONGEST: usize = 64;
+const MAX_BYTES: usize = 64;
 
 /// A point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Timestamp(pub DateTime<Utc>);
 impl Timestamp {
     /// Reads ISO 8601, basic or extended, with calendar, week or ordinal date.
     pub fn read(text: &str) -> Option<Self> {
-        if !text.is_ascii() || text.len() > LONGEST {
+        if !text.is_ascii() || text.len() > MAX_BYTES {
             return None;
         }
         let (date, rest) = text.split_once(['T', 't', ' '])?;

@@ -5,7 +5,7 @@ use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 use url::Url;
 
 /// The longest URL, in bytes: addresses that are signed for a time have a few thousand.
-const LONGEST: usize = 8192;
+const MAX_BYTES: usize = 8192;
 
 /// An absolute URL with a host. It is kept as it was written; what is done with it goes by how it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Link {
 impl Link {
     /// Reads a URL of at most 8192 bytes.
     pub fn read(text: &str) -> Option<Self> {
-        if text.len() > LONGEST {
+        if text.len() > MAX_BYTES {
             return None;
         }
         let url = Url::parse(text).ok().filter(Url::has_host)?;

@@ -3,7 +3,7 @@
 use super::{
     PATH,
     assets::{self, Versions},
-    visit::Visit,
+    context::PageContext,
 };
 use crate::http::problem::{Problem, Segment, title};
 use askama::Template;
@@ -20,7 +20,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; c
     img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// What is around a page.
-pub(crate) struct Frame {
+pub(crate) struct Layout {
     /// Its title.
     pub(crate) title: String,
     /// The part of the dashboard that it belongs to.
@@ -30,7 +30,7 @@ pub(crate) struct Frame {
     /// What was just done.
     pub(crate) notice: Option<&'static str>,
     /// What just went wrong.
-    pub(crate) fault: Option<Fault>,
+    pub(crate) error: Option<PageError>,
     /// Where the script looks again for what has changed.
     pub(crate) live: Option<String>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Who {
 }
 
 /// Something that went wrong, and what it is shown beside.
-pub(crate) struct Fault {
+pub(crate) struct PageError {
     /// What it is shown beside.
     pub(crate) at: String,
     /// What the answer says about it.
@@ -55,10 +55,10 @@ pub(crate) struct Fault {
     pub(crate) words: String,
     /// Field by field.
     pub(crate) issues: Vec<String>,
-    is_told: Cell<bool>,
+    is_shown: Cell<bool>,
 }
 
-impl Fault {
+impl PageError {
     /// What a call was refused for.
     pub(crate) fn of(at: impl Into<String>, problem: Problem) -> Self {
         let issue = |issue: &crate::http::problem::Issue| match &*path(&issue.path) {
@@ -70,44 +70,44 @@ impl Fault {
             status: problem.code.status(),
             words: sentence(&problem.detail),
             issues: problem.issues.iter().map(issue).collect(),
-            is_told: Cell::default(),
+            is_shown: Cell::default(),
         }
     }
 
     /// What is said here.
-    pub(crate) fn said(at: &str, status: StatusCode, words: impl Into<String>) -> Self {
-        Self { at: at.to_owned(), status, words: words.into(), issues: Vec::new(), is_told: Cell::default() }
+    pub(crate) fn new(at: &str, status: StatusCode, words: impl Into<String>) -> Self {
+        Self { at: at.to_owned(), status, words: words.into(), issues: Vec::new(), is_shown: Cell::default() }
     }
 }
 
-impl Frame {
+impl Layout {
     /// That of somebody who is not signed in.
-    pub(crate) fn of_stranger(title: &str) -> Self {
-        Self { title: title.to_owned(), section: "", who: None, notice: None, fault: None, live: None }
+    pub(crate) fn signed_out(title: &str) -> Self {
+        Self { title: title.to_owned(), section: "", who: None, notice: None, error: None, live: None }
     }
 
     /// The fault to be shown beside something.
-    pub(crate) fn at(&self, place: &str) -> Option<&Fault> {
-        let fault = self.fault.as_ref().filter(|fault| fault.at == place)?;
-        fault.is_told.set(true);
-        Some(fault)
+    pub(crate) fn at(&self, place: &str) -> Option<&PageError> {
+        let error = self.error.as_ref().filter(|error| error.at == place)?;
+        error.is_shown.set(true);
+        Some(error)
     }
 
     /// The fault that no place on the page was for: what it was about is not there any more, or on
     /// another page of its list.
-    pub(crate) fn leftover(&self) -> Option<&Fault> {
-        self.fault.as_ref().filter(|fault| !fault.is_told.get())
+    pub(crate) fn leftover(&self) -> Option<&PageError> {
+        self.error.as_ref().filter(|error| !error.is_shown.get())
     }
 
     /// Looks again at `path`, unless something went wrong: that is to be read first.
     pub(crate) fn live(self, path: &str) -> Self {
-        let live = self.fault.is_none().then(|| format!("{PATH}{path}"));
+        let live = self.error.is_none().then(|| format!("{PATH}{path}"));
         Self { live, ..self }
     }
 
     /// The status that the page leaves with.
     pub(crate) fn status(&self) -> StatusCode {
-        self.fault.as_ref().map_or(StatusCode::OK, |fault| fault.status)
+        self.error.as_ref().map_or(StatusCode::OK, |error| error.status)
     }
 
     /// The parts of the navigation: address, name.
@@ -139,7 +139,7 @@ impl Frame {
 #[derive(Template)]
 #[template(path = "dashboard/failure.html")]
 struct Failure {
-    frame: Frame,
+    layout: Layout,
     words: String,
 }
 
@@ -157,14 +157,14 @@ pub(crate) fn onward(request: &Request) -> Response {
 }
 
 /// A page that can't be shown, and why.
-pub(crate) fn failure(visit: Option<&Visit<'_>>, problem: Problem) -> Response {
+pub(crate) fn failure(context: Option<&PageContext<'_>>, problem: Problem) -> Response {
     let status = problem.code.status();
     let name = title(status);
-    let frame = match visit {
-        Some(visit) => visit.frame(name, "nowhere"),
-        None => Frame::of_stranger(name),
+    let layout = match context {
+        Some(context) => context.layout(name, "nowhere"),
+        None => Layout::signed_out(name),
     };
-    render(status, &Failure { frame, words: sentence(&problem.detail) })
+    render(status, &Failure { layout, words: sentence(&problem.detail) })
 }
 
 /// A page as it leaves.

@@ -4,11 +4,11 @@
 //! like any other. It carries an idempotency key from its first page on: a second click publishes nothing.
 
 use super::{
+    context::{PageContext, done},
     fields::Fields,
-    frame::{self, Fault, Frame, render},
+    labels::{self, Done, Label},
+    layout::{self, Layout, PageError, render},
     posts::Choice,
-    visit::{Visit, done},
-    words::{self, Done, Label},
 };
 use crate::{
     accounts,
@@ -34,15 +34,15 @@ use store::posts::Created;
 use uuid::Uuid;
 
 /// Texts that a post has at most.
-const MOST: usize = 10;
+const MAX_TEXTS: usize = 10;
 /// How many characters of each text a preview shows, for each account.
-const SHOWN: usize = 3000;
+const PREVIEW_LENGTH: usize = 3000;
 
 #[derive(Template)]
-#[template(path = "dashboard/compose.html")]
-struct Compose {
-    frame: Frame,
-    sketch: Sketch,
+#[template(path = "dashboard/post_form.html")]
+struct PostFormPage {
+    layout: Layout,
+    form: PostForm,
     accounts: Vec<Account>,
     media: Vec<Choice>,
 }
@@ -50,14 +50,14 @@ struct Compose {
 #[derive(Template)]
 #[template(path = "dashboard/preview.html")]
 struct Preview {
-    frame: Frame,
-    sketch: Sketch,
+    layout: Layout,
+    form: PostForm,
     cards: Vec<Card>,
     is_valid: bool,
 }
 
 /// What is filled in so far.
-struct Sketch {
+struct PostForm {
     accounts: Vec<String>,
     texts: Vec<String>,
     media: Vec<String>,
@@ -81,7 +81,7 @@ struct Card {
     name: String,
     username: String,
     pieces: Vec<Piece>,
-    remarks: Vec<Remark>,
+    issues: Vec<IssueView>,
 }
 
 struct Piece {
@@ -93,52 +93,56 @@ struct Piece {
     is_reply: bool,
 }
 
-struct Remark {
+struct IssueView {
     is_error: bool,
     words: String,
 }
 
 /// Shows the form; with a post in the address, filled in like it.
-pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
-    let mut sketch = Sketch::of(&visit.query);
-    if let Some(id) = visit.query.given("from") {
-        let post = posts::find(&visit.call(), id).await?;
+pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem> {
+    let mut form = PostForm::of(&context.query);
+    if let Some(id) = context.query.given("from") {
+        let post = posts::find(&context.call(), id).await?;
         let main = post.containers.first();
-        sketch.media =
+        form.media =
             main.into_iter().flat_map(|main| &main.media).map(|media| media.id.to_string()).collect();
-        sketch.texts = post.containers.into_iter().map(|container| container.content).collect();
-        if sketch.accounts.is_empty() {
-            sketch.accounts = post.targets.iter().map(|target| target.account_id.to_string()).collect();
+        form.texts = post.containers.into_iter().map(|container| container.content).collect();
+        if form.accounts.is_empty() {
+            form.accounts = post.targets.iter().map(|target| target.account_id.to_string()).collect();
         }
         if post.default_config.as_object().is_some_and(|settings| !settings.is_empty()) {
-            sketch.settings = format!("{:#}", post.default_config);
+            form.settings = format!("{:#}", post.default_config);
         }
     }
-    draw(visit, sketch, None).await
+    show_form(context, form, None).await
 }
 
 /// Goes on with what is filled in: another text, the preview, back from it, or publishing.
-pub(crate) async fn act(visit: &Visit<'_>) -> Result<Response, Problem> {
-    let mut sketch = Sketch::of(&visit.form);
-    match visit.form.get("action") {
+pub(crate) async fn act(context: &PageContext<'_>) -> Result<Response, Problem> {
+    let mut form = PostForm::of(&context.form);
+    match context.form.get("action") {
         "more" => {
-            if sketch.texts.len() < MOST {
-                sketch.texts.push(String::new());
+            if form.texts.len() < MAX_TEXTS {
+                form.texts.push(String::new());
             }
-            draw(visit, sketch, None).await
+            show_form(context, form, None).await
         }
-        "edit" => draw(visit, sketch, None).await,
-        "publish" => publish(visit, sketch).await,
-        _ => look(visit, sketch).await,
+        "edit" => show_form(context, form, None).await,
+        "publish" => publish(context, form).await,
+        _ => preview(context, form).await,
     }
 }
 
-async fn draw(visit: &Visit<'_>, sketch: Sketch, fault: Option<Fault>) -> Result<Response, Problem> {
+async fn show_form(
+    context: &PageContext<'_>,
+    form: PostForm,
+    error: Option<PageError>,
+) -> Result<Response, Problem> {
     let all = accounts::Filter { limit: Some(100), ..accounts::Filter::default() };
-    let accounts = accounts::list(&visit.call(), all).await?.data;
-    let page = Compose {
-        frame: visit.faulty("New post", "/compose", fault),
-        media: shelf(visit, &sketch).await?,
+    let accounts = accounts::list(&context.call(), all).await?.data;
+    let page = PostFormPage {
+        layout: context.layout_with_error("New post", "/compose", error),
+        media: media_choices(context, &form).await?,
         accounts: accounts
             .into_iter()
             .map(|account| {
@@ -148,76 +152,76 @@ async fn draw(visit: &Visit<'_>, sketch: Sketch, fault: Option<Fault>) -> Result
                         name: format!(
                             "{} on {}",
                             account.username,
-                            words::platform(account.platform.as_str())
+                            labels::platform(account.platform.as_str())
                         ),
-                        is_chosen: sketch.accounts.contains(&id),
+                        is_chosen: form.accounts.contains(&id),
                         value: id,
                     },
-                    label: words::account(status),
+                    label: labels::account(status),
                     is_active: status == store::accounts::AccountStatus::Active,
                 }
             })
             .collect(),
-        sketch,
+        form,
     };
-    Ok(render(page.frame.status(), &page))
+    Ok(render(page.layout.status(), &page))
 }
 
 /// What can be shown with a post: the latest files, and those that were chosen before.
-async fn shelf(visit: &Visit<'_>, sketch: &Sketch) -> Result<Vec<Choice>, Problem> {
-    let call = visit.call();
+async fn media_choices(context: &PageContext<'_>, form: &PostForm) -> Result<Vec<Choice>, Problem> {
+    let call = context.call();
     let latest =
         media::Filter { status: Some(EnumString::of(MediaStatus::Ready.as_str())), ..Default::default() };
     let mut files = media::list(&call, latest).await?.data;
-    for id in &sketch.media {
+    for id in &form.media {
         if !files.iter().any(|file| file.id.to_string() == *id) {
             files.push(media::get(&call, id).await?);
         }
     }
     let choice = |file: media::Media| {
         let value = file.id.to_string();
-        let is_chosen = sketch.media.contains(&value);
+        let is_chosen = form.media.contains(&value);
         Choice { name: format!("{} ({})", file.filename, file.kind.as_str()), value, is_chosen }
     };
     Ok(files.into_iter().map(choice).collect())
 }
 
-async fn look(visit: &Visit<'_>, sketch: Sketch) -> Result<Response, Problem> {
-    let checked = match sketch.body() {
-        Ok(body) => validate::validate(&visit.call(), body).await,
+async fn preview(context: &PageContext<'_>, form: PostForm) -> Result<Response, Problem> {
+    let checked = match form.body() {
+        Ok(body) => validate::validate(&context.call(), body).await,
         Err(problem) => Err(problem),
     };
     match checked {
-        Ok(verdict) => shown(visit, sketch, verdict, None).await,
-        Err(problem) => draw(visit, sketch, Some(Fault::of("form", problem))).await,
+        Ok(verdict) => show_preview(context, form, verdict, None).await,
+        Err(problem) => show_form(context, form, Some(PageError::of("form", problem))).await,
     }
 }
 
-async fn shown(
-    visit: &Visit<'_>,
-    sketch: Sketch,
+async fn show_preview(
+    context: &PageContext<'_>,
+    form: PostForm,
     verdict: Verdict,
-    fault: Option<Fault>,
+    error: Option<PageError>,
 ) -> Result<Response, Problem> {
-    let call = visit.call();
+    let call = context.call();
     let mut files = Vec::new();
-    for choice in shelf(visit, &sketch).await? {
+    for choice in media_choices(context, &form).await? {
         files.extend(choice.is_chosen.then_some(choice.name));
     }
     let mut cards = Vec::new();
     // Counted once for all accounts of a platform.
     let mut counts = HashMap::new();
-    for id in &sketch.accounts {
+    for id in &form.accounts {
         let account = accounts::get(&call, id).await?;
         let platform = account.platform.as_str();
-        let remarks = verdict.issues.iter().filter(|remark| remark.account == account.id).map(|remark| {
-            let is_error = remark.severity.value() == Severity::Error;
+        let issues = verdict.issues.iter().filter(|issue| issue.account == account.id).map(|issue| {
+            let is_error = issue.severity.value() == Severity::Error;
             // It begins with the platform's identifier, as a program knows it.
-            let words = remark.message.strip_prefix(platform);
-            let words = words.map(|rest| format!("{}{rest}", words::platform(platform)));
-            Remark {
+            let words = issue.message.strip_prefix(platform);
+            let words = words.map(|rest| format!("{}{rest}", labels::platform(platform)));
+            IssueView {
                 is_error,
-                words: format!("{}{}", words.as_deref().unwrap_or(&remark.message), place(&remark.path)),
+                words: format!("{}{}", words.as_deref().unwrap_or(&issue.message), place(&issue.path)),
             }
         });
         let limit = platforms::get(platform).map(|adapter| &adapter.capabilities().text);
@@ -226,13 +230,13 @@ async fn shown(
                 Some(limit) => limit.measure(text).unwrap_or_else(|| text.chars().count()),
                 None => 0,
             };
-            sketch.filled().iter().map(count).collect::<Vec<_>>()
+            form.filled().iter().map(count).collect::<Vec<_>>()
         });
-        let pieces = sketch.filled().iter().zip(counts).enumerate().map(|(index, (text, count))| Piece {
+        let pieces = form.filled().iter().zip(counts).enumerate().map(|(index, (text, count))| Piece {
             text: text
                 .chars()
-                .take(SHOWN)
-                .chain((text.chars().nth(SHOWN).is_some()).then_some('…'))
+                .take(PREVIEW_LENGTH)
+                .chain((text.chars().nth(PREVIEW_LENGTH).is_some()).then_some('…'))
                 .collect(),
             media: if index == 0 { files.clone() } else { Vec::new() },
             count: *count,
@@ -241,36 +245,40 @@ async fn shown(
             is_reply: index > 0,
         });
         cards.push(Card {
-            who: format!("{} on {}", account.username, words::platform(platform)),
+            who: format!("{} on {}", account.username, labels::platform(platform)),
             name: account.display_name.clone(),
-            remarks: remarks.collect(),
+            issues: issues.collect(),
             pieces: pieces.collect(),
             username: account.username,
         });
     }
-    let page =
-        Preview { frame: visit.faulty("Preview", "/compose", fault), sketch, cards, is_valid: verdict.valid };
-    Ok(render(page.frame.status(), &page))
+    let page = Preview {
+        layout: context.layout_with_error("Preview", "/compose", error),
+        form,
+        cards,
+        is_valid: verdict.valid,
+    };
+    Ok(render(page.layout.status(), &page))
 }
 
-async fn publish(visit: &Visit<'_>, sketch: Sketch) -> Result<Response, Problem> {
-    let created = match sketch.body() {
-        Ok(body) => create::create(&visit.call(), body, None).await,
+async fn publish(context: &PageContext<'_>, form: PostForm) -> Result<Response, Problem> {
+    let created = match form.body() {
+        Ok(body) => create::create(&context.call(), body, None).await,
         Err(problem) => Err(problem),
     };
     match created {
         Ok(Created::New(post) | Created::Replay(post)) => {
             Ok(done(&format!("/posts/{}", post.id), Done::Created))
         }
-        Err(problem) => draw(visit, sketch, Some(Fault::of("form", problem))).await,
+        Err(problem) => show_form(context, form, Some(PageError::of("form", problem))).await,
     }
 }
 
-impl Sketch {
+impl PostForm {
     fn of(fields: &Fields) -> Self {
         let owned = |name| fields.all(name).map(str::to_owned).collect::<Vec<_>>();
         let mut texts = owned("text");
-        texts.truncate(MOST);
+        texts.truncate(MAX_TEXTS);
         if texts.is_empty() {
             texts.push(String::new());
         }
@@ -340,10 +348,10 @@ fn place(path: &[Segment]) -> String {
         [Segment::Key(list), Segment::Index(index), rest @ ..] if list == "containers" => {
             let part = part(&usize::try_from(*index).unwrap_or(usize::MAX));
             let rest = rest.strip_suffix(&["content".into()]).unwrap_or(rest);
-            format!("{part} {}", frame::path(rest))
+            format!("{part} {}", layout::path(rest))
         }
         [Segment::Key(field)] if field == "content" => String::new(),
-        _ => frame::path(path),
+        _ => layout::path(path),
     };
     if at.is_empty() { at } else { format!(" ({})", at.trim_end()) }
 }

@@ -3,8 +3,8 @@
 use super::{
     PATH,
     fields::Fields,
-    frame::{Fault, Frame, Who},
-    words::Done,
+    labels::Done,
+    layout::{Layout, PageError, Who},
 };
 use crate::{app::App, http::caller::Call};
 use chrono::{DateTime, Utc};
@@ -16,7 +16,7 @@ use poem::{
 use store::{Pool, sessions::Session};
 
 /// What pages and actions are functions of.
-pub(crate) struct Visit<'a> {
+pub(crate) struct PageContext<'a> {
     /// What the service is made of.
     pub(crate) app: &'a App,
     /// What the address says.
@@ -26,7 +26,7 @@ pub(crate) struct Visit<'a> {
     session: Box<Session>,
 }
 
-impl<'a> Visit<'a> {
+impl<'a> PageContext<'a> {
     pub(crate) fn new(app: &'a App, session: Box<Session>, request: &Request, form: Fields) -> Self {
         Self { app, session, query: Fields::of_query(request), form }
     }
@@ -57,8 +57,8 @@ impl<'a> Visit<'a> {
     }
 
     /// What is around a page.
-    pub(crate) fn frame(&self, title: impl Into<String>, section: &'static str) -> Frame {
-        Frame {
+    pub(crate) fn layout(&self, title: impl Into<String>, section: &'static str) -> Layout {
+        Layout {
             title: title.into(),
             section,
             who: Some(Who {
@@ -67,19 +67,19 @@ impl<'a> Visit<'a> {
                 is_live: self.session.key.owner.mode == domain::Mode::Live,
             }),
             notice: self.query.get("done").parse::<Done>().ok().map(Done::text),
-            fault: None,
+            error: None,
             live: None,
         }
     }
 
     /// The same, with what went wrong.
-    pub(crate) fn faulty(
+    pub(crate) fn layout_with_error(
         &self,
         title: impl Into<String>,
         section: &'static str,
-        fault: Option<Fault>,
-    ) -> Frame {
-        Frame { fault, ..self.frame(title, section) }
+        error: Option<PageError>,
+    ) -> Layout {
+        Layout { error, ..self.layout(title, section) }
     }
 }
 

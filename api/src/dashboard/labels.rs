@@ -232,18 +232,18 @@ pub(crate) fn source(source: ErrorSource) -> &'static str {
 
 /// A point in time: the clock's words, and how far it is from now.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct RelativeTime {
     at: DateTime<Utc>,
     now: DateTime<Utc>,
 }
 
-impl Moment {
+impl RelativeTime {
     pub(crate) fn of(at: DateTime<Utc>, now: DateTime<Utc>) -> Self {
         Self { at, now }
     }
 }
 
-impl fmt::Display for Moment {
+impl fmt::Display for RelativeTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (iso, text) = (self.at.format("%Y-%m-%dT%H:%M:%SZ"), self.at.format("%-d %b %Y, %H:%M:%S UTC"));
         write!(f, "<time datetime=\"{iso}\" title=\"{text}\">{}</time>", distance(self.at - self.now))
@@ -251,7 +251,7 @@ impl fmt::Display for Moment {
 }
 
 // Made of nothing but digits and the words below.
-impl HtmlSafe for Moment {}
+impl HtmlSafe for RelativeTime {}
 
 /// How far away something is, as one says it.
 fn distance(delta: TimeDelta) -> String {
@@ -272,9 +272,9 @@ fn distance(delta: TimeDelta) -> String {
 
 /// A point in time by the clock.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock(pub(crate) DateTime<Utc>);
+pub(crate) struct AbsoluteTime(pub(crate) DateTime<Utc>);
 
-impl fmt::Display for Clock {
+impl fmt::Display for AbsoluteTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (iso, text) = (self.0.format("%Y-%m-%dT%H:%M:%SZ"), self.0.format("%-d %b %Y, %H:%M:%S UTC"));
         write!(f, "<time datetime=\"{iso}\">{text}</time>")
@@ -282,7 +282,7 @@ impl fmt::Display for Clock {
 }
 
 // Made of nothing but digits and names of months.
-impl HtmlSafe for Clock {}
+impl HtmlSafe for AbsoluteTime {}
 
 #[cfg(test)]
 mod tests {
