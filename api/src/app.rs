@@ -13,70 +13,70 @@ pub const PREFIX: &str = "/api/v1";
 /// The path prefix of the dashboard.
 pub const DASHBOARD_PATH: &str = "/dashboard";
 
-/// What the API is made of. Cloning shares it.
+/// State shared by all request handlers. Cloning is cheap.
 #[derive(Clone)]
 pub struct App {
-    /// The database; it may be away for a while.
+    /// Database connections; calls fail with 503 while the database is unavailable.
     pub db: Pool,
-    /// The way to the workers, for what only they can answer.
+    /// Sends requests to the workers, for what needs platform access or secrets.
     pub workers: Workers,
-    /// What the operator set.
+    /// The operator's configuration.
     pub config: Arc<Config>,
-    /// The time.
+    /// The clock.
     pub now: fn() -> DateTime<Utc>,
 }
 
-/// What an operator sets.
+/// The operator's configuration.
 pub struct Config {
-    /// The address that clients use, which ends with `/api/v1`.
+    /// The API's public base URL, which ends with `/api/v1`.
     pub base_url: String,
-    /// What cursors are signed with; the same in every API process.
+    /// The key that signs cursors; the same in every API process.
     pub cursor_key: [u8; 32],
-    /// Where the bytes of media are kept.
+    /// Storage of media files.
     pub media: ::media::Shelf,
-    /// Seals what only workers may read.
+    /// Encrypts secrets for the workers.
     pub sealer: Sealer,
-    /// The ranges that webhooks may reach although they are not public.
+    /// Private IP ranges that webhooks may reach.
     pub opened: Opened,
-    /// What the states of authorizations are sealed with; the same in every API process.
+    /// The key that seals OAuth states; the same in every API process.
     pub states: oauth_state::Key,
-    /// The public identifiers of the OAuth apps that the installation shares, by platform.
+    /// Client ids of the installation's shared OAuth apps, by platform.
     pub shared_clients: BTreeMap<String, String>,
     /// Client ids of the sandbox's apps, by platform.
     pub sandbox_clients: BTreeMap<String, String>,
-    /// The sandbox, as a browser reaches it; without it test mode connects no accounts.
+    /// The sandbox's URL for browsers; without it no account can be connected in test mode.
     pub sandbox: Option<Address>,
-    /// How much may be called.
+    /// Rate limits.
     pub limits: Limits,
-    /// What organizations pay for.
+    /// Plans and their quotas.
     pub plans: Plans,
-    /// Where Temporal's own pages are, for the dashboard to lead to.
+    /// The Temporal UI that the dashboard links to.
     pub temporal_ui: Option<TemporalUi>,
-    /// How many proxies a request comes through, each of which appends to `X-Forwarded-For`.
+    /// Number of reverse proxies in front of the API; each appends to `X-Forwarded-For`.
     pub trusted_hops: usize,
-    /// How long a body may take to arrive; of a file, how long nothing of it may come.
+    /// Time limit for receiving a request body; for a file upload, the idle time limit.
     pub body_timeout: Duration,
 }
 
 impl Config {
-    /// The address that the API's path and the dashboard's follow.
+    /// The public base URL without the API's path prefix.
     pub(crate) fn root(&self) -> &str {
         let base = self.base_url.trim_end_matches('/');
         base.strip_suffix(PREFIX).unwrap_or(base)
     }
 }
 
-/// The opened ranges of each mode.
+/// Private IP ranges that may be reached, by mode.
 #[derive(Clone, Debug, Default)]
 pub struct Opened {
-    /// For live data.
+    /// Ranges for live data.
     pub live: address::Opened,
-    /// For test data.
+    /// Ranges for test data.
     pub test: address::Opened,
 }
 
 impl Opened {
-    /// Those of a mode.
+    /// The ranges of a mode.
     pub fn of(&self, mode: Mode) -> &address::Opened {
         match mode {
             Mode::Live => &self.live,
@@ -85,17 +85,17 @@ impl Opened {
     }
 }
 
-/// Where Temporal's own pages are, for links to what is under way.
+/// Location of the Temporal UI.
 #[derive(Clone, Debug)]
 pub struct TemporalUi {
-    /// Their address.
+    /// The UI's base URL.
     pub base: Url,
-    /// The namespace of the workflows.
+    /// The Temporal namespace of the workflows.
     pub namespace: String,
 }
 
 impl TemporalUi {
-    /// The page of a workflow.
+    /// The URL of a workflow's page.
     pub(crate) fn workflow(&self, id: &str) -> String {
         let base = self.base.as_str().trim_end_matches('/');
         format!("{base}/namespaces/{}/workflows/{id}", self.namespace)

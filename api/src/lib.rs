@@ -1,8 +1,8 @@
-//! HTTP in: what clients call, and the document that describes it.
+//! The HTTP interface: the API, its OpenAPI document, the MCP endpoint and the dashboard.
 //!
-//! One file per resource holds its wire types, its operations and the functions that they share with
-//! whatever else calls them. This crate writes down what is to be done and reads what came of it; it
-//! makes no outgoing request and opens no sealed secret. The relay carries what was written to Temporal.
+//! One module per resource holds its wire types, its operations and the functions that the MCP tools and the
+//! dashboard call too. This crate stores what is to be done and reads the results; it makes no outgoing
+//! request and cannot decrypt secrets. Modules import downwards only: see `tests/it/walls.rs`.
 
 pub mod accounts;
 pub mod app;

@@ -39,13 +39,13 @@ pub(crate) type Operations = (
     Account,
 );
 
-const DESCRIPTION: &str = "Publishes one piece of content to many social accounts through one call, and \
-    tells by signed webhook what became of it.\n\nKeys that begin with `sk_test_` act on test data and \
-    publish to a built-in sandbox; `sk_live_` keys act on live data and on the real platforms.\n\n\
-    Calls are bounded per organization in fixed windows; `X-RateLimit-Limit` and `X-RateLimit-Remaining` \
-    tell of the tightest one that a call counts in.";
+const DESCRIPTION: &str = "Publishes one piece of content to many social accounts with one call, and reports \
+    the results by signed webhooks.\n\nKeys that begin with `sk_test_` act on test data and publish to a \
+    built-in sandbox; `sk_live_` keys act on live data and on the real platforms.\n\nCalls are limited per \
+    organization in fixed windows; `X-RateLimit-Limit` and `X-RateLimit-Remaining` describe the tightest \
+    bucket that a call counts in.";
 
-/// The operations, ready to be routed.
+/// The service that routes the operations.
 pub(crate) fn service() -> OpenApiService<Operations, ()> {
     let operations = (
         Posts,
@@ -80,7 +80,7 @@ pub fn document() -> String {
     document_at(PREFIX) + "\n"
 }
 
-/// A page that shows the document, with everything it needs inside.
+/// A self-contained HTML page that renders the document.
 pub(crate) fn page(document: &str) -> String {
     let service = service();
     service
@@ -129,7 +129,7 @@ mod tests {
                 }
                 Some("array") => schema["maxItems"].is_u64(),
                 Some("object") => {
-                    // A map is one without a ceiling; below a platform's block its size is bounded.
+                    // A map has no limit; inside a platform's block its size is limited.
                     schema["maxProperties"].is_u64()
                         || matches!(&schema["additionalProperties"], Value::Null | Value::Bool(false))
                 }

@@ -23,7 +23,7 @@ use poem::{
     web::Data,
 };
 
-/// What the API's page may load: what it carries itself, and this service's answers.
+/// Content security policy of the API's documentation page.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; \
     style-src 'unsafe-inline'; img-src data: blob: 'self'; font-src data:; connect-src 'self'; worker-src blob:";
 
@@ -64,7 +64,7 @@ pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
         .boxed()
 }
 
-/// A text that does not change while the process lives.
+/// An endpoint that always serves the same text.
 fn fixed(
     content_type: &'static str,
     policy: Option<&'static str>,
@@ -81,7 +81,7 @@ fn fixed(
     })
 }
 
-/// Whether this process can serve, for load balancers and orchestrators.
+/// Readiness check for load balancers and orchestrators.
 #[handler]
 async fn health(app: Data<&App>) -> Response {
     if store::ready(&app.db).await {

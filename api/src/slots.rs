@@ -1,7 +1,7 @@
-//! Posting slots: the times of the week at which an account's queue goes out.
+//! Posting slots: the times of the week at which an account's queued posts are published.
 //!
-//! Slots are times on the wall and belong to no zone; whoever asks for one says in which zone he reads
-//! them. What takes a slot stands in [`crate::posts::create`] and [`crate::posts::edit`].
+//! Slots are local wall-clock times without a zone; a request names the zone to read them in. Posts take
+//! slots in [`crate::posts::create`] and [`crate::posts::edit`].
 
 use crate::{
     accounts::resolve::{self, QUEUED_FROM_ACCOUNT},
@@ -25,11 +25,11 @@ use serde_json::{Map, Value};
 use store::slots::{self, Queue, Set};
 use uuid::Uuid;
 
-/// How many of the next times of a set are shown.
+/// Number of upcoming times shown for a slot set.
 const NEXT_COUNT: usize = 5;
-/// How many slots are found in one call.
+/// Maximum number of slots that one call finds.
 const MAX_COUNT: i64 = 100;
-/// The last year that a timestamp can be in.
+/// Latest year that a timestamp can express.
 const MAX_YEAR: i32 = 9999;
 
 /// The operations on posting slots.
@@ -39,9 +39,9 @@ pub struct Slots;
 impl Slots {
     /// Set posting slots
     ///
-    /// Replaces all slots of an account, or those of the organization, which count for every account that
-    /// has none of its own: an account without slots, or with an empty list of them, goes by the
-    /// organization's. Posts that hold a slot keep their time. Scope `scheduling:write`.
+    /// Replaces all slots of an account or of the organization. An account without slots of its own, or with
+    /// an empty list, uses the organization's. Posts that hold a slot keep their time. Scope
+    /// `scheduling:write`.
     #[oai(path = "/scheduling/slots", method = "put", operation_id = "setSlots")]
     async fn set(
         &self,
@@ -53,7 +53,7 @@ impl Slots {
 
     /// List posting slots
     ///
-    /// The organization's first, then those of each account. Scope `scheduling:read`.
+    /// Lists the organization's slots first, then those of each account. Scope `scheduling:read`.
     #[oai(path = "/scheduling/slots", method = "get", operation_id = "listSlots")]
     async fn list(&self, caller: Caller<SchedulingRead>) -> Result<Json<SlotSets>, Problem> {
         Ok(Json(list(&caller.call()).await?))
@@ -61,8 +61,8 @@ impl Slots {
 
     /// Find open slots
     ///
-    /// The next slots of an account that no post holds, up to 365 days ahead. None is reserved: creating
-    /// a post with `queued_from_account` does that. Scope `scheduling:read`.
+    /// Returns the next slots of an account that no post holds, up to 365 days ahead. This reserves nothing;
+    /// creating a post with `queued_from_account` does. Scope `scheduling:read`.
     #[oai(path = "/scheduling/find-slot", method = "get", operation_id = "findSlot")]
     async fn find(
         &self,
@@ -82,13 +82,13 @@ pub async fn set(call: &Call<'_>, body: NewSlotSet) -> Result<SlotSet, Problem> 
     Ok(SlotSet::of(set, call.now()))
 }
 
-/// All slots.
+/// Lists all slot sets.
 pub async fn list(call: &Call<'_>) -> Result<SlotSets, Problem> {
     let (sets, now) = (slots::list(call.db(), call.owner).await?, call.now());
     Ok(SlotSets { data: sets.into_iter().map(|set| SlotSet::of(set, now)).collect() })
 }
 
-/// The next open slots of an account.
+/// Finds the next open slots of an account.
 pub async fn find(call: &Call<'_>, query: Filter) -> Result<OpenSlots, Problem> {
     let account = resolve::account(call, &query.account, "account").await?;
     let queue = queue(call, account.id, query.timezone.as_deref()).await?;
@@ -105,7 +105,7 @@ pub async fn find(call: &Call<'_>, query: Filter) -> Result<OpenSlots, Problem> 
     })
 }
 
-/// What a post waits in that is queued from an account.
+/// Returns the queue of an account, with its slots in the given zone.
 pub(crate) async fn queue(
     call: &Call<'_>,
     account: AccountId,
@@ -115,13 +115,13 @@ pub(crate) async fn queue(
     Ok(Queue { account, schedule: Schedule { slots, zone: time_zone::read(timezone) } })
 }
 
-/// What would refuse a post in this queue now.
+/// Returns the problem that a post queued now would fail with, if any.
 pub(crate) async fn crowded(call: &Call<'_>, queue: &Queue) -> Result<Option<Problem>, Problem> {
     let open = slots::open(call.db(), call.owner, queue, call.now(), 1).await?;
     Ok(open.is_empty().then(|| full(queue, QUEUED_FROM_ACCOUNT)))
 }
 
-/// A queue has no open slot; `field` named the account.
+/// 422: the queue has no open slot. `field` named the account.
 pub(crate) fn full(queue: &Queue, field: &str) -> Problem {
     let (detail, message) = if queue.schedule.slots.is_empty() {
         ("no posting slots are set up for the account", "Has no posting slots")
@@ -131,25 +131,25 @@ pub(crate) fn full(queue: &Queue, field: &str) -> Problem {
     Problem::new(Code::NoOpenSlot, detail).with_issues(vec![Issue::custom([field], message)])
 }
 
-/// Slots to set.
+/// Posting slots to set.
 #[derive(Debug, Object)]
 pub struct NewSlotSet {
-    /// The account; null for the organization.
+    /// Account id; null for the organization.
     pub social_account_id: Option<Uuid>,
-    /// The slots: these and no others.
+    /// The slots; replaces all existing ones.
     #[oai(validator(max_items = 168, unique_items))]
     pub slots: Vec<Slot>,
 }
 
 impl Rules for NewSlotSet {}
 
-/// A time that comes again every week.
+/// A weekly recurring time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Object)]
 pub struct Slot {
-    /// The day.
+    /// Day of the week.
     pub weekday: EnumString<Weekday>,
-    /// The time of that day, from `00:00` to `23:59`, as the clocks of a zone show it. One that a change
-    /// of the clock skips moves forward by the gap; one that comes twice is the first.
+    /// Local time of day, from `00:00` to `23:59`. A time skipped by a clock change moves forward by the gap;
+    /// of a time that occurs twice, the first counts.
     pub time: TimeOfDay,
 }
 
@@ -168,18 +168,18 @@ impl From<slot::Slot> for Slot {
 /// The slots of an account or of the organization.
 #[derive(Debug, Object)]
 pub struct SlotSet {
-    /// Its identifier.
+    /// The slot set's id.
     pub id: Uuid,
-    /// The account; null for the organization.
+    /// Account id; null for the organization.
     #[oai(nullable)]
     pub social_account_id: Option<Uuid>,
-    /// The slots, as they were set.
+    /// The slots.
     pub slots: Vec<Slot>,
-    /// The next five times they come, read in UTC, whether a post holds them or not.
+    /// The next five times in UTC, whether a post holds them or not.
     pub next_slots: Vec<Timestamp>,
-    /// When they were first set.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When they were last set.
+    /// Time of the last update.
     pub updated_at: Timestamp,
 }
 
@@ -200,22 +200,22 @@ impl SlotSet {
 /// All slots of an organization.
 #[derive(Debug, Object)]
 pub struct SlotSets {
-    /// The organization's first, then those of each account.
+    /// The slot sets; the organization's first.
     pub data: Vec<SlotSet>,
 }
 
-/// Which slots to find.
+/// Filter for open slots.
 #[derive(Debug, Object)]
 #[oai(rename = "SlotFilter")]
 pub struct Filter {
-    /// The account: its id, username or platform-side id.
+    /// Account id, username or platform-side id.
     #[oai(validator(min_length = 1))]
     pub account: String,
-    /// The IANA time zone that the slots are read in; `UTC` by default.
+    /// IANA time zone of the slots; `UTC` by default.
     pub timezone: Option<String>,
-    /// Slots after this time. Now by default, and at the earliest.
+    /// Return slots after this time; now by default and at the earliest.
     pub after: Option<Timestamp>,
-    /// How many to find, 1 to 100; values beyond are clamped. 1 by default.
+    /// Number of slots, 1 to 100; values outside are clamped. 1 by default.
     pub count: Option<i64>,
 }
 
@@ -225,13 +225,13 @@ impl Rules for Filter {
     }
 }
 
-/// Slots that no post holds.
+/// Open slots.
 #[derive(Debug, Object)]
 pub struct OpenSlots {
-    /// The next one.
+    /// The next open slot.
     pub slot: Timestamp,
-    /// As many as were asked for and are open, the next one first.
+    /// The open slots found, earliest first.
     pub slots: Vec<Timestamp>,
-    /// The zone they were read in.
+    /// IANA time zone of the slots.
     pub timezone: String,
 }

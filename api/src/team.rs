@@ -1,7 +1,7 @@
-//! The people of an organization.
+//! Team members of an organization.
 //!
-//! They belong to the organization and not to a mode: keys of both modes see and change the same
-//! team. What a key may do about it is a matter of its scopes alone.
+//! Members belong to the organization, not to a mode: live and test keys see and change the same team. Only a
+//! key's scopes decide what it may do.
 
 use crate::{
     app::DASHBOARD_PATH,
@@ -25,7 +25,7 @@ pub struct Team;
 impl Team {
     /// List the team
     ///
-    /// In the order they came. A team belongs to its organization, whatever the mode of the key. Scope
+    /// Lists the members in the order they were invited. Live and test keys see the same team. Scope
     /// `team:read`.
     #[oai(path = "/team", method = "get", operation_id = "listTeam")]
     async fn list(&self, caller: Caller<TeamRead>) -> Result<Json<MemberList>, Problem> {
@@ -34,7 +34,7 @@ impl Team {
 
     /// Invite a person
     ///
-    /// The answer is the only one that holds `invite_url`; hand it over. Scope `team:write`.
+    /// Only this response contains `invite_url`; send it to the person. Scope `team:write`.
     #[oai(path = "/team", method = "post", operation_id = "inviteTeamMember")]
     async fn invite(&self, caller: Caller<TeamWrite>, body: Json<NewMember>) -> Result<Invited, Problem> {
         Ok(Invited::New(Json(invite(&caller.call(), body.0).await?)))
@@ -42,7 +42,7 @@ impl Team {
 
     /// Remove a person
     ///
-    /// An invitation that was not accepted ends with it. The last owner can't go. Scope `team:write`.
+    /// Also revokes an invitation that was not accepted. The last owner can't be removed. Scope `team:write`.
     #[oai(path = "/team/:id", method = "delete", operation_id = "removeTeamMember")]
     async fn remove(
         &self,
@@ -53,7 +53,7 @@ impl Team {
     }
 }
 
-/// The team.
+/// Lists the team.
 pub async fn list(call: &Call<'_>) -> Result<MemberList, Problem> {
     let members = team::list(call.db(), call.owner.org).await?;
     Ok(MemberList { data: members.into_iter().map(Member::from).collect() })
@@ -65,7 +65,7 @@ pub async fn invite(call: &Call<'_>, body: NewMember) -> Result<Member, Problem>
     let email = body.email.0;
     let invited = team::invite(call.db(), call.owner.org, email.as_str(), role, call.now()).await?;
     let Some((member, token)) = invited else {
-        let issue = Issue::custom(["email"], "Somebody of this address is in the team already");
+        let issue = Issue::custom(["email"], "A member with this address exists");
         let problem = Problem::new(Code::Conflict, "the person is in the team already");
         return Err(problem.with_issues(vec![issue]));
     };
@@ -79,10 +79,9 @@ pub async fn remove(call: &Call<'_>, id: &str) -> Result<DeletedResource, Proble
     let id: MemberId = id.parse().map_err(|_| missing())?;
     match team::remove(call.db(), call.owner.org, id).await? {
         Removal::Done => Ok(DeletedResource { id: id.0, deleted: true }),
-        Removal::LastOwner => Err(Problem::new(
-            Code::Conflict,
-            "the last owner can't be removed: make somebody else an owner first",
-        )),
+        Removal::LastOwner => {
+            Err(Problem::new(Code::Conflict, "the last owner can't be removed; add another owner first"))
+        }
         Removal::None => Err(missing()),
     }
 }
@@ -91,35 +90,35 @@ pub async fn remove(call: &Call<'_>, id: &str) -> Result<DeletedResource, Proble
 #[derive(Debug, Object)]
 #[oai(rename = "NewTeamMember")]
 pub struct NewMember {
-    /// The address. Capitals make no difference.
+    /// E-mail address, compared without case.
     pub email: Address,
-    /// What the person may do.
+    /// Role.
     pub role: EnumString<Role>,
 }
 
 impl Rules for NewMember {}
 
-/// A person of the organization.
+/// A team member.
 #[derive(Debug, Object)]
 #[oai(rename = "TeamMember")]
 pub struct Member {
-    /// Its identifier.
+    /// The member's id.
     pub id: Uuid,
-    /// Its address.
+    /// E-mail address.
     pub email: String,
-    /// Its name, once it told it.
+    /// Name, given when accepting the invitation.
     #[oai(nullable)]
     pub name: Option<String>,
-    /// What it may do.
+    /// Role.
     pub role: EnumString<Role>,
-    /// Whether it has accepted.
+    /// Whether the invitation was accepted.
     pub status: EnumString<Status>,
-    /// When it was invited.
+    /// Time of the invitation.
     pub invited_at: Timestamp,
-    /// When it accepted.
+    /// Time the invitation was accepted.
     #[oai(nullable)]
     pub joined_at: Option<Timestamp>,
-    /// Where the invitation is accepted. Only in the answer to the call that invited.
+    /// URL for accepting the invitation. Only in the response that created it.
     #[oai(skip_serializing_if_is_none)]
     pub invite_url: Option<String>,
 }
@@ -139,15 +138,15 @@ impl From<team::Member> for Member {
     }
 }
 
-/// The team.
+/// Lists the team.
 #[derive(Debug, Object)]
 #[oai(rename = "Team")]
 pub struct MemberList {
-    /// The people, in the order they came.
+    /// The members, in the order they were invited.
     pub data: Vec<Member>,
 }
 
-/// The answer to an invitation.
+/// The response to an invitation.
 #[derive(ApiResponse)]
 enum Invited {
     /// The person was invited.

@@ -1,7 +1,7 @@
-//! Webhook endpoints: where events are sent to, and what was sent there.
+//! Webhook endpoints and their deliveries.
 //!
-//! The signing secret is sealed before it is stored, and this process can't open it again: to show it once
-//! more, on the dashboard, takes a worker.
+//! The signing secret is encrypted for the workers before it is stored, and this process can't decrypt it:
+//! showing it again on the dashboard takes a worker.
 
 use crate::{
     ask,
@@ -44,7 +44,7 @@ use workflows::{
     ask::{Answer, Question},
 };
 
-/// Random characters of a generated secret: 256 bits.
+/// Number of random characters in a generated secret: 256 bits.
 const SECRET_LENGTH: usize = 43;
 
 /// The operations on webhook endpoints.
@@ -54,8 +54,8 @@ pub struct Webhooks;
 impl Webhooks {
     /// Register an endpoint
     ///
-    /// Only `https` URLs whose host is on the public internet. The answer is the only one that holds
-    /// `signing_secret`. Scope `webhooks:write`.
+    /// Takes `https` URLs whose host is on the public internet. Only this response contains `signing_secret`.
+    /// Scope `webhooks:write`.
     #[oai(path = "/webhooks", method = "post", operation_id = "createWebhook")]
     async fn create(
         &self,
@@ -67,7 +67,7 @@ impl Webhooks {
 
     /// List endpoints
     ///
-    /// Newest first. Scope `webhooks:read`.
+    /// Lists endpoints, newest first. Scope `webhooks:read`.
     #[oai(path = "/webhooks", method = "get", operation_id = "listWebhooks")]
     async fn list(&self, caller: Caller<WebhooksRead>) -> Result<Json<WebhookList>, Problem> {
         Ok(Json(list(&caller.call()).await?))
@@ -81,11 +81,10 @@ impl Webhooks {
         Ok(Json(get(&caller.call(), &id).await?))
     }
 
-    /// Change an endpoint
+    /// Update an endpoint
     ///
-    /// Only the fields that are sent change. While `is_active` is false nothing is delivered, and what
-    /// happens meanwhile is not made up for. The signing secret is changed on the dashboard. Scope
-    /// `webhooks:write`.
+    /// Updates the fields sent. While `is_active` is false nothing is delivered, and events of that time are
+    /// not delivered later. The signing secret can be rotated on the dashboard. Scope `webhooks:write`.
     #[oai(path = "/webhooks/:id", method = "patch", operation_id = "updateWebhook")]
     async fn edit(
         &self,
@@ -96,9 +95,9 @@ impl Webhooks {
         Ok(Json(edit(&caller.call(), &id, body.0).await?))
     }
 
-    /// Remove an endpoint
+    /// Delete an endpoint
     ///
-    /// What was still to be delivered to it is dropped. Scope `webhooks:write`.
+    /// Pending deliveries are dropped. Scope `webhooks:write`.
     #[oai(path = "/webhooks/:id", method = "delete", operation_id = "deleteWebhook")]
     async fn delete(
         &self,
@@ -110,8 +109,8 @@ impl Webhooks {
 
     /// Test an endpoint
     ///
-    /// Sends it a signed sample, the event `webhook.test`, once, with the headers of a real delivery, and
-    /// waits for what it says; also while it is paused. Scope `webhooks:write`.
+    /// Sends one signed test event, `webhook.test`, with the headers of a real delivery, and returns the
+    /// endpoint's response. Works while the endpoint is paused. Scope `webhooks:write`.
     #[oai(path = "/webhooks/:id/test", method = "post", operation_id = "testWebhook")]
     async fn test(
         &self,
@@ -123,7 +122,7 @@ impl Webhooks {
 
     /// List deliveries
     ///
-    /// What was or is to be delivered to an endpoint, newest first. Scope `webhooks:read`.
+    /// Lists completed and pending deliveries to an endpoint, newest first. Scope `webhooks:read`.
     #[oai(path = "/webhooks/:id/deliveries", method = "get", operation_id = "listWebhookDeliveries")]
     async fn deliveries(
         &self,
@@ -134,10 +133,10 @@ impl Webhooks {
         Ok(Json(deliveries(&caller.call(), &id, query.0).await?))
     }
 
-    /// Deliver once more
+    /// Redeliver an event
     ///
-    /// What was delivered or given up is sent again: the same body under the same event id, with a fresh
-    /// budget of attempts. Scope `webhooks:write`.
+    /// Repeats a delivery that succeeded or failed: the same body and event id, with a new retry budget.
+    /// Scope `webhooks:write`.
     #[oai(
         path = "/webhooks/:id/deliveries/:delivery_id/redeliver",
         method = "post",
@@ -169,21 +168,21 @@ pub async fn create(call: &Call<'_>, body: NewWebhook) -> Result<Webhook, Proble
     Ok(Webhook { signing_secret: Some(secret), ..webhook.into() })
 }
 
-/// All endpoints.
+/// Lists all endpoints.
 pub async fn list(call: &Call<'_>) -> Result<WebhookList, Problem> {
     let webhooks = webhooks::list(call.db(), call.owner).await?;
     Ok(WebhookList { data: webhooks.into_iter().map(Webhook::from).collect() })
 }
 
-/// One endpoint.
+/// Returns an endpoint.
 pub async fn get(call: &Call<'_>, id: &str) -> Result<Webhook, Problem> {
     let webhook = webhooks::get(call.db(), call.owner, read(id)?).await?;
     webhook.map(Webhook::from).ok_or_else(missing)
 }
 
-/// Changes an endpoint.
+/// Updates an endpoint.
 pub async fn edit(call: &Call<'_>, id: &str, body: WebhookPatch) -> Result<Webhook, Problem> {
-    // What is not there needs no judging.
+    // An unknown endpoint's URL is not checked.
     let known = get(call, id).await?;
     if let Some(link) = &body.url {
         judge(call, &link.url).await?;
@@ -199,7 +198,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: WebhookPatch) -> Result<Webho
     edited.map(Webhook::from).ok_or_else(missing)
 }
 
-/// Sends an endpoint a sample.
+/// Sends a test event to an endpoint.
 pub async fn test(call: &Call<'_>, id: &str) -> Result<TestResult, Problem> {
     let webhook = get(call, id).await?.id.into();
     let question = Question::Sample(Sample { webhook, owner: call.owner });
@@ -213,8 +212,8 @@ pub async fn test(call: &Call<'_>, id: &str) -> Result<TestResult, Problem> {
     })
 }
 
-/// What deliveries to an endpoint are signed with. A worker opens it and seals it to a key that is made
-/// here for this one question, so that nothing on the way can be read.
+/// Returns an endpoint's signing secret. A worker decrypts it and encrypts it to a key pair generated here
+/// for this request only, so that neither Temporal nor a log can read it.
 pub async fn reveal(call: &Call<'_>, id: &str) -> Result<String, Problem> {
     let webhook = WebhookId(get(call, id).await?.id);
     let opener = Opener::new((vault::KeyId(0), PrivateKey::generate()), []);
@@ -226,8 +225,8 @@ pub async fn reveal(call: &Call<'_>, id: &str) -> Result<String, Problem> {
     opened.and_then(|secret| String::from_utf8(secret).ok()).ok_or_else(ask::mistaken)
 }
 
-/// Gives an endpoint another secret and tells it. Deliveries are signed as they are attempted, so the old
-/// one signs nothing from now on.
+/// Replaces an endpoint's signing secret and returns the new one. Deliveries are signed when they are
+/// attempted, so the old secret signs nothing from now on.
 pub async fn rotate(call: &Call<'_>, id: &str) -> Result<String, Problem> {
     let (webhook, secret) = (read(id)?, generate());
     let aad = vault::aad_webhook_secret(call.owner, webhook);
@@ -236,7 +235,7 @@ pub async fn rotate(call: &Call<'_>, id: &str) -> Result<String, Problem> {
     rotated.map(|_| secret).ok_or_else(missing)
 }
 
-/// One page of the deliveries that fit.
+/// Lists the deliveries that match a filter.
 pub async fn deliveries(call: &Call<'_>, id: &str, filter: Filter) -> Result<DeliveryPage, Problem> {
     let webhook = WebhookId(get(call, id).await?.id);
     let list = List::Deliveries(webhook);
@@ -246,20 +245,20 @@ pub async fn deliveries(call: &Call<'_>, id: &str, filter: Filter) -> Result<Del
     Ok(DeliveryPage { data: found.items.into_iter().map(Delivery::from).collect(), next_cursor })
 }
 
-/// Delivers once more.
+/// Repeats a delivery.
 pub async fn redeliver(call: &Call<'_>, id: &str, delivery_id: &str) -> Result<Delivery, Problem> {
     let webhook = WebhookId(get(call, id).await?.id);
     let missing = || Problem::not_found("delivery");
     let delivery: DeliveryId = delivery_id.parse().map_err(|_| missing())?;
     match deliveries::redeliver(call.db(), call.owner, webhook, delivery).await? {
         Redelivered::Queued(delivery) => Ok(delivery.into()),
-        Redelivered::Open => Err(Problem::new(Code::Conflict, "the delivery is still under way")),
-        Redelivered::Paused => Err(Problem::new(Code::Conflict, "the endpoint is paused: resume it first")),
+        Redelivered::Open => Err(Problem::new(Code::Conflict, "the delivery is still in progress")),
+        Redelivered::Paused => Err(Problem::new(Code::Conflict, "the endpoint is paused; resume it first")),
         Redelivered::Unknown => Err(missing()),
     }
 }
 
-/// Removes an endpoint.
+/// Deletes an endpoint.
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
     if !webhooks::delete(call.db(), call.owner, id, call.now()).await? {
@@ -268,7 +267,7 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Proble
     Ok(DeletedResource { id: id.0, deleted: true })
 }
 
-/// Refuses a URL that events must not be sent to.
+/// Rejects a URL that events must not be sent to.
 async fn judge(call: &Call<'_>, url: &Url) -> Result<(), Problem> {
     match outbound_url::objection(url, call.app.config.opened.of(call.owner.mode)).await {
         Some(issue) => Err(Problem::invalid_body(vec![issue])),
@@ -289,7 +288,7 @@ fn generate() -> String {
     SECRET_PREFIX.to_owned() + &Alphanumeric.sample_string(&mut rand::rng(), SECRET_LENGTH)
 }
 
-/// What an endpoint can subscribe to: an event, or `*` for every event.
+/// A subscription: an event name, or `*` for all events.
 #[derive(Clone, Debug)]
 pub enum Subscription {}
 
@@ -301,35 +300,35 @@ impl StringEnum for Subscription {
     }
 }
 
-/// An endpoint to register.
+/// A webhook endpoint to register.
 #[derive(Debug, Object)]
 pub struct NewWebhook {
-    /// Where events are sent to.
+    /// URL that events are sent to.
     #[oai(validator(max_length = 2048))]
     pub url: Link,
-    /// Which events; `*` stands for all.
+    /// Subscribed events; `*` for all.
     #[oai(validator(min_items = 1, max_items = 100, unique_items))]
     pub events: Vec<EnumString<Subscription>>,
-    /// A label, for people.
+    /// Display label.
     #[oai(validator(max_length = 1000))]
     pub description: Option<String>,
-    /// What deliveries are signed with; generated where none is given.
+    /// Secret that signs deliveries; generated by default.
     #[oai(validator(min_length = 1, max_length = 1024))]
     pub signing_secret: Option<String>,
 }
 
 impl Rules for NewWebhook {}
 
-/// What is to change of an endpoint. What is not sent stays as it is.
+/// Changes to a webhook endpoint. Fields that are not sent keep their value.
 #[derive(Debug, Object)]
 pub struct WebhookPatch {
-    /// Where events are sent to.
+    /// URL that events are sent to.
     #[oai(validator(max_length = 2048))]
     pub url: Option<Link>,
-    /// Which events; `*` stands for all.
+    /// Subscribed events; `*` for all.
     #[oai(validator(min_items = 1, max_items = 100, unique_items))]
     pub events: Option<Vec<EnumString<Subscription>>>,
-    /// A label, for people; null removes it.
+    /// Display label; null removes it.
     #[oai(nullable, validator(max_length = 1000))]
     pub description: MaybeUndefined<String>,
     /// Whether events are delivered.
@@ -350,23 +349,23 @@ impl Rules for WebhookPatch {
 /// A webhook endpoint.
 #[derive(Debug, Object)]
 pub struct Webhook {
-    /// Its identifier.
+    /// The endpoint's id.
     pub id: Uuid,
-    /// Where events are sent to.
+    /// URL that events are sent to.
     pub url: String,
-    /// Which events; `*` stands for all.
+    /// Subscribed events; `*` for all.
     pub events: Vec<EnumString<Subscription>>,
-    /// A label, for people.
+    /// Display label.
     #[oai(nullable)]
     pub description: Option<String>,
     /// Whether events are delivered.
     pub is_active: bool,
-    /// What deliveries are signed with. Only in the answer to the call that registered the endpoint.
+    /// Secret that signs deliveries. Only in the response that registered the endpoint.
     #[oai(skip_serializing_if_is_none)]
     pub signing_secret: Option<String>,
-    /// When it was registered.
+    /// Registration time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last update.
     pub updated_at: Timestamp,
 }
 
@@ -392,29 +391,29 @@ pub struct WebhookList {
     pub data: Vec<Webhook>,
 }
 
-/// What an endpoint said to a sample.
+/// Result of a test event.
 #[derive(Debug, Object)]
 #[oai(rename = "WebhookTest")]
 pub struct TestResult {
     /// Always `webhook.test`.
     pub event: String,
-    /// Whether it answered with a 2xx in time.
+    /// Whether the endpoint answered with a 2xx status in time.
     pub delivered: bool,
-    /// The status that it answered with; 0 when nothing answered.
+    /// HTTP status of the response; 0 if there was none.
     pub response_status: u16,
-    /// Whether the sample was signed.
+    /// Whether the test event was signed.
     pub signed: bool,
 }
 
-/// Which deliveries to list. All conditions must hold.
+/// Filter for deliveries. All conditions must hold.
 #[derive(Debug, Default, Object)]
 #[oai(rename = "WebhookDeliveryFilter")]
 pub struct Filter {
-    /// How many to list, 1 to 100; values beyond are clamped. 25 by default.
+    /// Page size, 1 to 100; values outside are clamped. 25 by default.
     pub limit: Option<i64>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     pub cursor: Option<String>,
-    /// Deliveries in this state.
+    /// Deliveries with this status.
     pub status: Option<EnumString<DeliveryStatus>>,
     /// Deliveries of this event.
     pub event: Option<EnumString<EventName>>,
@@ -437,7 +436,7 @@ impl From<Filter> for deliveries::Filter {
 pub struct DeliveryPage {
     /// The deliveries, newest first.
     pub data: Vec<Delivery>,
-    /// Where the next page begins; null on the last.
+    /// Cursor of the next page; null on the last page.
     #[oai(nullable)]
     pub next_cursor: Option<String>,
 }
@@ -446,26 +445,26 @@ pub struct DeliveryPage {
 #[derive(Debug, Object)]
 #[oai(rename = "WebhookDelivery")]
 pub struct Delivery {
-    /// Its identifier.
+    /// The delivery's id.
     pub id: Uuid,
     /// The event.
     pub event: EnumString<EventName>,
-    /// How far it has come. `failed` was given up.
+    /// Status. `failed` is final.
     pub status: EnumString<DeliveryStatus>,
-    /// Attempts begun since it was last asked for.
+    /// Attempts begun since the delivery was created or redelivered.
     pub attempts: i32,
-    /// The status that the endpoint answered with last; null when nothing answered.
+    /// HTTP status of the last response; null if there was none.
     #[oai(nullable)]
     pub response_status: Option<i32>,
-    /// What went wrong last.
+    /// Last error.
     #[oai(nullable)]
     pub error: Option<String>,
-    /// When the next attempt comes; null at once, or when none does.
+    /// Time of the next attempt; null if it is due now or there is none.
     #[oai(nullable)]
     pub next_attempt_at: Option<Timestamp>,
-    /// When the event happened.
+    /// Time of the event.
     pub created_at: Timestamp,
-    /// When the endpoint had it.
+    /// Time of successful delivery.
     #[oai(nullable)]
     pub delivered_at: Option<Timestamp>,
 }
@@ -486,7 +485,7 @@ impl From<deliveries::Delivery> for Delivery {
     }
 }
 
-/// The answer to a registration.
+/// The response to a registration.
 #[derive(ApiResponse)]
 enum Registered {
     /// The endpoint was registered.
@@ -494,10 +493,10 @@ enum Registered {
     New(Json<Webhook>),
 }
 
-/// The answer to asking for a delivery once more.
+/// The response to a redelivery.
 #[derive(ApiResponse)]
 enum Queued {
-    /// It is on its way.
+    /// The work was accepted and continues in the background.
     #[oai(status = 202)]
     Again(Json<Delivery>),
 }

@@ -1,7 +1,7 @@
-//! Connecting an account by a password that its owner made for this purpose.
+//! Connecting an account with an app password.
 //!
-//! Bluesky has no apps to register: whoever connects an account hands over an identifier and an app
-//! password. Both go to a worker, sealed; no log, answer or history holds them.
+//! Bluesky has no OAuth apps to register: connecting takes an identifier and an app password. Both are
+//! encrypted for a worker; no log, response or workflow history contains them.
 
 use crate::{
     accounts::{
@@ -30,22 +30,22 @@ use workflows::{
     ask::{Answer, Question},
 };
 
-/// The platform that accounts are connected to in this way.
+/// The platform that takes app passwords.
 const PLATFORM: &str = "bluesky";
 
-/// The status that stands for an identity that was not proven.
+/// Status by which the adapter reports an identity that could not be verified.
 const INVALID_CREDENTIALS_STATUS: u16 = 422;
 
-/// The operations that take a password.
+/// The operations that take an app password.
 pub struct Passwords;
 
 #[OpenApi(tag = "Tag::Accounts")]
 impl Passwords {
     /// Connect a Bluesky account
     ///
-    /// With an app password, which its owner makes in the settings of Bluesky and can take back there.
-    /// The account's DID and handle have to lead to the server that takes the password: else 422.
-    /// Connecting an account again keeps its id, and its tenant: naming another is a 422. Scope
+    /// Takes an app password, which users create and revoke in Bluesky's settings. The account's DID and
+    /// handle must resolve to the server that accepts the password, otherwise the call fails with 422.
+    /// Reconnecting keeps the account's id and tenant; naming another tenant fails with 422. Scope
     /// `accounts:write`.
     #[oai(path = "/social-accounts/bluesky/connect", method = "post", operation_id = "connectBlueskyAccount")]
     async fn connect(
@@ -58,7 +58,7 @@ impl Passwords {
     }
 }
 
-/// Connects an account; true when the owner had never connected it before.
+/// Connects an account; true if it is new.
 pub async fn connect(call: &Call<'_>, body: BlueskyLogin) -> Result<(Account, bool), Problem> {
     let has_service = body.service.is_some();
     let login = AppPassword {
@@ -77,7 +77,7 @@ pub async fn connect(call: &Call<'_>, body: BlueskyLogin) -> Result<(Account, bo
     match ask::ask(call, Question::SignIn(sign_in)).await? {
         Answer::SignIn(SignedIn::Connected(joined)) => {
             let account = accounts::get(call.db(), call.owner, joined.account).await?;
-            // Gone in this very moment.
+            // Disconnected concurrently.
             let account = account.ok_or_else(|| Problem::not_found("social account"))?;
             Ok((account.into(), joined.is_new))
         }
@@ -91,7 +91,7 @@ pub async fn connect(call: &Call<'_>, body: BlueskyLogin) -> Result<(Account, bo
     }
 }
 
-/// Why a login did not work, as whoever sent it can act on it.
+/// Converts a login failure to a problem that tells the client what to do.
 fn rejected(failure: Failure, has_service: bool) -> Problem {
     match failure.code {
         ErrorCode::TokenExpired => {
@@ -99,35 +99,36 @@ fn rejected(failure: Failure, has_service: bool) -> Problem {
             Problem::new(Code::InvalidCredentials, format!("{PLATFORM} refused: {}", failure.message))
                 .with_issues(vec![issue("identifier"), issue("app_password")])
         }
-        // The service may not speak for the account, or nobody can tell.
+        // The service is not the account's server, or that can't be verified.
         ErrorCode::Rejected(INVALID_CREDENTIALS_STATUS) => {
             let field = if has_service { "service" } else { "identifier" };
-            let issue = Issue::custom([field], "Not the server of the account that it names");
+            let issue = Issue::custom([field], "Not the server of this account");
             Problem::new(Code::Unprocessable, failure.message).with_issues(vec![issue])
         }
-        // The caller named the service: that it does not answer as one is the caller's to mend.
+        // The caller named the service, so a failure to reach it is the caller's error.
         ErrorCode::NetworkError | ErrorCode::Rejected(_) | ErrorCode::Upstream(_) if has_service => {
-            let issue = Issue::custom(["service"], "No service of Bluesky answers there");
-            Problem::new(Code::Unprocessable, "the service could not be spoken to").with_issues(vec![issue])
+            let issue = Issue::custom(["service"], "No Bluesky service responded");
+            Problem::new(Code::Unprocessable, "the service could not be reached").with_issues(vec![issue])
         }
         _ => refused(PLATFORM, failure),
     }
 }
 
-/// How to log in to Bluesky.
-// No `Debug`: the password must not end in a log.
+/// A Bluesky login.
+// No `Debug`: the password must not be logged.
 #[derive(Object)]
 pub struct BlueskyLogin {
-    /// The account's handle, or the address or id that it logs in with.
+    /// Handle, e-mail address or DID.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub identifier: String,
-    /// A password that was made for apps. Never shown, stored encrypted.
+    /// App password. Stored encrypted, never shown.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub app_password: String,
-    /// The account's server where that is not Bluesky's own: `https` and a public name, without a path.
+    /// The account's server (PDS), if it is not Bluesky's own: `https` and a public host name, without a
+    /// path.
     #[oai(validator(max_length = 2048))]
     pub service: Option<Link>,
-    /// The end tenant that the account is to belong to. One that belongs to another stays there.
+    /// End tenant to assign a new account to. An account that belongs to another tenant is not moved.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub tenant_id: Option<String>,
 }
@@ -145,31 +146,31 @@ impl Rules for BlueskyLogin {
     }
 }
 
-/// Whether nothing is left of a handle without its sign. What is empty is told as too short already.
+/// True if a handle is empty apart from `@`. An empty string is reported by the schema.
 fn is_blank(identifier: &str) -> bool {
     !identifier.is_empty() && identifier.trim().trim_start_matches('@').is_empty()
 }
 
-/// What is wrong with the address of a service. Where its name leads is judged when it is called.
+/// What is wrong with a service URL. The addresses that its host resolves to are checked when it is called.
 fn objection(Link { url, .. }: &Link) -> Option<&'static str> {
     if url.scheme() != "https" {
         return Some("Must be https");
     }
     if !matches!(url.host(), Some(Host::Domain(name)) if name.trim_end_matches('.').contains('.')) {
-        return Some("Must be a public name");
+        return Some("Must be a public host name");
     }
     let is_origin = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     let has_credentials = !url.username().is_empty() || url.password().is_some();
-    (!is_origin || has_credentials).then_some("Must be no more than a host, and a port where it needs one")
+    (!is_origin || has_credentials).then_some("Must consist of a host and an optional port")
 }
 
-/// The answer to a login.
+/// The response to a login.
 #[derive(ApiResponse)]
 enum Entry {
     /// The account is connected.
     #[oai(status = 201)]
     New(Json<Account>),
-    /// The account was connected before, and is again.
+    /// An existing account was reconnected.
     #[oai(status = 200)]
     Known(Json<Account>),
 }

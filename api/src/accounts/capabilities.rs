@@ -1,4 +1,4 @@
-//! What an account's platform accepts, as the tables that validation and the adapters read say it.
+//! Capabilities of an account's platform, from the tables that validation and the adapters use.
 
 use crate::types::{
     enum_string::{EnumString, Platform},
@@ -7,109 +7,109 @@ use crate::types::{
 use platforms::{Capabilities, Content, MediaKind, MediaLimit, Publishing, Replies};
 use poem_openapi::{Enum, Object};
 
-/// What an account accepts.
+/// Limits and features of an account.
 #[derive(Debug, Object)]
 #[oai(rename = "SocialAccountCapabilities")]
 pub struct Accepted {
-    /// The account's platform.
+    /// Platform of the account.
     pub platform: EnumString<Platform>,
-    /// How long the text of a container may be.
+    /// Text limits of a container.
     pub text: Text,
-    /// What a container must hold.
+    /// Required content of a container.
     pub content: Holds,
-    /// What media a container may hold; a kind that is not listed is not accepted.
+    /// Media limits of a container, by kind; kinds that are not listed are not accepted.
     pub media: Vec<Medium>,
-    /// Whether media of different kinds may stand in one container.
+    /// Whether one container can have media of different kinds.
     pub mixed_media: bool,
-    /// Longest alt text, in characters; null where the platform takes none.
+    /// Maximum length of alt text, in characters; null if not supported.
     #[oai(nullable)]
     pub max_alt_text_length: Option<usize>,
-    /// What may follow the main container.
+    /// Replies that can follow the main container.
     pub replies: Follows,
-    /// How the platform publishes.
+    /// Publishing behavior.
     pub publishing: Publishes,
-    /// The lists that `options/{kind}` gives.
+    /// Kinds that `options/{kind}` can list.
     pub options: Vec<String>,
-    /// Whether engagement can be read.
+    /// Whether engagement metrics are available.
     pub analytics: bool,
     /// Whether earlier posts can be imported.
     pub history: bool,
-    /// Whether published posts can be removed from the platform.
+    /// Whether published posts can be deleted from the platform.
     pub deletion: bool,
-    /// The JSON Schema of the platform's block in `config`.
+    /// JSON Schema of the platform's settings in `config`.
     pub config_schema: JsonObject,
 }
 
-/// How long a text may be.
+/// A text limit.
 #[derive(Debug, Object)]
 #[oai(rename = "TextCapability")]
 pub struct Text {
-    /// The most units.
+    /// Maximum length, in `unit`.
     pub max_length: usize,
-    /// What a unit is, for example `graphemes`.
+    /// Unit of `max_length`, for example `graphemes`.
     pub unit: String,
-    /// A second limit in UTF-8 bytes, where the platform has one.
+    /// Additional limit in UTF-8 bytes, if any.
     #[oai(nullable)]
     pub max_bytes: Option<usize>,
 }
 
-/// What media of one kind a container may hold.
+/// Limits for one kind of media in a container.
 #[derive(Debug, Object)]
 #[oai(rename = "MediaCapability")]
 pub struct Medium {
-    /// The kind.
+    /// Kind of media.
     pub kind: EnumString<MediaKind>,
-    /// The fewest where there are any.
+    /// Minimum number of files, if there are any.
     pub min_count: usize,
-    /// The most.
+    /// Maximum number of files.
     pub max_count: usize,
-    /// Content types that are taken.
+    /// Accepted content types.
     pub content_types: Vec<String>,
-    /// The largest size.
+    /// Maximum file size, in bytes.
     pub max_bytes: u64,
-    /// The shortest duration.
+    /// Minimum duration, in milliseconds.
     #[oai(nullable)]
     pub min_duration_ms: Option<u64>,
-    /// The longest duration.
+    /// Maximum duration, in milliseconds.
     #[oai(nullable)]
     pub max_duration_ms: Option<u64>,
-    /// The smallest width, in pixels.
+    /// Minimum width, in pixels.
     #[oai(nullable)]
     pub min_width: Option<u32>,
-    /// The largest width, in pixels.
+    /// Maximum width, in pixels.
     #[oai(nullable)]
     pub max_width: Option<u32>,
-    /// The smallest height, in pixels.
+    /// Minimum height, in pixels.
     #[oai(nullable)]
     pub min_height: Option<u32>,
-    /// The largest height, in pixels.
+    /// Maximum height, in pixels.
     #[oai(nullable)]
     pub max_height: Option<u32>,
-    /// The smallest width over height.
+    /// Minimum aspect ratio (width / height).
     #[oai(nullable)]
     pub min_aspect_ratio: Option<f64>,
-    /// The largest width over height.
+    /// Maximum aspect ratio (width / height).
     #[oai(nullable)]
     pub max_aspect_ratio: Option<f64>,
 }
 
-/// What a container must hold.
+/// Required content of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Enum)]
 #[oai(rename = "ContentCapability", rename_all = "snake_case")]
 pub enum Holds {
     /// Text or media.
     TextOrMedia,
-    /// Text, whatever else there is.
+    /// Text is required.
     Text,
-    /// Media, whatever else there is.
+    /// Media are required.
     Media,
 }
 
-/// What may follow the main container.
+/// Replies that can follow the main container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Enum)]
 #[oai(rename = "ReplyCapability", rename_all = "snake_case")]
 pub enum Follows {
-    /// Nothing.
+    /// No replies.
     None,
     /// One comment.
     FirstComment,
@@ -117,18 +117,18 @@ pub enum Follows {
     Thread,
 }
 
-/// How a platform publishes.
+/// Publishing behavior of a platform.
 #[derive(Debug, Object)]
 #[oai(rename = "PublishingCapability")]
 pub struct Publishes {
-    /// Whether some of it goes on after the platform's answer.
+    /// Whether the platform continues processing after it accepts a post.
     pub is_asynchronous: bool,
-    /// How long that may take before the target is given up.
+    /// Maximum processing time in seconds; after that the target is `dead`.
     #[oai(nullable)]
     pub window_seconds: Option<u64>,
 }
 
-/// What a platform accepts.
+/// Returns the capabilities of a platform.
 pub(crate) fn of(platform: &dyn platforms::Platform) -> Accepted {
     let Capabilities { text, content, media, mixed_media, alt_text, replies, publishing, .. } =
         platform.capabilities();
@@ -162,7 +162,7 @@ pub(crate) fn of(platform: &dyn platforms::Platform) -> Accepted {
     }
 }
 
-/// The lists that a platform has of what its settings can be.
+/// The kinds of options that a platform lists.
 pub(crate) fn kinds(platform: &dyn platforms::Platform) -> &'static [&'static str] {
     platform.options().map_or(&[], |options| options.kinds())
 }

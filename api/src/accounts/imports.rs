@@ -1,6 +1,6 @@
-//! Imports: what an account published by whatever means, brought here.
+//! Imports of an account's earlier posts.
 //!
-//! A worker pages through the platform's list; here it is asked for, and what came of it is read.
+//! A worker pages through the platform's list; this module starts imports and reads their results.
 
 use crate::{
     accounts::{find, platform},
@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use store::imports::{self, Asked, ImportStatus};
 use uuid::Uuid;
 
-/// How many posts an import looks at when nobody says.
+/// Default number of posts that an import reads.
 const DEFAULT_MAX_POSTS: i32 = 100;
 
 /// The operations on imports.
@@ -29,10 +29,10 @@ pub struct Imports;
 impl Imports {
     /// Import earlier posts
     ///
-    /// Brings the newest posts of an account within the range, by whatever means they were published, as
-    /// its platform lists them. Those that an earlier import brought are skipped and counted. It goes on by
-    /// itself, waits where the platform asks for that, and ends with `import.completed` or
-    /// `import.failed`. One at a time for each account. Scope `accounts:write`.
+    /// Imports the newest posts of an account within the range, including posts not published through this
+    /// service. Posts that an earlier import brought are skipped and counted. The import runs in the
+    /// background, respects the platform's rate limits, and ends with `import.completed` or `import.failed`.
+    /// One import at a time per account. Scope `accounts:write`.
     #[oai(path = "/social-accounts/:id/imports", method = "post", operation_id = "createImport")]
     async fn create(
         &self,
@@ -45,7 +45,7 @@ impl Imports {
 
     /// List imports
     ///
-    /// Those of an account, newest first. Scope `accounts:read`.
+    /// Lists an account's imports, newest first. Scope `accounts:read`.
     #[oai(path = "/social-accounts/:id/imports", method = "get", operation_id = "listImports")]
     async fn list(
         &self,
@@ -58,7 +58,7 @@ impl Imports {
 
     /// Get an import
     ///
-    /// How far it has come, or what came of it. Scope `accounts:read`.
+    /// Returns the import's progress or result. Scope `accounts:read`.
     #[oai(path = "/social-accounts/:id/imports/:import_id", method = "get", operation_id = "getImport")]
     async fn get(
         &self,
@@ -71,7 +71,7 @@ impl Imports {
 
     /// List imported posts
     ///
-    /// Of an account, those that were published last first. Scope `accounts:read`.
+    /// Lists an account's imported posts, latest publication first. Scope `accounts:read`.
     #[oai(path = "/social-accounts/:id/imported-posts", method = "get", operation_id = "listImportedPosts")]
     async fn posts(
         &self,
@@ -83,7 +83,7 @@ impl Imports {
     }
 }
 
-/// Asks for an import.
+/// Starts an import.
 pub async fn create(call: &Call<'_>, id: &str, body: NewImport) -> Result<Import, Problem> {
     let account = find(call, id).await?;
     if platform(&account)?.history().is_none() {
@@ -97,12 +97,12 @@ pub async fn create(call: &Call<'_>, id: &str, body: NewImport) -> Result<Import
     };
     match imports::create(call.db(), call.owner, account.id, new, call.now()).await? {
         Asked::Created(import) => Ok(import.into()),
-        Asked::Busy => Err(Problem::new(Code::Conflict, "another import of the account is under way")),
+        Asked::Busy => Err(Problem::new(Code::Conflict, "another import of the account is in progress")),
         Asked::Unknown => Err(Problem::not_found("social account")),
     }
 }
 
-/// One page of an account's imports.
+/// Lists an account's imports.
 pub async fn list(call: &Call<'_>, id: &str, paging: Paging) -> Result<ImportPage, Problem> {
     let account = find(call, id).await?.id;
     let list = List::Imports(account);
@@ -112,7 +112,7 @@ pub async fn list(call: &Call<'_>, id: &str, paging: Paging) -> Result<ImportPag
     Ok(ImportPage { data: found.items.into_iter().map(Import::from).collect(), next_cursor })
 }
 
-/// One import.
+/// Returns an import.
 pub async fn get(call: &Call<'_>, id: &str, import_id: &str) -> Result<Import, Problem> {
     let account = find(call, id).await?.id;
     let missing = || Problem::not_found("import");
@@ -121,7 +121,7 @@ pub async fn get(call: &Call<'_>, id: &str, import_id: &str) -> Result<Import, P
     found.map(Import::from).ok_or_else(missing)
 }
 
-/// One page of the posts that were imported of an account.
+/// Lists an account's imported posts.
 pub async fn posts(call: &Call<'_>, id: &str, paging: Paging) -> Result<ImportedPostPage, Problem> {
     let account = find(call, id).await?.id;
     let list = List::ImportedPosts(account);
@@ -131,14 +131,14 @@ pub async fn posts(call: &Call<'_>, id: &str, paging: Paging) -> Result<Imported
     Ok(ImportedPostPage { data: found.items.into_iter().map(ImportedPost::from).collect(), next_cursor })
 }
 
-/// What is to be imported.
+/// An import to start.
 #[derive(Debug, Object)]
 pub struct NewImport {
-    /// Leaves out what was published before.
+    /// Skip posts published before this time.
     pub from_date: Option<Timestamp>,
-    /// Leaves out what was published then or later.
+    /// Skip posts published at or after this time.
     pub to_date: Option<Timestamp>,
-    /// How many posts to look at, the newest first, those that are skipped included. 100 by default.
+    /// Maximum number of posts to read, newest first, including skipped ones. 100 by default.
     #[oai(validator(minimum(value = "1"), maximum(value = "1000")))]
     pub limit: Option<i32>,
 }
@@ -156,18 +156,18 @@ impl Rules for NewImport {
     }
 }
 
-/// Which page of a list.
+/// A page of a list.
 #[derive(Debug, Default, Object)]
 pub struct Paging {
-    /// How many to list, 1 to 100; values beyond are clamped. 25 by default.
+    /// Page size, 1 to 100; values outside are clamped. 25 by default.
     pub limit: Option<i64>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     pub cursor: Option<String>,
 }
 
 impl Rules for Paging {}
 
-/// The answer to asking for an import.
+/// The response to starting an import.
 #[derive(ApiResponse)]
 enum Begun {
     /// It is on its way.
@@ -178,32 +178,32 @@ enum Begun {
 /// An import of an account's earlier posts.
 #[derive(Debug, Object)]
 pub struct Import {
-    /// Its identifier.
+    /// The import's id.
     pub id: Uuid,
-    /// The account.
+    /// Id of the account.
     pub social_account_id: Uuid,
-    /// How far it has come. What a `failed` one brought until then stays.
+    /// Status. Posts that a `failed` import brought are kept.
     pub status: EnumString<ImportStatus>,
-    /// Leaves out what was published before.
+    /// Skip posts published before this time.
     #[oai(nullable)]
     pub from_date: Option<Timestamp>,
-    /// Leaves out what was published then or later.
+    /// Skip posts published at or after this time.
     #[oai(nullable)]
     pub to_date: Option<Timestamp>,
-    /// How many posts it brought so far.
+    /// Number of posts imported so far.
     pub imported_count: i32,
-    /// How many were here already.
+    /// Number of posts skipped because they were imported before.
     pub skipped_count: i32,
-    /// Why it failed.
+    /// Error of a failed import.
     #[oai(nullable)]
     pub error_message: Option<String>,
-    /// When it was begun.
+    /// Start time.
     #[oai(nullable)]
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// End time.
     #[oai(nullable)]
     pub finished_at: Option<Timestamp>,
-    /// When it was asked for.
+    /// Creation time.
     pub created_at: Timestamp,
 }
 
@@ -230,27 +230,27 @@ impl From<imports::Import> for Import {
 pub struct ImportPage {
     /// The imports, newest first.
     pub data: Vec<Import>,
-    /// Where the next page begins; null on the last.
+    /// Cursor of the next page; null on the last page.
     #[oai(nullable)]
     pub next_cursor: Option<String>,
 }
 
-/// A post that was published by whatever means.
+/// A post imported from a platform.
 #[derive(Debug, Object)]
 pub struct ImportedPost {
-    /// Its identifier.
+    /// The imported post's id.
     pub id: Uuid,
-    /// The platform's id of it.
+    /// The platform's id of the post.
     pub platform_post_id: String,
-    /// Its public address.
+    /// Public URL.
     pub platform_post_url: String,
-    /// Its text.
+    /// Text of the post.
     pub content: String,
-    /// What it shows.
+    /// Media of the post.
     pub media: Vec<ImportedMedium>,
-    /// When it was published.
+    /// Publication time.
     pub published_at: Timestamp,
-    /// Its engagement when it was imported, as far as the platform's list tells it.
+    /// Engagement at the time of import, as far as the platform lists it.
     pub metrics: Figures,
 }
 
@@ -268,19 +268,19 @@ impl From<imports::ImportedPost> for ImportedPost {
     }
 }
 
-/// A medium of an imported post.
+/// A media file of an imported post.
 #[derive(Debug, Object)]
 pub struct ImportedMedium {
-    /// Where the platform shows it; platforms let such addresses expire.
+    /// The platform's URL of the file, which may expire.
     pub url: String,
 }
 
 /// A page of imported posts.
 #[derive(Debug, Object)]
 pub struct ImportedPostPage {
-    /// The posts, those that were published last first.
+    /// The posts, latest publication first.
     pub data: Vec<ImportedPost>,
-    /// Where the next page begins; null on the last.
+    /// Cursor of the next page; null on the last page.
     #[oai(nullable)]
     pub next_cursor: Option<String>,
 }

@@ -40,7 +40,7 @@ use workflows::{
     ask::{Answer, Question},
 };
 
-/// Seconds after which a platform that did not answer may be asked again, where it says nothing itself.
+/// `Retry-After` in seconds when a platform is unavailable and names no time itself.
 const RETRY_AFTER_SECONDS: u32 = 30;
 
 /// The operations on accounts.
@@ -50,7 +50,7 @@ pub struct Accounts;
 impl Accounts {
     /// List accounts
     ///
-    /// Newest first, without disconnected ones. Scope `accounts:read`.
+    /// Lists accounts, newest first, without disconnected ones. Scope `accounts:read`.
     #[oai(path = "/social-accounts", method = "get", operation_id = "listSocialAccounts")]
     async fn list(
         &self,
@@ -68,9 +68,9 @@ impl Accounts {
         Ok(Json(get(&caller.call(), &id).await?))
     }
 
-    /// Change an account
+    /// Update an account
     ///
-    /// Only what is sent changes; null clears what can be null. Scope `accounts:write`.
+    /// Updates the fields sent; null clears a nullable field. Scope `accounts:write`.
     #[oai(path = "/social-accounts/:id", method = "patch", operation_id = "updateSocialAccount")]
     async fn edit(
         &self,
@@ -83,9 +83,8 @@ impl Accounts {
 
     /// Disconnect an account
     ///
-    /// What was to be published on it is canceled; what is live stays live. The platform is told where it
-    /// wants to know, and the tokens are erased. Connecting the account again brings its id back. Scope
-    /// `accounts:write`.
+    /// Cancels the account's pending targets; published posts stay live. Revokes the grant on platforms that
+    /// support it and erases the tokens. Reconnecting the account restores its id. Scope `accounts:write`.
     #[oai(path = "/social-accounts/:id", method = "delete", operation_id = "deleteSocialAccount")]
     async fn delete(
         &self,
@@ -97,17 +96,17 @@ impl Accounts {
 
     /// Check an account
     ///
-    /// Makes one real call in its name, with a fresh token where the old one has expired. The account's
-    /// status follows what the platform says. Scope `accounts:read`.
+    /// Calls the platform once as the account, refreshing an expired token, and updates the account's status
+    /// from the response. Scope `accounts:read`.
     #[oai(path = "/social-accounts/:id/health", method = "get", operation_id = "getSocialAccountHealth")]
     async fn health(&self, caller: Caller<AccountsRead>, id: Path<String>) -> Result<Json<Health>, Problem> {
         Ok(Json(health(&caller.call(), &id).await?))
     }
 
-    /// Get what an account accepts
+    /// Get an account's capabilities
     ///
-    /// Texts, media, replies, and the JSON Schema of its platform's block in `config`. Scope
-    /// `accounts:read`.
+    /// Returns limits for texts, media and replies, and the JSON Schema of the platform's settings in
+    /// `config`. Scope `accounts:read`.
     #[oai(
         path = "/social-accounts/:id/capabilities",
         method = "get",
@@ -121,10 +120,10 @@ impl Accounts {
         Ok(Json(capabilities::of(platform(&find(&caller.call(), &id).await?)?)))
     }
 
-    /// List what a setting can be
+    /// List options for a setting
     ///
-    /// For example `boards` or `flairs`, as the platform lists them now; `capabilities` names those that
-    /// an account has. Scope `accounts:read`.
+    /// Asks the platform for the options of a kind, for example `boards` or `flairs`; `capabilities` lists
+    /// the kinds that an account has. Scope `accounts:read`.
     #[oai(
         path = "/social-accounts/:id/options/:kind",
         method = "get",
@@ -141,7 +140,7 @@ impl Accounts {
     }
 }
 
-/// One page of the accounts that fit.
+/// Lists the accounts that match a filter.
 pub async fn list(call: &Call<'_>, filter: Filter) -> Result<AccountPage, Problem> {
     let page = List::Accounts.request(call, filter.limit, filter.cursor.as_deref())?;
     let found = accounts::list(call.db(), call.owner, &filter.into(), page).await?;
@@ -149,15 +148,15 @@ pub async fn list(call: &Call<'_>, filter: Filter) -> Result<AccountPage, Proble
     Ok(AccountPage { data: found.items.into_iter().map(Account::from).collect(), next_cursor })
 }
 
-/// One account.
+/// Returns an account.
 pub async fn get(call: &Call<'_>, id: &str) -> Result<Account, Problem> {
     Ok(find(call, id).await?.into())
 }
 
-/// Changes an account.
+/// Updates an account.
 pub async fn edit(call: &Call<'_>, id: &str, body: AccountPatch) -> Result<Account, Problem> {
     let id = read(id)?;
-    // First whether there is an account: of it and the profile, the path is the more basic fault.
+    // The account is checked before the profile, since an error in the path takes precedence.
     accounts::get(call.db(), call.owner, id).await?.ok_or_else(missing)?;
     let edit = accounts::Edit {
         tenant_id: body::change(body.tenant_id),
@@ -166,7 +165,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: AccountPatch) -> Result<Accou
     };
     let edited = accounts::edit(call.db(), call.owner, id, edit, call.now()).await?;
     edited.map(Account::from).ok_or_else(|| {
-        let issue = Issue::custom(["profile_id"], "There is no such profile");
+        let issue = Issue::custom(["profile_id"], "The profile does not exist");
         Problem::new(Code::Unprocessable, "the profile was not found").with_issues(vec![issue])
     })
 }
@@ -180,14 +179,14 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Proble
     Ok(DeletedResource { id: id.0, deleted: true })
 }
 
-/// One real call in an account's name.
+/// Checks an account by calling its platform.
 pub async fn health(call: &Call<'_>, id: &str) -> Result<Health, Problem> {
     let account = find(call, id).await?;
     platform(&account)?;
     let Answer::Health(checkup) = ask::ask(call, Question::Health(voice(call, &account))).await? else {
         return Err(ask::mistaken());
     };
-    // The call may have changed it, or brought the account back.
+    // The check may have changed the account's status.
     let status = find(call, id).await?.status;
     let (error_code, detail) = match checkup.failure {
         Some(failure) => (Some(failure.code.to_string()), Some(failure.message)),
@@ -202,7 +201,7 @@ pub async fn health(call: &Call<'_>, id: &str) -> Result<Health, Problem> {
     })
 }
 
-/// What a setting can be for an account.
+/// Lists the options of a setting for an account.
 pub async fn options(
     call: &Call<'_>,
     id: &str,
@@ -229,7 +228,7 @@ pub async fn options(
     }
 }
 
-/// A platform's refusal, as whoever asked can act on it.
+/// Converts a platform's failure to a problem that tells the client what to do.
 pub(crate) fn refused(platform: &str, failure: Failure) -> Problem {
     match failure.code {
         ErrorCode::Rejected(_) => {
@@ -274,15 +273,15 @@ fn voice(call: &Call<'_>, account: &accounts::Account) -> Voice {
     Voice { account: account.id, owner: call.owner, platform: account.platform.clone() }
 }
 
-/// Which accounts to list. All conditions must hold.
+/// Filter for accounts. All conditions must hold.
 #[derive(Debug, Default, Object)]
 #[oai(rename = "SocialAccountFilter")]
 pub struct Filter {
-    /// How many to list, 1 to 100; values beyond are clamped. 25 by default.
+    /// Page size, 1 to 100; values outside are clamped. 25 by default.
     pub limit: Option<i64>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     pub cursor: Option<String>,
-    /// Only this account.
+    /// The account with this id.
     pub id: Option<Uuid>,
     /// Accounts of this end tenant.
     pub tenant_id: Option<String>,
@@ -290,11 +289,11 @@ pub struct Filter {
     pub profile_id: Option<Uuid>,
     /// Accounts of this platform.
     pub platform: Option<EnumString<Platform>>,
-    /// Exactly this handle.
+    /// Accounts with exactly this username.
     pub username: Option<String>,
-    /// Exactly this platform-side id.
+    /// The account with exactly this platform-side id.
     pub network_unique_id: Option<String>,
-    /// The same as `network_unique_id`.
+    /// Alias of `network_unique_id`.
     #[oai(rename = "networkUniqueId")]
     pub network_unique_id_alias: Option<String>,
 }
@@ -325,17 +324,17 @@ impl From<Filter> for accounts::Filter {
     }
 }
 
-/// What changes about an account.
+/// Changes to an account.
 #[derive(Debug, Object)]
 #[oai(rename = "SocialAccountPatch")]
 pub struct AccountPatch {
-    /// The end tenant it belongs to.
+    /// End tenant that it belongs to.
     #[oai(nullable, validator(min_length = 1, max_length = 255))]
     pub tenant_id: MaybeUndefined<String>,
-    /// The profile it is grouped under.
+    /// Id of the account's profile.
     #[oai(nullable)]
     pub profile_id: MaybeUndefined<Uuid>,
-    /// Its name, for people; connecting it again leaves it as it is.
+    /// Display name; reconnecting the account keeps it.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub display_name: Option<String>,
 }
@@ -350,41 +349,41 @@ impl Rules for AccountPatch {
 pub struct AccountPage {
     /// The accounts, newest first.
     pub data: Vec<Account>,
-    /// Where the next page begins; null on the last.
+    /// Cursor of the next page; null on the last page.
     #[oai(nullable)]
     pub next_cursor: Option<String>,
 }
 
-/// How an account's platform answered for it.
+/// Result of checking an account.
 #[derive(Debug, Object)]
 #[oai(rename = "SocialAccountHealth")]
 pub struct Health {
-    /// Whether the account can be spoken for.
+    /// Whether the account's access works.
     pub healthy: bool,
-    /// The account's state, after the call.
+    /// Account status after the check.
     pub status: EnumString<AccountStatus>,
-    /// When the platform was asked.
+    /// Time of the check.
     pub checked_at: Timestamp,
-    /// What stands against it, for example `token_expired` or `upstream_503`.
+    /// Error code, for example `token_expired` or `upstream_503`.
     #[oai(nullable)]
     pub error_code: Option<String>,
-    /// What stands against it, for people.
+    /// Human-readable error.
     #[oai(nullable)]
     pub detail: Option<String>,
 }
 
-/// Which options to list.
+/// Filter for options.
 #[derive(Debug, Default, Object)]
 #[oai(rename = "SocialAccountOptionFilter")]
 pub struct OptionFilter {
-    /// What the options belong to where one account has several, for example a subreddit for its flairs.
+    /// Parent of the options, if an account has several, for example a subreddit for its flairs.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub parent: Option<String>,
 }
 
 impl Rules for OptionFilter {}
 
-/// What a setting can be.
+/// Options of a setting.
 #[derive(Debug, Object)]
 #[oai(rename = "SocialAccountOptionList")]
 pub struct OptionList {
@@ -392,63 +391,63 @@ pub struct OptionList {
     pub data: Vec<AccountOption>,
 }
 
-/// One thing that a setting can be.
+/// An option of a setting.
 #[derive(Debug, Object)]
 #[oai(rename = "SocialAccountOption")]
 pub struct AccountOption {
-    /// What the setting wants.
+    /// Value for the setting.
     pub id: String,
-    /// Its name, for people.
+    /// Display name.
     pub name: String,
 }
 
-/// A connected account. Its tokens are in no response.
+/// A connected account. No response contains its tokens.
 #[derive(Debug, Object)]
 #[oai(rename = "SocialAccount")]
 pub struct Account {
-    /// Its identifier.
+    /// The account's id.
     pub id: Uuid,
-    /// Its platform.
+    /// Platform id.
     pub platform: EnumString<Platform>,
-    /// The end tenant it belongs to.
+    /// End tenant that it belongs to.
     #[oai(nullable)]
     pub tenant_id: Option<String>,
-    /// The profile it is grouped under.
+    /// Id of the account's profile.
     #[oai(nullable)]
     pub profile_id: Option<Uuid>,
-    /// The OAuth app it was connected through; null for a shared app.
+    /// Id of the OAuth app that the account was connected through; null for a shared app.
     #[oai(nullable)]
     pub social_network_id: Option<Uuid>,
-    /// The platform's own id of it.
+    /// The platform's id of the account.
     pub network_unique_id: String,
-    /// Its handle there.
+    /// Username on the platform.
     pub username: String,
-    /// Its name, for people.
+    /// Display name.
     pub display_name: String,
-    /// What it is there, for example `profile` or `page`.
+    /// Type of account on the platform, for example `profile` or `page`.
     pub account_type: String,
-    /// Its picture.
+    /// URL of the profile picture.
     #[oai(nullable)]
     pub profile_image_url: Option<String>,
-    /// Its public page.
+    /// URL of the public profile.
     #[oai(nullable)]
     pub profile_url: Option<String>,
-    /// Whether posts can go to it.
+    /// Connection status.
     pub status: EnumString<AccountStatus>,
-    /// What the platform allows.
+    /// Permissions granted by the platform.
     pub scopes: Vec<String>,
-    /// When the access token ends; it is renewed before.
+    /// Expiry time of the access token, which is refreshed before.
     #[oai(nullable)]
     pub token_expires_at: Option<Timestamp>,
-    /// When the platform last answered for it.
+    /// Time of the last successful call to the platform.
     #[oai(nullable)]
     pub last_synced_at: Option<Timestamp>,
-    /// Why it is not active.
+    /// Error code of an account that is not active.
     #[oai(nullable)]
     pub last_error_code: Option<String>,
-    /// When it was first connected.
+    /// Time of the first connection.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last update.
     pub updated_at: Timestamp,
 }
 

@@ -1,7 +1,7 @@
-//! Logins that cover several accounts: what they offer, and the choice among it.
+//! Logins that cover several accounts, of which the user selects some.
 //!
-//! The token is the permission, so that a client's own page can ask and choose without an API key. What
-//! was granted is opened by a worker only; here is what people may see of it.
+//! The token authorizes the calls, so that a client's own page can list and select accounts without an API
+//! key. Only a worker can decrypt the grant; this module shows the public part.
 
 use crate::{
     accounts::{Account, login::plan},
@@ -31,15 +31,15 @@ use workflows::{
     ask::{Answer, Question},
 };
 
-/// The operations on logins that wait for a choice.
+/// The operations on pending logins.
 pub struct Pending;
 
 #[OpenApi(tag = "Tag::Accounts")]
 impl Pending {
-    /// Get what a login offers
+    /// Get a pending login
     ///
-    /// The token is what the connect flow sent with `status=pending`; it is good for 30 minutes and
-    /// needs no API key.
+    /// Takes the token that the connect flow sent with `status=pending`, which is valid for 30 minutes. Needs
+    /// no API key.
     #[oai(path = "/social-accounts/pending/:token", method = "get", operation_id = "getPendingLogin")]
     async fn get(
         &self,
@@ -50,10 +50,10 @@ impl Pending {
         Ok(Json(get(&app, login.0).await?))
     }
 
-    /// Choose what to connect
+    /// Finalize a pending login
     ///
-    /// All that is chosen is connected, or nothing. The same choice again is answered again; another is
-    /// a conflict. Needs no API key.
+    /// Connects all selected accounts, or none. Repeating the same selection returns the same result; a
+    /// different selection fails with 409. Needs no API key.
     #[oai(
         path = "/social-accounts/pending/:token/finalize",
         method = "post",
@@ -77,23 +77,23 @@ impl Pending {
     }
 }
 
-/// The login that the token in a request's path leads to. It is counted by address and found before the
-/// body is read: there is no key that would say who asks.
+/// The pending login of the token in the path. The request is counted by IP address and the login looked up
+/// before the body is read, since there is no API key.
 struct Login(store::pending::Pending);
 
-/// How `poem-openapi` names the first parameter of a path to the router.
+/// Name that `poem-openapi` gives the first path parameter.
 const TOKEN: &str = "param0";
 
 impl<'a> FromRequest<'a> for Login {
     async fn from_request(request: &'a Request, _: &mut RequestBody) -> poem::Result<Self> {
-        let app: &App = request.data().expect("the endpoint hands its parts to every request");
+        let app: &App = request.data().expect("the router adds the state to every request");
         admission::count_login(app, request).await?;
         let token = request.raw_path_param(TOKEN).unwrap_or_default();
         Ok(Self(find(app, token).await?.ok_or_else(gone)?))
     }
 }
 
-/// What a login offers.
+/// Returns a pending login.
 async fn get(app: &App, pending: store::pending::Pending) -> Result<PendingLogin, Problem> {
     let connected = connected(app, &pending).await?;
     let offer = |offer: store::pending::Offer| Offer {
@@ -112,21 +112,21 @@ async fn get(app: &App, pending: store::pending::Pending) -> Result<PendingLogin
     })
 }
 
-/// Why an account is not connected for a tenant.
+/// Detail of the problem that an account belongs to another tenant.
 pub(crate) const OTHER_TENANT: &str =
     "the account belongs to another tenant; change its tenant_id first, or reconnect it by its id";
 
-/// Accounts that were chosen.
+/// The result of finalizing a login.
 pub(crate) struct Chosen {
-    /// Whose they are.
+    /// Owner of the accounts.
     pub(crate) owner: Owner,
-    /// Which, in the order of the choice.
+    /// Account ids, in the order of the selection.
     pub(crate) accounts: Vec<AccountId>,
-    /// Whether it was chosen just now.
+    /// False if the same selection was finalized before.
     pub(crate) is_new: bool,
 }
 
-/// Connects what is chosen of the login that the token leads to.
+/// Connects the selected accounts of a pending login.
 pub(crate) async fn finalize(
     app: &App,
     token: &str,
@@ -140,11 +140,11 @@ pub(crate) async fn finalize(
         .filter(|(_, id)| !is_offered(id))
         .map(|(index, _)| {
             let path = [Segment::from("page_ids"), Segment::Index(index)];
-            Issue::custom(path, "The login does not cover it")
+            Issue::custom(path, "Not offered by this login")
         })
         .collect();
     if !issues.is_empty() {
-        let detail = "the login does not cover all that was chosen";
+        let detail = "the login does not offer all selected accounts";
         return Err(Problem::new(Code::Unprocessable, detail).with_issues(issues));
     }
     let mut seen = HashSet::new();
@@ -167,7 +167,7 @@ pub(crate) async fn finalize(
         Answer::Selection(Finalized::Repeated { accounts }) => Ok(Chosen { owner, accounts, is_new: false }),
         Answer::Selection(Finalized::Other) => Err(Problem::new(
             Code::Conflict,
-            "something else was chosen before; to connect more, begin again",
+            "other accounts were selected before; to connect more, start again",
         )),
         Answer::Selection(Finalized::OtherTenant { id }) => {
             let index = ids.iter().position(|chosen| *chosen == id).unwrap_or_default();
@@ -181,18 +181,18 @@ pub(crate) async fn finalize(
     }
 }
 
-/// The login that a token leads to, while there is time.
+/// Returns the pending login of a token, unless it has expired.
 pub(crate) async fn find(app: &App, token: &str) -> Result<Option<store::pending::Pending>, Problem> {
     Ok(store::pending::find(&app.db, Digest::of(token), (app.now)()).await?)
 }
 
-/// The platform's ids of what is connected already.
+/// Platform ids of the offered accounts that are already connected.
 pub(crate) async fn connected(app: &App, pending: &store::pending::Pending) -> Result<Vec<String>, Problem> {
     let ids: Vec<_> = pending.offers.iter().map(|offer| offer.network_unique_id.clone()).collect();
     Ok(accounts::connected(&app.db, pending.owner, &pending.platform, &ids).await?)
 }
 
-/// Accounts in this order, without those that were disconnected since.
+/// Returns accounts in this order, without disconnected ones.
 pub(crate) async fn accounts(
     app: &App,
     owner: Owner,
@@ -207,28 +207,28 @@ fn gone() -> Problem {
     Problem::not_found("pending login")
 }
 
-/// What is chosen of a login.
+/// A selection of accounts.
 #[derive(Debug, Object)]
 #[oai(rename = "PendingChoice")]
 pub struct Choice {
-    /// The ids of what is to be connected, as the login offers them.
+    /// Ids of the offers to connect.
     #[oai(validator(min_items = 1, max_items = 1000))]
     pub page_ids: Vec<Text<255>>,
 }
 
 impl Rules for Choice {}
 
-/// A login that waits for a choice.
+/// A login that covers several accounts.
 #[derive(Debug, Object)]
 pub struct PendingLogin {
-    /// Its platform.
+    /// Platform id.
     pub platform: EnumString<Platform>,
-    /// The end tenant that the accounts are to belong to.
+    /// End tenant to assign the accounts to.
     #[oai(nullable)]
     pub tenant_id: Option<String>,
-    /// Until when the choice can be made.
+    /// Expiry time of the login.
     pub expires_at: Timestamp,
-    /// What it offers.
+    /// Accounts that can be connected.
     pub data: Vec<Offer>,
 }
 
@@ -236,38 +236,38 @@ pub struct PendingLogin {
 #[derive(Debug, Object)]
 #[oai(rename = "PendingAccount")]
 pub struct Offer {
-    /// What it is chosen by: the platform's own id of it.
+    /// The platform's id, used for the selection.
     pub id: String,
-    /// What it is, for example `page` or `location`.
+    /// Type of account, for example `page` or `location`.
     pub account_type: String,
-    /// Its name, for people.
+    /// Display name.
     pub name: String,
-    /// Its handle.
+    /// Username.
     pub username: String,
-    /// Its picture.
+    /// URL of the picture.
     #[oai(nullable)]
     pub profile_image_url: Option<String>,
-    /// Whether it is connected already; choosing it again renews it.
+    /// Whether the account is already connected; selecting it reconnects it.
     pub already_connected: bool,
 }
 
-/// The accounts that a choice became.
+/// Accounts connected by a login.
 #[derive(Debug, Object)]
 #[oai(rename = "ConnectedAccounts")]
 pub struct ConnectedList {
-    /// Their ids, in the order of the choice.
+    /// Account ids, in the order of the selection.
     pub account_ids: Vec<Uuid>,
-    /// The accounts, without those that were disconnected since.
+    /// The accounts, without disconnected ones.
     pub data: Vec<Account>,
 }
 
-/// The answer to a choice.
+/// The response to a selection.
 #[derive(ApiResponse)]
 enum Finalization {
     /// The accounts are connected.
     #[oai(status = 201)]
     New(Json<ConnectedList>),
-    /// The same choice was made before.
+    /// The same selection was finalized before.
     #[oai(status = 200)]
     Again(Json<ConnectedList>),
 }

@@ -1,4 +1,4 @@
-//! Finding the accounts that a request names by id, username or platform-side id.
+//! Resolves accounts that a request names by id, username or platform-side id.
 
 use crate::http::{
     caller::Call,
@@ -10,16 +10,16 @@ use store::accounts::{self, Account, Resolution};
 /// The field of a post that names the account whose posting slots it takes.
 pub(crate) const QUEUED_FROM_ACCOUNT: &str = "queued_from_account";
 
-const UNKNOWN: &str = "There is no such account";
+const UNKNOWN: &str = "The account does not exist";
 const AMBIGUOUS: &str = "Matches several accounts; use the id of one of them";
 
-/// The accounts that the entries stand for, each once, and the one of them that `queued` stands for.
+/// Resolves entries to accounts, without duplicates, and `queued` to one of them.
 pub(crate) async fn accounts(
     call: &Call<'_>,
     entries: &[String],
     queued: Option<&str>,
 ) -> Result<(Vec<Account>, Option<AccountId>), Problem> {
-    // The slot's account may be named in another way than in the list, so it is resolved with it.
+    // The queue's account may be named differently than in the list, so it is resolved as well.
     let asked: Vec<_> = entries.iter().cloned().chain(queued.map(str::to_owned)).collect();
     let mut found = accounts::resolve(call.db(), call.owner, &asked).await?;
     let queued = queued.map(|_| found.pop().expect("one resolution per entry"));
@@ -35,14 +35,14 @@ pub(crate) async fn accounts(
             Resolution::None => (Code::AccountNotFound, UNKNOWN),
             Resolution::Ambiguous => (Code::AmbiguousAccount, AMBIGUOUS),
         };
-        // Of both faults, the missing account is told: it can't be helped by choosing.
+        // If both errors occur, a missing account takes precedence.
         code = if code == Some(Code::AccountNotFound) { code } else { Some(fault) };
         issues.push(Issue::custom([Segment::from("accounts"), index.into()], message));
     }
     if let Some(code) = code {
         let detail = match code {
             Code::AccountNotFound => "one or more target accounts were not found",
-            _ => "one or more account handles stand for several accounts",
+            _ => "one or more account handles match several accounts",
         };
         return Err(Problem::new(code, detail).with_issues(issues));
     }
@@ -59,21 +59,20 @@ pub(crate) async fn accounts(
     }
 }
 
-/// The account that a field stands for, which names it in any way that a post can.
+/// Resolves one entry to an account; `field` named it.
 pub(crate) async fn account(call: &Call<'_>, entry: &str, field: &str) -> Result<Account, Problem> {
     let mut found = accounts::resolve(call.db(), call.owner, &[entry.to_owned()]).await?;
     match found.pop().expect("one resolution per entry") {
         Resolution::One(account) => Ok(*account),
         Resolution::None => Err(no_account(field)),
         Resolution::Ambiguous => {
-            let problem =
-                Problem::new(Code::AmbiguousAccount, "the account handle stands for several accounts");
+            let problem = Problem::new(Code::AmbiguousAccount, "the account handle matches several accounts");
             Err(problem.with_issues(vec![Issue::custom([field], AMBIGUOUS)]))
         }
     }
 }
 
-/// A field names an account that is not there.
+/// 422: the account that `field` names does not exist.
 pub(crate) fn no_account(field: &str) -> Problem {
     let problem = Problem::new(Code::AccountNotFound, "the account was not found");
     problem.with_issues(vec![Issue::custom([field], UNKNOWN)])

@@ -1,9 +1,8 @@
-//! The browser's part of connecting an account: the way back from a platform, and our own page to choose on.
+//! The OAuth callback, and this service's page for selecting accounts.
 //!
-//! Nobody here has an API key. The way back counts because its state is sealed and claimed once, the
-//! page because its token is beyond guessing. What a platform's user brings goes to a worker, sealed:
-//! this process neither reads what it is worth nor calls anybody. Whatever comes of it, he ends where
-//! the authorization said, or on a page of ours; never at a text that only a program reads.
+//! Requests here carry no API key. The callback is authorized by its sealed state, which is claimed once, and
+//! the page by its random token. The authorization code goes to a worker encrypted; this process does not
+//! exchange it. The user always ends at the redirect URI or on an HTML page, never at a problem document.
 
 use crate::{
     accounts::{
@@ -43,19 +42,19 @@ use workflows::{
     ask::{Answer, Question},
 };
 
-/// Where platforms send their users back to, below the API's address.
+/// Path of the OAuth callback, below the API's prefix.
 pub const CALLBACK: &str = "/connect/callback";
-/// Where somebody chooses who has no page for it, below the API's address.
+/// Path of the selection page, below the API's prefix.
 pub const CHOOSE: &str = "/connect/choose";
 
-/// The largest form: more boxes than any login has accounts.
+/// Maximum size of the form, in bytes.
 const MAX_FORM_BYTES: usize = 256 << 10;
-/// The most boxes of a form.
+/// Maximum number of selected accounts.
 const MAX_CHOICES: usize = 1000;
-/// How much of a platform's own words is passed on, in characters.
+/// Maximum length of the platform's error description that is passed on, in characters.
 const MAX_DESCRIPTION_LENGTH: usize = 300;
 
-/// What a platform's user comes back with.
+/// Handles the redirect from a platform.
 #[handler]
 pub(crate) async fn callback(app: Data<&App>, request: &Request) -> Response {
     let query = request.uri().query().unwrap_or_default();
@@ -66,7 +65,7 @@ pub(crate) async fn callback(app: Data<&App>, request: &Request) -> Response {
     result.unwrap_or_else(error_page)
 }
 
-/// The page to choose on.
+/// Serves the selection page.
 #[handler]
 pub(crate) async fn choice(app: Data<&App>, request: &Request, token: Path<String>) -> Response {
     let result = match admission::count_login(&app, request).await {
@@ -76,7 +75,7 @@ pub(crate) async fn choice(app: Data<&App>, request: &Request, token: Path<Strin
     result.unwrap_or_else(error_page)
 }
 
-/// The choice that was made there.
+/// Handles the form of the selection page.
 #[handler]
 pub(crate) async fn choose(app: Data<&App>, request: &Request, token: Path<String>, body: Body) -> Response {
     let result = match admission::count_login(&app, request).await {
@@ -86,7 +85,7 @@ pub(crate) async fn choose(app: Data<&App>, request: &Request, token: Path<Strin
     result.unwrap_or_else(error_page)
 }
 
-/// A platform's answer, as far as it concerns us.
+/// Query parameters of the callback.
 struct CallbackParams {
     state: String,
     code: Option<String>,
@@ -102,7 +101,7 @@ impl CallbackParams {
         let mut field = |name: &str| fields.remove(name).filter(|value| !value.is_empty());
         let state = field("state").unwrap_or_default();
         let code = field("code");
-        // The standard's word, and those of platforms that have others beside it or instead.
+        // The standard parameter, and those that platforms use in addition or instead.
         let words =
             ["error", "error_reason", "error_type", "error_code", "errCode", "denied"].map(&mut field);
         let words: Vec<_> = words.into_iter().flatten().collect();
@@ -116,7 +115,7 @@ impl CallbackParams {
     }
 }
 
-/// How an authorization ended, for whoever began it.
+/// Result of an authorization.
 enum CallbackOutcome {
     Connected(AccountId),
     Choice(String),
@@ -134,22 +133,22 @@ async fn handle_callback(app: &App, query: &str) -> Result<Response, Problem> {
     let (intent, is_first) = match states::claim(call.db(), call.owner, state.id).await? {
         Some(Claim::First(intent)) => (intent, true),
         Some(Claim::Repeated(intent)) => (intent, false),
-        // It is forgotten a day after its end.
+        // Claimed states are deleted after a day.
         None => return Ok(pages::failed("", LoginError::StateExpired)),
     };
     let failed = |error, detail: &str| CallbackOutcome::Failed(error, detail.to_owned());
     let outcome = if is_expired {
         failed(LoginError::StateExpired, "the login took longer than 15 minutes")
     } else if !is_first {
-        failed(LoginError::StateUsed, "somebody came back from this authorization before")
+        failed(LoginError::StateUsed, "this authorization was used before")
     } else if let Some((error, said)) = params.error {
         CallbackOutcome::Failed(error, said)
     } else if let Some(code) = params.code {
         let verifier = app.config.states.verifier(state.id);
         exchange(&call, state.id, &intent, code, verifier).await.unwrap_or_else(|problem| {
-            // The state is used up: all that is left is to begin again.
+            // The state is claimed, so the user must start again.
             warn!(platform = intent.platform, %problem, "An authorization could not be finished");
-            failed(LoginError::ExchangeFailed, "the service could not finish the login; begin again")
+            failed(LoginError::ExchangeFailed, "the service could not finish the login; start again")
         })
     } else {
         failed(LoginError::ExchangeFailed, "the platform sent neither a code nor an error")
@@ -157,7 +156,7 @@ async fn handle_callback(app: &App, query: &str) -> Result<Response, Problem> {
     finish(&call, &intent, outcome).await
 }
 
-/// What a code is worth, which a worker finds out.
+/// Asks a worker to exchange the authorization code.
 async fn exchange(
     call: &Call<'_>,
     authorization: StateId,
@@ -190,7 +189,7 @@ async fn exchange(
     }
 }
 
-/// Sends the user on.
+/// Redirects the user, or shows a page if there is no redirect URI.
 async fn finish(call: &Call<'_>, intent: &Intent, outcome: CallbackOutcome) -> Result<Response, Problem> {
     let Some(uri) = &intent.redirect_uri else {
         return match outcome {
@@ -222,7 +221,7 @@ async fn finish(call: &Call<'_>, intent: &Intent, outcome: CallbackOutcome) -> R
     Ok(redirect(&with_query(uri, &intent.platform, intent.tenant_id.as_deref(), &said)))
 }
 
-/// Where the user goes, with what he is told on the way.
+/// Appends the result to a redirect URI.
 fn with_query(uri: &str, platform: &str, tenant_id: Option<&str>, said: &[(&str, String)]) -> String {
     let mut url = Url::parse(uri).expect("an address was read before it was kept");
     url.query_pairs_mut()
@@ -287,15 +286,15 @@ async fn submit_choice(app: &App, token: &str, body: Body) -> Result<Response, P
                 Code::NotFound => Ok(pages::gone()),
                 Code::Conflict => Ok(pages::already_chosen()),
                 Code::QuotaExceeded => {
-                    let error = "There is no room for so many accounts. Choose fewer.";
+                    let error = "The plan does not allow that many accounts. Select fewer.";
                     choice_page(app, &login, status, &ids, Some(error)).await
                 }
                 _ if problem.detail == pending::OTHER_TENANT => {
-                    let error = "One of these accounts belongs to another tenant. Choose others.";
+                    let error = "One of these accounts belongs to another tenant. Select others.";
                     choice_page(app, &login, status, &ids, Some(error)).await
                 }
                 _ if status.is_client_error() => {
-                    let error = "Choose among the accounts below.";
+                    let error = "Select from the accounts below.";
                     choice_page(app, &login, status, &[], Some(error)).await
                 }
                 _ => Err(problem),
@@ -311,7 +310,7 @@ async fn submit_choice(app: &App, token: &str, body: Body) -> Result<Response, P
     Ok(redirect(&with_query(uri, &login.platform, login.tenant_id.as_deref(), &said)))
 }
 
-/// What is away is told on a page too.
+/// Shows a problem as an HTML page.
 fn error_page(problem: Problem) -> Response {
     pages::unavailable(problem.code.status())
 }

@@ -1,9 +1,8 @@
-//! The `state` that goes to a platform with an authorization and comes back with its outcome.
+//! The OAuth `state` parameter.
 //!
-//! It says whose authorization it is, which one, and until when; what it is for stands in
-//! [`store::states`], for X carries no more than 500 characters. Sealed, so that nobody makes one up,
-//! and nobody in between learns whose it is. The PKCE verifier is derived from the id: what never lies
-//! in a database can't be read there.
+//! It contains the authorization's id, owner and expiry; the rest is in [`store::states`], since X limits it
+//! to 500 characters. It is encrypted and authenticated, so that it can't be forged and does not reveal the
+//! owner. The PKCE verifier is derived from the id and never stored.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chacha20poly1305::{
@@ -17,33 +16,33 @@ use sha2::Sha256;
 use std::fmt;
 use uuid::Uuid;
 
-/// How long the user may take.
+/// Lifetime of a state.
 pub const TTL: TimeDelta = TimeDelta::minutes(15);
 
-/// What a sealed state names itself, so that nothing else that is sealed passes for one.
+/// Associated data, so that no other sealed value passes for a state.
 const LABEL: &[u8] = b"fanfare state 1";
-/// Bytes of a nonce: enough of them to be drawn at random.
+/// Length of a nonce: long enough to be random.
 const NONCE_BYTES: usize = 24;
-/// Bytes of what is sealed: id, organization, mode, end.
+/// Length of the plaintext: id, organization, mode, expiry.
 const STATE_BYTES: usize = 16 + 16 + 1 + 8;
 
-/// Which authorization, whose, and until when.
+/// An authorization in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// Which.
+    /// Id of the authorization.
     pub id: StateId,
-    /// Whose.
+    /// Owner of the authorization.
     pub owner: Owner,
-    /// Until when, to the second.
+    /// Expiry time, to the second.
     pub expires_at: DateTime<Utc>,
 }
 
-/// Why a state does not count.
+/// Error of opening a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It was ours, and its time is over.
+    /// The state is authentic and has expired.
     Expired(State),
-    /// It was never ours.
+    /// The state is not authentic.
     Forged,
 }
 
@@ -55,12 +54,12 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key that follows from the installation's secret, and leads to nothing else that follows from it.
+    /// Derives the key from the installation's secret.
     pub fn derive(secret: &[u8; 32]) -> Self {
         Self { states: expand(secret, LABEL), verifiers: expand(secret, b"fanfare pkce 1") }
     }
 
-    /// The text that travels.
+    /// Seals a state.
     pub fn seal(&self, state: &State) -> String {
         let mode = match state.owner.mode {
             Mode::Live => 0,
@@ -76,17 +75,17 @@ impl Key {
         BASE64_URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat())
     }
 
-    /// What came back.
+    /// Opens a sealed state.
     ///
     /// # Errors
     ///
-    /// When it is not ours or comes too late.
+    /// If it is forged or has expired.
     pub fn open(&self, text: &str, now: DateTime<Utc>) -> Result<State, Refusal> {
         let state = self.read(text).ok_or(Refusal::Forged)?;
         if state.expires_at <= now { Err(Refusal::Expired(state)) } else { Ok(state) }
     }
 
-    /// The PKCE verifier of an authorization: 43 characters, known to nobody but who holds this key.
+    /// The PKCE verifier of an authorization: 43 characters, derived from the key.
     pub fn verifier(&self, id: StateId) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(expand(&self.verifiers, id.0.as_bytes()))
     }
@@ -120,7 +119,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// 32 bytes that follow from `secret` for one purpose. <https://www.rfc-editor.org/rfc/rfc5869>
+/// Derives 32 bytes from `secret` for one purpose. <https://www.rfc-editor.org/rfc/rfc5869>
 fn expand(secret: &[u8; 32], purpose: &[u8]) -> [u8; 32] {
     let mut bytes = [0; 32];
     Hkdf::<Sha256>::new(None, secret).expand(purpose, &mut bytes).expect("32 bytes can be expanded");

@@ -1,8 +1,7 @@
-//! Our own pages of the connect flow, for whoever has none.
+//! This service's own HTML pages of the connect flow, for clients without their own.
 //!
-//! Plain forms: they work without a script, by keyboard and by ear, on a phone, and load nothing from
-//! anywhere, which the policy that goes with them says too. What platforms and their users wrote is shown
-//! as text, and what came in an address is not shown at all.
+//! Plain forms, accessible and without scripts or external resources, as their content security policy
+//! states. Text from platforms and users is escaped, and nothing from the URL is shown.
 
 use askama::Template;
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -18,11 +17,11 @@ use url::Url;
 
 const STYLE: &str = include_str!("../../templates/page.css");
 
-/// The one style that the pages may have: this one.
+/// The policy source of the pages' only style.
 static STYLE_SOURCE: LazyLock<String> =
     LazyLock::new(|| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(STYLE))));
 
-/// One account of a list.
+/// An account in a list.
 struct AccountRow {
     id: String,
     name: String,
@@ -56,21 +55,21 @@ struct Failed<'a> {
     word: Option<&'a str>,
 }
 
-/// What is offered to choose from.
+/// Contents of the selection page.
 pub(crate) struct ChoicePage<'a> {
     /// The platform.
     pub(crate) platform: &'a str,
-    /// What there is.
+    /// Accounts that can be selected.
     pub(crate) offers: &'a [Offer],
-    /// The platform's ids of what is connected already.
+    /// Platform ids of accounts that are already connected.
     pub(crate) connected: &'a [String],
-    /// What is ticked.
+    /// Platform ids of the selected accounts.
     pub(crate) chosen: &'a [String],
-    /// Where the form leads in the end, when that is not here.
+    /// URI that the form finally redirects to, if any.
     pub(crate) redirect_uri: Option<&'a str>,
 }
 
-/// The page where somebody chooses, again when `error` says what was wrong.
+/// The selection page, with an error above the form.
 pub(crate) fn choice(status: StatusCode, page: &ChoicePage<'_>, error: Option<&str>) -> Response {
     let line = |offer: &Offer| {
         let mut more = describe(&offer.username, &offer.display_name, &offer.account_type);
@@ -86,12 +85,12 @@ pub(crate) fn choice(status: StatusCode, page: &ChoicePage<'_>, error: Option<&s
     };
     let lines = page.offers.iter().map(line).collect();
     let html = Choice { style: STYLE, platform: &name(page.platform), error, lines };
-    // Where a form is answered with a redirect, browsers ask the policy for that address too.
+    // Browsers apply `form-action` to the redirect after a form as well.
     let elsewhere = page.redirect_uri.and_then(|uri| Url::parse(uri).ok());
     respond(status, &html, elsewhere.as_ref())
 }
 
-/// The page at the end.
+/// The page after a successful login.
 pub(crate) fn finished(platform: &str, accounts: &[Account]) -> Response {
     let line = |account: &Account| AccountRow {
         id: account.id.to_string(),
@@ -103,18 +102,17 @@ pub(crate) fn finished(platform: &str, accounts: &[Account]) -> Response {
     respond(StatusCode::OK, &Finished { style: STYLE, platform: &name(platform), lines }, None)
 }
 
-/// The page of a login that connected nothing.
+/// The page after a failed login.
 pub(crate) fn failed(platform: &str, error: LoginError) -> Response {
     let platform = name(platform);
     let (title, text) = match error {
         LoginError::AccessDenied => (
             "Nothing was connected",
-            format!("Access was not allowed on {platform}. If that was not meant, begin again."),
+            format!("Access was not allowed on {platform}. If that was not intended, start again."),
         ),
         LoginError::StateExpired => (
             "This took too long",
-            "A login has to be finished within 15 minutes. Go back to where you came from and begin again."
-                .to_owned(),
+            "A login must be finished within 15 minutes. Go back and start again.".to_owned(),
         ),
         LoginError::StateUsed => (
             "This login was used already",
@@ -129,52 +127,50 @@ pub(crate) fn failed(platform: &str, error: LoginError) -> Response {
         LoginError::InsufficientScope => (
             "A permission is missing",
             format!(
-                "Publishing needs everything that {platform} asked you for. Begin again and allow all of it."
+                "Publishing needs all permissions that {platform} asked for. Start again and grant all of them."
             ),
         ),
         LoginError::NoPages => (
             "There is nothing to connect",
-            format!("Your login on {platform} covers nothing that can be posted to."),
+            format!("Your login on {platform} has no account that can be posted to."),
         ),
         LoginError::QuotaExceeded => (
-            "There is no room for more accounts",
-            "All accounts that the plan allows are connected. Whoever sent you here can make room."
-                .to_owned(),
+            "The account limit is reached",
+            "The plan allows no further accounts. Contact the service that sent you here.".to_owned(),
         ),
         LoginError::WrongAccount => (
             "This is another account",
-            format!("You logged in to {platform} as somebody else than was to be connected."),
+            format!("You logged in to {platform} with a different account than expected."),
         ),
     };
     let page = Failed { style: STYLE, title, text: &text, word: Some(error.as_str()) };
     respond(StatusCode::BAD_REQUEST, &page, None)
 }
 
-/// The page of a return that we never asked for.
+/// The page for a callback with an invalid state.
 pub(crate) fn invalid() -> Response {
-    let text =
-        "The address is incomplete, or was never ours. Go back to where you came from and begin again.";
+    let text = "The link is incomplete or was not issued by this service. Go back and start again.";
     let page = Failed { style: STYLE, title: "This link is not valid", text, word: None };
     respond(StatusCode::BAD_REQUEST, &page, None)
 }
 
-/// The page of a moment in which we could not serve.
+/// The page for an internal error or an unavailable service.
 pub(crate) fn unavailable(status: StatusCode) -> Response {
-    let text = "Something that this needs is away. Load this page again in a moment.";
+    let text = "The service is temporarily unavailable. Reload this page in a moment.";
     respond(status, &Failed { style: STYLE, title: "This did not work", text, word: None }, None)
 }
 
-/// The page of a choice whose time is over.
+/// The page for an expired selection.
 pub(crate) fn gone() -> Response {
-    let text = "A choice has to be made within half an hour. Go back to where you came from and begin again.";
-    let page = Failed { style: STYLE, title: "There is nothing to choose here", text, word: None };
+    let text = "The selection must be made within 30 minutes. Go back and start again.";
+    let page = Failed { style: STYLE, title: "There is nothing to select", text, word: None };
     respond(StatusCode::NOT_FOUND, &page, None)
 }
 
-/// The page of a choice after another.
+/// The page for a selection after a different one.
 pub(crate) fn already_chosen() -> Response {
-    let text = "Something else was chosen before, and is connected. To connect more, begin again.";
-    let page = Failed { style: STYLE, title: "The choice was made already", text, word: None };
+    let text = "Other accounts were selected before and are connected. To connect more, start again.";
+    let page = Failed { style: STYLE, title: "The selection was already made", text, word: None };
     respond(StatusCode::CONFLICT, &page, None)
 }
 
@@ -192,12 +188,12 @@ fn respond(status: StatusCode, page: &impl Template, form_to: Option<&Url>) -> R
         .body(page.render().expect("writing to a string does not fail"))
 }
 
-/// An answer whose address is nobody else's business, and that is kept nowhere.
+/// Adds headers that keep the URL private and the response out of caches.
 pub(crate) fn private(response: poem::ResponseBuilder) -> poem::ResponseBuilder {
     response.header(header::REFERRER_POLICY, "no-referrer").header(header::CACHE_CONTROL, "no-store")
 }
 
-/// A platform's identifier as a name.
+/// A platform's id as a display name.
 fn name(platform: &str) -> String {
     let capital = |word: &str| match word.split_at_checked(1) {
         Some((first, rest)) => format!("{}{rest}", first.to_uppercase()),
@@ -206,7 +202,7 @@ fn name(platform: &str) -> String {
     platform.split('_').map(capital).collect::<Vec<_>>().join(" ")
 }
 
-/// What tells an account from others of the same name.
+/// Username and type of an account.
 fn describe(username: &str, display_name: &str, account_type: &str) -> String {
     match username == display_name {
         true => account_type.to_owned(),

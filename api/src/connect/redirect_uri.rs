@@ -1,18 +1,18 @@
-//! Addresses that a user's browser is sent to in the course of connecting an account.
+//! Redirect URIs.
 //!
-//! What is sent there says who was connected, so it travels by https. A test on one's own machine has
-//! no certificate: there plain http will do, and only in test mode.
+//! The redirect carries the connected account, so it must use https. In test mode http to loopback addresses
+//! is allowed.
 
 use crate::http::problem::Issue;
 use domain::Mode;
 use url::{Host, Url};
 
-/// What is wrong with an address in the field `field`.
+/// What is wrong with the redirect URI in `field`, or `None`.
 pub fn objection(field: &str, url: &Url, mode: Mode) -> Option<Issue> {
     let message = match url.scheme() {
         "https" => None,
         "http" if mode == Mode::Test && is_loopback(url) => None,
-        "http" if mode == Mode::Test => Some("Must be https, or http on this machine"),
+        "http" if mode == Mode::Test => Some("Must be https, or http to localhost"),
         _ => Some("Must be https"),
     };
     let has_credentials = !url.username().is_empty() || url.password().is_some();

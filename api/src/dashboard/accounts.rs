@@ -1,4 +1,4 @@
-//! Accounts: whether their platforms still let us in, and what to do where they don't.
+//! Accounts and their connection status.
 
 use super::{
     PATH,
@@ -49,19 +49,19 @@ struct Account {
     synced: Option<AbsoluteTime>,
     connected: AbsoluteTime,
     profile: Option<String>,
-    /// What is filled in below to connect it again, where no page of its platform's does it.
+    /// Values to prefill for reconnecting with an app password.
     handle: Option<String>,
     checkup: Option<String>,
 }
 
-/// What a check of an account found.
+/// Result of checking an account.
 pub(crate) struct Checkup {
     account: String,
     words: String,
 }
 
-/// Shows the page. Who comes back from a platform with several accounts chooses among them first, on the
-/// page that everybody chooses on, which leads back to this one.
+/// Shows the page. After a login that covers several accounts it redirects to the selection page, which leads
+/// back here.
 pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem> {
     match (context.query.get("status"), context.query.given("token")) {
         ("pending", Some(token)) if token.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) => {
@@ -117,14 +117,14 @@ async fn draw(
         identifier: filled("identifier"),
         service: filled("service"),
     };
-    // A platform's own page is where connecting leads to, or the sandbox that plays it.
+    // The form redirects to a platform's page, or to the sandbox.
     let sandbox =
         context.app.config.sandbox.as_ref().map(|sandbox| sandbox.url().origin().ascii_serialization());
     let places = format!(" https: {}", sandbox.unwrap_or_default());
     Ok(render_leading(page.layout.status(), &page, &places))
 }
 
-/// Makes one real call in the account's name.
+/// Checks the account by calling its platform.
 pub(crate) async fn check(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
     let health = match accounts::health(&context.call(), id).await {
         Ok(health) => health,
@@ -138,14 +138,14 @@ pub(crate) async fn check(context: &PageContext<'_>, id: &str) -> Result<Respons
     draw(context, None, Some(Checkup { account: id.to_owned(), words })).await
 }
 
-/// Leads to the platform, to let us in again.
+/// Redirects to the platform to reconnect an account.
 pub(crate) async fn reconnect(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
     let account = accounts::get(&context.call(), id).await?;
     let wish = json!({ "reconnect_account_id": account.id });
     lead(context, account.platform.as_str(), id, wish).await
 }
 
-/// Leads to a platform, to let us in.
+/// Redirects to a platform to connect an account.
 pub(crate) async fn connect(context: &PageContext<'_>) -> Result<Response, Problem> {
     let Some(platform) = context.form.given("platform") else {
         let problem = Problem::new(Code::InvalidRequest, "choose a platform");
@@ -161,7 +161,7 @@ async fn lead(
     mut wish: Value,
 ) -> Result<Response, Problem> {
     let call = context.call();
-    // Back to this page, where that is an address that may be come back to; else to the hosted pages.
+    // Returns to this page if its URL is a valid redirect URI, else to the hosted pages.
     let back = format!("{}{PATH}/accounts", context.app.config.root());
     let fits = |url: &Url| redirect_uri::objection("redirect_uri", url, call.owner.mode).is_none();
     if Url::parse(&back).is_ok_and(|url| fits(&url)) {
@@ -181,7 +181,7 @@ fn lead_to(address: &str) -> Response {
         .finish()
 }
 
-/// Connects an account by a password that was made for apps, or connects it again.
+/// Connects or reconnects an account with an app password.
 pub(crate) async fn sign_in(context: &PageContext<'_>) -> Result<Response, Problem> {
     let login: Map<_, _> = context
         .form
@@ -206,18 +206,18 @@ pub(crate) async fn disconnect(context: &PageContext<'_>, id: &str) -> Result<Re
     }
 }
 
-/// What came of connecting an account, where the platform has just sent its user back.
+/// Result of a login that just redirected here.
 fn arrival(context: &PageContext<'_>) -> Option<Result<String, String>> {
     let platform = labels::platform(context.query.given("platform")?).to_owned();
     match context.query.given("status")? {
         "connected" => Some(Ok(format!("The account of {platform} is connected."))),
         "error" => Some(Err(match context.query.get("error") {
             "access_denied" => format!("{platform} was not allowed to let Fanfare in."),
-            "state_expired" => "It took more than 15 minutes. Begin again.".to_owned(),
-            "state_used" => "This authorization was used before. Begin again.".to_owned(),
+            "state_expired" => "The login took more than 15 minutes. Start again.".to_owned(),
+            "state_used" => "This authorization was used before. Start again.".to_owned(),
             "insufficient_scope" => format!("{platform} allowed less than publishing needs."),
-            "no_pages" => format!("There is nothing on {platform} that could be published to."),
-            "wrong_account" => "That is another account than the one to be reconnected.".to_owned(),
+            "no_pages" => format!("The login has no account on {platform} that can be posted to."),
+            "wrong_account" => "This is a different account than the one to reconnect.".to_owned(),
             _ => format!("{platform} did not let Fanfare in."),
         })),
         _ => None,

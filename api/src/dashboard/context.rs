@@ -1,4 +1,4 @@
-//! One request of somebody who is signed in.
+//! A request with a valid session.
 
 use super::{
     PATH,
@@ -15,13 +15,13 @@ use poem::{
 };
 use store::{Pool, sessions::Session};
 
-/// What pages and actions are functions of.
+/// Context of a page or an action.
 pub(crate) struct PageContext<'a> {
-    /// What the service is made of.
+    /// State shared by all request handlers.
     pub(crate) app: &'a App,
-    /// What the address says.
+    /// Query parameters.
     pub(crate) query: Fields,
-    /// What the form says; empty where a page is asked for.
+    /// Form fields; empty for a GET request.
     pub(crate) form: Fields,
     session: Box<Session>,
 }
@@ -31,17 +31,17 @@ impl<'a> PageContext<'a> {
         Self { app, session, query: Fields::of_query(request), form }
     }
 
-    /// The call that the API's functions are given.
+    /// The call for functions of the API.
     pub(crate) fn call(&self) -> Call<'a> {
         Call { app: self.app, owner: self.session.key.owner }
     }
 
-    /// All that the key may do.
+    /// Scopes of the session's key.
     pub(crate) fn scopes(&self) -> &[Scope] {
         &self.session.key.scopes
     }
 
-    /// The key that this visitor came in with.
+    /// Id of the session's key.
     pub(crate) fn key(&self) -> uuid::Uuid {
         self.session.key.id.0
     }
@@ -51,12 +51,12 @@ impl<'a> PageContext<'a> {
         &self.app.db
     }
 
-    /// The time.
+    /// The current time.
     pub(crate) fn now(&self) -> DateTime<Utc> {
         (self.app.now)()
     }
 
-    /// What is around a page.
+    /// The layout around a page.
     pub(crate) fn layout(&self, title: impl Into<String>, section: &'static str) -> Layout {
         Layout {
             title: title.into(),
@@ -72,7 +72,7 @@ impl<'a> PageContext<'a> {
         }
     }
 
-    /// The same, with what went wrong.
+    /// The layout around a page that shows an error.
     pub(crate) fn layout_with_error(
         &self,
         title: impl Into<String>,
@@ -83,7 +83,7 @@ impl<'a> PageContext<'a> {
     }
 }
 
-/// Leads to another page of the dashboard.
+/// Redirects to another page of the dashboard.
 pub(crate) fn see(path: &str) -> Response {
     Response::builder()
         .status(StatusCode::SEE_OTHER)
@@ -92,7 +92,7 @@ pub(crate) fn see(path: &str) -> Response {
         .finish()
 }
 
-/// Leads to another page of the dashboard, which says what was done.
+/// Redirects to another page of the dashboard, which shows a notice.
 pub(crate) fn done(path: &str, done: Done) -> Response {
     see(&format!("{path}?done={done}"))
 }

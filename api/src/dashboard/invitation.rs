@@ -1,5 +1,5 @@
-//! Accepting an invitation to a team. Who was invited has no key yet: the token in the address is what
-//! lets him in here, once.
+//! Accepting an invitation to a team. The invited person has no key yet: the token in the URL authorizes
+//! them, once.
 
 use super::{
     fields::Fields,
@@ -13,7 +13,7 @@ use askama::Template;
 use poem::{Request, Response, http::StatusCode};
 use store::team::{self, Invitation};
 
-/// The longest name, in characters.
+/// Maximum length of a name, in characters.
 const MAX_NAME_LENGTH: usize = 100;
 
 #[derive(Template)]
@@ -25,14 +25,14 @@ struct Page {
     has_joined: bool,
 }
 
-/// Shows what a person is invited to.
+/// Shows the invitation.
 pub(crate) async fn show(app: &App, request: &Request, token: &str) -> Result<Response, Problem> {
     admission::count_sign_in(app, request).await?;
     let invitation = team::invitation(&app.db, token).await?;
     Ok(draw(token, invitation, None))
 }
 
-/// Accepts.
+/// Accepts the invitation.
 pub(crate) async fn accept(
     app: &App,
     request: &Request,
@@ -50,7 +50,7 @@ pub(crate) async fn accept(
         let error = PageError::new("name", StatusCode::BAD_REQUEST, words);
         return Ok(draw(token, Some(invitation), Some(error)));
     };
-    // Of two clicks one accepts, and the other finds that there is nothing left to accept.
+    // Of two concurrent clicks, only one accepts.
     let has_joined = team::accept(&app.db, token, name, (app.now)()).await?.is_some();
     let layout = Layout::signed_out("Invitation");
     let invitation = has_joined.then_some(invitation);

@@ -36,7 +36,7 @@ struct Row {
     is_own: bool,
 }
 
-/// A key that was just made, with its text.
+/// A new key with its text.
 struct Made {
     name: String,
     mode: String,
@@ -85,13 +85,13 @@ async fn draw(
     Ok(render(page.layout.status(), &page))
 }
 
-/// Creates a key, and shows its text.
+/// Creates a key and shows its text.
 pub(crate) async fn create(context: &PageContext<'_>) -> Result<Response, Problem> {
     let form = &context.form;
     let wish = json!({
         "name": form.get("name").trim(),
         "scopes": form.all("scope").collect::<Vec<_>>(),
-        // A day's end is the beginning of the next; the field has no time of day.
+        // The field is a date; the key expires at the end of that day.
         "expires_at": form.given("expires").map(|day| format!("{day}T24:00:00Z")),
     });
     let created = match body::read(wish) {
@@ -104,7 +104,7 @@ pub(crate) async fn create(context: &PageContext<'_>) -> Result<Response, Proble
     }
 }
 
-/// Gives a key another text, and shows it. The old one ends at once.
+/// Rotates a key and shows the new text. The old key is revoked immediately.
 pub(crate) async fn rotate(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
     match keys::rotate(&context.call(), context.scopes(), id, body::read(json!({}))?).await {
         Ok(key) => draw(context, None, Some(key.into())).await,

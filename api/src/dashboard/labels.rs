@@ -1,4 +1,4 @@
-//! What states, codes and times are called when they are told to people.
+//! Human-readable names of statuses, error codes and times.
 
 use askama::filters::HtmlSafe;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -7,46 +7,46 @@ use std::fmt;
 use store::{accounts::AccountStatus, deliveries::DeliveryStatus};
 
 domain::words! {
-    /// What was just done, as an address says it.
+    /// The result of an action, as a query parameter.
     Done, "notice" {
-        /// A retry.
+        /// A retry was started.
         Hurried = "hurried",
-        /// A cancellation.
+        /// A post was canceled.
         Canceled = "canceled",
-        /// A draft's release.
+        /// A draft was released.
         Released = "released",
-        /// A new post.
+        /// A post was created.
         Created = "created",
-        /// An account's connection.
+        /// An account was connected.
         Connected = "connected",
-        /// An account's removal.
+        /// An account was disconnected.
         Disconnected = "disconnected",
-        /// A redelivery.
+        /// A delivery was repeated.
         Redelivered = "redelivered",
-        /// An endpoint's pause.
+        /// An endpoint was paused.
         Paused = "paused",
-        /// An endpoint's resumption.
+        /// An endpoint was resumed.
         Resumed = "resumed",
-        /// An endpoint's removal.
+        /// An endpoint was deleted.
         Deleted = "deleted",
-        /// A key's end.
+        /// A key was revoked.
         Revoked = "revoked",
-        /// A person's removal.
+        /// A team member was removed.
         Removed = "removed",
-        /// A file that is fetched.
+        /// A file is being fetched.
         Fetching = "fetching",
-        /// A file's removal.
+        /// A file was deleted.
         Discarded = "discarded",
     }
 }
 
 impl Done {
-    /// A sentence about it.
+    /// The notice to show.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Hurried => "The next attempt comes now.",
             Self::Canceled => {
-                "The post was deleted: what had not begun is canceled, what is live stays live."
+                "The post was deleted. Pending targets are canceled; published posts stay live."
             }
             Self::Released => "The draft was released.",
             Self::Created => "The post was created.",
@@ -58,31 +58,31 @@ impl Done {
             Self::Deleted => "The endpoint was removed.",
             Self::Revoked => "The key was revoked.",
             Self::Removed => "The person was removed from the team.",
-            Self::Fetching => "The file is being fetched: look again in a moment.",
+            Self::Fetching => "The file is being fetched. Check again in a moment.",
             Self::Discarded => "The file was deleted.",
         }
     }
 }
 
-/// How good or bad something is, as its colour says beside its words.
+/// Severity of a label, shown by its color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// As it should be.
+    /// Success.
     Good,
-    /// On its way.
+    /// Neutral or in progress.
     Calm,
-    /// Needs a look.
+    /// Warning.
     Warn,
-    /// Wrong.
+    /// Error.
     Bad,
 }
 
-/// A state, shown as a label.
+/// A status label.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Label(Tone, &'static str);
 
 impl Label {
-    /// The words alone.
+    /// The label's text.
     pub(crate) fn name(self) -> &'static str {
         self.1
     }
@@ -100,10 +100,10 @@ impl fmt::Display for Label {
     }
 }
 
-// Made of nothing but the words below.
+// Consists only of constant text.
 impl HtmlSafe for Label {}
 
-/// A post's state.
+/// Label of a post's status.
 pub(crate) fn post(status: PostStatus) -> Label {
     match status {
         PostStatus::Draft => Label(Tone::Calm, "Draft"),
@@ -117,7 +117,7 @@ pub(crate) fn post(status: PostStatus) -> Label {
     }
 }
 
-/// A target's state.
+/// Label of a target's status.
 pub(crate) fn target(status: TargetStatus) -> Label {
     match status {
         TargetStatus::Pending => Label(Tone::Calm, "Waiting"),
@@ -129,7 +129,7 @@ pub(crate) fn target(status: TargetStatus) -> Label {
     }
 }
 
-/// An account's state.
+/// Label of an account's status.
 pub(crate) fn account(status: AccountStatus) -> Label {
     match status {
         AccountStatus::Active => Label(Tone::Good, "Active"),
@@ -139,7 +139,7 @@ pub(crate) fn account(status: AccountStatus) -> Label {
     }
 }
 
-/// A medium's state.
+/// Label of a media asset's status.
 pub(crate) fn medium(status: MediaStatus) -> Label {
     match status {
         MediaStatus::PendingUpload => Label(Tone::Calm, "Awaited"),
@@ -149,7 +149,7 @@ pub(crate) fn medium(status: MediaStatus) -> Label {
     }
 }
 
-/// A size in bytes, as people say it.
+/// A file size with unit.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} bytes"),
@@ -159,7 +159,7 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// How long something plays, in milliseconds, as players show it.
+/// A duration in milliseconds as minutes and seconds.
 pub(crate) fn length(millis: u64) -> String {
     let seconds = millis.div_ceil(1_000);
     let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
@@ -169,7 +169,7 @@ pub(crate) fn length(millis: u64) -> String {
     }
 }
 
-/// A delivery's state.
+/// Label of a delivery's status.
 pub(crate) fn delivery(status: DeliveryStatus, attempts: i32) -> Label {
     match status {
         DeliveryStatus::Pending if attempts > 0 => Label(Tone::Warn, "Failed, tried again"),
@@ -180,12 +180,12 @@ pub(crate) fn delivery(status: DeliveryStatus, attempts: i32) -> Label {
     }
 }
 
-/// Whether something is on.
+/// Label of an active or paused endpoint.
 pub(crate) fn activity(is_active: bool) -> Label {
     if is_active { Label(Tone::Good, "Active") } else { Label(Tone::Warn, "Paused") }
 }
 
-/// A platform's name.
+/// Display name of a platform.
 pub(crate) fn platform(id: &str) -> &str {
     match id {
         "x" => "X",
@@ -203,17 +203,17 @@ pub(crate) fn platform(id: &str) -> &str {
     }
 }
 
-/// Why something failed, and what can be done about it.
+/// Explains an error code and what to do about it.
 pub(crate) fn reason(code: &str, platform: &str) -> String {
     let name = self::platform(platform);
     match code.parse() {
-        Ok(ErrorCode::RateLimited) => format!("{name} asks us to slow down."),
+        Ok(ErrorCode::RateLimited) => format!("{name} limits the rate of calls."),
         Ok(ErrorCode::TokenExpired) => {
-            format!("{name} refuses the account's access. If this goes on, reconnect the account.")
+            format!("{name} rejects the account's access. If this persists, reconnect the account.")
         }
         Ok(ErrorCode::Upstream(status)) => format!("{name} failed by itself, with status {status}."),
         Ok(ErrorCode::Rejected(status)) => {
-            format!("{name} refused the content, with status {status}. It has to be changed and posted anew.")
+            format!("{name} rejected the content with status {status}. Change it and post again.")
         }
         Ok(ErrorCode::PollTimeout) => format!("{name} took too long to process it."),
         Ok(ErrorCode::NetworkError) => format!("{name} could not be reached, or the connection broke."),
@@ -221,16 +221,16 @@ pub(crate) fn reason(code: &str, platform: &str) -> String {
     }
 }
 
-/// Who can do something about a failure.
+/// Explains who can fix a failure.
 pub(crate) fn source(source: ErrorSource) -> &'static str {
     match source {
-        ErrorSource::User => "You can do something about it.",
-        ErrorSource::Platform => "It is the platform's fault.",
-        ErrorSource::Service => "It is Fanfare's fault, or the network's.",
+        ErrorSource::User => "You can fix it.",
+        ErrorSource::Platform => "The platform must fix it.",
+        ErrorSource::Service => "Fanfare or the network caused it.",
     }
 }
 
-/// A point in time: the clock's words, and how far it is from now.
+/// A time relative to now, with the absolute time as its title.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RelativeTime {
     at: DateTime<Utc>,
@@ -250,10 +250,10 @@ impl fmt::Display for RelativeTime {
     }
 }
 
-// Made of nothing but digits and the words below.
+// Consists only of digits and constant text.
 impl HtmlSafe for RelativeTime {}
 
-/// How far away something is, as one says it.
+/// A duration in words.
 fn distance(delta: TimeDelta) -> String {
     let seconds = delta.num_seconds();
     let (count, unit) = match seconds.abs() {
@@ -270,7 +270,7 @@ fn distance(delta: TimeDelta) -> String {
     }
 }
 
-/// A point in time by the clock.
+/// An absolute time in UTC.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AbsoluteTime(pub(crate) DateTime<Utc>);
 
@@ -281,7 +281,7 @@ impl fmt::Display for AbsoluteTime {
     }
 }
 
-// Made of nothing but digits and names of months.
+// Consists only of digits and names of months.
 impl HtmlSafe for AbsoluteTime {}
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is around every page, and the headers that every page leaves with.
+//! The layout around every page, and the headers of every page.
 
 use super::{
     PATH,
@@ -14,52 +14,52 @@ use poem::{
 use std::cell::Cell;
 use tracing::error;
 
-/// What a page may load and where its forms may lead: this origin, and nothing that stands in the page
-/// itself runs. Connecting an account leads on to its platform.
+/// Content security policy: resources and forms of this origin only, no inline scripts. Pages with forms that
+/// redirect to a platform extend `form-action`.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
     img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// What is around a page.
+/// The layout around a page.
 pub(crate) struct Layout {
-    /// Its title.
+    /// Title of the page.
     pub(crate) title: String,
-    /// The part of the dashboard that it belongs to.
+    /// Path of the navigation entry that the page belongs to.
     pub(crate) section: &'static str,
-    /// Who looks at it; nobody before signing in.
+    /// The session's owner; `None` before signing in.
     pub(crate) who: Option<Who>,
-    /// What was just done.
+    /// Notice of a completed action.
     pub(crate) notice: Option<&'static str>,
-    /// What just went wrong.
+    /// Error of a failed action.
     pub(crate) error: Option<PageError>,
-    /// Where the script looks again for what has changed.
+    /// Path that the script polls for changes.
     pub(crate) live: Option<String>,
 }
 
-/// Who looks at a page.
+/// The owner of a session.
 pub(crate) struct Who {
-    /// The organization.
+    /// Name of the organization.
     pub(crate) organization: String,
-    /// The name of the key.
+    /// Name of the key.
     pub(crate) key: String,
-    /// Whether what is done here is done for real.
+    /// Whether the key is a live key.
     pub(crate) is_live: bool,
 }
 
-/// Something that went wrong, and what it is shown beside.
+/// An error and the element it is shown beside.
 pub(crate) struct PageError {
-    /// What it is shown beside.
+    /// Id of the element.
     pub(crate) at: String,
-    /// What the answer says about it.
+    /// HTTP status of the page.
     pub(crate) status: StatusCode,
-    /// What it is.
+    /// The message.
     pub(crate) words: String,
-    /// Field by field.
+    /// Messages of single fields.
     pub(crate) issues: Vec<String>,
     is_shown: Cell<bool>,
 }
 
 impl PageError {
-    /// What a call was refused for.
+    /// An error from a failed call.
     pub(crate) fn of(at: impl Into<String>, problem: Problem) -> Self {
         let issue = |issue: &crate::http::problem::Issue| match &*path(&issue.path) {
             "" => issue.message.clone(),
@@ -74,43 +74,42 @@ impl PageError {
         }
     }
 
-    /// What is said here.
+    /// An error with its own message.
     pub(crate) fn new(at: &str, status: StatusCode, words: impl Into<String>) -> Self {
         Self { at: at.to_owned(), status, words: words.into(), issues: Vec::new(), is_shown: Cell::default() }
     }
 }
 
 impl Layout {
-    /// That of somebody who is not signed in.
+    /// The layout without a session.
     pub(crate) fn signed_out(title: &str) -> Self {
         Self { title: title.to_owned(), section: "", who: None, notice: None, error: None, live: None }
     }
 
-    /// The fault to be shown beside something.
+    /// The error to show at a place of the page.
     pub(crate) fn at(&self, place: &str) -> Option<&PageError> {
         let error = self.error.as_ref().filter(|error| error.at == place)?;
         error.is_shown.set(true);
         Some(error)
     }
 
-    /// The fault that no place on the page was for: what it was about is not there any more, or on
-    /// another page of its list.
+    /// The error if no place of the page has shown it: its element is gone or on another page of the list.
     pub(crate) fn leftover(&self) -> Option<&PageError> {
         self.error.as_ref().filter(|error| !error.is_shown.get())
     }
 
-    /// Looks again at `path`, unless something went wrong: that is to be read first.
+    /// Makes the page poll `path`, unless it shows an error, which polling would replace.
     pub(crate) fn live(self, path: &str) -> Self {
         let live = self.error.is_none().then(|| format!("{PATH}{path}"));
         Self { live, ..self }
     }
 
-    /// The status that the page leaves with.
+    /// HTTP status of the page.
     pub(crate) fn status(&self) -> StatusCode {
         self.error.as_ref().map_or(StatusCode::OK, |error| error.status)
     }
 
-    /// The parts of the navigation: address, name.
+    /// Navigation entries: path and name.
     pub(crate) fn sections(&self) -> [(&'static str, &'static str); 9] {
         [
             ("", "Overview"),
@@ -125,12 +124,12 @@ impl Layout {
         ]
     }
 
-    /// Whether the page belongs to the part at an address.
+    /// True if the page belongs to the navigation entry.
     pub(crate) fn is_in(&self, path: &str) -> bool {
         self.section == path
     }
 
-    /// What the files that go with the page are named after.
+    /// Hashes of the static files.
     pub(crate) fn versions(&self) -> &'static Versions {
         assets::versions()
     }
@@ -149,14 +148,14 @@ struct Onward<'a> {
     next: &'a str,
 }
 
-/// A page that leads on to itself: what a browser keeps from a request that another site's page made, it
-/// sends with one that this page makes.
+/// A page that redirects to itself: browsers withhold the `SameSite=Strict` cookie from a request that
+/// another site started, and send it with one that this page starts.
 pub(crate) fn onward(request: &Request) -> Response {
     let next = request.original_uri().path_and_query().map_or(PATH, |path| path.as_str());
     render(StatusCode::OK, &Onward { next })
 }
 
-/// A page that can't be shown, and why.
+/// An error page.
 pub(crate) fn failure(context: Option<&PageContext<'_>>, problem: Problem) -> Response {
     let status = problem.code.status();
     let name = title(status);
@@ -167,17 +166,17 @@ pub(crate) fn failure(context: Option<&PageContext<'_>>, problem: Problem) -> Re
     render(status, &Failure { layout, words: sentence(&problem.detail) })
 }
 
-/// A page as it leaves.
+/// Renders a page with its headers.
 pub(crate) fn render(status: StatusCode, page: &impl Template) -> Response {
     render_leading(status, page, "")
 }
 
-/// A page whose forms may also lead to other places.
+/// Renders a page whose forms may also redirect to other origins.
 pub(crate) fn render_leading(status: StatusCode, page: &impl Template, places: &str) -> Response {
     let text = match page.render() {
         Ok(text) => text,
         Err(error) => {
-            error!(%error, "A page can't be drawn");
+            error!(%error, "A page can't be rendered");
             return Response::builder().status(StatusCode::INTERNAL_SERVER_ERROR).finish();
         }
     };
@@ -185,20 +184,20 @@ pub(crate) fn render_leading(status: StatusCode, page: &impl Template, places: &
     let mut response = Response::builder().status(status).content_type("text/html; charset=utf-8").body(text);
     put(&mut response, header::CONTENT_SECURITY_POLICY, &policy);
     put(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-    // Stricter, and browsers would not say of our own forms that they are ours.
+    // A stricter policy would make browsers omit `Origin` from our own forms.
     put(&mut response, header::REFERRER_POLICY, "same-origin");
     put(&mut response, header::CACHE_CONTROL, "no-store");
     put(&mut response, HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
     response
 }
 
-/// Sets a header.
+/// Sets a response header.
 pub(crate) fn put(response: &mut Response, name: HeaderName, value: &str) {
     let value = HeaderValue::from_str(value).expect("what we say of ourselves is plain text");
     response.headers_mut().insert(name, value);
 }
 
-/// A detail as a sentence.
+/// Formats a problem's detail as a sentence.
 pub(crate) fn sentence(detail: &str) -> String {
     let mut letters = detail.chars();
     let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
@@ -206,7 +205,7 @@ pub(crate) fn sentence(detail: &str) -> String {
     format!("{first}{}{end}", letters.as_str())
 }
 
-/// Where in a body an issue is, as people write it.
+/// Formats an issue's path for people.
 pub(crate) fn path(segments: &[Segment]) -> String {
     let word = |segment: &Segment| match segment {
         Segment::Key(key) => key.clone(),

@@ -1,4 +1,4 @@
-//! Media: what is there, what became of it, and a file that is fetched from an address.
+//! Media assets, and fetching a file from a URL.
 
 use super::{
     context::{PageContext, done},
@@ -14,7 +14,7 @@ use askama::Template;
 use poem::Response;
 use serde_json::json;
 
-/// Files on a page.
+/// Number of files per page.
 const PAGE_SIZE: u64 = 25;
 
 #[derive(Template)]
@@ -59,7 +59,7 @@ impl From<media::Media> for File {
 
 /// Shows the page.
 pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) -> Result<Response, Problem> {
-    // An address that somebody made up shows the first page.
+    // An invalid page number shows the first page.
     let offset: u64 = context.query.get("offset").parse().unwrap_or_default();
     let filter = Filter {
         limit: Some(PAGE_SIZE.cast_signed()),
@@ -80,7 +80,7 @@ pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) ->
     Ok(render(page.layout.status(), &page))
 }
 
-/// Lets a file be fetched.
+/// Fetches a file from a URL.
 pub(crate) async fn import(context: &PageContext<'_>) -> Result<Response, Problem> {
     let form = &context.form;
     let wish = json!({ "url": form.get("url").trim(), "alt_text": form.given("alt_text") });

@@ -1,8 +1,8 @@
-//! The dashboard: what is stuck and why, and what can be done about it, for people.
+//! The dashboard: HTML pages that show what is stuck and why, and let people act on it.
 //!
-//! Pages are made here, on the server, and do everything that matters without a script; the one script
-//! there is looks again every few seconds. What a page does it does through the functions of the API's
-//! operations, so that neither can do what the other could not. Nothing is loaded from anywhere else.
+//! Pages are rendered on the server and work without scripts; the only script polls for changes. Pages call
+//! the functions of the API's operations, so the dashboard can do exactly what the API can. No external
+//! resources are loaded.
 
 mod accounts;
 mod assets;
@@ -33,7 +33,7 @@ use session::Arrival;
 
 pub(crate) use crate::app::DASHBOARD_PATH as PATH;
 
-/// Answers whatever is asked of the dashboard.
+/// Handles all requests of the dashboard.
 #[handler]
 pub(crate) async fn handle(request: &Request, body: Body, app: Data<&App>) -> Response {
     let answered = answer(&app, request, body).await;
@@ -70,7 +70,7 @@ async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Pr
     Ok(answered.unwrap_or_else(|problem| layout::failure(Some(&context), problem)))
 }
 
-/// Pages.
+/// Routes GET requests to pages.
 async fn read(context: &PageContext<'_>, segments: &[&str]) -> Result<Response, Problem> {
     match segments {
         [] => overview::show(context).await,
@@ -89,7 +89,7 @@ async fn read(context: &PageContext<'_>, segments: &[&str]) -> Result<Response, 
     }
 }
 
-/// What buttons do. A page that was refused something is shown again, with the reason beside the button.
+/// Routes POST requests to actions. A failed action shows the page again with the error beside the button.
 async fn act(context: &PageContext<'_>, segments: &[&str]) -> Result<Response, Problem> {
     match segments {
         ["posts", id, "cancel"] => post::cancel(context, id).await,

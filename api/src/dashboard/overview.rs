@@ -1,4 +1,4 @@
-//! The first page: what is stuck and why, and then what else there is.
+//! The start page: what is stuck and why, then the latest posts.
 
 use super::{
     context::PageContext,
@@ -12,7 +12,7 @@ use domain::TargetStatus;
 use poem::Response;
 use store::overview;
 
-/// Posts that are listed below.
+/// Number of latest posts listed.
 const LATEST_COUNT: i64 = 10;
 
 #[derive(Template)]
@@ -25,7 +25,7 @@ struct Overview {
     posts: Vec<Row>,
 }
 
-/// A target that has not gone out as it should have.
+/// A target that failed or is retrying.
 struct Stuck {
     post: String,
     target: String,
@@ -42,7 +42,7 @@ struct Stuck {
     is_failed: bool,
 }
 
-/// An account that has to be connected again.
+/// An account that must be reconnected.
 struct Refused {
     id: String,
     platform: String,
@@ -51,7 +51,7 @@ struct Refused {
     since: RelativeTime,
 }
 
-/// An endpoint that does not get what it should.
+/// An endpoint with failing deliveries.
 struct Failing {
     id: String,
     url: String,
@@ -116,7 +116,7 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
     Ok(render(page.layout.status(), &page))
 }
 
-/// Why a target is stuck.
+/// Explains why a target is stuck.
 fn reason(stuck: &overview::Stuck) -> String {
     if let Some(code) = &stuck.error_code {
         return labels::reason(code, &stuck.platform);
@@ -125,15 +125,15 @@ fn reason(stuck: &overview::Stuck) -> String {
     match (stuck.processing_since, stuck.status) {
         (Some(since), _) => format!("{platform} is processing it since {}.", since.format("%H:%M:%S UTC")),
         (None, TargetStatus::Pending) => {
-            "It was not taken up yet: Temporal or the workers may be away.".to_owned()
+            "Not started yet: Temporal or the workers may be unavailable.".to_owned()
         }
         (None, _) if stuck.attempts > 0 => format!("{platform} has not answered yet."),
-        (None, _) => "No worker has taken it up yet.".to_owned(),
+        (None, _) => "No worker has started it yet.".to_owned(),
     }
 }
 
 impl Overview {
-    /// All of it in one sentence, for those who listen.
+    /// A summary in one sentence, for screen readers.
     fn summary(&self) -> String {
         let count = |number: usize, one: &str, many: &str| match number {
             0 => None,
@@ -142,7 +142,7 @@ impl Overview {
         };
         let parts: Vec<_> = [
             count(self.stuck.len(), "post target is stuck", "post targets are stuck"),
-            count(self.accounts.len(), "account has to be reconnected", "accounts have to be reconnected"),
+            count(self.accounts.len(), "account has to be reconnected", "accounts must be reconnected"),
             count(self.webhooks.len(), "webhook endpoint fails", "webhook endpoints fail"),
         ]
         .into_iter()

@@ -1,4 +1,4 @@
-//! One post: what it says, where it goes, what happened and what comes next.
+//! A post with its targets and timeline.
 
 use super::{
     context::{PageContext, done},
@@ -100,7 +100,7 @@ pub(crate) async fn show(
     let files = checks::find_media(&call, &shown.map(|media| media.id).collect::<Vec<_>>()).await?;
     let file = |media: &Attachment| match files.get(&media.id) {
         Some(file) => format!("{} ({})", file.filename, file.kind),
-        None => "A file that was deleted".to_owned(),
+        None => "A deleted file".to_owned(),
     };
     let ui = context.app.config.temporal_ui.as_ref();
     let first = post.containers.first().map_or("", |container| container.content.as_str());
@@ -196,7 +196,7 @@ pub(crate) async fn show(
     Ok(render(page.layout.status(), &page))
 }
 
-/// Deletes the post; what has not begun is canceled.
+/// Deletes the post and cancels its pending targets.
 pub(crate) async fn cancel(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
     match posts::delete(&context.call(), id).await {
         Ok(_) => Ok(done("/posts", Done::Canceled)),
@@ -213,7 +213,7 @@ pub(crate) async fn release(context: &PageContext<'_>, id: &str) -> Result<Respo
     }
 }
 
-/// Brings the next attempt of a target forward to now.
+/// Retries a target now.
 pub(crate) async fn retry(context: &PageContext<'_>, id: &str, target: &str) -> Result<Response, Problem> {
     match posts::retry(&context.call(), id, target).await {
         Ok(_) if context.form.get("back") == "overview" => Ok(done("", Done::Hurried)),

@@ -1,7 +1,7 @@
-//! Writing a post: first what each platform would make of it, then publishing.
+//! Writing a post: a form, a preview per account, then publishing.
 //!
-//! The form becomes the very body that the API takes, so that the preview and the creation are checked
-//! like any other. It carries an idempotency key from its first page on: a second click publishes nothing.
+//! The form is converted to the request body of the API, so that preview and creation are validated like any
+//! other call. It carries an idempotency key from the start: a second click publishes nothing.
 
 use super::{
     context::{PageContext, done},
@@ -33,9 +33,9 @@ use std::collections::{HashMap, HashSet};
 use store::posts::Created;
 use uuid::Uuid;
 
-/// Texts that a post has at most.
+/// Maximum number of texts of a post.
 const MAX_TEXTS: usize = 10;
-/// How many characters of each text a preview shows, for each account.
+/// Maximum length of each text in a preview, in characters.
 const PREVIEW_LENGTH: usize = 3000;
 
 #[derive(Template)]
@@ -56,7 +56,7 @@ struct Preview {
     is_valid: bool,
 }
 
-/// What is filled in so far.
+/// Contents of the form.
 struct PostForm {
     accounts: Vec<String>,
     texts: Vec<String>,
@@ -68,14 +68,14 @@ struct PostForm {
     key: String,
 }
 
-/// An account that can be chosen.
+/// An account that can be selected.
 struct Account {
     choice: Choice,
     label: Label,
     is_active: bool,
 }
 
-/// What a post would look like on an account.
+/// Preview of a post on an account.
 struct Card {
     who: String,
     name: String,
@@ -98,7 +98,7 @@ struct IssueView {
     words: String,
 }
 
-/// Shows the form; with a post in the address, filled in like it.
+/// Shows the form, prefilled from the post that the URL names.
 pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem> {
     let mut form = PostForm::of(&context.query);
     if let Some(id) = context.query.given("from") {
@@ -117,7 +117,7 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
     show_form(context, form, None).await
 }
 
-/// Goes on with what is filled in: another text, the preview, back from it, or publishing.
+/// Handles the form: adds a text, shows the preview, goes back to editing, or publishes.
 pub(crate) async fn act(context: &PageContext<'_>) -> Result<Response, Problem> {
     let mut form = PostForm::of(&context.form);
     match context.form.get("action") {
@@ -167,7 +167,7 @@ async fn show_form(
     Ok(render(page.layout.status(), &page))
 }
 
-/// What can be shown with a post: the latest files, and those that were chosen before.
+/// Media that can be selected: the latest files and those selected before.
 async fn media_choices(context: &PageContext<'_>, form: &PostForm) -> Result<Vec<Choice>, Problem> {
     let call = context.call();
     let latest =
@@ -209,14 +209,14 @@ async fn show_preview(
         files.extend(choice.is_chosen.then_some(choice.name));
     }
     let mut cards = Vec::new();
-    // Counted once for all accounts of a platform.
+    // Counted once per platform.
     let mut counts = HashMap::new();
     for id in &form.accounts {
         let account = accounts::get(&call, id).await?;
         let platform = account.platform.as_str();
         let issues = verdict.issues.iter().filter(|issue| issue.account == account.id).map(|issue| {
             let is_error = issue.severity.value() == Severity::Error;
-            // It begins with the platform's identifier, as a program knows it.
+            // The message begins with the platform's id, which is replaced by its name.
             let words = issue.message.strip_prefix(platform);
             let words = words.map(|rest| format!("{}{rest}", labels::platform(platform)));
             IssueView {
@@ -285,7 +285,7 @@ impl PostForm {
         let fresh = || format!("dashboard-{}", Uuid::new_v4());
         Self {
             accounts: each_once(owned("account")),
-            // Browsers end the lines of a text as the standard of forms says, not as people write.
+            // Browsers submit line breaks as CRLF.
             texts: texts.into_iter().map(|text| text.replace("\r\n", "\n")).collect(),
             media: each_once(owned("media")),
             scheduled_at: fields.given("scheduled_at").unwrap_or_default().to_owned(),
@@ -296,13 +296,13 @@ impl PostForm {
         }
     }
 
-    /// The texts, without those at the end that were left empty.
+    /// The texts, without empty ones at the end.
     fn filled(&self) -> &[String] {
         let end = self.texts.iter().rposition(|text| !text.trim().is_empty()).map_or(1, |last| last + 1);
         &self.texts[..end]
     }
 
-    /// The body that the API takes.
+    /// Converts the form to a request body.
     fn body(&self) -> Result<NewPost, Problem> {
         let mut body = Map::new();
         match self.filled() {
@@ -322,7 +322,7 @@ impl PostForm {
         body.insert("is_draft".to_owned(), json!(self.is_draft));
         body.insert("external_ref".to_owned(), json!(self.key));
         if !self.scheduled_at.is_empty() {
-            // The field has no offset, and no seconds where they are zero; its label says that it is UTC.
+            // The field has no offset, and omits zero seconds; its label says that it is UTC.
             let seconds = if self.scheduled_at.len() == 16 { ":00" } else { "" };
             body.insert("scheduled_at".to_owned(), json!(format!("{}{seconds}Z", self.scheduled_at)));
         }
@@ -342,7 +342,7 @@ fn each_once(ids: Vec<String>) -> Vec<String> {
     ids.into_iter().filter(|id| seen.insert(id.clone())).collect()
 }
 
-/// Where in a post an issue is; nothing where it is the whole, or its only text.
+/// The place of an issue in a post; empty for the whole post or its only text.
 fn place(path: &[Segment]) -> String {
     let at = match path {
         [Segment::Key(list), Segment::Index(index), rest @ ..] if list == "containers" => {
@@ -356,7 +356,7 @@ fn place(path: &[Segment]) -> String {
     if at.is_empty() { at } else { format!(" ({})", at.trim_end()) }
 }
 
-/// What the text at a place of a post is.
+/// Label of the text at a position.
 fn part(index: &usize) -> &'static str {
     match index {
         0 => "Text",

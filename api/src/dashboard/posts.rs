@@ -30,21 +30,21 @@ struct Posts {
     older: Option<String>,
 }
 
-/// Something that can be chosen.
+/// An option of a form field.
 pub(crate) struct Choice {
     pub(crate) value: String,
     pub(crate) name: String,
     pub(crate) is_chosen: bool,
 }
 
-/// A day that bounds the list.
+/// A date filter.
 struct Date {
     field: &'static str,
     name: &'static str,
     value: String,
 }
 
-/// A post of a list.
+/// A post in a list.
 pub(crate) struct Row {
     pub(crate) id: String,
     pub(crate) excerpt: String,
@@ -54,13 +54,13 @@ pub(crate) struct Row {
     pub(crate) spots: Vec<Spot>,
 }
 
-/// Where a post of a list goes.
+/// A target of a post in a list.
 pub(crate) struct Spot {
     pub(crate) platform: String,
     pub(crate) label: Label,
 }
 
-/// The fields of the form, and the parameter that each becomes. A last day is included.
+/// Date fields of the form and the API parameters they become. End dates are inclusive.
 const DATES: [(&str, &str, &str, bool); 4] = [
     ("created_from", "created_after", "Created from", false),
     ("created_to", "created_before", "Created to", true),
@@ -112,13 +112,13 @@ pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem>
     Ok(render(page.layout.status(), &page))
 }
 
-/// The filter that the form describes, read as the API reads its parameters.
+/// Converts the form to the filter of the API.
 fn filter(query: &Fields) -> Result<Filter, Problem> {
     let dates = DATES.iter().filter_map(|(field, parameter, _, is_last)| {
         let value = query.given(field)?;
         let day = value.parse::<NaiveDate>().ok();
         let day = day.and_then(|day| day.checked_add_signed(TimeDelta::days((*is_last).into())));
-        // What is no day the API refuses in its own words.
+        // An invalid date is passed on and rejected by the API.
         Some((*parameter, day.map_or_else(|| value.to_owned(), |day| format!("{day}T00:00:00Z"))))
     });
     let dates: Vec<_> = dates.collect();
@@ -126,7 +126,7 @@ fn filter(query: &Fields) -> Result<Filter, Problem> {
     query::read(&fields::write(same.chain(dates.iter().map(|(name, value)| (*name, value.as_str())))))
 }
 
-/// The posts that fit, and where the next page begins.
+/// The posts that match a filter, and the cursor of the next page.
 pub(crate) async fn lines(
     context: &PageContext<'_>,
     filter: Filter,
@@ -156,7 +156,7 @@ pub(crate) async fn lines(
     Ok((lines.collect(), page.next_cursor))
 }
 
-/// The beginning of a text on one line; something to click where there is none.
+/// The beginning of a text on one line, or a placeholder to click.
 pub(crate) fn excerpt(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.is_empty() { "(no text)".to_owned() } else { line }

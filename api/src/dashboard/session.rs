@@ -1,8 +1,7 @@
-//! Signing in, with a key that may do everything, and out again.
+//! Signing in with an API key that has all scopes, and signing out.
 //!
-//! The cookie holds nothing but a random text; what it stands for is in the database, together with the
-//! key, so that it ends when the key does. No script can read it, no other site's page can have it sent,
-//! and over a network it travels by https alone.
+//! The cookie contains only a random token; the session is stored with its key and ends when the key does.
+//! The cookie is `HttpOnly`, `SameSite=Strict` and, except on loopback, `Secure`.
 
 use super::{
     PATH,
@@ -26,25 +25,25 @@ use store::{
 };
 use url::{Host, Url};
 
-/// The cookie's name where it travels by https: browsers hold such a one to this very host.
+/// Name of the cookie over https; browsers bind the prefix `__Host-` to this host.
 const SECURE_COOKIE: &str = "__Host-fanfare";
-/// Its name on one's own machine, where there is no certificate.
+/// Name of the cookie on loopback, without https.
 const LOOPBACK_COOKIE: &str = "fanfare";
 
-/// The longest address that signing in leads to, in bytes.
+/// Maximum length of the path to return to after signing in, in bytes.
 const MAX_NEXT_BYTES: usize = 2048;
 
-/// Who asks for a page.
+/// Session state of a request.
 pub(crate) enum Arrival {
-    /// Somebody who is signed in.
+    /// Signed in.
     Known(Box<Session>),
-    /// Somebody who is not.
+    /// Not signed in.
     Stranger,
-    /// Somebody whom a page of another site sent: its browser may be signed in and may not say so.
+    /// Navigated from another site: the browser may have a session and withholds its cookie.
     FromElsewhere,
 }
 
-/// Finds out who asks.
+/// Looks up the session of a request.
 pub(crate) async fn arrive(app: &App, request: &Request) -> Result<Arrival, Problem> {
     let session = match cookie(app, request) {
         Some(text) => sessions::find(&app.db, text, (app.now)()).await?,
@@ -75,7 +74,7 @@ pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result
             set(&mut response, app, request, &text, sessions::LIFE.num_seconds());
             return Ok(response);
         }
-        Some(_) => "This key may not do everything: signing in takes a key with the scope *.",
+        Some(_) => "This key does not have all scopes: signing in requires a key with the scope *.",
         None => "This key is unknown, was revoked, or has expired.",
     };
     Ok(asked(form.get("next"), Some(PageError::new("key", StatusCode::UNAUTHORIZED, refusal))))
@@ -91,17 +90,17 @@ pub(crate) async fn end(app: &App, request: &Request) -> Result<Response, Proble
     Ok(response)
 }
 
-/// The page that asks for a key, in place of the one that was asked for.
+/// The sign-in page, in place of the requested one.
 pub(crate) fn ask(request: &Request, error: Option<PageError>) -> Response {
     let uri = request.original_uri();
-    // After a form there is nothing to come back to but its page, and that is not known here.
+    // After a POST the page to return to is unknown.
     let next = if error.is_none() { uri.path_and_query().map_or(PATH, |path| path.as_str()) } else { PATH };
     asked(next, error)
 }
 
-/// What somebody is told whose session ended before the form was sent.
+/// The error of a form that was sent after the session ended.
 pub(crate) fn over() -> PageError {
-    let words = "You are not signed in any more: nothing was done. Sign in and try again.";
+    let words = "Your session has ended and nothing was changed. Sign in and try again.";
     PageError::new("key", StatusCode::UNAUTHORIZED, words)
 }
 
@@ -119,14 +118,14 @@ fn asked(next: &str, error: Option<PageError>) -> Response {
     render(status, &SignIn { layout, next: if leads_here(next) { next } else { PATH } })
 }
 
-/// Whether an address is one of ours, so that signing in leads nowhere else.
+/// True for a path of the dashboard, so that signing in can't redirect elsewhere.
 fn leads_here(next: &str) -> bool {
     let rest = next.strip_prefix(PATH);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
         && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
-/// Whether the cookie may travel by plain http: on one's own machine only.
+/// True if the cookie may be sent over http, on loopback only.
 fn is_plain(app: &App, request: &Request) -> bool {
     let is_https = Url::parse(&app.config.base_url).is_ok_and(|base| base.scheme() == "https");
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());

@@ -1,4 +1,4 @@
-//! The people of the organization.
+//! The team.
 
 use super::{
     context::{PageContext, done},
@@ -68,7 +68,7 @@ async fn draw(
     Ok(render(page.layout.status(), &page))
 }
 
-/// Invites a person, and shows where the invitation is accepted.
+/// Invites a person and shows the invitation's URL.
 pub(crate) async fn invite(context: &PageContext<'_>) -> Result<Response, Problem> {
     let wish = json!({ "email": context.form.get("email").trim(), "role": context.form.get("role") });
     let invited = match body::read(wish) {

@@ -1,4 +1,4 @@
-//! What is used of the plan.
+//! Usage of the plan.
 
 use super::{
     context::PageContext,

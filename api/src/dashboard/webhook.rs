@@ -1,4 +1,4 @@
-//! One webhook endpoint: what was sent there and what it said, and its signing secret.
+//! A webhook endpoint with its deliveries and signing secret.
 
 use super::{
     context::{PageContext, done},
@@ -57,7 +57,7 @@ pub(crate) async fn show(
     show_with(context, id, error, None, None).await
 }
 
-/// Shows the page, with what a sample came to or with the signing secret.
+/// Shows the page with the result of a test event or the signing secret.
 pub(crate) async fn show_with(
     context: &PageContext<'_>,
     id: &str,
@@ -71,7 +71,7 @@ pub(crate) async fn show_with(
     let found = webhooks::deliveries(&call, id, query::read(&parameters)?).await?;
     let chosen = context.query.get("status");
     let layout = context.layout_with_error("Webhook endpoint", "/webhooks", error);
-    // A secret stays until it was copied, and an older page of deliveries does not change.
+    // No polling while a secret is shown, or on older pages of deliveries.
     let rests = tested.is_some() || secret.is_some() || context.query.given("cursor").is_some();
     let place = match chosen {
         "" => format!("/webhooks/{}", webhook.id),
@@ -120,14 +120,14 @@ pub(crate) async fn show_with(
     Ok(render(page.layout.status(), &page))
 }
 
-/// Sends a sample.
+/// Sends a test event.
 pub(crate) async fn test(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
     match webhooks::test(&context.call(), id).await {
         Ok(result) => {
             let words = match (result.delivered, result.response_status) {
                 (true, status) => format!("The endpoint took the sample: it answered {status}."),
-                (false, 0) => "Nothing answered there.".to_owned(),
-                (false, status) => format!("The endpoint refused the sample: it answered {status}."),
+                (false, 0) => "The endpoint did not respond.".to_owned(),
+                (false, status) => format!("The endpoint rejected the test event with status {status}."),
             };
             show_with(context, id, None, Some(words), None).await
         }
@@ -135,7 +135,7 @@ pub(crate) async fn test(context: &PageContext<'_>, id: &str) -> Result<Response
     }
 }
 
-/// Pauses or resumes.
+/// Pauses or resumes the endpoint.
 pub(crate) async fn set_active(
     context: &PageContext<'_>,
     id: &str,
@@ -156,7 +156,7 @@ pub(crate) async fn reveal(context: &PageContext<'_>, id: &str) -> Result<Respon
     }
 }
 
-/// Gives the endpoint another signing secret, and shows it.
+/// Rotates the signing secret and shows the new one.
 pub(crate) async fn rotate(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
     match webhooks::rotate(&context.call(), id).await {
         Ok(secret) => show_with(context, id, None, None, Some(secret)).await,
@@ -164,7 +164,7 @@ pub(crate) async fn rotate(context: &PageContext<'_>, id: &str) -> Result<Respon
     }
 }
 
-/// Delivers once more.
+/// Repeats a delivery.
 pub(crate) async fn redeliver(
     context: &PageContext<'_>,
     id: &str,
@@ -176,7 +176,7 @@ pub(crate) async fn redeliver(
     }
 }
 
-/// Removes the endpoint.
+/// Deletes the endpoint.
 pub(crate) async fn delete(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
     match webhooks::delete(&context.call(), id).await {
         Ok(_) => Ok(done("/webhooks", Done::Deleted)),

@@ -57,7 +57,7 @@ pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) ->
     Ok(render(page.layout.status(), &page))
 }
 
-/// Registers an endpoint, and shows it with its secret.
+/// Registers an endpoint and shows it with its secret.
 pub(crate) async fn create(context: &PageContext<'_>) -> Result<Response, Problem> {
     let mut events: Vec<_> = context.form.all("event").collect();
     if events.is_empty() {
@@ -80,7 +80,7 @@ pub(crate) async fn create(context: &PageContext<'_>) -> Result<Response, Proble
     }
 }
 
-/// Events, as one reads them.
+/// Subscribed events as text.
 pub(crate) fn named<'a>(events: impl Iterator<Item = &'a str>) -> String {
     let events: Vec<_> = events.collect();
     if events.contains(&"*") { "every event".to_owned() } else { events.join(", ") }

@@ -155,7 +155,7 @@ mod tests {
             (&["6.6.6.6,1.2.3.4:5678"], 1, Some("1.2.3.4")),
             (&["[2001:db8::1]:443"], 1, Some("2001:db8::1")),
             (&["2001:db8::1"], 1, Some("2001:db8::1")),
-            // Fewer than there should be, or no address: the peer, of which there is none here.
+            // Fewer entries than hops, or no address: falls back to the peer, which is missing here.
             (&["6.6.6.6"], 2, None),
             (&["unknown"], 1, None),
             (&[], 1, None),

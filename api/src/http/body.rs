@@ -1,7 +1,7 @@
-//! JSON bodies, in and out.
+//! JSON request and response bodies.
 //!
-//! A body is read up to the ceiling, checked as a whole against its schema and its rules, and only
-//! then parsed. MCP and batches hand in JSON that is read already; it goes the same way.
+//! A body is read up to a size limit, validated as a whole against its schema and rules, and only then
+//! parsed. JSON from MCP calls and batch items takes the same path.
 
 use crate::{
     http::problem::{Code, Issue, Problem, clip},
@@ -22,24 +22,23 @@ use std::time::Duration;
 use store::Change;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The largest body, in bytes.
+/// Maximum size of a body, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
-/// The most objects and arrays in a body. A small one takes some hundred times as many bytes in memory as
-/// in a text.
+/// Maximum number of objects and arrays in a body; small ones take far more memory than text.
 const MAX_CONTAINERS: usize = 20_000;
-/// How much of a larger body is swallowed before it is refused, in bytes and in time: a client that
-/// is still sending when the connection closes never sees the answer.
+/// How much of a refused body is read and dropped, in bytes and time: a client that is still sending when the
+/// connection closes does not see the response.
 const DRAIN_LIMIT: (u64, Duration) = (16 << 20, Duration::from_secs(10));
 
 /// A JSON body.
 #[derive(Clone, Debug)]
 pub struct Json<T>(pub T);
 
-/// Reads a value that is JSON already.
+/// Validates and parses a JSON value.
 ///
 /// # Errors
 ///
-/// With every issue, when the value does not fit the schema or breaks a rule.
+/// All issues, if the value violates the schema or a rule.
 pub fn read<T: ParseFromJSON + Rules + 'static>(value: Value) -> Result<T, Problem> {
     let issues = check::<T>(&value);
     if !issues.is_empty() {
@@ -49,11 +48,11 @@ pub fn read<T: ParseFromJSON + Rules + 'static>(value: Value) -> Result<T, Probl
         .map_err(|error| Problem::invalid_body(vec![Issue::whole(error.into_message())]))
 }
 
-/// Reads a text as JSON, unless it would take a lot of memory.
+/// Parses JSON text, within the limit of objects and arrays.
 ///
 /// # Errors
 ///
-/// With what is wrong, for people.
+/// A human-readable error.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
     if Census::of(bytes).containers > MAX_CONTAINERS {
         return Err(format!("it holds more than {MAX_CONTAINERS} objects and arrays"));
@@ -64,13 +63,13 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
 /// Counts the objects and arrays of a JSON text without parsing it.
 #[derive(Debug, Default)]
 pub(crate) struct Census {
-    /// Objects and arrays.
+    /// Number of objects and arrays.
     containers: usize,
     commas: usize,
 }
 
 impl Census {
-    /// Counts in one pass.
+    /// Counts a text in one pass.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let (mut census, mut is_text, mut is_escaped) = (Self::default(), false, false);
         for byte in bytes {
@@ -86,13 +85,13 @@ impl Census {
         census
     }
 
-    /// How many values there are at most.
+    /// Upper bound of the number of values.
     pub(crate) fn values(&self) -> usize {
         1 + self.commas + self.containers
     }
 }
 
-/// Everything that is wrong with a value.
+/// All issues of a value.
 pub(crate) fn check<T: Type + Rules + 'static>(value: &Value) -> Vec<Issue> {
     let mut issues = Schema::of::<T>().check(value, T::NULL);
     if let Value::Object(object) = value {
@@ -101,7 +100,7 @@ pub(crate) fn check<T: Type + Rules + 'static>(value: &Value) -> Vec<Issue> {
     issues
 }
 
-/// What a body does to a field that can be null.
+/// A request body that clears a nullable field.
 pub(crate) fn change<T>(sent: MaybeUndefined<T>) -> Change<T> {
     match sent {
         MaybeUndefined::Undefined => Change::Keep,
@@ -136,14 +135,14 @@ impl<T: ParseFromJSON + Rules + 'static> ParsePayload for Json<T> {
             return Err(Problem::invalid_body(vec![issue]).into());
         }
         let value = parse(&bytes).map_err(|error| {
-            Problem::invalid_body(vec![Issue::whole(format!("The body is no valid JSON: {error}"))])
+            Problem::invalid_body(vec![Issue::whole(format!("The body is not valid JSON: {error}"))])
         });
         drop(bytes);
         Ok(Self(read(value?)?))
     }
 }
 
-/// The whole body of a request, if it is said to be JSON and is not too large.
+/// Reads the body of a request, if its content type is JSON and it is not too large.
 pub(crate) async fn receive(request: &Request, body: poem::Body) -> Result<Vec<u8>, Problem> {
     if let Some(found) = request.content_type().filter(|found| !is_json(found)) {
         let detail = format!("the body must be application/json, not {}", clip(found));
@@ -152,7 +151,7 @@ pub(crate) async fn receive(request: &Request, body: poem::Body) -> Result<Vec<u
     let header = |name| request.headers().get(name);
     let announced = header(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > MAX_BYTES as u64) && header(EXPECT).is_some() {
-        // The client waits to be asked for the body: it is not.
+        // The client waits for "100 Continue", which is not sent.
         return Err(Problem::too_large());
     }
     swallow(body.into_async_read()).await
@@ -163,7 +162,7 @@ fn is_json(content_type: &str) -> bool {
     essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 
-/// The whole body, unless it is too large.
+/// Reads a body, unless it is too large.
 async fn swallow(mut body: impl AsyncRead + Unpin) -> Result<Vec<u8>, Problem> {
     let broken = |error| Problem::new(Code::InvalidRequest, format!("the body could not be read: {error}"));
     let mut bytes = Vec::new();
@@ -173,7 +172,7 @@ async fn swallow(mut body: impl AsyncRead + Unpin) -> Result<Vec<u8>, Problem> {
     }
     let (most, time) = DRAIN_LIMIT;
     let mut rest = body.take(most);
-    // Whether it worked makes no difference to the answer.
+    // The response is the same if this fails.
     let _ = tokio::time::timeout(time, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
     Err(Problem::too_large())
 }

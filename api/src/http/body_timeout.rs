@@ -1,7 +1,7 @@
-//! How long the body of a request may take to arrive.
+//! Time limit for receiving a request body.
 //!
-//! One place for all bodies: operations, MCP, the dashboard's forms. Files have a
-//! rule of their own (`api::bytes`), because a large one may take hours.
+//! It covers operations, MCP and the dashboard's forms. File uploads have their own limit (`media::content`),
+//! since a large one may take hours.
 
 use crate::http::problem::Problem;
 use bytes::Bytes;
@@ -17,9 +17,9 @@ use std::{
 };
 use tokio::time::{Instant, timeout_at};
 
-/// Answers 408 where a body does not arrive in time.
+/// Middleware that responds with 408 if a body does not arrive in time.
 pub(crate) struct BodyTimeout {
-    /// How long a body may take from the end of its head.
+    /// Time limit, from the end of the request's head.
     pub(crate) limit: Duration,
     /// True for requests whose body has a time limit of its own.
     pub(crate) is_exempt: fn(&Request) -> bool,
@@ -33,7 +33,7 @@ impl<E: Endpoint<Output = Response>> Middleware<E> for BodyTimeout {
     }
 }
 
-/// An endpoint whose requests have bodies that arrive in time.
+/// An endpoint behind the middleware.
 pub(crate) struct Timed<E> {
     inner: E,
     limit: Duration,
@@ -53,14 +53,14 @@ impl<E: Endpoint<Output = Response>> Endpoint for Timed<E> {
         request.set_body(Body::from_bytes_stream(body));
         let outcome = self.inner.call(request).await;
         if late.load(Ordering::Relaxed) {
-            // An answer to the part that arrived is dropped.
+            // A response to the incomplete body is dropped.
             return Ok(Problem::timed_out().into_response());
         }
         outcome
     }
 }
 
-/// The pieces that arrive until `deadline`, and an error then.
+/// The chunks received until `deadline`, then an error.
 fn until(
     deadline: Instant,
     body: impl Stream<Item = io::Result<Bytes>> + Send + 'static,

@@ -1,7 +1,7 @@
-//! Who calls, and what the key allows.
+//! Authentication and authorization of API calls.
 //!
-//! An operation names its permission in its signature and gets to the data through nothing else, so
-//! that none can forget its scope, and a refused call is refused before its body is read.
+//! An operation declares its permission in its signature and reaches data only through it, so that no
+//! operation can omit its scope check and a call without the scope is refused before its body is read.
 
 use crate::{
     app::{App, PREFIX},
@@ -28,27 +28,27 @@ use store::{Pool, keys::Key};
 #[oai(rename = "ApiKey", ty = "bearer", bearer_format = "API key", checker = "authenticate")]
 pub struct ApiKey(pub Identity);
 
-/// A key that was recognized, and what it was presented to.
+/// An authenticated API key.
 pub struct Identity {
     app: App,
     key: Key,
 }
 
-/// One permitted call: what the operations of the API, over HTTP or MCP, are functions of.
+/// An authorized call: the argument of every operation, over HTTP or MCP.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
-    /// What the service is made of.
+    /// State shared by all request handlers.
     pub app: &'a App,
-    /// Whose data the call is about.
+    /// Organization and mode of the data.
     pub owner: Owner,
 }
 
-/// A caller who has the permission `P`.
+/// A caller with the permission `P`.
 pub struct Caller<P>(Identity, PhantomData<fn() -> P>);
 
-/// What an operation asks of its caller.
+/// A permission that an operation requires.
 pub trait Permission: 'static {
-    /// The scope that the key must have.
+    /// The required scope.
     const SCOPE: Scope;
 }
 
@@ -64,60 +64,60 @@ macro_rules! permissions {
 }
 
 permissions! {
-    /// To read posts.
+    /// Read posts.
     PostsRead,
-    /// To create, change and cancel posts.
+    /// Create, update and cancel posts.
     PostsWrite,
-    /// To read accounts.
+    /// Read accounts.
     AccountsRead,
-    /// To connect, change and disconnect accounts.
+    /// Connect, update and disconnect accounts.
     AccountsWrite,
-    /// To read OAuth apps.
+    /// Read OAuth apps.
     NetworksRead,
-    /// To register and change OAuth apps.
+    /// Register, update and remove OAuth apps.
     NetworksWrite,
-    /// To read media.
+    /// Read media.
     MediaRead,
-    /// To upload, import and delete media.
+    /// Upload, import and delete media.
     MediaWrite,
-    /// To read webhook endpoints and deliveries.
+    /// Read webhook endpoints and deliveries.
     WebhooksRead,
-    /// To register, change and remove webhook endpoints.
+    /// Register, update and delete webhook endpoints.
     WebhooksWrite,
-    /// To read posting slots.
+    /// Read posting slots.
     SchedulingRead,
-    /// To set posting slots.
+    /// Set posting slots.
     SchedulingWrite,
-    /// To read engagement.
+    /// Read engagement.
     AnalyticsRead,
-    /// To read the team.
+    /// Read the team.
     TeamRead,
-    /// To change the team.
+    /// Invite and remove team members.
     TeamWrite,
-    /// To read profiles.
+    /// Read profiles.
     ProfilesRead,
-    /// To change profiles.
+    /// Create, update and delete profiles.
     ProfilesWrite,
-    /// To read usage.
+    /// Read usage.
     UsageRead,
-    /// To list, create and revoke keys.
+    /// List, create, rotate and revoke API keys.
     KeysWrite,
 }
 
 impl<P: Permission> Caller<P> {
-    /// The call that the caller may make.
+    /// The authorized call.
     pub fn call(&self) -> Call<'_> {
         Call { app: &self.0.app, owner: self.0.key.owner }
     }
 
-    /// All that the caller's key may do.
+    /// Scopes of the caller's key.
     pub fn scopes(&self) -> &[Scope] {
         &self.0.key.scopes
     }
 }
 
 impl Identity {
-    /// The call, if the key has the scope for it.
+    /// Returns the call if the key has the scope.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl Call<'_> {
         &self.app.db
     }
 
-    /// The time.
+    /// The current time.
     pub fn now(&self) -> DateTime<Utc> {
         (self.app.now)()
     }
@@ -149,7 +149,7 @@ async fn authenticate(request: &Request, bearer: Bearer) -> poem::Result<Identit
     identify(request, &bearer, request.method(), path).await
 }
 
-/// Who makes a request, recognized and counted as a call of this method and path below the API's prefix.
+/// Authenticates a request and counts it as a call of this method and path, relative to the API's prefix.
 ///
 /// # Errors
 ///
@@ -160,7 +160,7 @@ pub async fn identify(
     method: &Method,
     path: &str,
 ) -> poem::Result<Identity> {
-    let app: &App = request.data().expect("the endpoint hands its parts to every request");
+    let app: &App = request.data().expect("the router adds the state to every request");
     let key = admission::authenticate(app, request, &bearer.token, method, path).await?;
     Ok(Identity { app: app.clone(), key })
 }

@@ -1,4 +1,4 @@
-//! The outermost layer: whatever goes wrong, and whoever noticed it, leaves as a problem document.
+//! The outermost middleware: converts every error to a problem document.
 
 use crate::http::{
     problem::{Code, Problem},
@@ -13,7 +13,7 @@ use poem_openapi::{OpenApi, error::AuthorizationError};
 use std::{any::Any, sync::Arc};
 use tracing::error;
 
-/// Which methods a path takes, from the same declarations as the routes.
+/// The methods that each path allows, from the same declarations as the routes.
 #[derive(Clone, Debug, Default)]
 pub struct Routes(Vec<(Vec<String>, Vec<Method>)>);
 
@@ -28,7 +28,7 @@ impl Routes {
         routes
     }
 
-    /// One route more.
+    /// Adds a route.
     #[must_use]
     pub fn with(mut self, path: &str, method: Method) -> Self {
         self.add(path, [method]);
@@ -43,7 +43,7 @@ impl Routes {
         }
     }
 
-    /// The methods of the route that a path leads to, as `Allow` lists them.
+    /// The value of `Allow` for a path.
     pub fn allow(&self, path: &str) -> String {
         let path: Vec<_> = path.split('/').collect();
         let is_parameter = |segment: &String| segment.starts_with('{');
@@ -51,7 +51,7 @@ impl Routes {
             route.len() == path.len()
                 && route.iter().zip(&path).all(|(known, found)| is_parameter(known) || known == found)
         };
-        // As in the router, a literal beats a parameter.
+        // As in the router, a literal takes precedence over a parameter.
         let route = self
             .0
             .iter()
@@ -68,13 +68,13 @@ impl Routes {
     }
 }
 
-/// Makes problem documents of all failures.
+/// Middleware that converts errors to problem documents.
 pub struct Envelope {
     routes: Arc<Routes>,
 }
 
 impl Envelope {
-    /// An envelope around endpoints with these routes.
+    /// Creates the middleware for endpoints with these routes.
     pub fn new(routes: Routes) -> Self {
         Self { routes: routes.into() }
     }
@@ -88,7 +88,7 @@ impl<E: Endpoint> Middleware<E> for Envelope {
     }
 }
 
-/// An endpoint in its envelope.
+/// An endpoint behind the middleware.
 pub struct Enveloped<E> {
     inner: E,
     routes: Arc<Routes>,
@@ -122,9 +122,9 @@ impl<E> Enveloped<E> {
         if error.is::<MethodNotAllowedError>() {
             return Problem::method_not_allowed(&self.routes.allow(path));
         }
-        // A path that can't be decoded names nothing either.
+        // A path that can't be decoded does not exist either.
         if error.is::<NotFoundError>() || error.is::<ParsePathError>() {
-            return Problem::new(Code::NotFound, "there is nothing at this path");
+            return Problem::new(Code::NotFound, "there is no resource at this path");
         }
         if matches!(error.downcast_ref(), Some(ReadBodyError::PayloadTooLarge)) {
             return Problem::too_large();
@@ -132,14 +132,14 @@ impl<E> Enveloped<E> {
         match error.status() {
             status if status.is_client_error() => Problem::new(Code::InvalidRequest, error.to_string()),
             _ => {
-                error!(error = %error, "A request failed without a reason of ours");
+                error!(error = %error, "A request failed with an unexpected error");
                 Problem::internal()
             }
         }
     }
 }
 
-/// What a caller hears of a panic: nothing but that there was a fault.
+/// Converts a panic to an internal error without details.
 pub fn panicked(panic: Box<dyn Any + Send>) -> Problem {
     let message = panic.downcast_ref::<&str>().copied().map(str::to_owned);
     let message = message.or_else(|| panic.downcast_ref::<String>().cloned());

@@ -1,4 +1,4 @@
-//! What every request goes through: authentication, limits, bodies, pages of a list, and errors.
+//! HTTP infrastructure of all resources: authentication, limits, bodies, pagination and errors.
 
 pub(crate) mod admission;
 pub mod body;

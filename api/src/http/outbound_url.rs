@@ -1,8 +1,8 @@
-//! Which URLs events may be sent to.
+//! Validation of URLs that this service will call: webhooks and media imports.
 //!
-//! Judged here so that a mistake is told at once, and again at each delivery, because a name can lead
-//! elsewhere tomorrow. Only `https`, and only to the public internet; an operator who opened a range
-//! of his own may use plain `http` there.
+//! URLs are checked here for early feedback and again at each request, since a host can resolve differently
+//! later. Only `https` to the public internet is allowed; in private ranges that the operator allowed, `http`
+//! is allowed too.
 
 use crate::http::problem::Issue;
 use domain::address::Opened;
@@ -10,10 +10,10 @@ use std::{net::IpAddr, time::Duration};
 use tokio::{net::lookup_host, time::timeout};
 use url::{Host, Url};
 
-/// How long a name may take to resolve.
+/// Time limit for resolving a host.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is wrong with a URL that is well-formed, or `None`.
+/// What is wrong with a well-formed URL, or `None`.
 pub async fn objection(url: &Url, opened: &Opened) -> Option<Issue> {
     let message = match url.scheme() {
         "https" | "http" => match addresses(url).await {
@@ -25,7 +25,7 @@ pub async fn objection(url: &Url, opened: &Opened) -> Option<Issue> {
     Some(Issue::new(["url"], "invalid_string", message).with("validation", "url"))
 }
 
-/// Why these addresses will not do. One that will not is enough: any of them may be connected to.
+/// What is wrong with these IP addresses. All must be allowed, since any of them may be connected to.
 fn refusal(scheme: &str, addresses: &[IpAddr], opened: &Opened) -> Option<String> {
     if let Some(address) = addresses.iter().find(|address| !opened.allows(**address)) {
         return Some(format!("Must not lead to {address}, which is not on the public internet"));

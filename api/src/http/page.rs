@@ -1,7 +1,7 @@
-//! Cursors as they travel: opaque, and signed for one list of one owner.
+//! Pagination with opaque cursors, signed for one list of one owner.
 //!
-//! The signature makes the format ours to change and keeps a cursor from being tried on another list
-//! or another owner's. It hides nothing: a cursor holds a time and an id that its list has shown.
+//! The signature keeps the format private and prevents using a cursor with another list or owner. It is not
+//! encryption: a cursor contains a time and an id that the list has shown.
 
 use crate::http::{
     caller::Call,
@@ -15,30 +15,30 @@ use sha2::Sha256;
 use store::page::{Cursor, Request};
 use uuid::Uuid;
 
-/// How many rows a page has when nobody says.
+/// Default page size.
 const DEFAULT_LIMIT: i64 = 25;
-/// How many it has at most.
+/// Maximum page size.
 const MAX_LIMIT: i64 = 100;
-/// Bytes of the signature: nobody tries 2^128 cursors.
+/// Length of the signature, in bytes.
 const TAG_BYTES: usize = 16;
 
-/// A list that is paged.
+/// A paginated list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
     /// Posts.
     Posts,
     /// Accounts.
     Accounts,
-    /// The deliveries to one webhook endpoint.
+    /// Deliveries to a webhook endpoint.
     Deliveries(WebhookId),
-    /// The imports of one account.
+    /// Imports of an account.
     Imports(AccountId),
-    /// The posts that were imported of one account.
+    /// Imported posts of an account.
     ImportedPosts(AccountId),
 }
 
 impl List {
-    /// The page that a caller asks for.
+    /// Parses limit and cursor of a request.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl List {
         Ok(Request { after, limit: u32::try_from(limit).expect("a limit is at most 100") })
     }
 
-    /// The text of a cursor.
+    /// Signs the cursor of the next page.
     pub fn next(self, call: &Call<'_>, cursor: Option<Cursor>) -> Option<String> {
         cursor.map(|cursor| self.write(&call.app.config.cursor_key, call.owner, cursor))
     }

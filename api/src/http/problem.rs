@@ -1,8 +1,7 @@
-//! What a caller is told when a call fails: problem documents (RFC 9457) and nothing else.
+//! Errors of the API: problem documents (RFC 9457).
 //!
-//! The code decides the status, so that the two can't disagree. `detail` is for people and may change;
-//! `code` and the issues' codes (those of Zod) are what a client may branch on.
-//! <https://www.rfc-editor.org/rfc/rfc9457>
+//! The code determines the status. `detail` is for people and may change; clients can rely on `code` and on
+//! the issues' codes, which are those of Zod. <https://www.rfc-editor.org/rfc/rfc9457>
 
 use crate::types::enum_string::EnumString;
 use poem::{
@@ -19,67 +18,67 @@ use serde_json::Value;
 use std::{collections::BTreeMap, fmt};
 use tracing::{error, warn};
 
-/// The content type of a problem document.
+/// Content type of a problem document.
 const CONTENT_TYPE: &str = "application/problem+json";
-/// The most issues of one problem.
+/// Maximum number of issues of a problem.
 pub(crate) const MAX_ISSUES: usize = 100;
-/// The most characters of a text of the caller's that an issue repeats.
+/// Maximum length of caller-provided text in an issue, in characters.
 const MAX_QUOTE_LENGTH: usize = 64;
-/// The most characters of an issue's message.
+/// Maximum length of an issue's message, in characters.
 const MAX_MESSAGE_LENGTH: usize = 600;
-/// The most steps of a path. No field that the document names lies deeper.
+/// Maximum length of an issue's path; no documented field is deeper.
 const MAX_PATH_LENGTH: usize = 12;
-/// Seconds after which a call that found the database away may be repeated.
+/// `Retry-After` in seconds when the database is unavailable.
 const RETRY_AFTER_SECONDS: u32 = 5;
 
 domain::words! {
-    /// Why a call failed.
+    /// Problem codes.
     Code, "problem code" {
-        /// The body or a parameter is wrong by itself.
+        /// The body or a parameter is invalid.
         InvalidRequest = "invalid_request",
-        /// The cursor was not made by this list for this caller.
+        /// The cursor is not from this list or this caller.
         InvalidCursor = "invalid_cursor",
-        /// Nobody registered an OAuth app for the platform.
+        /// No OAuth app is registered for the platform.
         NoAppAvailable = "no_app_available",
-        /// There is no valid key.
+        /// The API key is missing or invalid.
         Unauthorized = "unauthorized",
-        /// The plan allows no more.
+        /// The plan's quota is used up.
         QuotaExceeded = "quota_exceeded",
-        /// The key lacks the scope.
+        /// The API key lacks the required scope.
         InsufficientScope = "insufficient_scope",
-        /// The key may not do this.
+        /// The API key may not do this.
         Forbidden = "forbidden",
-        /// There is no such thing, or not for this caller.
+        /// The resource does not exist or belongs to another owner.
         NotFound = "not_found",
-        /// The path takes other methods.
+        /// The path does not support the method.
         MethodNotAllowed = "method_not_allowed",
-        /// The request did not arrive in time.
+        /// The request body did not arrive in time.
         RequestTimeout = "request_timeout",
-        /// What exists stands against it.
+        /// Conflicts with the current state.
         Conflict = "conflict",
-        /// Publishing has begun, and what it publishes can't be changed any more.
+        /// Publishing has begun; the post can't be edited.
         PublishingStarted = "publishing_started",
-        /// The body is too large.
+        /// The request body is too large.
         PayloadTooLarge = "payload_too_large",
-        /// What the body refers to is wrong.
+        /// The request refers to something invalid.
         Unprocessable = "unprocessable",
-        /// A medium is missing or not ready.
+        /// A media asset is missing or not ready.
         MediaNotReady = "media_not_ready",
-        /// An account is missing.
+        /// An account does not exist.
         AccountNotFound = "account_not_found",
-        /// The platform knows no such login.
+        /// The platform rejected the credentials.
         InvalidCredentials = "invalid_credentials",
-        /// A handle stands for several accounts.
+        /// A handle matches several accounts.
         AmbiguousAccount = "ambiguous_account",
         /// No posting slot is open.
         NoOpenSlot = "no_open_slot",
-        /// A platform would refuse the content.
+        /// A platform would reject the content.
         ContentRejected = "content_rejected",
-        /// Too many calls.
+        /// The rate limit is exceeded.
         RateLimited = "rate_limited",
-        /// A fault of ours.
+        /// Internal error.
         InternalError = "internal_error",
-        /// Something we need is away for the moment.
+        /// A dependency is temporarily unavailable.
         Unavailable = "unavailable",
     }
 }
@@ -87,7 +86,7 @@ domain::words! {
 crate::types::enum_string::string_enum!(Code, "ProblemCode");
 
 impl Code {
-    /// The HTTP status that goes with it.
+    /// HTTP status of the code.
     pub fn status(self) -> StatusCode {
         match self {
             Self::InvalidRequest | Self::InvalidCursor | Self::NoAppAvailable => StatusCode::BAD_REQUEST,
@@ -113,21 +112,21 @@ impl Code {
     }
 }
 
-/// A failed call.
+/// An API error.
 #[derive(Debug)]
 pub struct Problem {
-    /// Why.
+    /// Problem code.
     pub code: Code,
-    /// Why, for people.
+    /// Human-readable explanation.
     pub detail: String,
-    /// Issues of single fields, at most [`MAX_ISSUES`]; empty where no field is at fault.
+    /// Issues of single fields, at most [`MAX_ISSUES`].
     pub issues: Vec<Issue>,
     is_cut: bool,
     quota: Option<Quota>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// What a quota is, and where a larger one can be had.
+/// An exhausted quota.
 #[derive(Debug)]
 struct Quota {
     limit: u64,
@@ -136,19 +135,19 @@ struct Quota {
 }
 
 impl Problem {
-    /// A problem of this kind.
+    /// A problem without issues.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         Self { code, detail, issues: Vec::new(), is_cut: false, quota: None, headers: Vec::new() }
     }
 
-    /// Says which fields are to blame.
+    /// Adds issues of single fields.
     #[must_use]
     pub fn with_issues(self, issues: Vec<Issue>) -> Self {
         Self { issues, ..self }.with_at_most(MAX_ISSUES)
     }
 
-    /// Lists no more issues than these many, and says so where there are more.
+    /// Limits the number of issues and mentions in `detail` that there are more.
     #[must_use]
     pub(crate) fn with_at_most(mut self, most: usize) -> Self {
         if self.issues.len() > most {
@@ -161,18 +160,18 @@ impl Problem {
         self
     }
 
-    /// Says which quota is used up.
+    /// Adds the exhausted quota.
     #[must_use]
     pub fn with_quota(self, limit: u64, used: u64, upgrade_url: Option<String>) -> Self {
         Self { quota: Some(Quota { limit, used, upgrade_url }), ..self }
     }
 
-    /// The document that a caller is sent.
+    /// Serializes the problem document.
     pub(crate) fn document(self) -> Value {
         Document::from(self).to_json().unwrap_or_default()
     }
 
-    /// Says when to come back.
+    /// Adds `Retry-After`.
     #[must_use]
     pub fn retry_after(self, seconds: u32) -> Self {
         self.with_header(header::RETRY_AFTER, seconds.into())
@@ -183,9 +182,9 @@ impl Problem {
         self
     }
 
-    /// A body that is wrong by itself.
+    /// 400: the body is invalid.
     pub fn invalid_body(issues: Vec<Issue>) -> Self {
-        // The one format that so many get wrong that its message goes into the detail.
+        // So common a mistake that its message goes into the detail.
         let detail = match &issues[..] {
             [issue] if issue.is_no_date_at("scheduled_at") => "scheduled_at must be an ISO 8601 timestamp",
             _ => "invalid request body",
@@ -193,17 +192,17 @@ impl Problem {
         Self::new(Code::InvalidRequest, detail).with_issues(issues)
     }
 
-    /// Query parameters that are wrong by themselves.
+    /// 400: query parameters are invalid.
     pub fn invalid_parameters(issues: Vec<Issue>) -> Self {
         Self::new(Code::InvalidRequest, "invalid request parameters").with_issues(issues)
     }
 
-    /// No `Authorization` header, or one that is no bearer token.
+    /// 401: no `Authorization` header, or one without a bearer token.
     pub fn no_bearer() -> Self {
         Self::unauthorized("missing or malformed Authorization header, expected: Bearer <API key>")
     }
 
-    /// A key that is unknown, revoked or expired: which of these is nobody's business.
+    /// 401: the key is unknown, revoked or expired, without saying which.
     pub fn invalid_key() -> Self {
         Self::unauthorized("invalid or expired API key")
     }
@@ -213,39 +212,39 @@ impl Problem {
             .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }
 
-    /// Nothing of that kind with that id, for this caller.
+    /// 404: the caller has no resource with this id.
     pub fn not_found(what: &str) -> Self {
         Self::new(Code::NotFound, format!("{what} not found"))
     }
 
-    /// A known path with a method it does not take. `allow` lists those it takes.
+    /// 405: the path does not support the method. `allow` lists those it supports.
     pub fn method_not_allowed(allow: &str) -> Self {
         let value = HeaderValue::from_str(allow).expect("method names are plain ASCII");
         Self::new(Code::MethodNotAllowed, format!("this path takes {allow}"))
             .with_header(header::ALLOW, value)
     }
 
-    /// A body that did not arrive in time.
+    /// 408: the body did not arrive in time.
     pub fn timed_out() -> Self {
         Self::new(Code::RequestTimeout, "the request body did not arrive in time")
     }
 
-    /// A body above the ceiling.
+    /// 413: the body is too large.
     pub fn too_large() -> Self {
         Self::new(Code::PayloadTooLarge, "the request body exceeds 1 MiB")
     }
 
-    /// A fault of ours, of which the caller learns no more.
+    /// 500: an internal error, without details.
     pub fn internal() -> Self {
         Self::new(Code::InternalError, "an unexpected error occurred; try again later")
     }
 
-    /// Something we need is away; the call may be repeated.
+    /// 503: a dependency is unavailable; the call can be retried.
     pub fn unavailable() -> Self {
         Self::away("the service is temporarily unavailable; try again later", RETRY_AFTER_SECONDS)
     }
 
-    /// Something that this call needs is away; it may be repeated after so many seconds.
+    /// 503: a dependency is unavailable; the call can be retried after the given seconds.
     pub fn away(detail: impl Into<String>, seconds: u32) -> Self {
         Self::new(Code::Unavailable, detail).retry_after(seconds)
     }
@@ -254,7 +253,7 @@ impl Problem {
 impl From<store::Error> for Problem {
     fn from(error: store::Error) -> Self {
         if store::is_unavailable(&error) {
-            warn!(error = %error, "The database is away");
+            warn!(error = %error, "The database is unavailable");
             return Self::unavailable();
         }
         error!(error = %error, "A statement failed");
@@ -287,7 +286,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// The contract's name for a status, where HTTP's own has changed since.
+/// The title of a status: its reason phrase, in the wording that the API documents.
 pub(crate) fn title(status: StatusCode) -> &'static str {
     match status {
         StatusCode::PAYLOAD_TOO_LARGE => "Payload Too Large",
@@ -296,23 +295,23 @@ pub(crate) fn title(status: StatusCode) -> &'static str {
     }
 }
 
-/// One thing that is wrong with a body or a parameter. Depending on `code` it carries more: `expected`
-/// and `received`; `minimum` or `maximum` with `type` and `inclusive`; `validation`; `options`; `keys`.
+/// An error of one field. Depending on `code` it has more members: `expected` and `received`; `minimum` or
+/// `maximum` with `type` and `inclusive`; `validation`; `options`; `keys`.
 #[derive(Clone, Debug, PartialEq, Object)]
 pub struct Issue {
-    /// Keys and 0-based indices that lead to the field.
+    /// Path of the field: keys and 0-based indices.
     pub path: Vec<Segment>,
-    /// What is wrong.
+    /// Machine-readable code of the error.
     pub code: String,
-    /// What is wrong, for people.
+    /// Human-readable error.
     pub message: String,
-    /// What goes with the code.
+    /// Further members, depending on the code.
     #[oai(flatten)]
     pub extras: BTreeMap<String, Value>,
 }
 
 impl Issue {
-    /// An issue of any code.
+    /// An issue with any code.
     pub fn new<S: Into<Segment>>(
         path: impl IntoIterator<Item = S>,
         code: &str,
@@ -323,17 +322,17 @@ impl Issue {
         Self { path, code: code.to_owned(), message, extras: BTreeMap::new() }
     }
 
-    /// A rule that no other code stands for.
+    /// An issue with the code `custom`.
     pub fn custom<S: Into<Segment>>(path: impl IntoIterator<Item = S>, message: impl Into<String>) -> Self {
         Self::new(path, "custom", message)
     }
 
-    /// A fault of the whole rather than of a field.
+    /// An issue of the whole body.
     pub fn whole(message: impl Into<String>) -> Self {
         Self::custom::<Segment>([], message)
     }
 
-    /// Something of another type than it must be; `undefined` is what is missing.
+    /// An issue for a wrong type; a missing value has the type `undefined`.
     pub fn wrong_type(path: &[Segment], expected: &str, received: &str) -> Self {
         let message = match received {
             "undefined" => "Required".to_owned(),
@@ -343,7 +342,7 @@ impl Issue {
         issue.with("expected", expected).with("received", received)
     }
 
-    /// Says more.
+    /// Adds a member.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.extras.insert(key.to_owned(), value.into());
@@ -355,7 +354,7 @@ impl Issue {
     }
 }
 
-/// A text of the caller's as an issue repeats it: no more than its beginning.
+/// Truncates caller-provided text for an issue.
 pub(crate) fn clip(text: &str) -> String {
     clip_to(text, MAX_QUOTE_LENGTH)
 }
@@ -367,7 +366,7 @@ fn clip_to(text: &str, most: usize) -> String {
     }
 }
 
-/// A step towards a field: a key of an object or an index of an array.
+/// Part of a path: a key of an object or an index of an array.
 #[derive(Clone, Debug, PartialEq, Union)]
 #[oai(one_of)]
 pub enum Segment {
@@ -389,34 +388,34 @@ impl From<usize> for Segment {
     }
 }
 
-/// Why a call failed (RFC 9457).
+/// A problem document (RFC 9457).
 #[derive(Object)]
 #[oai(rename = "Problem")]
 struct Document {
-    /// Always `about:blank`: the status says what kind of problem it is.
+    /// Always `about:blank`; `code` identifies the problem.
     #[oai(rename = "type")]
     kind: String,
-    /// The name of the status.
+    /// Reason phrase of the HTTP status.
     title: String,
-    /// The HTTP status.
+    /// HTTP status.
     status: u16,
-    /// What happened, for people; may change.
+    /// Human-readable explanation; may change.
     detail: String,
-    /// What happened, for machines.
+    /// Machine-readable problem code.
     code: EnumString<Code>,
-    /// What is wrong with which field.
+    /// Errors of single fields.
     #[oai(skip_serializing_if_is_none)]
     errors: Option<Vec<Issue>>,
     /// With `quota_exceeded`: the same as `code`.
     #[oai(skip_serializing_if_is_none)]
     reason: Option<EnumString<Code>>,
-    /// With `quota_exceeded`: how much the plan allows.
+    /// With `quota_exceeded`: the plan's limit.
     #[oai(skip_serializing_if_is_none)]
     limit: Option<u64>,
-    /// With `quota_exceeded`: how much is used.
+    /// With `quota_exceeded`: the amount used.
     #[oai(skip_serializing_if_is_none)]
     used: Option<u64>,
-    /// With `quota_exceeded`: where more can be had; null where the operator named no place.
+    /// With `quota_exceeded`: URL for upgrading; null if none is configured.
     #[oai(nullable, rename = "upgradeUrl", skip_serializing_if = "MaybeUndefined::is_undefined")]
     upgrade_url: MaybeUndefined<String>,
 }
@@ -440,7 +439,7 @@ impl From<Problem> for Document {
     }
 }
 
-/// Every operation can fail in these ways.
+/// Error responses of all operations.
 impl ApiResponse for Problem {
     fn meta() -> MetaResponses {
         let seconds = || MetaHeader {
@@ -458,18 +457,18 @@ impl ApiResponse for Problem {
             headers,
         };
         let responses = vec![
-            response(400, "The body or a parameter is wrong by itself", vec![]),
+            response(400, "The body or a parameter is invalid", vec![]),
             response(401, "There is no valid API key", vec![]),
             response(402, "The plan's quota is used up", vec![]),
-            response(403, "The key lacks the scope", vec![]),
-            response(404, "There is no such thing, or not for this caller", vec![]),
+            response(403, "The API key lacks the required scope", vec![]),
+            response(404, "The resource does not exist or belongs to another owner", vec![]),
             response(408, "The body did not arrive in time", vec![]),
-            response(409, "What exists stands against it", vec![]),
+            response(409, "Conflicts with the current state", vec![]),
             response(413, "The body exceeds 1 MiB", vec![]),
-            response(422, "What the body refers to is wrong", vec![]),
+            response(422, "The request refers to something missing or invalid", vec![]),
             response(429, "Too many calls", vec![seconds()]),
-            response(500, "A fault of the service; safe to repeat later", vec![]),
-            response(503, "The service is away for the moment", vec![seconds()]),
+            response(500, "Internal error; retry later", vec![]),
+            response(503, "The service is temporarily unavailable", vec![seconds()]),
         ];
         MetaResponses { responses }
     }

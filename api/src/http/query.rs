@@ -1,7 +1,7 @@
-//! Query parameters as one object, checked like a body.
+//! Query parameters as one object, validated like a body.
 //!
-//! Parameter by parameter, the first fault would hide the others. The document shows each property of
-//! the object as a parameter of its own ([`mod@crate::openapi::document`]).
+//! Parsing parameter by parameter would report only the first error. The OpenAPI document lists each property
+//! of the object as a parameter ([`mod@crate::openapi::document`]).
 
 use crate::{
     http::problem::{Issue, MAX_ISSUES, Problem},
@@ -21,11 +21,11 @@ use url::form_urlencoded;
 /// The query parameters of an operation. Unknown ones are ignored.
 pub struct Query<T>(pub T);
 
-/// Reads a query string.
+/// Validates and parses a query string.
 ///
 /// # Errors
 ///
-/// With every issue, when the parameters do not fit the schema or break a rule.
+/// All issues, if the parameters violate the schema or a rule.
 pub(crate) fn read<T: ParseFromJSON + Rules + 'static>(query: &str) -> Result<T, Problem> {
     let schema = Schema::of::<T>();
     let (mut object, mut issues) = (Map::new(), Vec::new());
@@ -46,7 +46,7 @@ pub(crate) fn read<T: ParseFromJSON + Rules + 'static>(query: &str) -> Result<T,
         .map_err(|error| Problem::invalid_parameters(vec![Issue::whole(error.into_message())]))
 }
 
-/// A parameter's text as the type that its schema wants; what can't be read stays text and is told.
+/// Converts a parameter to the type of its schema; text that does not convert is kept and fails validation.
 fn value(schema: &MetaSchema, text: &str) -> Value {
     match (schema.ty, schema.format) {
         ("integer", _) => match text.parse::<i64>() {
@@ -58,7 +58,7 @@ fn value(schema: &MetaSchema, text: &str) -> Value {
             },
         },
         ("boolean", _) => text.parse::<bool>().map_or_else(|_| text.into(), Value::from),
-        // Many forget that a plus sign in a query string stands for a space.
+        // Many clients do not encode the plus sign, which stands for a space in a query string.
         ("string", Some("date-time")) if Timestamp::read(text).is_none() => text.replace(' ', "+").into(),
         _ => text.into(),
     }

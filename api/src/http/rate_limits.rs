@@ -13,14 +13,14 @@ use std::{
 };
 use store::meters::{Bucket, Level};
 
-/// The ceiling of the tightest bucket.
+/// Header with the limit of the tightest bucket.
 pub const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-/// What it still takes.
+/// Header with the remaining calls of the tightest bucket.
 pub const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 /// The longest window, in seconds: a day.
 const MAX_WINDOW: u32 = 86_400;
 
-/// Which calls a bucket counts: those with one of the methods, at the path or below it.
+/// A bucket counts calls with one of the methods at or below the path.
 struct Rule {
     bucket: Bucket,
     path: &'static str,
@@ -31,7 +31,7 @@ const fn rule(name: &'static str, path: &'static str, methods: &'static [Method]
     Rule { bucket: Bucket { name, ceiling, seconds: 60 }, path, methods }
 }
 
-/// The buckets of the contract. Without methods, a bucket counts any.
+/// The default buckets. Without methods, a bucket counts all.
 const TABLE: [Rule; 9] = [
     rule("global", "", &[], 600),
     rule("posts", "/posts", &[Method::POST, Method::PATCH, Method::DELETE], 120),
@@ -44,13 +44,12 @@ const TABLE: [Rule; 9] = [
     rule("bluesky-connect", "/social-accounts/bluesky/connect", &[Method::POST], 10),
 ];
 
-/// The bucket of each address at the MCP endpoint, counted before anything is known of the caller.
+/// Bucket per IP address at the MCP endpoint, counted before authentication.
 pub(super) const MCP: Bucket = Bucket { name: "mcp", ceiling: 120, seconds: 60 };
-/// The bucket of each address that connects accounts without a key: the way back from a platform, the page
-/// to choose on, and logins that wait for a choice. A login makes a few calls, and many people may share
-/// an address.
+/// Bucket per IP address in the connect flow, which needs no API key: the callback, the selection page and
+/// pending logins. A login makes a few calls, and many people may share an address.
 pub(super) const LOGIN: Bucket = Bucket { name: "connect", ceiling: 300, seconds: 60 };
-/// The bucket of each address at the dashboard's doors: whoever guesses keys or invitations is slow at it.
+/// Bucket per IP address for signing in and invitations, against guessing of keys and tokens.
 pub(super) const SIGN_IN: Bucket = Bucket { name: "sign-in", ceiling: 20, seconds: 60 };
 
 impl Rule {
@@ -61,13 +60,13 @@ impl Rule {
     }
 }
 
-/// The ceilings in force: the contract's, or what the operator set.
+/// The limits in force: the defaults, or those the operator configured.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     set: BTreeMap<String, Setting>,
 }
 
-/// What an operator can set of a bucket.
+/// Configuration of a bucket.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Setting {
@@ -83,7 +82,7 @@ fn minute() -> u32 {
 impl FromStr for Limits {
     type Err = anyhow::Error;
 
-    /// Reads `{"posts": {"limit": 240, "window": 60}}`; what is not named stays as it is.
+    /// Parses `{"posts": {"limit": 240, "window": 60}}`; other buckets keep their defaults.
     fn from_str(text: &str) -> anyhow::Result<Self> {
         if text.trim().is_empty() {
             return Ok(Self::default());
@@ -108,7 +107,7 @@ impl Limits {
         TABLE.iter().map(|rule| rule.bucket.name).chain([MCP.name, LOGIN.name, SIGN_IN.name])
     }
 
-    /// The buckets that a call fills. The path is what follows the API's prefix.
+    /// The buckets that count a call. `path` is relative to the API's prefix.
     pub(super) fn of(&self, method: &Method, path: &str) -> Vec<Bucket> {
         let covering = TABLE.iter().filter(|rule| rule.covers(method, path));
         covering.map(|rule| self.in_force(rule.bucket)).collect()
@@ -122,12 +121,12 @@ impl Limits {
     }
 }
 
-/// What the limiters found about one request, from where it is found to where the answer leaves.
+/// The tightest bucket of a request, kept from admission until the response's headers are written.
 #[derive(Clone, Debug, Default)]
 pub struct RateLimitHeaders(Arc<Mutex<Option<Level>>>);
 
 impl RateLimitHeaders {
-    /// Keeps the tightest.
+    /// Keeps the tightest bucket.
     pub(super) fn note(&self, levels: &[Level]) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *kept = kept
@@ -137,7 +136,7 @@ impl RateLimitHeaders {
             .copied();
     }
 
-    /// Tells it in an answer's headers.
+    /// Writes the headers.
     pub fn write(&self, headers: &mut HeaderMap) {
         let Some(level) = *self.0.lock().unwrap_or_else(PoisonError::into_inner) else { return };
         headers.insert(LIMIT, level.bucket.ceiling.into());
@@ -217,7 +216,7 @@ mod tests {
         for (levels, limit, remaining) in [
             (vec![level("global", 600, 1), level("posts", 120, 1)], "120", "119"),
             (vec![level("global", 600, 590), level("posts", 120, 1)], "600", "10"),
-            // Both are full, and one of them refused.
+            // Both are full, and one is exceeded.
             (vec![level("posts", 120, 120), level("global", 600, 601)], "600", "0"),
         ] {
             let (limits, mut headers) = (RateLimitHeaders::default(), HeaderMap::new());

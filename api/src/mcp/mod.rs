@@ -1,8 +1,8 @@
-//! The service for language models: MCP over Streamable HTTP, beside the API.
+//! The MCP server for language models, over Streamable HTTP.
 //!
-//! A ceiling per address comes before anything is known of the caller; then the same keys, scopes, limits
-//! and quotas as everywhere: calling a tool counts as the operation of the API that it stands for. There
-//! are no sessions, so that any process answers any call; `rmcp` speaks the protocol.
+//! Requests are limited by IP address first; then the API's keys, scopes, limits and quotas apply, and
+//! calling a tool counts as a call of its operation. There are no sessions, so that any process can answer
+//! any call; `rmcp` implements the protocol.
 //! <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports>
 
 mod schema;
@@ -43,32 +43,31 @@ use url::Url;
 /// The path of the endpoint.
 pub const PATH: &str = "/api/mcp";
 
-/// What a model is told of the service before it sees the tools.
+/// Instructions for the model.
 const INSTRUCTIONS: &str = "Fanfare publishes one piece of content to many social accounts. list_accounts \
-    tells where a post can go, validate_post whether the platforms would take it, create_post publishes it \
-    or plans it. Publishing happens after create_post has answered: get_post tells what became of each \
-    account. A failed call answers with a problem document that names every field at fault.";
+    lists the accounts, validate_post checks a post against the platforms' limits, and create_post publishes \
+    or schedules it. Publishing happens after create_post has returned: get_post shows the result for each \
+    account. A failed call returns a problem document that lists every invalid field.";
 
-/// JSON-RPC: the body is no JSON.
+/// JSON-RPC: the body is not JSON.
 const PARSE_ERROR: i32 = -32700;
-/// JSON-RPC: the body is JSON and no request.
+/// JSON-RPC: the body is not a request.
 const INVALID_REQUEST: i32 = -32600;
-/// JSON-RPC: the request's parameters are none of its method.
+/// JSON-RPC: the parameters are invalid.
 const INVALID_PARAMS: i32 = -32602;
 
-/// The most values in a message, which the protocol's library reads into several forms. No tool takes as
-/// many.
+/// Maximum number of values in a message, which the library parses into several forms.
 const MAX_VALUES: usize = 50_000;
-/// The longest id, and the longest name of a method or tool, in bytes: they are repeated in answers.
+/// Maximum length of an id, a method or a tool name, in bytes; responses repeat them.
 const MAX_NAME_BYTES: usize = 255;
 
-/// The endpoint, for clients of this address.
+/// The endpoint for clients of this base URL.
 pub(crate) fn endpoint(base_url: &str) -> impl Endpoint<Output = Response> + 'static {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_max_request_body_bytes(MAX_BYTES)
-        // A name that leads here by a trick leads to nothing without a key.
+        // DNS rebinding is harmless, since every call needs a key.
         .disable_allowed_hosts()
         .with_allowed_origins(Url::parse(base_url).map(|url| url.origin().ascii_serialization()))
         .enforce_origin_validation();
@@ -76,7 +75,7 @@ pub(crate) fn endpoint(base_url: &str) -> impl Endpoint<Output = Response> + 'st
     Gate { inner: service.compat() }
 }
 
-/// Lets in who may come in, and what is a message at all.
+/// Authenticates, counts and validates a request before the library handles it.
 struct Gate<E> {
     inner: E,
 }
@@ -85,7 +84,7 @@ impl<E: Endpoint> Endpoint for Gate<E> {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        let app = request.data::<App>().expect("the endpoint hands its parts to every request").clone();
+        let app = request.data::<App>().expect("the router adds the state to every request").clone();
         admission::count_mcp(&app, &request).await?;
         let bearer = Bearer::from_request(&request)?;
         let takes = *request.method() == Method::POST;
@@ -110,7 +109,7 @@ impl<E: Endpoint> Endpoint for Gate<E> {
             Err(error) => return Ok(error.into_response()),
         };
         request.extensions_mut().insert(Arc::new(caller));
-        // The answer is always JSON; a client that forgets to say that it takes a stream as well gets it.
+        // The response is always JSON, so a client need not accept event streams.
         let accepted = HeaderValue::from_static("application/json, text/event-stream");
         request.headers_mut().insert(header::ACCEPT, accepted);
         request.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -119,16 +118,16 @@ impl<E: Endpoint> Endpoint for Gate<E> {
     }
 }
 
-/// What the door reads of a message.
+/// The parts of a message that authentication and counting need.
 #[derive(Default)]
 struct Message {
-    /// Its id; null where it has none.
+    /// Message id; null if it has none.
     id: Value,
-    /// The tool it calls, where there is such a tool.
+    /// The called tool, if it exists.
     tool: Option<&'static Tool>,
 }
 
-/// What is wrong with a message, as JSON-RPC says it.
+/// A JSON-RPC error.
 #[derive(Debug)]
 struct RpcError {
     id: Value,
@@ -152,7 +151,7 @@ impl IntoResponse for RpcError {
     }
 }
 
-/// Reads who is called, and refuses what is no message.
+/// Parses the id and the tool of a message.
 fn parse(bytes: &[u8]) -> Result<Message, RpcError> {
     if Census::of(bytes).values() > MAX_VALUES {
         let reason = format!("a message holds at most {MAX_VALUES} values");
@@ -162,7 +161,7 @@ fn parse(bytes: &[u8]) -> Result<Message, RpcError> {
         .map_err(|error| RpcError::new(Value::Null, PARSE_ERROR, format!("no valid JSON: {error}")))?;
     let id = message["id"].clone();
     if message["jsonrpc"] != "2.0" {
-        let reason = "not a JSON-RPC 2.0 message; several at once are not taken";
+        let reason = "not a JSON-RPC 2.0 message; batches are not supported";
         return Err(RpcError::new(Value::Null, INVALID_REQUEST, reason));
     }
     let is_short = |value: &Value| value.as_str().is_some_and(|text| text.len() <= MAX_NAME_BYTES);
@@ -187,7 +186,7 @@ fn parse(bytes: &[u8]) -> Result<Message, RpcError> {
     Ok(Message { id, tool: tools::find(name) })
 }
 
-/// What the protocol's library refuses in plain text leaves as what it is elsewhere.
+/// Converts a plain-text error of the library to a JSON-RPC error or problem document.
 async fn envelop(response: Response, id: Value) -> poem::Result<Response> {
     let status = response.status();
     let is_json = response.content_type().is_some_and(|found| found.starts_with("application/json"));
@@ -201,13 +200,13 @@ async fn envelop(response: Response, id: Value) -> poem::Result<Response> {
             Ok(RpcError::new(id, INVALID_REQUEST, clip(&reason)).into_response())
         }
         _ => {
-            error!(%status, reason, "A message got no answer");
+            error!(%status, reason, "A message was not answered");
             Err(Problem::internal().into())
         }
     }
 }
 
-/// Who answers the messages.
+/// The handler of messages.
 struct Desk;
 
 impl ServerHandler for Desk {
@@ -233,14 +232,14 @@ impl ServerHandler for Desk {
         let tool = tools::find(&request.name)
             .ok_or_else(|| ErrorData::invalid_params(format!("there is no tool {}", request.name), None))?;
         let caller = cx.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Arc<Identity>>());
-        let caller = caller.expect("the door let the caller in").clone();
+        let caller = caller.expect("the gate has authenticated the caller").clone();
         let answer = match caller.may(tool.scope) {
             Ok(call) => tool.call(&call, request.arguments.unwrap_or_default()).await,
             Err(problem) => Err(problem),
         };
         Ok(match answer {
             Ok(answer) => CallToolResult::structured(answer),
-            // Not as structured content, which the tool's schema would be held against.
+            // Not as structured content, which clients validate against the tool's schema.
             Err(problem) => CallToolResult::error(vec![ContentBlock::text(problem.document().to_string())]),
         }
         .into())

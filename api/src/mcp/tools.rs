@@ -1,8 +1,7 @@
-//! The tools: operations of the API, as a language model calls them.
+//! The tools: operations of the API for language models.
 //!
-//! What a tool takes and gives, and what it says of itself, is drawn from the operation's description in the
-//! document, so that the two can't differ; what it does is the same function. Here stand its name, its
-//! scope and what it does to the world.
+//! A tool's schemas and description come from its operation in the OpenAPI document, and it calls the
+//! operation's function, so the two can't differ. This module adds name, scope and annotations.
 
 use super::schema;
 use crate::{
@@ -27,25 +26,25 @@ use serde_json::{Map, Value};
 use std::sync::{Arc, LazyLock};
 use store::posts::Created;
 
-/// What a tool does.
+/// The function that runs a tool.
 type Run = for<'a> fn(&'a Call<'a>, Arguments) -> BoxFuture<'a, Result<Value, Problem>>;
 
-/// What calling a tool does to the world, for hosts that ask their user first.
+/// Side effects of a tool, for hosts that ask their user first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
-    /// It reads what is here.
+    /// Reads stored data.
     Reads,
-    /// It asks the platforms, and changes nothing.
+    /// Reads from platforms.
     Asks,
-    /// It adds something here.
+    /// Creates stored data.
     Adds,
-    /// It adds something, and others hear of it.
+    /// Creates data and publishes it.
     Publishes,
-    /// It changes or removes what is there; doing it twice is doing it once.
+    /// Updates or deletes data; idempotent.
     Replaces,
 }
 
-/// A tool's line in the table.
+/// Definition of a tool.
 struct ToolEntry {
     name: &'static str,
     title: &'static str,
@@ -68,7 +67,7 @@ const TABLE: &[ToolEntry] = &[
     },
     ToolEntry {
         name: "create_post",
-        title: "Publish or plan a post",
+        title: "Publish or schedule a post",
         operation: "createPost",
         scope: Scope::PostsWrite,
         effect: Effect::Publishes,
@@ -141,7 +140,7 @@ const TABLE: &[ToolEntry] = &[
     },
     ToolEntry {
         name: "get_post_analytics",
-        title: "Get a post's engagement",
+        title: "Get a post's analytics",
         operation: "getPostAnalytics",
         scope: Scope::AnalyticsRead,
         effect: Effect::Asks,
@@ -164,7 +163,7 @@ const TABLE: &[ToolEntry] = &[
     },
     ToolEntry {
         name: "import_media",
-        title: "Import a picture or a film",
+        title: "Import an image or a video",
         operation: "importMedia",
         scope: Scope::MediaWrite,
         effect: Effect::Publishes,
@@ -174,7 +173,7 @@ const TABLE: &[ToolEntry] = &[
     },
     ToolEntry {
         name: "create_auth_url",
-        title: "Begin to connect an account",
+        title: "Create an authorization URL",
         operation: "createAuthUrl",
         scope: Scope::AccountsWrite,
         effect: Effect::Adds,
@@ -205,7 +204,7 @@ const TABLE: &[ToolEntry] = &[
     },
     ToolEntry {
         name: "get_usage",
-        title: "Get what is used of the plan",
+        title: "Get usage of the plan",
         operation: "getUsage",
         scope: Scope::UsageRead,
         effect: Effect::Reads,
@@ -213,13 +212,13 @@ const TABLE: &[ToolEntry] = &[
     },
 ];
 
-/// A tool, and the operation that it stands for.
+/// A tool and its operation.
 pub(super) struct Tool {
-    /// The scope that it needs.
+    /// Required scope.
     pub(super) scope: Scope,
-    /// The operation's method.
+    /// HTTP method of the operation.
     pub(super) method: Method,
-    /// The operation's path below the API's prefix.
+    /// Path of the operation, relative to the API's prefix.
     pub(super) path: String,
     entry: &'static ToolEntry,
     description: String,
@@ -237,7 +236,7 @@ pub(super) fn all() -> &'static [Tool] {
     &TOOLS
 }
 
-/// The tool of this name.
+/// The tool with this name.
 pub(super) fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.entry.name == name)
 }
@@ -257,7 +256,7 @@ impl Tool {
         }
     }
 
-    /// The tool as clients list it.
+    /// The tool as listed to clients.
     pub(super) fn describe(&self) -> model::Tool {
         let effect = self.entry.effect;
         let is_read_only = matches!(effect, Effect::Reads | Effect::Asks);
@@ -272,7 +271,7 @@ impl Tool {
             .with_annotations(hints)
     }
 
-    /// Calls it.
+    /// Calls the tool.
     pub(super) async fn call(
         &self,
         call: &Call<'_>,
@@ -282,16 +281,16 @@ impl Tool {
     }
 }
 
-/// What a tool is called with.
+/// Arguments of a tool call.
 struct Arguments(Map<String, Value>);
 
 impl Arguments {
-    /// All of it, as the operation takes it.
+    /// Parses the arguments as the operation's input.
     fn read<T: ParseFromJSON + Rules + 'static>(self) -> Result<T, Problem> {
         body::read(Value::Object(self.0))
     }
 
-    /// What the operation has in its path, and the rest.
+    /// Splits off a path parameter.
     fn about<T: ParseFromJSON + Rules + 'static>(mut self, name: &str) -> Result<(String, T), Problem> {
         let subject = self.0.remove(name);
         let rest = Value::Object(self.0);
@@ -307,7 +306,7 @@ impl Arguments {
     }
 }
 
-/// The arguments of a tool that takes nothing else.
+/// Arguments of a tool that takes only an id.
 #[derive(Debug, poem_openapi::Object)]
 struct Nothing {}
 

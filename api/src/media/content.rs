@@ -1,7 +1,7 @@
-//! The bytes of media on their way in and out, where they are kept in a directory of ours.
+//! Upload and download of media files that are stored in a local directory.
 //!
-//! These are no operations of the API: a signed pass in the address stands for the caller, as in the
-//! addresses that a bucket signs. So a browser can send and a platform can fetch a file without a key.
+//! These routes are no operations of the API: a signed token in the URL authorizes them, like a bucket's
+//! presigned URL, so that browsers can upload and platforms can download without an API key.
 
 use crate::{
     app::{App, PREFIX},
@@ -21,14 +21,14 @@ use std::{io, ops::Range, time::Duration};
 use tracing::error;
 use url::form_urlencoded;
 
-/// The paths that take and give bytes, below the API's prefix.
+/// Paths for uploads and downloads, below the API's prefix.
 pub const PATHS: [&str; 2] = ["/media/{id}/content", "/media/{id}/content/{pass}/{name}"];
 
-/// How much of a body is swallowed after it was refused, in bytes and in time: a client that is still
-/// sending when the connection closes never sees the answer.
+/// How much of a refused body is read and dropped, in bytes and time: a client that is still sending when the
+/// connection closes does not see the response.
 const DRAIN_LIMIT: (usize, Duration) = (16 << 20, Duration::from_secs(10));
 
-/// The slowest that a file may come on average, in bytes per second: less than any line in use has.
+/// Minimum average rate of an upload, in bytes per second.
 const MIN_BYTES_PER_SECOND: u64 = 4 << 10;
 
 /// True for requests that upload a file: their bodies have a time limit of their own.
@@ -40,14 +40,14 @@ pub(crate) fn is_upload(request: &Request) -> bool {
     request.method() == Method::PUT && id().is_some()
 }
 
-/// The routes below `prefix`.
+/// Adds the routes below `prefix`.
 pub fn routes(route: Route, prefix: &str) -> Route {
     route
         .at(format!("{prefix}/media/:id/content"), put(take).into_endpoint())
         .at(format!("{prefix}/media/:id/content/:pass/:name"), get(give).into_endpoint())
 }
 
-/// Takes the bytes of an upload; instead of those that came before, as long as it is not confirmed.
+/// Receives an upload; until it is confirmed it can be repeated, replacing the previous bytes.
 #[handler]
 async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) -> Result<Response, Problem> {
     let query = request.uri().query().unwrap_or_default();
@@ -55,10 +55,7 @@ async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) 
     let pass = admit(&app, Right::Put, &id, &text.map(|(_, text)| text).unwrap_or_default())?;
     let row = store::media::get(&app.db, pass.owner, pass.media).await?.ok_or_else(missing)?;
     if row.status != MediaStatus::PendingUpload || row.source_url.is_some() {
-        return Err(Problem::new(
-            Code::Conflict,
-            "the upload was confirmed; its bytes can't change any more",
-        ));
+        return Err(Problem::new(Code::Conflict, "the upload was confirmed; the file can't be replaced"));
     }
     let shelf = &app.config.media;
     let claim = media::Claim {
@@ -84,7 +81,7 @@ async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) 
         Err(refusal) => {
             swallow(bytes).await;
             Err(match refusal {
-                // Where it was announced how many come, more are others than announced.
+                // More bytes than declared contradict the declaration.
                 Unreceived::TooLarge(_) if claim.size.is_some() => {
                     Problem::new(Code::Unprocessable, refusal.to_string())
                 }
@@ -99,7 +96,7 @@ async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) 
     }
 }
 
-/// Gives the bytes of a file, or a range of them.
+/// Serves a file or a range of it.
 #[handler]
 async fn give(
     request: &Request,
@@ -128,7 +125,7 @@ async fn give(
         .content_type(mime)
         .header(header::CONTENT_LENGTH, range.end - range.start)
         .header(header::ACCEPT_RANGES, "bytes")
-        // Whatever a browser believes to see in it, it runs nothing of it.
+        // Browsers must not run anything in a user's file.
         .header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
         .header(header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox")
         .header(header::CACHE_CONTROL, "private, max-age=3600");
@@ -144,7 +141,7 @@ fn admit(app: &App, right: Right, id: &str, text: &str) -> Result<Pass, Problem>
     let key = app.config.media.passes().ok_or_else(missing)?;
     let media = id.parse().map_err(|_| missing())?;
     let pass = key.read(right, media, text, (app.now)());
-    pass.ok_or_else(|| Problem::new(Code::Forbidden, "this address is not, or no longer, valid"))
+    pass.ok_or_else(|| Problem::new(Code::Forbidden, "this URL is invalid or has expired"))
 }
 
 fn asset(pass: &Pass, row: &store::media::Media) -> Asset {
@@ -152,7 +149,7 @@ fn asset(pass: &Pass, row: &store::media::Media) -> Asset {
 }
 
 fn unreadable(error: &dyn std::error::Error) -> Problem {
-    error!(%error, "The store of media can't be used");
+    error!(%error, "The media storage failed");
     Problem::unavailable()
 }
 
@@ -166,18 +163,18 @@ async fn swallow(mut bytes: impl Stream<Item = io::Result<bytes::Bytes>> + Unpin
             };
         }
     };
-    // Whether it worked makes no difference to the answer.
+    // The response is the same if this fails.
     let _ = tokio::time::timeout(time, swallowing).await;
 }
 
-/// What a `Range` header asks for. <https://www.rfc-editor.org/rfc/rfc9110#name-range>
+/// A parsed `Range` header. <https://www.rfc-editor.org/rfc/rfc9110#name-range>
 #[derive(Debug, PartialEq, Eq)]
 enum Part {
-    /// Everything: several ranges, or another unit, may be ignored.
+    /// The whole file; several ranges and other units are ignored.
     Whole,
     /// One range.
     Range(Range<u64>),
-    /// Nothing that is there.
+    /// Not satisfiable.
     Beyond,
 }
 

@@ -1,7 +1,7 @@
-//! Media assets: announced, sent, confirmed, and then used by posts.
+//! Media assets: announced, uploaded, confirmed, and then used by posts.
 //!
-//! The bytes go past the API: to where `upload_url` says, which is [`crate::media::content`] or a bucket. What they
-//! are is found out by a worker, which confirming waits for; what it found is in the row.
+//! Bytes are sent to `upload_url`, which is [`crate::media::content`] or a bucket. Confirming waits for a
+//! worker that inspects them and stores the result.
 
 pub mod content;
 
@@ -32,13 +32,13 @@ use workflows::{
     ask::{Answer, Question},
 };
 
-/// How long bytes are awaited: a large film on a slow line takes its time.
+/// Lifetime of an upload URL: a large video on a slow connection takes hours.
 const UPLOAD_URL_TTL: TimeDelta = TimeDelta::hours(12);
-/// How long an address that is shown can be fetched.
+/// Lifetime of a download URL.
 const DOWNLOAD_URL_TTL: Duration = Duration::from_secs(3600);
-/// How many rows a page has when nobody says, and at most.
+/// Default and maximum page size.
 const PAGE_LIMITS: (i64, i64) = (25, 100);
-/// What says nothing of what a file is.
+/// A content type without information.
 const UNKNOWN_CONTENT_TYPE: &str = "application/octet-stream";
 
 /// The operations on media.
@@ -46,11 +46,11 @@ pub struct MediaAssets;
 
 #[OpenApi(tag = "Tag::Media")]
 impl MediaAssets {
-    /// Announce an upload
+    /// Create an upload
     ///
-    /// Gives an address that takes the bytes by one PUT, with the headers in `upload_headers` and without
-    /// an API key. It may be repeated until the upload is confirmed. What is announced of the bytes they
-    /// are held to. Scope `media:write`.
+    /// Returns a URL that takes the file by one PUT request, with the headers in `upload_headers` and without
+    /// an API key. The PUT can be repeated until the upload is confirmed. The file must match the declared
+    /// properties. Scope `media:write`.
     #[oai(path = "/media/upload", method = "post", operation_id = "uploadMedia")]
     async fn upload(
         &self,
@@ -62,9 +62,10 @@ impl MediaAssets {
 
     /// Confirm an upload
     ///
-    /// Looks at the bytes, which decide what the asset is. Small files are `ready` then; larger ones are
-    /// `uploaded` until all of them was read, and posts may refer to both. Repeating it does nothing. 409
-    /// as long as no bytes have arrived; what is refused stays `failed`. Scope `media:write`.
+    /// Inspects the uploaded bytes and sets the asset's type and status. Small files become `ready`; larger
+    /// ones are `uploaded` until they are fully read. Posts can use both. Repeating the call has no effect.
+    /// Fails with 409 while nothing is uploaded; a rejected file is `failed` permanently. Scope
+    /// `media:write`.
     #[oai(path = "/media/:id/confirm", method = "post", operation_id = "confirmMedia")]
     async fn confirm(&self, caller: Caller<MediaWrite>, id: Path<String>) -> Result<Json<Media>, Problem> {
         Ok(Json(confirm(&caller.call(), &id).await?))
@@ -72,8 +73,8 @@ impl MediaAssets {
 
     /// Import a file
     ///
-    /// A worker fetches it from an address on the public internet; the asset is `ready` or `failed` then.
-    /// Scope `media:write`.
+    /// Fetches a file from a public URL in the background; afterwards the asset is `ready` or `failed`. Scope
+    /// `media:write`.
     #[oai(path = "/media/import", method = "post", operation_id = "importMedia")]
     async fn import(
         &self,
@@ -85,7 +86,7 @@ impl MediaAssets {
 
     /// List media
     ///
-    /// Newest first. Scope `media:read`.
+    /// Lists media assets, newest first. Scope `media:read`.
     #[oai(path = "/media", method = "get", operation_id = "listMedia")]
     async fn list(
         &self,
@@ -105,7 +106,7 @@ impl MediaAssets {
 
     /// Delete a media asset
     ///
-    /// Its bytes go with it. 409 while a post that has not ended needs it. Scope `media:write`.
+    /// Also deletes the file. Fails with 409 while an unfinished post uses the asset. Scope `media:write`.
     #[oai(path = "/media/:id", method = "delete", operation_id = "deleteMedia")]
     async fn delete(
         &self,
@@ -116,7 +117,7 @@ impl MediaAssets {
     }
 }
 
-/// Announces an upload.
+/// Creates an upload.
 pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem> {
     let claimed = media::claimed(body.content_type.as_deref(), &body.filename);
     if let Some(content_type) =
@@ -124,7 +125,7 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
         && media::format(content_type).is_none()
     {
         let issue = Issue::custom(["content_type"], format!("'{content_type}' is no type that is taken"));
-        let problem = Problem::new(Code::Unprocessable, "files of this type are not taken");
+        let problem = Problem::new(Code::Unprocessable, "files of this type are not accepted");
         return Err(problem.with_issues(vec![issue]));
     }
     let most = call.app.config.media.caps().of_claim(claimed);
@@ -175,7 +176,7 @@ pub async fn confirm(call: &Call<'_>, id: &str) -> Result<Media, Problem> {
     }
 }
 
-/// An asset that was looked at, or why it is not taken.
+/// The inspected asset, or the reason why it was rejected.
 async fn settled(call: &Call<'_>, row: store::media::Media) -> Result<Media, Problem> {
     match &row.fault {
         Some(fault) if row.status == MediaStatus::Failed => Err(match fault.reason {
@@ -188,7 +189,7 @@ async fn settled(call: &Call<'_>, row: store::media::Media) -> Result<Media, Pro
     }
 }
 
-/// Lets a file be fetched.
+/// Starts fetching a file.
 pub async fn import(call: &Call<'_>, body: NewImport) -> Result<Media, Problem> {
     let url = body.url.url;
     if let Some(issue) = outbound_url::objection(&url, call.app.config.opened.of(call.owner.mode)).await {
@@ -208,13 +209,13 @@ pub async fn import(call: &Call<'_>, body: NewImport) -> Result<Media, Problem> 
     shown(call, row).await
 }
 
-/// The last part of an address's path.
+/// The last segment of a URL's path.
 fn name(url: &Url) -> String {
     let last = url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
     if last.is_empty() { "import".to_owned() } else { media::Name::of(last).as_str().to_owned() }
 }
 
-/// A stretch of the assets that fit.
+/// Lists the assets that match a filter.
 pub async fn list(call: &Call<'_>, filter: Filter) -> Result<MediaPage, Problem> {
     let limit =
         u32::try_from(filter.limit.unwrap_or(PAGE_LIMITS.0).clamp(1, PAGE_LIMITS.1)).expect("at most 100");
@@ -231,7 +232,7 @@ pub async fn list(call: &Call<'_>, filter: Filter) -> Result<MediaPage, Problem>
     Ok(MediaPage { data, pagination: Pagination { limit, offset, total: found.total } })
 }
 
-/// An asset.
+/// Returns an asset.
 pub async fn get(call: &Call<'_>, id: &str) -> Result<Media, Problem> {
     shown(call, find(call, id).await?).await
 }
@@ -263,11 +264,11 @@ pub(crate) fn too_large(detail: String) -> Problem {
 }
 
 fn awaited() -> Problem {
-    Problem::new(Code::Conflict, "the bytes have not arrived yet; PUT them to upload_url first")
+    Problem::new(Code::Conflict, "no file was uploaded yet; PUT it to upload_url first")
 }
 
 fn unopened(error: &anyhow::Error) -> Problem {
-    error!(error = %format!("{error:#}"), "No address can be made for a file");
+    error!(error = %format!("{error:#}"), "No URL can be created for a file");
     Problem::internal()
 }
 
@@ -279,7 +280,7 @@ fn asset(call: &Call<'_>, row: &store::media::Media) -> Asset {
     Asset { media: row.id, owner: call.owner, filename: row.filename.clone() }
 }
 
-/// An asset as it is shown; what is ready, with an address for a while.
+/// Converts an asset for a response; a ready one has a temporary download URL.
 async fn shown(call: &Call<'_>, row: store::media::Media) -> Result<Media, Problem> {
     let mut url = None;
     if let (MediaStatus::Ready, Some(mime)) = (row.status, &row.content_type) {
@@ -305,22 +306,22 @@ async fn shown(call: &Call<'_>, row: store::media::Media) -> Result<Media, Probl
     })
 }
 
-/// A file to upload.
+/// An upload to create.
 #[derive(Debug, Object)]
 pub struct NewUpload {
-    /// Its name.
+    /// File name.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub filename: String,
-    /// Its content type. The bytes decide; one that contradicts them is refused.
+    /// Declared content type. A file whose bytes contradict it is rejected.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub content_type: Option<String>,
-    /// How many bytes will come.
+    /// Declared size in bytes.
     #[oai(validator(minimum(value = "1"), maximum(value = "1099511627776")))]
     pub size: Option<u64>,
-    /// Their SHA-256, in hex.
+    /// Declared SHA-256, in hex.
     #[oai(validator(min_length = 64, max_length = 64))]
     pub sha256: Option<String>,
-    /// What it shows, for those who can't see it.
+    /// Alt text.
     #[oai(validator(max_length = 5000))]
     pub alt_text: Option<String>,
 }
@@ -332,7 +333,7 @@ impl Rules for NewUpload {
         {
             issues.push(Issue::custom(["sha256"], "Must be hexadecimal"));
         }
-        // It goes back as a header.
+        // The value is returned as a response header.
         if text("content_type").is_some_and(|text| !text.chars().all(|c| matches!(c, ' '..='~'))) {
             issues.push(Issue::custom(["content_type"], "Must be a content type, such as image/png"));
         }
@@ -343,123 +344,123 @@ impl Rules for NewUpload {
 #[derive(Debug, Object)]
 #[oai(rename = "NewMediaImport")]
 pub struct NewImport {
-    /// Where it is: an https URL that leads to the public internet.
+    /// `https` URL on the public internet.
     #[oai(validator(max_length = 8192))]
     pub url: Link,
-    /// What it shows, for those who can't see it.
+    /// Alt text.
     #[oai(validator(max_length = 5000))]
     pub alt_text: Option<String>,
 }
 
 impl Rules for NewImport {}
 
-/// Which assets to list. All conditions must hold.
+/// Filter for media assets. All conditions must hold.
 #[derive(Debug, Default, Object)]
 #[oai(rename = "MediaFilter")]
 pub struct Filter {
-    /// How many to list, 1 to 100; values beyond are clamped. 25 by default.
+    /// Page size, 1 to 100; values outside are clamped. 25 by default.
     pub limit: Option<i64>,
-    /// How many to pass over; 0 by default.
+    /// Number of assets to skip; 0 by default.
     pub offset: Option<i64>,
     /// Assets of this kind.
     pub kind: Option<EnumString<MediaKind>>,
-    /// Assets in this state.
+    /// Assets with this status.
     pub status: Option<EnumString<MediaStatus>>,
 }
 
 impl Rules for Filter {}
 
-/// A stretch of the assets.
+/// A page of media assets.
 #[derive(Debug, Object)]
 pub struct MediaPage {
     /// The assets, newest first.
     pub data: Vec<Media>,
-    /// Where the stretch lies.
+    /// Position of the page in the list.
     pub pagination: Pagination,
 }
 
-/// Where a stretch of a list lies.
+/// Position of a page in a list.
 #[derive(Debug, Object)]
 pub struct Pagination {
-    /// How many were asked for.
+    /// Requested page size.
     pub limit: u32,
-    /// How many were passed over.
+    /// Number of skipped items.
     pub offset: u64,
-    /// How many fit in all.
+    /// Total number of matching items.
     pub total: u64,
 }
 
 /// A media asset.
 #[derive(Debug, Object)]
 pub struct Media {
-    /// Its identifier.
+    /// The media asset's id.
     pub id: Uuid,
-    /// What it is, as its bytes say; before they were looked at, what it claims to be.
+    /// Kind of media, determined from the bytes; before inspection, from the declared type.
     pub kind: EnumString<MediaKind>,
-    /// Its name.
+    /// File name.
     pub filename: String,
-    /// Its content type; before it was looked at, as it was declared.
+    /// Content type; before inspection, as declared.
     #[oai(nullable)]
     pub content_type: Option<String>,
-    /// Its size in bytes; before it was looked at, as it was announced.
+    /// Size in bytes; before inspection, as declared.
     #[oai(nullable)]
     pub size: Option<u64>,
-    /// How wide it is, in pixels.
+    /// Width in pixels.
     #[oai(nullable)]
     pub width: Option<u32>,
-    /// How high it is, in pixels.
+    /// Height in pixels.
     #[oai(nullable)]
     pub height: Option<u32>,
-    /// How long it plays, in milliseconds.
+    /// Duration in milliseconds.
     #[oai(nullable)]
     pub duration_ms: Option<u64>,
-    /// The SHA-256 of its bytes, in lower-case hex.
+    /// SHA-256 in lower-case hex.
     #[oai(nullable)]
     pub sha256: Option<String>,
-    /// What it shows, for those who can't see it. A post may say it otherwise.
+    /// Alt text; a post can override it.
     #[oai(nullable)]
     pub alt_text: Option<String>,
-    /// Its state. `uploaded` and `ready` can be posted; `failed` never can.
+    /// Status. `uploaded` and `ready` assets can be posted; `failed` is permanent.
     pub status: EnumString<MediaStatus>,
-    /// Why it failed, for people.
+    /// Human-readable error of a failed asset.
     #[oai(nullable)]
     pub error: Option<String>,
-    /// Where it can be fetched for the next hour, once it is `ready`.
+    /// Download URL, valid for one hour; only if `ready`.
     #[oai(nullable)]
     pub url: Option<String>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
 }
 
-/// A media asset whose bytes are awaited.
+/// An upload that waits for its file.
 #[derive(Debug, Object)]
 #[oai(rename = "MediaUpload")]
 pub struct Upload {
-    /// The asset.
+    /// Id of the media asset.
     #[oai(flatten)]
     pub media: Media,
-    /// Where the bytes are to be sent.
+    /// URL to send the file to.
     pub upload_url: String,
-    /// How: `PUT`.
+    /// HTTP method: `PUT`.
     pub upload_method: String,
-    /// With which headers.
+    /// Headers to send.
     pub upload_headers: BTreeMap<String, String>,
-    /// Until when.
+    /// Expiry time of the URL.
     pub expires_at: Timestamp,
 }
 
-/// The answer to an announcement.
+/// The response to creating an upload.
 #[derive(ApiResponse)]
 enum AnnouncedUpload {
-    /// The bytes are awaited.
+    /// The upload was created.
     #[oai(status = 201)]
     New(Json<Upload>),
 }
 
-/// The answer to an import.
+/// The response to an import.
 #[derive(ApiResponse)]
 enum AcceptedImport {
-    /// A worker fetches it.
+    /// The file is being fetched.
     #[oai(status = 202)]
     Accepted(Json<Media>),
 }

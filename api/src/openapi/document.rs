@@ -6,10 +6,10 @@ use crate::openapi::{examples, responses, validate::NEVER};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// The headers that tell what is left.
+/// Response headers with rate limits.
 const RATE_LIMIT_HEADERS: [(&str, &str); 2] = [
-    ("X-RateLimit-Limit", "How many calls the tightest of the applicable buckets takes in a window"),
-    ("X-RateLimit-Remaining", "How many it still takes"),
+    ("X-RateLimit-Limit", "Limit of the tightest applicable bucket, in calls per window"),
+    ("X-RateLimit-Remaining", "Remaining calls in that bucket"),
 ];
 
 /// Completes a generated document for clients that reach the API at `base_url`. `describe` runs on the
@@ -34,14 +34,14 @@ pub(crate) fn complete(generated: &str, base_url: &str, describe: impl FnOnce(&m
 fn amend(value: &mut Value) {
     match value {
         Value::Object(object) => {
-            // A choice between scalars is no object.
+            // `oneOf` of scalars must not have the type `object`.
             if object.contains_key("oneOf") {
                 object.remove("type");
             }
             if object.get("additionalProperties").is_some_and(|schema| schema["type"] == NEVER) {
                 object.insert("additionalProperties".to_owned(), false.into());
             }
-            // What is said of a reference stands beside it: generators make nothing of it within.
+            // Descriptions are moved beside the reference, since generators ignore them inside `allOf`.
             if let Some([_, Value::Object(said)]) =
                 object.get_mut("allOf").and_then(Value::as_array_mut).map(|all| &mut all[..])
                 && !said.contains_key("$ref")
@@ -57,7 +57,7 @@ fn amend(value: &mut Value) {
     }
 }
 
-/// Shows each property of a query object as the parameter that it is.
+/// Replaces query objects by one parameter per property.
 fn expand_queries(document: &mut Value) {
     let operations = document["paths"].as_object().expect("the document has paths").values();
     let parameters = operations.filter_map(Value::as_object).flat_map(Map::values).filter_map(|operation| {
@@ -93,7 +93,7 @@ fn expand(parameter: Value, objects: &Map<String, Value>) -> Vec<Value> {
         let mut parameter = json!({ "name": name, "in": "query", "required": required, "schema": schema });
         let schema = parameter["schema"].as_object_mut().expect("a schema is an object");
         let description = schema.remove("description");
-        // Whole numbers of any size are taken, and clamped.
+        // Integers of any size are accepted and clamped.
         if schema.get("type") == Some(&json!("integer")) {
             schema.remove("format");
         }
@@ -105,7 +105,7 @@ fn expand(parameter: Value, objects: &Map<String, Value>) -> Vec<Value> {
     properties.iter().map(single).collect()
 }
 
-/// The names of headers as they are written, which the derives put in capitals.
+/// Restores the spelling of header names, which the derives put in capitals.
 fn spell_headers(value: &mut Value) {
     match value {
         Value::Object(object) => {
@@ -133,7 +133,7 @@ fn spelled(name: &str) -> String {
     name.split('-').map(word).collect::<Vec<_>>().join("-")
 }
 
-/// Whatever a recognized caller is answered tells what is left.
+/// Adds the rate limit headers to all responses of authenticated operations.
 fn tell_levels(document: &mut Value) {
     let (limit, remaining) = (RATE_LIMIT_HEADERS[0].0, RATE_LIMIT_HEADERS[1].0);
     let reference = |name| json!({ "$ref": format!("#/components/headers/{name}") });
@@ -156,7 +156,7 @@ fn tell_levels(document: &mut Value) {
     }
 }
 
-/// Null is the same as absent wherever something is created, and below the root of what is changed.
+/// Marks optional fields of request bodies nullable: null means absent, except at the root of an update.
 fn accept_nulls(document: &mut Value) {
     let mut names = BTreeSet::new();
     for (method, operation) in operations(document) {
@@ -203,7 +203,7 @@ fn part_nulls(value: &mut Value) {
     }
 }
 
-/// The names of the schemas that a schema refers to, and those that these refer to.
+/// Collects the names of all schemas that a schema refers to, transitively.
 fn gather(document: &Value, schema: &Value, names: &mut BTreeSet<String>) {
     match schema {
         Value::Object(object) => {
@@ -220,7 +220,7 @@ fn gather(document: &Value, schema: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Says where an id that was answered leads: to the operations on one of its kind.
+/// Adds links from ids in responses to the operations that take them.
 fn link(document: &mut Value) {
     let paths: Vec<_> = document["paths"].as_object().into_iter().flatten().collect();
     let mut links = Vec::new();
@@ -255,7 +255,7 @@ pub(crate) fn operations(document: &Value) -> impl Iterator<Item = (&str, &Value
     paths.filter_map(Value::as_object).flatten().map(|(method, operation)| (method.as_str(), operation))
 }
 
-/// Keys in order, whatever the build's features make of maps.
+/// Sorts keys, independent of the features of `serde_json`.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(object) => {

@@ -1,7 +1,7 @@
-//! What bodies look like, for those who read the document.
+//! Examples of request and response bodies.
 //!
-//! By the schema's name, in `examples.json` beside the sources. Every body that is sent or answered has one;
-//! `.ci/contract` holds each against its schema.
+//! They are in `examples.json`, by schema name. Every body has one; `.ci/contract` validates each against its
+//! schema.
 
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ static EXAMPLES: LazyLock<Map<String, Value>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../examples.json")).expect("the examples are an object")
 });
 
-/// Shows the example of each schema that is a body.
+/// Adds the examples to the document.
 pub(crate) fn show(document: &mut Value) {
     let paths = document["paths"].as_object_mut().expect("the document has paths");
     let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut);

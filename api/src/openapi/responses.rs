@@ -1,13 +1,13 @@
-//! In which problems each operation can end, as the document says it.
+//! The error responses of each operation in the document.
 //!
-//! Most of it follows from an operation's shape: one with a body can be sent a wrong one, one with an id
-//! in its path can be asked about nothing. What follows from its meaning stands in [`ADDITIONAL`].
+//! Most errors follow from an operation's shape: a body can be invalid, an id in the path unknown. The others
+//! are listed in [`ADDITIONAL`].
 
 use crate::http::problem::{Code, Issue, Problem};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// What creating or changing a post can end in, as far as what it refers to goes.
+/// Errors of a post's references and content.
 const CONTENT_CODES: [Code; 6] = [
     Code::Unprocessable,
     Code::MediaNotReady,
@@ -17,7 +17,7 @@ const CONTENT_CODES: [Code; 6] = [
     Code::ContentRejected,
 ];
 
-/// By the operation's id, what it can end in beside what follows from its shape.
+/// Errors beyond those that follow from the shape, by operation id.
 const ADDITIONAL: &[(&str, &[Code])] = &[
     ("createPost", &CONTENT_CODES),
     ("validatePost", &[CONTENT_CODES[0], CONTENT_CODES[1], CONTENT_CODES[2], CONTENT_CODES[3]]),
@@ -63,10 +63,10 @@ const ADDITIONAL: &[(&str, &[Code])] = &[
     ("redeliverWebhookDelivery", &[Code::Conflict]),
 ];
 
-/// What no quota keeps from being read: how much of it is used.
+/// The operation that works when the quota is used up.
 const UNMETERED: &str = "getUsage";
 
-/// Leaves each operation the problems that it can end in, with a sample of each.
+/// Reduces each operation's error responses to those that can occur, with an example of each.
 pub(crate) fn narrow(document: &mut Value) {
     let paths = document["paths"].as_object_mut().expect("the document has paths");
     for (path, operations) in paths {
@@ -82,7 +82,7 @@ pub(crate) fn narrow(document: &mut Value) {
     }
 }
 
-/// The codes by status.
+/// Problem codes of an operation, by status.
 fn codes(operation: &Value, has_parameter: bool) -> BTreeMap<String, Vec<Code>> {
     let id = operation["operationId"].as_str().unwrap_or_default();
     let mut codes = vec![Code::InternalError, Code::Unavailable];
@@ -120,7 +120,7 @@ fn describe(response: &mut Value, codes: &[Code]) {
     }
 }
 
-/// A problem of this kind, as it is really told.
+/// An example of a problem.
 fn sample(code: Code) -> Problem {
     let of = |detail: &str| Problem::new(code, detail);
     match code {
@@ -128,7 +128,9 @@ fn sample(code: Code) -> Problem {
             Problem::invalid_body(vec![Issue::wrong_type(&["accounts".into()], "array", "undefined")])
         }
         Code::InvalidCursor => of("invalid cursor"),
-        Code::NoAppAvailable => of("there is neither an app of the organization nor a shared one"),
+        Code::NoAppAvailable => {
+            of("neither the organization nor the installation has an app for this platform")
+        }
         Code::Unauthorized => Problem::invalid_key(),
         Code::QuotaExceeded => of("the monthly quota of API requests is used up").with_quota(
             10_000,
@@ -140,16 +142,16 @@ fn sample(code: Code) -> Problem {
         Code::NotFound => of("not found"),
         Code::MethodNotAllowed => Problem::method_not_allowed("GET, HEAD"),
         Code::RequestTimeout => Problem::timed_out(),
-        Code::Conflict => of("the state of it stands against that"),
+        Code::Conflict => of("the current state does not allow this"),
         Code::PublishingStarted => of("publishing has begun; the post can't be changed any more"),
         Code::PayloadTooLarge => Problem::too_large(),
-        Code::Unprocessable => of("what it refers to is not as it must be"),
+        Code::Unprocessable => of("the request refers to something invalid"),
         Code::MediaNotReady => of("one or more media items are missing or not ready"),
         Code::AccountNotFound => of("one or more target accounts were not found"),
         Code::InvalidCredentials => of("bluesky refused: Invalid identifier or password"),
-        Code::AmbiguousAccount => of("one or more account handles stand for several accounts"),
+        Code::AmbiguousAccount => of("one or more account handles match several accounts"),
         Code::NoOpenSlot => of("the account has no open posting slot within 365 days"),
-        Code::ContentRejected => of("one or more platforms would refuse the content").with_issues(vec![
+        Code::ContentRejected => of("one or more platforms would reject the content").with_issues(vec![
             Issue::new(["content"], "text_too_long", "x takes 280 weighted characters, and the text has 290")
                 .with("platform", "x"),
         ]),

@@ -5,11 +5,11 @@ use poem_openapi::Tags;
 /// The groups of operations.
 #[derive(Tags)]
 pub enum Tag {
-    /// Content, and the accounts it goes to
+    /// Posts and their targets
     Posts,
-    /// Times of the week at which queued posts go out
+    /// Weekly times for queued posts
     Scheduling,
-    /// Images, films and other files that posts show
+    /// Images, videos and other files
     Media,
     /// Connected social accounts
     #[oai(rename = "Social accounts")]
@@ -17,15 +17,15 @@ pub enum Tag {
     /// An organization's own OAuth apps
     #[oai(rename = "Social networks")]
     Networks,
-    /// Receivers of signed events
+    /// Endpoints for signed events
     Webhooks,
-    /// Groups of accounts: a brand, a client
+    /// Groups of accounts, such as a brand or client
     Profiles,
-    /// People
+    /// Team members
     Team,
-    /// What calls are made with
+    /// Keys that authenticate API calls
     #[oai(rename = "API keys")]
     Keys,
-    /// What is used of a plan
+    /// Usage of the plan
     Usage,
 }

@@ -1,8 +1,8 @@
-//! Checks JSON against the schema that the document shows, and tells everything that is wrong.
+//! Validates JSON against the schemas of the OpenAPI document and reports all issues.
 //!
-//! The derived OpenAPI schema is the one statement of types, lengths and formats: what is documented
-//! is what is enforced. Parsers stop at the first fault, so this walks the tree before anything is
-//! parsed. Codes and extras are Zod's: <https://zod.dev/v3?id=error-handling>
+//! The derived schema is the only definition of types, lengths and formats, so what is documented is
+//! enforced. Parsers stop at the first error, so this walks the value before it is parsed. Codes and further
+//! members are Zod's: <https://zod.dev/v3?id=error-handling>
 
 use crate::{
     http::problem::{Issue, MAX_ISSUES, Segment, clip},
@@ -22,44 +22,44 @@ use std::{
 };
 use uuid::Uuid;
 
-/// The type of a schema that no value fits: `additional_properties` of it closes an object.
+/// Type name of a schema that no value matches; as `additional_properties` it closes an object.
 pub(crate) const NEVER: &str = "never";
 
-/// The most keys that an issue about unknown ones names.
+/// Maximum number of unknown keys that an issue lists.
 const MAX_LISTED_KEYS: usize = 20;
 
-/// The schema of a type with everything that it refers to.
+/// The schema of a type and all schemas it refers to.
 pub struct Schema {
     root: MetaSchemaRef,
     registry: Registry,
 }
 
-/// What null says in a body, right below its root. Further down it is the same as absent.
+/// Meaning of null at the root of a body. Below the root null means absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Null {
-    /// The same as absent: a body that makes something.
+    /// Null means absent: a body that creates something.
     Absent,
-    /// Clears the field where the document says `nullable`, and fits no other: a body that changes
-    /// something. Such a field is a [`MaybeUndefined`](poem_openapi::types::MaybeUndefined) with
-    /// `#[oai(nullable)]`, any other an `Option`.
+    /// Null clears a `nullable` field and is invalid elsewhere: a body that updates something. Nullable
+    /// fields are a [`MaybeUndefined`](poem_openapi::types::MaybeUndefined) with `#[oai(nullable)]`, others
+    /// an `Option`.
     Clears,
 }
 
-/// Rules over several fields of a body, which a schema can't say.
+/// Rules over several fields of a body, which a schema can't express.
 ///
-/// They see the body as it came, for they must also speak when some other field is wrong.
+/// They get the unparsed body, so that they run even if another field is invalid.
 pub trait Rules {
-    /// What null says in it.
+    /// Meaning of null at the root.
     const NULL: Null = Null::Absent;
-    /// Whether no body at all is the same as an empty object.
+    /// Whether a missing body is treated as an empty object.
     const IS_OPTIONAL: bool = false;
 
-    /// Adds what is wrong.
+    /// Adds issues.
     fn check(_body: &Map<String, Value>, _issues: &mut Vec<Issue>) {}
 }
 
 impl Schema {
-    /// The schema of `T`, drawn up once.
+    /// The schema of `T`, generated once.
     pub fn of<T: Type + 'static>() -> Arc<Self> {
         static DRAWN: LazyLock<RwLock<HashMap<TypeId, Arc<Schema>>>> = LazyLock::new(RwLock::default);
         let key = TypeId::of::<T>();
@@ -73,8 +73,8 @@ impl Schema {
         schema
     }
 
-    /// Everything that is wrong with `value`, up to one issue more than a problem lists. Takes time in
-    /// proportion to the value's size; what is too long is not looked at any further.
+    /// Returns the issues of `value`, at most one more than a problem lists. Takes time in proportion to the
+    /// value's size; values above a limit are not checked further.
     pub fn check(&self, value: &Value, null: Null) -> Vec<Issue> {
         let mut walk = Walk { schema: self, null, path: Vec::new(), issues: Vec::new() };
         walk.visit(&self.root, value);
@@ -82,7 +82,7 @@ impl Schema {
         walk.issues
     }
 
-    /// The schema of one property, by its name.
+    /// The schema of a property.
     pub fn property(&self, name: &str) -> Option<&MetaSchema> {
         let properties = &self.resolve(&self.root).properties;
         let (_, schema) = properties.iter().find(|(property, _)| *property == name)?;
@@ -98,7 +98,7 @@ impl Schema {
         }
     }
 
-    /// The schema that says the type: a reference with a description becomes `allOf` of both.
+    /// Resolves the `allOf` that a reference with a description is generated as.
     fn essence<'a>(&'a self, schema: &'a MetaSchemaRef) -> &'a MetaSchema {
         let schema = self.resolve(schema);
         match schema.all_of.first() {
@@ -122,7 +122,7 @@ impl<'a> Walk<'a> {
             self.visit(part, value);
         }
         match (schema.ty, value) {
-            // Anything goes, or the parts of `allOf` have said it.
+            // Any type, or `allOf`, whose parts are checked above.
             ("", _) | ("boolean", Value::Bool(_)) => {}
             ("object", Value::Object(object)) => self.object(schema, object),
             ("array", Value::Array(items)) => self.array(schema, items),
@@ -189,7 +189,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether null fits the property that the path leads to and that is not required.
+    /// True if null is valid for the optional property at the current path.
     fn takes_null(&self, property: &MetaSchemaRef) -> bool {
         match self.null {
             Null::Clears if self.path.len() == 1 => self.schema.resolve(property).nullable,
@@ -208,7 +208,7 @@ impl<'a> Walk<'a> {
             for (index, item) in items.iter().enumerate() {
                 let text = item.to_string();
                 if seen.contains(&text) {
-                    let message = format!("Must not stand here twice: {}", clip(&text));
+                    let message = format!("Must not be repeated: {}", clip(&text));
                     self.under(index, |walk| walk.add(Issue::custom(walk.path.clone(), message)));
                 }
                 seen.insert(text);
@@ -277,14 +277,14 @@ impl<'a> Walk<'a> {
             let mut name = what.to_owned();
             name[..1].make_ascii_uppercase();
             let message = format!("{name} must {verb} {words} {limit}{noun}");
-            // Lengths are whole numbers and are written as such.
+            // Lengths are written as integers.
             let limit: Value = if limit.fract() == 0.0 { (limit as i64).into() } else { limit.into() };
             let issue = Issue::new(self.path.iter().cloned(), code, message);
             self.add(issue.with(side, limit).with("type", what).with("inclusive", true));
         }
     }
 
-    /// Postgres keeps no U+0000, neither in text nor in jsonb.
+    /// Reports U+0000, which Postgres can store neither in text nor in jsonb.
     fn refuse_nul(&mut self, value: &Value) {
         let issue = |walk: &mut Self| {
             walk.add(Issue::custom(walk.path.clone(), "Must not contain the character U+0000"));
@@ -317,7 +317,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Tells of a value of any shape that takes more bytes as JSON than these many.
+/// Reports a value whose JSON exceeds a number of bytes.
 pub(crate) fn limit_size<'a>(
     value: &Value,
     most: usize,
@@ -325,7 +325,7 @@ pub(crate) fn limit_size<'a>(
     issues: &mut Vec<Issue>,
 ) {
     let mut size = Size(0);
-    // Counting does not fail.
+    // Writing to the counter can't fail.
     let _ = serde_json::to_writer(&mut size, value);
     if size.0 > most {
         let message = format!("Must take at most {most} bytes as JSON");
@@ -334,7 +334,7 @@ pub(crate) fn limit_size<'a>(
     }
 }
 
-/// Counts what is written.
+/// A writer that counts bytes.
 struct Size(usize);
 
 impl io::Write for Size {

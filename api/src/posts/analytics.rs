@@ -1,8 +1,8 @@
-//! Engagement of a post: asked of its platforms at this moment, target by target.
+//! Engagement of a post, fetched from its platforms.
 //!
-//! A worker asks them side by side and keeps each answer as a snapshot; what is shown is the latest
-//! snapshot of each target. A platform that is silent now hides neither the others nor what it said
-//! before: `captured_at` tells when that was.
+//! A worker queries the platforms in parallel and stores each result as a snapshot; responses show the latest
+//! snapshot of each target. If a platform does not answer, its previous snapshot is shown with its
+//! `captured_at`.
 
 use crate::{
     ask,
@@ -30,7 +30,7 @@ use workflows::{
     ask::{Answer, Question},
 };
 
-/// How many snapshots of a target its history shows: more than are collected of it.
+/// Maximum number of snapshots per target in the history.
 const MAX_POINTS: i64 = 500;
 
 /// The operations on engagement.
@@ -38,12 +38,12 @@ pub struct Analytics;
 
 #[OpenApi(tag = "Tag::Posts")]
 impl Analytics {
-    /// Get a post's engagement
+    /// Get a post's analytics
     ///
-    /// Asks the platform of each published target for its figures now, and shows the latest known of each
-    /// target and their totals. A target whose account fails is skipped: it shows what was known before,
-    /// with the time of that, or is left out. What is published is asked about without a call too, hourly
-    /// at first and for a month. Scope `analytics:read`.
+    /// Fetches the metrics of each published target from its platform and returns the latest of each, and
+    /// totals. If a platform fails, the target's previous metrics are returned with their time, or the target
+    /// is omitted. Metrics are also collected on a schedule, hourly at first and for a month. Scope
+    /// `analytics:read`.
     #[oai(path = "/posts/:id/analytics", method = "get", operation_id = "getPostAnalytics")]
     async fn get(
         &self,
@@ -55,7 +55,7 @@ impl Analytics {
     }
 }
 
-/// The engagement of a post.
+/// Engagement of a post.
 pub async fn of(call: &Call<'_>, id: &str, detail: Detail) -> Result<PostAnalytics, Problem> {
     let post = posts::find(call, id).await?;
     let published: Vec<_> =
@@ -96,7 +96,7 @@ pub async fn of(call: &Call<'_>, id: &str, detail: Detail) -> Result<PostAnalyti
     };
     let latest = metrics::latest(call.db(), call.owner, post.id).await?;
     if latest.is_empty() {
-        // With nothing known, nobody to ask is not the same as nothing to tell.
+        // Without any snapshot, a failure to fetch is an error, not an empty result.
         asked?;
     }
     let mut latest: HashMap<_, _> = latest.into_iter().map(|snapshot| (snapshot.target, snapshot)).collect();
@@ -118,7 +118,7 @@ pub async fn of(call: &Call<'_>, id: &str, detail: Detail) -> Result<PostAnalyti
     })
 }
 
-/// What was told of a post over time.
+/// Returns the history of a post's engagement.
 async fn history(call: &Call<'_>, post: &store::posts::Post) -> Result<Vec<TargetMetrics>, Problem> {
     let platform: HashMap<_, _> =
         post.targets.iter().map(|target| (target.id, target.platform.as_str())).collect();
@@ -127,45 +127,45 @@ async fn history(call: &Call<'_>, post: &store::posts::Post) -> Result<Vec<Targe
     Ok(points.map(TargetMetrics::from).collect())
 }
 
-/// How much is to be shown.
+/// Options for engagement.
 #[derive(Debug, Default, Object)]
 #[oai(rename = "AnalyticsDetail")]
 pub struct Detail {
-    /// Whether to show also what was told before: up to 500 snapshots of each target.
+    /// Whether to include earlier snapshots, up to 500 per target.
     pub history: Option<bool>,
 }
 
 impl Rules for Detail {}
 
-/// The engagement of a post.
+/// Engagement of a post.
 #[derive(Debug, Object)]
 pub struct PostAnalytics {
-    /// The post.
+    /// Id of the post.
     pub post_id: Uuid,
-    /// Each target's latest figures.
+    /// Latest metrics of each target.
     pub metrics_by_account: Vec<TargetMetrics>,
-    /// Their totals.
+    /// Totals of all targets.
     pub aggregated_metrics: TotalMetrics,
-    /// With `history=true`: what was told of each target over time, the oldest first. Of what is older
-    /// than a day, one snapshot is kept of each hour; of what is older than a month, one of each day.
+    /// With `history=true`: snapshots of each target, oldest first. Snapshots older than a day are thinned to
+    /// one per hour, those older than a month to one per day.
     #[oai(skip_serializing_if_is_none)]
     pub history: Option<Vec<TargetMetrics>>,
 }
 
-/// What a platform told of one target. A figure that it does not tell is 0.
+/// Metrics of a target. Metrics that the platform does not report are 0.
 #[derive(Debug, Object)]
 pub struct TargetMetrics {
-    /// The target.
+    /// Id of the target.
     pub target_id: Uuid,
-    /// Its platform.
+    /// Platform id.
     pub platform: EnumString<Platform>,
-    /// What it told.
+    /// The metrics.
     #[oai(flatten)]
     pub figures: Figures,
-    /// Likes, comments, shares, saves and clicks for each impression; for each person or view where the
-    /// platform tells no impressions; 0 where it tells none of them.
+    /// Likes, comments, shares, saves and clicks per impression, or per reach or view if the platform reports
+    /// no impressions; 0 if it reports none of these.
     pub engagement_rate: f64,
-    /// When the platform told it.
+    /// Time of the snapshot.
     pub captured_at: Timestamp,
 }
 
@@ -183,12 +183,12 @@ impl From<(&str, metrics::Snapshot)> for TargetMetrics {
     }
 }
 
-/// The sums over the targets that are shown.
+/// Sums over all targets returned.
 #[derive(Debug, Object)]
 pub struct TotalMetrics {
-    /// Times shown.
+    /// Impressions.
     pub total_impressions: u64,
-    /// People who saw it; one who saw it on two accounts counts twice.
+    /// Reach; a person reached on two accounts counts twice.
     pub total_reach: u64,
     /// Likes and other reactions.
     pub total_likes: u64,
@@ -200,7 +200,7 @@ pub struct TotalMetrics {
     pub total_saves: u64,
     /// Clicks on links.
     pub total_clicks: u64,
-    /// Plays of its video.
+    /// Video views.
     pub total_video_views: u64,
 }
 

@@ -1,7 +1,7 @@
-//! Several posts in one call, each for itself.
+//! Creating several posts in one call.
 //!
-//! An item goes the same way as the body of a single creation, faults included, so that it ends in the
-//! status that the single call would have had. One that fails stops none of the others.
+//! Each item is handled like the body of a single creation and has the status that call would have had. A
+//! failing item does not affect the others.
 
 use crate::{
     http::{
@@ -25,16 +25,15 @@ use serde_json::Value;
 use std::marker::PhantomData;
 use store::posts::Created;
 
-/// The operation on many posts.
+/// The batch operation.
 pub struct Batches;
 
 #[OpenApi(tag = "Tag::Posts")]
 impl Batches {
     /// Create several posts
     ///
-    /// Each item is handled as a creation of its own, in order; one that fails stops none of the
-    /// others. The header `Idempotency-Key` is ignored: name each item by its `external_ref`. Scope
-    /// `posts:write`.
+    /// Handles each item as a creation of its own, in order; a failing item does not affect the others. The
+    /// header `Idempotency-Key` is ignored; use each item's `external_ref`. Scope `posts:write`.
     #[oai(path = "/posts/batch", method = "post", operation_id = "createPosts")]
     async fn create(&self, caller: Caller<PostsWrite>, body: Json<Batch>) -> Result<CreatedPosts, Problem> {
         Ok(CreatedPosts::Each(Json(create(&caller.call(), body.0).await)))
@@ -44,7 +43,7 @@ impl Batches {
 /// Creates each of the posts.
 pub async fn create(call: &Call<'_>, batch: Batch) -> Outcomes {
     let mut outcomes = Outcomes { data: Vec::new(), errors: Vec::new() };
-    // The items share what a single call may list; each lists its first issue.
+    // All items share the limit of issues; each lists at least one.
     let mut room = MAX_ISSUES;
     for (index, Deferred(item, _)) in (0..).zip(batch.posts) {
         let created = match body::read::<NewPost>(item) {
@@ -67,14 +66,14 @@ pub async fn create(call: &Call<'_>, batch: Batch) -> Outcomes {
 #[derive(Debug, Object)]
 #[oai(rename = "NewPosts")]
 pub struct Batch {
-    /// The posts, each as in the creation of one.
+    /// The posts, each as for creating a single post.
     #[oai(validator(min_items = 1, max_items = 20))]
     pub posts: Vec<Deferred<NewPost>>,
 }
 
 impl Rules for Batch {}
 
-/// A `T` that is documented as such, and read later.
+/// JSON documented as a `T` and parsed later.
 #[derive(Debug)]
 pub struct Deferred<T>(Value, PhantomData<fn() -> T>);
 
@@ -92,21 +91,21 @@ scalar! {
     }
 }
 
-/// What became of the items of a batch.
+/// Results of a batch.
 #[derive(Debug, Object)]
 #[oai(rename = "CreatedPosts")]
 pub struct Outcomes {
-    /// Those that succeeded.
+    /// Items that succeeded.
     pub data: Vec<Success>,
-    /// Those that failed.
+    /// Items that failed.
     pub errors: Vec<Failure>,
 }
 
-/// An item that succeeded.
+/// A batch item that succeeded.
 #[derive(Debug, Object)]
 #[oai(rename = "BatchSuccess")]
 pub struct Success {
-    /// Which item, from 0.
+    /// Index of the item, from 0.
     pub index: u32,
     /// 201 for a new post, 200 for one that was created with the same `external_ref` before.
     pub status: u16,
@@ -125,21 +124,21 @@ impl Success {
     }
 }
 
-/// An item that failed, as the problem document of a single creation would say it.
+/// A batch item that failed, with the problem that a single creation would return.
 #[derive(Debug, Object)]
 #[oai(rename = "BatchFailure")]
 pub struct Failure {
-    /// Which item, from 0.
+    /// Index of the item, from 0.
     pub index: u32,
     /// The HTTP status.
     pub status: u16,
     /// The name of the status.
     pub title: String,
-    /// What happened, for people; may change.
+    /// Human-readable explanation; may change.
     pub detail: String,
-    /// What happened, for machines.
+    /// Machine-readable problem code.
     pub code: EnumString<crate::http::problem::Code>,
-    /// What is wrong with which field of the item.
+    /// Errors of single fields of the item.
     #[oai(skip_serializing_if_is_none)]
     pub errors: Option<Vec<Issue>>,
 }
@@ -158,7 +157,7 @@ impl Failure {
     }
 }
 
-/// The answer to a batch.
+/// The response to a batch.
 #[derive(ApiResponse)]
 enum CreatedPosts {
     /// Each item has its own status.

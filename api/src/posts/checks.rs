@@ -1,4 +1,4 @@
-//! What the platforms would refuse, told before anything is stored.
+//! Checks content against the platforms' limits before anything is stored.
 
 use crate::{
     http::{
@@ -20,21 +20,21 @@ use store::{
 };
 use uuid::Uuid;
 
-/// Where the caller wrote what is checked, so that an issue's path leads there.
+/// Where the checked values were in the request, for the paths of issues.
 pub struct SourcePaths {
-    /// The text stood under `content`, not in `containers`.
+    /// True if the text was in `content`, not in `containers`.
     is_single: bool,
-    /// The platforms whose settings stood at the top level, not under `config`.
+    /// Platforms whose settings were at the top level, not under `config`.
     top_level: BTreeSet<String>,
 }
 
-/// What a platform says about the content.
+/// An error or warning of a platform.
 pub struct Finding {
-    /// Which platform.
+    /// Id of the platform.
     pub platform: &'static str,
-    /// How much it matters.
+    /// Error or warning.
     pub severity: Severity,
-    /// What it is, and where.
+    /// The issue with its path.
     pub issue: Issue,
 }
 
@@ -52,11 +52,11 @@ impl Finding {
     }
 }
 
-/// The owner's media assets that have these ids, whatever became of them.
+/// Finds the owner's media assets with these ids, in any status.
 ///
 /// # Errors
 ///
-/// When the database is away.
+/// If the database is unavailable.
 pub async fn find_media(call: &Call<'_>, ids: &[Uuid]) -> Result<HashMap<Uuid, Asset>, Problem> {
     if ids.is_empty() {
         return Ok(HashMap::new());
@@ -65,11 +65,11 @@ pub async fn find_media(call: &Call<'_>, ids: &[Uuid]) -> Result<HashMap<Uuid, A
     Ok(found.into_iter().map(|asset| (asset.id.0, asset)).collect())
 }
 
-/// What is known of the media of containers that a post has already.
+/// Loads the media of stored containers.
 ///
 /// # Errors
 ///
-/// When the database is away.
+/// If the database is unavailable.
 pub async fn stored_media(call: &Call<'_>, containers: &[NewContainer]) -> Result<Vec<Vec<Media>>, Problem> {
     let references = containers.iter().flat_map(|container| &container.media);
     let known = find_media(call, &references.map(|reference| reference.id).collect::<Vec<_>>()).await?;
@@ -77,12 +77,12 @@ pub async fn stored_media(call: &Call<'_>, containers: &[NewContainer]) -> Resul
     Ok(containers.iter().map(|container| container.media.iter().filter_map(medium).collect()).collect())
 }
 
-/// What a post refers to and what is not there, or not usable.
+/// 422: a referenced media asset is missing or not ready.
 pub fn media_not_ready() -> Problem {
     Problem::new(Code::MediaNotReady, "one or more media items are missing or not ready")
 }
 
-/// Asks each platform, once, about the content. `media` goes with the containers.
+/// Checks the content once per platform. `media` belongs to the containers, in order.
 pub fn check<'a>(
     targeted: impl IntoIterator<Item = &'a str>,
     containers: &[NewContainer],
@@ -103,7 +103,7 @@ pub fn check<'a>(
     findings
 }
 
-/// Asks each platform about settings that no post has yet; they stood under `member`.
+/// Checks settings without a post, each by its platform; `member` contained them.
 pub fn check_settings(config: &Value, member: &str) -> Vec<Finding> {
     let blocks = config.as_object().into_iter().flatten();
     let blocks = blocks.filter_map(|(id, block)| Some((platforms::get(id)?, block)));
@@ -116,7 +116,7 @@ pub fn check_settings(config: &Value, member: &str) -> Vec<Finding> {
     findings.collect()
 }
 
-/// Refuses what a platform would refuse for certain.
+/// Fails if a platform would certainly reject the content.
 ///
 /// # Errors
 ///
@@ -127,12 +127,12 @@ pub fn reject_errors(findings: Vec<Finding>) -> Result<(), Problem> {
     if issues.is_empty() {
         return Ok(());
     }
-    let detail = "one or more platforms would refuse the content";
+    let detail = "one or more platforms would reject the content";
     Err(Problem::new(Code::ContentRejected, detail).with_issues(issues))
 }
 
 impl SourcePaths {
-    /// Where the parts of a body stood; `config` wins over a block at the top level.
+    /// Records where a request had its values; a block under `config` replaces one at the top level.
     pub fn of(is_single: bool, top_level: &TopLevel, config: &Config) -> Self {
         let wins = |platform: &&str| config.platforms().all(|other| other != *platform);
         Self { is_single, top_level: top_level.platforms().filter(wins).map(str::to_owned).collect() }

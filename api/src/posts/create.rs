@@ -1,8 +1,7 @@
-//! How a body becomes a post.
+//! Creating a post.
 //!
-//! What a single look at the body tells is refused with 400 and told all at once; then the
-//! idempotency key is looked up; what needs the database or a platform's limits is refused with 422.
-//! Only then is anything written, all of it in one transaction.
+//! Errors of the body alone are reported together, with 400. Then the idempotency key is looked up; then
+//! references and platform limits are checked, with 422. Only then is the post stored, in one transaction.
 
 use crate::{
     accounts::resolve::{self, QUEUED_FROM_ACCOUNT},
@@ -28,65 +27,64 @@ use store::{
 };
 use uuid::Uuid;
 
-/// The longest idempotency key, in characters.
+/// Maximum length of an idempotency key, in characters.
 const MAX_KEY_LENGTH: usize = 255;
 
-/// A post to create. It has either `content` or `containers`. Settings of a platform stand under
-/// `config` or in a block of the platform's name beside the other fields; `config` wins.
+/// A post to create, with either `content` or `containers`. Platform settings are under `config` or in a
+/// top-level member named after the platform; `config` takes precedence.
 #[derive(Debug, Object)]
 pub struct NewPost {
-    /// The text of a post that is a single container.
+    /// Text of a post with a single container.
     #[oai(validator(min_length = 1, max_length = 100000))]
     pub content: Option<String>,
-    /// The post, its first comment and the rest of the thread, in order. A platform that takes no replies, or
-    /// one, publishes as many as it takes; the target tells what was left out.
+    /// The main post, its first comment and further replies, in order. A platform that supports fewer replies
+    /// publishes as many as it can; the target's `error_message` mentions omitted ones.
     #[oai(validator(min_items = 1, max_items = 10))]
     pub containers: Option<Vec<NewText>>,
-    /// Where to publish: account ids, usernames or platform-side ids.
+    /// Accounts to publish to: ids, usernames or platform-side ids.
     #[oai(validator(min_items = 1, max_items = 1000))]
     pub accounts: Vec<Text<255, 0>>,
-    /// When to publish, in ISO 8601 with an offset; at once where it is missing.
+    /// Time to publish, in ISO 8601 with an offset; immediately by default.
     pub scheduled_at: Option<Timestamp>,
-    /// Publishes at the next open posting slot of this account, which is one of `accounts`.
+    /// Publish at the next open posting slot of this account, which must be one of `accounts`.
     #[oai(validator(max_length = 255))]
     pub queued_from_account: Option<String>,
     /// The IANA time zone that the slots are read in; `UTC` by default.
     #[oai(validator(max_length = 64))]
     pub queue_timezone: Option<String>,
-    /// Keeps the post until it is released. A draft may be unfinished: the platforms' limits are
-    /// checked on release.
+    /// Keep the post as a draft until it is released. Platform limits are checked on release.
     #[oai(default)]
     pub is_draft: bool,
     /// Settings by platform.
     pub config: Option<Config>,
-    /// The idempotency key; the same as the header `Idempotency-Key`.
+    /// Idempotency key; same as the header `Idempotency-Key`.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub external_ref: Option<String>,
-    /// Settings beside the other fields.
+    /// Platform settings at the top level.
     #[oai(flatten)]
     pub blocks: TopLevel,
 }
 
-/// A container of a post to create.
+/// A text with media: the main post or a reply.
 #[derive(Clone, Debug, Object)]
 #[oai(rename = "NewContainer")]
 pub struct NewText {
-    /// The text. It may be empty where there is media.
+    /// Text; may be empty if there are media.
     #[oai(validator(max_length = 100000))]
     pub content: String,
-    /// What is media_by_container with it, in order.
+    /// Media published with the text, in order.
     #[oai(default, validator(max_items = 100))]
     pub media: Vec<NewMedia>,
 }
 
-/// A medium of a container to create.
+/// A media asset of a container.
 #[derive(Clone, Debug, Object)]
 #[oai(rename = "NewContainerMedia")]
 pub struct NewMedia {
-    /// A media asset that was uploaded before.
+    /// Id of a media asset.
     #[oai(validator(max_length = 255))]
     pub id: String,
-    /// What it shows, for those who can't see it.
+    /// Alt text.
     #[oai(validator(max_length = 5000))]
     pub alt_text: Option<String>,
 }
@@ -120,10 +118,10 @@ pub(crate) fn check_combinations(body: &Map<String, Value>, issues: &mut Vec<Iss
     if given(QUEUED_FROM_ACCOUNT).is_some() {
         let path = [QUEUED_FROM_ACCOUNT];
         if given("scheduled_at").is_some() {
-            issues.push(Issue::custom(path, "Excludes scheduled_at: the slot is the time"));
+            issues.push(Issue::custom(path, "Can't be combined with scheduled_at"));
         }
         if given("is_draft") == Some(&Value::Bool(true)) {
-            issues.push(Issue::custom(path, "Excludes is_draft: a draft takes no slot"));
+            issues.push(Issue::custom(path, "Can't be combined with is_draft"));
         }
     }
     time_zone::check(body, "queue_timezone", issues);
@@ -229,7 +227,7 @@ fn key(external_ref: Option<String>, header: Option<&str>) -> Result<Option<Stri
         }
         _ if external_ref.as_deref().is_none_or(|key| key == header) => return Ok(Some(header.to_owned())),
         _ => {
-            let issue = Issue::custom(["external_ref"], "Differs from the header Idempotency-Key");
+            let issue = Issue::custom(["external_ref"], "Must equal the header Idempotency-Key");
             return Err(Problem::invalid_body(vec![issue]));
         }
     };
@@ -260,7 +258,7 @@ pub(crate) async fn containers(
                     continue;
                 }
                 Some(asset) => format!("The media asset is {}", asset.status),
-                None => "There is no such media asset".to_owned(),
+                None => "The media asset does not exist".to_owned(),
             };
             let path = [Segment::from("containers"), index.into(), "media".into(), at.into(), "id".into()];
             issues.push(Issue::custom(path, message));

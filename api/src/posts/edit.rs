@@ -1,8 +1,8 @@
-//! How a body changes a post.
+//! Editing a post.
 //!
-//! What is sent replaces what was there, what is missing stays, and the result has to hold what a new
-//! post has to hold. The post's row decides whether it is too late: whoever takes it first, the edit
-//! or the first attempt to publish, wins.
+//! Fields sent replace stored ones, others are kept, and the result must be valid as a new post would be. The
+//! post's row decides whether an edit is too late: the first to lock it wins, the edit or the first publish
+//! attempt.
 
 use crate::{
     accounts::resolve::{self, QUEUED_FROM_ACCOUNT},
@@ -28,41 +28,41 @@ use store::{
     slots::Queue,
 };
 
-/// How often an edit is drawn up anew because another one came first.
+/// Maximum number of attempts when concurrent edits come first.
 const MAX_ATTEMPTS: usize = 5;
 
-/// What to change about a post: what is missing stays as it is. Publishing must not have begun.
+/// Changes to a post; missing fields keep their value. Publishing must not have begun.
 #[derive(Clone, Debug, Object)]
 pub struct EditPost {
-    /// The text of a post that is a single container. A post with one container keeps its media; of several,
-    /// all are replaced.
+    /// Text of a post with a single container. A post with one container keeps its media; several containers
+    /// are replaced.
     #[oai(validator(min_length = 1, max_length = 100000))]
     pub content: Option<String>,
-    /// The post, its first comment and the rest of the thread, in order; replaces all containers and their
+    /// The main post, its first comment and further replies, in order; replaces all containers and their
     /// media.
     #[oai(validator(min_items = 1, max_items = 10))]
     pub containers: Option<Vec<NewText>>,
-    /// Where to publish: account ids, usernames or platform-side ids; replaces all accounts.
+    /// Accounts to publish to: ids, usernames or platform-side ids; replaces all accounts.
     #[oai(validator(min_items = 1, max_items = 1000))]
     pub accounts: Option<Vec<Text<255, 0>>>,
-    /// When to publish, in ISO 8601 with an offset; null at once.
+    /// Time to publish, in ISO 8601 with an offset; null for immediately.
     #[oai(nullable)]
     pub scheduled_at: MaybeUndefined<Timestamp>,
-    /// Publishes at the next open posting slot of this account, which is one of `accounts`. A slot that the
-    /// post holds is open to it; it is free for others once the post has another time.
+    /// Publish at the next open posting slot of this account, which must be one of `accounts`. The post's own
+    /// slot counts as open; it is released when the post moves to another time.
     #[oai(validator(max_length = 255))]
     pub queued_from_account: Option<String>,
     /// The IANA time zone that the slots are read in; `UTC` by default.
     #[oai(validator(max_length = 64))]
     pub queue_timezone: Option<String>,
-    /// False releases a draft, true makes one. The platforms' limits are checked on release.
+    /// False releases a draft, true makes the post a draft. Platform limits are checked on release.
     pub is_draft: Option<bool>,
-    /// Settings by platform; replaces those of all platforms.
+    /// Settings by platform; replaces the settings of all platforms.
     pub config: Option<Config>,
-    /// The idempotency key, which can't change.
+    /// Idempotency key; can't be changed.
     #[oai(nullable, validator(max_length = 255))]
     pub external_ref: MaybeUndefined<String>,
-    /// Settings beside the other fields; each replaces those of its platform.
+    /// Platform settings at the top level; each replaces those of its platform.
     #[oai(flatten)]
     pub blocks: TopLevel,
 }
@@ -75,11 +75,11 @@ impl Rules for EditPost {
     }
 }
 
-/// Changes a post.
+/// Edits a post.
 ///
 /// # Errors
 ///
-/// With what stands against it: `publishing_started` when it is too late. Nothing is changed then.
+/// If the result would be invalid, or with `publishing_started` if it is too late. Nothing is changed then.
 pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Problem> {
     for _ in 0..MAX_ATTEMPTS {
         let post = posts::find(call, id).await?;
@@ -99,8 +99,8 @@ pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Pro
             Edited::Unknown => return Err(missing()),
             Edited::Bereft => return Err(checks::media_not_ready()),
             Edited::Homeless => {
-                let detail = "none of the post's accounts is connected any more; name others";
-                let issue = Issue::custom(["accounts"], "Are not connected any more");
+                let detail = "none of the post's accounts is connected; specify other accounts";
+                let issue = Issue::custom(["accounts"], "Are not connected");
                 return Err(Problem::new(Code::AccountNotFound, detail).with_issues(vec![issue]));
             }
             Edited::Crowded => {
@@ -110,7 +110,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Pro
             Edited::Outdated => {}
         }
     }
-    Err(Problem::new(Code::Conflict, "the post is being edited by others; look at it and try again"))
+    Err(Problem::new(Code::Conflict, "the post was edited concurrently; read it and try again"))
 }
 
 /// The edit of the stored post, and the queue that the post moves to.
@@ -168,7 +168,7 @@ async fn resolve_edit(
         Some(_) if is_draft => {
             let issue = Issue::custom(
                 [QUEUED_FROM_ACCOUNT],
-                "A draft takes no slot; release it with is_draft: false",
+                "A draft takes no slot; set is_draft to false to release it",
             );
             let problem = Problem::new(Code::Unprocessable, "the post is a draft, which takes no slot");
             return Err(problem.with_issues(vec![issue]));
@@ -186,7 +186,7 @@ async fn resolve_edit(
     Ok((Edit { version: post.version, is_draft, scheduled_at, default_config, containers, accounts }, queue))
 }
 
-/// The containers that a post has.
+/// The containers of a stored post.
 fn stored_containers(post: &Post) -> Vec<NewContainer> {
     let containers = post.containers.iter();
     containers

@@ -1,4 +1,4 @@
-//! Posts: one publish intent each. How a body becomes a post stands in [`crate::posts::create`].
+//! Posts. [`crate::posts::create`] turns a request into a post.
 
 pub mod analytics;
 pub mod batch;
@@ -43,16 +43,16 @@ pub struct Posts;
 impl Posts {
     /// Create a post
     ///
-    /// Publishes to every account in `accounts`: at once, at `scheduled_at`, at the next open posting slot
-    /// of `queued_from_account`, or not before it is released where `is_draft` is true. Publishing happens
-    /// after the answer; what becomes of it shows on the targets. A repeated idempotency key returns the
-    /// first post with 200. Scope `posts:write`.
+    /// Publishes to every account in `accounts`: immediately, at `scheduled_at`, at the next open posting
+    /// slot of `queued_from_account`, or, if `is_draft` is true, after release. Publishing happens after the
+    /// response; the targets show the result. A repeated idempotency key returns the first post with 200.
+    /// Scope `posts:write`.
     #[oai(path = "/posts", method = "post", operation_id = "createPost")]
     async fn create(
         &self,
         caller: Caller<PostsWrite>,
-        /// Names this request, so that repeating it creates nothing; the same as `external_ref`. At
-        /// most 255 characters.
+        /// Idempotency key: repeating a request with the same key creates no second post. Same as
+        /// `external_ref`. At most 255 characters.
         #[oai(name = "Idempotency-Key")]
         key: Header<Option<String>>,
         body: Json<NewPost>,
@@ -66,7 +66,7 @@ impl Posts {
 
     /// List posts
     ///
-    /// Newest first, without deleted ones. Scope `posts:read`.
+    /// Lists posts, newest first, without deleted ones. Scope `posts:read`.
     #[oai(path = "/posts", method = "get", operation_id = "listPosts")]
     async fn list(&self, caller: Caller<PostsRead>, query: Query<Filter>) -> Result<Json<PostPage>, Problem> {
         Ok(Json(list(&caller.call(), query.0).await?))
@@ -80,10 +80,10 @@ impl Posts {
         Ok(Json(find(&caller.call(), &id).await?.into()))
     }
 
-    /// Change a post
+    /// Update a post
     ///
-    /// What is sent replaces what was there, what is missing stays. `is_draft: false` releases a draft.
-    /// Once publishing has begun the answer is 409 `publishing_started`. Scope `posts:write`.
+    /// Updates the fields sent. `is_draft: false` releases a draft. Fails with 409 `publishing_started` once
+    /// publishing has begun. Scope `posts:write`.
     #[oai(path = "/posts/:id", method = "patch", operation_id = "updatePost")]
     async fn update(
         &self,
@@ -96,7 +96,7 @@ impl Posts {
 
     /// Delete a post
     ///
-    /// What has not begun is canceled, what is under way finishes, what is live stays live. Scope
+    /// Cancels pending targets. Targets in progress finish, and published posts stay live. Scope
     /// `posts:write`.
     #[oai(path = "/posts/:id", method = "delete", operation_id = "deletePost")]
     async fn delete(&self, caller: Caller<PostsWrite>, id: Path<String>) -> Result<Json<Canceled>, Problem> {
@@ -105,8 +105,8 @@ impl Posts {
 
     /// Retry a target
     ///
-    /// Brings the next attempt of a `failed` target forward to now. One that is in any other state has
-    /// nothing to bring forward: 409. Scope `posts:write`.
+    /// Starts the next attempt of a `failed` target now. Fails with 409 for a target in any other status.
+    /// Scope `posts:write`.
     #[oai(path = "/posts/:id/targets/:target_id/retry", method = "post", operation_id = "retryTarget")]
     async fn retry(
         &self,
@@ -117,9 +117,9 @@ impl Posts {
         Ok(RetryAccepted::Accepted(Json(retry(&caller.call(), &id, &target_id).await?)))
     }
 
-    /// Follow a post
+    /// Get a post's timeline
     ///
-    /// What happened to it, oldest first, and what comes next. Scope `posts:read`.
+    /// Returns past events, oldest first, and upcoming steps. Scope `posts:read`.
     #[oai(path = "/posts/:id/timeline", method = "get", operation_id = "getPostTimeline")]
     async fn timeline(&self, caller: Caller<PostsRead>, id: Path<String>) -> Result<Json<Timeline>, Problem> {
         let call = caller.call();
@@ -128,7 +128,7 @@ impl Posts {
     }
 }
 
-/// One page of the posts that fit.
+/// Lists the posts that match a filter.
 pub async fn list(call: &Call<'_>, filter: Filter) -> Result<PostPage, Problem> {
     let page = List::Posts.request(call, filter.limit, filter.cursor.as_deref())?;
     let found = posts::list(call.db(), call.owner, &filter.into(), page).await?;
@@ -136,7 +136,7 @@ pub async fn list(call: &Call<'_>, filter: Filter) -> Result<PostPage, Problem> 
     Ok(PostPage { data: found.items.into_iter().map(Summary::from).collect(), next_cursor })
 }
 
-/// One post.
+/// Returns a post.
 pub async fn find(call: &Call<'_>, id: &str) -> Result<posts::Post, Problem> {
     posts::get(call.db(), call.owner, read(id)?).await?.ok_or_else(missing)
 }
@@ -150,12 +150,12 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<Canceled, Problem> {
     Ok(Canceled { id: id.0, canceled: true })
 }
 
-/// Brings the next attempt of a failed target forward.
+/// Starts the next attempt of a failed target now.
 pub async fn retry(call: &Call<'_>, id: &str, target_id: &str) -> Result<Target, Problem> {
     let target = target(call, id, target_id).await?;
     let now = call.now();
     if !publishing::hurry(call.db(), call.owner, read(id)?, target.id, now).await? {
-        // Its attempt may have begun since the look above: what it is now tells why there is nothing to hurry.
+        // The attempt may have begun since the target was read: read it again for the error.
         let status = self::target(call, id, target_id).await?.status;
         let detail = format!("the target is {status}; only a failed one waits for a retry");
         return Err(Problem::new(Code::Conflict, detail));
@@ -169,7 +169,7 @@ async fn target(call: &Call<'_>, id: &str, target_id: &str) -> Result<posts::Tar
     target.ok_or_else(|| Problem::not_found("target"))
 }
 
-/// What is no UUID names no post.
+/// Parses a post id; an invalid id is not found.
 fn read(id: &str) -> Result<PostId, Problem> {
     id.parse().map_err(|_| missing())
 }
@@ -178,15 +178,15 @@ pub(crate) fn missing() -> Problem {
     Problem::not_found("post")
 }
 
-/// Which posts to list. All conditions must hold; ranges include their beginning and not their end.
+/// Filter for posts. All conditions must hold; ranges include their start and exclude their end.
 #[derive(Debug, Default, Object)]
 #[oai(rename = "PostFilter")]
 pub struct Filter {
-    /// How many to list, 1 to 100; values beyond are clamped. 25 by default.
+    /// Page size, 1 to 100; values outside are clamped. 25 by default.
     pub limit: Option<i64>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     pub cursor: Option<String>,
-    /// Posts in this state.
+    /// Posts with this status.
     pub status: Option<EnumString<PostStatus>>,
     /// Posts with a target on this platform.
     pub platform: Option<EnumString<Platform>>,
@@ -194,13 +194,13 @@ pub struct Filter {
     pub social_account_id: Option<Uuid>,
     /// Posts to an account of this profile.
     pub profile_id: Option<Uuid>,
-    /// Posts made at this time or later.
+    /// Created at or after this time (inclusive).
     pub created_after: Option<Timestamp>,
-    /// Posts made before this time.
+    /// Created before this time (exclusive).
     pub created_before: Option<Timestamp>,
-    /// Posts scheduled for this time or later.
+    /// Scheduled at or after this time (inclusive).
     pub scheduled_after: Option<Timestamp>,
-    /// Posts scheduled for before this time.
+    /// Scheduled before this time (exclusive).
     pub scheduled_before: Option<Timestamp>,
 }
 
@@ -227,28 +227,28 @@ impl From<Filter> for posts::Filter {
 pub struct PostPage {
     /// The posts, newest first.
     pub data: Vec<Summary>,
-    /// Where the next page begins; null on the last.
+    /// Cursor of the next page; null on the last page.
     #[oai(nullable)]
     pub next_cursor: Option<String>,
 }
 
-/// A post as lists show it.
+/// A post in a list.
 #[derive(Debug, Object)]
 #[oai(rename = "PostSummary")]
 pub struct Summary {
-    /// Its identifier.
+    /// The post's id.
     pub id: Uuid,
-    /// Its state.
+    /// Status.
     pub status: EnumString<PostStatus>,
-    /// Whether it waits to be released.
+    /// Whether the post is a draft.
     pub is_draft: bool,
-    /// When it is to be published; null at once.
+    /// Scheduled time; null for immediately.
     #[oai(nullable)]
     pub scheduled_at: Option<Timestamp>,
-    /// When its first target went live.
+    /// Time when the first target was published.
     #[oai(nullable)]
     pub published_at: Option<Timestamp>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
 }
 
@@ -265,94 +265,94 @@ impl From<posts::Summary> for Summary {
     }
 }
 
-/// A post with everything that belongs to it.
+/// A post with its containers and targets.
 #[derive(Debug, Object)]
 pub struct Post {
-    /// Its identifier.
+    /// The post's id.
     pub id: Uuid,
-    /// Its state.
+    /// Status.
     pub status: EnumString<PostStatus>,
-    /// Whether it waits to be released.
+    /// Whether the post is a draft.
     pub is_draft: bool,
-    /// When it is to be published; null at once.
+    /// Scheduled time; null for immediately.
     #[oai(nullable)]
     pub scheduled_at: Option<Timestamp>,
-    /// When its first target went live.
+    /// Time when the first target was published.
     #[oai(nullable)]
     pub published_at: Option<Timestamp>,
     /// Settings by platform.
     pub default_config: JsonObject,
-    /// The idempotency key.
+    /// Idempotency key.
     #[oai(nullable)]
     pub external_ref: Option<String>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last update.
     pub updated_at: Timestamp,
-    /// What is published, in order.
+    /// Main post and replies, in order.
     pub containers: Vec<Container>,
-    /// Where, one per account.
+    /// Targets, one per account.
     pub targets: Vec<Target>,
 }
 
-/// A text of a post.
+/// A text with media: the main post or a reply.
 #[derive(Debug, Object)]
 pub struct Container {
-    /// Its identifier.
+    /// The container's id.
     pub id: Uuid,
-    /// Where it stands, from 0.
+    /// Position in the post, from 0.
     pub position: u16,
-    /// What it is to the post.
+    /// Role in the post.
     pub role: EnumString<Role>,
-    /// The text.
+    /// Text.
     pub content: String,
-    /// The media published with it, in order.
+    /// Media published with the text, in order.
     pub media: Vec<ContainerMedia>,
 }
 
 /// A media asset of a container.
 #[derive(Debug, Object)]
 pub struct ContainerMedia {
-    /// The media asset.
+    /// Id of the media asset.
     pub id: Uuid,
-    /// The description given with the post; null where the media asset's own is used.
+    /// Alt text given with the post; null if the media asset's own is used.
     #[oai(nullable)]
     pub alt_text: Option<String>,
 }
 
-/// One account of a post.
+/// Publication of a post to one account.
 #[derive(Debug, Object)]
 pub struct Target {
-    /// Its identifier.
+    /// The target's id.
     pub id: Uuid,
-    /// The account.
+    /// Id of the account.
     pub social_account_id: Uuid,
     /// The account's platform.
     pub platform: EnumString<Platform>,
-    /// Its state. `failed` is tried again, `dead` is not.
+    /// Status. `failed` is retried, `dead` is final.
     pub status: EnumString<TargetStatus>,
-    /// The platform's own id of the published post.
+    /// The platform's id of the published post.
     #[oai(nullable)]
     pub platform_post_id: Option<String>,
-    /// The published post's address.
+    /// URL of the published post.
     #[oai(nullable)]
     pub platform_post_url: Option<String>,
-    /// The stable reason of the last failure, for example `rate_limited` or `rejected_400`. Null on a target
-    /// that is published without what its platform has no place for: `error_message` tells what was left out.
+    /// Machine-readable code of the last failure, for example `rate_limited` or `rejected_400`. Null if a
+    /// target was published without parts that the platform does not support; `error_message` lists them.
     #[oai(nullable)]
     pub error_code: Option<String>,
-    /// The platform's words about it; may change.
+    /// Human-readable error of the platform; may change.
     #[oai(nullable)]
     pub error_message: Option<String>,
-    /// Who can do something about it.
+    /// Who can fix it: `user`, `platform` or `service`.
     #[oai(nullable)]
     pub error_source: Option<EnumString<ErrorSource>>,
     /// Publish attempts begun.
     pub attempts: i32,
-    /// When the next one comes.
+    /// Time of the next attempt.
     #[oai(nullable)]
     pub next_attempt_at: Option<Timestamp>,
-    /// When it went live.
+    /// Time of publication.
     #[oai(nullable)]
     pub published_at: Option<Timestamp>,
 }
@@ -432,21 +432,21 @@ pub struct Reference {
     pub status: EnumString<PostStatus>,
 }
 
-/// The answer to a retry.
+/// The response to a retry.
 #[derive(ApiResponse)]
 enum RetryAccepted {
-    /// The next attempt comes now.
+    /// The next attempt starts now.
     #[oai(status = 202)]
     Accepted(Json<Target>),
 }
 
-/// The answer to a creation.
+/// The response to a creation.
 #[derive(ApiResponse)]
 enum CreatedPost {
     /// The post was created.
     #[oai(status = 201)]
     New(Json<Post>),
-    /// A post was created with this idempotency key before; this is it, as it is now.
+    /// A post with this idempotency key exists and is returned in its current state.
     #[oai(status = 200)]
     Replay(
         Json<Post>,

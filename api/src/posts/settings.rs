@@ -1,8 +1,7 @@
-//! The platforms' own settings of a post, one block per platform.
+//! Platform-specific settings of a post, one block per platform.
 //!
-//! A block may stand under `config` or at the top level of the body. The platforms' identifiers are
-//! read from `platforms`, so that a further platform needs no line here. What is inside a block is
-//! the platform's business: its schema checks it when the accounts are known.
+//! A block is either under `config` or at the top level of the body. Platform ids come from `platforms`. A
+//! block's content is validated against the platform's schema once the accounts are resolved.
 
 use crate::{
     http::{
@@ -17,12 +16,12 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use store::{accounts::Account, profiles};
 
-/// The most bytes of a platform's block, as JSON.
+/// Maximum size of a platform's block as JSON, in bytes.
 const MAX_BLOCK_BYTES: usize = 64 << 10;
-/// The most keys of a platform's block.
+/// Maximum number of keys in a platform's block.
 const MAX_BLOCK_KEYS: usize = 200;
 
-/// Tells of blocks that are too large: those beside the other fields of a body, and those under `member`.
+/// Reports blocks that are too large, both at the top level and under `member`.
 pub(crate) fn check_size(body: &Map<String, Value>, member: &str, issues: &mut Vec<Issue>) {
     for id in platforms::IDS {
         if let Some(block) = body.get(id) {
@@ -34,8 +33,8 @@ pub(crate) fn check_size(body: &Map<String, Value>, member: &str, issues: &mut V
     }
 }
 
-/// Blocks by platform. Under `config` any other key is a mistake; at the top level the body's other
-/// fields stand beside them.
+/// Blocks by platform. A closed set, under `config`, allows no other keys; an open set, at the top level, is
+/// mixed with the body's other fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Blocks<const CLOSED: bool>(Map<String, Value>);
 
@@ -45,7 +44,7 @@ pub type Config = Blocks<true>;
 pub type TopLevel = Blocks<false>;
 
 impl<const CLOSED: bool> Blocks<CLOSED> {
-    /// The platforms that have a block here.
+    /// Platforms that have a block.
     pub fn platforms(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
@@ -80,7 +79,7 @@ pub fn merge(top_level: TopLevel, config: Config) -> Value {
     Value::Object(blocks)
 }
 
-/// The blocks after a change: `config` replaces all of them, a block at the top level its own.
+/// Updates blocks: `config` replaces all of them, a block at the top level only its own.
 pub fn amend(before: &Value, top_level: TopLevel, config: Option<Config>) -> Value {
     if config.is_some() {
         return merge(top_level, config.unwrap_or_default());
@@ -151,8 +150,8 @@ scalar! {
     }
 }
 
-/// Puts each platform's own schema of its settings where they are taken: the one that `validate` holds
-/// them against and `capabilities` shows.
+/// Adds each platform's settings schema to the document: the schema that validation uses and `capabilities`
+/// returns.
 pub(crate) fn describe(document: &mut Value) {
     let schemas = document["components"]["schemas"].as_object_mut().expect("the document has schemas");
     for platform in platforms::all() {
@@ -166,15 +165,14 @@ pub(crate) fn describe(document: &mut Value) {
         }
         let mut schema = platforms::check::schema(*platform);
         translate(&mut schema);
-        schema["description"] =
-            json!("Settings of this platform; what else a block holds is kept and ignored");
+        schema["description"] = json!("Settings of this platform; other members are stored and ignored");
         schema["maxProperties"] = json!(MAX_BLOCK_KEYS);
         schemas.insert(name, schema);
     }
 }
 
-/// A JSON Schema (2020-12) of ours in the dialect of OpenAPI 3.0. Null is the same as absent, and what
-/// excludes what can only be told in words.
+/// Converts a platform's JSON Schema (2020-12) to OpenAPI 3.0. Null means absent; exclusions can only be
+/// expressed in descriptions.
 fn translate(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else { return };
     object.remove("$schema");
@@ -189,7 +187,7 @@ fn translate(schema: &mut Value) {
         translate(part);
         if !required.contains(&json!(name)) {
             part["nullable"] = json!(true);
-            // An enumeration holds what may be, so null as well.
+            // In OpenAPI 3.0 the enumeration must list null as well.
             if let Some(options) = part.get_mut("enum").and_then(Value::as_array_mut) {
                 options.push(Value::Null);
             }

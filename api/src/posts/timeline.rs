@@ -1,4 +1,4 @@
-//! What happened to a post and what comes next, so that nobody has to ask whether it is tried again.
+//! The timeline of a post: past events and upcoming steps.
 
 use crate::{
     http::{caller::Call, problem::Problem},
@@ -20,12 +20,12 @@ pub async fn of(call: &Call<'_>, post: &Post) -> Result<Timeline, Problem> {
     let entries = timeline::list(call.db(), call.owner, post.id).await?;
     let mut next: Vec<_> = post.targets.iter().filter_map(|target| publishing(post, target)).collect();
     next.extend(entries.iter().filter_map(delivery));
-    // What comes at once comes first.
+    // Steps without a time are due now and come first.
     next.sort_by_key(|step| step.at.map(|Timestamp(at)| at));
     Ok(Timeline { data: entries.into_iter().map(Entry::from).collect(), next })
 }
 
-/// What comes next for a target; nothing for a draft, nor after the end.
+/// The next step of a target; `None` for a draft or a terminal status.
 fn publishing(post: &Post, target: &Target) -> Option<Step> {
     if post.status == PostStatus::Draft || target.status.is_terminal() {
         return None;
@@ -34,13 +34,13 @@ fn publishing(post: &Post, target: &Target) -> Option<Step> {
         TargetStatus::Failed => "retry",
         _ => "publish",
     };
-    // A first attempt waits for the post's time; a later one has a time of its own.
+    // The first attempt waits for the post's time; later ones have their own time.
     let waits = post.scheduled_at.filter(|_| target.attempts == 0);
     let at = target.next_attempt_at.or(waits).map(Timestamp);
     Some(Step { target_id: Some(target.id.0), action: action.to_owned(), at })
 }
 
-/// The next attempt of a webhook delivery that is still to be made.
+/// The next attempt of a pending webhook delivery.
 fn delivery(entry: &timeline::Entry) -> Option<Step> {
     let is_open = matches!(entry.detail["status"].as_str(), Some("pending" | "delivering"));
     let at = entry.detail["next_attempt_at"].as_str().and_then(Timestamp::read);
@@ -51,29 +51,29 @@ fn delivery(entry: &timeline::Entry) -> Option<Step> {
     })
 }
 
-/// The story of a post.
+/// Timeline of a post.
 #[derive(Debug, Object)]
 pub struct Timeline {
-    /// What happened, oldest first.
+    /// Past events, oldest first.
     pub data: Vec<Entry>,
-    /// What comes next, soonest first; empty when nothing does.
+    /// Upcoming steps, soonest first.
     pub next: Vec<Step>,
 }
 
-/// One thing that happened.
+/// A past event.
 #[derive(Debug, Object)]
 #[oai(rename = "TimelineEntry")]
 pub struct Entry {
-    /// When.
+    /// Time of the event.
     pub at: Timestamp,
-    /// What, for machines, for example `post.created`.
+    /// Machine-readable event type, for example `post.created`.
     pub kind: String,
-    /// What, for people.
+    /// Human-readable description.
     pub message: String,
-    /// To which target; null to the whole post.
+    /// Id of the target; null for the whole post.
     #[oai(nullable)]
     pub target_id: Option<Uuid>,
-    /// More about it.
+    /// Further details.
     pub detail: JsonObject,
 }
 
@@ -89,16 +89,16 @@ impl From<timeline::Entry> for Entry {
     }
 }
 
-/// One thing that comes next.
+/// An upcoming step.
 #[derive(Debug, Object)]
 #[oai(rename = "TimelineStep")]
 pub struct Step {
-    /// For which target; null for the whole post.
+    /// Id of the target; null for the whole post.
     #[oai(nullable)]
     pub target_id: Option<Uuid>,
-    /// What: `publish`, `retry` or `deliver`.
+    /// Action: `publish`, `retry` or `deliver`.
     pub action: String,
-    /// When; null at once.
+    /// Time of the step; null for immediately.
     #[oai(nullable)]
     pub at: Option<Timestamp>,
 }

@@ -1,7 +1,6 @@
-//! What would become of a post, without making it.
+//! Validating a post without creating it.
 //!
-//! The body is read and drawn up as on creation, and the platforms are asked the same questions, so
-//! that what is said here and what creating says can't differ.
+//! The body is resolved and checked by the same code as on creation, so the results can't differ.
 
 use crate::{
     accounts::resolve::QUEUED_FROM_ACCOUNT,
@@ -20,20 +19,20 @@ use poem_openapi::{Object, OpenApi};
 use store::accounts::AccountStatus;
 use uuid::Uuid;
 
-/// The most issues of a verdict.
+/// Maximum number of issues returned.
 const MAX_ISSUES: usize = 1000;
 
 crate::types::enum_string::string_enum!(Severity, "Severity");
 
-/// The operation on posts that are not there yet.
+/// The validation operation.
 pub struct Previews;
 
 #[OpenApi(tag = "Tag::Posts")]
 impl Previews {
     /// Validate a post
     ///
-    /// Takes the body of a creation and tells what each platform would say about it; nothing is stored.
-    /// An issue of severity `error` would be refused on creation. Scope `posts:write`.
+    /// Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
+    /// of severity `error` would fail the creation. Scope `posts:write`.
     #[oai(path = "/posts/validate", method = "post", operation_id = "validatePost")]
     async fn validate(
         &self,
@@ -44,11 +43,11 @@ impl Previews {
     }
 }
 
-/// Looks at a post that is not there yet.
+/// Validates a post without storing it.
 ///
 /// # Errors
 ///
-/// With what the body refers to and what is not there.
+/// If the body refers to something that does not exist.
 pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem> {
     let draft = Draft::resolve(call, body).await?;
     let findings = draft.findings();
@@ -82,36 +81,36 @@ pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem
             note(Severity::Error, problem.code.as_str(), &problem.detail, path);
         }
         if account.status != AccountStatus::Active {
-            let message = format!("The account is {}: it has to be reconnected first", account.status);
+            let message = format!("The account is {}: it must be reconnected first", account.status);
             note(Severity::Warning, "account_not_active", &message, vec!["accounts".into(), index.into()]);
         }
     }
     Ok(Verdict { valid, issues })
 }
 
-/// What the platforms would say.
+/// Result of validating a post.
 #[derive(Debug, Object)]
 #[oai(rename = "Verdict")]
 pub struct Verdict {
-    /// Whether the post would be taken: there may be warnings.
+    /// True if there are no errors; there may be warnings.
     pub valid: bool,
-    /// Issues, account by account; at most 1000.
+    /// Issues, grouped by account; at most 1000.
     pub issues: Vec<VerdictIssue>,
 }
 
-/// Something about a post on one of its accounts.
+/// An error or warning for one account.
 #[derive(Debug, Object)]
 #[oai(rename = "VerdictIssue")]
 pub struct VerdictIssue {
-    /// The account.
+    /// Id of the account.
     pub account: Uuid,
-    /// Its platform.
+    /// Platform id.
     pub platform: EnumString<Platform>,
     /// `error`: the post would be refused. `warning`: it would go out, but not as meant.
     pub severity: EnumString<Severity>,
-    /// What it is, for machines, for example `text_too_long`.
+    /// Machine-readable code, for example `text_too_long`.
     pub code: String,
-    /// What it is, for people.
+    /// Human-readable message.
     pub message: String,
     /// Keys and 0-based indices that lead to the field.
     pub path: Vec<Segment>,

@@ -1,4 +1,4 @@
-//! Texts in an array: a validator of a field bounds the array, and this each text.
+//! Strings with a length limit inside an array, whose field's validators bound the array only.
 
 use crate::types::scalar::scalar;
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};

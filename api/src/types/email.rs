@@ -1,10 +1,10 @@
-//! Addresses of people in a body.
+//! E-mail addresses.
 
 use crate::types::scalar::scalar;
 use domain::Email;
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 
-/// An address of a person.
+/// An e-mail address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address(pub Email);
 

@@ -3,12 +3,12 @@
 use domain::Metrics;
 use poem_openapi::Object;
 
-/// What a platform told of a post. A figure that it does not tell is 0.
+/// Engagement metrics. Metrics that the platform does not report are 0.
 #[derive(Debug, Object)]
 pub struct Figures {
-    /// Times shown.
+    /// Impressions.
     pub impressions: u64,
-    /// People who saw it.
+    /// Reach.
     pub reach: u64,
     /// Likes and other reactions.
     pub likes: u64,
@@ -20,7 +20,7 @@ pub struct Figures {
     pub saves: u64,
     /// Clicks on links.
     pub clicks: u64,
-    /// Plays of its video.
+    /// Video views.
     pub video_views: u64,
 }
 

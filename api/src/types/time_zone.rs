@@ -4,10 +4,10 @@ use crate::http::problem::{Issue, clip};
 use chrono_tz::Tz;
 use serde_json::{Map, Value};
 
-/// The zone where none is named.
+/// Default time zone.
 pub(crate) const DEFAULT: Tz = Tz::UTC;
 
-/// Tells of a field that should name a zone and does not.
+/// Reports a field whose value is no time zone.
 pub(crate) fn check(body: &Map<String, Value>, field: &str, issues: &mut Vec<Issue>) {
     if let Some(zone) = body.get(field).and_then(Value::as_str)
         && zone.parse::<Tz>().is_err()
@@ -16,7 +16,7 @@ pub(crate) fn check(body: &Map<String, Value>, field: &str, issues: &mut Vec<Iss
     }
 }
 
-/// The zone of a field that was checked.
+/// Parses the time zone of a validated field.
 pub(crate) fn read(name: Option<&str>) -> Tz {
     name.map_or(DEFAULT, |name| name.parse().expect("the rules of the body have checked it"))
 }

@@ -1,13 +1,13 @@
-//! Points in time on the wire: any ISO 8601 form with an offset in, one form out.
+//! Timestamps: any ISO 8601 form with an offset is accepted, one form is returned.
 //!
-//! A time without an offset is refused rather than guessed: guessed wrong, a post goes out hours off.
-//! Out it is always UTC with milliseconds and `Z`. <https://www.iso.org/iso-8601-date-and-time-format.html>
+//! A time without an offset is rejected, since a wrong guess would publish a post hours off. Responses always
+//! use UTC with milliseconds and `Z`. <https://www.iso.org/iso-8601-date-and-time-format.html>
 
 use crate::types::scalar::scalar;
 use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, TimeDelta, Utc};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 
-/// The longest text that is read as one, in bytes.
+/// Maximum length of a timestamp, in bytes.
 const MAX_BYTES: usize = 64;
 
 /// A point in time.
@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 64;
 pub struct Timestamp(pub DateTime<Utc>);
 
 impl Timestamp {
-    /// Reads ISO 8601, basic or extended, with calendar, week or ordinal date.
+    /// Parses ISO 8601, basic or extended, with calendar, week or ordinal date.
     pub fn read(text: &str) -> Option<Self> {
         if !text.is_ascii() || text.len() > MAX_BYTES {
             return None;
@@ -37,7 +37,7 @@ fn read_date(text: &str) -> Option<NaiveDate> {
         .find_map(|(format, _)| NaiveDate::parse_from_str(text, format).ok())
 }
 
-/// The time of day, and a day more where it is 24:00.
+/// Parses the time of day; 24:00 is the next day's midnight.
 fn time_of_day(text: &str) -> Option<(NaiveTime, i64)> {
     let (whole, fraction) = match text.split_once(['.', ',']) {
         Some((whole, fraction)) => (whole, Some(fraction)),
@@ -46,7 +46,7 @@ fn time_of_day(text: &str) -> Option<(NaiveTime, i64)> {
     let shape: String = whole.chars().map(|c| if c.is_ascii_digit() { '9' } else { c }).collect();
     let has_seconds = match shape.as_str() {
         "99:99:99" | "999999" => true,
-        // Minutes and hours have no fraction here, although the standard has.
+        // The standard's fractional minutes and hours are not supported.
         "99:99" | "9999" | "99" if fraction.is_none() => false,
         _ => return None,
     };
@@ -54,7 +54,7 @@ fn time_of_day(text: &str) -> Option<(NaiveTime, i64)> {
     let two = |at: usize| whole.get(at..at + 2).map_or(Some(0), |text| digits(text, 2));
     let (hour, minute, second) = (two(0)?, two(2)?, if has_seconds { two(4)? } else { 0 });
     let micros = match fraction {
-        // Finer than Postgres keeps is cut off.
+        // Truncated to the precision of Postgres.
         Some(fraction) if !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit()) => {
             digits(&format!("{fraction:0<6}")[..6], 6)?
         }
@@ -69,7 +69,7 @@ fn time_of_day(text: &str) -> Option<(NaiveTime, i64)> {
     }
 }
 
-/// Splits the offset off and gives it in minutes east of Greenwich.
+/// Splits off the offset and returns it in minutes east of Greenwich.
 fn offset(text: &str) -> Option<(&str, i64)> {
     if let Some(time) = text.strip_suffix(['Z', 'z']) {
         return Some((time, 0));

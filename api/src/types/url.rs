@@ -1,23 +1,23 @@
-//! Absolute URLs in a body.
+//! Absolute URLs.
 
 use crate::types::scalar::scalar;
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 use url::Url;
 
-/// The longest URL, in bytes: addresses that are signed for a time have a few thousand.
+/// Maximum length of a URL, in bytes; presigned URLs have a few thousand.
 const MAX_BYTES: usize = 8192;
 
-/// An absolute URL with a host. It is kept as it was written; what is done with it goes by how it is read.
+/// An absolute URL with a host, kept both as written and as parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// As it was written.
+    /// The URL as written.
     pub text: String,
-    /// As it is read.
+    /// The parsed URL.
     pub url: Url,
 }
 
 impl Link {
-    /// Reads a URL of at most 8192 bytes.
+    /// Parses a URL of at most 8192 bytes.
     pub fn read(text: &str) -> Option<Self> {
         if text.len() > MAX_BYTES {
             return None;
