@@ -10,7 +10,7 @@ use poem::{
 };
 use url::{Url, form_urlencoded};
 
-/// The header in which browsers report the origin's relation to the target.
+/// The header in which browsers report which site a request came from.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Maximum number of fields of a form; a field takes far more memory than its text.
@@ -46,7 +46,7 @@ impl Fields {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The given values of some names, as a JSON object without empty ones.
+    /// Names and values of those of the given names that are not empty.
     pub(crate) fn only<'a>(&'a self, names: &'a [&'a str]) -> impl Iterator<Item = (&'a str, &'a str)> {
         names.iter().filter_map(|name| Some((*name, self.given(name)?)))
     }
@@ -86,8 +86,8 @@ pub(crate) async fn of_form(request: &Request, body: Body) -> Result<Fields, Pro
     Ok(Fields::parse(&bytes))
 }
 
-/// True if a page of this origin sent the request. All current browsers send `Sec-Fetch-Site` or `Origin`; a
-/// request with neither is refused.
+/// True if a page of this origin sent the request, by its `Origin` and, if present, `Sec-Fetch-Site`. All
+/// current browsers send `Origin` with a form; a request without it is refused.
 fn is_ours(request: &Request) -> bool {
     let text = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
     if text(SEC_FETCH_SITE).is_some_and(|site| site != "same-origin") {
