@@ -14,8 +14,8 @@ use crate::{
     voice,
 };
 use domain::{
-    Choice, ErrorCode, Failure,
-    errand::{Keeping, Parting},
+    ErrorCode, Failure, SelectOption,
+    outbox::{Disconnection, ExpiringGrant},
 };
 use std::sync::Arc;
 use store::{accounts as facts, disconnect};
@@ -23,8 +23,8 @@ use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tracing::info;
 use workflows::{
-    activities::{Checkup, Menu, Voice, definition},
-    part_account::TRIES,
+    activities::{AccountRef, HealthReport, OptionsRequest, definition},
+    disconnect_account::TRIES,
 };
 
 /// The activities about accounts.
@@ -39,42 +39,42 @@ impl Accounts {
     pub(crate) async fn check_health(
         self: Arc<Self>,
         _cx: ActivityContext,
-        voice: Voice,
-    ) -> Result<Checkup, ActivityError> {
+        account_ref: AccountRef,
+    ) -> Result<HealthReport, ActivityError> {
         let deps = &self.deps;
-        let _share = self.shares.admit(voice.owner.org)?;
-        let said = voice::ask(deps, &voice, |cx| cx.platform.health(cx)).await?;
+        let _share = self.shares.admit(account_ref.owner.org)?;
+        let said = voice::ask(deps, &account_ref, |cx| cx.platform.health(cx)).await?;
         let at = (deps.now)();
         match (&said.answer, said.version) {
             (Ok(()), Some(version)) => {
-                facts::answered(&deps.db, voice.owner, voice.account, version, at).await?;
+                facts::answered(&deps.db, account_ref.owner, account_ref.account, version, at).await?;
             }
             // Refused although it is fresh: no further refresh can help.
             (Err(failure), Some(version)) if failure.code == ErrorCode::TokenExpired => {
-                voice::lose(deps, &voice, version, failure).await?;
+                voice::lose(deps, &account_ref, version, failure).await?;
             }
             _ => {}
         }
-        Ok(Checkup { failure: said.answer.err(), at })
+        Ok(HealthReport { failure: said.answer.err(), at })
     }
 
     #[activity(definition = definition::RevokeGrant)]
     pub(crate) async fn revoke_grant(
         self: Arc<Self>,
         cx: ActivityContext,
-        parting: Parting,
+        disconnection: Disconnection,
     ) -> Result<(), ActivityError> {
         let deps = &self.deps;
-        let Some(leaving) = disconnect::leaving(&deps.db, &parting).await? else { return Ok(()) };
+        let Some(leaving) = disconnect::leaving(&deps.db, &disconnection).await? else { return Ok(()) };
         if leaving.in_doubt && cx.info().attempt < TRIES {
             return Err(anyhow::anyhow!("a post of the account is still being looked for").into());
         }
         if leaving.is_shared {
             // A platform that is told ends it for all of them.
-            info!(account.id = %parting.account, platform = parting.platform, "Not revoked: others share the login");
+            info!(account.id = %disconnection.account, platform = disconnection.platform, "Not revoked: others share the login");
             return Ok(());
         }
-        let line = match Line::open(deps, parting.owner, &leaving.account).await? {
+        let line = match Line::open(deps, disconnection.owner, &leaving.account).await? {
             Ok(line) => line,
             // There is nobody to tell.
             Err(_) => return Ok(()),
@@ -84,7 +84,7 @@ impl Accounts {
             Ok(()) => Ok(()),
             // It knows nothing of the grant, or wants to hear nothing: asking again changes neither.
             Err(failure) if failure.code.is_permanent() || failure.code == ErrorCode::TokenExpired => {
-                info!(account.id = %parting.account, platform = parting.platform, "Not revoked: {failure}");
+                info!(account.id = %disconnection.account, platform = disconnection.platform, "Not revoked: {failure}");
                 Ok(())
             }
             Err(failure) => Err(anyhow::Error::new(failure).into()),
@@ -95,28 +95,28 @@ impl Accounts {
     pub(crate) async fn erase_grant(
         self: Arc<Self>,
         _cx: ActivityContext,
-        parting: Parting,
+        disconnection: Disconnection,
     ) -> Result<(), ActivityError> {
-        Ok(disconnect::erase(&self.deps.db, &parting).await?)
+        Ok(disconnect::erase(&self.deps.db, &disconnection).await?)
     }
 
     #[activity(definition = definition::RenewGrant)]
     pub(crate) async fn renew_grant(
         self: Arc<Self>,
         _cx: ActivityContext,
-        keeping: Keeping,
-    ) -> Result<Option<Keeping>, ActivityError> {
-        grants::renew(&self.deps, &keeping).await?.map_err(|failure| repeat(&failure, failure.retry_after))
+        grant_ref: ExpiringGrant,
+    ) -> Result<Option<ExpiringGrant>, ActivityError> {
+        grants::renew(&self.deps, &grant_ref).await?.map_err(|failure| repeat(&failure, failure.retry_after))
     }
 
     #[activity(definition = definition::ListOptions)]
     pub(crate) async fn list_options(
         self: Arc<Self>,
         _cx: ActivityContext,
-        menu: Menu,
-    ) -> Result<Result<Vec<Choice>, Failure>, ActivityError> {
-        let _share = self.shares.admit(menu.voice.owner.org)?;
-        let said = voice::ask(&self.deps, &menu.voice, |cx| {
+        menu: OptionsRequest,
+    ) -> Result<Result<Vec<SelectOption>, Failure>, ActivityError> {
+        let _share = self.shares.admit(menu.account_ref.owner.org)?;
+        let said = voice::ask(&self.deps, &menu.account_ref, |cx| {
             let (kind, parent) = (menu.kind.clone(), menu.parent.clone());
             Box::pin(async move {
                 match cx.platform.options() {

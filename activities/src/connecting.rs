@@ -39,8 +39,11 @@ use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tracing::info;
 use workflows::{
-    activities::{Arrival, Finalized, Joined, Return, Room, Selection, SignIn, SignedIn, definition},
-    ask,
+    activities::{
+        AccountQuota, CallbackResult, ConnectedAccount, LoginResult, LoginSelection, OAuthCallback,
+        PasswordLogin, SelectionResult, definition,
+    },
+    worker_request,
 };
 
 /// How long somebody may take to choose.
@@ -68,12 +71,12 @@ pub(crate) struct Connecting {
 
 #[activities]
 impl Connecting {
-    #[activity(definition = definition::Authorize)]
+    #[activity(definition = definition::ExchangeCode)]
     pub(crate) async fn authorize(
         self: Arc<Self>,
         _cx: ActivityContext,
-        back: Return,
-    ) -> Result<Arrival, ActivityError> {
+        back: OAuthCallback,
+    ) -> Result<CallbackResult, ActivityError> {
         let (deps, owner) = (&self.deps, back.owner);
         let Some(intent) = states::get(&deps.db, owner, back.authorization).await? else {
             return Ok(refuse(LoginError::StateExpired, "nothing is known of this authorization any more"));
@@ -83,7 +86,7 @@ impl Connecting {
             Ok(door) => door,
             Err(failure) => return Ok(refuse(LoginError::ExchangeFailed, failure.message)),
         };
-        let talk = tokio::time::timeout(ask::LOGIN, door.admit(&intent, &code)).await;
+        let talk = tokio::time::timeout(worker_request::LOGIN_TIMEOUT, door.admit(&intent, &code)).await;
         let admitted = talk.unwrap_or_else(|_| Err((LoginError::ExchangeFailed, late())));
         let (grant, mut covered) = match admitted {
             Ok(admitted) => admitted,
@@ -102,7 +105,7 @@ impl Connecting {
         if covered.len() > 1 {
             let digest = back.token_digest.parse().context("a digest reads back as written")?;
             deps.keep(digest, &bond, intent.redirect_uri, grant, covered).await?;
-            return Ok(Arrival::Choice);
+            return Ok(CallbackResult::Choice);
         }
         let only = covered.pop().context("an admitted login covers something")?;
         let own = only.grant.clone().unwrap_or(grant);
@@ -121,26 +124,26 @@ impl Connecting {
             return Ok(refuse(LoginError::WrongAccount, "the account belongs to another tenant"));
         };
         tx.commit().await?;
-        Ok(Arrival::Connected { account: joined.account })
+        Ok(CallbackResult::Connected { account: joined.account })
     }
 
     #[activity(definition = definition::SignIn)]
     pub(crate) async fn sign_in(
         self: Arc<Self>,
         _cx: ActivityContext,
-        sign_in: SignIn,
-    ) -> Result<SignedIn, ActivityError> {
+        sign_in: PasswordLogin,
+    ) -> Result<LoginResult, ActivityError> {
         let (deps, owner) = (&self.deps, sign_in.owner);
         let _share = self.shares.admit(owner.org)?;
         let password: AppPassword = deps.unseal(&sign_in.sealed, owner, &sign_in.platform)?;
         let door = match Door::open(deps, owner, &sign_in.platform, None).await? {
             Ok(door) => door,
-            Err(failure) => return Ok(SignedIn::Refused(failure)),
+            Err(failure) => return Ok(LoginResult::Refused(failure)),
         };
-        let talk = tokio::time::timeout(ask::LOGIN, door.welcome(&password)).await;
+        let talk = tokio::time::timeout(worker_request::LOGIN_TIMEOUT, door.welcome(&password)).await;
         let (grant, only) = match talk.unwrap_or_else(|_| Err(Failure::network(late(), false))) {
             Ok(welcome) => welcome,
-            Err(failure) => return Ok(SignedIn::Refused(failure)),
+            Err(failure) => return Ok(LoginResult::Refused(failure)),
         };
         let bond = Bond {
             owner,
@@ -154,21 +157,21 @@ impl Connecting {
         if let Some(room) =
             full(&mut tx, &bond, slice::from_ref(&only.network_unique_id), sign_in.limit).await?
         {
-            return Ok(SignedIn::Full(room));
+            return Ok(LoginResult::Full(room));
         }
         let Some(joined) = deps.join(&mut tx, &bond, only, grant).await? else {
-            return Ok(SignedIn::OtherTenant);
+            return Ok(LoginResult::OtherTenant);
         };
         tx.commit().await?;
-        Ok(SignedIn::Connected(joined))
+        Ok(LoginResult::Connected(joined))
     }
 
-    #[activity(definition = definition::Finalize)]
+    #[activity(definition = definition::FinalizeLogin)]
     pub(crate) async fn finalize(
         self: Arc<Self>,
         _cx: ActivityContext,
-        selection: Selection,
-    ) -> Result<Finalized, ActivityError> {
+        selection: LoginSelection,
+    ) -> Result<SelectionResult, ActivityError> {
         Ok(self.deps.choose(&selection).await?)
     }
 }
@@ -208,7 +211,7 @@ impl<'a> Door<'a> {
             now: self.now,
             wire: &self.wire,
             checkpoints: &Unkept,
-            media: Arc::new(media::Empty),
+            media: Arc::new(media::NoMedia),
         }
     }
 
@@ -329,7 +332,7 @@ impl Deps {
         bond: &Bond,
         offer: Offer,
         mut grant: Grant,
-    ) -> anyhow::Result<Option<Joined>> {
+    ) -> anyhow::Result<Option<ConnectedAccount>> {
         let Bond { owner, platform, network, tenant_id, shared } = bond;
         if grant.refresh_token.as_deref().is_none_or(str::is_empty) && gives_refresh_token_once(platform) {
             let held = connect::held(tx, *owner, platform, &offer.network_unique_id).await?;
@@ -363,7 +366,7 @@ impl Deps {
         }
         let id = connected.account.id;
         info!(account.id = %id, platform, org.id = %owner.org, "Connected account {id} of {platform}");
-        Ok(Some(Joined { account: id, is_new: connected.is_new }))
+        Ok(Some(ConnectedAccount { account: id, is_new: connected.is_new }))
     }
 
     /// Keeps what a login covers until somebody chooses.
@@ -397,18 +400,18 @@ impl Deps {
     }
 
     /// Connects what was chosen, all of it or nothing.
-    async fn choose(&self, selection: &Selection) -> anyhow::Result<Finalized> {
+    async fn choose(&self, selection: &LoginSelection) -> anyhow::Result<SelectionResult> {
         let digest: Digest = selection.token_digest.parse().context("a digest reads back as written")?;
         let owner = selection.owner;
         let mut tx = self.db.begin().await?;
         let Some(locked) = pending::lock(&mut tx, owner, digest, (self.now)()).await? else {
-            return Ok(Finalized::Gone);
+            return Ok(SelectionResult::Gone);
         };
         let pending = locked.pending;
         if let Some(made) = pending.made {
             return Ok(match made.is_of(&selection.ids) {
-                true => Finalized::Repeated { accounts: made.accounts },
-                false => Finalized::Other,
+                true => SelectionResult::Repeated { accounts: made.accounts },
+                false => SelectionResult::Other,
             });
         }
         let sealed = locked.grants_sealed.context("grants are kept until the choice is made")?;
@@ -422,7 +425,7 @@ impl Deps {
             shared: None,
         };
         if let Some(room) = full(&mut tx, &bond, &selection.ids, selection.limit).await? {
-            return Ok(Finalized::Full(room));
+            return Ok(SelectionResult::Full(room));
         }
         let mut offers: HashMap<_, _> =
             pending.offers.into_iter().map(|offer| (offer.network_unique_id.clone(), offer)).collect();
@@ -431,12 +434,12 @@ impl Deps {
         ids.sort_unstable();
         let mut joined: HashMap<String, AccountId> = HashMap::new();
         for id in ids {
-            let Some(offer) = offers.remove(&id) else { return Ok(Finalized::Gone) };
+            let Some(offer) = offers.remove(&id) else { return Ok(SelectionResult::Gone) };
             let own = grants.own.get(&id);
             bond.shared = own.is_none().then_some(digest);
             let grant = own.unwrap_or(&grants.login).clone();
             let Some(connected) = self.join(&mut tx, &bond, offer, grant).await? else {
-                return Ok(Finalized::OtherTenant { id });
+                return Ok(SelectionResult::OtherTenant { id });
             };
             joined.insert(id, connected.account);
         }
@@ -444,7 +447,7 @@ impl Deps {
         let made = Made { chosen: selection.ids.clone(), accounts };
         pending::settle(&mut tx, owner, digest, &made).await?;
         tx.commit().await?;
-        Ok(Finalized::Connected { accounts: made.accounts })
+        Ok(SelectionResult::Connected { accounts: made.accounts })
     }
 }
 
@@ -454,10 +457,10 @@ async fn full(
     bond: &Bond,
     ids: &[String],
     limit: Option<u64>,
-) -> store::Result<Option<Room>> {
+) -> store::Result<Option<AccountQuota>> {
     let Some(limit) = limit else { return Ok(None) };
     let full = connect::full(tx, bond.owner, &bond.platform, ids, limit).await?;
-    Ok(full.map(|full| Room { limit: full.limit, used: full.used }))
+    Ok(full.map(|full| AccountQuota { limit: full.limit, used: full.used }))
 }
 
 /// What can be kept of an identity, and shown. Postgres takes no U+0000.
@@ -479,12 +482,12 @@ fn offer(identity: Identity) -> Offer {
     }
 }
 
-fn refuse(error: LoginError, detail: impl Into<String>) -> Arrival {
-    Arrival::Refused { error, detail: detail.into() }
+fn refuse(error: LoginError, detail: impl Into<String>) -> CallbackResult {
+    CallbackResult::Refused { error, detail: detail.into() }
 }
 
 fn late() -> String {
-    format!("the platform did not answer within {} s", ask::LOGIN.as_secs())
+    format!("the platform did not answer within {} s", worker_request::LOGIN_TIMEOUT.as_secs())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use crate::{Deps, media};
 use anyhow::Context;
-use domain::{AccountId, ErrorCode, Failure, NetworkId, Owner, errand::Keeping};
+use domain::{AccountId, ErrorCode, Failure, NetworkId, Owner, outbox::ExpiringGrant};
 use platforms::{App, Checkpoint, Checkpoints, Grant, Platform, Renewal, Session, Wire};
 use std::{borrow::Cow, sync::Arc, time::Duration};
 use store::{
@@ -33,7 +33,7 @@ pub(crate) struct Line<'a> {
     app: Option<App>,
     wire: Cow<'a, Wire>,
     now: fn() -> chrono::DateTime<chrono::Utc>,
-    media: Arc<media::Stock>,
+    media: Arc<media::OwnerMedia>,
 }
 
 impl<'a> Line<'a> {
@@ -69,7 +69,7 @@ impl<'a> Line<'a> {
             app: app(deps, owner, platform.id(), account.network).await?,
             wire,
             now: deps.now,
-            media: media::Stock::of(deps, owner),
+            media: media::OwnerMedia::of(deps, owner),
         }))
     }
 
@@ -126,7 +126,7 @@ pub(crate) struct Refused {
 /// How refreshing ended when it did not bring a grant.
 pub(crate) enum Unrefreshed {
     /// It never will: the account's state says so already.
-    Lost(Failure),
+    MediaFailure(Failure),
     /// Not now.
     Later(Failure),
 }
@@ -145,11 +145,13 @@ pub(crate) async fn refresh(deps: &Deps, refused: Refused) -> anyhow::Result<Res
             }
             Lease::Fresh => return Ok(Ok(())),
             Lease::Gone => {
-                return Ok(Err(Unrefreshed::Lost(Failure::revoked("the account is not connected any more"))));
+                return Ok(Err(Unrefreshed::MediaFailure(Failure::revoked(
+                    "the account is not connected any more",
+                ))));
             }
             Lease::Revoked => {
                 let message = "the platform took back what it granted: the account has to be connected again";
-                return Ok(Err(Unrefreshed::Lost(Failure::revoked(message))));
+                return Ok(Err(Unrefreshed::MediaFailure(Failure::revoked(message))));
             }
             Lease::Taken if tokio::time::Instant::now() > patience => {
                 let failure = Failure::network("another refresh of the account is still under way", false);
@@ -162,8 +164,11 @@ pub(crate) async fn refresh(deps: &Deps, refused: Refused) -> anyhow::Result<Res
 
 /// Renews a grant ahead of its end, unless that was done meanwhile. Gives the grant that is there then;
 /// `None` when there is none to keep: it has no end, was lost, or the account was disconnected.
-pub(crate) async fn renew(deps: &Deps, old: &Keeping) -> anyhow::Result<Result<Option<Keeping>, Failure>> {
-    let Keeping { owner, account, grant_version: version, .. } = *old;
+pub(crate) async fn renew(
+    deps: &Deps,
+    old: &ExpiringGrant,
+) -> anyhow::Result<Result<Option<ExpiringGrant>, Failure>> {
+    let ExpiringGrant { owner, account, grant_version: version, .. } = *old;
     let found = keeping::find(&deps.db, owner, account).await?;
     if found.as_ref().is_none_or(|found| found.grant_version > version) {
         return Ok(Ok(found));
@@ -176,7 +181,7 @@ pub(crate) async fn renew(deps: &Deps, old: &Keeping) -> anyhow::Result<Result<O
     let refreshed = refresh(deps, Refused { owner, account, version, target: None }).await?;
     let found = keeping::find(&deps.db, owner, account).await?;
     Ok(match refreshed {
-        Err(Unrefreshed::Lost(failure) | Unrefreshed::Later(failure))
+        Err(Unrefreshed::MediaFailure(failure) | Unrefreshed::Later(failure))
             if found.as_ref().is_some_and(|found| found.grant_version == version) =>
         {
             Err(failure)
@@ -187,7 +192,7 @@ pub(crate) async fn renew(deps: &Deps, old: &Keeping) -> anyhow::Result<Result<O
 
 /// Whether a grant came without a refresh token where one is needed: LinkedIn gives most apps none. It is
 /// good until its end all the same.
-async fn is_barren(deps: &Deps, old: &Keeping) -> anyhow::Result<bool> {
+async fn is_barren(deps: &Deps, old: &ExpiringGrant) -> anyhow::Result<bool> {
     let renewal = platforms::get(&old.platform).map(Platform::renewal);
     if renewal != Some(Renewal::Anytime) {
         return Ok(false);
@@ -205,7 +210,7 @@ async fn exchange(
     let owner = refused.owner;
     let line = match Line::open(deps, owner, account).await? {
         Ok(line) => line,
-        Err(failure) => return Ok(Err(Unrefreshed::Lost(failure))),
+        Err(failure) => return Ok(Err(Unrefreshed::MediaFailure(failure))),
     };
     match line.platform.refresh(&line.session(&Unkept)).await {
         Ok(mut fresh) => {
@@ -237,7 +242,7 @@ async fn exchange(
             let now = (deps.now)();
             facts::lose_grant(&deps.db, owner, account.id, account.grant_version, &failure, now).await?;
             note(deps, refused, &format!("Refresh refused: {}", failure.message)).await?;
-            Ok(Err(Unrefreshed::Lost(failure)))
+            Ok(Err(Unrefreshed::MediaFailure(failure)))
         }
         Err(failure) => {
             note(deps, refused, &format!("Refresh failed, to be repeated: {failure}")).await?;

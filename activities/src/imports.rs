@@ -17,16 +17,16 @@ use crate::{
 use chrono::{DateTime, Utc};
 use domain::{
     ErrorCode, Failure,
-    errand::Ingest,
+    outbox::ImportRef,
     retry::{self, Spent},
 };
 use platforms::{Page, RemotePost};
 use std::sync::Arc;
-use store::imports::{self as facts, Found, Leaf, Progress};
+use store::imports::{self as facts, Found, ImportPage, Progress};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tracing::info;
-use workflows::activities::{Leafed, Turn, Voice, definition};
+use workflows::activities::{AccountRef, ImportPageInput, ImportProgress, definition};
 
 /// The activities of imports.
 pub(crate) struct Imports {
@@ -40,16 +40,16 @@ impl Imports {
     pub(crate) async fn import_page(
         self: Arc<Self>,
         _cx: ActivityContext,
-        turn: Turn,
-    ) -> Result<Leafed, ActivityError> {
+        turn: ImportPageInput,
+    ) -> Result<ImportProgress, ActivityError> {
         let deps = &self.deps;
-        let Ingest { import, owner, account, platform } = turn.ingest.clone();
+        let ImportRef { import, owner, account, platform } = turn.import.clone();
         let _share = self.shares.take(owner.org, (deps.jitter)()).map_err(share::crowded)?;
         let Some(progress) = facts::go_on(&deps.db, owner, import, (deps.now)()).await? else {
-            return Ok(Leafed::Over);
+            return Ok(ImportProgress::Over);
         };
-        let voice = Voice { account, owner, platform };
-        let said = voice::ask(deps, &voice, |cx| {
+        let account_ref = AccountRef { account, owner, platform };
+        let said = voice::ask(deps, &account_ref, |cx| {
             let cursor = progress.cursor.clone();
             Box::pin(async move {
                 match cx.platform.history() {
@@ -63,7 +63,7 @@ impl Imports {
             Ok(page) => {
                 let leaf = leaf(page, &progress);
                 let more = facts::keep(&deps.db, owner, import, progress.pages, &leaf, (deps.now)()).await?;
-                return Ok(if more { Leafed::More } else { Leafed::Over });
+                return Ok(if more { ImportProgress::More } else { ImportProgress::Over });
             }
             Err(failure) => failure,
         };
@@ -72,16 +72,16 @@ impl Imports {
         match retry::next(&failure, spent, (deps.jitter)()) {
             Some(wait) => {
                 info!(import.id = %import, error.code = %failure.code, "Import {import} waits: {failure}");
-                let wait = if failure.retry_after.is_some() { wait } else { deps.pace.of(wait) };
-                Ok(Leafed::Later { wait })
+                let wait = if failure.retry_after.is_some() { wait } else { deps.time_scale.scale(wait) };
+                Ok(ImportProgress::Later { wait })
             }
             None => {
                 if let (ErrorCode::TokenExpired, Some(version)) = (failure.code, said.version) {
-                    voice::lose(deps, &voice, version, &failure).await?;
+                    voice::lose(deps, &account_ref, version, &failure).await?;
                 }
                 info!(import.id = %import, error.code = %failure.code, "Import {import} failed: {failure}");
                 facts::fail(&deps.db, owner, import, &failure.to_string(), (deps.now)()).await?;
-                Ok(Leafed::Over)
+                Ok(ImportProgress::Over)
             }
         }
     }
@@ -90,15 +90,15 @@ impl Imports {
     pub(crate) async fn abandon_import(
         self: Arc<Self>,
         _cx: ActivityContext,
-        ingest: Ingest,
+        import: ImportRef,
     ) -> Result<(), ActivityError> {
         let (deps, reason) = (&self.deps, "the import was stopped before it was done");
-        Ok(facts::fail(&deps.db, ingest.owner, ingest.import, reason, (deps.now)()).await?)
+        Ok(facts::fail(&deps.db, import.owner, import.import, reason, (deps.now)()).await?)
     }
 }
 
 /// What is asked for of a page.
-fn leaf(page: Page, progress: &Progress) -> Leaf {
+fn leaf(page: Page, progress: &Progress) -> ImportPage {
     let is_early = |at: DateTime<Utc>| progress.from_date.is_some_and(|from| at < from);
     let is_late = |at: DateTime<Utc>| progress.to_date.is_some_and(|to| at >= to);
     // Pages are newest first, but for a post that a platform shows out of turn: one that is too early
@@ -108,7 +108,7 @@ fn leaf(page: Page, progress: &Progress) -> Leaf {
     let next = page.next.filter(|next| !is_past && progress.cursor.as_ref() != Some(next));
     let posts =
         page.posts.into_iter().filter(|post| !is_early(post.published_at) && !is_late(post.published_at));
-    Leaf { posts: posts.take(progress.left).map(found).collect(), next }
+    ImportPage { posts: posts.take(progress.left).map(found).collect(), next }
 }
 
 fn found(post: RemotePost) -> Found {

@@ -12,14 +12,13 @@ mod imports;
 mod media;
 mod metrics;
 mod publishing;
-pub mod schedule;
 mod share;
 mod voice;
 mod webhooks;
 pub mod worker;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{App, Mode, Owner, Pace, sandbox::Address};
+use domain::{App, Mode, Owner, TimeScale, sandbox::Address};
 use egress::Egress;
 use platforms::Wire;
 use std::{borrow::Cow, collections::BTreeMap};
@@ -41,7 +40,7 @@ pub struct Deps {
     /// The way to addresses that users gave.
     pub egress: Egress,
     /// The bytes of media.
-    pub media: ::media::Shelf,
+    pub media: ::media::FileStore,
     /// How long a medium is kept that no post needs; `None` for ever.
     pub retention: Option<TimeDelta>,
     /// To tell a workflow that its attempts are failing.
@@ -51,7 +50,7 @@ pub struct Deps {
     /// A random number from 0..1, for jitter.
     pub jitter: fn() -> f64,
     /// How fast the waits run.
-    pub pace: Pace,
+    pub time_scale: TimeScale,
 }
 
 /// The way to the platforms in each mode.

@@ -14,14 +14,14 @@ use crate::{
     publishing::alive,
     share::{self, Shares},
 };
-use ::media::{self as files, Shelf, Unreceived};
+use ::media::{self as files, FileStore, UploadError};
 use anyhow::Context;
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
     Failure, MediaStatus, Owner,
-    errand::{Care, Chore},
+    outbox::{MediaAction, MediaJob},
 };
 use futures::TryStreamExt;
 use platforms::MediaStore;
@@ -36,7 +36,7 @@ use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tracing::info;
 use url::Url;
-use workflows::activities::{Asset, Confirmed, Lost, definition};
+use workflows::activities::{ConfirmResult, MediaFailure, MediaRef, definition};
 
 /// Up to this size a file is read as a whole while its owner waits.
 const SMALL: u64 = 32 << 20;
@@ -76,49 +76,49 @@ impl Media {
     pub(crate) async fn confirm_media(
         self: Arc<Self>,
         _cx: ActivityContext,
-        asset: Asset,
-    ) -> Result<Confirmed, ActivityError> {
+        asset: MediaRef,
+    ) -> Result<ConfirmResult, ActivityError> {
         let _share = self.shares.admit(asset.owner.org)?;
         Ok(self.deps.confirm(asset).await?)
     }
 
-    #[activity(definition = definition::TendMedia)]
-    pub(crate) async fn tend_media(
+    #[activity(definition = definition::ProcessMedia)]
+    pub(crate) async fn process_media(
         self: Arc<Self>,
         cx: ActivityContext,
-        chore: Chore,
+        job: MediaJob,
     ) -> Result<(), ActivityError> {
-        let _share = match (chore.what, self.shares.take(chore.owner.org, (self.deps.jitter)())) {
+        let _share = match (job.what, self.shares.take(job.owner.org, (self.deps.jitter)())) {
             (_, Ok(share)) => Some(share),
             // Short, and what frees storage should not wait.
-            (Care::Discard, Err(_)) => None,
+            (MediaAction::Discard, Err(_)) => None,
             (_, Err(wait)) => return Err(share::crowded(wait)),
         };
         let tending = async {
-            match chore.what {
-                Care::Fetch => self.deps.fetch(&chore).await?,
-                Care::Probe => self.deps.probe(&chore).await?,
-                Care::Discard => self.deps.discard(&chore).await?,
+            match job.what {
+                MediaAction::Fetch => self.deps.fetch(&job).await?,
+                MediaAction::Probe => self.deps.probe(&job).await?,
+                MediaAction::Discard => self.deps.discard(&job).await?,
             }
             Ok(())
         };
         alive(&cx, tending).await
     }
 
-    #[activity(definition = definition::GiveUpMedia)]
-    pub(crate) async fn give_up_media(
+    #[activity(definition = definition::FailMedia)]
+    pub(crate) async fn fail_media(
         self: Arc<Self>,
         _cx: ActivityContext,
-        lost: Lost,
+        lost: MediaFailure,
     ) -> Result<(), ActivityError> {
-        let (deps, chore) = (&self.deps, &lost.chore);
-        let what = if chore.what == Care::Fetch { "fetched" } else { "read" };
+        let (deps, job) = (&self.deps, &lost.job);
+        let what = if job.what == MediaAction::Fetch { "fetched" } else { "read" };
         let message = format!("it could not be {what}: {}", lost.message);
-        Ok(deps.refuse(chore, Fault { reason: Reason::Unfetched, message }).await?)
+        Ok(deps.refuse(job, Fault { reason: Reason::Unfetched, message }).await?)
     }
 
-    #[activity(definition = definition::TidyMedia)]
-    pub(crate) async fn tidy_media(self: Arc<Self>, _cx: ActivityContext) -> Result<bool, ActivityError> {
+    #[activity(definition = definition::CleanUpMedia)]
+    pub(crate) async fn clean_up_media(self: Arc<Self>, _cx: ActivityContext) -> Result<bool, ActivityError> {
         let (deps, now) = (&self.deps, (self.deps.now)());
         let idle = deps.retention.map(|retention| now - retention);
         let expired = facts::expire(&deps.db, now - ARRIVING, idle, BATCH, now).await?;
@@ -132,19 +132,19 @@ impl Media {
 
 impl Deps {
     /// Looks at what arrived of an asset.
-    async fn confirm(&self, asset: Asset) -> anyhow::Result<Confirmed> {
-        let Asset { media, owner } = asset;
-        let Some(row) = facts::get(&self.db, owner, media).await? else { return Ok(Confirmed::Settled) };
+    async fn confirm(&self, asset: MediaRef) -> anyhow::Result<ConfirmResult> {
+        let MediaRef { media, owner } = asset;
+        let Some(row) = facts::get(&self.db, owner, media).await? else { return Ok(ConfirmResult::Settled) };
         if row.status != MediaStatus::PendingUpload {
-            return Ok(Confirmed::Settled);
+            return Ok(ConfirmResult::Settled);
         }
         let file = file(owner, &row);
         match self.media.arrived(&file).await? {
             Some(size) if row.source_url.is_none() => {
                 self.judge(owner, &row, &file, size, size <= SMALL).await?;
-                Ok(Confirmed::Settled)
+                Ok(ConfirmResult::Settled)
             }
-            _ => Ok(Confirmed::Missing),
+            _ => Ok(ConfirmResult::Missing),
         }
     }
 
@@ -154,36 +154,36 @@ impl Deps {
         &self,
         owner: Owner,
         row: &facts::Media,
-        file: &files::Asset,
+        file: &files::StoredFile,
         size: u64,
         whole: bool,
     ) -> anyhow::Result<()> {
         if whole {
             self.take_in(owner, row, file, size).await?;
         }
-        let claim = files::Claim {
-            content_type: row.claim.content_type.clone(),
-            size: row.claim.size,
-            sha256: row.claim.sha256.clone(),
+        let declared = files::DeclaredFile {
+            content_type: row.declared.content_type.clone(),
+            size: row.declared.size,
+            sha256: row.declared.sha256.clone(),
         };
-        let chore = Chore { what: Care::Probe, media: row.id, owner };
-        let found = match self.media.inspect(file, size, &claim).await {
+        let job = MediaJob { what: MediaAction::Probe, media: row.id, owner };
+        let found = match self.media.inspect(file, size, &declared).await {
             Ok(found) => found,
             Err(files::Fault::Refused(refusal)) => {
                 let reason = match refusal {
                     files::Refusal::TooLarge(_) => Reason::TooLarge,
                     files::Refusal::Unfit(_) => Reason::Unfit,
                 };
-                return self.refuse(&chore, Fault { reason, message: refusal.to_string() }).await;
+                return self.refuse(&job, Fault { reason, message: refusal.to_string() }).await;
             }
             Err(files::Fault::Store(error)) => return Err(error.into()),
         };
         let sha256 = if whole { Some(self.media.digest(file, size).await?) } else { None };
-        if let (Some(found), Some(claimed)) = (&sha256, &claim.sha256)
+        if let (Some(found), Some(claimed)) = (&sha256, &declared.sha256)
             && found != claimed
         {
             let message = format!("the bytes have the SHA-256 {found}, and {claimed} was announced");
-            return self.refuse(&chore, Fault { reason: Reason::Unfit, message }).await;
+            return self.refuse(&job, Fault { reason: Reason::Unfit, message }).await;
         }
         let found = Found {
             kind: found.kind,
@@ -210,7 +210,7 @@ impl Deps {
         &self,
         owner: Owner,
         row: &facts::Media,
-        file: &files::Asset,
+        file: &files::StoredFile,
         size: u64,
     ) -> anyhow::Result<()> {
         let limit = TAKING + TimeDelta::seconds((size / COPIED).cast_signed());
@@ -230,8 +230,8 @@ impl Deps {
     }
 
     /// Writes down why an asset can't be used. Its bytes serve nobody then.
-    async fn refuse(&self, chore: &Chore, fault: Fault) -> anyhow::Result<()> {
-        let Chore { media, owner, .. } = *chore;
+    async fn refuse(&self, job: &MediaJob, fault: Fault) -> anyhow::Result<()> {
+        let MediaJob { media, owner, .. } = *job;
         if facts::fail(&self.db, owner, media, &fault, (self.now)()).await? {
             info!(media.id = %media, org.id = %owner.org, "Medium {media} is not taken: {}", fault.message);
         }
@@ -244,8 +244,8 @@ impl Deps {
     }
 
     /// Looks at the whole of a file whose headers were looked at before.
-    async fn probe(&self, chore: &Chore) -> anyhow::Result<()> {
-        let Chore { media, owner, .. } = *chore;
+    async fn probe(&self, job: &MediaJob) -> anyhow::Result<()> {
+        let MediaJob { media, owner, .. } = *job;
         let Some(row) = facts::get(&self.db, owner, media).await? else { return Ok(()) };
         if row.status != MediaStatus::Uploaded {
             return Ok(());
@@ -253,20 +253,20 @@ impl Deps {
         let file = file(owner, &row);
         let Some(size) = self.media.arrived(&file).await? else {
             let message = "its bytes are not there any more".to_owned();
-            return self.refuse(chore, Fault { reason: Reason::Unfetched, message }).await;
+            return self.refuse(job, Fault { reason: Reason::Unfetched, message }).await;
         };
         self.judge(owner, &row, &file, size, true).await
     }
 
     /// Fetches a file from where its owner says.
-    async fn fetch(&self, chore: &Chore) -> anyhow::Result<()> {
-        let Chore { media, owner, .. } = *chore;
+    async fn fetch(&self, job: &MediaJob) -> anyhow::Result<()> {
+        let MediaJob { media, owner, .. } = *job;
         let Some(row) = facts::get(&self.db, owner, media).await? else { return Ok(()) };
         let (MediaStatus::PendingUpload, Some(source)) = (row.status, &row.source_url) else { return Ok(()) };
         let file = file(owner, &row);
         if !self.media.has(&file).await? {
             let fetched = tokio::time::timeout(FETCH, self.draw(owner, source, &file)).await;
-            let refused = |reason, message| self.refuse(chore, Fault { reason, message });
+            let refused = |reason, message| self.refuse(job, Fault { reason, message });
             match fetched {
                 Ok(Ok(())) => {}
                 Ok(Err(Undrawn::Never(reason, message))) => return refused(reason, message).await,
@@ -279,7 +279,7 @@ impl Deps {
     }
 
     /// Draws the bytes at an address into the store.
-    async fn draw(&self, owner: Owner, source: &str, file: &files::Asset) -> Result<(), Undrawn> {
+    async fn draw(&self, owner: Owner, source: &str, file: &files::StoredFile) -> Result<(), Undrawn> {
         let unfetched = |message: String| Undrawn::Never(Reason::Unfetched, message);
         let mut url = Url::parse(source).map_err(|error| unfetched(error.to_string()))?;
         for _ in 0..=HOPS {
@@ -325,9 +325,10 @@ impl Deps {
             }
             let pieces = answer.bytes_stream().map_err(io::Error::other);
             let tempo = files::Tempo { silence: SILENCE, least: LEAST };
-            return match self.media.receive(file, pieces, most, &files::Claim::default(), tempo).await {
+            return match self.media.receive(file, pieces, most, &files::DeclaredFile::default(), tempo).await
+            {
                 Ok(_) => Ok(()),
-                Err(error @ Unreceived::TooLarge(_)) => {
+                Err(error @ UploadError::TooLarge(_)) => {
                     Err(Undrawn::Never(Reason::TooLarge, error.to_string()))
                 }
                 Err(error) => Err(Undrawn::Later(error.into())),
@@ -337,8 +338,8 @@ impl Deps {
     }
 
     /// Discards the bytes of an asset that was deleted, and then its row.
-    async fn discard(&self, chore: &Chore) -> anyhow::Result<()> {
-        let Chore { media, owner, .. } = *chore;
+    async fn discard(&self, job: &MediaJob) -> anyhow::Result<()> {
+        let MediaJob { media, owner, .. } = *job;
         if facts::get(&self.db, owner, media).await?.is_some() {
             return Ok(());
         }
@@ -361,8 +362,8 @@ enum Undrawn {
     Later(anyhow::Error),
 }
 
-fn file(owner: Owner, row: &facts::Media) -> files::Asset {
-    files::Asset { media: row.id, owner, filename: row.filename.clone() }
+fn file(owner: Owner, row: &facts::Media) -> files::StoredFile {
+    files::StoredFile { media: row.id, owner, filename: row.filename.clone() }
 }
 
 /// Why a container's media can't be handed over.
@@ -419,25 +420,25 @@ pub(crate) async fn resolve(
 }
 
 /// The media of one owner, as adapters read them.
-pub(crate) struct Stock {
-    shelf: Shelf,
+pub(crate) struct OwnerMedia {
+    shelf: FileStore,
     owner: Owner,
     now: fn() -> DateTime<Utc>,
 }
 
-impl Stock {
+impl OwnerMedia {
     /// The media of `owner`.
     pub(crate) fn of(deps: &Deps, owner: Owner) -> Arc<Self> {
         Arc::new(Self { shelf: deps.media.clone(), owner, now: deps.now })
     }
 
-    fn file(&self, medium: &platforms::Media) -> files::Asset {
-        files::Asset { media: medium.id.into(), owner: self.owner, filename: medium.filename.clone() }
+    fn file(&self, medium: &platforms::Media) -> files::StoredFile {
+        files::StoredFile { media: medium.id.into(), owner: self.owner, filename: medium.filename.clone() }
     }
 }
 
 #[async_trait]
-impl MediaStore for Stock {
+impl MediaStore for OwnerMedia {
     async fn read(&self, medium: &platforms::Media, range: Range<u64>) -> Result<Bytes, Failure> {
         self.shelf
             .read(&self.file(medium), range)
@@ -453,10 +454,10 @@ impl MediaStore for Stock {
 }
 
 /// No media: for what is said before there is anything to publish.
-pub(crate) struct Empty;
+pub(crate) struct NoMedia;
 
 #[async_trait]
-impl MediaStore for Empty {
+impl MediaStore for NoMedia {
     async fn read(&self, medium: &platforms::Media, _range: Range<u64>) -> Result<Bytes, Failure> {
         Err(Failure::rejected(500, format!("medium {} is not here", medium.id)))
     }

@@ -19,7 +19,7 @@ use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tokio::time::Instant;
 use tracing::info;
 use workflows::{
-    activities::{Collected, Reading, Voice, definition},
+    activities::{AccountRef, CollectionSummary, MetricsRequest, definition},
     collect_metrics::SPAN,
 };
 
@@ -47,13 +47,13 @@ pub(crate) struct Metrics {
 
 #[activities]
 impl Metrics {
-    #[activity(definition = definition::ReadMetrics)]
-    pub(crate) async fn read_metrics(
+    #[activity(definition = definition::FetchMetrics)]
+    pub(crate) async fn fetch_metrics(
         self: Arc<Self>,
         _cx: ActivityContext,
-        reading: Reading,
+        reading: MetricsRequest,
     ) -> Result<Result<(), Failure>, ActivityError> {
-        let _share = self.shares.admit(reading.voice.owner.org)?;
+        let _share = self.shares.admit(reading.account_ref.owner.org)?;
         Ok(read(&self.deps, &reading).await?)
     }
 
@@ -62,10 +62,11 @@ impl Metrics {
         self: Arc<Self>,
         cx: ActivityContext,
         platform: String,
-    ) -> Result<Collected, ActivityError> {
+    ) -> Result<CollectionSummary, ActivityError> {
         let deps = &self.deps;
         let collecting = async {
-            let (least, per_hour) = (deps.pace.of(RHYTHM.least), deps.pace.of(RHYTHM.per_hour));
+            let (least, per_hour) =
+                (deps.time_scale.scale(RHYTHM.least), deps.time_scale.scale(RHYTHM.per_hour));
             let rhythm = Rhythm { least, per_hour, ..RHYTHM };
             let mut accounts = BTreeMap::<_, Vec<_>>::new();
             for due in facts::due(&deps.db, &platform, rhythm, (deps.now)()).await? {
@@ -75,14 +76,14 @@ impl Metrics {
             let rounds = stream::iter(accounts.into_values())
                 .map(|readings| round(deps, readings, until))
                 .buffer_unordered(HANDS);
-            let rounds: Vec<Collected> = rounds.try_collect().await?;
+            let rounds: Vec<CollectionSummary> = rounds.try_collect().await?;
             Ok(rounds.into_iter().sum())
         };
         alive(&cx, collecting).await
     }
 
-    #[activity(definition = definition::ForgetMetrics)]
-    pub(crate) async fn forget_metrics(self: Arc<Self>, cx: ActivityContext) -> Result<u64, ActivityError> {
+    #[activity(definition = definition::PruneMetrics)]
+    pub(crate) async fn prune_metrics(self: Arc<Self>, cx: ActivityContext) -> Result<u64, ActivityError> {
         let deps = &self.deps;
         let forgetting = async {
             let mut forgotten = 0;
@@ -99,14 +100,19 @@ impl Metrics {
     }
 }
 
-fn reading(due: Due, platform: &str) -> Reading {
-    let voice = Voice { account: due.account, owner: due.owner, platform: platform.to_owned() };
-    Reading { target: due.target, voice, platform_post_id: due.platform_post_id }
+fn reading(due: Due, platform: &str) -> MetricsRequest {
+    let account_ref = AccountRef { account: due.account, owner: due.owner, platform: platform.to_owned() };
+    MetricsRequest { target: due.target, account_ref, platform_post_id: due.platform_post_id }
 }
 
 /// Asks one account about its targets, one after the other.
-async fn round(deps: &Arc<Deps>, readings: Vec<Reading>, until: Instant) -> anyhow::Result<Collected> {
-    let mut collected = Collected { left: u32::try_from(readings.len())?, ..Collected::default() };
+async fn round(
+    deps: &Arc<Deps>,
+    readings: Vec<MetricsRequest>,
+    until: Instant,
+) -> anyhow::Result<CollectionSummary> {
+    let mut collected =
+        CollectionSummary { left: u32::try_from(readings.len())?, ..CollectionSummary::default() };
     for reading in &readings {
         if Instant::now() >= until {
             break;
@@ -129,10 +135,10 @@ async fn round(deps: &Arc<Deps>, readings: Vec<Reading>, until: Instant) -> anyh
 }
 
 /// Reads a target's figures and keeps them; or why there are none.
-async fn read(deps: &Arc<Deps>, reading: &Reading) -> anyhow::Result<Result<(), Failure>> {
-    let (owner, target) = (reading.voice.owner, reading.target);
+async fn read(deps: &Arc<Deps>, reading: &MetricsRequest) -> anyhow::Result<Result<(), Failure>> {
+    let (owner, target) = (reading.account_ref.owner, reading.target);
     facts::ask(&deps.db, owner, target, (deps.now)()).await?;
-    let said = voice::ask(deps, &reading.voice, |cx| {
+    let said = voice::ask(deps, &reading.account_ref, |cx| {
         let id = reading.platform_post_id.clone();
         Box::pin(async move {
             match cx.platform.analytics() {
@@ -151,7 +157,7 @@ async fn read(deps: &Arc<Deps>, reading: &Reading) -> anyhow::Result<Result<(), 
         }
         Err(failure) => {
             info!(
-                target.id = %target, org.id = %owner.org, platform = reading.voice.platform,
+                target.id = %target, org.id = %owner.org, platform = reading.account_ref.platform,
                 error.code = %failure.code, "No figures of target {target}: {failure}"
             );
             Ok(Err(failure))

@@ -47,7 +47,10 @@ use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 use workflows::{
-    activities::{GRANT_LOST, Polled, Published, Refusal, Settled, Settlement, Task, Why, definition},
+    activities::{
+        GRANT_LOST, PollResult, PublishResult, RefreshInput, SettleInput, SettleReason, SettleResult,
+        TargetInput, definition,
+    },
     lenient::Lenient,
     publish_target::{self, PublishTarget},
 };
@@ -81,44 +84,44 @@ impl Publishing {
     pub(crate) async fn publish(
         self: Arc<Self>,
         cx: ActivityContext,
-        task: Task,
-    ) -> Result<Published, ActivityError> {
-        let _share = match self.shares.take(task.owner.org, (self.deps.jitter)()) {
+        input: TargetInput,
+    ) -> Result<PublishResult, ActivityError> {
+        let _share = match self.shares.take(input.owner.org, (self.deps.jitter)()) {
             Ok(share) => share,
-            Err(pause) => return Ok(Published::Wait { pause }),
+            Err(pause) => return Ok(PublishResult::Wait { pause }),
         };
-        alive(&cx, self.deps.attempt(&task)).await
+        alive(&cx, self.deps.attempt(&input)).await
     }
 
     #[activity(definition = definition::Poll)]
     pub(crate) async fn poll(
         self: Arc<Self>,
         _cx: ActivityContext,
-        task: Task,
-    ) -> Result<Polled, ActivityError> {
-        let _share = match self.shares.take(task.owner.org, (self.deps.jitter)()) {
+        input: TargetInput,
+    ) -> Result<PollResult, ActivityError> {
+        let _share = match self.shares.take(input.owner.org, (self.deps.jitter)()) {
             Ok(share) => share,
             // A look is repeated until the window closes, however often.
             Err(pause) => return Err(repeat(&crowded(), Some(pause))),
         };
-        self.deps.look(&task).await
+        self.deps.look(&input).await
     }
 
     #[activity(definition = definition::RefreshToken)]
     pub(crate) async fn refresh_token(
         self: Arc<Self>,
         _cx: ActivityContext,
-        refusal: Refusal,
+        refusal: RefreshInput,
     ) -> Result<(), ActivityError> {
         let refused = Refused {
-            owner: refusal.task.owner,
-            account: refusal.task.account,
+            owner: refusal.target.owner,
+            account: refusal.target.account,
             version: refusal.grant_version,
-            target: Some(key(&refusal.task)),
+            target: Some(key(&refusal.target)),
         };
         match grants::refresh(&self.deps, refused).await? {
             Ok(()) => Ok(()),
-            Err(Unrefreshed::Lost(failure)) => Err(ActivityError::application(
+            Err(Unrefreshed::MediaFailure(failure)) => Err(ActivityError::application(
                 ApplicationFailure::builder(anyhow::anyhow!(failure.message))
                     .type_name(GRANT_LOST.to_owned())
                     .non_retryable(true)
@@ -133,15 +136,15 @@ impl Publishing {
     pub(crate) async fn settle(
         self: Arc<Self>,
         _cx: ActivityContext,
-        settlement: Settlement,
-    ) -> Result<Settled, ActivityError> {
+        settlement: SettleInput,
+    ) -> Result<SettleResult, ActivityError> {
         Ok(self.deps.conclude(&settlement).await?)
     }
 }
 
 /// The row that a task is about.
-fn key(task: &Task) -> Key {
-    Key { owner: task.owner, post: task.post, target: task.target, version: task.version }
+fn key(input: &TargetInput) -> Key {
+    Key { owner: input.owner, post: input.post, target: input.target, version: input.version }
 }
 
 /// Why an attempt went no further.
@@ -198,15 +201,15 @@ impl Run {
 
 impl Deps {
     /// One attempt to publish a target.
-    async fn attempt(&self, task: &Task) -> Result<Published, ActivityError> {
-        let run = match facts::begin(&self.db, key(task), Purpose::Publish).await? {
+    async fn attempt(&self, input: &TargetInput) -> Result<PublishResult, ActivityError> {
+        let run = match facts::begin(&self.db, key(input), Purpose::Publish).await? {
             Begun::Attempt(attempt) => Run::of(attempt),
-            Begun::Stale => return Ok(Published::Stale),
-            Begun::Early(pause) => return Ok(Published::Wait { pause }),
-            Begun::Ended(status) => return Ok(Published::Ended { status }),
+            Begun::Stale => return Ok(PublishResult::Stale),
+            Begun::Early(pause) => return Ok(PublishResult::Wait { pause }),
+            Begun::Ended(status) => return Ok(PublishResult::Ended { status }),
         };
         let attempt = &run.attempt;
-        let line = match Line::open(self, task.owner, &attempt.account).await? {
+        let line = match Line::open(self, input.owner, &attempt.account).await? {
             Ok(line) => line,
             Err(failure) => {
                 let failure = Failure { doubt: attempt.is_in_doubt(), ..failure };
@@ -216,25 +219,25 @@ impl Deps {
         match self.advance(&line, &run).await {
             Ok(status) => {
                 info!(
-                    target.id = %task.target, post.id = %task.post, org.id = %task.owner.org, platform = task.platform,
-                    attempt = attempt.attempts, "Published target {} on {}", task.target, task.platform
+                    target.id = %input.target, post.id = %input.post, org.id = %input.owner.org, platform = input.platform,
+                    attempt = attempt.attempts, "Published target {} on {}", input.target, input.platform
                 );
-                Ok(Published::Ended { status })
+                Ok(PublishResult::Ended { status })
             }
             Err(Halt::Processing(pause)) => match self.wait(line.platform, &run, pause).await? {
-                Some(pause) => Ok(Published::Processing { pause }),
+                Some(pause) => Ok(PublishResult::Processing { pause }),
                 None => self.give_up(attempt, self.window_closed(&run, None)).await,
             },
-            Err(Halt::Failure(failure)) => self.failed(task, attempt, failure).await,
+            Err(Halt::Failure(failure)) => self.failed(input, attempt, failure).await,
             Err(Halt::Early(failure, wait)) => {
                 // Nothing was published or tried: the budget is for what is.
                 let spent = Spent { attempts: u32::from(attempt.is_counted), token_attempts: 0 };
-                facts::forgive(&self.db, task.target, Some(attempt.fence), spent).await?;
-                self.again(task, attempt, failure, wait).await
+                facts::forgive(&self.db, input.target, Some(attempt.fence), spent).await?;
+                self.again(input, attempt, failure, wait).await
             }
             Err(Halt::Undecidable(failure)) => self.give_up(attempt, failure).await,
             Err(Halt::Barred(barred)) => self.bar(attempt, barred).await,
-            Err(Halt::NoUrl(failure)) => self.await_url(task, attempt, failure).await,
+            Err(Halt::NoUrl(failure)) => self.await_url(input, attempt, failure).await,
             Err(Halt::Superseded) => Err(self.superseded()),
             Err(Halt::Fault(error)) => Err(error.into()),
         }
@@ -243,7 +246,7 @@ impl Deps {
     /// Another attempt took the target up: how it stands is seen a little later.
     fn superseded(&self) -> ActivityError {
         let failure = Failure::network("another attempt took the target up", false);
-        repeat(&failure, Some(self.pace.of(YIELD)))
+        repeat(&failure, Some(self.time_scale.scale(YIELD)))
     }
 
     /// Publishes what is not live yet, container by container.
@@ -324,7 +327,9 @@ impl Deps {
     ) -> Result<Option<Duration>, store::Error> {
         let now = run.now();
         let since = run.attempt.processing_since.unwrap_or(now);
-        let Some(pause) = left(since, self.pace.of(window(platform)), now).map(|left| pause.min(left)) else {
+        let Some(pause) =
+            left(since, self.time_scale.scale(window(platform)), now).map(|left| pause.min(left))
+        else {
             return Ok(None);
         };
         let (target, fence) = (run.attempt.key.target, run.attempt.fence);
@@ -364,7 +369,7 @@ impl Deps {
             return Err(Halt::Barred(barred));
         }
         if attempt.attempts > retry::ATTEMPTS {
-            let code = entry.doubt_code.unwrap_or(ErrorCode::NetworkError);
+            let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
             let message = "the last attempt got no answer and published nothing; the budget is spent";
             return Err(Halt::Undecidable(Failure { doubt: false, ..Failure::new(code, message) }));
         }
@@ -409,7 +414,7 @@ impl Deps {
                 // It says that it has the post already, and an earlier call of ours may have brought it.
                 Some(first) if failure.doubt => {
                     let post = Publication { commit_begun_at: Some(first), ..post.clone() };
-                    let code = entry.doubt_code.unwrap_or(ErrorCode::NetworkError);
+                    let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
                     facts::doubt(&self.db, target, position, begun, code).await?;
                     let found = platform.locate(cx, &post, &at).await;
                     if let Ok(Located::Live(id)) = found
@@ -451,7 +456,7 @@ impl Deps {
     /// How long a publishing call may take. The scaled limit leaves a slow call its time.
     fn limit(&self, platform: &dyn Platform, post: &Publication) -> Duration {
         let limit = platform.commit_limit(post);
-        self.pace.of(limit).max(CALL_FLOOR.min(limit))
+        self.time_scale.scale(limit).max(CALL_FLOOR.min(limit))
     }
 
     /// Whether a commit that was begun has happened: its id, or `None` when it surely has not.
@@ -464,13 +469,13 @@ impl Deps {
         post: &Publication,
         at: &Checkpoint,
     ) -> Result<Option<String>, Halt> {
-        let code = entry.doubt_code.unwrap_or(ErrorCode::NetworkError);
+        let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
         let Some(begun) = entry.commit_begun_at else { return Ok(None) };
         match platform.locate(cx, post, at).await {
             Ok(Located::Live(id)) if self.adopted(&run.attempt, entry, &id).await? => Ok(Some(id)),
             Ok(Located::Live(_)) => {
                 let message = "no answer came, and what was found is another post with the same words";
-                Err(Halt::Early(Failure::new(code, message), self.pace.of(YIELD)))
+                Err(Halt::Early(Failure::new(code, message), self.time_scale.scale(YIELD)))
             }
             Ok(Located::Processing { poll_after }) => Err(Halt::Processing(poll_after)),
             Ok(Located::Absent) if entry.accepted => Err(Halt::Processing(YIELD)),
@@ -559,10 +564,10 @@ impl Deps {
     /// A refusal, and what is to be done about it.
     async fn failed(
         &self,
-        task: &Task,
+        input: &TargetInput,
         attempt: &Attempt,
         failure: Failure,
-    ) -> Result<Published, ActivityError> {
+    ) -> Result<PublishResult, ActivityError> {
         let refused = failure.code == ErrorCode::TokenExpired;
         let spent =
             Spent { attempts: attempt.attempts, token_attempts: attempt.token_attempts + u32::from(refused) };
@@ -572,38 +577,38 @@ impl Deps {
                 if facts::fail(&self.db, attempt, &failure, Duration::ZERO).await?.is_none() {
                     return Err(self.superseded());
                 }
-                self.tell(task, failure.code).await;
-                return Ok(Published::TokenRefused { grant_version: attempt.account.grant_version });
+                self.tell(input, failure.code).await;
+                return Ok(PublishResult::TokenRefused { grant_version: attempt.account.grant_version });
             }
             (Some(wait), Some(_)) => wait,
-            (Some(wait), None) => self.pace.of(wait),
+            (Some(wait), None) => self.time_scale.scale(wait),
             // The budget is spent, but the last call may have gone through.
             (None, asked) if failure.doubt && spent.attempts < retry::ATTEMPTS + LOOKS => {
                 let settling =
-                    platforms::get(&task.platform).map_or(YIELD, |platform| self.settling(platform));
+                    platforms::get(&input.platform).map_or(YIELD, |platform| self.settling(platform));
                 asked.unwrap_or(settling).max(settling)
             }
             (None, _) => return self.give_up(attempt, failure).await,
         };
-        self.again(task, attempt, failure, wait).await
+        self.again(input, attempt, failure, wait).await
     }
 
     /// A failure that is followed by another attempt.
     async fn again(
         &self,
-        task: &Task,
+        input: &TargetInput,
         attempt: &Attempt,
         failure: Failure,
         wait: Duration,
-    ) -> Result<Published, ActivityError> {
+    ) -> Result<PublishResult, ActivityError> {
         let Some(next) = facts::fail(&self.db, attempt, &failure, wait).await? else {
             return Err(self.superseded());
         };
-        self.tell(task, failure.code).await;
+        self.tell(input, failure.code).await;
         warn!(
-            target.id = %task.target, post.id = %task.post, org.id = %task.owner.org, platform = task.platform,
+            target.id = %input.target, post.id = %input.post, org.id = %input.owner.org, platform = input.platform,
             attempt = attempt.attempts, error.code = %failure.code, "Target {} failed on {}, next try at {next}",
-            task.target, task.platform
+            input.target, input.platform
         );
         let message = format!("attempt {} of {}: {}", attempt.attempts, retry::ATTEMPTS, failure.message);
         Err(repeat(&Failure { message, ..failure }, Some(wait)))
@@ -613,21 +618,21 @@ impl Deps {
     /// without one after that.
     async fn await_url(
         &self,
-        task: &Task,
+        input: &TargetInput,
         attempt: &Attempt,
         failure: Failure,
-    ) -> Result<Published, ActivityError> {
+    ) -> Result<PublishResult, ActivityError> {
         // Each further attempt counts.
         let spent = Spent { attempts: attempt.attempts, token_attempts: 0 };
         let asked = Failure { code: ErrorCode::NetworkError, ..failure.clone() };
         match retry::next(&asked, spent, (self.jitter)()).filter(|_| !failure.code.is_permanent()) {
             Some(wait) => {
-                let wait = if failure.retry_after.is_some() { wait } else { self.pace.of(wait) };
+                let wait = if failure.retry_after.is_some() { wait } else { self.time_scale.scale(wait) };
                 facts::await_url(&self.db, attempt, Some(wait)).await?;
                 warn!(
-                    target.id = %task.target, post.id = %task.post, org.id = %task.owner.org,
-                    platform = task.platform, error.code = %failure.code,
-                    "Target {} is live on {}, its address is not known yet", task.target, task.platform
+                    target.id = %input.target, post.id = %input.post, org.id = %input.owner.org,
+                    platform = input.platform, error.code = %failure.code,
+                    "Target {} is live on {}, its address is not known yet", input.target, input.platform
                 );
                 Err(repeat(&failure, Some(wait)))
             }
@@ -635,13 +640,13 @@ impl Deps {
                 facts::await_url(&self.db, attempt, None).await?;
                 let message = format!("Live, but its address could not be learned: {failure}");
                 facts::note(&self.db, attempt.key, "address", &message, (self.now)()).await?;
-                Ok(Published::Ended { status: TargetStatus::Published })
+                Ok(PublishResult::Ended { status: TargetStatus::Published })
             }
         }
     }
 
     /// Ends a target for which nothing may be published any more.
-    async fn bar(&self, attempt: &Attempt, barred: Barred) -> Result<Published, ActivityError> {
+    async fn bar(&self, attempt: &Attempt, barred: Barred) -> Result<PublishResult, ActivityError> {
         match barred {
             Barred::Disconnected => {
                 self.give_up(attempt, Failure::revoked("the account is not connected any more")).await
@@ -654,15 +659,15 @@ impl Deps {
     }
 
     /// Ends a target as the attempt that holds it.
-    async fn verdict(&self, attempt: &Attempt, end: &End) -> Result<Published, ActivityError> {
+    async fn verdict(&self, attempt: &Attempt, end: &End) -> Result<PublishResult, ActivityError> {
         match self.settled(attempt, end).await? {
-            Some(status) => Ok(Published::Ended { status }),
+            Some(status) => Ok(PublishResult::Ended { status }),
             None => Err(self.superseded()),
         }
     }
 
     /// Ends a target that can't be published.
-    async fn give_up(&self, attempt: &Attempt, mut failure: Failure) -> Result<Published, ActivityError> {
+    async fn give_up(&self, attempt: &Attempt, mut failure: Failure) -> Result<PublishResult, ActivityError> {
         let now = (self.now)();
         if failure.code == ErrorCode::TokenExpired && attempt.account.grant_sealed.is_some() {
             let account = &attempt.account;
@@ -718,20 +723,20 @@ impl Deps {
                 Halt::Undecidable(Failure { doubt: true, ..failure })
             }
             Unresolved::Never(failure) => Halt::Failure(failure),
-            Unresolved::Early(failure) => Halt::Early(failure, self.pace.of(YIELD)),
+            Unresolved::Early(failure) => Halt::Early(failure, self.time_scale.scale(YIELD)),
             Unresolved::Fault(error) => Halt::Fault(error),
         }
     }
 
     /// One look at a platform that is still processing.
-    async fn look(&self, task: &Task) -> Result<Polled, ActivityError> {
-        let run = match facts::begin(&self.db, key(task), Purpose::Look).await? {
+    async fn look(&self, input: &TargetInput) -> Result<PollResult, ActivityError> {
+        let run = match facts::begin(&self.db, key(input), Purpose::Look).await? {
             Begun::Attempt(attempt) => Run::of(attempt),
-            Begun::Stale | Begun::Early(_) => return Ok(Polled::Ready),
-            Begun::Ended(status) => return Ok(Polled::Ended { status }),
+            Begun::Stale | Begun::Early(_) => return Ok(PollResult::Ready),
+            Begun::Ended(status) => return Ok(PollResult::Ended { status }),
         };
         let attempt = &run.attempt;
-        let line = match Line::open(self, task.owner, &attempt.account).await? {
+        let line = match Line::open(self, input.owner, &attempt.account).await? {
             Ok(line) => line,
             Err(failure) => {
                 let failure = Failure { doubt: attempt.is_in_doubt(), ..failure };
@@ -739,7 +744,7 @@ impl Deps {
             }
         };
         let Some(entry) = attempt.entries.iter().find(|entry| entry.platform_id.is_none()) else {
-            return Ok(Polled::Ready);
+            return Ok(PollResult::Ready);
         };
         let ids: Vec<_> = attempt.entries.iter().map_while(|entry| entry.platform_id.clone()).collect();
         let keeper = Keeper { deps: self, attempt, position: entry.position };
@@ -776,24 +781,24 @@ impl Deps {
         };
         let (pause, busy) = match looked {
             Ok(None) => {
-                let (target, fence) = (task.target, attempt.fence);
+                let (target, fence) = (input.target, attempt.fence);
                 facts::processing(&self.db, target, fence, attempt.processing_since, None).await?;
-                return Ok(Polled::Ready);
+                return Ok(PollResult::Ready);
             }
             Ok(Some(pause)) => {
-                let busy = Failure::network(format!("{} is still processing", task.platform), false);
+                let busy = Failure::network(format!("{} is still processing", input.platform), false);
                 (pause, busy)
             }
             // A refused token is a failed attempt, so that it is counted.
             Err(failure) if failure.code == ErrorCode::TokenExpired && !failure.revoked => {
-                return polled(self.failed(task, attempt, failure).await?);
+                return polled(self.failed(input, attempt, failure).await?);
             }
             Err(failure) if failure.code.is_permanent() || failure.revoked => {
                 return polled(self.give_up(attempt, failure).await?);
             }
             // A look that failed says nothing about the post: the window goes on.
             Err(failure) => {
-                let jittered = self.pace.of(LOOK_AGAIN).mul_f64(0.5 + (self.jitter)() / 2.0);
+                let jittered = self.time_scale.scale(LOOK_AGAIN).mul_f64(0.5 + (self.jitter)() / 2.0);
                 (failure.retry_after.unwrap_or(jittered), failure)
             }
         };
@@ -807,14 +812,14 @@ impl Deps {
     }
 
     /// Decides what becomes of a target whose attempts gave no answer.
-    async fn conclude(&self, settlement: &Settlement) -> anyhow::Result<Settled> {
-        let (task, key, now) = (&settlement.task, key(&settlement.task), (self.now)());
+    async fn conclude(&self, settlement: &SettleInput) -> anyhow::Result<SettleResult> {
+        let (input, key, now) = (&settlement.target, key(&settlement.target), (self.now)());
         let Some(standing) = facts::standing(&self.db, key).await? else {
-            return Ok(Settled::Ended { status: TargetStatus::Canceled });
+            return Ok(SettleResult::Ended { status: TargetStatus::Canceled });
         };
         let lost = match standing.status {
             TargetStatus::Dead | TargetStatus::Canceled => {
-                return Ok(Settled::Ended { status: standing.status });
+                return Ok(SettleResult::Ended { status: standing.status });
             }
             // What followed the main container is lost, nothing else.
             TargetStatus::Published => standing.error_message.clone(),
@@ -822,31 +827,33 @@ impl Deps {
         };
         let again = |attempt: u32| {
             let wait = retry::ceiling(attempt).mul_f64((self.jitter)());
-            Settled::Again { pause: self.pace.of(wait) }
+            SettleResult::RetryAfter { pause: self.time_scale.scale(wait) }
         };
         let (code, mut message, source) = match &settlement.why {
-            Why::GrantLost { message } => (ErrorCode::TokenExpired, message.clone(), None),
-            Why::RefreshFailed { message, .. } if standing.attempts < retry::ATTEMPTS => {
+            SettleReason::GrantLost { message } => (ErrorCode::TokenExpired, message.clone(), None),
+            SettleReason::RefreshFailed { message, .. } if standing.attempts < retry::ATTEMPTS => {
                 // No fault of the grant: only the attempts are used up by it.
                 let spent = Spent { attempts: 0, token_attempts: 1 };
-                facts::forgive(&self.db, task.target, None, spent).await?;
+                facts::forgive(&self.db, input.target, None, spent).await?;
                 facts::note(&self.db, key, "refresh", &format!("No fresh token yet: {message}"), now).await?;
                 return Ok(again(standing.attempts));
             }
-            Why::RefreshFailed { message, code } => (*code, message.clone(), None),
-            Why::Unanswered { .. } if standing.attempts < retry::ATTEMPTS => {
+            SettleReason::RefreshFailed { message, code } => (*code, message.clone(), None),
+            SettleReason::Unanswered { .. } if standing.attempts < retry::ATTEMPTS => {
                 return Ok(again(standing.attempts));
             }
-            Why::Unanswered { .. } if standing.in_doubt && standing.attempts < retry::ATTEMPTS + LOOKS => {
+            SettleReason::Unanswered { .. }
+                if standing.in_doubt && standing.attempts < retry::ATTEMPTS + LOOKS =>
+            {
                 return Ok(again(1));
             }
-            Why::Unanswered { message } => (
+            SettleReason::Unanswered { message } => (
                 standing.error_code.unwrap_or(ErrorCode::NetworkError),
                 lost.or(standing.error_message).unwrap_or_else(|| message.clone()),
                 Some(ErrorSource::Service),
             ),
-            Why::Stopped => {
-                if let Some(settled) = self.look_once_more(task).await? {
+            SettleReason::Stopped => {
+                if let Some(settled) = self.look_once_more(input).await? {
                     return Ok(settled);
                 }
                 (
@@ -863,22 +870,24 @@ impl Deps {
         let failure = Failure::new(code, message);
         let source = source.unwrap_or(code.source());
         match facts::settle(&self.db, key, &End::Dead { failure, source }, None, now).await? {
-            facts::Settled::Ended(status) | facts::Settled::Late(status) => Ok(Settled::Ended { status }),
+            facts::Settled::Ended(status) | facts::Settled::Late(status) => {
+                Ok(SettleResult::Ended { status })
+            }
             facts::Settled::Superseded => Ok(again(1)),
         }
     }
 
     /// Looks up the calls of a target that an operator stopped and that nobody heard end. Publishes
     /// nothing. `None` when that is over, and nothing is in doubt any more or nothing can tell.
-    async fn look_once_more(&self, task: &Task) -> anyhow::Result<Option<Settled>> {
+    async fn look_once_more(&self, input: &TargetInput) -> anyhow::Result<Option<SettleResult>> {
         // From here on an attempt that is still under way neither publishes nor ends the target.
-        let run = match facts::begin(&self.db, key(task), Purpose::Look).await? {
+        let run = match facts::begin(&self.db, key(input), Purpose::Look).await? {
             Begun::Attempt(attempt) => Run::of(attempt),
-            Begun::Ended(status) => return Ok(Some(Settled::Ended { status })),
+            Begun::Ended(status) => return Ok(Some(SettleResult::Ended { status })),
             Begun::Stale | Begun::Early(_) => return Ok(None),
         };
         let attempt = &run.attempt;
-        let Ok(line) = Line::open(self, task.owner, &attempt.account).await? else { return Ok(None) };
+        let Ok(line) = Line::open(self, input.owner, &attempt.account).await? else { return Ok(None) };
         let ids: Vec<_> = attempt.entries.iter().map_while(|entry| entry.platform_id.clone()).collect();
         let open = attempt.entries.iter().find(|entry| entry.platform_id.is_none());
         let Some((entry, begun)) = open.and_then(|entry| Some((entry, entry.commit_begun_at?))) else {
@@ -895,35 +904,37 @@ impl Deps {
                 return Ok(None);
             }
             Ok(None) => {
-                facts::withdraw(&self.db, task.target, entry.position, attempt.fence).await?;
+                facts::withdraw(&self.db, input.target, entry.position, attempt.fence).await?;
                 return Ok(None);
             }
             Err(Halt::Early(_, pause)) => pause,
             Err(Halt::Processing(pause)) => pause,
-            Err(Halt::Failure(failure)) => failure.retry_after.unwrap_or(self.pace.of(LOOK_AGAIN)),
+            Err(Halt::Failure(failure)) => failure.retry_after.unwrap_or(self.time_scale.scale(LOOK_AGAIN)),
             Err(Halt::Fault(error)) => return Err(error),
             Err(Halt::Undecidable(_) | Halt::Superseded | Halt::Barred(_) | Halt::NoUrl(_)) => {
                 return Ok(None);
             }
         };
-        let last = entry.commit_deadline.unwrap_or(begun) + self.pace.of(STOP_PATIENCE);
-        Ok((run.now() < last).then(|| Settled::Again { pause: pause.max(Duration::from_millis(100)) }))
+        let last = entry.commit_deadline.unwrap_or(begun) + self.time_scale.scale(STOP_PATIENCE);
+        Ok((run.now() < last)
+            .then(|| SettleResult::RetryAfter { pause: pause.max(Duration::from_millis(100)) }))
     }
 
     /// How long a platform's reads may lag behind its writes.
     fn settling(&self, platform: &dyn Platform) -> Duration {
         match platform.capabilities().repeat {
             Repeat::Harmless => Duration::ZERO,
-            Repeat::Doubles { settling } => self.pace.of(settling),
+            Repeat::Doubles { settling } => self.time_scale.scale(settling),
         }
     }
 
     /// Lets the operators' search find the failing workflow. Nothing depends on it.
-    async fn tell(&self, task: &Task, code: ErrorCode) {
-        let workflow = publish_target::id(task.target);
+    async fn tell(&self, input: &TargetInput, code: ErrorCode) {
+        let workflow = publish_target::id(input.target);
         let handle = self.temporal.get_workflow_handle::<PublishTarget>(&workflow);
-        if let Err(error) =
-            handle.signal(PublishTarget::failing, Lenient::new(code), WorkflowSignalOptions::default()).await
+        if let Err(error) = handle
+            .signal(PublishTarget::attempt_failed, Lenient::new(code), WorkflowSignalOptions::default())
+            .await
         {
             warn!(workflow, %error, "The workflow's search attributes stay behind");
         }
@@ -981,10 +992,10 @@ fn undecidable(code: ErrorCode, why: &str) -> Halt {
     Halt::Undecidable(Failure { doubt: true, ..Failure::new(code, message) })
 }
 
-fn polled(published: Published) -> Result<Polled, ActivityError> {
+fn polled(published: PublishResult) -> Result<PollResult, ActivityError> {
     match published {
-        Published::Ended { status } => Ok(Polled::Ended { status }),
-        Published::TokenRefused { grant_version } => Ok(Polled::TokenRefused { grant_version }),
+        PublishResult::Ended { status } => Ok(PollResult::Ended { status }),
+        PublishResult::TokenRefused { grant_version } => Ok(PollResult::TokenRefused { grant_version }),
         other => Err(anyhow::anyhow!("giving up ended with {other:?}").into()),
     }
 }

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use platforms::Session;
 use std::sync::Arc;
 use store::publishing as facts;
-use workflows::{activities::Voice, ask};
+use workflows::{activities::AccountRef, worker_request};
 
 /// What a platform said to an account.
 pub(crate) struct Said<T> {
@@ -26,16 +26,16 @@ pub(crate) struct Said<T> {
 /// Asks once, and again with a fresh token where that may help.
 pub(crate) async fn ask<T>(
     deps: &Arc<Deps>,
-    voice: &Voice,
+    account_ref: &AccountRef,
     question: impl for<'a> Fn(&'a Session<'a>) -> BoxFuture<'a, Result<T, Failure>>,
 ) -> anyhow::Result<Said<T>> {
     let asking = async {
-        let first = once(deps, voice, &question).await?;
+        let first = once(deps, account_ref, &question).await?;
         let refused = match (&first.answer, first.version) {
             (Err(failure), Some(version)) if failure.code == ErrorCode::TokenExpired => {
-                let (owner, account) = (voice.owner, voice.account);
+                let (owner, account) = (account_ref.owner, account_ref.account);
                 if failure.revoked {
-                    lose(deps, voice, version, failure).await?;
+                    lose(deps, account_ref, version, failure).await?;
                     return Ok(first);
                 }
                 Refused { owner, account, version, target: None }
@@ -45,29 +45,34 @@ pub(crate) async fn ask<T>(
         let behind = deps.clone();
         let refreshed = tokio::spawn(async move { grants::refresh(&behind, refused).await }).await??;
         match refreshed {
-            Ok(()) => once(deps, voice, &question).await,
-            Err(Unrefreshed::Lost(failure) | Unrefreshed::Later(failure)) => {
+            Ok(()) => once(deps, account_ref, &question).await,
+            Err(Unrefreshed::MediaFailure(failure) | Unrefreshed::Later(failure)) => {
                 Ok(Said { answer: Err(failure), version: None })
             }
         }
     };
-    tokio::time::timeout(ask::READING, asking).await.unwrap_or_else(|_| {
-        let message = format!("no answer within {} s", ask::READING.as_secs());
+    tokio::time::timeout(worker_request::CALL_TIMEOUT, asking).await.unwrap_or_else(|_| {
+        let message = format!("no answer within {} s", worker_request::CALL_TIMEOUT.as_secs());
         Ok(Said { answer: Err(Failure::network(message, false)), version: None })
     })
 }
 
 /// The platform says that the grant it was shown is no good: the account's owner has to know.
-pub(crate) async fn lose(deps: &Deps, voice: &Voice, version: i64, failure: &Failure) -> store::Result<()> {
-    facts::lose_grant(&deps.db, voice.owner, voice.account, version, failure, (deps.now)()).await
+pub(crate) async fn lose(
+    deps: &Deps,
+    account_ref: &AccountRef,
+    version: i64,
+    failure: &Failure,
+) -> store::Result<()> {
+    facts::lose_grant(&deps.db, account_ref.owner, account_ref.account, version, failure, (deps.now)()).await
 }
 
 async fn once<T>(
     deps: &Deps,
-    voice: &Voice,
+    account_ref: &AccountRef,
     question: &impl for<'a> Fn(&'a Session<'a>) -> BoxFuture<'a, Result<T, Failure>>,
 ) -> anyhow::Result<Said<T>> {
-    let Voice { owner, account, .. }: &Voice = voice;
+    let AccountRef { owner, account, .. }: &AccountRef = account_ref;
     let owner: Owner = *owner;
     let Some(account) = facts::account(&deps.db, owner, *account).await? else {
         let failure = Failure::revoked("the account is not connected any more");

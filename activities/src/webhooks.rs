@@ -32,7 +32,7 @@ use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tokio::time::Instant;
 use url::Url;
 use uuid::Uuid;
-use workflows::activities::{Parcel, Reveal, Sample, Sampled, definition};
+use workflows::activities::{DeliveryInput, RevealSecretInput, TestEventInput, TestEventResult, definition};
 
 /// How much of an endpoint's answer the log keeps.
 const EXCERPT: usize = 512;
@@ -94,29 +94,29 @@ impl Webhooks {
     pub(crate) async fn deliver(
         self: Arc<Self>,
         _cx: ActivityContext,
-        parcel: Parcel,
+        input: DeliveryInput,
     ) -> Result<Option<Duration>, ActivityError> {
         let deps = &self.deps;
-        let _share = match self.shares.take(parcel.owner.org, (deps.jitter)()) {
+        let _share = match self.shares.take(input.owner.org, (deps.jitter)()) {
             Ok(share) => share,
             Err(wait) => return Ok(Some(wait)),
         };
-        let Some(attempt) = facts::begin(&deps.db, parcel.owner, parcel.delivery, parcel.round).await? else {
+        let Some(attempt) = facts::begin(&deps.db, input.owner, input.delivery, input.round).await? else {
             return Ok(None);
         };
         let Some(_place) = self.places.take(attempt.webhook) else {
-            let wait = deps.pace.of(retry::turn(parcel.waits, (deps.jitter)()));
-            facts::postponed(&deps.db, parcel.delivery, parcel.round, (deps.now)() + wait).await?;
+            let wait = deps.time_scale.scale(retry::turn(input.waits, (deps.jitter)()));
+            facts::postponed(&deps.db, input.delivery, input.round, (deps.now)() + wait).await?;
             return Ok(Some(wait));
         };
-        let answer = deps.send(parcel.owner, &attempt).await?;
+        let answer = deps.send(input.owner, &attempt).await?;
         if answer.error.is_none() {
-            facts::delivered(&deps.db, parcel.delivery, parcel.round, &answer, (deps.now)()).await?;
+            facts::delivered(&deps.db, input.delivery, input.round, &answer, (deps.now)()).await?;
             return Ok(None);
         }
-        let wait = retry::redeliver(attempt.number.unsigned_abs()).map(|wait| deps.pace.of(wait));
+        let wait = retry::redeliver(attempt.number.unsigned_abs()).map(|wait| deps.time_scale.scale(wait));
         let next = wait.map(|wait| (deps.now)() + wait);
-        facts::failed(&deps.db, parcel.delivery, parcel.round, &answer, next).await?;
+        facts::failed(&deps.db, input.delivery, input.round, &answer, next).await?;
         let Some(wait) = wait else { return Ok(None) };
         let error = anyhow::anyhow!(answer.error.unwrap_or_default());
         Err(ActivityError::application(
@@ -128,12 +128,12 @@ impl Webhooks {
         ))
     }
 
-    #[activity(definition = definition::Sample)]
+    #[activity(definition = definition::SendTestEvent)]
     pub(crate) async fn sample(
         self: Arc<Self>,
         _cx: ActivityContext,
-        sample: Sample,
-    ) -> Result<Option<Sampled>, ActivityError> {
+        sample: TestEventInput,
+    ) -> Result<Option<TestEventResult>, ActivityError> {
         let deps = &self.deps;
         let _share = self.shares.admit(sample.owner.org)?;
         // Also for an endpoint that is paused: before it is resumed is when one wants to know.
@@ -151,14 +151,14 @@ impl Webhooks {
         };
         let answer = deps.send(sample.owner, &attempt).await?;
         let status = answer.status.and_then(|status| u16::try_from(status).ok());
-        Ok(Some(Sampled { status, delivered: answer.error.is_none() }))
+        Ok(Some(TestEventResult { status, delivered: answer.error.is_none() }))
     }
 
-    #[activity(definition = definition::Reveal)]
+    #[activity(definition = definition::RevealSecret)]
     pub(crate) async fn reveal(
         self: Arc<Self>,
         _cx: ActivityContext,
-        reveal: Reveal,
+        reveal: RevealSecretInput,
     ) -> Result<Option<Vec<u8>>, ActivityError> {
         let deps = &self.deps;
         let Some(endpoint) = endpoints::sealed(&deps.db, reveal.owner, reveal.webhook).await? else {

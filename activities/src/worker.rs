@@ -27,8 +27,8 @@ use temporalio_sdk::{
     },
 };
 use workflows::{
-    Ask, CollectMetrics, DeliverEvent, ImportPosts, KeepAccount, PartAccount, PublishPost, PublishTarget,
-    TendMedia, TidyMedia, publish_target, queue,
+    CleanUpMedia, CollectMetrics, DeliverEvent, DisconnectAccount, ImportPosts, ProcessMedia, PublishPost,
+    PublishTarget, RenewGrant, WorkerRequest, publish_target, queue,
 };
 
 /// What one queue runs at a time.
@@ -74,7 +74,7 @@ impl Workers {
         let deps = Arc::new(deps);
         let mut posts = options(base, SLOTS);
         posts.register_workflow::<PublishPost>()?;
-        posts.register_workflow::<Ask>()?;
+        posts.register_workflow::<WorkerRequest>()?;
         posts.register_workflow::<CollectMetrics>()?;
         let mut queues = vec![posts];
         for mode in [Mode::Live, Mode::Test] {
@@ -104,15 +104,15 @@ impl Workers {
 
 /// The queues of one mode.
 fn in_mode(base: &str, mode: Mode, deps: &Arc<Deps>) -> anyhow::Result<Vec<WorkerOptions>> {
-    let shares = |slots| Shares::new(slots, deps.pace.of(share::LEAST));
+    let shares = |slots| Shares::new(slots, deps.time_scale.scale(share::LEAST));
     let mut queues = Vec::new();
     for platform in platforms::all() {
         let mut targets = options(&queue::platform(base, platform.id(), mode), SLOTS + QUESTIONS);
         let questions = Arc::new(shares(QUESTIONS));
         targets.register_workflow::<PublishTarget>()?;
-        targets.register_workflow::<Ask>()?;
-        targets.register_workflow::<KeepAccount>()?;
-        targets.register_workflow::<PartAccount>()?;
+        targets.register_workflow::<WorkerRequest>()?;
+        targets.register_workflow::<RenewGrant>()?;
+        targets.register_workflow::<DisconnectAccount>()?;
         targets.register_workflow::<ImportPosts>()?;
         targets.register_activities(Publishing { deps: deps.clone(), shares: shares(SLOTS) });
         targets.register_activities(Accounts { deps: deps.clone(), shares: questions.clone() });
@@ -123,16 +123,16 @@ fn in_mode(base: &str, mode: Mode, deps: &Arc<Deps>) -> anyhow::Result<Vec<Worke
     }
     let mut hooks = options(&queue::webhooks(base, mode), DELIVERIES);
     hooks.register_workflow::<DeliverEvent>()?;
-    hooks.register_workflow::<Ask>()?;
+    hooks.register_workflow::<WorkerRequest>()?;
     hooks.register_activities(Webhooks::new(deps.clone(), shares(DELIVERIES)));
     queues.push(hooks);
     let mut media = options(&queue::media(base, mode), FILES);
-    media.register_workflow::<TendMedia>()?;
-    media.register_workflow::<TidyMedia>()?;
+    media.register_workflow::<ProcessMedia>()?;
+    media.register_workflow::<CleanUpMedia>()?;
     media.register_activities(Media { deps: deps.clone(), shares: shares(FILES) });
     queues.push(media);
     let mut uploads = options(&queue::uploads(base, mode), UPLOADS);
-    uploads.register_workflow::<Ask>()?;
+    uploads.register_workflow::<WorkerRequest>()?;
     uploads.register_activities(Media { deps: deps.clone(), shares: shares(UPLOADS) });
     queues.push(uploads);
     Ok(queues)

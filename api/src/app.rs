@@ -1,9 +1,10 @@
 //! The state that every request handler shares, and the configuration it was built from.
 
-use crate::{ask::Workers, connect::oauth_state, http::rate_limits::Limits, plans::Plans};
+use crate::{connect::oauth_state, http::rate_limits::Limits, plans::Plans};
 use chrono::{DateTime, Utc};
 use domain::sandbox::Address;
 use domain::{Mode, address};
+use starter::requests::Workers;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use store::{Pool, vault::Sealer};
 use url::Url;
@@ -33,11 +34,11 @@ pub struct Config {
     /// The key that signs cursors; the same in every API process.
     pub cursor_key: [u8; 32],
     /// Storage of media files.
-    pub media: ::media::Shelf,
+    pub media: ::media::FileStore,
     /// Encrypts secrets for the workers.
     pub sealer: Sealer,
     /// Private IP ranges that webhooks may reach.
-    pub opened: Opened,
+    pub opened: AllowedRanges,
     /// The key that seals OAuth states; the same in every API process.
     pub states: oauth_state::Key,
     /// Client ids of the installation's shared OAuth apps, by platform.
@@ -68,16 +69,16 @@ impl Config {
 
 /// Private IP ranges that may be reached, by mode.
 #[derive(Clone, Debug, Default)]
-pub struct Opened {
+pub struct AllowedRanges {
     /// Ranges for live data.
-    pub live: address::Opened,
+    pub live: address::AllowedRanges,
     /// Ranges for test data.
-    pub test: address::Opened,
+    pub test: address::AllowedRanges,
 }
 
-impl Opened {
+impl AllowedRanges {
     /// The ranges of a mode.
-    pub fn of(&self, mode: Mode) -> &address::Opened {
+    pub fn of(&self, mode: Mode) -> &address::AllowedRanges {
         match mode {
             Mode::Live => &self.live,
             Mode::Test => &self.test,

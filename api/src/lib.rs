@@ -6,7 +6,6 @@
 
 pub mod accounts;
 pub mod app;
-pub mod ask;
 pub mod connect;
 pub mod dashboard;
 pub mod http;
@@ -19,15 +18,13 @@ mod operations;
 pub mod plans;
 pub mod posts;
 pub mod profiles;
-pub mod relay;
 mod router;
 pub mod slots;
-pub mod sweeper;
 pub mod team;
 pub mod types;
 pub mod usage;
 pub mod webhooks;
 
-pub use app::{App, Config, Opened};
+pub use app::{AllowedRanges, App, Config};
 pub use operations::document;
 pub use router::endpoint;

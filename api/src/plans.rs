@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::{collections::BTreeMap, str::FromStr, sync::LazyLock};
 use store::meters::Quotas;
 use url::Url;
-use workflows::activities::Room;
+use workflows::activities::AccountQuota;
 
 /// Key of the plan that applies unless another is assigned.
 pub const DEFAULT_KEY: &str = "default";
@@ -38,7 +38,7 @@ impl Plan {
     }
 
     /// 402: the limit of connected accounts is reached.
-    pub(crate) fn refuse_accounts(&self, Room { limit, used }: Room) -> Problem {
+    pub(crate) fn refuse_accounts(&self, AccountQuota { limit, used }: AccountQuota) -> Problem {
         let detail =
             format!("the plan {} has room for {limit} social accounts, and {used} are connected", self.name);
         Problem::new(Code::QuotaExceeded, detail).with_quota(limit, used, self.upgrade_url.clone())

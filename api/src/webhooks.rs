@@ -4,7 +4,6 @@
 //! showing it again on the dashboard takes a worker.
 
 use crate::{
-    ask,
     http::{
         body::{self, Json},
         caller::{Call, Caller, WebhooksRead, WebhooksWrite},
@@ -12,6 +11,7 @@ use crate::{
         page::List,
         problem::{Code, Issue, Problem},
         query::Query,
+        workers,
     },
     openapi::{
         tag::Tag,
@@ -39,10 +39,7 @@ use store::{
 };
 use url::Url;
 use uuid::Uuid;
-use workflows::{
-    activities::{Reveal, Sample},
-    ask::{Answer, Question},
-};
+use workflows::activities::{RevealSecretInput, TestEventInput};
 
 /// Number of random characters in a generated secret: 256 bits.
 const SECRET_LENGTH: usize = 43;
@@ -201,13 +198,12 @@ pub async fn edit(call: &Call<'_>, id: &str, body: WebhookPatch) -> Result<Webho
 /// Sends a test event to an endpoint.
 pub async fn test(call: &Call<'_>, id: &str) -> Result<TestResult, Problem> {
     let webhook = get(call, id).await?.id.into();
-    let question = Question::Sample(Sample { webhook, owner: call.owner });
-    let Answer::Sample(sampled) = ask::ask(call, question).await? else { return Err(ask::mistaken()) };
-    let sampled = sampled.ok_or_else(missing)?;
+    let sent = workers::request(call, TestEventInput { webhook, owner: call.owner }).await?;
+    let sent = sent.ok_or_else(missing)?;
     Ok(TestResult {
         event: event::SAMPLE.to_owned(),
-        delivered: sampled.delivered,
-        response_status: sampled.status.unwrap_or(0),
+        delivered: sent.delivered,
+        response_status: sent.status.unwrap_or(0),
         signed: true,
     })
 }
@@ -218,11 +214,12 @@ pub async fn reveal(call: &Call<'_>, id: &str) -> Result<String, Problem> {
     let webhook = WebhookId(get(call, id).await?.id);
     let opener = Opener::new((vault::KeyId(0), PrivateKey::generate()), []);
     let recipient = opener.sealer().to_string();
-    let question = Question::Reveal(Reveal { webhook, owner: call.owner, recipient });
-    let Answer::Reveal(sealed) = ask::ask(call, question).await? else { return Err(ask::mistaken()) };
-    let sealed = sealed.ok_or_else(missing)?;
+    let request = RevealSecretInput { webhook, owner: call.owner, recipient };
+    let sealed = workers::request(call, request).await?.ok_or_else(missing)?;
     let opened = opener.open(&sealed, &vault::aad_webhook_secret(call.owner, webhook)).ok();
-    opened.and_then(|secret| String::from_utf8(secret).ok()).ok_or_else(ask::mistaken)
+    opened
+        .and_then(|secret| String::from_utf8(secret).ok())
+        .ok_or_else(|| workers::unanswered("the sealed secret can't be opened"))
 }
 
 /// Replaces an endpoint's signing secret and returns the new one. Deliveries are signed when they are

@@ -9,9 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Ranges that the operator opened although they are not public.
 #[derive(Clone, Debug, Default)]
-pub struct Opened(Vec<IpNet>);
+pub struct AllowedRanges(Vec<IpNet>);
 
-impl Opened {
+impl AllowedRanges {
     /// Reads a comma-separated list of CIDR ranges; empty opens nothing.
     pub fn parse(list: &str) -> Result<Self, ipnet::AddrParseError> {
         let ranges = list.split(',').map(str::trim).filter(|range| !range.is_empty());
@@ -129,12 +129,12 @@ mod tests {
 
     #[test]
     fn an_opened_range_is_allowed_also_when_mapped() {
-        let opened = Opened::parse("10.0.0.0/8, ::1/128").unwrap();
+        let opened = AllowedRanges::parse("10.0.0.0/8, ::1/128").unwrap();
         assert!(opened.allows("10.1.2.3".parse().unwrap()));
         assert!(opened.allows("::ffff:10.1.2.3".parse().unwrap()));
         assert!(opened.allows("::1".parse().unwrap()));
         assert!(!opened.allows("127.0.0.1".parse().unwrap()));
-        assert!(Opened::parse("10.0.0.0/33").is_err());
-        assert!(Opened::parse("").is_ok());
+        assert!(AllowedRanges::parse("10.0.0.0/33").is_err());
+        assert!(AllowedRanges::parse("").is_ok());
     }
 }

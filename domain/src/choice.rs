@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// One of the things that a setting can be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Choice {
+pub struct SelectOption {
     /// What the setting wants.
     pub id: String,
     /// Its name, for people.

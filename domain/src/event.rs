@@ -42,7 +42,7 @@ pub const SAMPLE: &str = "webhook.test";
 
 /// An account, as events name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
+pub struct EventAccount {
     /// The account.
     pub account: AccountId,
     /// Its platform.
@@ -79,7 +79,7 @@ pub fn body(event: &str, at: DateTime<Utc>, data: &Value) -> String {
 }
 
 /// The data of `post.published` and `post.error`.
-pub fn post(post: PostId, org: OrgId, accounts: &[(Subject, Outcome)]) -> Value {
+pub fn post(post: PostId, org: OrgId, accounts: &[(EventAccount, Outcome)]) -> Value {
     let accounts: Vec<_> = accounts
         .iter()
         .map(|(subject, outcome)| {
@@ -104,7 +104,7 @@ pub fn target_published(
     post: PostId,
     target: TargetId,
     org: OrgId,
-    subject: &Subject,
+    subject: &EventAccount,
     id: &str,
     url: Option<&str>,
 ) -> Value {
@@ -119,7 +119,7 @@ pub fn target_failed(
     post: PostId,
     target: TargetId,
     org: OrgId,
-    subject: &Subject,
+    subject: &EventAccount,
     code: &str,
     error: &str,
 ) -> Value {
@@ -130,7 +130,7 @@ pub fn target_failed(
 }
 
 /// The data of every `account.*` event.
-pub fn account(org: OrgId, subject: &Subject, tenant: Option<&str>, error: Option<&str>) -> Value {
+pub fn account(org: OrgId, subject: &EventAccount, tenant: Option<&str>, error: Option<&str>) -> Value {
     let mut data = json!({
         "orgId": org,
         "accountId": subject.account,
@@ -165,7 +165,7 @@ pub fn sample(org: OrgId, webhook: WebhookId) -> Value {
     json!({ "orgId": org, "webhookId": webhook })
 }
 
-fn target_data(post: PostId, target: TargetId, org: OrgId, subject: &Subject) -> Value {
+fn target_data(post: PostId, target: TargetId, org: OrgId, subject: &EventAccount) -> Value {
     json!({
         "postId": post,
         "targetId": target,
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_target_still_under_way_has_neither_id_nor_error() {
-        let subject = |name: &str| Subject {
+        let subject = |name: &str| EventAccount {
             account: AccountId(Uuid::nil()),
             network: "x".into(),
             username: name.into(),

@@ -4,7 +4,7 @@
 //! changes its answer (DNS rebinding) gains nothing. No redirects, no proxy from the environment, and
 //! limits on time and size.
 
-use domain::{Mode, address::Opened};
+use domain::{Mode, address::AllowedRanges};
 use futures::{FutureExt, future::BoxFuture};
 use reqwest::{
     Client, ClientBuilder,
@@ -28,7 +28,7 @@ struct Gate {
     client: Client,
     /// For what is not encrypted: it reaches opened ranges only.
     plain: Client,
-    opened: Arc<Opened>,
+    opened: Arc<AllowedRanges>,
 }
 
 /// How long a connection may take to be made.
@@ -40,7 +40,7 @@ impl Egress {
     /// # Errors
     ///
     /// When no TLS provider is installed in this process.
-    pub fn new(live: Opened, test: Opened) -> reqwest::Result<Self> {
+    pub fn new(live: AllowedRanges, test: AllowedRanges) -> reqwest::Result<Self> {
         Ok(Self { live: Gate::new(live, Arc::new(look_up))?, test: Gate::new(test, Arc::new(look_up))? })
     }
 
@@ -60,15 +60,15 @@ impl Egress {
 }
 
 impl Gate {
-    fn new(opened: Opened, names: Arc<Names>) -> reqwest::Result<Self> {
+    fn new(opened: AllowedRanges, names: Arc<Names>) -> reqwest::Result<Self> {
         let opened = Arc::new(opened);
-        let client = |allows: fn(&Opened, IpAddr) -> bool| {
+        let client = |allows: fn(&AllowedRanges, IpAddr) -> bool| {
             unfiltered()
                 .dns_resolver(Judge { opened: opened.clone(), allows, names: names.clone() })
                 .user_agent("Fanfare-Webhooks/1.0")
                 .build()
         };
-        Ok(Self { client: client(Opened::allows)?, plain: client(Opened::holds)?, opened })
+        Ok(Self { client: client(AllowedRanges::allows)?, plain: client(AllowedRanges::holds)?, opened })
     }
 
     fn client(&self, url: &Url) -> &Client {
@@ -98,9 +98,9 @@ impl Gate {
 }
 
 /// Builds a client that connects to public addresses and to `opened` only.
-pub fn filtered(opened: Opened) -> ClientBuilder {
+pub fn filtered(opened: AllowedRanges) -> ClientBuilder {
     let opened = Arc::new(opened);
-    unfiltered().dns_resolver(Judge { opened, allows: Opened::allows, names: Arc::new(look_up) })
+    unfiltered().dns_resolver(Judge { opened, allows: AllowedRanges::allows, names: Arc::new(look_up) })
 }
 
 /// Builds a client that connects to any address: for addresses that the operator configured.
@@ -124,8 +124,8 @@ fn look_up(name: String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
 
 /// Resolves names, and forgets the addresses that may not be connected to.
 struct Judge {
-    opened: Arc<Opened>,
-    allows: fn(&Opened, IpAddr) -> bool,
+    opened: Arc<AllowedRanges>,
+    allows: fn(&AllowedRanges, IpAddr) -> bool,
     names: Arc<Names>,
 }
 
@@ -172,7 +172,7 @@ mod tests {
 
     fn gate(opened: &str, names: Arc<Names>) -> Gate {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Gate::new(Opened::parse(opened).unwrap(), names).unwrap()
+        Gate::new(AllowedRanges::parse(opened).unwrap(), names).unwrap()
     }
 
     /// Counts who connects, and tells each that all is well.

@@ -6,9 +6,9 @@ use std::{collections::BTreeMap, str::FromStr};
 
 /// The largest size of each kind: the contract's, or what the operator set.
 #[derive(Clone, Debug, Default)]
-pub struct Caps(BTreeMap<MediaKind, u64>);
+pub struct SizeLimits(BTreeMap<MediaKind, u64>);
 
-impl Caps {
+impl SizeLimits {
     /// The largest size of a kind, in bytes.
     pub fn of(&self, kind: MediaKind) -> u64 {
         self.0.get(&kind).copied().unwrap_or(match kind {
@@ -31,7 +31,7 @@ impl Caps {
     }
 }
 
-impl FromStr for Caps {
+impl FromStr for SizeLimits {
     type Err = anyhow::Error;
 
     /// Reads `{"video": 1073741824}`; what is not named stays as it is.
@@ -52,12 +52,12 @@ mod tests {
 
     #[test]
     fn an_operator_sets_what_he_names_and_the_rest_stays() {
-        let caps: Caps = r#"{"gif": 7}"#.parse().unwrap();
+        let caps: SizeLimits = r#"{"gif": 7}"#.parse().unwrap();
         assert_eq!((caps.of(MediaKind::Gif), caps.of(MediaKind::Image)), (7, 20 << 20));
         assert_eq!(caps.of_claim(Some(MediaKind::Gif)), 20 << 20);
         assert_eq!(caps.of_claim(None), 5 << 30);
         for wrong in ["7", r#"{"film": 7}"#, r#"{"gif": 0}"#, r#"{"gif": -1}"#] {
-            assert!(wrong.parse::<Caps>().is_err(), "{wrong}");
+            assert!(wrong.parse::<SizeLimits>().is_err(), "{wrong}");
         }
     }
 }

@@ -5,7 +5,7 @@
 //! says, so that nothing has to be unpacked to find it too large.
 
 use crate::{
-    caps::Caps,
+    caps::SizeLimits,
     format::{self, Format, Shape, of_bytes},
     probe,
 };
@@ -17,7 +17,7 @@ use std::{
 
 /// What a file's sender said of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Claim {
+pub struct DeclaredFile {
     /// Its content type.
     pub content_type: Option<String>,
     /// Its size in bytes.
@@ -28,7 +28,7 @@ pub struct Claim {
 
 /// What a file turned out to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct FileProperties {
     /// What it is.
     pub kind: MediaKind,
     /// Its content type.
@@ -78,9 +78,9 @@ const ZIP_END: (usize, u64) = (22, 22 + 65_535);
 pub(crate) fn inspect(
     file: &mut (impl Read + Seek),
     size: u64,
-    claim: &Claim,
-    caps: &Caps,
-) -> Result<Facts, Refusal> {
+    claim: &DeclaredFile,
+    caps: &SizeLimits,
+) -> Result<FileProperties, Refusal> {
     if let Some(claimed) = claim.size.filter(|claimed| *claimed != size) {
         return Err(unfit(format!("the file has {size} bytes, and {claimed} were announced")));
     }

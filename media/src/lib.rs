@@ -12,8 +12,8 @@ mod probe;
 mod shelf;
 mod window;
 
-pub use caps::Caps;
+pub use caps::SizeLimits;
 pub use format::{Format, claimed, format};
-pub use inspect::{Claim, Facts, Fault, Refusal};
-pub use pass::{Key, Pass, Right};
-pub use shelf::{Asset, Digest, HELD, Name, Piece, Place, Shelf, Tempo, Unreceived};
+pub use inspect::{DeclaredFile, Fault, FileProperties, Refusal};
+pub use pass::{Key, Permission, SignedToken};
+pub use shelf::{Digest, FileStore, HELD, Location, Name, Piece, StoredFile, Tempo, UploadError};

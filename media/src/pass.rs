@@ -17,7 +17,7 @@ const TAG: usize = 32;
 
 /// What a pass is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Right {
+pub enum Permission {
     /// Sending the bytes.
     Put,
     /// Fetching them.
@@ -26,7 +26,7 @@ pub enum Right {
 
 /// Whose file, and until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pass {
+pub struct SignedToken {
     /// The file.
     pub media: MediaId,
     /// Whose it is.
@@ -50,14 +50,20 @@ impl Key {
     }
 
     /// The text of a pass; the file is named beside it.
-    pub fn write(&self, right: Right, pass: &Pass) -> String {
+    pub fn write(&self, right: Permission, pass: &SignedToken) -> String {
         let terms = terms(pass);
         let tag = self.sign(right, pass.media, &terms).finalize().into_bytes();
         BASE64_URL_SAFE_NO_PAD.encode([&tag[..], &terms].concat())
     }
 
     /// The pass that a text is for this file; `None` when it never was one, or its time is over.
-    pub fn read(&self, right: Right, media: MediaId, text: &str, now: DateTime<Utc>) -> Option<Pass> {
+    pub fn read(
+        &self,
+        right: Permission,
+        media: MediaId,
+        text: &str,
+        now: DateTime<Utc>,
+    ) -> Option<SignedToken> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
         let (tag, terms) = bytes.split_at_checked(TAG)?;
         self.sign(right, media, terms).verify_slice(tag).ok()?;
@@ -66,14 +72,14 @@ impl Key {
         let expires_at = DateTime::from_timestamp(i64::from_be_bytes(*end), 0)?;
         let mode = if *mode == 0 { Mode::Live } else { Mode::Test };
         let owner = Owner { org: OrgId(Uuid::from_slice(org).ok()?), mode };
-        (now < expires_at).then_some(Pass { media, owner, expires_at })
+        (now < expires_at).then_some(SignedToken { media, owner, expires_at })
     }
 
-    fn sign(&self, right: Right, media: MediaId, terms: &[u8]) -> Hmac<Sha256> {
+    fn sign(&self, right: Permission, media: MediaId, terms: &[u8]) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes a key of any length");
         mac.update(match right {
-            Right::Put => b"put",
-            Right::Get => b"get",
+            Permission::Put => b"put",
+            Permission::Get => b"get",
         });
         mac.update(media.0.as_bytes());
         mac.update(terms);
@@ -81,7 +87,7 @@ impl Key {
     }
 }
 
-fn terms(pass: &Pass) -> Vec<u8> {
+fn terms(pass: &SignedToken) -> Vec<u8> {
     let mode = match pass.owner.mode {
         Mode::Live => 0,
         Mode::Test => 1,
@@ -105,21 +111,21 @@ mod tests {
         let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap();
         let media = MediaId(Uuid::from_u128(1));
         let owner = Owner { org: OrgId(Uuid::from_u128(2)), mode: Mode::Test };
-        let pass = Pass { media, owner, expires_at: at(100) };
-        let text = key.write(Right::Put, &pass);
-        assert_eq!(key.read(Right::Put, media, &text, at(99)), Some(pass));
-        assert_eq!(key.read(Right::Put, media, &text, at(100)), None);
-        assert_eq!(key.read(Right::Get, media, &text, at(99)), None);
-        assert_eq!(key.read(Right::Put, MediaId(Uuid::from_u128(3)), &text, at(99)), None);
-        assert_eq!(Key::derive(&[8; 32]).read(Right::Put, media, &text, at(99)), None);
+        let pass = SignedToken { media, owner, expires_at: at(100) };
+        let text = key.write(Permission::Put, &pass);
+        assert_eq!(key.read(Permission::Put, media, &text, at(99)), Some(pass));
+        assert_eq!(key.read(Permission::Put, media, &text, at(100)), None);
+        assert_eq!(key.read(Permission::Get, media, &text, at(99)), None);
+        assert_eq!(key.read(Permission::Put, MediaId(Uuid::from_u128(3)), &text, at(99)), None);
+        assert_eq!(Key::derive(&[8; 32]).read(Permission::Put, media, &text, at(99)), None);
         for index in 0..text.len() {
             let mut changed = text.clone().into_bytes();
             changed[index] = if changed[index] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(changed).unwrap();
-            assert_eq!(key.read(Right::Put, media, &changed, at(99)), None, "{changed}");
+            assert_eq!(key.read(Permission::Put, media, &changed, at(99)), None, "{changed}");
         }
         for text in ["", "a", "é", &text[4..]] {
-            assert_eq!(key.read(Right::Put, media, text, at(99)), None, "{text}");
+            assert_eq!(key.read(Permission::Put, media, text, at(99)), None, "{text}");
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Where the bytes are kept: a directory or a bucket (crate `object_store`).
 //!
 //! What arrives lies apart until it was looked at: who may send bytes can't reach those that are
-//! published. With a directory, bytes come and go through our own HTTP, opened by a [`Pass`]; with a
+//! published. With a directory, bytes come and go through our own HTTP, opened by a [`SignedToken`]; with a
 //! bucket, through addresses that the store signs.
 
 use crate::{
-    caps::Caps,
+    caps::SizeLimits,
     format,
-    inspect::{self, Claim, Facts, Fault},
-    pass::{Key, Pass, Right},
+    inspect::{self, DeclaredFile, Fault, FileProperties},
+    pass::{Key, Permission, SignedToken},
     window::Window,
 };
 use anyhow::{Context, bail};
@@ -39,7 +39,7 @@ const NAME: usize = 100;
 
 /// Where files are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// In a directory of this machine, which all processes share.
     Directory(PathBuf),
     /// In a bucket, under a prefix. The variables `AWS_*` say where it is and who we are there.
@@ -51,7 +51,7 @@ pub enum Place {
     },
 }
 
-impl FromStr for Place {
+impl FromStr for Location {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
@@ -72,7 +72,7 @@ impl FromStr for Place {
 
 /// Which file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asset {
+pub struct StoredFile {
     /// The asset.
     pub media: MediaId,
     /// Whose it is.
@@ -126,7 +126,7 @@ impl Tempo {
 
 /// Why bytes that were sent are not kept.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreceived {
+pub enum UploadError {
     /// There are more than may be.
     #[error("more than {0} bytes were sent")]
     TooLarge(u64),
@@ -151,12 +151,12 @@ pub enum Unreceived {
 
 /// The files of an installation. Cloning shares it.
 #[derive(Clone, Debug)]
-pub struct Shelf {
+pub struct FileStore {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
     part: u64,
     door: Door,
-    caps: Caps,
+    caps: SizeLimits,
 }
 
 /// Who lets bytes in and out.
@@ -168,15 +168,15 @@ enum Door {
     Theirs(Arc<object_store::aws::AmazonS3>),
 }
 
-impl Shelf {
+impl FileStore {
     /// Opens the place. `base_url` is the API's, as clients and platforms reach it.
     ///
     /// # Errors
     ///
     /// When the directory can't be made, or the bucket's variables are incomplete.
-    pub fn open(place: &Place, key: Key, base_url: Option<Url>, caps: Caps) -> anyhow::Result<Self> {
+    pub fn open(place: &Location, key: Key, base_url: Option<Url>, caps: SizeLimits) -> anyhow::Result<Self> {
         match place {
-            Place::Directory(directory) => {
+            Location::Directory(directory) => {
                 std::fs::create_dir_all(directory)
                     .with_context(|| format!("the directory {} can't be made", directory.display()))?;
                 let store = LocalFileSystem::new_with_prefix(directory)?.with_automatic_cleanup(true);
@@ -184,7 +184,7 @@ impl Shelf {
                 let door = Door::Ours { key, base_url, directory };
                 Ok(Self { store: Arc::new(store), prefix: Path::default(), part: HELD, door, caps })
             }
-            Place::Bucket { bucket, prefix } => {
+            Location::Bucket { bucket, prefix } => {
                 // Between its places the bucket copies by itself, and answers when it is done.
                 let patience = AmazonS3ConfigKey::Client(ClientConfigKey::Timeout);
                 let bucket =
@@ -198,7 +198,7 @@ impl Shelf {
     }
 
     /// How large files may be.
-    pub fn caps(&self) -> &Caps {
+    pub fn caps(&self) -> &SizeLimits {
         &self.caps
     }
 
@@ -217,15 +217,15 @@ impl Shelf {
     /// When no address can be made: a fault of the configuration.
     pub async fn upload_address(
         &self,
-        asset: &Asset,
+        asset: &StoredFile,
         expires_at: DateTime<Utc>,
         now: DateTime<Utc>,
     ) -> anyhow::Result<Url> {
         match &self.door {
             Door::Ours { key, base_url, .. } => {
-                let pass = Pass { media: asset.media, owner: asset.owner, expires_at };
+                let pass = SignedToken { media: asset.media, owner: asset.owner, expires_at };
                 let mut url = below(base_url, &format!("media/{}/content", asset.media))?;
-                url.query_pairs_mut().append_pair("pass", &key.write(Right::Put, &pass));
+                url.query_pairs_mut().append_pair("pass", &key.write(Permission::Put, &pass));
                 Ok(url)
             }
             Door::Theirs(bucket) => {
@@ -242,15 +242,15 @@ impl Shelf {
     /// When no address can be made: a fault of the configuration.
     pub async fn address(
         &self,
-        asset: &Asset,
+        asset: &StoredFile,
         mime: &str,
         life: Duration,
         now: DateTime<Utc>,
     ) -> anyhow::Result<Url> {
         match &self.door {
             Door::Ours { key, base_url, .. } => {
-                let pass = Pass { media: asset.media, owner: asset.owner, expires_at: now + life };
-                let (pass, name) = (key.write(Right::Get, &pass), Name::of(&asset.filename));
+                let pass = SignedToken { media: asset.media, owner: asset.owner, expires_at: now + life };
+                let (pass, name) = (key.write(Permission::Get, &pass), Name::of(&asset.filename));
                 below(base_url, &format!("media/{}/content/{pass}/{}", asset.media, name.as_str()))
             }
             Door::Theirs(bucket) => {
@@ -269,12 +269,12 @@ impl Shelf {
     /// When there are more than `most`, or others than announced, or not all of them came, or too slowly.
     pub async fn receive(
         &self,
-        asset: &Asset,
+        asset: &StoredFile,
         bytes: impl Stream<Item = Piece>,
         most: u64,
-        claim: &Claim,
+        claim: &DeclaredFile,
         tempo: Tempo,
-    ) -> Result<u64, Unreceived> {
+    ) -> Result<u64, UploadError> {
         let mut upload = self.store.put_multipart(&self.incoming(asset)).await?;
         match self.pour(upload.as_mut(), bytes, most, claim, tempo).await {
             Ok(size) => {
@@ -294,9 +294,9 @@ impl Shelf {
         upload: &mut dyn MultipartUpload,
         bytes: impl Stream<Item = Piece>,
         mut most: u64,
-        claim: &Claim,
+        claim: &DeclaredFile,
         tempo: Tempo,
-    ) -> Result<u64, Unreceived> {
+    ) -> Result<u64, UploadError> {
         let mut bytes = pin!(bytes);
         let (mut size, mut hasher) = (0, Sha256::new());
         let (mut part, mut length) = (Vec::new(), 0);
@@ -305,8 +305,8 @@ impl Shelf {
             let began = Instant::now();
             let next = tokio::time::timeout(tempo.patience(size, waited), bytes.next()).await;
             waited += began.elapsed();
-            let next = next.map_err(|_| Unreceived::Slow { size, waited })?;
-            let piece = next.transpose().map_err(Unreceived::Broken)?;
+            let next = next.map_err(|_| UploadError::Slow { size, waited })?;
+            let piece = next.transpose().map_err(UploadError::Broken)?;
             let is_last = piece.is_none();
             if let Some(piece) = piece {
                 if size == 0 {
@@ -315,7 +315,7 @@ impl Shelf {
                 }
                 size += piece.len() as u64;
                 if size > most {
-                    return Err(Unreceived::TooLarge(most));
+                    return Err(UploadError::TooLarge(most));
                 }
                 length += piece.len() as u64;
                 part.push(piece);
@@ -333,11 +333,11 @@ impl Shelf {
             }
         }
         if let Some(claimed) = claim.size.filter(|claimed| *claimed != size) {
-            return Err(Unreceived::Other(format!("{size} bytes were sent, and {claimed} were announced")));
+            return Err(UploadError::Other(format!("{size} bytes were sent, and {claimed} were announced")));
         }
         let found = hex(hasher);
         if let Some(claimed) = claim.sha256.as_ref().filter(|claimed| **claimed != found) {
-            return Err(Unreceived::Other(format!(
+            return Err(UploadError::Other(format!(
                 "the bytes have the SHA-256 {found}, and {claimed} was announced"
             )));
         }
@@ -349,7 +349,7 @@ impl Shelf {
     /// # Errors
     ///
     /// When the store can't be read.
-    pub async fn arrived(&self, asset: &Asset) -> object_store::Result<Option<u64>> {
+    pub async fn arrived(&self, asset: &StoredFile) -> object_store::Result<Option<u64>> {
         match self.size(&self.kept(asset)).await? {
             Some(size) => Ok(Some(size)),
             None => self.size(&self.incoming(asset)).await,
@@ -361,7 +361,7 @@ impl Shelf {
     /// # Errors
     ///
     /// When the store can't be read.
-    pub async fn has(&self, asset: &Asset) -> object_store::Result<bool> {
+    pub async fn has(&self, asset: &StoredFile) -> object_store::Result<bool> {
         Ok(self.size(&self.kept(asset)).await?.is_some())
     }
 
@@ -370,7 +370,7 @@ impl Shelf {
     /// # Errors
     ///
     /// When the store can't do it.
-    pub async fn take_in(&self, asset: &Asset) -> object_store::Result<()> {
+    pub async fn take_in(&self, asset: &StoredFile) -> object_store::Result<()> {
         self.store.rename(&self.incoming(asset), &self.kept(asset)).await
     }
 
@@ -379,7 +379,12 @@ impl Shelf {
     /// # Errors
     ///
     /// [`Fault::Refused`] when it is not what it must be.
-    pub async fn inspect(&self, asset: &Asset, size: u64, claim: &Claim) -> Result<Facts, Fault> {
+    pub async fn inspect(
+        &self,
+        asset: &StoredFile,
+        size: u64,
+        claim: &DeclaredFile,
+    ) -> Result<FileProperties, Fault> {
         let path = if self.has(asset).await? { self.kept(asset) } else { self.incoming(asset) };
         let budget = PROBED + size.min(PROBED);
         let mut window = Window::new(self.store.clone(), path, size, budget);
@@ -400,7 +405,7 @@ impl Shelf {
     /// # Errors
     ///
     /// When the store can't be read.
-    pub async fn digest(&self, asset: &Asset, size: u64) -> object_store::Result<Digest> {
+    pub async fn digest(&self, asset: &StoredFile, size: u64) -> object_store::Result<Digest> {
         let pieces = self.pieces(asset, 0..size, self.part);
         let hasher = pieces.try_fold(Sha256::new(), |hasher, piece| hash(hasher, vec![piece]));
         Ok(hex(hasher.await?))
@@ -411,7 +416,7 @@ impl Shelf {
     /// # Errors
     ///
     /// When the store can't be read.
-    pub async fn read(&self, asset: &Asset, range: Range<u64>) -> object_store::Result<Bytes> {
+    pub async fn read(&self, asset: &StoredFile, range: Range<u64>) -> object_store::Result<Bytes> {
         if range.is_empty() {
             return Ok(Bytes::new());
         }
@@ -421,7 +426,7 @@ impl Shelf {
     /// A range of a file that was taken in, piece by piece.
     pub fn stream(
         &self,
-        asset: &Asset,
+        asset: &StoredFile,
         range: Range<u64>,
     ) -> impl Stream<Item = object_store::Result<Bytes>> + Send + 'static {
         self.pieces(asset, range, HELD)
@@ -432,7 +437,7 @@ impl Shelf {
     /// # Errors
     ///
     /// When the store can't do it.
-    pub async fn discard(&self, asset: &Asset) -> object_store::Result<()> {
+    pub async fn discard(&self, asset: &StoredFile) -> object_store::Result<()> {
         for path in [self.kept(asset), self.incoming(asset)] {
             match self.store.delete(&path).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
@@ -457,7 +462,7 @@ impl Shelf {
 
     fn pieces(
         &self,
-        asset: &Asset,
+        asset: &StoredFile,
         range: Range<u64>,
         length: u64,
     ) -> impl Stream<Item = object_store::Result<Bytes>> + Send + 'static {
@@ -478,15 +483,15 @@ impl Shelf {
         }
     }
 
-    fn incoming(&self, asset: &Asset) -> Path {
+    fn incoming(&self, asset: &StoredFile) -> Path {
         self.path(asset, Some(ARRIVING)).join(asset.media.to_string())
     }
 
-    fn kept(&self, asset: &Asset) -> Path {
+    fn kept(&self, asset: &StoredFile) -> Path {
         self.path(asset, None).join(asset.media.to_string()).join(Name::of(&asset.filename).0)
     }
 
-    fn path(&self, asset: &Asset, first: Option<&str>) -> Path {
+    fn path(&self, asset: &StoredFile, first: Option<&str>) -> Path {
         let Owner { org, mode } = asset.owner;
         let (org, mode) = (org.to_string(), mode.to_string());
         first
@@ -550,16 +555,16 @@ mod tests {
     #[test]
     fn a_place_is_a_directory_or_a_bucket() {
         let bucket =
-            |bucket: &str, prefix: &str| Place::Bucket { bucket: bucket.into(), prefix: prefix.into() };
+            |bucket: &str, prefix: &str| Location::Bucket { bucket: bucket.into(), prefix: prefix.into() };
         for (text, place) in [
-            ("file:///var/lib/media", Place::Directory("/var/lib/media".into())),
+            ("file:///var/lib/media", Location::Directory("/var/lib/media".into())),
             ("s3://media", bucket("media", "")),
             ("s3://media/a/b/", bucket("media", "a/b")),
         ] {
-            assert_eq!(text.parse::<Place>().unwrap(), place, "{text}");
+            assert_eq!(text.parse::<Location>().unwrap(), place, "{text}");
         }
         for text in ["", "/var/lib", "file://host/path", "s3:///prefix", "http://example.com/"] {
-            assert!(text.parse::<Place>().is_err(), "{text}");
+            assert!(text.parse::<Location>().is_err(), "{text}");
         }
     }
 

@@ -280,12 +280,12 @@ impl Options for GoogleBusiness {
         &["locations"]
     }
 
-    async fn options(&self, cx: &Session<'_>, kind: &str, _parent: Option<&str>) -> Result<Vec<Choice>> {
+    async fn options(&self, cx: &Session<'_>, kind: &str, _parent: Option<&str>) -> Result<Vec<SelectOption>> {
         if kind != "locations" {
             return Err(Failure::rejected(404, format!("Google Business Profile has no list of {kind}")));
         }
         let all = self.identities(cx).await?.into_iter();
-        Ok(all.map(|one| Choice { id: one.network_unique_id, name: one.display_name }).collect())
+        Ok(all.map(|one| SelectOption { id: one.network_unique_id, name: one.display_name }).collect())
     }
 }
 

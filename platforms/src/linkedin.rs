@@ -554,12 +554,12 @@ impl Options for LinkedIn {
         &["organizations"]
     }
 
-    async fn options(&self, cx: &Session<'_>, kind: &str, _parent: Option<&str>) -> Result<Vec<Choice>> {
+    async fn options(&self, cx: &Session<'_>, kind: &str, _parent: Option<&str>) -> Result<Vec<SelectOption>> {
         match kind {
             "organizations" => Ok(pages(cx)
                 .await?
                 .into_iter()
-                .map(|page| Choice { id: page.network_unique_id, name: page.display_name })
+                .map(|page| SelectOption { id: page.network_unique_id, name: page.display_name })
                 .collect()),
             _ => Err(Failure::rejected(422, format!("LinkedIn has no list of {kind}"))),
         }

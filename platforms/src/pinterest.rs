@@ -339,7 +339,7 @@ impl Options for Pinterest {
         &["boards", "board_sections"]
     }
 
-    async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<Choice>> {
+    async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<SelectOption>> {
         match (kind, parent) {
             ("boards", _) => boards(cx).await,
             ("board_sections", Some(board)) if is_id(board) => {
@@ -358,12 +358,12 @@ fn is_id(text: &str) -> bool {
 }
 
 /// The boards that pins can hang on.
-async fn boards(cx: &Session<'_>) -> Result<Vec<Choice>> {
+async fn boards(cx: &Session<'_>) -> Result<Vec<SelectOption>> {
     names(cx, &format!("{API}/boards")).await
 }
 
 /// All of a list of things with names, but for what is there for advertisements only.
-async fn names(cx: &Session<'_>, address: &str) -> Result<Vec<Choice>> {
+async fn names(cx: &Session<'_>, address: &str) -> Result<Vec<SelectOption>> {
     let mut all = Vec::new();
     let mut bookmark: Option<String> = None;
     loop {
@@ -374,7 +374,7 @@ async fn names(cx: &Session<'_>, address: &str) -> Result<Vec<Choice>> {
         let page: List<Named> = call.send().await?;
         bookmark = page.bookmark();
         let open = page.items.into_iter().filter(|one| !one.is_ads_only);
-        all.extend(open.map(|one| Choice { id: one.id, name: one.name }));
+        all.extend(open.map(|one| SelectOption { id: one.id, name: one.name }));
         if bookmark.is_none() {
             return Ok(all);
         }

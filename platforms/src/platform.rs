@@ -11,8 +11,8 @@ use crate::{
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-pub use domain::{Choice, Grant, Identity, Media, MediaKind, Metrics};
 use domain::{Failure, TargetId};
+pub use domain::{Grant, Identity, Media, MediaKind, Metrics, SelectOption};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{ops::RangeInclusive, time::Duration};
@@ -169,7 +169,7 @@ pub trait Options: Send + Sync {
     /// # Errors
     ///
     /// `rejected_422` when a parent is needed and missing or unknown; else what the platform said.
-    async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<Choice>>;
+    async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<SelectOption>>;
 }
 
 /// How far preparing has come.

@@ -411,13 +411,13 @@ impl Options for Reddit {
         &["subreddits", "flairs"]
     }
 
-    async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<Choice>> {
+    async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<SelectOption>> {
         match (kind, parent) {
             ("subreddits", _) => subreddits(cx).await,
             ("flairs", Some(parent)) => match place(parent) {
                 name if is_name(&name) => {
                     let flairs = flairs(cx, &name).await?;
-                    Ok(flairs.into_iter().map(|flair| Choice { id: flair.id, name: flair.text }).collect())
+                    Ok(flairs.into_iter().map(|flair| SelectOption { id: flair.id, name: flair.text }).collect())
                 }
                 _ => Err(Failure::rejected(422, format!("{parent:?} is no subreddit's name"))),
             },
@@ -624,13 +624,13 @@ async fn open(cx: &Session<'_>, name: &str, shape: &Shape) -> Result<()> {
 }
 
 /// The subreddits that the account reads, behind its own profile.
-async fn subreddits(cx: &Session<'_>) -> Result<Vec<Choice>> {
-    let mut all = vec![Choice { id: own(cx), name: format!("u/{}", cx.account.username) }];
+async fn subreddits(cx: &Session<'_>) -> Result<Vec<SelectOption>> {
+    let mut all = vec![SelectOption { id: own(cx), name: format!("u/{}", cx.account.username) }];
     let mut after: Option<String> = None;
     loop {
         let page = list(cx, "/subreddits/mine/subscriber", after.as_deref()).await?;
         let names = page.children.into_iter().filter_map(|child| child.data.display_name);
-        all.extend(names.map(|name| Choice { name: format!("r/{name}"), id: name }));
+        all.extend(names.map(|name| SelectOption { name: format!("r/{name}"), id: name }));
         after = page.after;
         if after.is_none() {
             return Ok(all);

@@ -11,7 +11,7 @@ use crate::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::{App, Failure, Grant, address::Opened};
+use domain::{App, Failure, Grant, address::AllowedRanges};
 use futures::{Stream, StreamExt, stream};
 use reqwest::{
     Body, Method, RequestBuilder, StatusCode,
@@ -55,7 +55,10 @@ impl Wire {
     ///
     /// When no TLS provider is installed in this process.
     pub fn real() -> reqwest::Result<Self> {
-        Ok(Self { client: egress::filtered(Opened::default()).https_only(true).build()?, sandbox: None })
+        Ok(Self {
+            client: egress::filtered(AllowedRanges::default()).https_only(true).build()?,
+            sandbox: None,
+        })
     }
 
     /// To the sandbox at this address.
@@ -75,7 +78,7 @@ impl Wire {
     /// A client for a connection that leaves HTTP: only version 1.1 can be left.
     pub(crate) fn upgradable(&self) -> reqwest::Result<reqwest::Client> {
         match &self.sandbox {
-            None => egress::filtered(Opened::default()).https_only(true).http1_only().build(),
+            None => egress::filtered(AllowedRanges::default()).https_only(true).http1_only().build(),
             Some(_) => egress::unfiltered().http1_only().build(),
         }
     }

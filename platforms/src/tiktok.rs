@@ -382,7 +382,7 @@ impl Options for TikTok {
         &["privacy_levels"]
     }
 
-    async fn options(&self, cx: &Session<'_>, kind: &str, _parent: Option<&str>) -> Result<Vec<Choice>> {
+    async fn options(&self, cx: &Session<'_>, kind: &str, _parent: Option<&str>) -> Result<Vec<SelectOption>> {
         if kind != "privacy_levels" {
             return Err(Failure::rejected(404, format!("TikTok has no list of {kind}")));
         }
@@ -390,7 +390,7 @@ impl Options for TikTok {
         let name = |level: &str| PRIVACY.iter().find(|(known, _)| *known == level).map(|(_, name)| *name);
         Ok(levels
             .into_iter()
-            .map(|level| Choice { name: name(&level).unwrap_or(&level).to_owned(), id: level })
+            .map(|level| SelectOption { name: name(&level).unwrap_or(&level).to_owned(), id: level })
             .collect())
     }
 }

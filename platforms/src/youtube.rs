@@ -473,8 +473,8 @@ impl Options for YouTube {
         &["playlists", "categories", "privacy_levels"]
     }
 
-    async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<Choice>> {
-        let choice = |(id, name): (&str, &str)| Choice { id: id.to_owned(), name: name.to_owned() };
+    async fn options(&self, cx: &Session<'_>, kind: &str, parent: Option<&str>) -> Result<Vec<SelectOption>> {
+        let choice = |(id, name): (&str, &str)| SelectOption { id: id.to_owned(), name: name.to_owned() };
         match kind {
             "playlists" => {
                 let mut all = Vec::new();

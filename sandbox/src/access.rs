@@ -10,7 +10,7 @@ use crate::{Options, Sandbox, control};
 use anyhow::Context;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use domain::{
-    address::Opened,
+    address::AllowedRanges,
     sandbox::{self, ORGS},
 };
 use poem::{
@@ -77,9 +77,9 @@ impl Access {
     /// Which addresses media may be fetched from.
     pub(super) fn media(&self, url: &Url) -> Reach {
         match &self.media {
-            None => Reach::Within(Opened::loopback()),
+            None => Reach::Within(AllowedRanges::loopback()),
             Some(places) if places.iter().any(|place| url.as_str().starts_with(place.as_str())) => Reach::Any,
-            Some(_) => Reach::Within(Opened::default()),
+            Some(_) => Reach::Within(AllowedRanges::default()),
         }
     }
 }
@@ -89,7 +89,7 @@ pub(super) enum Reach {
     /// Anywhere: the address is one that was configured.
     Any,
     /// To public addresses and these.
-    Within(Opened),
+    Within(AllowedRanges),
 }
 
 /// The token that a request came with: as a bearer token, or as a password, which a browser asks for.

@@ -9,8 +9,8 @@ use clap::{
     Args,
     error::{ContextKind, ContextValue},
 };
-use domain::{App, Pace, address::Opened, sandbox::Address};
-use media::{Caps, Place};
+use domain::{App, TimeScale, address::AllowedRanges, sandbox::Address};
+use media::{Location, SizeLimits};
 use sandbox::Access;
 use std::{collections::BTreeMap, error::Error, net::SocketAddr, str::FromStr, time::Duration};
 use store::vault::{Opener, Sealer};
@@ -46,8 +46,11 @@ pub(crate) struct Temporal {
     #[arg(long, env = "FANFARE_TASK_QUEUE", default_value = workflows::queue::DEFAULT)]
     pub(crate) task_queue: String,
     /// A factor from 0 to 1 on every wait of publishing and delivery: for demonstrations and tests
-    #[arg(long, env = "FANFARE_PACE", default_value = "1", value_parser = pace)]
-    pub(crate) pace: Pace,
+    #[arg(long, env = "FANFARE_TIME_SCALE", value_parser = time_scale)]
+    pub(crate) time_scale: Option<TimeScale>,
+    /// The former name of the time scale
+    #[arg(long, env = "FANFARE_PACE", value_parser = time_scale, hide = true)]
+    pub(crate) pace: Option<TimeScale>,
     /// Seconds between two rounds of collecting the figures of what was published of late; 0 for none
     #[arg(long, env = "FANFARE_COLLECT_EVERY", default_value_t = COLLECT_EVERY)]
     pub(crate) collect_every: u64,
@@ -73,7 +76,7 @@ pub(crate) struct Http {
     #[arg(long, env = "FANFARE_SHARED_CLIENTS", default_value = "")]
     pub(crate) shared_clients: SharedClients,
     #[command(flatten)]
-    pub(crate) bounds: Bounds,
+    pub(crate) bounds: LimitsConfig,
 }
 
 /// The public identifiers of shared apps.
@@ -94,7 +97,7 @@ impl FromStr for SharedClients {
 
 /// How much may be called, and by whom.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct LimitsConfig {
     /// Rate limits that differ from the contract's, as JSON by bucket: {"posts": {"limit": 240, "window": 60}}
     #[arg(long, env = "FANFARE_RATE_LIMITS", default_value = "", hide_default_value = true)]
     pub(crate) rate_limits: Limits,
@@ -211,23 +214,30 @@ pub(crate) struct Storage {
     /// reached as AWS_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
     /// AWS_ALLOW_HTTP and AWS_VIRTUAL_HOSTED_STYLE_REQUEST say
     #[arg(long = "media", env = "FANFARE_MEDIA", hide_env_values = true)]
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     #[command(flatten)]
-    pub(crate) keeping: Keeping,
+    pub(crate) keeping: MediaRetention,
 }
 
 /// How large media may be, and for how long they are kept.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Keeping {
+pub(crate) struct MediaRetention {
     /// The largest size of each kind in bytes, as JSON: {"video": 1073741824}
-    #[arg(long, env = "FANFARE_MEDIA_CAPS", default_value = "", hide_default_value = true)]
-    pub(crate) media_caps: Caps,
+    #[arg(long, env = "FANFARE_MEDIA_MAX_BYTES", default_value = "", hide_default_value = true)]
+    pub(crate) media_caps: SizeLimits,
     /// Days that a file is kept after the last post that uses it has ended; 0 for ever
     #[arg(long, env = "FANFARE_MEDIA_RETENTION", default_value_t = 30)]
     pub(crate) media_retention: u16,
 }
 
-impl Keeping {
+impl Temporal {
+    /// The factor on every wait; 1 by default.
+    pub(crate) fn time_scale(&self) -> TimeScale {
+        self.time_scale.or(self.pace).unwrap_or_default()
+    }
+}
+
+impl MediaRetention {
     /// How long; `None` for ever.
     pub(crate) fn retention(&self) -> Option<TimeDelta> {
         (self.media_retention > 0).then(|| TimeDelta::days(self.media_retention.into()))
@@ -236,7 +246,7 @@ impl Keeping {
 
 /// What a worker makes addresses of files with, where they are kept in a directory: the API serves them.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Serving {
+pub(crate) struct MediaUrlConfig {
     /// The API's address, ending with /api/v1, as platforms reach it
     #[arg(long, env = "FANFARE_BASE_URL")]
     pub(crate) base_url: Option<Url>,
@@ -247,7 +257,7 @@ pub(crate) struct Serving {
 
 /// Where requests may go.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Reach {
+pub(crate) struct NetworkConfig {
     /// The sandbox that test mode publishes to; without it, test mode can't publish
     #[arg(long, env = "FANFARE_SANDBOX_URL", hide_env_values = true)]
     pub(crate) sandbox_url: Option<Url>,
@@ -256,11 +266,11 @@ pub(crate) struct Reach {
     #[arg(long, env = "FANFARE_SANDBOX_TOKEN", hide_env_values = true, value_parser = token)]
     pub(crate) sandbox_token: Option<Token>,
     /// Ranges (CIDR, separated by commas) that webhooks may be sent to although they are not public
-    #[arg(long, env = "FANFARE_EGRESS_ALLOW", default_value = "", value_parser = Opened::parse)]
-    pub(crate) egress_allow: Opened,
+    #[arg(long, env = "FANFARE_EGRESS_ALLOW", default_value = "", value_parser = AllowedRanges::parse)]
+    pub(crate) egress_allow: AllowedRanges,
 }
 
-impl Reach {
+impl NetworkConfig {
     /// The sandbox, where one runs.
     pub(crate) fn sandbox(&self) -> Option<Address> {
         let token = self.sandbox_token.clone().map(|Token(token)| token);
@@ -400,6 +410,6 @@ fn quotes(text: &str, value: &str) -> bool {
     value.as_bytes().windows(PART).any(|part| text.as_bytes().windows(PART).any(|found| found == part))
 }
 
-fn pace(text: &str) -> anyhow::Result<Pace> {
-    text.parse().ok().and_then(Pace::new).context("a pace is a number above 0 and up to 1")
+fn time_scale(text: &str) -> anyhow::Result<TimeScale> {
+    text.parse().ok().and_then(TimeScale::new).context("a pace is a number above 0 and up to 1")
 }

@@ -6,14 +6,14 @@
 
 use crate::{
     clock,
-    config::{self, Bounds, Database, Http, Keeping, Keys, SharedApps, Storage, Temporal},
+    config::{self, Database, Http, Keys, LimitsConfig, MediaRetention, SharedApps, Storage, Temporal},
     dev::{self, Lock, Postgres, TemporalOptions},
     parts::{self, Api, Files, Ranges},
     tools::{self, Founded},
 };
 use anyhow::Context;
-use domain::{Mode, OrgId, Owner, Pace, address::Opened};
-use media::Place;
+use domain::{Mode, OrgId, Owner, address::AllowedRanges};
+use media::Location;
 use sandbox::{Access, Address, Options, Sandbox};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
@@ -83,7 +83,12 @@ struct Pids {
 }
 
 /// Runs until Ctrl-C.
-pub(crate) async fn run(data_dir: &Path, port: u16, bounds: Bounds, keeping: Keeping) -> anyhow::Result<()> {
+pub(crate) async fn run(
+    data_dir: &Path,
+    port: u16,
+    bounds: LimitsConfig,
+    keeping: MediaRetention,
+) -> anyhow::Result<()> {
     let stop = parts::on_signal()?;
     let lock = Lock::take(data_dir)?;
     let dir = lock.dir.as_path();
@@ -106,7 +111,7 @@ pub(crate) async fn run(data_dir: &Path, port: u16, bounds: Bounds, keeping: Kee
     ports.temporal_ui = temporal.ui_port.unwrap_or_default();
     write(&dir.join("ports.json"), &ports)?;
 
-    let storage = Storage { place: Place::Directory(dir.join("media")), keeping };
+    let storage = Storage { place: Location::Directory(dir.join("media")), keeping };
     let ran =
         serve(dir, &secrets, bounds, &storage, (&postgres, &temporal), (api, sandbox_listener), stop).await;
     // Also when that failed: nothing is left running.
@@ -141,7 +146,7 @@ async fn children(
 async fn serve(
     dir: &Path,
     secrets: &Secrets,
-    bounds: Bounds,
+    bounds: LimitsConfig,
     storage: &Storage,
     (postgres, temporal): (&Postgres, &dev::Temporal),
     (api, sandbox_listener): (TcpListener, TcpListener),
@@ -168,7 +173,8 @@ async fn serve(
         temporal_namespace: "default".to_owned(),
         temporal_ui: temporal.ui_url.as_deref().map(Url::parse).transpose()?,
         task_queue: workflows::queue::DEFAULT.to_owned(),
-        pace: Pace::CONTRACT,
+        time_scale: None,
+        pace: None,
         collect_every: config::COLLECT_EVERY,
     };
     let http = Http {
@@ -180,7 +186,7 @@ async fn serve(
         bounds,
     };
     // A receiver on one's own machine can be tried in test mode; live mode stays closed.
-    let opened = Ranges { live: Opened::default(), test: Opened::loopback() };
+    let opened = Ranges { live: AllowedRanges::default(), test: AllowedRanges::loopback() };
     let client = parts::connect(&settings).await?;
     let sandbox_address = Address::new(Url::parse(&sandbox_url)?, None);
     let api = Api::on(

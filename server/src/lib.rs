@@ -10,7 +10,10 @@ mod reseal;
 mod tools;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use config::{Bounds, Database, Guarding, Http, Keeping, Keys, Pricing, Reach, Serving, Storage, Temporal};
+use config::{
+    Database, Guarding, Http, Keys, LimitsConfig, MediaRetention, MediaUrlConfig, NetworkConfig, Pricing,
+    Storage, Temporal,
+};
 use domain::{Email, OrgId};
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
@@ -37,9 +40,9 @@ enum Command {
         #[arg(long, default_value_t = 8080)]
         port: u16,
         #[command(flatten)]
-        bounds: Bounds,
+        bounds: LimitsConfig,
         #[command(flatten)]
-        keeping: Keeping,
+        keeping: MediaRetention,
     },
     /// The HTTP API, and the relay to Temporal
     Api {
@@ -50,7 +53,7 @@ enum Command {
         #[command(flatten)]
         http: Http,
         #[command(flatten)]
-        reach: Reach,
+        reach: NetworkConfig,
         #[command(flatten)]
         storage: Storage,
     },
@@ -63,11 +66,11 @@ enum Command {
         #[command(flatten)]
         keys: Keys,
         #[command(flatten)]
-        reach: Reach,
+        reach: NetworkConfig,
         #[command(flatten)]
         storage: Storage,
         #[command(flatten)]
-        serving: Serving,
+        serving: MediaUrlConfig,
     },
     /// API and worker in one process
     All {
@@ -80,7 +83,7 @@ enum Command {
         #[command(flatten)]
         keys: Keys,
         #[command(flatten)]
-        reach: Reach,
+        reach: NetworkConfig,
         #[command(flatten)]
         storage: Storage,
     },

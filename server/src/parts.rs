@@ -2,16 +2,17 @@
 
 use crate::{
     clock,
-    config::{Database, Http, Keys, Reach, Secret, Serving, Storage, Temporal, client_ids},
+    config::{Database, Http, Keys, MediaUrlConfig, NetworkConfig, Secret, Storage, Temporal, client_ids},
     http,
 };
-use activities::{Apps, Deps, Wires, schedule, worker::Workers};
+use activities::{Apps, Deps, Wires, worker::Workers};
 use anyhow::Context;
-use api::{app::TemporalUi, relay::Relay, sweeper::Sweeper};
+use api::app::TemporalUi;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{address::Opened, sandbox::Address};
+use domain::{address::AllowedRanges, sandbox::Address};
 use egress::Egress;
-use media::Shelf;
+use media::FileStore;
+use starter::{relay::Relay, requests, schedules, sweeper::Sweeper};
 use std::{
     net::{SocketAddr, TcpListener},
     time::Duration,
@@ -31,7 +32,7 @@ pub(crate) enum Part<'a> {
     /// The API and the relay.
     Api(&'a Http),
     /// The workers.
-    Worker(&'a Keys, &'a Serving),
+    Worker(&'a Keys, &'a MediaUrlConfig),
     /// Both.
     All(&'a Http, &'a Keys),
 }
@@ -40,7 +41,7 @@ pub(crate) enum Part<'a> {
 pub(crate) async fn run(
     database: &Database,
     temporal: &Temporal,
-    reach: &Reach,
+    reach: &NetworkConfig,
     storage: &Storage,
     part: Part<'_>,
 ) -> anyhow::Result<()> {
@@ -85,14 +86,15 @@ pub(crate) async fn run(
 }
 
 /// Opens the place where media are kept.
-fn shelf(storage: &Storage, secret: &[u8; 32], base_url: Option<Url>) -> anyhow::Result<Shelf> {
+fn shelf(storage: &Storage, secret: &[u8; 32], base_url: Option<Url>) -> anyhow::Result<FileStore> {
     let key = media::Key::derive(secret);
-    Shelf::open(&storage.place, key, base_url, storage.keeping.media_caps.clone()).context("FANFARE_MEDIA")
+    FileStore::open(&storage.place, key, base_url, storage.keeping.media_caps.clone())
+        .context("FANFARE_MEDIA")
 }
 
 /// The files of media, and how long they are kept.
 pub(crate) struct Files {
-    pub(crate) shelf: Shelf,
+    pub(crate) shelf: FileStore,
     pub(crate) retention: Option<TimeDelta>,
 }
 
@@ -146,8 +148,8 @@ pub(crate) fn on_signal() -> anyhow::Result<CancellationToken> {
 /// Non-public ranges that are open in each mode.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges {
-    pub(crate) live: Opened,
-    pub(crate) test: Opened,
+    pub(crate) live: AllowedRanges,
+    pub(crate) test: AllowedRanges,
 }
 
 /// Connects to Temporal.
@@ -203,7 +205,7 @@ pub(crate) async fn workers(
         temporal: client,
         now: clock::now,
         jitter: clock::jitter,
-        pace: temporal.pace,
+        time_scale: temporal.time_scale(),
     };
     Workers::new(&temporal.task_queue, deps)
 }
@@ -211,7 +213,7 @@ pub(crate) async fn workers(
 /// Sets up what the clock starts, as soon as Temporal takes it: publishing does not wait for that.
 async fn schedule(client: Client, temporal: Temporal) {
     let every = Duration::from_secs(temporal.collect_every);
-    while let Err(error) = schedule::keep(&client, &temporal.task_queue, every).await {
+    while let Err(error) = schedules::keep(&client, &temporal.task_queue, every).await {
         warn!(error = format!("{error:#}"), "Figures are not collected yet, nor media tidied up");
         tokio::time::sleep(Duration::from_secs(30)).await;
     }
@@ -249,7 +251,7 @@ impl Api {
             media,
             cursor_key: http.secret.0,
             sealer: http.seal_key.clone(),
-            opened: api::Opened { live: opened.live, test: opened.test },
+            opened: api::AllowedRanges { live: opened.live, test: opened.test },
             states: api::connect::oauth_state::Key::derive(&http.secret.0),
             shared_clients: http.shared_clients.0.clone(),
             sandbox_clients: client_ids(&sandbox::apps()),
@@ -264,17 +266,17 @@ impl Api {
             body_timeout: Duration::from_secs(http.bounds.patience.body_timeout),
         };
         let (connected, client) = watch::channel(None);
-        let workers = api::ask::Workers::new(client, &temporal.task_queue);
+        let workers = requests::Workers::new(client, &temporal.task_queue);
         let app = api::App { db, workers, config: config.into(), now: clock::now };
         Ok(Self { listener, limits: http.bounds.patience.limits(), address, app, temporal, connected })
     }
 
     /// The files of media.
-    pub(crate) fn shelf(&self) -> Shelf {
+    pub(crate) fn shelf(&self) -> FileStore {
         self.app.config.media.clone()
     }
 
-    /// Serves until `stop`. Temporal need not be there: errands wait for it.
+    /// Serves until `stop`. Temporal need not be there: messages wait for it.
     pub(crate) async fn serve(self, stop: CancellationToken) -> anyhow::Result<()> {
         let db = self.app.db.clone();
         let relay = tokio::spawn(relay(db, self.temporal, self.connected));
@@ -287,7 +289,7 @@ impl Api {
     }
 }
 
-/// Connects to Temporal, whenever it comes up, for whoever needs it, and carries errands there.
+/// Connects to Temporal, whenever it comes up, for whoever needs it, and carries messages there.
 async fn relay(db: Pool, temporal: Temporal, connected: watch::Sender<Option<Client>>) {
     let client = loop {
         match connect(&temporal).await {
@@ -297,13 +299,9 @@ async fn relay(db: Pool, temporal: Temporal, connected: watch::Sender<Option<Cli
         tokio::time::sleep(Duration::from_secs(1)).await;
     };
     connected.send_replace(Some(client.clone()));
-    let relay = Relay {
-        db: db.clone(),
-        temporal: client,
-        queue: temporal.task_queue,
-        pace: temporal.pace,
-        now: clock::now,
-    };
-    let sweeper = Sweeper { db, pace: temporal.pace };
+    let time_scale = temporal.time_scale();
+    let relay =
+        Relay { db: db.clone(), temporal: client, queue: temporal.task_queue, time_scale, now: clock::now };
+    let sweeper = Sweeper { db, time_scale };
     tokio::join!(relay.run(), sweeper.run());
 }

@@ -12,7 +12,7 @@ use crate::{
 use chrono::{DateTime, Utc};
 use domain::{
     AccountId, NetworkId, Owner,
-    event::{self, EventName, Subject},
+    event::{self, EventAccount, EventName},
 };
 use sqlx::PgConnection;
 
@@ -127,10 +127,10 @@ pub async fn join(
     let connected = accounts::upsert(tx, owner, connect, seal, now).await?;
     let account = &connected.account;
     let shared = shared.as_ref().map(Digest::bytes);
-    sqlx::query!("update accounts set shared_login = $2 where id = $1", account.id.0, shared)
+    sqlx::query!("update accounts set login_digest = $2 where id = $1", account.id.0, shared)
         .execute(&mut *tx)
         .await?;
-    let subject = Subject {
+    let subject = EventAccount {
         account: account.id,
         network: account.platform.clone(),
         username: account.username.clone(),

@@ -12,7 +12,7 @@ use crate::{
 use chrono::{DateTime, Utc};
 use domain::{
     DeliveryId, EventId, Owner, PostId, WebhookId,
-    errand::{Dispatch, Errand},
+    outbox::{EventDispatch, Message},
 };
 use sqlx::{PgPool, QueryBuilder};
 use std::time::Duration;
@@ -270,7 +270,7 @@ pub async fn redeliver(
     )
     .fetch_one(&mut *tx)
     .await?;
-    let errand = Errand::DeliverEvent(Dispatch {
+    let message = Message::DeliverEvent(EventDispatch {
         event: found.event_id.into(),
         owner,
         name: row.event.clone(),
@@ -278,7 +278,7 @@ pub async fn redeliver(
         deliveries: vec![id],
         round: row.round.unsigned_abs(),
     });
-    outbox::push(&mut tx, &errand).await?;
+    outbox::push(&mut tx, &message).await?;
     tx.commit().await?;
     Ok(Redelivered::Queued(Delivery {
         id,

@@ -14,8 +14,8 @@ use crate::{
 use chrono::{DateTime, Utc};
 use domain::{
     AccountId, NetworkId, Owner, PostId, PostStatus,
-    errand::{Errand, Parting},
-    event::{self, EventName, Subject},
+    event::{self, EventAccount, EventName},
+    outbox::{Disconnection, Message},
 };
 use serde_json::json;
 use sqlx::{PgConnection, PgPool};
@@ -38,15 +38,16 @@ pub async fn disconnect(db: &PgPool, owner: Owner, id: AccountId, now: DateTime<
     for (post, before) in cancel(&mut tx, owner, id, now).await? {
         roll_up(&mut tx, owner, post, before, now).await?;
     }
-    let subject = Subject { account: id, network: gone.platform.clone(), username: gone.username };
+    let subject = EventAccount { account: id, network: gone.platform.clone(), username: gone.username };
     let data = event::account(owner.org, &subject, gone.tenant_id.as_deref(), None);
     let event =
         NewEvent { name: EventName::AccountDisconnected, post: None, target: None, account: Some(id), data };
     let subscribers = events::subscribers(&mut tx, owner).await?;
     events::append(&mut tx, owner, now, &event, &subscribers).await?;
     imports::abandon(&mut tx, owner, id, now).await?;
-    let parting = Parting { account: id, owner, platform: gone.platform, grant_version: gone.grant_version };
-    outbox::push(&mut tx, &Errand::PartAccount(parting)).await?;
+    let disconnection =
+        Disconnection { account: id, owner, platform: gone.platform, grant_version: gone.grant_version };
+    outbox::push(&mut tx, &Message::DisconnectAccount(disconnection)).await?;
     tx.commit().await?;
     Ok(true)
 }
@@ -108,7 +109,7 @@ async fn cancel(
     for target in targets.into_iter().filter(|target| canceled.iter().all(|gone| gone.id != target.id)) {
         // What may be live is looked up now, as long as there is a grant to ask with.
         let (target, post) = (target.id.into(), target.post_id.into());
-        outbox::push(tx, &Errand::HurryTarget { target, post, owner }).await?;
+        outbox::push(tx, &Message::RetryTarget { target, post, owner }).await?;
     }
     let touched = posts.into_iter().filter(|post| canceled.iter().any(|gone| gone.post_id == post.id));
     Ok(touched.map(|post| (post.id.into(), post.status.into())).collect())
@@ -139,7 +140,7 @@ async fn roll_up(
     timeline::append(tx, owner, post, entry).await?;
     if before.is_editable() {
         // Its workflow may wait for a time that is far away.
-        outbox::push(tx, &Errand::PostCanceled { post, owner }).await?;
+        outbox::push(tx, &Message::PostCanceled { post, owner }).await?;
     }
     Ok(())
 }
@@ -156,12 +157,12 @@ pub struct Leaving {
 }
 
 /// An account that is to be parted with, unless it was connected again or its grant is gone.
-pub async fn leaving(db: &PgPool, parting: &Parting) -> sqlx::Result<Option<Leaving>> {
+pub async fn leaving(db: &PgPool, disconnection: &Disconnection) -> sqlx::Result<Option<Leaving>> {
     let row = sqlx::query!(
         r#"select a.id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
              a.grant_sealed, a.grant_version,
              exists (select from accounts o
-                     where o.shared_login = a.shared_login and o.org_id = a.org_id and o.mode = a.mode
+                     where o.login_digest = a.login_digest and o.org_id = a.org_id and o.mode = a.mode
                        and o.id <> a.id and o.status <> 'disconnected') as "is_shared!",
              exists (select from targets t join publications p on p.target_id = t.id
                      where t.account_id = a.id and t.status in ('pending', 'queued', 'failed')
@@ -169,10 +170,10 @@ pub async fn leaving(db: &PgPool, parting: &Parting) -> sqlx::Result<Option<Leav
            from accounts a
            where a.id = $1 and a.org_id = $2 and a.mode = $3 and a.grant_version = $4
              and a.status = 'disconnected' and a.grant_sealed is not null"#,
-        parting.account.0,
-        parting.owner.org.0,
-        parting.owner.mode.as_str(),
-        parting.grant_version
+        disconnection.account.0,
+        disconnection.owner.org.0,
+        disconnection.owner.mode.as_str(),
+        disconnection.grant_version
     )
     .fetch_optional(db)
     .await?;
@@ -193,15 +194,15 @@ pub async fn leaving(db: &PgPool, parting: &Parting) -> sqlx::Result<Option<Leav
 }
 
 /// Erases the grant of a disconnected account, unless it was connected again.
-pub async fn erase(db: &PgPool, parting: &Parting) -> sqlx::Result<()> {
+pub async fn erase(db: &PgPool, disconnection: &Disconnection) -> sqlx::Result<()> {
     sqlx::query!(
         "update accounts
          set grant_sealed = null, token_expires_at = null, refresh_leased_until = null, scopes = '{}'
          where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and status = 'disconnected'",
-        parting.account.0,
-        parting.owner.org.0,
-        parting.owner.mode.as_str(),
-        parting.grant_version
+        disconnection.account.0,
+        disconnection.owner.org.0,
+        disconnection.owner.mode.as_str(),
+        disconnection.grant_version
     )
     .execute(db)
     .await?;

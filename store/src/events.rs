@@ -1,14 +1,14 @@
 //! Events and the deliveries they owe.
 //!
 //! An event is written in the transaction that made it happen, with its exact body, one delivery per
-//! subscribed endpoint, and the errand that carries it out. An event nobody subscribed to is not kept.
+//! subscribed endpoint, and the message that carries it out. An event nobody subscribed to is not kept.
 
 use crate::outbox;
 use chrono::{DateTime, Utc};
 use domain::{
     AccountId, DeliveryId, EventId, Owner, PostId, TargetId, WebhookId,
-    errand::{Dispatch, Errand},
     event::{self, EventName},
+    outbox::{EventDispatch, Message},
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -98,7 +98,7 @@ pub async fn append(
     )
     .execute(&mut *tx)
     .await?;
-    let errand = Errand::DeliverEvent(Dispatch {
+    let message = Message::DeliverEvent(EventDispatch {
         event,
         owner,
         name: new.name.to_string(),
@@ -106,5 +106,5 @@ pub async fn append(
         deliveries: deliveries.into_iter().map(DeliveryId).collect(),
         round: 0,
     });
-    outbox::push(tx, &errand).await
+    outbox::push(tx, &message).await
 }

@@ -13,8 +13,8 @@ use crate::{
 use chrono::{DateTime, Utc};
 use domain::{
     AccountId, ImportId, Metrics, Owner,
-    errand::{Errand, Ingest},
     event::{self, EventName},
+    outbox::{ImportRef, Message},
 };
 use sqlx::{PgConnection, PgPool, QueryBuilder, types::Json};
 use uuid::Uuid;
@@ -119,7 +119,7 @@ pub struct Found {
 
 /// A page of them, and what comes after it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Leaf {
+pub struct ImportPage {
     /// The posts that were asked for.
     pub posts: Vec<Found>,
     /// Where the next page begins; `None` when nothing more is asked for.
@@ -167,7 +167,7 @@ pub async fn create(
     .await?;
     let Some(platform) = platform else { return Ok(Asked::Unknown) };
     let created = returning!(
-        "insert into imports (id, org_id, mode, account_id, from_date, to_date, ceiling, created_at)
+        "insert into imports (id, org_id, mode, account_id, from_date, to_date, max_posts, created_at)
          values ($1, $2, $3, $4, $5, $6, $7, $8)
          on conflict (account_id) where status in ('pending', 'running') do nothing",
         Uuid::now_v7(),
@@ -182,7 +182,7 @@ pub async fn create(
     .fetch_optional(&mut *tx)
     .await?;
     let Some(import) = created else { return Ok(Asked::Busy) };
-    outbox::push(&mut tx, &Errand::ImportPosts(Ingest { import: import.id, owner, account, platform }))
+    outbox::push(&mut tx, &Message::ImportPosts(ImportRef { import: import.id, owner, account, platform }))
         .await?;
     tx.commit().await?;
     Ok(Asked::Created(import))
@@ -257,7 +257,7 @@ pub async fn go_on(
     sqlx::query!(
         r#"update imports set status = 'running', started_at = coalesce(started_at, $4)
          where id = $1 and org_id = $2 and mode = $3 and status in ('pending', 'running')
-         returning from_date, to_date, ceiling - imported_count - skipped_count as "left!", cursor, pages"#,
+         returning from_date, to_date, max_posts - imported_count - skipped_count as "left!", cursor, pages"#,
         id.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -283,7 +283,7 @@ pub async fn keep(
     owner: Owner,
     id: ImportId,
     pages: i32,
-    leaf: &Leaf,
+    leaf: &ImportPage,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
     let mut tx = db.begin().await?;
@@ -310,7 +310,7 @@ pub async fn keep(
         r#"update imports set cursor = $2, pages = pages + 1, imported_count = imported_count + $3,
            skipped_count = skipped_count + $4
          where id = $1
-         returning imported_count + skipped_count < ceiling as "is_short!""#,
+         returning imported_count + skipped_count < max_posts as "is_short!""#,
         id.0,
         leaf.next,
         count(imported),

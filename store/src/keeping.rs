@@ -1,12 +1,12 @@
 //! Grants that are to be renewed before they end.
 //!
-//! Whoever brings an account a grant leaves an errand for it in the same transaction. A grant without an
+//! Whoever brings an account a grant leaves a message for it in the same transaction. A grant without an
 //! end needs nobody; one that was lost has to be given again by its owner.
 
 use crate::outbox;
 use domain::{
     AccountId, Owner,
-    errand::{Errand, Keeping},
+    outbox::{ExpiringGrant, Message},
 };
 use sqlx::{PgConnection, PgExecutor};
 
@@ -15,7 +15,7 @@ pub async fn find(
     db: impl PgExecutor<'_>,
     owner: Owner,
     account: AccountId,
-) -> sqlx::Result<Option<Keeping>> {
+) -> sqlx::Result<Option<ExpiringGrant>> {
     let row = sqlx::query!(
         r#"select platform, grant_version, coalesce(granted_at, updated_at) as "granted_at!",
              token_expires_at as "expires_at!"
@@ -28,7 +28,7 @@ pub async fn find(
     )
     .fetch_optional(db)
     .await?;
-    Ok(row.map(|row| Keeping {
+    Ok(row.map(|row| ExpiringGrant {
         account,
         owner,
         platform: row.platform,
@@ -41,7 +41,7 @@ pub async fn find(
 /// Leaves word that an account has another grant, or may be spoken for again.
 pub(crate) async fn tell(tx: &mut PgConnection, owner: Owner, account: AccountId) -> sqlx::Result<()> {
     match find(&mut *tx, owner, account).await? {
-        Some(keeping) => outbox::push(tx, &Errand::KeepAccount(keeping)).await,
+        Some(keeping) => outbox::push(tx, &Message::RenewGrant(keeping)).await,
         None => Ok(()),
     }
 }

@@ -7,7 +7,7 @@ use crate::{outbox, rows::Word};
 use chrono::{DateTime, Utc};
 use domain::{
     MediaId, MediaKind, MediaStatus, Owner,
-    errand::{Care, Chore, Errand},
+    outbox::{MediaAction, MediaJob, Message},
 };
 use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgPool, QueryBuilder, types::Json};
@@ -40,7 +40,7 @@ pub struct Media {
     /// What it shows, for those who can't see it.
     pub alt_text: Option<String>,
     /// What its bytes are held to.
-    pub claim: Claim,
+    pub declared: DeclaredFile,
     /// Where it is fetched from, unless its owner sends it.
     pub source_url: Option<String>,
     /// Why it can't be used.
@@ -70,7 +70,7 @@ impl Media {
 
 /// What was announced of an asset's bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claim {
+pub struct DeclaredFile {
     /// Their type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
@@ -111,7 +111,7 @@ pub struct NewMedia {
     /// Its name.
     pub filename: String,
     /// What its bytes are held to.
-    pub claim: Claim,
+    pub declared: DeclaredFile,
     /// What it shows, for those who can't see it.
     pub alt_text: Option<String>,
     /// Where it is fetched from, unless its owner sends it.
@@ -174,7 +174,7 @@ macro_rules! select {
             Row,
             r#"select id, status as "status: Word<MediaStatus>", kind as "kind: Word<MediaKind>", filename,
                  content_type, size, sha256, width, height, duration_ms, alt_text,
-                 claim as "claim: Json<Claim>", source_url, error_code as "error_code: Word<Reason>", error,
+                 declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Word<Reason>", error,
                  upload_expires_at, created_at
                from media "# + $tail,
             $($arg),+
@@ -189,22 +189,22 @@ pub async fn create(db: &PgPool, owner: Owner, new: NewMedia, now: DateTime<Utc>
     let mut tx = db.begin().await?;
     let row = sqlx::query_as!(
         Row,
-        r#"insert into media (id, org_id, mode, kind, filename, content_type, size, alt_text, claim, source_url,
+        r#"insert into media (id, org_id, mode, kind, filename, content_type, size, alt_text, declared, source_url,
              upload_expires_at, created_at, updated_at)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)
            returning id, status as "status: Word<MediaStatus>", kind as "kind: Word<MediaKind>", filename,
              content_type, size, sha256, width, height, duration_ms, alt_text,
-             claim as "claim: Json<Claim>", source_url, error_code as "error_code: Word<Reason>", error,
+             declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Word<Reason>", error,
              upload_expires_at, created_at"#,
         id.0,
         owner.org.0,
         owner.mode.as_str(),
         new.kind.as_str(),
         new.filename,
-        new.claim.content_type,
-        new.claim.size.map(signed),
+        new.declared.content_type,
+        new.declared.size.map(signed),
         new.alt_text,
-        Json(&new.claim) as _,
+        Json(&new.declared) as _,
         new.source_url,
         new.upload_expires_at,
         now
@@ -212,7 +212,11 @@ pub async fn create(db: &PgPool, owner: Owner, new: NewMedia, now: DateTime<Utc>
     .fetch_one(&mut *tx)
     .await?;
     if is_fetched {
-        outbox::push(&mut tx, &Errand::TendMedia(Chore { what: Care::Fetch, media: id, owner })).await?;
+        outbox::push(
+            &mut tx,
+            &Message::ProcessMedia(MediaJob { what: MediaAction::Fetch, media: id, owner }),
+        )
+        .await?;
     }
     tx.commit().await?;
     Ok(row.into())
@@ -274,7 +278,7 @@ pub async fn list(
     among(&mut count);
     let total: i64 = count.build_query_scalar().fetch_one(db).await?;
     let mut query = QueryBuilder::new(
-        "select id, status, kind, filename, content_type, size, sha256, width, height, duration_ms, alt_text, claim,
+        "select id, status, kind, filename, content_type, size, sha256, width, height, duration_ms, alt_text, declared,
            source_url, error_code, error, upload_expires_at, created_at",
     );
     among(&mut query);
@@ -319,7 +323,11 @@ pub async fn settle(
     .rows_affected()
         == 1;
     if settled && status == MediaStatus::Uploaded {
-        outbox::push(&mut tx, &Errand::TendMedia(Chore { what: Care::Probe, media: id, owner })).await?;
+        outbox::push(
+            &mut tx,
+            &Message::ProcessMedia(MediaJob { what: MediaAction::Probe, media: id, owner }),
+        )
+        .await?;
     }
     tx.commit().await?;
     Ok(settled)
@@ -335,9 +343,9 @@ pub async fn seize(
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
     let seized = sqlx::query!(
-        "update media set taken_at = $5
+        "update media set processing_claimed_at = $5
          where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
-           and (taken_at is null or taken_at < $4)",
+           and (processing_claimed_at is null or processing_claimed_at < $4)",
         id.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -394,7 +402,8 @@ pub async fn delete(db: &PgPool, owner: Owner, id: MediaId, now: DateTime<Utc>) 
     sqlx::query!("update media set deleted_at = $2, updated_at = $2 where id = $1", id.0, now)
         .execute(&mut *tx)
         .await?;
-    outbox::push(&mut tx, &Errand::TendMedia(Chore { what: Care::Discard, media: id, owner })).await?;
+    outbox::push(&mut tx, &Message::ProcessMedia(MediaJob { what: MediaAction::Discard, media: id, owner }))
+        .await?;
     tx.commit().await?;
     Ok(Deleted::Gone)
 }
@@ -474,7 +483,11 @@ pub async fn expire(
         sqlx::query!("update media set deleted_at = $2, updated_at = $2 where id = $1", id.0, now)
             .execute(&mut *tx)
             .await?;
-        outbox::push(&mut tx, &Errand::TendMedia(Chore { what: Care::Discard, media: id, owner })).await?;
+        outbox::push(
+            &mut tx,
+            &Message::ProcessMedia(MediaJob { what: MediaAction::Discard, media: id, owner }),
+        )
+        .await?;
         expired += 1;
     }
     tx.commit().await?;
@@ -507,7 +520,7 @@ struct Row {
     height: Option<i32>,
     duration_ms: Option<i64>,
     alt_text: Option<String>,
-    claim: Json<Claim>,
+    declared: Json<DeclaredFile>,
     source_url: Option<String>,
     error_code: Option<Word<Reason>>,
     error: Option<String>,
@@ -531,7 +544,7 @@ impl From<Row> for Media {
             height: row.height.map(i32::unsigned_abs),
             duration_ms: row.duration_ms.map(unsigned),
             alt_text: row.alt_text,
-            claim: row.claim.0,
+            declared: row.declared.0,
             source_url: row.source_url,
             fault,
             upload_expires_at: row.upload_expires_at,

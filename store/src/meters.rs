@@ -164,7 +164,7 @@ pub async fn admit(
            ), quota as (
              select most from unnest($7::text[], $8::bigint[]) as q (plan, most) join key using (plan)
            ), metered as (
-             insert into meters as m (org_id, month, requests, windows)
+             insert into usage_counters as m (org_id, month, requests, windows)
              select org_id, $9, $10::boolean::int,
                     (select coalesce(jsonb_object_agg(name, jsonb_build_array(start, 1)), '{}') from bucket)
              from key
@@ -246,11 +246,11 @@ pub async fn count(db: &PgPool, bucket: Bucket, address: IpAddr, now: DateTime<U
     let start = bucket.start(now);
     let calls = sqlx::query_scalar!(
         r#"with ended as (
-             delete from addresses where ctid = any (array(
-               select ctid from addresses where ends_at <= $4 and (bucket, address) <> ($1, $2)
+             delete from ip_rate_limits where ctid = any (array(
+               select ctid from ip_rate_limits where ends_at <= $4 and (bucket, address) <> ($1, $2)
                limit $5 for update skip locked))
            )
-           insert into addresses as a (bucket, address, ends_at, calls) values ($1, $2, $3, 1)
+           insert into ip_rate_limits as a (bucket, address, ends_at, calls) values ($1, $2, $3, 1)
            on conflict (bucket, address) do update set
              calls = case when a.ends_at >= excluded.ends_at then a.calls + 1 else 1 end,
              ends_at = greatest(a.ends_at, excluded.ends_at)
@@ -268,7 +268,8 @@ pub async fn count(db: &PgPool, bucket: Bucket, address: IpAddr, now: DateTime<U
 
 /// How many addresses are remembered.
 pub async fn addresses(db: &PgPool) -> sqlx::Result<u64> {
-    let count = sqlx::query_scalar!(r#"select count(*) as "count!" from addresses"#).fetch_one(db).await?;
+    let count =
+        sqlx::query_scalar!(r#"select count(*) as "count!" from ip_rate_limits"#).fetch_one(db).await?;
     Ok(unsigned(count))
 }
 
@@ -279,7 +280,7 @@ pub async fn usage(db: &PgPool, owner: Owner, month: Month) -> sqlx::Result<Opti
              (select count(*) from targets where org_id = $1 and mode = $2 and status = 'published'
                 and published_at >= $4 and published_at < $5) as "posts!",
              (select count(*) from accounts where org_id = $1 and mode = $2 and status <> 'disconnected') as "accounts!"
-           from organizations o left join meters m on m.org_id = o.id and m.month = $3
+           from organizations o left join usage_counters m on m.org_id = o.id and m.month = $3
            where o.id = $1"#,
         owner.org.0,
         owner.mode.as_str(),

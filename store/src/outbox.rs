@@ -1,38 +1,38 @@
 //! The outbox: what the database owes Temporal.
 //!
-//! A transaction pushes an errand beside the rows that make it necessary; a relay claims it, carries
-//! it to Temporal and deletes it. A relay that dies holds its errands only until their lease ends,
+//! A transaction pushes a message beside the rows that make it necessary; a relay claims it, carries
+//! it to Temporal and deletes it. A relay that dies holds its messages only until their lease ends,
 //! and carrying one twice does nothing: workflows have fixed ids.
 
-use domain::{PostId, errand::Errand};
+use domain::{PostId, outbox::Message};
 use serde_json::Value;
 use sqlx::{PgConnection, PgPool, types::Json};
 use std::time::Duration;
 
-/// The channel that is notified of new errands.
+/// The channel that is notified of new messages.
 pub const CHANNEL: &str = "outbox";
 
-/// An errand that a relay has taken on.
+/// A message that a relay has taken on.
 #[derive(Debug)]
 pub struct Claimed {
     /// The row.
     pub id: i64,
-    /// The errand, or the reason why this version can't decode it. Other errands are not affected.
-    pub errand: Result<Errand, String>,
+    /// The message, or the reason why this version can't decode it. Other messages are not affected.
+    pub message: Result<Message, String>,
     /// How often it was tried, this time included.
     pub attempts: i32,
 }
 
-/// Leaves an errand with the current transaction.
-pub async fn push(tx: &mut PgConnection, errand: &Errand) -> sqlx::Result<()> {
-    let org = errand.owner().org;
-    sqlx::query!("insert into outbox (org_id, errand) values ($1, $2)", org.0, Json(errand) as _)
+/// Leaves a message with the current transaction.
+pub async fn push(tx: &mut PgConnection, message: &Message) -> sqlx::Result<()> {
+    let org = message.owner().org;
+    sqlx::query!("insert into outbox (org_id, message) values ($1, $2)", org.0, Json(message) as _)
         .execute(tx)
         .await?;
     Ok(())
 }
 
-/// Takes on up to `limit` errands for the time of `lease`: one of each organization, then a second of
+/// Takes on up to `limit` messages for the time of `lease`: one of each organization, then a second of
 /// each, and so on, each organization's oldest first.
 pub async fn claim(db: &PgPool, limit: i64, lease: Duration) -> sqlx::Result<Vec<Claimed>> {
     let rows = sqlx::query!(
@@ -56,7 +56,7 @@ pub async fn claim(db: &PgPool, limit: i64, lease: Duration) -> sqlx::Result<Vec
            update outbox set available_at = now() + make_interval(secs => $2), attempts = attempts + 1
            where id in (select id from outbox where id in (select id from turns) and available_at <= now()
                         for update skip locked)
-           returning id, errand as "errand: Json<Value>", attempts"#,
+           returning id, message as "message: Json<Value>", attempts"#,
         limit,
         lease.as_secs_f64()
     )
@@ -66,15 +66,15 @@ pub async fn claim(db: &PgPool, limit: i64, lease: Duration) -> sqlx::Result<Vec
         .into_iter()
         .map(|row| Claimed {
             id: row.id,
-            errand: serde_json::from_value(row.errand.0).map_err(|error| error.to_string()),
+            message: serde_json::from_value(row.message.0).map_err(|error| error.to_string()),
             attempts: row.attempts,
         })
         .collect();
-    claimed.sort_by_key(|errand| errand.id);
+    claimed.sort_by_key(|message| message.id);
     Ok(claimed)
 }
 
-/// Strikes errands that were carried out, and marks the targets of the posts whose workflows were
+/// Strikes messages that were carried out, and marks the targets of the posts whose workflows were
 /// started by them.
 pub async fn done(db: &PgPool, ids: &[i64], started: &[PostId]) -> sqlx::Result<()> {
     let started: Vec<_> = started.iter().map(|post| post.0).collect();
@@ -91,7 +91,7 @@ pub async fn done(db: &PgPool, ids: &[i64], started: &[PostId]) -> sqlx::Result<
     Ok(())
 }
 
-/// Gives an errand back, to be claimed again after a pause.
+/// Gives a message back, to be claimed again after a pause.
 pub async fn postpone(db: &PgPool, id: i64, pause: Duration) -> sqlx::Result<()> {
     sqlx::query!(
         "update outbox set available_at = now() + make_interval(secs => $2) where id = $1",
@@ -103,7 +103,7 @@ pub async fn postpone(db: &PgPool, id: i64, pause: Duration) -> sqlx::Result<()>
     Ok(())
 }
 
-/// Sets an errand aside that will never be carried, for an operator to look at.
+/// Sets a message aside that will never be carried, for an operator to look at.
 pub async fn park(db: &PgPool, id: i64, error: &str) -> sqlx::Result<()> {
     sqlx::query!("update outbox set parked_at = now(), error = $2 where id = $1", id, error)
         .execute(db)
@@ -111,7 +111,7 @@ pub async fn park(db: &PgPool, id: i64, error: &str) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// How many errands wait.
+/// How many messages wait.
 pub async fn len(db: &PgPool) -> sqlx::Result<i64> {
     sqlx::query_scalar!(r#"select count(*) as "count!" from outbox where parked_at is null"#)
         .fetch_one(db)

@@ -15,8 +15,8 @@ use crate::{
 use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
 use domain::{
     AccountId, ContainerId, ErrorSource, Owner, PostId, PostStatus, Role, TargetId, TargetStatus,
-    errand::{Assignment, Errand, Job},
-    event::{self, EventName, Outcome, Subject},
+    event::{self, EventAccount, EventName, Outcome},
+    outbox::{Message, PostJob, TargetRef},
     post::roll_up,
 };
 use serde::{Deserialize, Serialize};
@@ -277,7 +277,7 @@ async fn write(
         return Ok(Err(Hindrance::Bereft));
     }
     if !post.is_draft {
-        outbox::push(&mut tx, &Errand::PublishPost(job(owner, &post))).await?;
+        outbox::push(&mut tx, &Message::PublishPost(job(owner, &post))).await?;
     }
     tx.commit().await?;
     Ok(Ok(Created::New(post)))
@@ -376,7 +376,7 @@ pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -
     // A draft that never was anything else has no workflow to tell; that of a post which is publishing
     // finds its targets canceled.
     if before.is_editable() && !(before == PostStatus::Draft && version == 1) {
-        outbox::push(&mut tx, &Errand::PostCanceled { post: id, owner }).await?;
+        outbox::push(&mut tx, &Message::PostCanceled { post: id, owner }).await?;
     }
     tx.commit().await?;
     Ok(true)
@@ -555,7 +555,7 @@ async fn withdraw(
     .await?;
     for target in targets.iter().filter(|target| target.attempts > 0) {
         // Its workflow may wait for a time that is far away.
-        outbox::push(tx, &Errand::HurryTarget { target: target.id.into(), post: id, owner }).await?;
+        outbox::push(tx, &Message::RetryTarget { target: target.id.into(), post: id, owner }).await?;
     }
     Ok(targets.iter().filter(|target| target.status.0 == TargetStatus::Canceled).count())
 }
@@ -581,8 +581,11 @@ pub(crate) async fn close(
         let accounts: Vec<_> = rows
             .into_iter()
             .map(|row| {
-                let subject =
-                    Subject { account: row.account_id.into(), network: row.platform, username: row.username };
+                let subject = EventAccount {
+                    account: row.account_id.into(),
+                    network: row.platform,
+                    username: row.username,
+                };
                 (subject, Outcome::Failed(row.error_message.unwrap_or_else(|| row.status.0.to_string())))
             })
             .collect();
@@ -596,7 +599,7 @@ pub(crate) async fn close(
 }
 
 /// The job for a post's open targets; `None` when it has none, is a draft or does not exist.
-pub async fn job_of(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<Job>> {
+pub async fn job_of(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<PostJob>> {
     let row =
         select!("where p.id = $1 and p.org_id = $2 and p.mode = $3", id.0, owner.org.0, owner.mode.as_str())
             .fetch_optional(tx)
@@ -609,13 +612,19 @@ pub async fn job_of(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Re
     Ok((!job.targets.is_empty()).then_some(job))
 }
 
-fn job(owner: Owner, post: &Post) -> Job {
-    let targets = post.targets.iter().map(|target| Assignment {
+fn job(owner: Owner, post: &Post) -> PostJob {
+    let targets = post.targets.iter().map(|target| TargetRef {
         target: target.id,
         account: target.account_id,
         platform: target.platform.clone(),
     });
-    Job { post: post.id, owner, version: post.version, due: post.scheduled_at, targets: targets.collect() }
+    PostJob {
+        post: post.id,
+        owner,
+        version: post.version,
+        due: post.scheduled_at,
+        targets: targets.collect(),
+    }
 }
 
 /// A post's row with the rows below it as JSON: one round trip instead of three.

@@ -20,8 +20,8 @@ use chrono::{DateTime, Utc};
 use domain::{
     AccountId, ContainerId, ErrorCode, ErrorSource, Failure, NetworkId, Owner, PostId, PostStatus, TargetId,
     TargetStatus,
-    errand::Errand,
-    event::{self, EventName, Outcome, Subject},
+    event::{self, EventAccount, EventName, Outcome},
+    outbox::Message,
     post::roll_up,
     retry::Spent,
 };
@@ -164,7 +164,7 @@ pub struct Entry {
     /// When it came back without an outcome.
     pub commit_ended_at: Option<DateTime<Utc>>,
     /// The code that raised the doubt.
-    pub doubt_code: Option<ErrorCode>,
+    pub ambiguous_error_code: Option<ErrorCode>,
     /// The platform accepted it and gives the id later.
     pub accepted: bool,
     /// The platform's id, once live.
@@ -221,7 +221,7 @@ pub async fn begin(db: &PgPool, key: Key, purpose: Purpose) -> sqlx::Result<Begu
         r#"select c.id, c.position, c.content, c.media, p.checkpoint as "checkpoint?",
              p.commit_begun_at as "commit_begun_at?", p.commit_deadline as "commit_deadline?",
              p.doubted_since as "doubted_since?", p.commit_ended_at as "commit_ended_at?",
-             p.doubt_code as "doubt_code?", p.accepted as "accepted?", p.platform_id as "platform_id?"
+             p.ambiguous_error_code as "ambiguous_error_code?", p.accepted as "accepted?", p.platform_id as "platform_id?"
            from containers c left join publications p on p.target_id = $2 and p.position = c.position
            where c.post_id = $1 order by c.position"#,
         key.post.0,
@@ -242,7 +242,7 @@ pub async fn begin(db: &PgPool, key: Key, purpose: Purpose) -> sqlx::Result<Begu
                 commit_deadline: row.commit_deadline,
                 doubted_since: row.doubted_since,
                 commit_ended_at: row.commit_ended_at,
-                doubt_code: row.doubt_code.as_deref().map(word).transpose()?,
+                ambiguous_error_code: row.ambiguous_error_code.as_deref().map(word).transpose()?,
                 accepted: row.accepted.unwrap_or(false),
                 platform_id: row.platform_id,
             })
@@ -372,7 +372,7 @@ pub async fn intend(
            select id, $2, org_id, mode, $4, now, now + make_interval(secs => $5) from target
            on conflict (target_id, position) do update
            set checkpoint = excluded.checkpoint, commit_begun_at = excluded.commit_begun_at,
-               commit_deadline = excluded.commit_deadline, commit_ended_at = null, doubt_code = null,
+               commit_deadline = excluded.commit_deadline, commit_ended_at = null, ambiguous_error_code = null,
                accepted = false
            where publications.platform_id is null
            returning commit_begun_at as "begun!""#,
@@ -392,7 +392,7 @@ pub async fn withdraw(db: &PgPool, target: TargetId, position: u16, fence: i32) 
     sqlx::query!(
         "update publications p
          set doubted_since = coalesce(p.doubted_since, p.commit_begun_at), commit_begun_at = null,
-             commit_deadline = null, commit_ended_at = null, doubt_code = null, accepted = false
+             commit_deadline = null, commit_ended_at = null, ambiguous_error_code = null, accepted = false
          from targets t
          where p.target_id = $1 and p.position = $2 and t.id = $1 and t.fence = $3 and p.platform_id is null",
         target.0,
@@ -408,7 +408,7 @@ pub async fn withdraw(db: &PgPool, target: TargetId, position: u16, fence: i32) 
 pub async fn void(db: &PgPool, target: TargetId, position: u16, begun: DateTime<Utc>) -> sqlx::Result<()> {
     sqlx::query!(
         "update publications
-         set commit_begun_at = null, commit_deadline = null, commit_ended_at = null, doubt_code = null,
+         set commit_begun_at = null, commit_deadline = null, commit_ended_at = null, ambiguous_error_code = null,
              accepted = false
          where target_id = $1 and position = $2 and commit_begun_at = $3 and platform_id is null",
         target.0,
@@ -429,7 +429,7 @@ pub async fn doubt(
     code: ErrorCode,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "update publications set commit_ended_at = clock_timestamp(), doubt_code = $4
+        "update publications set commit_ended_at = clock_timestamp(), ambiguous_error_code = $4
          where target_id = $1 and position = $2 and commit_begun_at = $3",
         target.0,
         small(position),
@@ -620,9 +620,9 @@ pub async fn keep_url(db: &PgPool, key: Key, url: &str) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Brings the next attempt of a failed target forward to now, and leaves the errand that tells its
+/// Brings the next attempt of a failed target forward to now, and leaves the message that tells its
 /// workflow. False when it has not failed: nothing is waited for then.
-pub async fn hurry(
+pub async fn retry_now(
     db: &PgPool,
     owner: Owner,
     post: PostId,
@@ -648,7 +648,7 @@ pub async fn hurry(
     if hurried.rows_affected() == 0 {
         return Ok(false);
     }
-    outbox::push(&mut tx, &Errand::HurryTarget { target, post, owner }).await?;
+    outbox::push(&mut tx, &Message::RetryTarget { target, post, owner }).await?;
     tx.commit().await?;
     Ok(true)
 }
@@ -877,7 +877,7 @@ pub async fn settle(
             .zip(&statuses)
             .enumerate()
             .map(|(index, (row, status))| {
-                let subject = Subject {
+                let subject = EventAccount {
                     account: row.account_id.into(),
                     network: row.platform.clone(),
                     username: row.username.clone(),
@@ -1149,7 +1149,7 @@ pub async fn lose_grant(
     .fetch_optional(&mut *tx)
     .await?;
     if let Some(row) = changed {
-        let subject = Subject { account, network: row.platform, username: row.username };
+        let subject = EventAccount { account, network: row.platform, username: row.username };
         let data = event::account(owner.org, &subject, row.tenant_id.as_deref(), Some(&failure.message));
         let event = NewEvent { name, post: None, target: None, account: Some(account), data };
         let subscribers = events::subscribers(&mut tx, owner).await?;

@@ -55,10 +55,10 @@ pub async fn keep(
     let id = StateId(Uuid::now_v7());
     sqlx::query!(
         "with old as (
-           delete from states
-           where id in (select id from states where expires_at < $13 limit 100 for update skip locked)
+           delete from oauth_states
+           where id in (select id from oauth_states where expires_at < $13 limit 100 for update skip locked)
          )
-         insert into states (id, org_id, mode, platform, network_id, callback, redirect_uri, tenant_id, scopes,
+         insert into oauth_states (id, org_id, mode, platform, network_id, callback, redirect_uri, tenant_id, scopes,
            account_id, network_unique_id, is_forced, created_at, expires_at)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $14, $15)",
         id.0,
@@ -87,7 +87,7 @@ pub async fn keep(
 /// Whether it has expired is not asked here: whoever read the id out of a state knows.
 pub async fn claim(db: &PgPool, owner: Owner, id: StateId) -> sqlx::Result<Option<Claim>> {
     let claims = sqlx::query_scalar!(
-        "update states set claims = claims + 1 where id = $1 and org_id = $2 and mode = $3 returning claims",
+        "update oauth_states set claims = claims + 1 where id = $1 and org_id = $2 and mode = $3 returning claims",
         id.0,
         owner.org.0,
         owner.mode.as_str()
@@ -104,7 +104,7 @@ pub async fn get(db: &PgPool, owner: Owner, id: StateId) -> sqlx::Result<Option<
     let row = sqlx::query!(
         "select platform, network_id, callback, redirect_uri, tenant_id, scopes, account_id,
            network_unique_id, is_forced
-         from states where id = $1 and org_id = $2 and mode = $3",
+         from oauth_states where id = $1 and org_id = $2 and mode = $3",
         id.0,
         owner.org.0,
         owner.mode.as_str()

@@ -7,7 +7,7 @@
 use crate::{outbox, posts, rows::Word};
 use domain::{
     Mode, OrgId, Owner,
-    errand::{Care, Chore, Dispatch, Errand, Ingest, Keeping, Parting},
+    outbox::{Disconnection, EventDispatch, ExpiringGrant, ImportRef, MediaAction, MediaJob, Message},
 };
 use sqlx::{PgConnection, PgPool};
 use std::{collections::BTreeMap, time::Duration};
@@ -20,7 +20,7 @@ const RENEWAL_REST: Duration = Duration::from_secs(600);
 /// The part of a grant's life after which it should have been renewed.
 const RENEWED_BY: f64 = 0.8;
 
-/// Leaves an errand for each row that is overdue by more than `grace`, up to `limit` rows of a kind.
+/// Leaves a message for each row that is overdue by more than `grace`, up to `limit` rows of a kind.
 /// Gives how many.
 pub async fn sweep(db: &PgPool, grace: Duration, limit: i64) -> sqlx::Result<usize> {
     let mut pushed = 0;
@@ -28,7 +28,7 @@ pub async fn sweep(db: &PgPool, grace: Duration, limit: i64) -> sqlx::Result<usi
     for kind in [Kind::Posts, Kind::Deliveries, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants]
     {
         let mut tx = db.begin().await?;
-        let errands = match kind {
+        let messages = match kind {
             Kind::Posts => unpublished(&mut tx, grace, limit).await?,
             Kind::Deliveries => undelivered(&mut tx, grace, limit).await?,
             Kind::Imports => imports(&mut tx, grace, limit).await?,
@@ -36,11 +36,11 @@ pub async fn sweep(db: &PgPool, grace: Duration, limit: i64) -> sqlx::Result<usi
             Kind::Disconnected => disconnected(&mut tx, grace, limit).await?,
             Kind::Grants => grants(&mut tx, grace, limit).await?,
         };
-        for errand in &errands {
-            outbox::push(&mut tx, errand).await?;
+        for message in &messages {
+            outbox::push(&mut tx, message).await?;
         }
         tx.commit().await?;
-        pushed += errands.len();
+        pushed += messages.len();
     }
     Ok(pushed)
 }
@@ -59,7 +59,7 @@ enum Kind {
 }
 
 /// Posts that are due, and targets whose next step is.
-async fn unpublished(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Errand>> {
+async fn unpublished(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with overdue as (
              select p.id from posts p
@@ -89,16 +89,16 @@ async fn unpublished(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
     )
     .fetch_all(&mut *tx)
     .await?;
-    let mut errands = Vec::with_capacity(swept.len());
+    let mut messages = Vec::with_capacity(swept.len());
     for row in swept {
         let owner = owner(row.org_id, row.mode);
-        errands.extend(posts::job_of(&mut *tx, owner, row.id.into()).await?.map(Errand::PublishPost));
+        messages.extend(posts::job_of(&mut *tx, owner, row.id.into()).await?.map(Message::PublishPost));
     }
-    Ok(errands)
+    Ok(messages)
 }
 
 /// Deliveries whose next attempt is overdue; those of one event that was never delivered go together.
-async fn undelivered(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Errand>> {
+async fn undelivered(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with overdue as (
              select id from deliveries
@@ -116,12 +116,12 @@ async fn undelivered(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
     )
     .fetch_all(tx)
     .await?;
-    let mut dispatches: BTreeMap<_, Dispatch> = BTreeMap::new();
+    let mut dispatches: BTreeMap<_, EventDispatch> = BTreeMap::new();
     for row in swept {
         let round = row.round.unsigned_abs();
         // A delivery that was asked for again has a workflow of its own.
         let alone = (round > 0).then_some(row.id);
-        let dispatch = dispatches.entry((row.event_id, alone)).or_insert_with(|| Dispatch {
+        let dispatch = dispatches.entry((row.event_id, alone)).or_insert_with(|| EventDispatch {
             event: row.event_id.into(),
             owner: owner(row.org_id, row.mode),
             name: row.event,
@@ -131,11 +131,11 @@ async fn undelivered(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
         });
         dispatch.deliveries.push(row.id.into());
     }
-    Ok(dispatches.into_values().map(Errand::DeliverEvent).collect())
+    Ok(dispatches.into_values().map(Message::DeliverEvent).collect())
 }
 
 /// Imports that have not ended.
-async fn imports(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Errand>> {
+async fn imports(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with open as (
              select id from imports
@@ -155,7 +155,7 @@ async fn imports(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<
     Ok(swept
         .into_iter()
         .map(|row| {
-            Errand::ImportPosts(Ingest {
+            Message::ImportPosts(ImportRef {
                 import: row.id.into(),
                 owner: owner(row.org_id, row.mode),
                 account: row.account_id.into(),
@@ -166,7 +166,7 @@ async fn imports(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<
 }
 
 /// Files that are to be fetched, looked at or discarded.
-async fn media(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Errand>> {
+async fn media(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with open as (
              select id from media
@@ -188,18 +188,18 @@ async fn media(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Ve
         .into_iter()
         .map(|row| {
             let what = match (row.is_deleted, row.is_uploaded) {
-                (true, _) => Care::Discard,
-                (false, true) => Care::Probe,
-                (false, false) => Care::Fetch,
+                (true, _) => MediaAction::Discard,
+                (false, true) => MediaAction::Probe,
+                (false, false) => MediaAction::Fetch,
             };
             let owner = owner(row.org_id, row.mode);
-            Errand::TendMedia(Chore { what, media: row.id.into(), owner })
+            Message::ProcessMedia(MediaJob { what, media: row.id.into(), owner })
         })
         .collect())
 }
 
 /// Disconnected accounts whose grant is still here.
-async fn disconnected(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Errand>> {
+async fn disconnected(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with leaving as (
              select id from accounts
@@ -220,13 +220,18 @@ async fn disconnected(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Re
         .map(|row| {
             let owner = owner(row.org_id, row.mode);
             let (account, grant_version) = (row.id.into(), row.grant_version);
-            Errand::PartAccount(Parting { account, owner, platform: row.platform, grant_version })
+            Message::DisconnectAccount(Disconnection {
+                account,
+                owner,
+                platform: row.platform,
+                grant_version,
+            })
         })
         .collect())
 }
 
 /// Grants that should have been renewed by now.
-async fn grants(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Errand>> {
+async fn grants(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with ending as (
              select id from accounts
@@ -248,7 +253,7 @@ async fn grants(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<V
     Ok(swept
         .into_iter()
         .map(|row| {
-            Errand::KeepAccount(Keeping {
+            Message::RenewGrant(ExpiringGrant {
                 account: row.id.into(),
                 owner: owner(row.org_id, row.mode),
                 platform: row.platform,

@@ -4,7 +4,7 @@ use crate::{
     api::{fail, key, request},
     world,
 };
-use domain::{Mode, Owner, errand::Parting, scope::Scope};
+use domain::{Mode, Owner, outbox::Disconnection, scope::Scope};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -174,7 +174,7 @@ async fn without_temporal_or_workers_the_api_serves_and_says_what_it_can_not_ans
 
 /// Waits until the grant of an account that left is erased.
 async fn erased(world: &World, id: &str) {
-    let parting = Parting {
+    let parting = Disconnection {
         account: id.parse().unwrap(),
         owner: world.owner,
         platform: "x".to_owned(),

@@ -168,7 +168,7 @@ async fn world_of(bucket: &Bucket) -> (World, String, JoinHandle<()>) {
         .set("AWS_REGION", "eu-central-1")
         .set("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
         .set("AWS_SECRET_ACCESS_KEY", "secret")
-        .set("FANFARE_MEDIA_CAPS", r#"{"image": 1000000}"#)
+        .set("FANFARE_MEDIA_MAX_BYTES", r#"{"image": 1000000}"#)
         .start()
         .await;
     (world, address, serving)

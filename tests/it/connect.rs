@@ -472,7 +472,7 @@ async fn of_a_login_that_covers_several_the_chosen_are_connected() {
             StatusCode::OK
         );
         let client = replay::client().await;
-        replay::replay(&client, "part_account", &format!("part-{one}-1")).await;
+        replay::replay(&client, "disconnect_account", &format!("disconnect-{one}-1")).await;
         assert!(is_healthy(&world, other).await, "{platform}");
         assert_eq!(finalize(&world, token, &[ids[0], ids[1]]).await.1["data"].as_array().unwrap().len(), 1);
     }

@@ -439,7 +439,7 @@ async fn a_signing_secret_that_is_shown_stands_in_no_history() {
 
     let client = replay::client().await;
     let id = replay::fresh(&client, &world.owner.org.to_string(), &HashSet::new()).await;
-    let history = replay::replay(&client, "ask-reveal", &id).await;
+    let history = replay::replay(&client, "worker_request-reveal", &id).await;
     // What went in and came out stands there in base64.
     let told: String = history
         .split('"')

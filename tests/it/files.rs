@@ -1,6 +1,9 @@
 //! What a file is, and that no file makes whoever looks at it stumble.
 
-use ::media::{Asset, Caps, Claim, Facts, Fault, Key, Place, Refusal, Shelf, Tempo, Unreceived};
+use ::media::{
+    DeclaredFile, Fault, FileProperties, FileStore, Key, Location, Refusal, SizeLimits, StoredFile, Tempo,
+    UploadError,
+};
 use domain::{MediaId, Mode, OrgId, Owner};
 use futures::{StreamExt, stream};
 use std::{path::Path, time::Duration};
@@ -8,23 +11,23 @@ use tests::samples::{docx, film, gif, jpeg, pdf, png, wav, webm};
 use uuid::Uuid;
 
 /// A shelf in a directory, without a service around it.
-fn shelf(directory: &Path) -> Shelf {
-    let place = Place::Directory(directory.to_owned());
-    Shelf::open(&place, Key::derive(&[0; 32]), None, Caps::default()).unwrap()
+fn shelf(directory: &Path) -> FileStore {
+    let place = Location::Directory(directory.to_owned());
+    FileStore::open(&place, Key::derive(&[0; 32]), None, SizeLimits::default()).unwrap()
 }
 
-fn asset() -> Asset {
+fn asset() -> StoredFile {
     let owner = Owner { org: OrgId(Uuid::from_u128(1)), mode: Mode::Test };
-    Asset { media: MediaId(Uuid::from_u128(2)), owner, filename: "a".to_owned() }
+    StoredFile { media: MediaId(Uuid::from_u128(2)), owner, filename: "a".to_owned() }
 }
 
 /// What a file turns out to be.
-async fn look(shelf: &Shelf, bytes: &[u8]) -> Result<Facts, Refusal> {
+async fn look(shelf: &FileStore, bytes: &[u8]) -> Result<FileProperties, Refusal> {
     let asset = asset();
     let pieces = stream::iter([Ok(bytes.to_vec().into())]);
     let tempo = Tempo { silence: Duration::from_secs(30), least: 1 };
-    shelf.receive(&asset, pieces, u64::MAX, &Claim::default(), tempo).await.unwrap();
-    match shelf.inspect(&asset, bytes.len() as u64, &Claim::default()).await {
+    shelf.receive(&asset, pieces, u64::MAX, &DeclaredFile::default(), tempo).await.unwrap();
+    match shelf.inspect(&asset, bytes.len() as u64, &DeclaredFile::default()).await {
         Ok(facts) => Ok(facts),
         Err(Fault::Refused(refusal)) => Err(refusal),
         Err(Fault::Store(error)) => panic!("{error}"),
@@ -91,7 +94,7 @@ async fn bytes_that_come_too_slowly_are_not_kept() {
         Ok(vec![0].into())
     });
     let tempo = Tempo { silence: Duration::from_millis(100), least: 1 << 20 };
-    let received = shelf.receive(&asset(), dripping, u64::MAX, &Claim::default(), tempo).await;
-    assert!(matches!(received, Err(Unreceived::Slow { .. })), "{received:?}");
+    let received = shelf.receive(&asset(), dripping, u64::MAX, &DeclaredFile::default(), tempo).await;
+    assert!(matches!(received, Err(UploadError::Slow { .. })), "{received:?}");
     assert_eq!(shelf.arrived(&asset()).await.unwrap(), None);
 }

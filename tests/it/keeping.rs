@@ -16,7 +16,7 @@ use store::{accounts, vault};
 use temporalio_client::{Client, errors::WorkflowGetResultError};
 use temporalio_common::UntypedWorkflow;
 use tests::{Receiver, World};
-use workflows::keep_account;
+use workflows::renew_grant;
 
 /// Where fresh tokens come from.
 const ENDPOINTS: [(&str, &str, &str); 2] = [
@@ -94,7 +94,7 @@ async fn status(world: &World, account: &str) -> String {
 
 /// Waits for the end of the workflow that keeps an account.
 async fn unkept(client: &Client, account: &str) {
-    let handle = client.get_workflow_handle::<UntypedWorkflow>(keep_account::id(account.parse().unwrap()));
+    let handle = client.get_workflow_handle::<UntypedWorkflow>(renew_grant::id(account.parse().unwrap()));
     let ended = tokio::time::timeout(tests::PATIENCE, handle.get_result(Default::default())).await;
     assert!(ended.unwrap().is_ok(), "the workflow ends well");
 }
@@ -123,8 +123,8 @@ async fn grants_are_renewed_before_they_end_while_nothing_publishes() {
         assert!(answers.iter().all(|answer| *answer == 200), "{platform}: {answers:?}");
     }
     let client = client().await;
-    let keeper = keep_account::id(ids[0].parse().unwrap());
-    replay_run(&client, "keep_account-renewed", &keeper).await;
+    let keeper = renew_grant::id(ids[0].parse().unwrap());
+    replay_run(&client, "renew_grant-updated", &keeper).await;
     set(&world, json!({ "token_seconds": null })).await;
     // The next grants live as long as they are documented to; nobody has met a refusal on the way.
     for ((platform, account, _), id) in ENDPOINTS.into_iter().zip(&ids) {
@@ -328,7 +328,7 @@ async fn an_account_that_is_disconnected_is_kept_no_longer_and_one_that_comes_ba
     let world = world().start().await;
     let account = world.connect("x", "ada").await;
     let client = client().await;
-    let id = keep_account::id(account.parse().unwrap());
+    let id = renew_grant::id(account.parse().unwrap());
     let handle = client.get_workflow_handle::<UntypedWorkflow>(&id);
     let deadline = tokio::time::Instant::now() + tests::PATIENCE;
     while handle.describe(Default::default()).await.is_err() {
@@ -337,7 +337,7 @@ async fn an_account_that_is_disconnected_is_kept_no_longer_and_one_that_comes_ba
     }
     let path = format!("/social-accounts/{account}");
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
-    replay(&client, "keep_account-parted", &id).await;
+    replay(&client, "renew_grant-disconnected", &id).await;
 
     set(&world, json!({ "token_seconds": 3 })).await;
     assert_eq!(world.connect("x", "ada").await, account);
@@ -351,17 +351,17 @@ async fn a_grant_without_an_end_is_left_alone() {
     let x = world.connect("x", "ada").await;
     let client = client().await;
     let describe = async |account: &str| {
-        let id = keep_account::id(account.parse().unwrap());
+        let id = renew_grant::id(account.parse().unwrap());
         let handle = client.get_workflow_handle::<UntypedWorkflow>(id);
         handle.describe(Default::default()).await.is_ok()
     };
     let deadline = tokio::time::Instant::now() + tests::PATIENCE;
-    // Errands are carried in order, so that the first one's would be there by now.
+    // Messages are carried in order, so that the first one's would be there by now.
     while !describe(&x).await {
         assert!(tokio::time::Instant::now() < deadline, "nobody keeps the account of X");
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     assert!(!describe(&facebook).await);
-    let handle = client.get_workflow_handle::<UntypedWorkflow>(keep_account::id(facebook.parse().unwrap()));
+    let handle = client.get_workflow_handle::<UntypedWorkflow>(renew_grant::id(facebook.parse().unwrap()));
     assert!(matches!(handle.get_result(Default::default()).await, Err(WorkflowGetResultError::NotFound(_))));
 }

@@ -6,10 +6,10 @@ use crate::{
     replay::{client, replay},
     world,
 };
-use ::media::{Key, Pass, Right};
+use ::media::{Key, Permission, SignedToken};
 use ::store::{
     keys::{self, NewKey},
-    media::{self as facts, Claim, Deleted, Filter, Found, NewMedia},
+    media::{self as facts, DeclaredFile, Deleted, Filter, Found, NewMedia},
     organizations,
 };
 use bytes::Bytes;
@@ -28,7 +28,7 @@ use tests::{
     samples::{boxed, docx, film, film_head, gif, jpeg, pdf, png, wav, webm},
 };
 use uuid::Uuid;
-use workflows::tidy_media;
+use workflows::clean_up_media;
 
 /// The content type of a text of an office program.
 const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
@@ -173,7 +173,7 @@ async fn the_bytes_decide_what_a_file_is() {
 
 #[tokio::test]
 async fn what_is_not_what_it_claims_is_refused_for_good() {
-    let world = world().set("FANFARE_MEDIA_CAPS", r#"{"image": 2000, "gif": 1000}"#).start().await;
+    let world = world().set("FANFARE_MEDIA_MAX_BYTES", r#"{"image": 2000, "gif": 1000}"#).start().await;
     let png = png(8, 8);
     let zip = [&png[..], b"PK\x05\x06", &[0; 18]].concat();
     let bomb = [b"\x89PNG\r\n\x1a\n".to_vec(), tests::samples::png(60_000, 60_000)[8..].to_vec()].concat();
@@ -244,7 +244,7 @@ async fn what_is_not_what_it_claims_is_refused_for_good() {
 
 #[tokio::test]
 async fn bytes_are_held_to_what_was_announced() {
-    let world = world().set("FANFARE_MEDIA_CAPS", r#"{"image": 100000, "gif": 1000}"#).start().await;
+    let world = world().set("FANFARE_MEDIA_MAX_BYTES", r#"{"image": 100000, "gif": 1000}"#).start().await;
     let bytes = png(8, 8);
     let digest = ready(&world, "a.png", None, bytes.clone()).await["sha256"].clone();
     let right = json!({ "filename": "a.png", "size": bytes.len(), "sha256": digest.as_str().unwrap().to_uppercase() });
@@ -281,7 +281,7 @@ async fn an_address_opens_one_file_for_one_thing_and_a_while() {
     let key = Key::derive(&[0; 32]);
     let media: MediaId = id(&one).parse().unwrap();
     let now = Utc::now();
-    let pass = |right, owner, expires_at| key.write(right, &Pass { media, owner, expires_at });
+    let pass = |right, owner, expires_at| key.write(right, &SignedToken { media, owner, expires_at });
     let at = |pass: &str| format!("{}/media/{media}/content?pass={pass}", world.base);
     let live = Owner { mode: Mode::Live, ..world.owner };
     let hour = TimeDelta::hours(1);
@@ -290,12 +290,12 @@ async fn an_address_opens_one_file_for_one_thing_and_a_while() {
         (at(""), 403),
         (at("AAAA"), 403),
         (format!("{}/media/{media}/content", world.base), 403),
-        (at(&pass(Right::Get, world.owner, now + hour)), 403),
-        (at(&pass(Right::Put, world.owner, now - TimeDelta::seconds(2))), 403),
-        (at(&pass(Right::Put, live, now + hour)), 404),
+        (at(&pass(Permission::Get, world.owner, now + hour)), 403),
+        (at(&pass(Permission::Put, world.owner, now - TimeDelta::seconds(2))), 403),
+        (at(&pass(Permission::Put, live, now + hour)), 404),
         (
             at(&Key::derive(&[1; 32])
-                .write(Right::Put, &Pass { media, owner: world.owner, expires_at: now + hour })),
+                .write(Permission::Put, &SignedToken { media, owner: world.owner, expires_at: now + hour })),
             403,
         ),
         (format!("{}/media/none/content?pass=A", world.base), 404),
@@ -303,9 +303,12 @@ async fn an_address_opens_one_file_for_one_thing_and_a_while() {
         assert_eq!(put(&world, &url, png(8, 8)).await.as_u16(), expected, "{url}");
     }
     assert_eq!(confirm(&world, &one).await.0, StatusCode::CONFLICT);
-    assert_eq!(put(&world, &at(&pass(Right::Put, world.owner, now + hour)), png(8, 8)).await, StatusCode::OK);
+    assert_eq!(
+        put(&world, &at(&pass(Permission::Put, world.owner, now + hour)), png(8, 8)).await,
+        StatusCode::OK
+    );
     // The right to send is none to fetch, and other methods are none at all.
-    let put_pass = pass(Right::Put, world.owner, now + hour);
+    let put_pass = pass(Permission::Put, world.owner, now + hour);
     let fetched = world
         .http
         .get(format!("{}/media/{media}/content/{put_pass}/a.png", world.base))
@@ -493,8 +496,11 @@ impl Endpoint for Origin {
 async fn a_file_is_fetched_from_where_its_owner_says_and_nowhere_else() {
     let caps =
         r#"{"image": 1000000, "gif": 1000000, "video": 1000000, "audio": 1000000, "document": 1000000}"#;
-    let world =
-        world().set("FANFARE_MEDIA_CAPS", caps).set("FANFARE_EGRESS_ALLOW", "127.0.0.2/32").start().await;
+    let world = world()
+        .set("FANFARE_MEDIA_MAX_BYTES", caps)
+        .set("FANFARE_EGRESS_ALLOW", "127.0.0.2/32")
+        .start()
+        .await;
     // Beside what `localhost` leads to, which is not opened here.
     let acceptor = TcpListener::bind("127.0.0.2:0").into_acceptor().await.unwrap();
     let origin = format!("http://{}", acceptor.local_addr()[0].as_socket_addr().unwrap());
@@ -612,8 +618,8 @@ fn at(seconds: i64) -> DateTime<Utc> {
 
 fn new(kind: MediaKind) -> NewMedia {
     let filename = format!("a.{kind}");
-    let (claim, upload_expires_at) = (Claim::default(), at(3600));
-    NewMedia { kind, filename, claim, alt_text: None, source_url: None, upload_expires_at }
+    let (claim, upload_expires_at) = (DeclaredFile::default(), at(3600));
+    NewMedia { kind, filename, declared: claim, alt_text: None, source_url: None, upload_expires_at }
 }
 
 fn found(sha256: Option<&str>) -> Found {
@@ -700,7 +706,7 @@ async fn what_nobody_waits_for_is_deleted_and_what_somebody_needs_stays() {
 async fn bytes_that_nobody_waits_for_go_by_the_clock() {
     let mut world = world().start().await;
     let temporal = client().await;
-    let handle = temporal.get_schedule_handle(tidy_media::id(&queue(&mut world)));
+    let handle = temporal.get_schedule_handle(clean_up_media::id(&queue(&mut world)));
     scheduled(&handle, |found| every(found) == Some(3600)).await;
 
     // Sent a day ago, and never confirmed.
@@ -711,8 +717,8 @@ async fn bytes_that_nobody_waits_for_go_by_the_clock() {
             .id,
         Utc::now(),
     );
-    let pass = Pass { media, owner: world.owner, expires_at: now + TimeDelta::hours(1) };
-    let pass = Key::derive(&[0; 32]).write(Right::Put, &pass);
+    let pass = SignedToken { media, owner: world.owner, expires_at: now + TimeDelta::hours(1) };
+    let pass = Key::derive(&[0; 32]).write(Permission::Put, &pass);
     let url = format!("{}/media/{media}/content?pass={pass}", world.base);
     assert_eq!(put(&world, &url, png(8, 8)).await, StatusCode::OK);
     let awaited = announce(&world, json!({ "filename": "a.png" })).await;
@@ -724,8 +730,8 @@ async fn bytes_that_nobody_waits_for_go_by_the_clock() {
     };
     assert_eq!(files().len(), 2);
 
-    replay(&temporal, "tidy_media", &triggered(&handle).await).await;
-    replay(&temporal, "tend_media-tidied", &format!("discard-{media}")).await;
+    replay(&temporal, "clean_up_media", &triggered(&handle).await).await;
+    replay(&temporal, "process_media-cleaned_up", &format!("discard-{media}")).await;
     assert_eq!(json!(files()), json!([awaited["id"]]));
     assert_eq!(facts::remains(&world.db, world.owner, media).await.unwrap(), None);
     assert_eq!(confirm(&world, &awaited).await.0, StatusCode::OK);

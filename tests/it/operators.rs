@@ -63,7 +63,7 @@ impl Scene {
         self.world.post(json!({ "content": content, "accounts": ["ada"] })).await
     }
 
-    async fn failing(&self, content: &str) -> Value {
+    async fn attempt_failed(&self, content: &str) -> Value {
         let post = self.post(content).await;
         let failed = |post: &Value| post["targets"][0]["status"] == "failed";
         self.world.until(id(&post), "a failed attempt", failed).await;
@@ -90,7 +90,7 @@ async fn a_post_that_is_reset_while_its_target_publishes_goes_out_once() {
 async fn targets_that_wait_go_on_when_their_post_is_reset() {
     // The next attempt comes in a minute, whatever the pace.
     let scene = Scene::at(0.05).await;
-    let post = scene.failing("Refused #sandbox-429x1").await;
+    let post = scene.attempt_failed("Refused #sandbox-429x1").await;
     let (workflow, target) = workflows(&post);
     reset(&workflow).await;
     reset(&target).await;
@@ -136,7 +136,7 @@ async fn a_target_that_is_terminated_while_it_publishes_ends_once() {
 async fn a_waiting_target_that_is_ended_says_that_an_operator_did() {
     for ending in ["terminate", "cancel"] {
         let scene = Scene::at(1.0).await;
-        let post = scene.failing("Refused #sandbox-429").await;
+        let post = scene.attempt_failed("Refused #sandbox-429").await;
         cli(&["workflow", ending, "-w", &workflows(&post).1]).await;
         let ended = scene.world.ended(&post).await;
         let target = &ended["targets"][0];
@@ -182,7 +182,7 @@ async fn a_scheduled_post_that_is_canceled_in_temporal_ends() {
 #[tokio::test]
 async fn a_terminated_post_leaves_its_targets_alone() {
     let scene = Scene::at(0.05).await;
-    let post = scene.failing("Refused #sandbox-429x1").await;
+    let post = scene.attempt_failed("Refused #sandbox-429x1").await;
     cli(&["workflow", "terminate", "-w", &workflows(&post).0]).await;
     let ended = scene.world.ended(&post).await;
     assert_eq!(
@@ -235,9 +235,10 @@ async fn what_has_ended_may_be_started_again() {
 async fn signals_that_can_not_be_read_are_ignored() {
     // The next attempt comes when it is asked for, or in a minute.
     let scene = Scene::at(1.0).await;
-    let post = scene.failing("Refused #sandbox-429x1").await;
+    let post = scene.attempt_failed("Refused #sandbox-429x1").await;
     let (workflow, target) = workflows(&post);
-    for (workflow, signal) in [(&workflow, "changed"), (&target, "failing"), (&target, "unknown")] {
+    for (workflow, signal) in [(&workflow, "post_changed"), (&target, "attempt_failed"), (&target, "unknown")]
+    {
         for input in ["\"garbage\"", "{}", "[1,2]"] {
             cli(&["workflow", "signal", "-w", workflow, "--name", signal, "--input", input]).await;
         }
@@ -246,7 +247,7 @@ async fn signals_that_can_not_be_read_are_ignored() {
     let path = format!("/posts/{}/targets/{}/retry", id(&post), id(&post["targets"][0]));
     let (status, _) = scene.world.call(reqwest::Method::POST, &path, None).await;
     assert_eq!(status, reqwest::StatusCode::ACCEPTED);
-    cli(&["workflow", "signal", "-w", &target, "--name", "hurry", "--input", "\"garbage\""]).await;
+    cli(&["workflow", "signal", "-w", &target, "--name", "retry_now", "--input", "\"garbage\""]).await;
     let ended = scene.world.ended(&post).await;
     assert_eq!(ended["status"], "published", "{ended:#}");
     // Neither workflow is stuck at a task that fails again and again.

@@ -20,8 +20,8 @@ use temporalio_common::UntypedWorkflow;
 use temporalio_sdk::workflow_replayer::{WorkflowReplayer, WorkflowReplayerOptions};
 use tests::Receiver;
 use workflows::{
-    Ask, CollectMetrics, DeliverEvent, ImportPosts, KeepAccount, PartAccount, PublishPost, PublishTarget,
-    TendMedia, TidyMedia, publish_post, publish_target,
+    CleanUpMedia, CollectMetrics, DeliverEvent, DisconnectAccount, ImportPosts, ProcessMedia, PublishPost,
+    PublishTarget, RenewGrant, WorkerRequest, publish_post, publish_target,
 };
 
 fn kept() -> PathBuf {
@@ -33,13 +33,13 @@ fn replayer() -> WorkflowReplayer {
         .register_workflow::<PublishPost>()
         .and_then(|options| options.register_workflow::<PublishTarget>())
         .and_then(|options| options.register_workflow::<DeliverEvent>())
-        .and_then(|options| options.register_workflow::<Ask>())
-        .and_then(|options| options.register_workflow::<PartAccount>())
+        .and_then(|options| options.register_workflow::<WorkerRequest>())
+        .and_then(|options| options.register_workflow::<DisconnectAccount>())
         .and_then(|options| options.register_workflow::<ImportPosts>())
-        .and_then(|options| options.register_workflow::<KeepAccount>())
+        .and_then(|options| options.register_workflow::<RenewGrant>())
         .and_then(|options| options.register_workflow::<CollectMetrics>())
-        .and_then(|options| options.register_workflow::<TendMedia>())
-        .and_then(|options| options.register_workflow::<TidyMedia>())
+        .and_then(|options| options.register_workflow::<ProcessMedia>())
+        .and_then(|options| options.register_workflow::<CleanUpMedia>())
         .unwrap()
         .build();
     WorkflowReplayer::new(options).unwrap()
@@ -85,7 +85,7 @@ async fn what_runs_now_replays() {
             "edited",
             json!({ "content": "Before", "accounts": ["ada"], "scheduled_at": "2040-01-01T00:00:00Z" }),
         ),
-        ("hurried", json!({ "content": "Soon #sandbox-503x6", "accounts": ["ada.bsky.social"] })),
+        ("retried", json!({ "content": "Soon #sandbox-503x6", "accounts": ["ada.bsky.social"] })),
     ];
     for (name, body) in bodies {
         let post = world.post(body).await;
@@ -97,7 +97,7 @@ async fn what_runs_now_replays() {
                     json!({ "content": "Edited", "accounts": ["ada.bsky.social"], "scheduled_at": later });
                 assert_eq!(world.call(Method::PATCH, &path, Some(&edit)).await.0, StatusCode::OK);
             }
-            "hurried" => {
+            "retried" => {
                 let failed = |post: &Value| post["targets"][0]["attempts"].as_i64() >= Some(2);
                 let post = world.until(post["id"].as_str().unwrap(), "its second attempt", failed).await;
                 let path = format!("{path}/targets/{}/retry", post["targets"][0]["id"].as_str().unwrap());
@@ -120,9 +120,13 @@ async fn what_runs_now_replays() {
     let account = world.get("/social-accounts?platform=x").await["data"][0]["id"].clone();
     let mut asked = HashSet::new();
     for (name, method, path) in [
-        ("ask-metrics", Method::GET, format!("/posts/{}/analytics", post.as_str().unwrap())),
-        ("ask-health", Method::GET, format!("/social-accounts/{}/health", account.as_str().unwrap())),
-        ("ask-sample", Method::POST, format!("{webhook}/test")),
+        ("worker_request-metrics", Method::GET, format!("/posts/{}/analytics", post.as_str().unwrap())),
+        (
+            "worker_request-health",
+            Method::GET,
+            format!("/social-accounts/{}/health", account.as_str().unwrap()),
+        ),
+        ("worker_request-test_event", Method::POST, format!("{webhook}/test")),
     ] {
         let (status, body) = world.call(method, &path, None).await;
         assert_eq!(status, 200, "{path}: {body}");
@@ -147,21 +151,21 @@ async fn what_runs_now_replays() {
     let nowhere = json!({ "url": "http://127.0.0.1:9/a.png" });
     let (_, medium) = world.call(Method::POST, "/media/import", Some(&nowhere)).await;
     let medium = medium["id"].as_str().unwrap();
-    replay(&client, "tend_media-lost", &format!("fetch-{medium}")).await;
+    replay(&client, "process_media-lost", &format!("fetch-{medium}")).await;
     assert_eq!(world.get(&format!("/media/{medium}")).await["status"], "failed");
     world.call(Method::DELETE, &format!("/media/{medium}"), None).await;
-    replay(&client, "tend_media-discarded", &format!("discard-{medium}")).await;
+    replay(&client, "process_media-discarded", &format!("discard-{medium}")).await;
 
     let (status, _) = world.call(Method::DELETE, &format!("/social-accounts/{account}"), None).await;
     assert_eq!(status, 200);
-    replay(&client, "part_account", &format!("part-{account}-1")).await;
+    replay(&client, "disconnect_account", &format!("disconnect-{account}-1")).await;
 }
 
 /// The id of an organization's question that is not among those known. Temporal's list lags behind.
 pub(crate) async fn fresh(client: &Client, org: &str, known: &HashSet<String>) -> String {
     let deadline = tokio::time::Instant::now() + tests::PATIENCE;
     loop {
-        let query = format!("WorkflowType = 'Ask' and FanfareOrg = '{org}'");
+        let query = format!("WorkflowType = 'WorkerRequest' and FanfareOrg = '{org}'");
         let found: Vec<_> = client.list_workflows(query, Default::default()).collect().await;
         let ids = found.into_iter().map(|found| found.unwrap().id().to_owned());
         if let Some(id) = ids.into_iter().find(|id| !known.contains(id)) {

@@ -429,8 +429,9 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
 
     // Temporal's list lags behind; by then every kind of workflow is in it.
     let org = world.owner.org.to_string();
-    let kinds = ["Ask", "DeliverEvent", "KeepAccount", "PartAccount", "PublishPost", "PublishTarget"]
-        .map(str::to_owned);
+    let kinds =
+        ["WorkerRequest", "DeliverEvent", "DisconnectAccount", "PublishPost", "PublishTarget", "RenewGrant"]
+            .map(str::to_owned);
     let deadline = tokio::time::Instant::now() + PATIENCE;
     while search.histories(&org).await != BTreeSet::from(kinds.clone()) {
         assert!(tokio::time::Instant::now() < deadline, "some workflows are not listed");
@@ -440,7 +441,7 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
     let log = std::fs::read_to_string(&log).unwrap();
     // What is looked through is there to be seen.
     assert!(log.contains("Published target") && log.contains("Carried"), "the log of both processes");
-    assert!(search.seen.iter().any(|(place, text)| place.contains("keep-") && text.contains(&x)));
+    assert!(search.seen.iter().any(|(place, text)| place.contains("renew-grant-") && text.contains(&x)));
     assert_eq!(world.owner.mode, Mode::Test);
     search.seen.push(("the log".to_owned(), log));
     assert!(search.secrets.len() > 12, "{} secrets were hidden", search.secrets.len());

@@ -6,7 +6,7 @@ use crate::database;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{
     AccountId, ErrorCode, Failure, Metrics, Mode, OrgId, Owner, PostStatus, TargetId, TargetStatus,
-    errand::Errand,
+    outbox::Message,
     scope::Scope,
     slot::{Schedule, Slot, Weekday},
 };
@@ -96,10 +96,10 @@ async fn intend(db: &Pool, target: TargetId, fence: i32) -> bool {
     publishing::intend(db, target, 0, fence, &step, limit).await.unwrap().is_some()
 }
 
-async fn errands(db: &Pool) -> Vec<Errand> {
+async fn messages(db: &Pool) -> Vec<Message> {
     let claimed = outbox::claim(db, 100, Duration::from_secs(60)).await.unwrap();
-    outbox::done(db, &claimed.iter().map(|errand| errand.id).collect::<Vec<_>>(), &[]).await.unwrap();
-    claimed.into_iter().map(|claimed| claimed.errand.expect("readable")).collect()
+    outbox::done(db, &claimed.iter().map(|message| message.id).collect::<Vec<_>>(), &[]).await.unwrap();
+    claimed.into_iter().map(|claimed| claimed.message.expect("readable")).collect()
 }
 
 /// A post as it is now, deleted or not.
@@ -124,7 +124,7 @@ async fn a_post_reads_back_as_it_was_returned() {
     assert_eq!(posts::get(&db, owner, post.id).await.unwrap().unwrap(), post);
     assert_eq!(post.status, PostStatus::Scheduled);
     assert_eq!(post.targets[1].account_id, bluesky.id);
-    let [Errand::PublishPost(job)] = &errands(&db).await[..] else { panic!("one post, one errand") };
+    let [Message::PublishPost(job)] = &messages(&db).await[..] else { panic!("one post, one message") };
     assert_eq!((job.post, job.due, job.targets.len()), (post.id, post.scheduled_at, 2));
     for stranger in [Owner { mode: Mode::Live, ..owner }, Owner { org: OrgId(uuid::Uuid::now_v7()), ..owner }]
     {
@@ -155,7 +155,7 @@ async fn one_key_makes_one_post_however_many_ask_at_once() {
         ids.insert(post.id);
     }
     assert_eq!((made, ids.len()), (1, 1));
-    assert_eq!(errands(&db).await.len(), 1);
+    assert_eq!(messages(&db).await.len(), 1);
     let id = ids.into_iter().next().unwrap();
     assert_eq!(timeline::list(&db, owner, id).await.unwrap().len(), 1);
 
@@ -295,14 +295,14 @@ async fn what_has_not_begun_is_canceled_with_its_post() {
         let post =
             create(&db, owner, NewPost { is_draft, scheduled_at, external_ref, ..draft_of(&[&account]) })
                 .await;
-        assert_eq!(errands(&db).await.len(), usize::from(!is_draft));
+        assert_eq!(messages(&db).await.len(), usize::from(!is_draft));
         assert!(posts::delete(&db, owner, post.id, at(11)).await.unwrap());
         assert!(!posts::delete(&db, owner, post.id, at(12)).await.unwrap());
         assert_eq!(posts::get(&db, owner, post.id).await.unwrap(), None);
         let post = now_of(&db, owner, &post).await;
         assert_eq!((post.status, statuses(&post)), (PostStatus::Canceled, vec![TargetStatus::Canceled]));
-        let told = errands(&db).await;
-        assert_eq!(told, if tells { vec![Errand::PostCanceled { post: post.id, owner }] } else { vec![] });
+        let told = messages(&db).await;
+        assert_eq!(told, if tells { vec![Message::PostCanceled { post: post.id, owner }] } else { vec![] });
         assert!(matches!(begin(&db, owner, &post, 0).await.1, Begun::Ended(TargetStatus::Canceled)));
     }
 }
@@ -326,16 +326,16 @@ async fn deleting_a_post_cancels_what_has_no_call_under_way() {
     let (_, Begun::Attempt(preparing)) = begin(&db, owner, &post, 1).await else { panic!("taken up") };
     let (key, Begun::Attempt(calling)) = begin(&db, owner, &post, 2).await else { panic!("taken up") };
     assert!(intend(&db, key.target, calling.fence).await);
-    errands(&db).await;
+    messages(&db).await;
 
     assert!(posts::delete(&db, owner, post.id, at(21)).await.unwrap());
     let deleted = now_of(&db, owner, &post).await;
     assert_eq!(deleted.status, PostStatus::Publishing);
     let canceled = TargetStatus::Canceled;
     assert_eq!(statuses(&deleted), [canceled, canceled, TargetStatus::Queued, canceled]);
-    let told = errands(&db).await;
+    let told = messages(&db).await;
     let hurried = |number: usize| {
-        told.contains(&Errand::HurryTarget { target: post.targets[number].id, post: post.id, owner })
+        told.contains(&Message::RetryTarget { target: post.targets[number].id, post: post.id, owner })
     };
     assert!(hurried(0) && hurried(2), "whose workflow may sleep is told: {told:?}");
 
@@ -362,7 +362,7 @@ async fn an_attempt_that_lost_its_turn_ends_nothing() {
     let post = create(&db, owner, NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&ada]) }).await;
     let (key, Begun::Attempt(slow)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
     let (_, Begun::Attempt(fast)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
-    errands(&db).await;
+    messages(&db).await;
     let failure = Failure::rejected(400, "there already");
     let dead = End::Dead { source: failure.code.source(), failure };
     let refused = publishing::settle(&db, key, &dead, Some(slow.fence), at(22)).await.unwrap();
@@ -378,7 +378,7 @@ async fn an_attempt_that_lost_its_turn_ends_nothing() {
     publishing::settle(&db, key, &live, None, at(23)).await.unwrap();
     let target = &now_of(&db, owner, &post).await.targets[0];
     assert_eq!((target.status, target.attempts), (TargetStatus::Published, 2));
-    assert_eq!(errands(&db).await.len(), 2, "post.target.published and post.published, once each");
+    assert_eq!(messages(&db).await.len(), 2, "post.target.published and post.published, once each");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -482,7 +482,7 @@ async fn an_attempt_continues_after_processing_and_counts_after_a_failure() {
     publishing::fail(&db, &third, &Failure::upstream(500, "no"), Duration::from_secs(600)).await.unwrap();
     let early = publishing::begin(&db, key, Purpose::Publish).await.unwrap();
     assert!(matches!(early, Begun::Early(wait) if wait > Duration::from_secs(500)), "{early:?}");
-    assert!(publishing::hurry(&db, owner, post.id, key.target, tests::now()).await.unwrap());
+    assert!(publishing::retry_now(&db, owner, post.id, key.target, tests::now()).await.unwrap());
     assert!(matches!(publishing::begin(&db, key, Purpose::Publish).await.unwrap(), Begun::Attempt(_)));
 }
 
@@ -492,13 +492,13 @@ async fn an_errand_that_can_not_be_read_delays_only_itself() {
     let owner = owner(&db).await;
     let ada = account(&db, owner, "x", "1", "ada").await;
     let unreadable =
-        r#"insert into outbox (org_id, errand) select id, '{"errand": "of_tomorrow"}' from organizations"#;
+        r#"insert into outbox (org_id, message) select id, '{"message": "of_tomorrow"}' from organizations"#;
     tests::sql(&db, unreadable).await;
     let post = create(&db, owner, draft_of(&[&ada])).await;
     let claimed = outbox::claim(&db, 64, Duration::from_secs(60)).await.unwrap();
     let [unreadable, readable] = &claimed[..] else { panic!("{claimed:?}") };
-    assert!(unreadable.errand.as_ref().unwrap_err().contains("of_tomorrow"));
-    assert!(matches!(&readable.errand, Ok(Errand::PublishPost(job)) if job.post == post.id));
+    assert!(unreadable.message.as_ref().unwrap_err().contains("of_tomorrow"));
+    assert!(matches!(&readable.message, Ok(Message::PublishPost(job)) if job.post == post.id));
     outbox::park(&db, unreadable.id, "no").await.unwrap();
     outbox::postpone(&db, readable.id, Duration::ZERO).await.unwrap();
     let claimed = outbox::claim(&db, 64, Duration::from_secs(60)).await.unwrap();
@@ -516,7 +516,7 @@ async fn organizations_take_turns_in_the_outbox() {
     let bob = account(&db, quiet, "x", "2", "bob").await;
     let post = create(&db, quiet, draft_of(&[&bob])).await;
     let claimed = outbox::claim(&db, 4, Duration::from_secs(60)).await.unwrap();
-    let of_quiet = |claimed: &outbox::Claimed| matches!(&claimed.errand, Ok(Errand::PublishPost(job)) if job.post == post.id);
+    let of_quiet = |claimed: &outbox::Claimed| matches!(&claimed.message, Ok(Message::PublishPost(job)) if job.post == post.id);
     assert_eq!((claimed.len(), claimed.iter().filter(|one| of_quiet(one)).count()), (4, 1));
 }
 
@@ -549,12 +549,14 @@ async fn withdrawing_the_last_target_of_a_failing_post_tells_that_it_failed() {
     let failure = Failure::rejected(400, "too long");
     let end = End::Dead { source: failure.code.source(), failure };
     publishing::settle(&db, key, &end, None, at(21)).await.unwrap();
-    errands(&db).await;
+    messages(&db).await;
     assert!(posts::delete(&db, owner, post.id, at(22)).await.unwrap());
     let deleted = now_of(&db, owner, &post).await;
     assert_eq!(deleted.status, PostStatus::Failed);
     assert_eq!(statuses(&deleted), [TargetStatus::Dead, TargetStatus::Canceled]);
-    let [Errand::DeliverEvent(dispatch)] = &errands(&db).await[..] else { panic!("one event, one errand") };
+    let [Message::DeliverEvent(dispatch)] = &messages(&db).await[..] else {
+        panic!("one event, one message")
+    };
     assert_eq!((dispatch.name.as_str(), dispatch.deliveries.len()), ("post.error", 1));
     assert!(webhooks::delete(&db, owner, webhook.id, at(23)).await.unwrap());
     assert!(!webhooks::delete(&db, owner, webhook.id, at(24)).await.unwrap());
@@ -934,7 +936,7 @@ async fn an_account_that_leaves_takes_along_what_was_not_begun_and_nothing_else(
     let (live_key, Begun::Attempt(third)) = begin(&db, owner, &live, 0).await else { panic!("taken up") };
     assert!(intend(&db, live.targets[0].id, third.fence).await);
     publishing::capture(&db, live_key, 0, "77").await.unwrap();
-    errands(&db).await;
+    messages(&db).await;
 
     let stranger = Owner { mode: Mode::Live, ..owner };
     assert!(!disconnect::disconnect(&db, stranger, ada.id, at(30)).await.unwrap());
@@ -969,24 +971,25 @@ async fn an_account_that_leaves_takes_along_what_was_not_begun_and_nothing_else(
     let settled = publishing::settle(&db, live_key, &end, None, at(34)).await.unwrap();
     assert_eq!(settled, Settled::Ended(TargetStatus::Published));
 
-    let left = errands(&db).await;
+    let left = messages(&db).await;
     let partings: Vec<_> = left
         .iter()
-        .filter_map(|left| if let Errand::PartAccount(it) = left { Some(it) } else { None })
+        .filter_map(|left| if let Message::DisconnectAccount(it) = left { Some(it) } else { None })
         .collect();
     let [parting] = partings[..] else { panic!("{left:?}") };
     for (post, told) in [(&waiting, 1), (&shared, 0), (&draft, 0), (&preparing, 0), (&begun, 0)] {
-        let canceled = Errand::PostCanceled { post: post.id, owner };
+        let canceled = Message::PostCanceled { post: post.id, owner };
         assert_eq!(left.iter().filter(|left| **left == canceled).count(), told, "{:?}", post.external_ref);
     }
-    assert!(left.contains(&Errand::HurryTarget { target: begun.targets[0].id, post: begun.id, owner }));
+    assert!(left.contains(&Message::RetryTarget { target: begun.targets[0].id, post: begun.id, owner }));
 
     assert!(disconnect::leaving(&db, parting).await.unwrap().unwrap().in_doubt);
     let failure = Failure::rejected(400, "no");
     let end = End::Dead { source: failure.code.source(), failure };
     publishing::settle(&db, begun_key, &end, None, at(35)).await.unwrap();
     assert!(!disconnect::leaving(&db, parting).await.unwrap().unwrap().in_doubt);
-    let outdated = domain::errand::Parting { grant_version: parting.grant_version - 1, ..parting.clone() };
+    let outdated =
+        domain::outbox::Disconnection { grant_version: parting.grant_version - 1, ..parting.clone() };
     disconnect::erase(&db, &outdated).await.unwrap();
     assert!(disconnect::leaving(&db, parting).await.unwrap().is_some(), "another grant's parting");
     disconnect::erase(&db, parting).await.unwrap();
@@ -1028,10 +1031,10 @@ async fn an_attempt_of_an_earlier_round_leaves_a_delivery_alone() {
         NewWebhook { url: "https://8.8.8.8/".to_owned(), events: vec!["*".to_owned()], description: None };
     let webhook = webhooks::create(&db, owner, new, |_| vec![1], at(0)).await.unwrap().unwrap();
     assert!(disconnect::disconnect(&db, owner, ada.id, at(1)).await.unwrap());
-    let dispatched = |left: Vec<Errand>| {
-        left.into_iter().find_map(|left| if let Errand::DeliverEvent(it) = left { Some(it) } else { None })
+    let dispatched = |left: Vec<Message>| {
+        left.into_iter().find_map(|left| if let Message::DeliverEvent(it) = left { Some(it) } else { None })
     };
-    let first = dispatched(errands(&db).await).unwrap();
+    let first = dispatched(messages(&db).await).unwrap();
     let (id, answer) = (first.deliveries[0], Answer { status: Some(500), ..Answer::default() });
     let again = || deliveries::redeliver(&db, owner, webhook.id, id);
     assert_eq!(again().await.unwrap(), Redelivered::Open);
@@ -1041,7 +1044,7 @@ async fn an_attempt_of_an_earlier_round_leaves_a_delivery_alone() {
 
     let Redelivered::Queued(queued) = again().await.unwrap() else { panic!("it was given up") };
     assert_eq!((queued.status, queued.attempts), (DeliveryStatus::Pending, 0));
-    let second = dispatched(errands(&db).await).unwrap();
+    let second = dispatched(messages(&db).await).unwrap();
     assert_eq!((second.round, second.event, &second.deliveries), (1, first.event, &first.deliveries));
     assert!(deliveries::begin(&db, owner, id, 0).await.unwrap().is_none(), "the first round is over");
     assert_eq!(deliveries::begin(&db, owner, id, 1).await.unwrap().unwrap().number, 1);
@@ -1180,11 +1183,11 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_it_is_moved() {
     let (one, two) = (push().await, push().await);
     assert_eq!([one.scheduled_at, two.scheduled_at], [Some(open[0]), Some(open[1])]);
     assert_eq!(posts::get(&db, owner, one.id).await.unwrap().unwrap(), one);
-    let due: Vec<_> = errands(&db)
+    let due: Vec<_> = messages(&db)
         .await
         .into_iter()
-        .map(|errand| match errand {
-            Errand::PublishPost(job) => (job.post, job.due),
+        .map(|message| match message {
+            Message::PublishPost(job) => (job.post, job.due),
             other => panic!("{other:?}"),
         })
         .collect();

@@ -140,7 +140,7 @@ async fn a_grant_is_erased_and_renewed_whatever_became_of_its_workflow() {
     let (leaving, staying) = (world.connect("x", "ada").await, world.connect("x", "bob").await);
     let client = crate::replay::client().await;
     for account in [&leaving, &staying] {
-        let keeper = format!("keep-{account}");
+        let keeper = format!("renew-grant-{account}");
         crate::replay::started(&client, &keeper).await;
         gone(&keeper).await;
     }
@@ -173,7 +173,7 @@ async fn an_errand_that_can_not_be_read_holds_up_nothing() {
     let world = world().start().await;
     world.connect("threads", "ada").await;
     let unreadable =
-        r#"insert into outbox (org_id, errand) select id, '{"errand": "of_tomorrow"}' from organizations"#;
+        r#"insert into outbox (org_id, message) select id, '{"message": "of_tomorrow"}' from organizations"#;
     tests::sql(&world.db, unreadable).await;
     for number in 0..3 {
         let post = world.post(json!({ "content": format!("Number {number}"), "accounts": ["ada"] })).await;
@@ -193,7 +193,7 @@ async fn what_temporal_refuses_ends_with_a_reason() {
     let mut tx = db.begin().await.unwrap();
     let mut job = store::posts::job_of(&mut tx, owner, id(&post).parse().unwrap()).await.unwrap().unwrap();
     job.targets[0].platform = "x".repeat(3_000_000);
-    store::outbox::push(&mut tx, &domain::errand::Errand::PublishPost(job)).await.unwrap();
+    store::outbox::push(&mut tx, &domain::outbox::Message::PublishPost(job)).await.unwrap();
     tx.commit().await.unwrap();
     let deadline = tokio::time::Instant::now() + tests::PATIENCE;
     let ended = loop {

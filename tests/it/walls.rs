@@ -21,7 +21,7 @@ fn dependencies(of: &str) -> BTreeSet<String> {
         .collect()
 }
 
-const OURS: [&str; 10] = [
+const OURS: [&str; 11] = [
     "domain",
     "store",
     "media",
@@ -30,6 +30,7 @@ const OURS: [&str; 10] = [
     "sandbox",
     "workflows",
     "activities",
+    "starter",
     "api",
     "server",
 ];
@@ -50,7 +51,8 @@ fn each_crate_sees_only_what_it_may() {
     assert_eq!(ours("sandbox"), ["domain", "egress"]);
     assert_eq!(ours("workflows"), ["domain"]);
     assert_eq!(ours("activities"), ["domain", "store", "media", "egress", "platforms", "workflows"]);
-    assert_eq!(ours("api"), ["domain", "store", "media", "platforms", "workflows"]);
+    assert_eq!(ours("starter"), ["domain", "store", "platforms", "workflows"]);
+    assert_eq!(ours("api"), ["domain", "store", "media", "platforms", "workflows", "starter"]);
 }
 
 #[test]
@@ -82,6 +84,8 @@ fn the_domain_performs_no_input_or_output() {
 fn the_architecture_page_names_what_is_there() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    // Diagrams, in fences of three backticks, name no paths.
+    let page: String = page.split("```").step_by(2).collect();
     let mut checked = 0;
     for path in page.split('`').skip(1).step_by(2).filter(|code| code.contains("::")) {
         let (home, rest) = path.split_once("::").unwrap();
@@ -126,7 +130,7 @@ fn sources(dir: &std::path::Path) -> Vec<String> {
 }
 
 /// The modules of `api`, from the bottom up. A module may import its own and those above it in this list.
-const API_LAYERS: [&str; 25] = [
+const API_LAYERS: [&str; 24] = [
     "types::scalar",
     "types::enum_string",
     "http::problem",
@@ -135,7 +139,6 @@ const API_LAYERS: [&str; 25] = [
     "http::rate_limits",
     "plans",
     "connect::oauth_state",
-    "ask",
     "app",
     "http",
     "keys",
@@ -157,7 +160,7 @@ const API_LAYERS: [&str; 25] = [
 #[test]
 fn the_modules_of_the_api_import_downwards_only() {
     // These tie the layers together.
-    let exempt = ["lib", "router", "ask", "relay", "sweeper"];
+    let exempt = ["lib", "router"];
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../api/src");
     let (mut upwards, mut checked) = (Vec::new(), 0);
     for (module, source) in modules(&root, "") {

@@ -77,7 +77,7 @@ impl WorldBuilder {
             ("DATABASE_URL", database_url.clone()),
             ("TEMPORAL_ADDRESS", format!("http://{}", shared.temporal)),
             ("FANFARE_TASK_QUEUE", format!("world-{}-{number}", std::process::id())),
-            ("FANFARE_PACE", self.pace.to_string()),
+            ("FANFARE_TIME_SCALE", self.pace.to_string()),
             // What nobody asks for shows in no journal, unless a test is about it.
             ("FANFARE_COLLECT_EVERY", "0".to_owned()),
             ("FANFARE_LISTEN", format!("127.0.0.1:{port}")),

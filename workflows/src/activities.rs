@@ -6,9 +6,9 @@
 
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, Choice, DeliveryId, ErrorCode, Failure, LoginError, MediaId, Owner, PostId, StateId, TargetId,
-    TargetStatus, WebhookId,
-    errand::{Chore, Ingest, Keeping, Parting},
+    AccountId, DeliveryId, ErrorCode, Failure, LoginError, MediaId, Owner, PostId, SelectOption, StateId,
+    TargetId, TargetStatus, WebhookId,
+    outbox::{Disconnection, ExpiringGrant, ImportRef, MediaJob},
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use temporalio_macros::activity_definitions;
 
 /// A target to be worked on, as one version of its post's row said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Task {
+pub struct TargetInput {
     /// The target.
     pub target: TargetId,
     /// Its post.
@@ -35,7 +35,7 @@ pub struct Task {
 /// How a publish attempt ended that is not to be repeated as it was.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Published {
+pub enum PublishResult {
     /// The target is terminal.
     Ended {
         /// How.
@@ -64,7 +64,7 @@ pub enum Published {
 /// What a look at a busy platform found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Polled {
+pub enum PollResult {
     /// It is done; publishing can go on.
     Ready,
     /// The target is terminal.
@@ -81,9 +81,9 @@ pub enum Polled {
 
 /// A grant that a platform refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct RefreshInput {
     /// The work that met the refusal.
-    pub task: Task,
+    pub target: TargetInput,
     /// Which grant it was: a later one need not be refreshed again.
     pub grant_version: i64,
 }
@@ -91,7 +91,7 @@ pub struct Refusal {
 /// Why a target has to be settled from outside an attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
-pub enum Why {
+pub enum SettleReason {
     /// The attempts ended without an answer: their worker died, or Fanfare failed.
     Unanswered {
         /// What Temporal knows of it.
@@ -115,24 +115,24 @@ pub enum Why {
 
 /// A target to be settled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Settlement {
+pub struct SettleInput {
     /// The target.
-    pub task: Task,
+    pub target: TargetInput,
     /// Why.
-    pub why: Why,
+    pub why: SettleReason,
 }
 
 /// What a settlement came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Settled {
+pub enum SettleResult {
     /// The target is terminal.
     Ended {
         /// How.
         status: TargetStatus,
     },
     /// There is budget left: try again after the pause.
-    Again {
+    RetryAfter {
         /// How long to wait.
         pause: Duration,
     },
@@ -152,32 +152,32 @@ pub struct Publishing;
 impl Publishing {
     /// One attempt to publish a target.
     #[activity(name = "publish")]
-    pub fn publish(_task: Task) -> Result<Published, ActivityError> {
+    pub fn publish(_task: TargetInput) -> Result<PublishResult, ActivityError> {
         unimplemented!()
     }
 
     /// One look at a platform that is still processing.
     #[activity(name = "poll")]
-    pub fn poll(_task: Task) -> Result<Polled, ActivityError> {
+    pub fn poll(_task: TargetInput) -> Result<PollResult, ActivityError> {
         unimplemented!()
     }
 
     /// A fresh grant for the account, unless somebody got one meanwhile.
     #[activity(name = "refresh_token")]
-    pub fn refresh_token(_refusal: Refusal) -> Result<(), ActivityError> {
+    pub fn refresh_token(_refusal: RefreshInput) -> Result<(), ActivityError> {
         unimplemented!()
     }
 
     /// Decides what becomes of a target whose attempts gave no answer.
     #[activity(name = "settle")]
-    pub fn settle(_settlement: Settlement) -> Result<Settled, ActivityError> {
+    pub fn settle(_settlement: SettleInput) -> Result<SettleResult, ActivityError> {
         unimplemented!()
     }
 }
 
 /// A delivery to be attempted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Parcel {
+pub struct DeliveryInput {
     /// The delivery.
     pub delivery: DeliveryId,
     /// Whose it is.
@@ -192,7 +192,7 @@ pub struct Parcel {
 
 /// A sample to be sent to an endpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Sample {
+pub struct TestEventInput {
     /// The endpoint.
     pub webhook: WebhookId,
     /// Whose it is.
@@ -201,7 +201,7 @@ pub struct Sample {
 
 /// What became of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sampled {
+pub struct TestEventResult {
     /// The endpoint's answer; `None` when none came.
     pub status: Option<u16>,
     /// Whether that counts as delivered.
@@ -210,7 +210,7 @@ pub struct Sampled {
 
 /// A signing secret that somebody wants to read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reveal {
+pub struct RevealSecretInput {
     /// The endpoint.
     pub webhook: WebhookId,
     /// Whose it is.
@@ -229,26 +229,26 @@ impl Webhooks {
     /// made, for the endpoint or its organization has all it may have at a time, and this is how long to
     /// wait.
     #[activity(name = "deliver")]
-    pub fn deliver(_parcel: Parcel) -> Result<Option<Duration>, ActivityError> {
+    pub fn deliver(_parcel: DeliveryInput) -> Result<Option<Duration>, ActivityError> {
         unimplemented!()
     }
 
     /// Sends a signed sample to one endpoint, once; `None` when the endpoint is gone.
-    #[activity(name = "sample")]
-    pub fn sample(_sample: Sample) -> Result<Option<Sampled>, ActivityError> {
+    #[activity(name = "send_test_event")]
+    pub fn send_test_event(_sample: TestEventInput) -> Result<Option<TestEventResult>, ActivityError> {
         unimplemented!()
     }
 
     /// Seals the signing secret of one endpoint to whoever asks; `None` when the endpoint is gone.
-    #[activity(name = "reveal")]
-    pub fn reveal(_reveal: Reveal) -> Result<Option<Vec<u8>>, ActivityError> {
+    #[activity(name = "reveal_secret")]
+    pub fn reveal_secret(_reveal: RevealSecretInput) -> Result<Option<Vec<u8>>, ActivityError> {
         unimplemented!()
     }
 }
 
 /// An account that is to be spoken for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Voice {
+pub struct AccountRef {
     /// The account.
     pub account: AccountId,
     /// Whose it is.
@@ -259,7 +259,7 @@ pub struct Voice {
 
 /// How an account's platform answered for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Checkup {
+pub struct HealthReport {
     /// What it said against it; `None` when the account can be spoken for.
     pub failure: Option<Failure>,
     /// When.
@@ -268,9 +268,9 @@ pub struct Checkup {
 
 /// A list of what a setting can be for an account.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Menu {
+pub struct OptionsRequest {
     /// The account.
-    pub voice: Voice,
+    pub account_ref: AccountRef,
     /// Which list.
     pub kind: String,
     /// What it belongs to, where the account has several.
@@ -284,39 +284,39 @@ pub struct Accounts;
 impl Accounts {
     /// One real call that tells whether an account can be spoken for; its status follows.
     #[activity(name = "check_health")]
-    pub fn check_health(_voice: Voice) -> Result<Checkup, ActivityError> {
+    pub fn check_health(_voice: AccountRef) -> Result<HealthReport, ActivityError> {
         unimplemented!()
     }
 
     /// Tells the platform that a grant is no longer wanted.
     #[activity(name = "revoke_grant")]
-    pub fn revoke_grant(_parting: Parting) -> Result<(), ActivityError> {
+    pub fn revoke_grant(_parting: Disconnection) -> Result<(), ActivityError> {
         unimplemented!()
     }
 
     /// Erases the grant of a disconnected account.
     #[activity(name = "erase_grant")]
-    pub fn erase_grant(_parting: Parting) -> Result<(), ActivityError> {
+    pub fn erase_grant(_parting: Disconnection) -> Result<(), ActivityError> {
         unimplemented!()
     }
 
     /// A fresh grant in place of one that will end, unless somebody got one meanwhile. Gives the grant
     /// that is there then; `None` when there is none to keep.
     #[activity(name = "renew_grant")]
-    pub fn renew_grant(_keeping: Keeping) -> Result<Option<Keeping>, ActivityError> {
+    pub fn renew_grant(_keeping: ExpiringGrant) -> Result<Option<ExpiringGrant>, ActivityError> {
         unimplemented!()
     }
 
     /// What a setting can be.
     #[activity(name = "list_options")]
-    pub fn list_options(_menu: Menu) -> Result<Result<Vec<Choice>, Failure>, ActivityError> {
+    pub fn list_options(_menu: OptionsRequest) -> Result<Result<Vec<SelectOption>, Failure>, ActivityError> {
         unimplemented!()
     }
 }
 
 /// Somebody who came back from an authorization.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Return {
+pub struct OAuthCallback {
     /// From which.
     pub authorization: StateId,
     /// Whose it is.
@@ -334,7 +334,7 @@ pub struct Return {
 /// What came of a return.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Arrival {
+pub enum CallbackResult {
     /// An account is connected.
     Connected {
         /// Which.
@@ -353,7 +353,7 @@ pub enum Arrival {
 
 /// Somebody who logs in with a password made for this purpose.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SignIn {
+pub struct PasswordLogin {
     /// Whose the account will be.
     pub owner: Owner,
     /// Where he logs in.
@@ -369,20 +369,20 @@ pub struct SignIn {
 /// What came of a login with a password.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum SignedIn {
+pub enum LoginResult {
     /// Its account is connected.
-    Connected(Joined),
+    Connected(ConnectedAccount),
     /// The platform would not.
     Refused(Failure),
     /// Its account belongs to another end tenant than the one that was named.
     OtherTenant,
     /// The owner has all the accounts that he may.
-    Full(Room),
+    Full(AccountQuota),
 }
 
 /// How many accounts an owner has, where that leaves no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Room {
+pub struct AccountQuota {
     /// How many he may have.
     pub limit: u64,
     /// How many he has.
@@ -391,7 +391,7 @@ pub struct Room {
 
 /// An account that was connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Joined {
+pub struct ConnectedAccount {
     /// The account.
     pub account: AccountId,
     /// Whether its owner had never connected it before.
@@ -400,7 +400,7 @@ pub struct Joined {
 
 /// A choice among what a login covers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Selection {
+pub struct LoginSelection {
     /// The digest of the token that leads to it.
     pub token_digest: String,
     /// Whose the accounts will be.
@@ -416,7 +416,7 @@ pub struct Selection {
 /// What came of a choice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Finalized {
+pub enum SelectionResult {
     /// These accounts are connected, in the order of the choice.
     Connected {
         /// Which.
@@ -435,7 +435,7 @@ pub enum Finalized {
         id: String,
     },
     /// The owner may not have so many accounts.
-    Full(Room),
+    Full(AccountQuota),
     /// There is no such login any more, or it does not cover that.
     Gone,
 }
@@ -446,38 +446,38 @@ pub struct Connecting;
 #[activity_definitions]
 impl Connecting {
     /// Exchanges what an authorization brought, once, and connects what the login covers.
-    #[activity(name = "authorize")]
-    pub fn authorize(_back: Return) -> Result<Arrival, ActivityError> {
+    #[activity(name = "exchange_code")]
+    pub fn exchange_code(_back: OAuthCallback) -> Result<CallbackResult, ActivityError> {
         unimplemented!()
     }
 
     /// Logs in with a password, once, and connects its account.
     #[activity(name = "sign_in")]
-    pub fn sign_in(_sign_in: SignIn) -> Result<SignedIn, ActivityError> {
+    pub fn sign_in(_sign_in: PasswordLogin) -> Result<LoginResult, ActivityError> {
         unimplemented!()
     }
 
     /// Connects what was chosen.
-    #[activity(name = "finalize")]
-    pub fn finalize(_selection: Selection) -> Result<Finalized, ActivityError> {
+    #[activity(name = "finalize_login")]
+    pub fn finalize_login(_selection: LoginSelection) -> Result<SelectionResult, ActivityError> {
         unimplemented!()
     }
 }
 
 /// A published target whose engagement is asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct MetricsRequest {
     /// The target.
     pub target: TargetId,
     /// Its account.
-    pub voice: Voice,
+    pub account_ref: AccountRef,
     /// The platform's id of what was published.
     pub platform_post_id: String,
 }
 
 /// What a round of collecting figures came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Collected {
+pub struct CollectionSummary {
     /// Targets whose figures are kept.
     pub read: u32,
     /// Targets whose platform told none.
@@ -486,7 +486,7 @@ pub struct Collected {
     pub left: u32,
 }
 
-impl std::iter::Sum for Collected {
+impl std::iter::Sum for CollectionSummary {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |one, other| Self {
             read: one.read + other.read,
@@ -502,29 +502,29 @@ pub struct Metrics;
 #[activity_definitions]
 impl Metrics {
     /// Reads a target's figures and keeps them; or why there are none.
-    #[activity(name = "read_metrics")]
-    pub fn read_metrics(_reading: Reading) -> Result<Result<(), Failure>, ActivityError> {
+    #[activity(name = "fetch_metrics")]
+    pub fn fetch_metrics(_reading: MetricsRequest) -> Result<Result<(), Failure>, ActivityError> {
         unimplemented!()
     }
 
     /// Reads and keeps the figures of a platform's targets whose turn it is.
     #[activity(name = "collect_metrics")]
-    pub fn collect_metrics(_platform: String) -> Result<Collected, ActivityError> {
+    pub fn collect_metrics(_platform: String) -> Result<CollectionSummary, ActivityError> {
         unimplemented!()
     }
 
     /// Forgets figures that are too old.
-    #[activity(name = "forget_metrics")]
-    pub fn forget_metrics() -> Result<u64, ActivityError> {
+    #[activity(name = "prune_metrics")]
+    pub fn prune_metrics() -> Result<u64, ActivityError> {
         unimplemented!()
     }
 }
 
 /// The next page of an import.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Turn {
+pub struct ImportPageInput {
     /// The import.
-    pub ingest: Ingest,
+    pub import: ImportRef,
     /// How often the platform was asked for it in vain.
     pub tries: u32,
 }
@@ -532,7 +532,7 @@ pub struct Turn {
 /// What a page of an import came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Leafed {
+pub enum ImportProgress {
     /// It is kept, and another follows.
     More,
     /// The import is over.
@@ -551,13 +551,13 @@ pub struct Imports;
 impl Imports {
     /// Brings the next page of an import, and ends the import where nothing follows.
     #[activity(name = "import_page")]
-    pub fn import_page(_turn: Turn) -> Result<Leafed, ActivityError> {
+    pub fn import_page(_turn: ImportPageInput) -> Result<ImportProgress, ActivityError> {
         unimplemented!()
     }
 
     /// Ends an import that got no further.
     #[activity(name = "abandon_import")]
-    pub fn abandon_import(_ingest: Ingest) -> Result<(), ActivityError> {
+    pub fn abandon_import(_ingest: ImportRef) -> Result<(), ActivityError> {
         unimplemented!()
     }
 }
@@ -569,32 +569,32 @@ pub struct Media;
 impl Media {
     /// Looks at what arrived of an asset, and decides whether it is taken.
     #[activity(name = "confirm_media")]
-    pub fn confirm_media(_asset: Asset) -> Result<Confirmed, ActivityError> {
+    pub fn confirm_media(_asset: MediaRef) -> Result<ConfirmResult, ActivityError> {
         unimplemented!()
     }
 
     /// Fetches, looks at or discards the bytes of an asset. Fails with [`CROWDED`] when nothing was tried.
-    #[activity(name = "tend_media")]
-    pub fn tend_media(_chore: Chore) -> Result<(), ActivityError> {
+    #[activity(name = "process_media")]
+    pub fn process_media(_chore: MediaJob) -> Result<(), ActivityError> {
         unimplemented!()
     }
 
     /// Writes down that an asset can't be used, after its bytes could not be had.
-    #[activity(name = "give_up_media")]
-    pub fn give_up_media(_lost: Lost) -> Result<(), ActivityError> {
+    #[activity(name = "fail_media")]
+    pub fn fail_media(_lost: MediaFailure) -> Result<(), ActivityError> {
         unimplemented!()
     }
 
     /// Deletes what nobody waits for any more; true when there may be more of it.
-    #[activity(name = "tidy_media")]
-    pub fn tidy_media() -> Result<bool, ActivityError> {
+    #[activity(name = "clean_up_media")]
+    pub fn clean_up_media() -> Result<bool, ActivityError> {
         unimplemented!()
     }
 }
 
 /// A media asset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asset {
+pub struct MediaRef {
     /// The asset.
     pub media: MediaId,
     /// Whose it is.
@@ -604,7 +604,7 @@ pub struct Asset {
 /// What looking at an asset's bytes came to; what was found out is in its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Confirmed {
+pub enum ConfirmResult {
     /// The row tells.
     Settled,
     /// No bytes have arrived.
@@ -613,9 +613,9 @@ pub enum Confirmed {
 
 /// An asset whose bytes could not be had.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Lost {
+pub struct MediaFailure {
     /// The chore that failed.
-    pub chore: Chore,
+    pub job: MediaJob,
     /// Why, for people.
     pub message: String,
 }
@@ -623,10 +623,10 @@ pub struct Lost {
 /// The declarations, as `#[activity(definition = …)]` names them.
 pub mod definition {
     pub use super::accounts::{CheckHealth, EraseGrant, ListOptions, RenewGrant, RevokeGrant};
-    pub use super::connecting::{Authorize, Finalize, SignIn};
+    pub use super::connecting::{ExchangeCode, FinalizeLogin, SignIn};
     pub use super::imports::{AbandonImport, ImportPage};
-    pub use super::media::{ConfirmMedia, GiveUpMedia, TendMedia, TidyMedia};
-    pub use super::metrics::{CollectMetrics, ForgetMetrics, ReadMetrics};
+    pub use super::media::{CleanUpMedia, ConfirmMedia, FailMedia, ProcessMedia};
+    pub use super::metrics::{CollectMetrics, FetchMetrics, PruneMetrics};
     pub use super::publishing::{Poll, Publish, RefreshToken, Settle};
-    pub use super::webhooks::{Deliver, Reveal, Sample};
+    pub use super::webhooks::{Deliver, RevealSecret, SendTestEvent};
 }

@@ -7,7 +7,7 @@
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
 use crate::{
-    activities::{Collected, Metrics},
+    activities::{CollectionSummary, Metrics},
     queue,
 };
 use domain::Mode;
@@ -29,7 +29,7 @@ const HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// What the workflow is started with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Order {
+pub struct Input {
     /// The platforms that tell figures.
     pub platforms: Vec<String>,
 }
@@ -42,26 +42,26 @@ pub fn id(base: &str) -> String {
 /// Collects figures once. See the [module](self).
 #[workflow]
 pub struct CollectMetrics {
-    order: Order,
+    input: Input,
 }
 
 #[workflow_methods]
 impl CollectMetrics {
     #[init]
-    fn new(_ctx: &WorkflowContextView, order: Order) -> Self {
-        Self { order }
+    fn new(_ctx: &WorkflowContextView, input: Input) -> Self {
+        Self { input }
     }
 
     /// Runs until every platform has been asked or given up.
     #[run(name = "CollectMetrics")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Collected> {
+    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<CollectionSummary> {
         let ctx = &*ctx;
-        let platforms = ctx.state(|collect| collect.order.platforms.clone());
+        let platforms = ctx.state(|collect| collect.input.platforms.clone());
         // Any worker can forget; the first platform's queue is as good as another.
         if let Some(first) = platforms.first() {
             let options = on(queue::platform(ctx.task_queue(), first, Mode::Live), "Forget what is too old");
             // What is not forgotten now is later.
-            let _ = ctx.execute_activity(Metrics::forget_metrics, (), options).await;
+            let _ = ctx.execute_activity(Metrics::prune_metrics, (), options).await;
         }
         let rounds = join_all(platforms.into_iter().map(|platform| {
             // A round reads the figures of both modes.

@@ -6,10 +6,10 @@
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
 use crate::{
-    activities::{Parcel, Webhooks},
+    activities::{DeliveryInput, Webhooks},
     attributes,
 };
-use domain::{Pace, errand::Dispatch, retry};
+use domain::{TimeScale, outbox::EventDispatch, retry};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use temporalio_common::search_attributes::SearchAttributes;
@@ -20,17 +20,17 @@ use temporalio_workflow::{
 
 /// What the workflow is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Order {
+pub struct Input {
     /// The event.
-    pub dispatch: Dispatch,
+    pub dispatch: EventDispatch,
     /// How fast the waits run.
     #[serde(default)]
-    pub pace: Pace,
+    pub time_scale: TimeScale,
 }
 
 /// The workflow's id: fixed, so that starting it twice does nothing. One that was asked for again has an
 /// id of its own, each time.
-pub fn id(dispatch: &Dispatch) -> String {
+pub fn id(dispatch: &EventDispatch) -> String {
     match (dispatch.round, &dispatch.deliveries[..]) {
         (round @ 1.., [delivery]) => format!("redeliver-{delivery}-{round}"),
         _ => format!("event-{}", dispatch.event),
@@ -38,7 +38,7 @@ pub fn id(dispatch: &Dispatch) -> String {
 }
 
 /// The search attributes it is started with.
-pub fn search_attributes(dispatch: &Dispatch) -> SearchAttributes {
+pub fn search_attributes(dispatch: &EventDispatch) -> SearchAttributes {
     let mut all = vec![
         attributes::ORG.value_set(dispatch.owner.org.to_string()),
         attributes::EVENT.value_set(dispatch.name.clone()),
@@ -50,32 +50,32 @@ pub fn search_attributes(dispatch: &Dispatch) -> SearchAttributes {
 /// Delivers one event. See the [module](self).
 #[workflow]
 pub struct DeliverEvent {
-    order: Order,
+    input: Input,
 }
 
 #[workflow_methods]
 impl DeliverEvent {
     #[init]
-    fn new(_ctx: &WorkflowContextView, order: Order) -> Self {
-        Self { order }
+    fn new(_ctx: &WorkflowContextView, input: Input) -> Self {
+        Self { input }
     }
 
     /// Runs until every endpoint has it or was given up.
     #[run(name = "DeliverEvent")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
-        let Order { dispatch, pace } = ctx.state(|event| event.order.clone());
+        let Input { dispatch, time_scale } = ctx.state(|event| event.input.clone());
         let ctx = &*ctx;
         let delivered = join_all(dispatch.deliveries.iter().map(|delivery| {
-            let mut parcel =
-                Parcel { delivery: *delivery, owner: dispatch.owner, round: dispatch.round, waits: 0 };
+            let mut input =
+                DeliveryInput { delivery: *delivery, owner: dispatch.owner, round: dispatch.round, waits: 0 };
             async move {
                 // The row says when it is over; a policy that ran out, for example because workers
                 // died, only means that nobody has written it there yet.
                 loop {
-                    match ctx.execute_activity(Webhooks::deliver, parcel.clone(), attempts(pace)).await {
+                    match ctx.execute_activity(Webhooks::deliver, input.clone(), attempts(time_scale)).await {
                         Ok(None) => return Ok(()),
                         Ok(Some(wait)) => {
-                            parcel.waits += 1;
+                            input.waits += 1;
                             ctx.timer(wait).await;
                         }
                         Err(ActivityExecutionError::Cancelled(_)) => {
@@ -91,13 +91,13 @@ impl DeliverEvent {
     }
 }
 
-fn attempts(pace: Pace) -> ActivityOptions {
+fn attempts(time_scale: TimeScale) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(retry::DELIVERY_TIMEOUT + Duration::from_secs(15))
         .retry_policy(
             RetryPolicy::builder()
-                .initial_interval(pace.of(retry::DELIVERY_BASE))
+                .initial_interval(time_scale.scale(retry::DELIVERY_BASE))
                 .backoff_coefficient(2.0)
-                .maximum_interval(pace.of(retry::CAP))
+                .maximum_interval(time_scale.scale(retry::CAP))
                 .maximum_attempts(retry::DELIVERIES)
                 .build(),
         )

@@ -7,12 +7,12 @@
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
 use crate::{
-    activities::{Imports, Leafed, Turn},
+    activities::{ImportPageInput, ImportProgress, Imports},
     attributes,
+    process_media::crowded,
     publish_target::settling,
-    tend_media::crowded,
 };
-use domain::errand::Ingest;
+use domain::outbox::ImportRef;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use temporalio_common::search_attributes::SearchAttributes;
@@ -29,75 +29,75 @@ const WAITS: &str = "until the platform answers again";
 
 /// What the workflow is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Order {
+pub struct Input {
     /// The import.
     #[serde(flatten)]
-    pub ingest: Ingest,
+    pub import: ImportRef,
     /// How often the next page was tried already.
     #[serde(default)]
     pub tries: u32,
 }
 
 /// The workflow's id: fixed, so that starting it twice does nothing.
-pub fn id(ingest: &Ingest) -> String {
-    format!("import-{}", ingest.import)
+pub fn id(import: &ImportRef) -> String {
+    format!("import-{}", import.import)
 }
 
 /// The search attributes it is started with.
-pub fn search_attributes(ingest: &Ingest) -> SearchAttributes {
+pub fn search_attributes(import: &ImportRef) -> SearchAttributes {
     SearchAttributes::new([
-        attributes::ORG.value_set(ingest.owner.org.to_string()),
-        attributes::PLATFORM.value_set(ingest.platform.clone()),
-        attributes::ACCOUNT.value_set(ingest.account.to_string()),
+        attributes::ORG.value_set(import.owner.org.to_string()),
+        attributes::PLATFORM.value_set(import.platform.clone()),
+        attributes::ACCOUNT.value_set(import.account.to_string()),
     ])
 }
 
 /// Imports what an account published earlier. See the [module](self).
 #[workflow]
 pub struct ImportPosts {
-    order: Order,
+    input: Input,
 }
 
 #[workflow_methods]
 impl ImportPosts {
     #[init]
-    fn new(_ctx: &WorkflowContextView, order: Order) -> Self {
-        Self { order }
+    fn new(_ctx: &WorkflowContextView, input: Input) -> Self {
+        Self { input }
     }
 
     /// Runs until the import is over.
     #[run(name = "ImportPosts")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
-        let Order { ingest, mut tries } = ctx.state(|import| import.order.clone());
+        let Input { import, mut tries } = ctx.state(|import| import.input.clone());
         loop {
-            let turn = Turn { ingest: ingest.clone(), tries };
+            let turn = ImportPageInput { import: import.clone(), tries };
             match ctx.execute_activity(Imports::import_page, turn, paging()).await {
-                Ok(Leafed::Over) => return Ok(()),
-                Ok(Leafed::More) => tries = 0,
-                Ok(Leafed::Later { wait }) => {
+                Ok(ImportProgress::Over) => return Ok(()),
+                Ok(ImportProgress::More) => tries = 0,
+                Ok(ImportProgress::Later { wait }) => {
                     tries += 1;
                     let alarm = TimerOptions::builder(wait).summary(WAITS.to_owned()).build();
                     if ctx.timer(alarm).await == TimerResult::Cancelled {
-                        return Self::abandon(ctx, ingest).await;
+                        return Self::abandon(ctx, import).await;
                     }
                 }
                 // An operator ended it, or its workers did not get through: its row must not stay open.
                 Err(error) => match crowded(&error) {
                     Some(wait) if ctx.timer(wait).await == TimerResult::Fired => {}
-                    _ => return Self::abandon(ctx, ingest).await,
+                    _ => return Self::abandon(ctx, import).await,
                 },
             }
             if ctx.continue_as_new_suggested() {
-                let order = Order { ingest: ingest.clone(), tries };
-                ctx.continue_as_new(order, ContinueAsNewOptions::default())?;
+                let input = Input { import: import.clone(), tries };
+                ctx.continue_as_new(input, ContinueAsNewOptions::default())?;
             }
         }
     }
 
-    async fn abandon(ctx: &WorkflowContext<Self>, ingest: Ingest) -> WorkflowResult<()> {
+    async fn abandon(ctx: &WorkflowContext<Self>, import: ImportRef) -> WorkflowResult<()> {
         let mut options = settling(ctx.task_queue());
         options.cancellation_token = Some(WorkflowCancellationToken::new());
-        Ok(ctx.execute_activity(Imports::abandon_import, ingest, options).await?)
+        Ok(ctx.execute_activity(Imports::abandon_import, import, options).await?)
     }
 }
 

@@ -5,27 +5,27 @@
 //! are ids and small values, since histories are read by operators: no content, no token.
 
 pub mod activities;
-pub mod ask;
 pub mod attributes;
+pub mod clean_up_media;
 pub mod collect_metrics;
 pub mod deliver_event;
+pub mod disconnect_account;
 pub mod import_posts;
-pub mod keep_account;
 pub mod lenient;
-pub mod part_account;
+pub mod process_media;
 pub mod publish_post;
 pub mod publish_target;
 pub mod queue;
-pub mod tend_media;
-pub mod tidy_media;
+pub mod renew_grant;
+pub mod worker_request;
 
-pub use ask::Ask;
+pub use clean_up_media::CleanUpMedia;
 pub use collect_metrics::CollectMetrics;
 pub use deliver_event::DeliverEvent;
+pub use disconnect_account::DisconnectAccount;
 pub use import_posts::ImportPosts;
-pub use keep_account::KeepAccount;
-pub use part_account::PartAccount;
+pub use process_media::ProcessMedia;
 pub use publish_post::PublishPost;
 pub use publish_target::PublishTarget;
-pub use tend_media::TendMedia;
-pub use tidy_media::TidyMedia;
+pub use renew_grant::RenewGrant;
+pub use worker_request::WorkerRequest;

@@ -8,7 +8,7 @@
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
 use crate::{
-    activities::Task,
+    activities::TargetInput,
     attributes,
     lenient::Lenient,
     publish_target,
@@ -16,8 +16,8 @@ use crate::{
     queue,
 };
 use domain::{
-    Pace, PostId, PostStatus, TargetStatus,
-    errand::{Assignment, Job},
+    PostId, PostStatus, TargetStatus, TimeScale,
+    outbox::{PostJob, TargetRef},
     post::roll_up,
 };
 use serde::{Deserialize, Serialize};
@@ -40,12 +40,12 @@ const RUNNING: (Duration, Duration) = (Duration::from_secs(2), Duration::from_se
 
 /// What the workflow is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Order {
+pub struct Input {
     /// The post.
-    pub job: Job,
+    pub job: PostJob,
     /// How fast the waits run.
     #[serde(default)]
-    pub pace: Pace,
+    pub time_scale: TimeScale,
 }
 
 /// The workflow's id: fixed, so that starting it twice does nothing.
@@ -56,16 +56,16 @@ pub fn id(post: PostId) -> String {
 /// Publishes one post. See the [module](self).
 #[workflow]
 pub struct PublishPost {
-    job: Job,
-    pace: Pace,
+    job: PostJob,
+    time_scale: TimeScale,
     canceled: bool,
 }
 
 #[workflow_methods]
 impl PublishPost {
     #[init]
-    fn new(_ctx: &WorkflowContextView, order: Order) -> Self {
-        Self { job: order.job, pace: order.pace, canceled: false }
+    fn new(_ctx: &WorkflowContextView, input: Input) -> Self {
+        Self { job: input.job, time_scale: input.time_scale, canceled: false }
     }
 
     /// Runs until every target is terminal, or the post is withdrawn.
@@ -79,7 +79,7 @@ impl PublishPost {
                 Err(canceled) => {
                     let job = ctx.state(|post| post.job.clone());
                     for assignment in &job.targets {
-                        Self::stop(ctx, task(&job, assignment)).await?;
+                        Self::stop(ctx, target_input(&job, assignment)).await?;
                     }
                     return Err(canceled);
                 }
@@ -103,16 +103,16 @@ impl PublishPost {
     }
 
     /// The row changed: another time, other targets.
-    #[signal(name = "changed")]
-    pub fn changed(&mut self, _ctx: &mut SyncWorkflowContext<Self>, job: Lenient<Job>) {
-        let Some(job) = job.read("changed") else { return };
+    #[signal(name = "post_changed")]
+    pub fn post_changed(&mut self, _ctx: &mut SyncWorkflowContext<Self>, job: Lenient<PostJob>) {
+        let Some(job) = job.read("post_changed") else { return };
         if job.version > self.job.version {
             self.job = job;
         }
     }
 
     /// The post was withdrawn. Targets that have begun find that in the row.
-    #[signal(name = "canceled")]
+    #[signal(name = "cancel")]
     pub fn cancel(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _body: Lenient<()>) {
         self.canceled = true;
     }
@@ -142,8 +142,8 @@ impl PublishPost {
                 rung = timer => if rung == TimerResult::Cancelled {
                     return Err(WorkflowTermination::cancelled());
                 },
-                changed = ctx.wait_condition(move |post: &Self| post.canceled || post.job.version != version) => {
-                    changed?;
+                post_changed = ctx.wait_condition(move |post: &Self| post.canceled || post.job.version != version) => {
+                    post_changed?;
                     alarm.cancel();
                 }
             }
@@ -151,10 +151,13 @@ impl PublishPost {
     }
 
     /// Starts all targets, in waves, then waits for all. `None` stands for a stale one.
-    async fn publish(ctx: &WorkflowContext<Self>, job: &Job) -> WorkflowResult<Vec<Option<TargetStatus>>> {
-        let pace = ctx.state(|post| post.pace);
+    async fn publish(
+        ctx: &WorkflowContext<Self>,
+        job: &PostJob,
+    ) -> WorkflowResult<Vec<Option<TargetStatus>>> {
+        let time_scale = ctx.state(|post| post.time_scale);
         let start = |assignment| {
-            let input = publish_target::Order { task: task(job, assignment), pace };
+            let input = publish_target::Input { target_input: target_input(job, assignment), time_scale };
             ctx.start_child_workflow(PublishTarget::run, input, child(ctx.task_queue(), job, assignment))
         };
         let mut started = Vec::with_capacity(job.targets.len());
@@ -163,7 +166,7 @@ impl PublishPost {
         }
         let results =
             join_all(started.into_iter().zip(&job.targets).map(|(mut started, assignment)| async move {
-                let mut pause = pace.of(RUNNING.0);
+                let mut pause = time_scale.scale(RUNNING.0);
                 loop {
                     let ended = match started {
                         Ok(child) => child.result().await.ok(),
@@ -171,7 +174,7 @@ impl PublishPost {
                         // it has ended the next start finds that in the row.
                         Err(error) if is_running(&error) && !ctx.cancellation_token().is_cancelled() => {
                             ctx.timer(pause).await;
-                            pause = (pause * 2).min(pace.of(RUNNING.1));
+                            pause = (pause * 2).min(time_scale.scale(RUNNING.1));
                             started = start(assignment).await;
                             continue;
                         }
@@ -181,7 +184,7 @@ impl PublishPost {
                         Some(Ended::Stale) => Ok(None),
                         Some(Ended::Status(status)) => Ok(Some(status)),
                         // Somebody ended the target's workflow; its row must not stay open.
-                        None => Self::stop(ctx, task(job, assignment)).await.map(Some),
+                        None => Self::stop(ctx, target_input(job, assignment)).await.map(Some),
                     };
                 }
             }))
@@ -189,9 +192,13 @@ impl PublishPost {
         results.into_iter().collect()
     }
 
-    async fn stop(ctx: &WorkflowContext<Self>, task: Task) -> WorkflowResult<TargetStatus> {
-        publish_target::stop(ctx, &queue::platform(ctx.task_queue(), &task.platform, task.owner.mode), task)
-            .await
+    async fn stop(ctx: &WorkflowContext<Self>, target_input: TargetInput) -> WorkflowResult<TargetStatus> {
+        publish_target::stop(
+            ctx,
+            &queue::platform(ctx.task_queue(), &target_input.platform, target_input.owner.mode),
+            target_input,
+        )
+        .await
     }
 }
 
@@ -206,8 +213,8 @@ fn is_running(error: &ChildWorkflowStartError) -> bool {
     )
 }
 
-fn task(job: &Job, assignment: &Assignment) -> Task {
-    Task {
+fn target_input(job: &PostJob, assignment: &TargetRef) -> TargetInput {
+    TargetInput {
         target: assignment.target,
         post: job.post,
         owner: job.owner,
@@ -217,7 +224,7 @@ fn task(job: &Job, assignment: &Assignment) -> Task {
     }
 }
 
-fn child(base: &str, job: &Job, assignment: &Assignment) -> ChildWorkflowOptions {
+fn child(base: &str, job: &PostJob, assignment: &TargetRef) -> ChildWorkflowOptions {
     ChildWorkflowOptions::builder()
         .workflow_id(publish_target::id(assignment.target))
         .task_queue(queue::platform(base, &assignment.platform, job.owner.mode))

@@ -9,11 +9,14 @@
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
 use crate::{
-    activities::{GRANT_LOST, Polled, Published, Publishing, Refusal, Settled, Settlement, Task, Why},
+    activities::{
+        GRANT_LOST, PollResult, PublishResult, Publishing, RefreshInput, SettleInput, SettleReason,
+        SettleResult, TargetInput,
+    },
     attributes,
     lenient::Lenient,
 };
-use domain::{ErrorCode, Pace, TargetId, TargetStatus, retry};
+use domain::{ErrorCode, TargetId, TargetStatus, TimeScale, retry};
 use serde::{Deserialize, Serialize};
 use std::{pin::pin, time::Duration};
 use temporalio_common::error::IncomingError;
@@ -35,13 +38,13 @@ const LOST: Duration = Duration::from_secs(5);
 
 /// What the workflow is started with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Order {
+pub struct Input {
     /// The target.
     #[serde(flatten)]
-    pub task: Task,
+    pub target_input: TargetInput,
     /// How fast the waits run.
     #[serde(default)]
-    pub pace: Pace,
+    pub time_scale: TimeScale,
 }
 
 /// How it ended.
@@ -62,69 +65,73 @@ pub fn id(target: TargetId) -> String {
 /// Publishes one target. See the [module](self).
 #[workflow]
 pub struct PublishTarget {
-    order: Order,
+    input: Input,
     /// How often somebody wanted the next attempt now.
-    hurries: u32,
+    retry_requests: u32,
 }
 
 #[workflow_methods]
 impl PublishTarget {
     #[init]
-    fn new(_ctx: &WorkflowContextView, order: Order) -> Self {
-        Self { order, hurries: 0 }
+    fn new(_ctx: &WorkflowContextView, input: Input) -> Self {
+        Self { input, retry_requests: 0 }
     }
 
     /// Runs until the target is terminal.
     #[run(name = "PublishTarget")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Ended> {
-        let Order { task, pace } = ctx.state(|target| target.order.clone());
+        let Input { target_input, time_scale } = ctx.state(|target| target.input.clone());
         loop {
-            let hurries = ctx.state(|target| target.hurries);
-            let Some(attempt) = Self::attempt(ctx, &task, pace, hurries).await else { continue };
+            let retry_requests = ctx.state(|target| target.retry_requests);
+            let Some(attempt) = Self::attempt(ctx, &target_input, time_scale, retry_requests).await else {
+                continue;
+            };
             let why = match attempt {
-                Ok(Published::Ended { status }) => return Ok(Self::end(ctx, status)),
-                Ok(Published::Stale) => return Ok(Ended::Stale),
-                Ok(Published::Wait { pause }) => {
-                    Self::rest(ctx, pause, hurries).await;
+                Ok(PublishResult::Ended { status }) => return Ok(Self::end(ctx, status)),
+                Ok(PublishResult::Stale) => return Ok(Ended::Stale),
+                Ok(PublishResult::Wait { pause }) => {
+                    Self::rest(ctx, pause, retry_requests).await;
                     continue;
                 }
-                Ok(Published::Processing { pause }) => match Self::poll(ctx, &task, pause).await {
-                    Ok(Polled::Ready) => continue,
-                    Ok(Polled::Ended { status }) => return Ok(Self::end(ctx, status)),
-                    Ok(Polled::TokenRefused { grant_version }) => {
-                        match Self::refresh(ctx, &task, grant_version, pace).await? {
-                            Ok(()) => continue,
-                            Err(why) => why,
+                Ok(PublishResult::Processing { pause }) => {
+                    match Self::poll(ctx, &target_input, pause).await {
+                        Ok(PollResult::Ready) => continue,
+                        Ok(PollResult::Ended { status }) => return Ok(Self::end(ctx, status)),
+                        Ok(PollResult::TokenRefused { grant_version }) => {
+                            match Self::refresh(ctx, &target_input, grant_version, time_scale).await? {
+                                Ok(()) => continue,
+                                Err(why) => why,
+                            }
                         }
+                        Err(why) => why,
                     }
-                    Err(why) => why,
-                },
-                Ok(Published::TokenRefused { grant_version }) => {
-                    match Self::refresh(ctx, &task, grant_version, pace).await? {
+                }
+                Ok(PublishResult::TokenRefused { grant_version }) => {
+                    match Self::refresh(ctx, &target_input, grant_version, time_scale).await? {
                         Ok(()) => continue,
                         Err(why) => why,
                     }
                 }
                 Err(error) => unanswered(&error),
             };
-            match Self::settle(ctx, &task, why).await? {
-                Settled::Ended { status } => return Ok(Self::end(ctx, status)),
-                Settled::Again { pause } => Self::rest(ctx, pause, hurries).await,
+            match Self::settle(ctx, &target_input, why).await? {
+                SettleResult::Ended { status } => return Ok(Self::end(ctx, status)),
+                SettleResult::RetryAfter { pause } => Self::rest(ctx, pause, retry_requests).await,
             }
         }
     }
 
     /// Somebody wants the next attempt now.
-    #[signal(name = "hurry")]
-    pub fn hurry(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _body: Lenient<()>) {
+    #[signal(name = "retry_now")]
+    pub fn retry_now(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _body: Lenient<()>) {
         // A body has no meaning here; whatever an operator sends along does no harm.
-        self.hurries += 1;
+        self.retry_requests += 1;
     }
 
     /// An attempt failed and is going to be repeated; the operators' search should find it.
-    #[signal(name = "failing")]
-    pub fn failing(&mut self, ctx: &mut SyncWorkflowContext<Self>, code: Lenient<ErrorCode>) {
-        let Some(code) = code.read("failing") else { return };
+    #[signal(name = "attempt_failed")]
+    pub fn attempt_failed(&mut self, ctx: &mut SyncWorkflowContext<Self>, code: Lenient<ErrorCode>) {
+        let Some(code) = code.read("attempt_failed") else { return };
         ctx.upsert_search_attributes([
             attributes::STATUS.value_set(TargetStatus::Failed.to_string()),
             attributes::ERROR.value_set(code.to_string()),
@@ -136,20 +143,20 @@ impl PublishTarget {
     /// and is not repeated; how the target stands is in its row.
     async fn attempt(
         ctx: &WorkflowContext<Self>,
-        task: &Task,
-        pace: Pace,
-        hurries: u32,
-    ) -> Option<Result<Published, ActivityExecutionError>> {
+        target_input: &TargetInput,
+        time_scale: TimeScale,
+        retry_requests: u32,
+    ) -> Option<Result<PublishResult, ActivityExecutionError>> {
         let backoff = ctx.cancellation_token().child_token();
         // The same in every replay; the attempts of one lost worker do not all come back at once.
         let jitter = f64::from(ctx.random::<u32>()) / f64::from(u32::MAX);
-        let mut options = attempts(task, pace, jitter);
+        let mut options = attempts(target_input, time_scale, jitter);
         options.cancellation_token = Some(backoff.clone());
         options.cancellation_type = ActivityCancellationType::WaitCancellationCompleted;
-        let mut activity = pin!(ctx.execute_activity(Publishing::publish, task.clone(), options));
+        let mut activity = pin!(ctx.execute_activity(Publishing::publish, target_input.clone(), options));
         select! {
             done = activity.as_mut() => Some(done),
-            hurried = ctx.wait_condition(move |target: &Self| target.hurries != hurries) => {
+            hurried = ctx.wait_condition(move |target: &Self| target.retry_requests != retry_requests) => {
                 backoff.cancel();
                 let done = activity.await;
                 // When the wait failed, it is the workflow that is being canceled.
@@ -159,52 +166,66 @@ impl PublishTarget {
     }
 
     /// Waits, unless somebody wants the next attempt now.
-    async fn rest(ctx: &WorkflowContext<Self>, pause: Duration, hurries: u32) {
+    async fn rest(ctx: &WorkflowContext<Self>, pause: Duration, retry_requests: u32) {
         let alarm = ctx.cancellation_token().child_token();
         let timer = ctx.timer(TimerOptions::builder(pause).cancellation_token(alarm.clone()).build());
         let mut timer = pin!(timer);
         select! {
             _ = timer => {}
-            _ = ctx.wait_condition(move |target: &Self| target.hurries != hurries) => alarm.cancel(),
+            _ = ctx.wait_condition(move |target: &Self| target.retry_requests != retry_requests) => alarm.cancel(),
         }
     }
 
     /// Looks at a platform that is still processing until the row says that it is over.
-    async fn poll(ctx: &WorkflowContext<Self>, task: &Task, pause: Duration) -> Result<Polled, Why> {
+    async fn poll(
+        ctx: &WorkflowContext<Self>,
+        target_input: &TargetInput,
+        pause: Duration,
+    ) -> Result<PollResult, SettleReason> {
         ctx.timer(pause).await;
-        let polled = ctx.execute_activity(Publishing::poll, task.clone(), polling(task, pause)).await;
+        let polled =
+            ctx.execute_activity(Publishing::poll, target_input.clone(), polling(target_input, pause)).await;
         polled.map_err(|error| unanswered(&error))
     }
 
     async fn refresh(
         ctx: &WorkflowContext<Self>,
-        task: &Task,
+        target_input: &TargetInput,
         grant_version: i64,
-        pace: Pace,
-    ) -> WorkflowResult<Result<(), Why>> {
-        let refusal = Refusal { task: task.clone(), grant_version };
-        let error = match ctx.execute_activity(Publishing::refresh_token, refusal, refreshing(pace)).await {
-            Ok(()) => return Ok(Ok(())),
-            Err(error) => error,
-        };
+        time_scale: TimeScale,
+    ) -> WorkflowResult<Result<(), SettleReason>> {
+        let refusal = RefreshInput { target: target_input.clone(), grant_version };
+        let error =
+            match ctx.execute_activity(Publishing::refresh_token, refusal, refreshing(time_scale)).await {
+                Ok(()) => return Ok(Ok(())),
+                Err(error) => error,
+            };
         let message = words(&error);
         Ok(Err(match typed(&error) {
-            Some(GRANT_LOST) => Why::GrantLost { message },
+            Some(GRANT_LOST) => SettleReason::GrantLost { message },
             Some(code) => {
-                Why::RefreshFailed { code: code.parse().unwrap_or(ErrorCode::NetworkError), message }
+                SettleReason::RefreshFailed { code: code.parse().unwrap_or(ErrorCode::NetworkError), message }
             }
             None => unanswered(&error),
         }))
     }
 
     /// Also when the workflow itself is being canceled: no row is left open.
-    async fn settle(ctx: &WorkflowContext<Self>, task: &Task, why: Why) -> WorkflowResult<Settled> {
-        if why == Why::Stopped {
-            return Ok(Settled::Ended { status: stop(ctx, ctx.task_queue(), task.clone()).await? });
+    async fn settle(
+        ctx: &WorkflowContext<Self>,
+        target_input: &TargetInput,
+        why: SettleReason,
+    ) -> WorkflowResult<SettleResult> {
+        if why == SettleReason::Stopped {
+            return Ok(SettleResult::Ended {
+                status: stop(ctx, ctx.task_queue(), target_input.clone()).await?,
+            });
         }
         let mut options = settling(ctx.task_queue());
         options.cancellation_token = Some(WorkflowCancellationToken::new());
-        Ok(ctx.execute_activity(Publishing::settle, Settlement { task: task.clone(), why }, options).await?)
+        Ok(ctx
+            .execute_activity(Publishing::settle, SettleInput { target: target_input.clone(), why }, options)
+            .await?)
     }
 
     fn end(ctx: &WorkflowContext<Self>, status: TargetStatus) -> Ended {
@@ -220,15 +241,15 @@ impl PublishTarget {
 pub(crate) async fn stop<W>(
     ctx: &WorkflowContext<W>,
     queue: &str,
-    task: Task,
+    target_input: TargetInput,
 ) -> WorkflowResult<TargetStatus> {
-    let settlement = Settlement { task, why: Why::Stopped };
+    let settlement = SettleInput { target: target_input, why: SettleReason::Stopped };
     loop {
         let mut options = settling(queue);
         options.cancellation_token = Some(WorkflowCancellationToken::new());
         match ctx.execute_activity(Publishing::settle, settlement.clone(), options).await? {
-            Settled::Ended { status } => return Ok(status),
-            Settled::Again { pause } => {
+            SettleResult::Ended { status } => return Ok(status),
+            SettleResult::RetryAfter { pause } => {
                 let alarm = WorkflowCancellationToken::new();
                 ctx.timer(TimerOptions::builder(pause).cancellation_token(alarm).build()).await;
             }
@@ -238,24 +259,24 @@ pub(crate) async fn stop<W>(
 
 /// Each retryable failure brings its own next delay, from the row; the policy speaks when a worker dies
 /// without a word. The row ends the retries.
-fn attempts(task: &Task, pace: Pace, jitter: f64) -> ActivityOptions {
-    let first = pace.of(LOST).mul_f64(0.5 + jitter / 2.0).max(Duration::from_millis(10));
+fn attempts(target_input: &TargetInput, time_scale: TimeScale, jitter: f64) -> ActivityOptions {
+    let first = time_scale.scale(LOST).mul_f64(0.5 + jitter / 2.0).max(Duration::from_millis(10));
     ActivityOptions::with_start_to_close_timeout(ATTEMPT)
-        .heartbeat_timeout(pace.of(HEARTBEAT).max(Duration::from_secs(2)))
+        .heartbeat_timeout(time_scale.scale(HEARTBEAT).max(Duration::from_secs(2)))
         .retry_policy(
             RetryPolicy::builder()
                 .initial_interval(first)
                 .backoff_coefficient(2.0)
-                .maximum_interval(pace.of(retry::CAP).max(first))
+                .maximum_interval(time_scale.scale(retry::CAP).max(first))
                 .maximum_attempts(0)
                 .build(),
         )
-        .summary(format!("Publish on {}", task.platform))
+        .summary(format!("Publish on {}", target_input.platform))
         .build()
 }
 
 /// Looks as often as the platform asks for, until the row says that its window has closed.
-fn polling(task: &Task, pause: Duration) -> ActivityOptions {
+fn polling(target_input: &TargetInput, pause: Duration) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(Duration::from_secs(120))
         .retry_policy(
             RetryPolicy::builder()
@@ -264,15 +285,15 @@ fn polling(task: &Task, pause: Duration) -> ActivityOptions {
                 .maximum_attempts(0)
                 .build(),
         )
-        .summary(format!("Wait for {}", task.platform))
+        .summary(format!("Wait for {}", target_input.platform))
         .build()
 }
 
-fn refreshing(pace: Pace) -> ActivityOptions {
+fn refreshing(time_scale: TimeScale) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(Duration::from_secs(180))
         .retry_policy(
             RetryPolicy::builder()
-                .initial_interval(pace.of(Duration::from_secs(2)))
+                .initial_interval(time_scale.scale(Duration::from_secs(2)))
                 .backoff_coefficient(2.0)
                 .maximum_attempts(3)
                 .build(),
@@ -296,10 +317,10 @@ pub(crate) fn settling(queue: &str) -> ActivityOptions {
         .build()
 }
 
-fn unanswered(error: &ActivityExecutionError) -> Why {
+fn unanswered(error: &ActivityExecutionError) -> SettleReason {
     match error {
-        ActivityExecutionError::Cancelled(_) => Why::Stopped,
-        other => Why::Unanswered { message: words(other) },
+        ActivityExecutionError::Cancelled(_) => SettleReason::Stopped,
+        other => SettleReason::Unanswered { message: words(other) },
     }
 }
 

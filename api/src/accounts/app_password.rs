@@ -10,11 +10,11 @@ use crate::{
         pending::OTHER_TENANT,
         refused,
     },
-    ask::{self, mistaken},
     http::{
         body::Json,
         caller::{AccountsWrite, Call, Caller},
         problem::{Code, Issue, Problem},
+        workers,
     },
     openapi::{tag::Tag, validate::Rules},
     types::url::Link,
@@ -25,10 +25,7 @@ use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde_json::{Map, Value};
 use store::accounts;
 use url::Host;
-use workflows::{
-    activities::{SignIn, SignedIn},
-    ask::{Answer, Question},
-};
+use workflows::activities::{LoginResult, PasswordLogin};
 
 /// The platform that takes app passwords.
 const PLATFORM: &str = "bluesky";
@@ -61,33 +58,32 @@ impl Passwords {
 /// Connects an account; true if it is new.
 pub async fn connect(call: &Call<'_>, body: BlueskyLogin) -> Result<(Account, bool), Problem> {
     let has_service = body.service.is_some();
-    let login = AppPassword {
+    let password = AppPassword {
         identifier: body.identifier.trim().trim_start_matches('@').to_owned(),
         app_password: body.app_password,
         service: body.service.map(|service| service.url.origin().ascii_serialization()),
     };
     let plan = plan(call).await?;
-    let sign_in = SignIn {
+    let login = PasswordLogin {
         owner: call.owner,
         platform: PLATFORM.to_owned(),
-        sealed: seal(call, PLATFORM, &login),
+        sealed: seal(call, PLATFORM, &password),
         tenant_id: body.tenant_id,
         limit: plan.social_accounts,
     };
-    match ask::ask(call, Question::SignIn(sign_in)).await? {
-        Answer::SignIn(SignedIn::Connected(joined)) => {
+    match workers::request(call, login).await? {
+        LoginResult::Connected(joined) => {
             let account = accounts::get(call.db(), call.owner, joined.account).await?;
             // Disconnected concurrently.
             let account = account.ok_or_else(|| Problem::not_found("social account"))?;
             Ok((account.into(), joined.is_new))
         }
-        Answer::SignIn(SignedIn::Refused(failure)) => Err(rejected(failure, has_service)),
-        Answer::SignIn(SignedIn::OtherTenant) => {
+        LoginResult::Refused(failure) => Err(rejected(failure, has_service)),
+        LoginResult::OtherTenant => {
             let issue = Issue::custom(["tenant_id"], "The account belongs to another tenant");
             Err(Problem::new(Code::Unprocessable, OTHER_TENANT).with_issues(vec![issue]))
         }
-        Answer::SignIn(SignedIn::Full(room)) => Err(plan.refuse_accounts(room)),
-        _ => Err(mistaken()),
+        LoginResult::Full(room) => Err(plan.refuse_accounts(room)),
     }
 }
 

@@ -9,13 +9,13 @@ pub(crate) mod resolve;
 
 use crate::{
     accounts::capabilities::Accepted,
-    ask,
     http::{
         body::{self, Json},
         caller::{AccountsRead, AccountsWrite, Call, Caller},
         page::List,
         problem::{Code, Issue, Problem},
         query::Query,
+        workers,
     },
     openapi::{
         tag::Tag,
@@ -27,7 +27,7 @@ use crate::{
         timestamp::Timestamp,
     },
 };
-use domain::{AccountId, Choice, ErrorCode, Failure, ProfileId};
+use domain::{AccountId, ErrorCode, Failure, ProfileId, SelectOption};
 use poem_openapi::{Object, OpenApi, param::Path, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::{
@@ -36,8 +36,8 @@ use store::{
 };
 use uuid::Uuid;
 use workflows::{
-    activities::{Menu, Voice},
-    ask::{Answer, Question},
+    activities::{AccountRef, OptionsRequest},
+    worker_request::CheckHealth,
 };
 
 /// `Retry-After` in seconds when a platform is unavailable and names no time itself.
@@ -183,19 +183,17 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Proble
 pub async fn health(call: &Call<'_>, id: &str) -> Result<Health, Problem> {
     let account = find(call, id).await?;
     platform(&account)?;
-    let Answer::Health(checkup) = ask::ask(call, Question::Health(voice(call, &account))).await? else {
-        return Err(ask::mistaken());
-    };
+    let report = workers::request(call, CheckHealth(account_ref(call, &account))).await?;
     // The check may have changed the account's status.
     let status = find(call, id).await?.status;
-    let (error_code, detail) = match checkup.failure {
+    let (error_code, detail) = match report.failure {
         Some(failure) => (Some(failure.code.to_string()), Some(failure.message)),
         None => (None, None),
     };
     Ok(Health {
         healthy: error_code.is_none(),
         status: EnumString::of(status.as_str()),
-        checked_at: checkup.at.into(),
+        checked_at: report.at.into(),
         error_code,
         detail,
     })
@@ -217,15 +215,11 @@ pub async fn options(
         };
         return Err(Problem::new(Code::NotFound, detail));
     }
-    let menu = Menu { voice: voice(call, &account), kind: kind.to_owned(), parent };
-    match ask::ask(call, Question::Options(menu)).await? {
-        Answer::Options(Ok(choices)) => {
-            let choices = choices.into_iter().map(|Choice { id, name }| AccountOption { id, name });
-            Ok(OptionList { data: choices.collect() })
-        }
-        Answer::Options(Err(failure)) => Err(refused(&account.platform, failure)),
-        _ => Err(ask::mistaken()),
-    }
+    let request = OptionsRequest { account_ref: account_ref(call, &account), kind: kind.to_owned(), parent };
+    let options = workers::request(call, request).await?;
+    let options = options.map_err(|failure| refused(&account.platform, failure))?;
+    let data = options.into_iter().map(|SelectOption { id, name }| AccountOption { id, name }).collect();
+    Ok(OptionList { data })
 }
 
 /// Converts a platform's failure to a problem that tells the client what to do.
@@ -269,8 +263,8 @@ pub(crate) fn platform(account: &accounts::Account) -> Result<&'static dyn platf
     })
 }
 
-fn voice(call: &Call<'_>, account: &accounts::Account) -> Voice {
-    Voice { account: account.id, owner: call.owner, platform: account.platform.clone() }
+fn account_ref(call: &Call<'_>, account: &accounts::Account) -> AccountRef {
+    AccountRef { account: account.id, owner: call.owner, platform: account.platform.clone() }
 }
 
 /// Filter for accounts. All conditions must hold.

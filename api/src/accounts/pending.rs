@@ -6,12 +6,12 @@
 use crate::{
     accounts::{Account, login::plan},
     app::App,
-    ask::{self, mistaken},
     http::{
         admission,
         body::Json,
         caller::Call,
         problem::{Code, Issue, Problem, Segment},
+        workers,
     },
     openapi::{tag::Tag, validate::Rules},
     types::{
@@ -26,10 +26,7 @@ use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use std::collections::HashSet;
 use store::{accounts, pending::Digest};
 use uuid::Uuid;
-use workflows::{
-    activities::{Finalized, Selection},
-    ask::{Answer, Question},
-};
+use workflows::activities::{LoginSelection, SelectionResult};
 
 /// The operations on pending logins.
 pub struct Pending;
@@ -155,29 +152,28 @@ pub(crate) async fn finalize(
     }
     let call = Call { app, owner };
     let plan = plan(&call).await?;
-    let selection = Selection {
+    let selection = LoginSelection {
         token_digest: Digest::of(token).to_string(),
         owner,
         platform: pending.platform.clone(),
         ids: chosen,
         limit: plan.social_accounts,
     };
-    match ask::ask(&call, Question::Selection(selection)).await? {
-        Answer::Selection(Finalized::Connected { accounts }) => Ok(Chosen { owner, accounts, is_new: true }),
-        Answer::Selection(Finalized::Repeated { accounts }) => Ok(Chosen { owner, accounts, is_new: false }),
-        Answer::Selection(Finalized::Other) => Err(Problem::new(
+    match workers::request(&call, selection).await? {
+        SelectionResult::Connected { accounts } => Ok(Chosen { owner, accounts, is_new: true }),
+        SelectionResult::Repeated { accounts } => Ok(Chosen { owner, accounts, is_new: false }),
+        SelectionResult::Other => Err(Problem::new(
             Code::Conflict,
             "other accounts were selected before; to connect more, start again",
         )),
-        Answer::Selection(Finalized::OtherTenant { id }) => {
+        SelectionResult::OtherTenant { id } => {
             let index = ids.iter().position(|chosen| *chosen == id).unwrap_or_default();
             let path = [Segment::from("page_ids"), Segment::Index(index as u64)];
             let issue = Issue::custom(path, "The account belongs to another tenant");
             Err(Problem::new(Code::Unprocessable, OTHER_TENANT).with_issues(vec![issue]))
         }
-        Answer::Selection(Finalized::Full(room)) => Err(plan.refuse_accounts(room)),
-        Answer::Selection(Finalized::Gone) => Err(gone()),
-        _ => Err(mistaken()),
+        SelectionResult::Full(room) => Err(plan.refuse_accounts(room)),
+        SelectionResult::Gone => Err(gone()),
     }
 }
 

@@ -10,7 +10,6 @@ use crate::{
         pending::{self, Chosen},
     },
     app::App,
-    ask::{self, mistaken},
     connect::{
         oauth_state::Refusal,
         pages::{self, ChoicePage},
@@ -19,6 +18,7 @@ use crate::{
         admission,
         caller::Call,
         problem::{Code, Problem},
+        workers,
     },
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -37,10 +37,7 @@ use store::{
 };
 use tracing::warn;
 use url::{Url, form_urlencoded};
-use workflows::{
-    activities::{Arrival, Return},
-    ask::{Answer, Question},
-};
+use workflows::activities::{CallbackResult, OAuthCallback};
 
 /// Path of the OAuth callback, below the API's prefix.
 pub const CALLBACK: &str = "/connect/callback";
@@ -173,7 +170,7 @@ async fn exchange(
         verifier: sends_verifier.then_some(verifier),
     };
     let token = BASE64_URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
-    let params = Return {
+    let request = OAuthCallback {
         authorization,
         owner: call.owner,
         platform: intent.platform.clone(),
@@ -181,12 +178,11 @@ async fn exchange(
         token_digest: Digest::of(&token).to_string(),
         limit: plan(call).await?.social_accounts,
     };
-    match ask::ask(call, Question::Return(params)).await? {
-        Answer::Return(Arrival::Connected { account }) => Ok(CallbackOutcome::Connected(account)),
-        Answer::Return(Arrival::Choice) => Ok(CallbackOutcome::Choice(token)),
-        Answer::Return(Arrival::Refused { error, detail }) => Ok(CallbackOutcome::Failed(error, detail)),
-        _ => Err(mistaken()),
-    }
+    Ok(match workers::request(call, request).await? {
+        CallbackResult::Connected { account } => CallbackOutcome::Connected(account),
+        CallbackResult::Choice => CallbackOutcome::Choice(token),
+        CallbackResult::Refused { error, detail } => CallbackOutcome::Failed(error, detail),
+    })
 }
 
 /// Redirects the user, or shows a page if there is no redirect URI.

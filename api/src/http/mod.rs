@@ -10,3 +10,4 @@ pub mod page;
 pub mod problem;
 pub mod query;
 pub mod rate_limits;
+pub(crate) mod workers;

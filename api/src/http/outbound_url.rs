@@ -5,7 +5,7 @@
 //! is allowed too.
 
 use crate::http::problem::Issue;
-use domain::address::Opened;
+use domain::address::AllowedRanges;
 use std::{net::IpAddr, time::Duration};
 use tokio::{net::lookup_host, time::timeout};
 use url::{Host, Url};
@@ -14,7 +14,7 @@ use url::{Host, Url};
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What is wrong with a well-formed URL, or `None`.
-pub async fn objection(url: &Url, opened: &Opened) -> Option<Issue> {
+pub async fn objection(url: &Url, opened: &AllowedRanges) -> Option<Issue> {
     let message = match url.scheme() {
         "https" | "http" => match addresses(url).await {
             Ok(addresses) => refusal(url.scheme(), &addresses, opened)?,
@@ -26,7 +26,7 @@ pub async fn objection(url: &Url, opened: &Opened) -> Option<Issue> {
 }
 
 /// What is wrong with these IP addresses. All must be allowed, since any of them may be connected to.
-fn refusal(scheme: &str, addresses: &[IpAddr], opened: &Opened) -> Option<String> {
+fn refusal(scheme: &str, addresses: &[IpAddr], opened: &AllowedRanges) -> Option<String> {
     if let Some(address) = addresses.iter().find(|address| !opened.allows(**address)) {
         return Some(format!("Must not lead to {address}, which is not on the public internet"));
     }
@@ -56,7 +56,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_public_internet_and_opened_ranges_are_reached() {
-        let (closed, opened) = (Opened::default(), Opened::loopback());
+        let (closed, opened) = (AllowedRanges::default(), AllowedRanges::loopback());
         for (url, when_closed, when_opened) in [
             ("https://8.8.8.8/hook", true, true),
             ("http://8.8.8.8/hook", false, false),
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn one_bad_address_of_several_is_enough() {
-        let opened = Opened::loopback();
+        let opened = AllowedRanges::loopback();
         let [public, own, private] = ["8.8.8.8", "127.0.0.1", "10.0.0.1"].map(|text| text.parse().unwrap());
         assert!(refusal("https", &[public, own], &opened).is_none());
         assert!(refusal("http", &[public, own], &opened).is_some());

@@ -10,7 +10,7 @@ use crate::{
 };
 use domain::MediaStatus;
 use futures::{Stream, StreamExt};
-use media::{Asset, Pass, Right, Tempo, Unreceived};
+use media::{Permission, SignedToken, StoredFile, Tempo, UploadError};
 use poem::{
     Body, IntoEndpoint, Request, Response, Route, get, handler,
     http::{HeaderValue, Method, StatusCode, header},
@@ -52,45 +52,45 @@ pub fn routes(route: Route, prefix: &str) -> Route {
 async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) -> Result<Response, Problem> {
     let query = request.uri().query().unwrap_or_default();
     let text = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "pass");
-    let pass = admit(&app, Right::Put, &id, &text.map(|(_, text)| text).unwrap_or_default())?;
+    let pass = admit(&app, Permission::Put, &id, &text.map(|(_, text)| text).unwrap_or_default())?;
     let row = store::media::get(&app.db, pass.owner, pass.media).await?.ok_or_else(missing)?;
     if row.status != MediaStatus::PendingUpload || row.source_url.is_some() {
         return Err(Problem::new(Code::Conflict, "the upload was confirmed; the file can't be replaced"));
     }
     let shelf = &app.config.media;
-    let claim = media::Claim {
-        content_type: row.claim.content_type.clone(),
-        size: row.claim.size,
-        sha256: row.claim.sha256.clone(),
+    let declared = media::DeclaredFile {
+        content_type: row.declared.content_type.clone(),
+        size: row.declared.size,
+        sha256: row.declared.sha256.clone(),
     };
-    let claimed = media::claimed(claim.content_type.as_deref(), &row.filename);
-    let most = claim.size.unwrap_or_else(|| shelf.caps().of_claim(claimed));
+    let claimed = media::claimed(declared.content_type.as_deref(), &row.filename);
+    let most = declared.size.unwrap_or_else(|| shelf.caps().of_claim(claimed));
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     let mut bytes = body.into_bytes_stream();
     let outcome = match length.filter(|length| *length > most) {
-        Some(_) => Err(Unreceived::TooLarge(most)),
+        Some(_) => Err(UploadError::TooLarge(most)),
         None => {
             let tempo = Tempo { silence: app.config.body_timeout, least: MIN_BYTES_PER_SECOND };
-            shelf.receive(&asset(&pass, &row), &mut bytes, most, &claim, tempo).await
+            shelf.receive(&asset(&pass, &row), &mut bytes, most, &declared, tempo).await
         }
     };
     match outcome {
         Ok(_) => Ok(StatusCode::OK.into()),
-        Err(Unreceived::Slow { .. }) => Err(Problem::timed_out()),
+        Err(UploadError::Slow { .. }) => Err(Problem::timed_out()),
         Err(refusal) => {
             swallow(bytes).await;
             Err(match refusal {
                 // More bytes than declared contradict the declaration.
-                Unreceived::TooLarge(_) if claim.size.is_some() => {
+                UploadError::TooLarge(_) if declared.size.is_some() => {
                     Problem::new(Code::Unprocessable, refusal.to_string())
                 }
-                Unreceived::TooLarge(_) => too_large(refusal.to_string()),
-                Unreceived::Other(message) => Problem::new(Code::Unprocessable, message),
-                Unreceived::Broken(_) | Unreceived::Slow { .. } => {
+                UploadError::TooLarge(_) => too_large(refusal.to_string()),
+                UploadError::Other(message) => Problem::new(Code::Unprocessable, message),
+                UploadError::Broken(_) | UploadError::Slow { .. } => {
                     Problem::new(Code::InvalidRequest, refusal.to_string())
                 }
-                Unreceived::Store(error) => unreadable(&error),
+                UploadError::Store(error) => unreadable(&error),
             })
         }
     }
@@ -104,7 +104,7 @@ async fn give(
     path: Path<(String, String, String)>,
 ) -> Result<Response, Problem> {
     let (id, text, _) = path.0;
-    let pass = admit(&app, Right::Get, &id, &text)?;
+    let pass = admit(&app, Permission::Get, &id, &text)?;
     let row = store::media::get(&app.db, pass.owner, pass.media).await?;
     let row = row.filter(|row| row.status == MediaStatus::Ready).ok_or_else(missing)?;
     let size = row.size.unwrap_or_default();
@@ -137,15 +137,15 @@ async fn give(
     Ok(response.body(Body::from_bytes_stream(bytes.map(|piece| piece.map_err(io::Error::other)))))
 }
 
-fn admit(app: &App, right: Right, id: &str, text: &str) -> Result<Pass, Problem> {
+fn admit(app: &App, right: Permission, id: &str, text: &str) -> Result<SignedToken, Problem> {
     let key = app.config.media.passes().ok_or_else(missing)?;
     let media = id.parse().map_err(|_| missing())?;
     let pass = key.read(right, media, text, (app.now)());
     pass.ok_or_else(|| Problem::new(Code::Forbidden, "this URL is invalid or has expired"))
 }
 
-fn asset(pass: &Pass, row: &store::media::Media) -> Asset {
-    Asset { media: pass.media, owner: pass.owner, filename: row.filename.clone() }
+fn asset(pass: &SignedToken, row: &store::media::Media) -> StoredFile {
+    StoredFile { media: pass.media, owner: pass.owner, filename: row.filename.clone() }
 }
 
 fn unreadable(error: &dyn std::error::Error) -> Problem {

@@ -6,30 +6,30 @@
 pub mod content;
 
 use crate::{
-    ask,
     http::{
         body::Json,
         caller::{Call, Caller, MediaRead, MediaWrite},
         outbound_url,
         problem::{Code, Issue, Problem},
         query::Query,
+        workers,
     },
     openapi::{tag::Tag, validate::Rules},
     types::{deleted::DeletedResource, enum_string::EnumString, timestamp::Timestamp, url::Link},
 };
 use chrono::TimeDelta;
 use domain::{MediaId, MediaKind, MediaStatus};
-use media::Asset;
+use media::StoredFile;
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
-use store::media::{Claim, Deleted, NewMedia, Reason};
+use store::media::{DeclaredFile, Deleted, NewMedia, Reason};
 use tracing::error;
 use url::Url;
 use uuid::Uuid;
 use workflows::{
-    activities,
-    ask::{Answer, Question},
+    activities::{ConfirmResult, MediaRef},
+    worker_request::ConfirmMedia,
 };
 
 /// Lifetime of an upload URL: a large video on a slow connection takes hours.
@@ -133,7 +133,7 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
         return Err(too_large(format!("at most {most} bytes are taken of such a file")));
     }
     let now = call.now();
-    let claim = Claim {
+    let declared = DeclaredFile {
         content_type: body.content_type.filter(|text| essence(text) != UNKNOWN_CONTENT_TYPE),
         size: body.size,
         sha256: body.sha256.map(|digest| digest.to_lowercase()),
@@ -141,7 +141,7 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
     let new = NewMedia {
         kind: claimed.unwrap_or(MediaKind::Document),
         filename: body.filename,
-        claim,
+        declared,
         alt_text: body.alt_text,
         source_url: None,
         upload_expires_at: now + UPLOAD_URL_TTL,
@@ -149,7 +149,7 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
     let row = store::media::create(call.db(), call.owner, new, now).await?;
     let file = asset(call, &row);
     let address = call.app.config.media.upload_address(&file, row.upload_expires_at, now).await;
-    let content_type = row.claim.content_type.clone().unwrap_or_else(|| UNKNOWN_CONTENT_TYPE.to_owned());
+    let content_type = row.declared.content_type.clone().unwrap_or_else(|| UNKNOWN_CONTENT_TYPE.to_owned());
     Ok(Upload {
         upload_url: address.map_err(|error| unopened(&error))?.into(),
         upload_method: "PUT".to_owned(),
@@ -168,11 +168,10 @@ pub async fn confirm(call: &Call<'_>, id: &str) -> Result<Media, Problem> {
     if row.status != MediaStatus::PendingUpload {
         return settled(call, row).await;
     }
-    let asset = activities::Asset { media: row.id, owner: call.owner };
-    match ask::ask(call, Question::Media(asset)).await? {
-        Answer::Media(activities::Confirmed::Settled) => settled(call, find(call, id).await?).await,
-        Answer::Media(activities::Confirmed::Missing) => Err(awaited()),
-        _ => Err(ask::mistaken()),
+    let request = ConfirmMedia(MediaRef { media: row.id, owner: call.owner });
+    match workers::request(call, request).await? {
+        ConfirmResult::Settled => settled(call, find(call, id).await?).await,
+        ConfirmResult::Missing => Err(awaited()),
     }
 }
 
@@ -200,7 +199,7 @@ pub async fn import(call: &Call<'_>, body: NewImport) -> Result<Media, Problem> 
     let new = NewMedia {
         kind: media::claimed(None, &filename).unwrap_or(MediaKind::Document),
         filename,
-        claim: Claim::default(),
+        declared: DeclaredFile::default(),
         alt_text: body.alt_text,
         source_url: Some(url.into()),
         upload_expires_at: now + UPLOAD_URL_TTL,
@@ -276,8 +275,8 @@ fn essence(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-fn asset(call: &Call<'_>, row: &store::media::Media) -> Asset {
-    Asset { media: row.id, owner: call.owner, filename: row.filename.clone() }
+fn asset(call: &Call<'_>, row: &store::media::Media) -> StoredFile {
+    StoredFile { media: row.id, owner: call.owner, filename: row.filename.clone() }
 }
 
 /// Converts an asset for a response; a ready one has a temporary download URL.

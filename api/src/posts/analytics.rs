@@ -5,12 +5,12 @@
 //! `captured_at`.
 
 use crate::{
-    ask,
     http::{
         body::Json,
         caller::{AnalyticsRead, Call, Caller},
         problem::{Code, Problem},
         query::Query,
+        workers,
     },
     openapi::{tag::Tag, validate::Rules},
     posts,
@@ -26,8 +26,8 @@ use std::collections::HashMap;
 use store::metrics;
 use uuid::Uuid;
 use workflows::{
-    activities::{Reading, Voice},
-    ask::{Answer, Question},
+    activities::{AccountRef, MetricsRequest},
+    worker_request::FetchMetrics,
 };
 
 /// Maximum number of snapshots per target in the history.
@@ -70,12 +70,12 @@ pub async fn of(call: &Call<'_>, id: &str, detail: Detail) -> Result<PostAnalyti
     if let Some(detail) = early {
         return Err(Problem::new(Code::Unprocessable, detail));
     }
-    let readings: Vec<_> = published
+    let targets: Vec<_> = published
         .iter()
         .filter_map(|target| {
-            Some(Reading {
+            Some(MetricsRequest {
                 target: target.id,
-                voice: Voice {
+                account_ref: AccountRef {
                     account: target.account_id,
                     owner: call.owner,
                     platform: target.platform.clone(),
@@ -84,14 +84,11 @@ pub async fn of(call: &Call<'_>, id: &str, detail: Detail) -> Result<PostAnalyti
             })
         })
         .collect();
-    let asked = match readings.is_empty() {
+    let asked = match targets.is_empty() {
         true => Ok(()),
         false => {
-            let question = Question::Metrics { post: post.id, owner: call.owner, readings };
-            ask::ask(call, question).await.and_then(|answer| match answer {
-                Answer::Metrics(_) => Ok(()),
-                _ => Err(ask::mistaken()),
-            })
+            let request = FetchMetrics { post: post.id, owner: call.owner, targets };
+            workers::request(call, request).await.map(drop)
         }
     };
     let latest = metrics::latest(call.db(), call.owner, post.id).await?;

@@ -154,7 +154,7 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<Canceled, Problem> {
 pub async fn retry(call: &Call<'_>, id: &str, target_id: &str) -> Result<Target, Problem> {
     let target = target(call, id, target_id).await?;
     let now = call.now();
-    if !publishing::hurry(call.db(), call.owner, read(id)?, target.id, now).await? {
+    if !publishing::retry_now(call.db(), call.owner, read(id)?, target.id, now).await? {
         // The attempt may have begun since the target was read: read it again for the error.
         let status = self::target(call, id, target_id).await?.status;
         let detail = format!("the target is {status}; only a failed one waits for a retry");

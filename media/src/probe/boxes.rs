@@ -2,7 +2,7 @@
 //! film stands. Only headers are read, and only so many of them.
 //! <https://mp4ra.org/registered-types/boxes>, ISO/IEC 14496-12
 
-use super::{Measures, malformed, take_at, truncated};
+use super::{Dimensions, malformed, take_at, truncated};
 use crate::{
     format::Format,
     inspect::{Refusal, broken, unfit},
@@ -42,7 +42,7 @@ pub(super) fn movie(
     file: &mut (impl Read + Seek),
     size: u64,
     format: &'static Format,
-) -> Result<Measures, Refusal> {
+) -> Result<Dimensions, Refusal> {
     let film = find(file, size).map_err(|error| broken(&error))?;
     let (film, has_content) = film;
     let film = film.ok_or_else(|| unfit("the file has no description of a film or a sound"))?;
@@ -54,10 +54,10 @@ pub(super) fn movie(
     let duration = film.duration.or(longest).filter(|duration| !duration.is_zero());
     if let Some(pixels) = film.tracks.iter().filter(is(b"vide")).find_map(|track| track.pixels) {
         let mime = if format.kind == MediaKind::Video { format.mime } else { "video/mp4" };
-        return Ok(Measures { kind: MediaKind::Video, mime, pixels: Some(pixels), duration });
+        return Ok(Dimensions { kind: MediaKind::Video, mime, pixels: Some(pixels), duration });
     }
     if film.tracks.iter().any(|track| is(b"soun")(&track)) {
-        return Ok(Measures { kind: MediaKind::Audio, mime: "audio/mp4", pixels: None, duration });
+        return Ok(Dimensions { kind: MediaKind::Audio, mime: "audio/mp4", pixels: None, duration });
     }
     Err(unfit("the file has neither a picture nor a sound"))
 }

@@ -1,6 +1,6 @@
 //! Documents: only that they are all there. Nothing in them is opened.
 
-use super::{Measures, truncated};
+use super::{Dimensions, truncated};
 use crate::{
     format::{Format, Shape},
     inspect::{Refusal, broken},
@@ -15,11 +15,11 @@ pub(super) fn probe(
     file: &mut (impl Read + Seek),
     size: u64,
     format: &'static Format,
-) -> Result<Measures, Refusal> {
+) -> Result<Dimensions, Refusal> {
     if format.shape == Shape::Pdf {
         ends(file, size, b"%%EOF").map_err(|error| broken(&error))?;
     }
-    Ok(Measures { kind: format.kind, mime: format.mime, pixels: None, duration: None })
+    Ok(Dimensions { kind: format.kind, mime: format.mime, pixels: None, duration: None })
 }
 
 fn ends(file: &mut (impl Read + Seek), size: u64, last: &[u8]) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! WebM: EBML elements up to the first cluster, before which a file that is played as it comes says
 //! what it is. <https://www.rfc-editor.org/rfc/rfc8794>, <https://www.rfc-editor.org/rfc/rfc9559>
 
-use super::{Measures, malformed, take, truncated};
+use super::{Dimensions, malformed, take, truncated};
 use crate::inspect::{Refusal, broken, unfit};
 use domain::MediaKind;
 use std::{
@@ -43,7 +43,7 @@ struct Film {
 }
 
 /// Reads a film.
-pub(super) fn probe(file: &mut (impl Read + Seek), size: u64) -> Result<Measures, Refusal> {
+pub(super) fn probe(file: &mut (impl Read + Seek), size: u64) -> Result<Dimensions, Refusal> {
     let mut film = Film::default();
     read(file, size, &mut film).map_err(|error| broken(&error))?;
     if !film.is_webm {
@@ -53,7 +53,7 @@ pub(super) fn probe(file: &mut (impl Read + Seek), size: u64) -> Result<Measures
     let nanoseconds = film.duration.map(|length| length * film.scale.unwrap_or(1_000_000) as f64);
     let duration = nanoseconds.filter(|length| length.is_finite() && *length > 0.0);
     let duration = duration.map(|length| Duration::from_nanos(length as u64));
-    Ok(Measures { kind: MediaKind::Video, mime: "video/webm", pixels: Some(pixels), duration })
+    Ok(Dimensions { kind: MediaKind::Video, mime: "video/webm", pixels: Some(pixels), duration })
 }
 
 fn read(file: &mut (impl Read + Seek), size: u64, film: &mut Film) -> io::Result<()> {

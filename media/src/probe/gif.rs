@@ -1,7 +1,7 @@
 //! GIF: block by block to its trailer, counting pictures. One that does not move is an image.
 //! <https://www.w3.org/Graphics/GIF/spec-gif89a.txt>
 
-use super::{Measures, malformed, take, take_at};
+use super::{Dimensions, malformed, take, take_at};
 use crate::inspect::{Refusal, broken, unfit};
 use domain::MediaKind;
 use std::{
@@ -10,13 +10,13 @@ use std::{
 };
 
 /// Walks through a GIF.
-pub(super) fn probe(file: &mut (impl Read + Seek)) -> Result<Measures, Refusal> {
+pub(super) fn probe(file: &mut (impl Read + Seek)) -> Result<Dimensions, Refusal> {
     let (pixels, pictures, hundredths) = walk(&mut BufReader::new(file)).map_err(|error| broken(&error))?;
     if pictures == 0 {
         return Err(unfit("the GIF holds no picture"));
     }
     let moves = pictures > 1;
-    Ok(Measures {
+    Ok(Dimensions {
         kind: if moves { MediaKind::Gif } else { MediaKind::Image },
         mime: "image/gif",
         pixels: Some(pixels),

@@ -1,6 +1,6 @@
 //! Still images: how large they say they are, and whether they are all there.
 
-use super::{Measures, boxes, malformed, riff, take, take_at, truncated};
+use super::{Dimensions, boxes, malformed, riff, take, take_at, truncated};
 use crate::{
     format::{Format, Shape},
     inspect::{Refusal, broken, unfit},
@@ -12,7 +12,7 @@ pub(super) fn probe(
     file: &mut (impl Read + Seek),
     size: u64,
     format: &'static Format,
-) -> Result<Measures, Refusal> {
+) -> Result<Dimensions, Refusal> {
     let mut file = BufReader::new(file);
     let pixels = imagesize::reader_size(&mut file).map_err(|error| match error {
         imagesize::ImageError::IoError(error) => broken(&error),
@@ -27,7 +27,7 @@ pub(super) fn probe(
     }
     .map_err(|error| broken(&error))?;
     let pixels = Some((side(pixels.width), side(pixels.height)));
-    Ok(Measures { kind: format.kind, mime: format.mime, pixels, duration: None })
+    Ok(Dimensions { kind: format.kind, mime: format.mime, pixels, duration: None })
 }
 
 /// Chunk by chunk to the last. <https://www.w3.org/TR/png-3/#5Chunk-layout>

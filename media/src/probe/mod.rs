@@ -9,7 +9,7 @@ mod sound;
 
 use crate::{
     format::{Format, Shape},
-    inspect::{Facts, Refusal},
+    inspect::{FileProperties, Refusal},
 };
 use domain::MediaKind;
 use std::{
@@ -19,7 +19,7 @@ use std::{
 
 /// What a structure says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Measures {
+pub(crate) struct Dimensions {
     kind: MediaKind,
     mime: &'static str,
     pixels: Option<(u32, u32)>,
@@ -31,7 +31,7 @@ pub(crate) fn probe(
     file: &mut (impl Read + Seek),
     size: u64,
     format: &'static Format,
-) -> Result<Facts, Refusal> {
+) -> Result<FileProperties, Refusal> {
     let measures = match format.shape {
         Shape::Png | Shape::Jpeg | Shape::WebP | Shape::Heif => image::probe(file, size, format),
         Shape::Gif => gif::probe(file),
@@ -41,7 +41,13 @@ pub(crate) fn probe(
         Shape::Pdf | Shape::Zip | Shape::Compound => document::probe(file, size, format),
     }?;
     let (width, height) = measures.pixels.unzip();
-    Ok(Facts { kind: measures.kind, content_type: measures.mime, width, height, duration: measures.duration })
+    Ok(FileProperties {
+        kind: measures.kind,
+        content_type: measures.mime,
+        width,
+        height,
+        duration: measures.duration,
+    })
 }
 
 /// The next bytes.

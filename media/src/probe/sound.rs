@@ -1,6 +1,6 @@
 //! Sound: how long it plays, by crate `lofty`. Tags and pictures in them are not read.
 
-use super::{Measures, riff};
+use super::{Dimensions, riff};
 use crate::{
     format::{Format, Shape},
     inspect::{Refusal, broken, unfit},
@@ -17,7 +17,7 @@ pub(super) fn probe(
     file: &mut (impl Read + Seek),
     size: u64,
     format: &'static Format,
-) -> Result<Measures, Refusal> {
+) -> Result<Dimensions, Refusal> {
     if format.shape == Shape::Wave {
         riff(file, size).map_err(|error| broken(&error))?;
     }
@@ -37,5 +37,5 @@ pub(super) fn probe(
     if duration.is_zero() {
         return Err(unfit("the file holds no sound"));
     }
-    Ok(Measures { kind: format.kind, mime, pixels: None, duration: Some(duration) })
+    Ok(Dimensions { kind: format.kind, mime, pixels: None, duration: Some(duration) })
 }

@@ -2,7 +2,7 @@
 //!
 //! The row decides: whoever takes it first, the edit or the first attempt, wins. An edit raises the
 //! row's version, so that an attempt which was started for an older one finds that it is stale; the
-//! errand takes the new job to the workflow. Temporal need not be up for it.
+//! message takes the new job to the workflow. Temporal need not be up for it.
 
 use super::{NewContainer, Post, PostStatus, attached, job, lock};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     timeline::{self, Entry},
 };
 use chrono::{DateTime, SubsecRound, Utc};
-use domain::{AccountId, Owner, PostId, errand::Errand, event};
+use domain::{AccountId, Owner, PostId, event, outbox::Message};
 use serde_json::{Value, json};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
@@ -164,7 +164,7 @@ async fn change(
     timeline::append(&mut tx, owner, id, entry).await?;
     let post = super::read(&mut tx, owner, id).await?;
     if after != PostStatus::Draft {
-        outbox::push(&mut tx, &Errand::PostChanged(job(owner, &post))).await?;
+        outbox::push(&mut tx, &Message::PostChanged(job(owner, &post))).await?;
     }
     tx.commit().await?;
     Ok(Edited::Post(Box::new(post)))

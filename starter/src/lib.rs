@@ -1,0 +1,9 @@
+//! Starts and signals workflows.
+//!
+//! The outbox [`relay`], [`requests`] of the API, [`schedules`], and the [`sweeper`] for rows whose workflow
+//! is gone. Nothing else in Fanfare starts a workflow.
+
+pub mod relay;
+pub mod requests;
+pub mod schedules;
+pub mod sweeper;

@@ -1,0 +1,455 @@
+//! Requests of the API to the workers, answered while the API's caller waits.
+//!
+//! The API makes no outgoing call and opens no secret. A request that needs either is a short workflow with
+//! a random id. It ends by its time limit when no worker takes it up, so that nothing is done for a caller
+//! who has already received an error.
+
+#![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
+
+use crate::{
+    activities::{
+        AccountRef, Accounts, CallbackResult, ConfirmResult, Connecting, HealthReport, LoginResult,
+        LoginSelection, Media, MediaRef, Metrics, MetricsRequest, OAuthCallback, OptionsRequest,
+        PasswordLogin, RevealSecretInput, SelectionResult, TestEventInput, TestEventResult, Webhooks,
+    },
+    attributes, queue,
+};
+use domain::{Failure, Owner, PostId, SelectOption, retry};
+use serde::{Deserialize, Serialize};
+use std::{fmt::Display, time::Duration};
+use temporalio_common::search_attributes::SearchAttributes;
+use temporalio_workflow::{
+    ActivityCloseTimeouts, ActivityOptions, RetryPolicy, WorkflowContext, WorkflowContextView,
+    WorkflowResult, join_all, workflow, workflow_methods,
+};
+
+/// Time limit of one call to a platform on behalf of a request, a token refresh included.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(22);
+/// Time limit of a login, which is several calls.
+pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(45);
+/// Time that a request may spend beside its activities: waiting for a worker, and on the way.
+const OVERHEAD: Duration = Duration::from_secs(8);
+/// Time that a login's activity has after its calls, to store the outcome.
+const STORE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// A request with a typed response.
+pub trait Request: Into<Input> {
+    /// The response.
+    type Response;
+    /// Time limit of the request's activities.
+    const TIMEOUT: Duration = CALL_TIMEOUT;
+
+    /// The owner of the rows that the request is about.
+    fn owner(&self) -> Owner;
+
+    /// The platform that is called, if one is.
+    fn platform(&self) -> Option<&str> {
+        None
+    }
+
+    /// The task queue, named after that of posts, `base`. It is the queue of the request's activity, so that a
+    /// worker may start the activity eagerly.
+    fn queue(&self, base: &str) -> String;
+
+    /// The search attributes.
+    fn search_attributes(&self) -> SearchAttributes {
+        let platform = self.platform().map(|platform| attributes::PLATFORM.value_set(platform.to_owned()));
+        let org = attributes::ORG.value_set(self.owner().org.to_string());
+        SearchAttributes::new([org].into_iter().chain(platform))
+    }
+
+    /// One line for operators.
+    fn summary(&self) -> String;
+
+    /// The response in a workflow's output; `None` when it is the response to another request.
+    fn response(output: Output) -> Option<Self::Response>;
+}
+
+/// Time limit of the workflow of a request.
+pub const fn timeout<R: Request>() -> Duration {
+    R::TIMEOUT.saturating_add(OVERHEAD)
+}
+
+/// Defines the workflow's input and output from the list of requests.
+macro_rules! requests {
+    ($($(#[$doc:meta])* $name:ident($request:ty) -> $response:ty),+ $(,)?) => {
+        /// A request.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
+        pub enum Input {
+            $($(#[$doc])* $name($request),)+
+        }
+
+        /// A response.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
+        pub enum Output {
+            $($(#[$doc])* $name($response),)+
+        }
+
+        $(impl From<$request> for Input {
+            fn from(request: $request) -> Self {
+                Self::$name(request)
+            }
+        })+
+    };
+}
+
+requests! {
+    /// Fetches the metrics of a post's published targets. The response counts the targets that have metrics now.
+    FetchMetrics(FetchMetrics) -> usize,
+    /// Checks whether the platform accepts an account's token.
+    CheckHealth(CheckHealth) -> HealthReport,
+    /// Lists the values of a setting for an account.
+    ListOptions(OptionsRequest) -> Result<Vec<SelectOption>, Failure>,
+    /// Sends a test event to a webhook endpoint. The response is `None` when the endpoint was deleted.
+    SendTestEvent(TestEventInput) -> Option<TestEventResult>,
+    /// Exchanges an authorization code and connects the accounts that it covers.
+    OAuthCallback(OAuthCallback) -> CallbackResult,
+    /// Connects an account by its password.
+    PasswordLogin(PasswordLogin) -> LoginResult,
+    /// Connects the chosen accounts of a login.
+    FinalizeLogin(LoginSelection) -> SelectionResult,
+    /// Reveals the signing secret of a webhook endpoint, sealed to the key in the request. The response is
+    /// `None` when the endpoint was deleted.
+    RevealSecret(RevealSecretInput) -> Option<Vec<u8>>,
+    /// Inspects the uploaded bytes of a media asset.
+    ConfirmMedia(ConfirmMedia) -> ConfirmResult,
+}
+
+/// Fetches the metrics of a post's published targets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FetchMetrics {
+    /// The post.
+    pub post: PostId,
+    /// The post's owner.
+    pub owner: Owner,
+    /// One request per published target.
+    pub targets: Vec<MetricsRequest>,
+}
+
+/// Checks whether the platform accepts an account's token.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CheckHealth(pub AccountRef);
+
+/// Inspects the uploaded bytes of a media asset.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ConfirmMedia(pub MediaRef);
+
+/// Implements [`Request::response`] by the variant of [`Output`].
+macro_rules! response {
+    ($name:ident) => {
+        fn response(output: Output) -> Option<Self::Response> {
+            match output {
+                Output::$name(response) => Some(response),
+                _ => None,
+            }
+        }
+    };
+}
+
+impl Request for FetchMetrics {
+    type Response = usize;
+
+    fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    fn queue(&self, base: &str) -> String {
+        base.to_owned()
+    }
+
+    fn search_attributes(&self) -> SearchAttributes {
+        SearchAttributes::new([
+            attributes::ORG.value_set(self.owner.org.to_string()),
+            attributes::POST.value_set(self.post.to_string()),
+        ])
+    }
+
+    fn summary(&self) -> String {
+        format!("Fetch the metrics of {} targets", self.targets.len())
+    }
+
+    response!(FetchMetrics);
+}
+
+/// The search attributes of a request about one account.
+fn of_account(account: &AccountRef) -> SearchAttributes {
+    SearchAttributes::new([
+        attributes::ORG.value_set(account.owner.org.to_string()),
+        attributes::PLATFORM.value_set(account.platform.clone()),
+        attributes::ACCOUNT.value_set(account.account.to_string()),
+    ])
+}
+
+impl Request for CheckHealth {
+    type Response = HealthReport;
+
+    fn owner(&self) -> Owner {
+        self.0.owner
+    }
+
+    fn queue(&self, base: &str) -> String {
+        queue::platform(base, &self.0.platform, self.0.owner.mode)
+    }
+
+    fn search_attributes(&self) -> SearchAttributes {
+        of_account(&self.0)
+    }
+
+    fn summary(&self) -> String {
+        format!("Check an account of {}", self.0.platform)
+    }
+
+    response!(CheckHealth);
+}
+
+impl Request for OptionsRequest {
+    type Response = Result<Vec<SelectOption>, Failure>;
+
+    fn owner(&self) -> Owner {
+        self.account_ref.owner
+    }
+
+    fn queue(&self, base: &str) -> String {
+        queue::platform(base, &self.account_ref.platform, self.account_ref.owner.mode)
+    }
+
+    fn search_attributes(&self) -> SearchAttributes {
+        of_account(&self.account_ref)
+    }
+
+    fn summary(&self) -> String {
+        format!("List {} of an account of {}", self.kind, self.account_ref.platform)
+    }
+
+    response!(ListOptions);
+}
+
+impl Request for TestEventInput {
+    type Response = Option<TestEventResult>;
+    const TIMEOUT: Duration = retry::DELIVERY_TIMEOUT.saturating_add(Duration::from_secs(2));
+
+    fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    fn queue(&self, base: &str) -> String {
+        queue::webhooks(base, self.owner.mode)
+    }
+
+    fn summary(&self) -> String {
+        "Send a test event to an endpoint".to_owned()
+    }
+
+    response!(SendTestEvent);
+}
+
+impl Request for RevealSecretInput {
+    type Response = Option<Vec<u8>>;
+
+    fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    fn queue(&self, base: &str) -> String {
+        queue::webhooks(base, self.owner.mode)
+    }
+
+    fn summary(&self) -> String {
+        "Reveal an endpoint's signing secret to its owner".to_owned()
+    }
+
+    response!(RevealSecret);
+}
+
+impl Request for ConfirmMedia {
+    type Response = ConfirmResult;
+
+    fn owner(&self) -> Owner {
+        self.0.owner
+    }
+
+    fn queue(&self, base: &str) -> String {
+        queue::uploads(base, self.0.owner.mode)
+    }
+
+    fn summary(&self) -> String {
+        format!("Inspect media asset {}", self.0.media)
+    }
+
+    response!(ConfirmMedia);
+}
+
+impl Request for OAuthCallback {
+    type Response = CallbackResult;
+    const TIMEOUT: Duration = LOGIN_TIMEOUT;
+
+    fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    fn platform(&self) -> Option<&str> {
+        Some(&self.platform)
+    }
+
+    fn queue(&self, base: &str) -> String {
+        queue::platform(base, &self.platform, self.owner.mode)
+    }
+
+    fn summary(&self) -> String {
+        format!("Connect the accounts that an authorization at {} covers", self.platform)
+    }
+
+    response!(OAuthCallback);
+}
+
+impl Request for PasswordLogin {
+    type Response = LoginResult;
+    const TIMEOUT: Duration = LOGIN_TIMEOUT;
+
+    fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    fn platform(&self) -> Option<&str> {
+        Some(&self.platform)
+    }
+
+    fn queue(&self, base: &str) -> String {
+        queue::platform(base, &self.platform, self.owner.mode)
+    }
+
+    fn summary(&self) -> String {
+        format!("Connect an account of {} by its password", self.platform)
+    }
+
+    response!(PasswordLogin);
+}
+
+impl Request for LoginSelection {
+    type Response = SelectionResult;
+
+    fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    fn platform(&self) -> Option<&str> {
+        Some(&self.platform)
+    }
+
+    fn queue(&self, base: &str) -> String {
+        queue::platform(base, &self.platform, self.owner.mode)
+    }
+
+    fn summary(&self) -> String {
+        format!("Connect {} accounts of {}", self.ids.len(), self.platform)
+    }
+
+    response!(FinalizeLogin);
+}
+
+/// The workflow's id. `nonce` is random, since the same request may be made twice.
+pub fn id(nonce: impl Display) -> String {
+    format!("request-{nonce}")
+}
+
+/// Answers one request. See the [module](self).
+#[workflow]
+pub struct WorkerRequest {
+    input: Input,
+}
+
+#[workflow_methods]
+impl WorkerRequest {
+    #[init]
+    fn new(_ctx: &WorkflowContextView, input: Input) -> Self {
+        Self { input }
+    }
+
+    /// Runs the request's activities.
+    #[run(name = "WorkerRequest")]
+    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Output> {
+        let ctx = &*ctx;
+        Ok(match ctx.state(|request| request.input.clone()) {
+            Input::FetchMetrics(request) => {
+                let fetched = join_all(request.targets.into_iter().map(|target| {
+                    let account = &target.account_ref;
+                    let queue = queue::platform(ctx.task_queue(), &account.platform, account.owner.mode);
+                    let mut options = repeatable(FetchMetrics::TIMEOUT);
+                    options.task_queue = Some(queue);
+                    ctx.execute_activity(Metrics::fetch_metrics, target, options)
+                }))
+                .await;
+                // One that fails does not keep the others from being shown.
+                Output::FetchMetrics(
+                    fetched.into_iter().filter(|fetched| matches!(fetched, Ok(Ok(())))).count(),
+                )
+            }
+            Input::CheckHealth(CheckHealth(account)) => {
+                let options = repeatable(CheckHealth::TIMEOUT);
+                Output::CheckHealth(ctx.execute_activity(Accounts::check_health, account, options).await?)
+            }
+            Input::ListOptions(request) => {
+                let options = repeatable(OptionsRequest::TIMEOUT);
+                Output::ListOptions(ctx.execute_activity(Accounts::list_options, request, options).await?)
+            }
+            Input::SendTestEvent(input) => {
+                // The caller asks for the outcome of this one request.
+                let options = once(TestEventInput::TIMEOUT);
+                Output::SendTestEvent(ctx.execute_activity(Webhooks::send_test_event, input, options).await?)
+            }
+            Input::OAuthCallback(callback) => {
+                // A code is valid once.
+                let options = once(OAuthCallback::TIMEOUT + STORE_TIMEOUT);
+                Output::OAuthCallback(
+                    ctx.execute_activity(Connecting::exchange_code, callback, options).await?,
+                )
+            }
+            Input::PasswordLogin(login) => {
+                // Platforms count wrong passwords.
+                let options = once(PasswordLogin::TIMEOUT + STORE_TIMEOUT);
+                Output::PasswordLogin(ctx.execute_activity(Connecting::sign_in, login, options).await?)
+            }
+            Input::FinalizeLogin(selection) => {
+                let options = repeatable(LoginSelection::TIMEOUT);
+                Output::FinalizeLogin(
+                    ctx.execute_activity(Connecting::finalize_login, selection, options).await?,
+                )
+            }
+            Input::RevealSecret(input) => {
+                let options = repeatable(RevealSecretInput::TIMEOUT);
+                Output::RevealSecret(ctx.execute_activity(Webhooks::reveal_secret, input, options).await?)
+            }
+            Input::ConfirmMedia(ConfirmMedia(media)) => {
+                let options = repeatable(ConfirmMedia::TIMEOUT);
+                Output::ConfirmMedia(ctx.execute_activity(Media::confirm_media, media, options).await?)
+            }
+        })
+    }
+}
+
+/// Options of an activity that must not run twice.
+fn once(timeout: Duration) -> ActivityOptions {
+    let once = RetryPolicy::builder().maximum_attempts(1).build();
+    ActivityOptions::with_start_to_close_timeout(timeout).retry_policy(once).build()
+}
+
+/// Options of an activity that may run twice: a worker's fault is made good by another attempt, if there is
+/// time.
+fn repeatable(timeout: Duration) -> ActivityOptions {
+    ActivityOptions::with_close_timeouts(ActivityCloseTimeouts::ScheduleAndStartToClose {
+        schedule_to_close: timeout + Duration::from_secs(4),
+        start_to_close: timeout + Duration::from_secs(2),
+    })
+    .retry_policy(
+        RetryPolicy::builder()
+            .initial_interval(Duration::from_secs(1))
+            .backoff_coefficient(2.0)
+            .maximum_attempts(3)
+            .build(),
+    )
+    .build()
+}
