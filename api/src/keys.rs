@@ -1,17 +1,16 @@
-//! API keys: what other calls are made with.
+//! API keys.
 //!
-//! Nobody gets more through this than he has: a key grants what its caller may do and no more, and
-//! that includes the text of the key that takes another's place. A key's text is in one answer only.
+//! A caller can only grant scopes that their own key has, both when creating and when rotating a key. The
+//! key's text is in one response only.
 
 use crate::{
-    body::Json,
-    caller::{Call, Caller, KeysWrite},
-    document::Tag,
-    problem::{Code, Issue, Problem},
-    timestamp::Timestamp,
-    validate::Rules,
-    webhooks::Removed,
-    word::Word,
+    http::{
+        body::Json,
+        caller::{Call, Caller, KeysWrite},
+        problem::{Code, Issue, Problem},
+    },
+    openapi::{tag::Tag, validate::Rules},
+    types::{deleted::DeletedResource, enum_string::EnumString, timestamp::Timestamp},
 };
 use chrono::TimeDelta;
 use domain::{
@@ -29,8 +28,8 @@ pub struct Keys;
 impl Keys {
     /// Create a key
     ///
-    /// With scopes that the calling key has itself. A test key can't create a live one. The answer is
-    /// the only one that holds `key`. Scope `keys:write`.
+    /// Grants only scopes that the calling key has. A test key can't create a live key. Only this response
+    /// contains `key`. Scope `keys:write`.
     #[oai(path = "/api-keys", method = "post", operation_id = "createApiKey")]
     async fn create(&self, caller: Caller<KeysWrite>, body: Json<NewKey>) -> Result<Made, Problem> {
         Ok(Made::New(Json(create(&caller.call(), caller.scopes(), body.0).await?)))
@@ -38,7 +37,7 @@ impl Keys {
 
     /// List keys
     ///
-    /// Those of the calling key's mode, newest first, without revoked ones. Scope `keys:write`.
+    /// Lists the keys of the calling key's mode, newest first, without revoked ones. Scope `keys:write`.
     #[oai(path = "/api-keys", method = "get", operation_id = "listApiKeys")]
     async fn list(&self, caller: Caller<KeysWrite>) -> Result<Json<KeyList>, Problem> {
         Ok(Json(list(&caller.call()).await?))
@@ -46,16 +45,20 @@ impl Keys {
 
     /// Revoke a key
     ///
-    /// At once. Scope `keys:write`.
+    /// Takes effect immediately. Scope `keys:write`.
     #[oai(path = "/api-keys/:id", method = "delete", operation_id = "deleteApiKey")]
-    async fn delete(&self, caller: Caller<KeysWrite>, id: Path<String>) -> Result<Json<Removed>, Problem> {
+    async fn delete(
+        &self,
+        caller: Caller<KeysWrite>,
+        id: Path<String>,
+    ) -> Result<Json<DeletedResource>, Problem> {
         Ok(Json(delete(&caller.call(), &id).await?))
     }
 
     /// Rotate a key
     ///
-    /// Gives a new key with the same name, scopes and expiry; the old one is valid for `grace_seconds`
-    /// more. The calling key must have all scopes of the key. Scope `keys:write`.
+    /// Creates a key with the same name, scopes and expiry; the old key stays valid for `grace_seconds`. The
+    /// calling key must have all scopes of the rotated key. Scope `keys:write`.
     #[oai(path = "/api-keys/:id/rotate", method = "post", operation_id = "rotateApiKey")]
     async fn rotate(
         &self,
@@ -67,7 +70,7 @@ impl Keys {
     }
 }
 
-/// Creates a key, with no more than the caller was granted.
+/// Creates a key, limited to the caller's scopes.
 pub async fn create(call: &Call<'_>, granted: &[Scope], body: NewKey) -> Result<Key, Problem> {
     let now = call.now();
     let expires_at = body.expires_at.map(|at| at.0);
@@ -78,7 +81,7 @@ pub async fn create(call: &Call<'_>, granted: &[Scope], body: NewKey) -> Result<
     if (call.owner.mode, mode) == (Mode::Test, Mode::Live) {
         return Err(Problem::new(Code::Forbidden, "a test key can't create a live key"));
     }
-    let scopes: Vec<_> = body.scopes.iter().map(Word::value).collect();
+    let scopes: Vec<_> = body.scopes.iter().map(EnumString::value).collect();
     hold(granted, &scopes)?;
     let owner = Owner { mode, ..call.owner };
     let new = keys::NewKey { owner, name: body.name, scopes, expires_at };
@@ -86,28 +89,28 @@ pub async fn create(call: &Call<'_>, granted: &[Scope], body: NewKey) -> Result<
     Ok(Key { key: Some(text), ..key.into() })
 }
 
-/// All keys of the caller's mode that are not revoked.
+/// Lists the keys of the caller's mode that are not revoked.
 pub async fn list(call: &Call<'_>) -> Result<KeyList, Problem> {
     let keys = keys::list(call.db(), call.owner, call.now()).await?;
     Ok(KeyList { data: keys.into_iter().map(Key::from).collect() })
 }
 
 /// Revokes a key.
-pub async fn delete(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
+pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
     if !keys::revoke(call.db(), call.owner, id, call.now()).await? {
         return Err(missing());
     }
-    Ok(Removed { id: id.0, deleted: true })
+    Ok(DeletedResource { id: id.0, deleted: true })
 }
 
-/// Gives a key another text, if the caller was granted all that it may do.
+/// Replaces a key, if the caller has all of its scopes.
 pub async fn rotate(call: &Call<'_>, granted: &[Scope], id: &str, body: Rotation) -> Result<Key, Problem> {
     let (id, now) = (read(id)?, call.now());
     let key = keys::get(call.db(), call.owner, id, now).await?.ok_or_else(missing)?;
     hold(granted, &key.scopes)?;
     let until = now + TimeDelta::seconds(body.grace_seconds.unwrap_or(0).into());
-    // It was there a moment ago: it has expired, was rotated before, or somebody else was faster.
+    // The key existed a moment ago: it expired, or was rotated or revoked concurrently.
     let ended =
         || Problem::new(Code::Conflict, "the API key has expired, was revoked or was rotated already");
     let (key, text) = keys::rotate(call.db(), call.owner, id, until, now).await?.ok_or_else(ended)?;
@@ -132,27 +135,27 @@ fn missing() -> Problem {
     Problem::not_found("API key")
 }
 
-/// A key to create.
+/// An API key to create.
 #[derive(Debug, Object)]
 pub struct NewKey {
-    /// A name, for people.
+    /// Display name.
     #[oai(validator(min_length = 1, max_length = 100))]
     pub name: String,
-    /// What it may do; `*` stands for everything.
+    /// Scopes to grant; `*` grants all.
     #[oai(validator(min_items = 1, max_items = 100, unique_items))]
-    pub scopes: Vec<Word<Scope>>,
-    /// When it ends by itself; never, where none is given.
+    pub scopes: Vec<EnumString<Scope>>,
+    /// Expiry time. Without it the key does not expire.
     pub expires_at: Option<Timestamp>,
-    /// Which data it opens; those of the calling key, where none is given.
-    pub mode: Option<Word<Mode>>,
+    /// Mode of the data that the key can access; the calling key's mode by default.
+    pub mode: Option<EnumString<Mode>>,
 }
 
 impl Rules for NewKey {}
 
-/// How a key is rotated.
+/// Options for rotating a key.
 #[derive(Debug, Object)]
 pub struct Rotation {
-    /// How long the old key stays valid.
+    /// Seconds for which the old key stays valid.
     #[oai(validator(minimum(value = "0"), maximum(value = "86400")))]
     pub grace_seconds: Option<u32>,
 }
@@ -165,25 +168,25 @@ impl Rules for Rotation {
 #[derive(Debug, Object)]
 #[oai(rename = "Key")]
 pub struct Key {
-    /// Its identifier.
+    /// The key's id.
     pub id: Uuid,
-    /// Its name, for people.
+    /// Display name.
     pub name: String,
-    /// Which data it opens.
-    pub mode: Word<Mode>,
-    /// What it may do.
-    pub scopes: Vec<Word<Scope>>,
-    /// Its last four characters, to tell keys apart.
+    /// Mode of the data that the key can access.
+    pub mode: EnumString<Mode>,
+    /// Granted scopes.
+    pub scopes: Vec<EnumString<Scope>>,
+    /// The key's last four characters, for telling keys apart.
     pub last_four: String,
-    /// When it ends; for a key that was rotated, with its time of grace. Null: never.
+    /// Expiry time; for a rotated key, the end of its grace period. Null if the key does not expire.
     #[oai(nullable)]
     pub expires_at: Option<Timestamp>,
-    /// When it was last used, to the minute.
+    /// Time of last use, to the minute.
     #[oai(nullable)]
     pub last_used_at: Option<Timestamp>,
-    /// When it was created.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// The key itself. Only in the answer to the call that made it.
+    /// The key's text. Only in the response that created the key.
     #[oai(skip_serializing_if_is_none)]
     pub key: Option<String>,
 }
@@ -194,8 +197,8 @@ impl From<keys::Key> for Key {
         Self {
             id: key.id.0,
             name: key.name,
-            mode: Word::of(key.owner.mode.as_str()),
-            scopes: key.scopes.iter().map(|scope| Word::of(scope.as_str())).collect(),
+            mode: EnumString::of(key.owner.mode.as_str()),
+            scopes: key.scopes.iter().map(|scope| EnumString::of(scope.as_str())).collect(),
             last_four: key.last_four,
             expires_at: ends_at.map(Timestamp::from),
             last_used_at: key.last_used_at.map(Timestamp::from),
@@ -212,10 +215,10 @@ pub struct KeyList {
     pub data: Vec<Key>,
 }
 
-/// The answer to a call that made a key.
+/// The response to creating or rotating a key.
 #[derive(ApiResponse)]
 enum Made {
-    /// The key was made.
+    /// The key was created.
     #[oai(status = 201)]
     New(Json<Key>),
 }

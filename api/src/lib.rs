@@ -1,223 +1,30 @@
-//! HTTP in: what clients call, and the document that describes it.
+//! The HTTP interface: the API, its OpenAPI document, the MCP endpoint and the dashboard.
 //!
-//! One file per resource holds its wire types, its operations and the functions that they share with
-//! whatever else calls them. This crate writes down what is to be done and reads what came of it; it
-//! makes no outgoing request and opens no sealed secret. The relay carries what was written to Temporal.
+//! One module per resource holds its wire types, its operations and the functions that the MCP tools and the
+//! dashboard call too. This crate stores what is to be done and reads the results; it makes no outgoing
+//! request and cannot decrypt secrets. Modules import downwards only: see `tests/it/walls.rs`.
 
 pub mod accounts;
-pub mod analytics;
-mod arrival;
-pub mod batch;
-pub mod body;
-pub mod bytes;
-pub mod caller;
-pub mod capabilities;
-pub mod clock;
-pub mod compose;
+pub mod app;
 pub mod connect;
-pub mod content;
 pub mod dashboard;
-pub mod document;
-pub mod edit;
-pub mod email;
-pub mod envelope;
-mod examples;
-mod hosted;
-pub mod imports;
+pub mod http;
 pub mod keys;
-pub mod landing;
-pub mod limits;
-pub mod link;
 pub mod mcp;
 pub mod media;
 pub mod networks;
-mod outcomes;
-pub mod page;
-pub mod password;
-pub mod pending;
+pub mod openapi;
+mod operations;
 pub mod plans;
 pub mod posts;
-pub mod preview;
-pub mod problem;
 pub mod profiles;
-pub mod query;
-pub mod receiver;
-pub mod settings;
+mod router;
 pub mod slots;
-pub mod state;
 pub mod team;
-pub mod text;
-pub mod timeline;
-pub mod timestamp;
+pub mod types;
 pub mod usage;
-pub mod validate;
 pub mod webhooks;
-pub mod word;
-mod workers;
-mod zone;
 
-pub use document::document;
-
-use crate::{
-    arrival::Arrival,
-    connect::{CALLBACK, CHOICE},
-    document::{Operations, PREFIX},
-    envelope::{Envelope, Routes},
-    limits::Limits,
-    plans::Plans,
-    problem::Problem,
-};
-use ::bytes::Bytes;
-use chrono::{DateTime, Utc};
-use domain::sandbox::Address;
-use domain::{Mode, address};
-use poem::{
-    Endpoint, EndpointExt, IntoResponse, Response, Route,
-    endpoint::BoxEndpoint,
-    get, handler,
-    http::{Method, header},
-    middleware::CatchPanic,
-    web::Data,
-};
-use starter::requests::Workers;
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use store::{Pool, vault::Sealer};
-
-/// What the API's page may load: what it carries itself, and this service's answers.
-const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; \
-    style-src 'unsafe-inline'; img-src data: blob: 'self'; font-src data:; connect-src 'self'; worker-src blob:";
-
-/// What the API is made of. Cloning shares it.
-#[derive(Clone)]
-pub struct App {
-    /// The database; it may be away for a while.
-    pub db: Pool,
-    /// The way to the workers, for what only they can answer.
-    pub workers: Workers,
-    /// What the operator set.
-    pub config: Arc<Config>,
-    /// The time.
-    pub now: fn() -> DateTime<Utc>,
-}
-
-/// What an operator sets.
-pub struct Config {
-    /// The address that clients use, which ends with `/api/v1`.
-    pub base_url: String,
-    /// What cursors are signed with; the same in every API process.
-    pub cursor_key: [u8; 32],
-    /// Where the bytes of media are kept.
-    pub media: ::media::FileStore,
-    /// Seals what only workers may read.
-    pub sealer: Sealer,
-    /// The ranges that webhooks may reach although they are not public.
-    pub opened: AllowedRanges,
-    /// What the states of authorizations are sealed with; the same in every API process.
-    pub states: state::Key,
-    /// The public identifiers of the OAuth apps that the installation shares, by platform.
-    pub shared_clients: BTreeMap<String, String>,
-    /// Client ids of the sandbox's apps, by platform.
-    pub sandbox_clients: BTreeMap<String, String>,
-    /// The sandbox, as a browser reaches it; without it test mode connects no accounts.
-    pub sandbox: Option<Address>,
-    /// How much may be called.
-    pub limits: Limits,
-    /// What organizations pay for.
-    pub plans: Plans,
-    /// Where Temporal's own pages are, for the dashboard to lead to.
-    pub temporal_ui: Option<dashboard::TemporalUi>,
-    /// How many proxies a request comes through, each of which appends to `X-Forwarded-For`.
-    pub trusted_hops: usize,
-    /// How long a body may take to arrive; of a file, how long nothing of it may come.
-    pub body_timeout: Duration,
-}
-
-impl Config {
-    /// The address that the API's path and the dashboard's follow.
-    pub(crate) fn root(&self) -> &str {
-        let base = self.base_url.trim_end_matches('/');
-        base.strip_suffix(PREFIX).unwrap_or(base)
-    }
-}
-
-/// The opened ranges of each mode.
-#[derive(Clone, Debug, Default)]
-pub struct AllowedRanges {
-    /// For live data.
-    pub live: address::AllowedRanges,
-    /// For test data.
-    pub test: address::AllowedRanges,
-}
-
-impl AllowedRanges {
-    /// Those of a mode.
-    pub fn of(&self, mode: Mode) -> &address::AllowedRanges {
-        match mode {
-            Mode::Live => &self.live,
-            Mode::Test => &self.test,
-        }
-    }
-}
-
-/// Everything that is served over HTTP; boxed, so that it is compiled once and not again by who serves it.
-pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
-    let specification = document::at(app.config.base_url.trim_end_matches('/'));
-    let page = document::page(&specification);
-    let specification_path = format!("{PREFIX}/openapi.json");
-    let arrival = Arrival { limit: app.config.body_timeout, prefix: PREFIX };
-    let [taking, giving] = bytes::PATHS.map(|path| format!("{PREFIX}{path}"));
-    let routes = Routes::of::<Operations>(PREFIX)
-        .with(&taking, Method::PUT)
-        .with(&giving, Method::GET)
-        .with(&specification_path, Method::GET)
-        .with(&format!("{PREFIX}{CALLBACK}"), Method::GET)
-        .with(&format!("{PREFIX}{CHOICE}/{{token}}"), Method::GET)
-        .with(&format!("{PREFIX}{CHOICE}/{{token}}"), Method::POST)
-        .with("/docs", Method::GET)
-        .with("/healthz", Method::GET);
-    bytes::routes(Route::new(), PREFIX)
-        .at(&specification_path, get(fixed("application/json", None, specification)))
-        .nest(
-            PREFIX,
-            Route::new()
-                .at(CALLBACK, get(connect::callback))
-                .at(format!("{CHOICE}/:token"), get(connect::offer).post(connect::choose))
-                .nest("/", document::service()),
-        )
-        .at(mcp::PATH, mcp::endpoint(&app.config.base_url))
-        .at(dashboard::PATH, dashboard::door)
-        .at(format!("{}/*", dashboard::PATH), dashboard::door)
-        .at("/docs", get(fixed("text/html; charset=utf-8", Some(PAGE_POLICY), page)))
-        .at("/healthz", get(health))
-        .data(app)
-        .with(CatchPanic::new().with_handler(envelope::panicked))
-        .with(arrival)
-        .with(Envelope::new(routes))
-        .boxed()
-}
-
-/// A text that does not change while the process lives.
-fn fixed(
-    content_type: &'static str,
-    policy: Option<&'static str>,
-    text: String,
-) -> impl Endpoint<Output = Response> {
-    let text = Bytes::from(text);
-    poem::endpoint::make_sync(move |_| {
-        let response = Response::builder().content_type(content_type);
-        let response = match policy {
-            Some(policy) => response.header(header::CONTENT_SECURITY_POLICY, policy),
-            None => response,
-        };
-        response.body(text.clone())
-    })
-}
-
-/// Whether this process can serve, for load balancers and orchestrators.
-#[handler]
-async fn health(app: Data<&App>) -> Response {
-    if store::ready(&app.db).await {
-        return Response::builder().content_type("application/json").body(r#"{"status":"ok"}"#);
-    }
-    Problem::unavailable().into_response()
-}
+pub use app::{AllowedRanges, App, Config};
+pub use operations::document;
+pub use router::endpoint;

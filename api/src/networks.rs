@@ -1,24 +1,31 @@
-//! Social networks: an organization's own OAuth apps, and the addresses that connecting begins at.
+//! Social networks: an organization's own OAuth apps, and authorization URLs.
 //!
-//! The client secret is sealed before it is stored and shown to nobody. This process can't open it
-//! again, and does not need to: an authorization is asked for with the public identifier alone.
+//! The client secret is encrypted for the workers before it is stored, and never shown. This process can't
+//! decrypt it and does not need to: an authorization URL takes the client id only.
 
 use crate::{
-    body::{self, Json},
-    caller::{AccountsWrite, Call, Caller, NetworksRead, NetworksWrite},
-    connect::CALLBACK,
-    document::Tag,
-    landing,
-    link::Link,
-    posts::free,
-    problem::{Code, Issue, Problem},
-    settings::Free,
-    state::{self, State},
-    text::Text,
-    timestamp::Timestamp,
-    validate::{Null, Rules, limit_size},
-    webhooks::Removed,
-    word::{Platform, Word},
+    connect::{
+        callback::CALLBACK,
+        oauth_state::{self, State},
+        redirect_uri,
+    },
+    http::{
+        body::{self, Json},
+        caller::{AccountsWrite, Call, Caller, NetworksRead, NetworksWrite},
+        problem::{Code, Issue, Problem},
+    },
+    openapi::{
+        tag::Tag,
+        validate::{Null, Rules, limit_size},
+    },
+    types::{
+        bounded_string::Text,
+        deleted::DeletedResource,
+        enum_string::{EnumString, Platform},
+        json_object::{JsonObject, json_object},
+        timestamp::Timestamp,
+        url::Link,
+    },
 };
 use chrono::SubsecRound;
 use domain::{AccountId, Mode, NetworkId};
@@ -33,10 +40,10 @@ use store::{
 };
 use uuid::Uuid;
 
-/// The most bytes of `extra_config`, as JSON.
-const CONFIG: usize = 64 << 10;
-/// The key of `extra_config` that lists where users may be sent after connecting.
-const ALLOWED: &str = "redirect_uris";
+/// Maximum size of `extra_config` as JSON, in bytes.
+const MAX_CONFIG_BYTES: usize = 64 << 10;
+/// The member of `extra_config` that lists allowed redirect URIs.
+const REDIRECT_URIS: &str = "redirect_uris";
 
 /// The operations on OAuth apps.
 pub struct Networks;
@@ -45,8 +52,8 @@ pub struct Networks;
 impl Networks {
     /// Register an app
     ///
-    /// One per platform: where one is registered already, the fields that are sent replace its own. The
-    /// client secret is stored encrypted and shown in no response. Scope `networks:write`.
+    /// Registers one app per platform. If the platform has one, the fields sent replace its fields. The
+    /// client secret is stored encrypted and is in no response. Scope `networks:write`.
     #[oai(path = "/social-networks", method = "post", operation_id = "createSocialNetwork")]
     async fn create(
         &self,
@@ -74,9 +81,9 @@ impl Networks {
         Ok(Json(get(&caller.call(), &id).await?))
     }
 
-    /// Change an app
+    /// Update an app
     ///
-    /// Only what is sent changes; null clears what can be null. Scope `networks:write`.
+    /// Updates the fields sent; null clears a nullable field. Scope `networks:write`.
     #[oai(path = "/social-networks/:id", method = "patch", operation_id = "updateSocialNetwork")]
     async fn edit(
         &self,
@@ -89,22 +96,22 @@ impl Networks {
 
     /// Remove an app
     ///
-    /// Accounts that were connected through it are not affected; no new ones can be until it is
-    /// registered again. Scope `networks:write`.
+    /// Accounts connected through the app stay connected; no further accounts can be connected until an app
+    /// is registered again. Scope `networks:write`.
     #[oai(path = "/social-networks/:id", method = "delete", operation_id = "deleteSocialNetwork")]
     async fn delete(
         &self,
         caller: Caller<NetworksWrite>,
         id: Path<String>,
-    ) -> Result<Json<Removed>, Problem> {
+    ) -> Result<Json<DeletedResource>, Problem> {
         Ok(Json(delete(&caller.call(), &id).await?))
     }
 
-    /// Begin to connect an account
+    /// Create an authorization URL
     ///
-    /// The address to send the user to, good for 15 minutes and once. It asks in the name of the
-    /// organization's own enabled app, or of a shared one. The path takes a platform, not the id of an
-    /// app. Scope `accounts:write`.
+    /// Returns the URL to send the user to. It is valid once and for 15 minutes. The organization's own
+    /// enabled app is used, or else a shared one. The path takes a platform, not an app's id. Scope
+    /// `accounts:write`.
     #[oai(path = "/social-networks/:platform/auth-url", method = "post", operation_id = "createAuthUrl")]
     async fn authorize(
         &self,
@@ -116,7 +123,7 @@ impl Networks {
     }
 }
 
-/// Registers an app, or changes the one of its platform.
+/// Registers an app, or updates the platform's app.
 pub async fn create(call: &Call<'_>, body: NewNetwork) -> Result<networks::Saved, Problem> {
     land(call, body.redirect_uri.as_ref())?;
     let edit = Edit {
@@ -132,19 +139,19 @@ pub async fn create(call: &Call<'_>, body: NewNetwork) -> Result<networks::Saved
     Ok(networks::upsert(call.db(), call.owner, body.platform.as_str(), edit, seal, call.now()).await?)
 }
 
-/// All apps.
+/// Lists all apps.
 pub async fn list(call: &Call<'_>) -> Result<NetworkList, Problem> {
     let networks = networks::list(call.db(), call.owner).await?;
     Ok(NetworkList { data: networks.into_iter().map(Network::from).collect() })
 }
 
-/// One app.
+/// Returns an app.
 pub async fn get(call: &Call<'_>, id: &str) -> Result<Network, Problem> {
     let network = networks::get(call.db(), call.owner, read(id)?).await?;
     network.map(Network::from).ok_or_else(missing)
 }
 
-/// Changes an app.
+/// Updates an app.
 pub async fn edit(call: &Call<'_>, id: &str, body: NetworkPatch) -> Result<Network, Problem> {
     let id = read(id)?;
     land(call, body.redirect_uri.value())?;
@@ -162,15 +169,15 @@ pub async fn edit(call: &Call<'_>, id: &str, body: NetworkPatch) -> Result<Netwo
 }
 
 /// Removes an app.
-pub async fn delete(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
+pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
     if !networks::delete(call.db(), call.owner, id, call.now()).await? {
         return Err(missing());
     }
-    Ok(Removed { id: id.0, deleted: true })
+    Ok(DeletedResource { id: id.0, deleted: true })
 }
 
-/// The address where the platform asks its user whether we may act for him.
+/// Returns the platform's authorization URL.
 pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) -> Result<AuthUrl, Problem> {
     if !platforms::IDS.contains(&platform) {
         return Err(Problem::not_found("platform"));
@@ -208,7 +215,7 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
         account: account.map(|account| account.id),
         is_forced: body.force_reauth.unwrap_or_default(),
     };
-    let expires_at = (call.now() + state::LIFE).trunc_subsecs(0);
+    let expires_at = (call.now() + oauth_state::TTL).trunc_subsecs(0);
     let id = states::keep(call.db(), call.owner, &intent, call.now(), expires_at).await?;
     let key = &call.app.config.states;
     let address = authorization::address(
@@ -231,7 +238,7 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
     })
 }
 
-/// The app that asks.
+/// The OAuth app that an authorization uses.
 struct App {
     network: Option<NetworkId>,
     client_id: String,
@@ -239,11 +246,11 @@ struct App {
     scopes: Vec<String>,
 }
 
-/// The organization's own app if it is enabled and has a name at the platform, else a shared one.
+/// Selects the organization's own app if it is enabled and has a client id, or else a shared one.
 fn app(call: &Call<'_>, platform: &str, network: Option<networks::Network>) -> Result<App, Problem> {
     let config = &call.app.config;
     if call.owner.mode == Mode::Test && config.sandbox.is_none() {
-        let detail = "this installation runs no sandbox, so that test mode can't connect accounts";
+        let detail = "this installation has no sandbox, so no accounts can be connected in test mode";
         return Err(Problem::new(Code::NoAppAvailable, detail));
     }
     let ours = || format!("{}{CALLBACK}", config.base_url.trim_end_matches('/'));
@@ -267,7 +274,7 @@ fn app(call: &Call<'_>, platform: &str, network: Option<networks::Network>) -> R
     Ok(App { network: None, client_id, callback: ours(), scopes: Vec::new() })
 }
 
-/// The account that is to be connected again, if one is named.
+/// The account to reconnect, if the request names one.
 async fn reconnected(
     call: &Call<'_>,
     platform: &str,
@@ -278,32 +285,32 @@ async fn reconnected(
     let Some(account) = account.filter(|account| account.platform == platform) else {
         let issue =
             Issue::custom(["reconnect_account_id"], format!("There is no such account of {platform}"));
-        let problem = Problem::new(Code::AccountNotFound, "the account to connect again was not found");
+        let problem = Problem::new(Code::AccountNotFound, "the account to reconnect was not found");
         return Err(problem.with_issues(vec![issue]));
     };
     if body.expected_network_unique_id.as_ref().is_some_and(|id| *id != account.network_unique_id) {
         let issue = Issue::custom(
             ["expected_network_unique_id"],
-            "Differs from the network_unique_id of reconnect_account_id",
+            "Must equal the network_unique_id of reconnect_account_id",
         );
-        let detail = "the account to connect again is not the expected one";
+        let detail = "the account to reconnect is not the expected one";
         return Err(Problem::new(Code::Unprocessable, detail).with_issues(vec![issue]));
     }
     Ok(Some(account))
 }
 
-/// Whether users may be sent to `link`: where the app lists addresses, only to these.
+/// Checks a redirect URI against the app's list, if it has one.
 fn allow(network: &networks::Network, link: &Link) -> Result<(), Problem> {
-    let Some(allowed) = network.extra_config.get(ALLOWED) else { return Ok(()) };
+    let Some(allowed) = network.extra_config.get(REDIRECT_URIS) else { return Ok(()) };
     if allowed.as_array().is_some_and(|allowed| allowed.iter().any(|one| *one == link.text)) {
         return Ok(());
     }
-    let message = format!("Must be one of {ALLOWED} in the extra_config of the social network");
+    let message = format!("Must be one of {REDIRECT_URIS} in the extra_config of the social network");
     Err(Problem::invalid_body(vec![Issue::custom(["redirect_uri"], message)]))
 }
 
 fn land(call: &Call<'_>, link: Option<&Link>) -> Result<(), Problem> {
-    match link.and_then(|link| landing::objection("redirect_uri", &link.url, call.owner.mode)) {
+    match link.and_then(|link| redirect_uri::objection("redirect_uri", &link.url, call.owner.mode)) {
         Some(issue) => Err(Problem::invalid_body(vec![issue])),
         None => Ok(()),
     }
@@ -317,7 +324,7 @@ fn scopes(scopes: Vec<Text<255>>) -> Vec<String> {
     scopes.into_iter().map(|scope| scope.0).collect()
 }
 
-fn object(free: Free) -> Value {
+fn object(free: JsonObject) -> Value {
     Value::Object(free.into_iter().collect())
 }
 
@@ -329,45 +336,45 @@ fn missing() -> Problem {
     Problem::not_found("social network")
 }
 
-/// Everything in `extra_config` is the organization's own business, but for what we act on.
+/// Validates the members of `extra_config` that this service uses; others are not checked.
 fn check_config(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
     let Some(config) = body.get("extra_config") else { return };
-    limit_size(config, CONFIG, ["extra_config"], issues);
-    let Some(allowed) = config.get(ALLOWED) else { return };
+    limit_size(config, MAX_CONFIG_BYTES, ["extra_config"], issues);
+    let Some(allowed) = config.get(REDIRECT_URIS) else { return };
     if !allowed.as_array().is_some_and(|allowed| allowed.iter().all(Value::is_string)) {
-        issues.push(Issue::custom(["extra_config", ALLOWED], "Must be an array of strings"));
+        issues.push(Issue::custom(["extra_config", REDIRECT_URIS], "Must be an array of strings"));
     }
 }
 
-// No `Debug` on bodies that hold a secret: it must not end in a log.
+// No `Debug` on bodies with a secret, which must not be logged.
 
-/// An app to register.
+/// An OAuth app to register.
 #[derive(Object)]
 #[oai(rename = "NewSocialNetwork")]
 pub struct NewNetwork {
-    /// Its platform.
-    pub platform: Word<Platform>,
-    /// Its public identifier at the platform.
+    /// Platform id.
+    pub platform: EnumString<Platform>,
+    /// Client id.
     #[oai(validator(min_length = 1, max_length = 1024))]
     pub client_id: Option<String>,
-    /// Its secret. Never shown; what is not sent stays as it was.
+    /// Client secret. Never shown; if not sent, the stored one is kept.
     #[oai(validator(min_length = 1, max_length = 4096))]
     pub client_secret: Option<String>,
-    /// A label, for people.
+    /// Display label.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub display_name: Option<String>,
-    /// The redirect URI that is registered with the platform; our own callback by default. `https`, or
-    /// in test mode also `http` on one's own machine.
+    /// Redirect URI registered with the platform; this service's callback by default. Must be `https`; in
+    /// test mode `http` to localhost is allowed too.
     #[oai(validator(max_length = 2048))]
     pub redirect_uri: Option<Link>,
-    /// The scopes to ask for; those that publishing needs by default.
+    /// OAuth scopes to request; those that publishing needs by default.
     #[oai(validator(max_items = 100))]
     pub scopes: Option<Vec<Text<255>>>,
-    /// Anything else. `redirect_uris`, an array of strings, lists where users may be sent after
-    /// connecting; anywhere without it.
+    /// Additional configuration. `redirect_uris`, an array of strings, lists the URIs that users may be
+    /// redirected to after connecting; without it any URI is allowed.
     #[oai(validator(max_properties = 100))]
-    pub extra_config: Option<Free>,
-    /// Whether accounts can be connected through it; true by default.
+    pub extra_config: Option<JsonObject>,
+    /// Whether accounts can be connected through the app; true by default.
     pub is_enabled: Option<bool>,
 }
 
@@ -377,29 +384,29 @@ impl Rules for NewNetwork {
     }
 }
 
-/// What changes about an app.
+/// Changes to an OAuth app.
 #[derive(Object)]
 #[oai(rename = "SocialNetworkPatch")]
 pub struct NetworkPatch {
-    /// Its public identifier at the platform.
+    /// Client id.
     #[oai(nullable, validator(min_length = 1, max_length = 1024))]
     pub client_id: MaybeUndefined<String>,
-    /// Its secret. Never shown.
+    /// Client secret. Never shown.
     #[oai(nullable, validator(min_length = 1, max_length = 4096))]
     pub client_secret: MaybeUndefined<String>,
-    /// A label, for people.
+    /// Display label.
     #[oai(nullable, validator(min_length = 1, max_length = 255))]
     pub display_name: MaybeUndefined<String>,
-    /// The redirect URI that is registered with the platform; null for our own callback.
+    /// Redirect URI registered with the platform; null for this service's callback.
     #[oai(nullable, validator(max_length = 2048))]
     pub redirect_uri: MaybeUndefined<Link>,
-    /// The scopes to ask for; none for those that publishing needs.
+    /// OAuth scopes to request; empty for those that publishing needs.
     #[oai(validator(max_items = 100))]
     pub scopes: Option<Vec<Text<255>>>,
-    /// Anything else, as a whole.
+    /// Additional configuration; replaces the stored object.
     #[oai(validator(max_properties = 100))]
-    pub extra_config: Option<Free>,
-    /// Whether accounts can be connected through it.
+    pub extra_config: Option<JsonObject>,
+    /// Whether accounts can be connected through the app.
     pub is_enabled: Option<bool>,
 }
 
@@ -411,32 +418,32 @@ impl Rules for NetworkPatch {
     }
 }
 
-/// An organization's own OAuth app at a platform. Its secret is in no response.
+/// An organization's own OAuth app on a platform. The client secret is in no response.
 #[derive(Debug, Object)]
 #[oai(rename = "SocialNetwork")]
 pub struct Network {
-    /// Its identifier.
+    /// The app's id.
     pub id: Uuid,
-    /// Its platform.
-    pub platform: Word<Platform>,
-    /// A label, for people.
+    /// Platform id.
+    pub platform: EnumString<Platform>,
+    /// Display label.
     #[oai(nullable)]
     pub display_name: Option<String>,
-    /// Its public identifier at the platform.
+    /// Client id.
     #[oai(nullable)]
     pub client_id: Option<String>,
-    /// The redirect URI that is registered with the platform.
+    /// Redirect URI registered with the platform.
     #[oai(nullable)]
     pub redirect_uri: Option<String>,
-    /// The scopes that are asked for; none for those that publishing needs.
+    /// OAuth scopes that are requested; empty for those that publishing needs.
     pub scopes: Vec<String>,
-    /// Anything else that was configured.
-    pub extra_config: Free,
-    /// Whether accounts can be connected through it.
+    /// Additional configuration.
+    pub extra_config: JsonObject,
+    /// Whether accounts can be connected through the app.
     pub is_enabled: bool,
-    /// When it was registered.
+    /// Registration time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last update.
     pub updated_at: Timestamp,
 }
 
@@ -444,12 +451,12 @@ impl From<networks::Network> for Network {
     fn from(network: networks::Network) -> Self {
         Self {
             id: network.id.0,
-            platform: Word::of(&network.platform),
+            platform: EnumString::of(&network.platform),
             display_name: network.display_name,
             client_id: network.client_id,
             redirect_uri: network.redirect_uri,
             scopes: network.scopes,
-            extra_config: free(network.extra_config),
+            extra_config: json_object(network.extra_config),
             is_enabled: network.is_enabled,
             created_at: network.created_at.into(),
             updated_at: network.updated_at.into(),
@@ -457,34 +464,34 @@ impl From<networks::Network> for Network {
     }
 }
 
-/// All apps.
+/// Lists all apps.
 #[derive(Debug, Object)]
 #[oai(rename = "SocialNetworkList")]
 pub struct NetworkList {
-    /// The apps, by platform.
+    /// The apps, ordered by platform.
     pub data: Vec<Network>,
 }
 
-/// How an account is to be connected.
+/// Options for connecting an account.
 #[derive(Debug, Object)]
 pub struct NewAuthorization {
-    /// Where to send the user when it is done; our own pages by default. `https`, or in test mode also
-    /// `http` on one's own machine.
+    /// URI to redirect the user to afterwards; this service's own pages by default. Must be `https`; in test
+    /// mode `http` to localhost is allowed too.
     #[oai(validator(max_length = 2048))]
     pub redirect_uri: Option<Link>,
-    /// The end tenant that the account is to belong to. One that belongs to another moves only when it is
-    /// named by `reconnect_account_id`; else the login ends with `wrong_account`.
+    /// End tenant to assign the account to. An account of another tenant is moved only if
+    /// `reconnect_account_id` names it; otherwise the login fails with `wrong_account`.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub tenant_id: Option<String>,
-    /// The scopes to ask for this time.
+    /// OAuth scopes to request, instead of the app's.
     #[oai(validator(min_items = 1, max_items = 100))]
     pub scopes: Option<Vec<Text<255>>>,
-    /// The account that is to be connected again: nobody else can be in its place.
+    /// Id of the account to reconnect. A login to any other account fails.
     pub reconnect_account_id: Option<Uuid>,
-    /// Who has to be connected: the platform's own id of the account.
+    /// The platform's id of the account that must be connected.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub expected_network_unique_id: Option<String>,
-    /// Whether the user has to log in although the platform knows him, where it can be asked to.
+    /// Whether to force a new login on platforms that support it, even if the user is logged in.
     pub force_reauth: Option<bool>,
 }
 
@@ -492,20 +499,20 @@ impl Rules for NewAuthorization {
     const IS_OPTIONAL: bool = true;
 }
 
-/// Where connecting begins.
+/// An authorization URL.
 #[derive(Debug, Object)]
 pub struct AuthUrl {
-    /// The address to send the user to.
+    /// The URL to send the user to.
     pub auth_url: String,
 }
 
-/// The answer to a registration.
+/// The response to a registration.
 #[derive(ApiResponse)]
 enum Registered {
     /// The app was registered.
     #[oai(status = 201)]
     New(Json<Network>),
-    /// The app of this platform was registered before, and is now as it was sent.
+    /// The platform's app existed and was updated.
     #[oai(status = 200)]
     Updated(Json<Network>),
 }

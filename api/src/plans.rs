@@ -1,6 +1,6 @@
-//! What organizations pay for. Plans are the operator's configuration; an organization has the key of one.
+//! Plans: monthly quotas. The operator configures them; an organization refers to one by its key.
 
-use crate::problem::{Code, Problem};
+use crate::http::problem::{Code, Problem};
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 use std::{collections::BTreeMap, str::FromStr, sync::LazyLock};
@@ -8,36 +8,36 @@ use store::meters::Quotas;
 use url::Url;
 use workflows::activities::AccountQuota;
 
-/// The key of the plan of whoever was put on no other.
-pub const DEFAULT: &str = "default";
+/// Key of the plan that applies unless another is assigned.
+pub const DEFAULT_KEY: &str = "default";
 
-/// What an organization may use in a calendar month. What is not set has no limit.
+/// Quotas per calendar month; `None` is unlimited.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// What organizations name it by.
+    /// Key that organizations refer to the plan by.
     pub key: String,
-    /// Its name, for people.
+    /// Display name.
     pub name: String,
-    /// Calls; what is beyond them is refused.
+    /// API requests; further requests are refused.
     pub api_requests: Option<u64>,
-    /// Published targets that are included; what is beyond them is counted as overage.
+    /// Published targets included; further ones count as overage.
     pub posts: Option<u64>,
-    /// Connected accounts.
+    /// Maximum number of connected accounts.
     pub social_accounts: Option<u64>,
-    /// Where more can be had.
+    /// URL for upgrading.
     pub upgrade_url: Option<String>,
 }
 
 impl Plan {
-    /// The answer to a call that the quota has no room for.
+    /// 402: the quota of API requests is used up.
     pub(crate) fn refuse(&self, used: u64) -> Problem {
         let limit = self.api_requests.unwrap_or(used);
         let detail = format!("the {limit} API requests per month of the plan {} are used up", self.name);
         Problem::new(Code::QuotaExceeded, detail).with_quota(limit, used, self.upgrade_url.clone())
     }
 
-    /// The answer to whoever wants to connect more accounts than it has room for.
+    /// 402: the limit of connected accounts is reached.
     pub(crate) fn refuse_accounts(&self, AccountQuota { limit, used }: AccountQuota) -> Problem {
         let detail =
             format!("the plan {} has room for {limit} social accounts, and {used} are connected", self.name);
@@ -45,9 +45,9 @@ impl Plan {
     }
 }
 
-/// The plan without limits.
+/// The built-in plan, which has no limits.
 static BUILT_IN: LazyLock<Plan> = LazyLock::new(|| Plan {
-    key: DEFAULT.to_owned(),
+    key: DEFAULT_KEY.to_owned(),
     name: "Unlimited".to_owned(),
     api_requests: None,
     posts: None,
@@ -55,7 +55,7 @@ static BUILT_IN: LazyLock<Plan> = LazyLock::new(|| Plan {
     upgrade_url: None,
 });
 
-/// All plans.
+/// The configured plans.
 #[derive(Clone, Debug, Default)]
 pub struct Plans {
     plans: BTreeMap<String, Plan>,
@@ -65,8 +65,8 @@ pub struct Plans {
 impl FromStr for Plans {
     type Err = anyhow::Error;
 
-    /// Reads `[{"key": "free", "name": "Free", "api_requests": 1000}]`. A plan with the key `default`
-    /// takes the built-in one's place.
+    /// Parses `[{"key": "free", "name": "Free", "api_requests": 1000}]`. A plan with the key `default`
+    /// replaces the built-in one.
     fn from_str(text: &str) -> anyhow::Result<Self> {
         if text.trim().is_empty() {
             return Ok(Self::default());
@@ -92,18 +92,18 @@ impl FromStr for Plans {
 }
 
 impl Plans {
-    /// The plan with this key. One that the configuration no longer has is the built-in one: a slip of
-    /// the operator's is not to shut customers out.
+    /// Returns the plan with this key, or the built-in one if it is not configured: a configuration mistake
+    /// must not lock customers out.
     pub fn of(&self, key: &str) -> &Plan {
         self.plans.get(key).unwrap_or(&BUILT_IN)
     }
 
-    /// Whether there is a plan with this key.
+    /// True if there is a plan with this key.
     pub fn has(&self, key: &str) -> bool {
-        key == DEFAULT || self.plans.contains_key(key)
+        key == DEFAULT_KEY || self.plans.contains_key(key)
     }
 
-    /// The monthly calls of each.
+    /// The quota of API requests of each plan.
     pub(crate) fn quotas(&self) -> &Quotas {
         &self.quotas
     }
@@ -122,10 +122,10 @@ mod tests {
         .parse()
         .unwrap();
         assert_eq!(plans.of("free").api_requests, Some(1000));
-        assert_eq!(plans.of(DEFAULT).name, "Basic");
+        assert_eq!(plans.of(DEFAULT_KEY).name, "Basic");
         assert_eq!(plans.of("gone").name, "Unlimited");
-        assert!(plans.has("free") && plans.has(DEFAULT) && !plans.has("gone"));
-        assert!(Plans::default().has(DEFAULT));
+        assert!(plans.has("free") && plans.has(DEFAULT_KEY) && !plans.has("gone"));
+        assert!(Plans::default().has(DEFAULT_KEY));
         for wrong in [
             "free",
             "{}",

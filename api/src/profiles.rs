@@ -1,17 +1,25 @@
-//! Profiles: groups of accounts, such as a brand or a client. An account is in one at most.
+//! Profiles: groups of accounts, such as a brand or a client. An account is in at most one.
 
 use crate::{
-    body::{self, Json},
-    caller::{Call, Caller, ProfilesRead, ProfilesWrite},
-    content,
-    document::Tag,
-    posts::free,
-    problem::{Code, Issue, Problem, Segment},
-    settings::{self, Config, Free, TopLevel},
-    timestamp::Timestamp,
-    validate::{Null, Rules},
-    webhooks::Removed,
-    zone,
+    http::{
+        body::{self, Json},
+        caller::{Call, Caller, ProfilesRead, ProfilesWrite},
+        problem::{Code, Issue, Problem, Segment},
+    },
+    openapi::{
+        tag::Tag,
+        validate::{Null, Rules},
+    },
+    posts::{
+        checks,
+        settings::{self, Config, TopLevel},
+    },
+    types::{
+        deleted::DeletedResource,
+        json_object::{JsonObject, json_object},
+        time_zone,
+        timestamp::Timestamp,
+    },
 };
 use domain::{AccountId, ProfileId};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefined};
@@ -26,7 +34,7 @@ pub struct Profiles;
 impl Profiles {
     /// Create a profile
     ///
-    /// Its accounts leave the profiles that they were in. Scope `profiles:write`.
+    /// Accounts listed are removed from their previous profiles. Scope `profiles:write`.
     #[oai(path = "/profiles", method = "post", operation_id = "createProfile")]
     async fn create(
         &self,
@@ -38,7 +46,7 @@ impl Profiles {
 
     /// List profiles
     ///
-    /// Newest first. Scope `profiles:read`.
+    /// Lists profiles, newest first. Scope `profiles:read`.
     #[oai(path = "/profiles", method = "get", operation_id = "listProfiles")]
     async fn list(&self, caller: Caller<ProfilesRead>) -> Result<Json<ProfileList>, Problem> {
         Ok(Json(list(&caller.call()).await?))
@@ -52,9 +60,9 @@ impl Profiles {
         Ok(Json(get(&caller.call(), &id).await?))
     }
 
-    /// Change a profile
+    /// Update a profile
     ///
-    /// Only what is sent changes; null clears what can be null. Scope `profiles:write`.
+    /// Updates the fields sent; null clears a nullable field. Scope `profiles:write`.
     #[oai(path = "/profiles/:id", method = "patch", operation_id = "updateProfile")]
     async fn edit(
         &self,
@@ -65,15 +73,15 @@ impl Profiles {
         Ok(Json(edit(&caller.call(), &id, body.0).await?))
     }
 
-    /// Remove a profile
+    /// Delete a profile
     ///
-    /// Its accounts stay, without a profile. Scope `profiles:write`.
+    /// The profile's accounts stay connected, without a profile. Scope `profiles:write`.
     #[oai(path = "/profiles/:id", method = "delete", operation_id = "deleteProfile")]
     async fn delete(
         &self,
         caller: Caller<ProfilesWrite>,
         id: Path<String>,
-    ) -> Result<Json<Removed>, Problem> {
+    ) -> Result<Json<DeletedResource>, Problem> {
         Ok(Json(delete(&caller.call(), &id).await?))
     }
 }
@@ -85,26 +93,26 @@ pub async fn create(call: &Call<'_>, body: NewProfile) -> Result<Profile, Proble
         name: body.name,
         tenant_id: body.tenant_id,
         description: body.description,
-        timezone: body.timezone.unwrap_or_else(|| zone::DEFAULT.name().to_owned()),
+        timezone: body.timezone.unwrap_or_else(|| time_zone::DEFAULT.name().to_owned()),
         default_config: config(body.default_config.unwrap_or_default())?,
         accounts: asked.iter().copied().map(AccountId).collect(),
     };
     saved(profiles::create(call.db(), call.owner, new, call.now()).await?, &asked)
 }
 
-/// All profiles.
+/// Lists all profiles.
 pub async fn list(call: &Call<'_>) -> Result<ProfileList, Problem> {
     let profiles = profiles::list(call.db(), call.owner).await?;
     Ok(ProfileList { data: profiles.into_iter().map(Profile::from).collect() })
 }
 
-/// One profile.
+/// Returns a profile.
 pub async fn get(call: &Call<'_>, id: &str) -> Result<Profile, Problem> {
     let profile = profiles::get(call.db(), call.owner, read(id)?).await?;
     profile.map(Profile::from).ok_or_else(missing)
 }
 
-/// Changes a profile.
+/// Updates a profile.
 pub async fn edit(call: &Call<'_>, id: &str, body: ProfilePatch) -> Result<Profile, Problem> {
     let id = read(id)?;
     let asked = body.social_account_ids;
@@ -120,13 +128,13 @@ pub async fn edit(call: &Call<'_>, id: &str, body: ProfilePatch) -> Result<Profi
     saved(edited.ok_or_else(missing)?, &asked.unwrap_or_default())
 }
 
-/// Removes a profile.
-pub async fn delete(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
+/// Deletes a profile.
+pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
     if !profiles::delete(call.db(), call.owner, id, call.now()).await? {
         return Err(missing());
     }
-    Ok(Removed { id: id.0, deleted: true })
+    Ok(DeletedResource { id: id.0, deleted: true })
 }
 
 fn saved(saved: Saved, asked: &[Uuid]) -> Result<Profile, Problem> {
@@ -136,16 +144,16 @@ fn saved(saved: Saved, asked: &[Uuid]) -> Result<Profile, Problem> {
     };
     let is_stranger = |id: &Uuid| strangers.contains(&AccountId(*id));
     let issues = asked.iter().enumerate().filter(|(_, id)| is_stranger(id)).map(|(index, _)| {
-        Issue::custom([Segment::from("social_account_ids"), index.into()], "There is no such account")
+        Issue::custom([Segment::from("social_account_ids"), index.into()], "The account does not exist")
     });
     let problem = Problem::new(Code::AccountNotFound, "one or more accounts were not found");
     Err(problem.with_issues(issues.collect()))
 }
 
-/// The settings, unless a platform would refuse them in every post.
+/// Checks the settings and fails if a platform would reject them in any post.
 fn config(config: Config) -> Result<Value, Problem> {
-    let config = settings::resolve(TopLevel::default(), config);
-    content::refuse(content::look_at_settings(&config, "default_config"))?;
+    let config = settings::merge(TopLevel::default(), config);
+    checks::reject_errors(checks::check_settings(&config, "default_config"))?;
     Ok(config)
 }
 
@@ -160,52 +168,52 @@ fn missing() -> Problem {
 /// A profile to create.
 #[derive(Debug, Object)]
 pub struct NewProfile {
-    /// Its name, for people.
+    /// Display name.
     #[oai(validator(min_length = 1, max_length = 100))]
     pub name: String,
-    /// The end tenant it belongs to.
+    /// End tenant that it belongs to.
     #[oai(validator(min_length = 1, max_length = 255))]
     pub tenant_id: Option<String>,
-    /// What it is, for people.
+    /// Description.
     #[oai(validator(max_length = 1000))]
     pub description: Option<String>,
-    /// Its IANA time zone; `UTC` by default.
+    /// IANA time zone; `UTC` by default.
     #[oai(validator(max_length = 64))]
     pub timezone: Option<String>,
-    /// Settings by platform, for posts to its accounts. Those of a post stand above them, key by key;
-    /// where a post goes to several accounts of a platform, only what all their profiles say counts.
-    /// Creating a post takes them up: a later change of the profile changes no post.
+    /// Default settings by platform for posts to the profile's accounts. A post's own settings override them,
+    /// key by key; if a post goes to several accounts of a platform, only defaults that all their profiles
+    /// share apply. They are copied when a post is created: later changes of the profile do not affect it.
     pub default_config: Option<Config>,
-    /// Its accounts.
+    /// Ids of the profile's accounts.
     #[oai(validator(max_items = 1000, unique_items))]
     pub social_account_ids: Option<Vec<Uuid>>,
 }
 
 impl Rules for NewProfile {
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
-        zone::check(body, "timezone", issues);
-        settings::limit(body, "default_config", issues);
+        time_zone::check(body, "timezone", issues);
+        settings::check_size(body, "default_config", issues);
     }
 }
 
-/// What changes about a profile.
+/// Changes to a profile.
 #[derive(Debug, Object)]
 pub struct ProfilePatch {
-    /// Its name, for people.
+    /// Display name.
     #[oai(validator(min_length = 1, max_length = 100))]
     pub name: Option<String>,
-    /// The end tenant it belongs to.
+    /// End tenant that it belongs to.
     #[oai(nullable, validator(min_length = 1, max_length = 255))]
     pub tenant_id: MaybeUndefined<String>,
-    /// What it is, for people.
+    /// Description.
     #[oai(nullable, validator(max_length = 1000))]
     pub description: MaybeUndefined<String>,
-    /// Its IANA time zone.
+    /// IANA time zone.
     #[oai(validator(max_length = 64))]
     pub timezone: Option<String>,
-    /// Settings by platform, as a whole.
+    /// Default settings by platform; replaces all of them.
     pub default_config: Option<Config>,
-    /// Its accounts: these and no others.
+    /// Ids of the profile's accounts; replaces the list.
     #[oai(validator(max_items = 1000, unique_items))]
     pub social_account_ids: Option<Vec<Uuid>>,
 }
@@ -214,33 +222,33 @@ impl Rules for ProfilePatch {
     const NULL: Null = Null::Clears;
 
     fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
-        zone::check(body, "timezone", issues);
-        settings::limit(body, "default_config", issues);
+        time_zone::check(body, "timezone", issues);
+        settings::check_size(body, "default_config", issues);
     }
 }
 
 /// A group of accounts.
 #[derive(Debug, Object)]
 pub struct Profile {
-    /// Its identifier.
+    /// The profile's id.
     pub id: Uuid,
-    /// Its name, for people.
+    /// Display name.
     pub name: String,
-    /// The end tenant it belongs to.
+    /// End tenant that it belongs to.
     #[oai(nullable)]
     pub tenant_id: Option<String>,
-    /// What it is, for people.
+    /// Description.
     #[oai(nullable)]
     pub description: Option<String>,
-    /// Its IANA time zone.
+    /// IANA time zone.
     pub timezone: String,
     /// Settings by platform.
-    pub default_config: Free,
-    /// Its accounts, the oldest first, without disconnected ones.
+    pub default_config: JsonObject,
+    /// Ids of the profile's accounts, oldest first, without disconnected ones.
     pub social_account_ids: Vec<Uuid>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last update.
     pub updated_at: Timestamp,
 }
 
@@ -252,7 +260,7 @@ impl From<profiles::Profile> for Profile {
             tenant_id: profile.tenant_id,
             description: profile.description,
             timezone: profile.timezone,
-            default_config: free(profile.default_config),
+            default_config: json_object(profile.default_config),
             social_account_ids: profile.social_account_ids,
             created_at: profile.created_at.into(),
             updated_at: profile.updated_at.into(),
@@ -260,14 +268,14 @@ impl From<profiles::Profile> for Profile {
     }
 }
 
-/// All profiles.
+/// Lists all profiles.
 #[derive(Debug, Object)]
 pub struct ProfileList {
     /// The profiles, newest first.
     pub data: Vec<Profile>,
 }
 
-/// The answer to a creation.
+/// The response to a creation.
 #[derive(ApiResponse)]
 enum CreatedProfile {
     /// The profile was created.

@@ -1,20 +1,18 @@
-//! Posting slots: the times of the week at which an account's queue goes out.
+//! Posting slots: the times of the week at which an account's queued posts are published.
 //!
-//! Slots are times on the wall and belong to no zone; whoever asks for one says in which zone he reads
-//! them. What takes a slot stands in [`crate::compose`] and [`crate::edit`].
+//! Slots are local wall-clock times without a zone; a request names the zone to read them in. Posts take
+//! slots in [`crate::posts::create`] and [`crate::posts::edit`].
 
 use crate::{
-    body::Json,
-    caller::{Call, Caller, SchedulingRead, SchedulingWrite},
-    clock::Clock,
-    compose,
-    document::Tag,
-    problem::{Code, Issue, Problem},
-    query::Query,
-    timestamp::Timestamp,
-    validate::Rules,
-    word::Word,
-    zone,
+    accounts::resolve::{self, QUEUED_FROM_ACCOUNT},
+    http::{
+        body::Json,
+        caller::{Call, Caller, SchedulingRead, SchedulingWrite},
+        problem::{Code, Issue, Problem},
+        query::Query,
+    },
+    openapi::{tag::Tag, validate::Rules},
+    types::{enum_string::EnumString, time_of_day::TimeOfDay, time_zone, timestamp::Timestamp},
 };
 use chrono::{DateTime, Datelike, Utc};
 use chrono_tz::Tz;
@@ -27,12 +25,12 @@ use serde_json::{Map, Value};
 use store::slots::{self, Queue, Set};
 use uuid::Uuid;
 
-/// How many of the next times of a set are shown.
-const NEXT: usize = 5;
-/// How many slots are found in one call.
-const MOST: i64 = 100;
-/// The last year that a timestamp can be in.
-const LAST_YEAR: i32 = 9999;
+/// Number of upcoming times shown for a slot set.
+const NEXT_COUNT: usize = 5;
+/// Maximum number of slots that one call finds.
+const MAX_COUNT: i64 = 100;
+/// Latest year that a timestamp can express.
+const MAX_YEAR: i32 = 9999;
 
 /// The operations on posting slots.
 pub struct Slots;
@@ -41,9 +39,9 @@ pub struct Slots;
 impl Slots {
     /// Set posting slots
     ///
-    /// Replaces all slots of an account, or those of the organization, which count for every account that
-    /// has none of its own: an account without slots, or with an empty list of them, goes by the
-    /// organization's. Posts that hold a slot keep their time. Scope `scheduling:write`.
+    /// Replaces all slots of an account or of the organization. An account without slots of its own, or with
+    /// an empty list, uses the organization's. Posts that hold a slot keep their time. Scope
+    /// `scheduling:write`.
     #[oai(path = "/scheduling/slots", method = "put", operation_id = "setSlots")]
     async fn set(
         &self,
@@ -55,7 +53,7 @@ impl Slots {
 
     /// List posting slots
     ///
-    /// The organization's first, then those of each account. Scope `scheduling:read`.
+    /// Lists the organization's slots first, then those of each account. Scope `scheduling:read`.
     #[oai(path = "/scheduling/slots", method = "get", operation_id = "listSlots")]
     async fn list(&self, caller: Caller<SchedulingRead>) -> Result<Json<SlotSets>, Problem> {
         Ok(Json(list(&caller.call()).await?))
@@ -63,8 +61,8 @@ impl Slots {
 
     /// Find open slots
     ///
-    /// The next slots of an account that no post holds, up to 365 days ahead. None is reserved: creating
-    /// a post with `queued_from_account` does that. Scope `scheduling:read`.
+    /// Returns the next slots of an account that no post holds, up to 365 days ahead. This reserves nothing;
+    /// creating a post with `queued_from_account` does. Scope `scheduling:read`.
     #[oai(path = "/scheduling/find-slot", method = "get", operation_id = "findSlot")]
     async fn find(
         &self,
@@ -80,25 +78,25 @@ pub async fn set(call: &Call<'_>, body: NewSlotSet) -> Result<SlotSet, Problem> 
     let account = body.social_account_id.map(AccountId);
     let slots = body.slots.into_iter().map(slot::Slot::from).collect();
     let set = slots::set(call.db(), call.owner, account, slots, call.now()).await?;
-    let set = set.ok_or_else(|| compose::no_account("social_account_id"))?;
+    let set = set.ok_or_else(|| resolve::no_account("social_account_id"))?;
     Ok(SlotSet::of(set, call.now()))
 }
 
-/// All slots.
+/// Lists all slot sets.
 pub async fn list(call: &Call<'_>) -> Result<SlotSets, Problem> {
     let (sets, now) = (slots::list(call.db(), call.owner).await?, call.now());
     Ok(SlotSets { data: sets.into_iter().map(|set| SlotSet::of(set, now)).collect() })
 }
 
-/// The next open slots of an account.
+/// Finds the next open slots of an account.
 pub async fn find(call: &Call<'_>, query: Filter) -> Result<OpenSlots, Problem> {
-    let account = compose::account(call, &query.account, "account").await?;
+    let account = resolve::account(call, &query.account, "account").await?;
     let queue = queue(call, account.id, query.timezone.as_deref()).await?;
     let now = call.now();
     let after = query.after.map_or(now, |Timestamp(after)| after.max(now));
-    let count = query.count.unwrap_or(1).clamp(1, MOST) as usize;
+    let count = query.count.unwrap_or(1).clamp(1, MAX_COUNT) as usize;
     let mut open = slots::open(call.db(), call.owner, &queue, after, count).await?;
-    open.retain(|at| at.year() <= LAST_YEAR);
+    open.retain(|at| at.year() <= MAX_YEAR);
     let slot = *open.first().ok_or_else(|| full(&queue, "account"))?;
     Ok(OpenSlots {
         slot: slot.into(),
@@ -107,23 +105,23 @@ pub async fn find(call: &Call<'_>, query: Filter) -> Result<OpenSlots, Problem> 
     })
 }
 
-/// What a post waits in that is queued from an account.
+/// Returns the queue of an account, with its slots in the given zone.
 pub(crate) async fn queue(
     call: &Call<'_>,
     account: AccountId,
     timezone: Option<&str>,
 ) -> Result<Queue, Problem> {
     let slots = slots::of(call.db(), call.owner, account).await?;
-    Ok(Queue { account, schedule: Schedule { slots, zone: zone::read(timezone) } })
+    Ok(Queue { account, schedule: Schedule { slots, zone: time_zone::read(timezone) } })
 }
 
-/// What would refuse a post in this queue now.
+/// Returns the problem that a post queued now would fail with, if any.
 pub(crate) async fn crowded(call: &Call<'_>, queue: &Queue) -> Result<Option<Problem>, Problem> {
     let open = slots::open(call.db(), call.owner, queue, call.now(), 1).await?;
-    Ok(open.is_empty().then(|| full(queue, compose::QUEUED)))
+    Ok(open.is_empty().then(|| full(queue, QUEUED_FROM_ACCOUNT)))
 }
 
-/// A queue has no open slot; `field` named the account.
+/// 422: the queue has no open slot. `field` named the account.
 pub(crate) fn full(queue: &Queue, field: &str) -> Problem {
     let (detail, message) = if queue.schedule.slots.is_empty() {
         ("no posting slots are set up for the account", "Has no posting slots")
@@ -133,26 +131,26 @@ pub(crate) fn full(queue: &Queue, field: &str) -> Problem {
     Problem::new(Code::NoOpenSlot, detail).with_issues(vec![Issue::custom([field], message)])
 }
 
-/// Slots to set.
+/// Posting slots to set.
 #[derive(Debug, Object)]
 pub struct NewSlotSet {
-    /// The account; null for the organization.
+    /// Account id; null for the organization.
     pub social_account_id: Option<Uuid>,
-    /// The slots: these and no others.
+    /// The slots; replaces all existing ones.
     #[oai(validator(max_items = 168, unique_items))]
     pub slots: Vec<Slot>,
 }
 
 impl Rules for NewSlotSet {}
 
-/// A time that comes again every week.
+/// A weekly recurring time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Object)]
 pub struct Slot {
-    /// The day.
-    pub weekday: Word<Weekday>,
-    /// The time of that day, from `00:00` to `23:59`, as the clocks of a zone show it. One that a change
-    /// of the clock skips moves forward by the gap; one that comes twice is the first.
-    pub time: Clock,
+    /// Day of the week.
+    pub weekday: EnumString<Weekday>,
+    /// Local time of day, from `00:00` to `23:59`. A time skipped by a clock change moves forward by the gap;
+    /// of a time that occurs twice, the first counts.
+    pub time: TimeOfDay,
 }
 
 impl From<Slot> for slot::Slot {
@@ -163,25 +161,25 @@ impl From<Slot> for slot::Slot {
 
 impl From<slot::Slot> for Slot {
     fn from(slot: slot::Slot) -> Self {
-        Self { weekday: Word::of(slot.weekday.as_str()), time: Clock(slot.time) }
+        Self { weekday: EnumString::of(slot.weekday.as_str()), time: TimeOfDay(slot.time) }
     }
 }
 
 /// The slots of an account or of the organization.
 #[derive(Debug, Object)]
 pub struct SlotSet {
-    /// Its identifier.
+    /// The slot set's id.
     pub id: Uuid,
-    /// The account; null for the organization.
+    /// Account id; null for the organization.
     #[oai(nullable)]
     pub social_account_id: Option<Uuid>,
-    /// The slots, as they were set.
+    /// The slots.
     pub slots: Vec<Slot>,
-    /// The next five times they come, read in UTC, whether a post holds them or not.
+    /// The next five times in UTC, whether a post holds them or not.
     pub next_slots: Vec<Timestamp>,
-    /// When they were first set.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When they were last set.
+    /// Time of the last update.
     pub updated_at: Timestamp,
 }
 
@@ -191,7 +189,7 @@ impl SlotSet {
         Self {
             id: set.id,
             social_account_id: set.account.map(|account| account.0),
-            next_slots: schedule.after(now).take(NEXT).map(Timestamp).collect(),
+            next_slots: schedule.after(now).take(NEXT_COUNT).map(Timestamp).collect(),
             slots: schedule.slots.into_iter().map(Slot::from).collect(),
             created_at: set.created_at.into(),
             updated_at: set.updated_at.into(),
@@ -202,38 +200,38 @@ impl SlotSet {
 /// All slots of an organization.
 #[derive(Debug, Object)]
 pub struct SlotSets {
-    /// The organization's first, then those of each account.
+    /// The slot sets; the organization's first.
     pub data: Vec<SlotSet>,
 }
 
-/// Which slots to find.
+/// Filter for open slots.
 #[derive(Debug, Object)]
 #[oai(rename = "SlotFilter")]
 pub struct Filter {
-    /// The account: its id, username or platform-side id.
+    /// Account id, username or platform-side id.
     #[oai(validator(min_length = 1))]
     pub account: String,
-    /// The IANA time zone that the slots are read in; `UTC` by default.
+    /// IANA time zone of the slots; `UTC` by default.
     pub timezone: Option<String>,
-    /// Slots after this time. Now by default, and at the earliest.
+    /// Return slots after this time; now by default and at the earliest.
     pub after: Option<Timestamp>,
-    /// How many to find, 1 to 100; values beyond are clamped. 1 by default.
+    /// Number of slots, 1 to 100; values outside are clamped. 1 by default.
     pub count: Option<i64>,
 }
 
 impl Rules for Filter {
     fn check(query: &Map<String, Value>, issues: &mut Vec<Issue>) {
-        zone::check(query, "timezone", issues);
+        time_zone::check(query, "timezone", issues);
     }
 }
 
-/// Slots that no post holds.
+/// Open slots.
 #[derive(Debug, Object)]
 pub struct OpenSlots {
-    /// The next one.
+    /// The next open slot.
     pub slot: Timestamp,
-    /// As many as were asked for and are open, the next one first.
+    /// The open slots found, earliest first.
     pub slots: Vec<Timestamp>,
-    /// The zone they were read in.
+    /// IANA time zone of the slots.
     pub timezone: String,
 }

@@ -1,19 +1,17 @@
-//! The people of an organization.
+//! Team members of an organization.
 //!
-//! They belong to the organization and not to a mode: keys of both modes see and change the same
-//! team. What a key may do about it is a matter of its scopes alone.
+//! Members belong to the organization, not to a mode: live and test keys see and change the same team. Only a
+//! key's scopes decide what it may do.
 
 use crate::{
-    body::Json,
-    caller::{Call, Caller, TeamRead, TeamWrite},
-    dashboard,
-    document::Tag,
-    email::Address,
-    problem::{Code, Issue, Problem},
-    timestamp::Timestamp,
-    validate::Rules,
-    webhooks::Removed,
-    word::Word,
+    app::DASHBOARD_PATH,
+    http::{
+        body::Json,
+        caller::{Call, Caller, TeamRead, TeamWrite},
+        problem::{Code, Issue, Problem},
+    },
+    openapi::{tag::Tag, validate::Rules},
+    types::{deleted::DeletedResource, email::Address, enum_string::EnumString, timestamp::Timestamp},
 };
 use domain::MemberId;
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
@@ -27,7 +25,7 @@ pub struct Team;
 impl Team {
     /// List the team
     ///
-    /// In the order they came. A team belongs to its organization, whatever the mode of the key. Scope
+    /// Lists the members in the order they were invited. Live and test keys see the same team. Scope
     /// `team:read`.
     #[oai(path = "/team", method = "get", operation_id = "listTeam")]
     async fn list(&self, caller: Caller<TeamRead>) -> Result<Json<MemberList>, Problem> {
@@ -36,7 +34,7 @@ impl Team {
 
     /// Invite a person
     ///
-    /// The answer is the only one that holds `invite_url`; hand it over. Scope `team:write`.
+    /// Only this response contains `invite_url`; send it to the person. Scope `team:write`.
     #[oai(path = "/team", method = "post", operation_id = "inviteTeamMember")]
     async fn invite(&self, caller: Caller<TeamWrite>, body: Json<NewMember>) -> Result<Invited, Problem> {
         Ok(Invited::New(Json(invite(&caller.call(), body.0).await?)))
@@ -44,14 +42,18 @@ impl Team {
 
     /// Remove a person
     ///
-    /// An invitation that was not accepted ends with it. The last owner can't go. Scope `team:write`.
+    /// Also revokes an invitation that was not accepted. The last owner can't be removed. Scope `team:write`.
     #[oai(path = "/team/:id", method = "delete", operation_id = "removeTeamMember")]
-    async fn remove(&self, caller: Caller<TeamWrite>, id: Path<String>) -> Result<Json<Removed>, Problem> {
+    async fn remove(
+        &self,
+        caller: Caller<TeamWrite>,
+        id: Path<String>,
+    ) -> Result<Json<DeletedResource>, Problem> {
         Ok(Json(remove(&caller.call(), &id).await?))
     }
 }
 
-/// The team.
+/// Lists the team.
 pub async fn list(call: &Call<'_>) -> Result<MemberList, Problem> {
     let members = team::list(call.db(), call.owner.org).await?;
     Ok(MemberList { data: members.into_iter().map(Member::from).collect() })
@@ -63,24 +65,23 @@ pub async fn invite(call: &Call<'_>, body: NewMember) -> Result<Member, Problem>
     let email = body.email.0;
     let invited = team::invite(call.db(), call.owner.org, email.as_str(), role, call.now()).await?;
     let Some((member, token)) = invited else {
-        let issue = Issue::custom(["email"], "Somebody of this address is in the team already");
+        let issue = Issue::custom(["email"], "A member with this address exists");
         let problem = Problem::new(Code::Conflict, "the person is in the team already");
         return Err(problem.with_issues(vec![issue]));
     };
     let root = call.app.config.root();
-    Ok(Member { invite_url: Some(format!("{root}{}/invite/{token}", dashboard::PATH)), ..member.into() })
+    Ok(Member { invite_url: Some(format!("{root}{}/invite/{token}", DASHBOARD_PATH)), ..member.into() })
 }
 
 /// Removes a person.
-pub async fn remove(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
+pub async fn remove(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let missing = || Problem::not_found("team member");
     let id: MemberId = id.parse().map_err(|_| missing())?;
     match team::remove(call.db(), call.owner.org, id).await? {
-        Removal::Done => Ok(Removed { id: id.0, deleted: true }),
-        Removal::LastOwner => Err(Problem::new(
-            Code::Conflict,
-            "the last owner can't be removed: make somebody else an owner first",
-        )),
+        Removal::Done => Ok(DeletedResource { id: id.0, deleted: true }),
+        Removal::LastOwner => {
+            Err(Problem::new(Code::Conflict, "the last owner can't be removed; add another owner first"))
+        }
         Removal::None => Err(missing()),
     }
 }
@@ -89,35 +90,35 @@ pub async fn remove(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
 #[derive(Debug, Object)]
 #[oai(rename = "NewTeamMember")]
 pub struct NewMember {
-    /// The address. Capitals make no difference.
+    /// E-mail address, compared without case.
     pub email: Address,
-    /// What the person may do.
-    pub role: Word<Role>,
+    /// Role.
+    pub role: EnumString<Role>,
 }
 
 impl Rules for NewMember {}
 
-/// A person of the organization.
+/// A team member.
 #[derive(Debug, Object)]
 #[oai(rename = "TeamMember")]
 pub struct Member {
-    /// Its identifier.
+    /// The member's id.
     pub id: Uuid,
-    /// Its address.
+    /// E-mail address.
     pub email: String,
-    /// Its name, once it told it.
+    /// Name, given when accepting the invitation.
     #[oai(nullable)]
     pub name: Option<String>,
-    /// What it may do.
-    pub role: Word<Role>,
-    /// Whether it has accepted.
-    pub status: Word<Status>,
-    /// When it was invited.
+    /// Role.
+    pub role: EnumString<Role>,
+    /// Whether the invitation was accepted.
+    pub status: EnumString<Status>,
+    /// Time of the invitation.
     pub invited_at: Timestamp,
-    /// When it accepted.
+    /// Time the invitation was accepted.
     #[oai(nullable)]
     pub joined_at: Option<Timestamp>,
-    /// Where the invitation is accepted. Only in the answer to the call that invited.
+    /// URL for accepting the invitation. Only in the response that created it.
     #[oai(skip_serializing_if_is_none)]
     pub invite_url: Option<String>,
 }
@@ -128,8 +129,8 @@ impl From<team::Member> for Member {
             id: member.id.0,
             email: member.email,
             name: member.name,
-            role: Word::of(member.role.as_str()),
-            status: Word::of(member.status.as_str()),
+            role: EnumString::of(member.role.as_str()),
+            status: EnumString::of(member.status.as_str()),
             invited_at: member.invited_at.into(),
             joined_at: member.joined_at.map(Timestamp),
             invite_url: None,
@@ -137,15 +138,15 @@ impl From<team::Member> for Member {
     }
 }
 
-/// The team.
+/// Lists the team.
 #[derive(Debug, Object)]
 #[oai(rename = "Team")]
 pub struct MemberList {
-    /// The people, in the order they came.
+    /// The members, in the order they were invited.
     pub data: Vec<Member>,
 }
 
-/// The answer to an invitation.
+/// The response to an invitation.
 #[derive(ApiResponse)]
 enum Invited {
     /// The person was invited.

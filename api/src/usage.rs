@@ -1,35 +1,37 @@
-//! What is used of a plan.
+//! Usage of a plan.
 //!
-//! Calls are the organization's, of both its modes. Posts and accounts are those of the caller's mode:
-//! what is published to the sandbox costs nobody anything, and a test key sees no live data.
+//! Requests count for the whole organization, both modes. Posts and accounts are those of the caller's mode:
+//! sandbox posts are free, and a test key sees no live data.
 
 use crate::{
-    body::Json,
-    caller::{Call, Caller, UsageRead},
-    document::Tag,
-    problem::Problem,
-    timestamp::Timestamp,
+    http::{
+        body::Json,
+        caller::{Call, Caller, UsageRead},
+        problem::Problem,
+    },
+    openapi::tag::Tag,
+    types::timestamp::Timestamp,
 };
 use poem_openapi::{Object, OpenApi};
 use store::meters::{self, Month};
 
-/// The operation on what is used.
+/// The usage operation.
 pub struct Account;
 
 #[OpenApi(tag = "Tag::Usage")]
 impl Account {
-    /// Get the use of the plan
+    /// Get usage
     ///
-    /// Of the calendar month, UTC. Requests are those of both modes; posts are published targets, and
-    /// with the accounts those of the key's mode. This call does not count as a request, and is still
-    /// answered when none is left. Scope `usage:read`.
+    /// Returns the usage of the current calendar month (UTC). Requests include both modes; posts (published
+    /// targets) and accounts are those of the key's mode. This call does not count as a request and works
+    /// when the quota is used up. Scope `usage:read`.
     #[oai(path = "/account/usage", method = "get", operation_id = "getUsage")]
     async fn usage(&self, caller: Caller<UsageRead>) -> Result<Json<Report>, Problem> {
         Ok(Json(read(&caller.call()).await?))
     }
 }
 
-/// What is used of the caller's plan.
+/// Returns the usage of the caller's plan.
 pub async fn read(call: &Call<'_>) -> Result<Report, Problem> {
     let month = Month::of(call.now());
     let used = meters::usage(call.db(), call.owner, month).await?;
@@ -49,65 +51,65 @@ pub async fn read(call: &Call<'_>) -> Result<Report, Problem> {
     Ok(Report { usage })
 }
 
-/// The answer about what is used.
+/// The response to a usage request.
 #[derive(Debug, Object)]
 pub struct Report {
-    /// What is used.
+    /// Usage of the plan.
     pub usage: Usage,
 }
 
-/// What is used of a plan.
+/// Usage of a plan.
 #[derive(Debug, Object)]
 pub struct Usage {
     /// The plan.
     pub plan: PlanName,
-    /// Calls in the period.
+    /// API requests in the period.
     pub api_requests: Metered,
     /// Published targets in the period.
     pub posts: Included,
-    /// Accounts that are connected now.
+    /// Accounts connected now.
     pub social_accounts: Metered,
     /// The calendar month.
     pub billing_period: Period,
 }
 
-/// A plan, by name.
+/// Key and name of a plan.
 #[derive(Debug, Object)]
 #[oai(rename = "Plan")]
 pub struct PlanName {
-    /// What organizations name it by.
+    /// The plan's key.
     pub key: String,
-    /// Its name, for people.
+    /// Display name.
     pub name: String,
 }
 
-/// What is used of something that is limited.
+/// Usage of a limited resource.
 #[derive(Debug, Object)]
 pub struct Metered {
-    /// How much is used.
+    /// Amount used.
     pub current: u64,
-    /// How much may be used; null: as much as one likes.
+    /// Limit; null if unlimited.
     #[oai(nullable)]
     pub limit: Option<u64>,
 }
 
-/// What is used of something that is included up to a number and billed beyond it.
+/// Usage of a resource that is billed above an included amount.
 #[derive(Debug, Object)]
 pub struct Included {
-    /// How much is used.
+    /// Amount used.
     pub current: u64,
-    /// How much is included; null: as much as one likes.
+    /// Included amount; null if unlimited.
     #[oai(nullable)]
     pub included: Option<u64>,
-    /// How much is used beyond that.
+    /// Amount used above the included amount.
     pub overage: u64,
 }
 
-/// A stretch of time.
+/// A period of time.
 #[derive(Debug, Object)]
 pub struct Period {
-    /// Its first moment.
+    /// Start (inclusive).
     pub start: Timestamp,
-    /// The first moment after it.
+    /// End (exclusive).
     pub end: Timestamp,
 }

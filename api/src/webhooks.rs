@@ -1,21 +1,28 @@
-//! Webhook endpoints: where events are sent to, and what was sent there.
+//! Webhook endpoints and their deliveries.
 //!
-//! The signing secret is sealed before it is stored, and this process can't open it again: to show it once
-//! more, on the dashboard, takes a worker.
+//! The signing secret is encrypted for the workers before it is stored, and this process can't decrypt it:
+//! showing it again on the dashboard takes a worker.
 
 use crate::{
-    body::{self, Json},
-    caller::{Call, Caller, WebhooksRead, WebhooksWrite},
-    document::Tag,
-    link::Link,
-    page::List,
-    problem::{Code, Issue, Problem},
-    query::Query,
-    receiver,
-    timestamp::Timestamp,
-    validate::{Null, Rules},
-    word::{Vocabulary, Word},
-    workers,
+    http::{
+        body::{self, Json},
+        caller::{Call, Caller, WebhooksRead, WebhooksWrite},
+        outbound_url,
+        page::List,
+        problem::{Code, Issue, Problem},
+        query::Query,
+        workers,
+    },
+    openapi::{
+        tag::Tag,
+        validate::{Null, Rules},
+    },
+    types::{
+        deleted::DeletedResource,
+        enum_string::{EnumString, StringEnum},
+        timestamp::Timestamp,
+        url::Link,
+    },
 };
 use domain::{
     DeliveryId, WebhookId,
@@ -34,7 +41,7 @@ use url::Url;
 use uuid::Uuid;
 use workflows::activities::{RevealSecretInput, TestEventInput};
 
-/// Random characters of a generated secret: 256 bits.
+/// Number of random characters in a generated secret: 256 bits.
 const SECRET_LENGTH: usize = 43;
 
 /// The operations on webhook endpoints.
@@ -44,8 +51,8 @@ pub struct Webhooks;
 impl Webhooks {
     /// Register an endpoint
     ///
-    /// Only `https` URLs whose host is on the public internet. The answer is the only one that holds
-    /// `signing_secret`. Scope `webhooks:write`.
+    /// Takes `https` URLs whose host is on the public internet. Only this response contains `signing_secret`.
+    /// Scope `webhooks:write`.
     #[oai(path = "/webhooks", method = "post", operation_id = "createWebhook")]
     async fn create(
         &self,
@@ -57,7 +64,7 @@ impl Webhooks {
 
     /// List endpoints
     ///
-    /// Newest first. Scope `webhooks:read`.
+    /// Lists endpoints, newest first. Scope `webhooks:read`.
     #[oai(path = "/webhooks", method = "get", operation_id = "listWebhooks")]
     async fn list(&self, caller: Caller<WebhooksRead>) -> Result<Json<WebhookList>, Problem> {
         Ok(Json(list(&caller.call()).await?))
@@ -71,11 +78,10 @@ impl Webhooks {
         Ok(Json(get(&caller.call(), &id).await?))
     }
 
-    /// Change an endpoint
+    /// Update an endpoint
     ///
-    /// Only the fields that are sent change. While `is_active` is false nothing is delivered, and what
-    /// happens meanwhile is not made up for. The signing secret is changed on the dashboard. Scope
-    /// `webhooks:write`.
+    /// Updates the fields sent. While `is_active` is false nothing is delivered, and events of that time are
+    /// not delivered later. The signing secret can be rotated on the dashboard. Scope `webhooks:write`.
     #[oai(path = "/webhooks/:id", method = "patch", operation_id = "updateWebhook")]
     async fn edit(
         &self,
@@ -86,22 +92,22 @@ impl Webhooks {
         Ok(Json(edit(&caller.call(), &id, body.0).await?))
     }
 
-    /// Remove an endpoint
+    /// Delete an endpoint
     ///
-    /// What was still to be delivered to it is dropped. Scope `webhooks:write`.
+    /// Pending deliveries are dropped. Scope `webhooks:write`.
     #[oai(path = "/webhooks/:id", method = "delete", operation_id = "deleteWebhook")]
     async fn delete(
         &self,
         caller: Caller<WebhooksWrite>,
         id: Path<String>,
-    ) -> Result<Json<Removed>, Problem> {
+    ) -> Result<Json<DeletedResource>, Problem> {
         Ok(Json(delete(&caller.call(), &id).await?))
     }
 
     /// Test an endpoint
     ///
-    /// Sends it a signed sample, the event `webhook.test`, once, with the headers of a real delivery, and
-    /// waits for what it says; also while it is paused. Scope `webhooks:write`.
+    /// Sends one signed test event, `webhook.test`, with the headers of a real delivery, and returns the
+    /// endpoint's response. Works while the endpoint is paused. Scope `webhooks:write`.
     #[oai(path = "/webhooks/:id/test", method = "post", operation_id = "testWebhook")]
     async fn test(
         &self,
@@ -113,7 +119,7 @@ impl Webhooks {
 
     /// List deliveries
     ///
-    /// What was or is to be delivered to an endpoint, newest first. Scope `webhooks:read`.
+    /// Lists completed and pending deliveries to an endpoint, newest first. Scope `webhooks:read`.
     #[oai(path = "/webhooks/:id/deliveries", method = "get", operation_id = "listWebhookDeliveries")]
     async fn deliveries(
         &self,
@@ -124,10 +130,10 @@ impl Webhooks {
         Ok(Json(deliveries(&caller.call(), &id, query.0).await?))
     }
 
-    /// Deliver once more
+    /// Redeliver an event
     ///
-    /// What was delivered or given up is sent again: the same body under the same event id, with a fresh
-    /// budget of attempts. Scope `webhooks:write`.
+    /// Repeats a delivery that succeeded or failed: the same body and event id, with a new retry budget.
+    /// Scope `webhooks:write`.
     #[oai(
         path = "/webhooks/:id/deliveries/:delivery_id/redeliver",
         method = "post",
@@ -159,26 +165,26 @@ pub async fn create(call: &Call<'_>, body: NewWebhook) -> Result<Webhook, Proble
     Ok(Webhook { signing_secret: Some(secret), ..webhook.into() })
 }
 
-/// All endpoints.
+/// Lists all endpoints.
 pub async fn list(call: &Call<'_>) -> Result<WebhookList, Problem> {
     let webhooks = webhooks::list(call.db(), call.owner).await?;
     Ok(WebhookList { data: webhooks.into_iter().map(Webhook::from).collect() })
 }
 
-/// One endpoint.
+/// Returns an endpoint.
 pub async fn get(call: &Call<'_>, id: &str) -> Result<Webhook, Problem> {
     let webhook = webhooks::get(call.db(), call.owner, read(id)?).await?;
     webhook.map(Webhook::from).ok_or_else(missing)
 }
 
-/// Changes an endpoint.
+/// Updates an endpoint.
 pub async fn edit(call: &Call<'_>, id: &str, body: WebhookPatch) -> Result<Webhook, Problem> {
-    // What is not there needs no judging.
+    // An unknown endpoint's URL is not checked.
     let known = get(call, id).await?;
     if let Some(link) = &body.url {
         judge(call, &link.url).await?;
     }
-    let events = |events: Vec<Word<_>>| events.iter().map(|event| event.as_str().to_owned()).collect();
+    let events = |events: Vec<EnumString<_>>| events.iter().map(|event| event.as_str().to_owned()).collect();
     let edit = webhooks::Edit {
         url: body.url.map(|link| link.text),
         events: body.events.map(events),
@@ -189,7 +195,7 @@ pub async fn edit(call: &Call<'_>, id: &str, body: WebhookPatch) -> Result<Webho
     edited.map(Webhook::from).ok_or_else(missing)
 }
 
-/// Sends an endpoint a sample.
+/// Sends a test event to an endpoint.
 pub async fn test(call: &Call<'_>, id: &str) -> Result<TestResult, Problem> {
     let webhook = get(call, id).await?.id.into();
     let sent = workers::request(call, TestEventInput { webhook, owner: call.owner }).await?;
@@ -202,8 +208,8 @@ pub async fn test(call: &Call<'_>, id: &str) -> Result<TestResult, Problem> {
     })
 }
 
-/// What deliveries to an endpoint are signed with. A worker opens it and seals it to a key that is made
-/// here for this one question, so that nothing on the way can be read.
+/// Returns an endpoint's signing secret. A worker decrypts it and encrypts it to a key pair generated here
+/// for this request only, so that neither Temporal nor a log can read it.
 pub async fn reveal(call: &Call<'_>, id: &str) -> Result<String, Problem> {
     let webhook = WebhookId(get(call, id).await?.id);
     let opener = Opener::new((vault::KeyId(0), PrivateKey::generate()), []);
@@ -216,8 +222,8 @@ pub async fn reveal(call: &Call<'_>, id: &str) -> Result<String, Problem> {
         .ok_or_else(|| workers::unanswered("the sealed secret can't be opened"))
 }
 
-/// Gives an endpoint another secret and tells it. Deliveries are signed as they are attempted, so the old
-/// one signs nothing from now on.
+/// Replaces an endpoint's signing secret and returns the new one. Deliveries are signed when they are
+/// attempted, so the old secret signs nothing from now on.
 pub async fn rotate(call: &Call<'_>, id: &str) -> Result<String, Problem> {
     let (webhook, secret) = (read(id)?, generate());
     let aad = vault::aad_webhook_secret(call.owner, webhook);
@@ -226,7 +232,7 @@ pub async fn rotate(call: &Call<'_>, id: &str) -> Result<String, Problem> {
     rotated.map(|_| secret).ok_or_else(missing)
 }
 
-/// One page of the deliveries that fit.
+/// Lists the deliveries that match a filter.
 pub async fn deliveries(call: &Call<'_>, id: &str, filter: Filter) -> Result<DeliveryPage, Problem> {
     let webhook = WebhookId(get(call, id).await?.id);
     let list = List::Deliveries(webhook);
@@ -236,31 +242,31 @@ pub async fn deliveries(call: &Call<'_>, id: &str, filter: Filter) -> Result<Del
     Ok(DeliveryPage { data: found.items.into_iter().map(Delivery::from).collect(), next_cursor })
 }
 
-/// Delivers once more.
+/// Repeats a delivery.
 pub async fn redeliver(call: &Call<'_>, id: &str, delivery_id: &str) -> Result<Delivery, Problem> {
     let webhook = WebhookId(get(call, id).await?.id);
     let missing = || Problem::not_found("delivery");
     let delivery: DeliveryId = delivery_id.parse().map_err(|_| missing())?;
     match deliveries::redeliver(call.db(), call.owner, webhook, delivery).await? {
         Redelivered::Queued(delivery) => Ok(delivery.into()),
-        Redelivered::Open => Err(Problem::new(Code::Conflict, "the delivery is still under way")),
-        Redelivered::Paused => Err(Problem::new(Code::Conflict, "the endpoint is paused: resume it first")),
+        Redelivered::Open => Err(Problem::new(Code::Conflict, "the delivery is still in progress")),
+        Redelivered::Paused => Err(Problem::new(Code::Conflict, "the endpoint is paused; resume it first")),
         Redelivered::Unknown => Err(missing()),
     }
 }
 
-/// Removes an endpoint.
-pub async fn delete(call: &Call<'_>, id: &str) -> Result<Removed, Problem> {
+/// Deletes an endpoint.
+pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
     if !webhooks::delete(call.db(), call.owner, id, call.now()).await? {
         return Err(missing());
     }
-    Ok(Removed { id: id.0, deleted: true })
+    Ok(DeletedResource { id: id.0, deleted: true })
 }
 
-/// Refuses a URL that events must not be sent to.
+/// Rejects a URL that events must not be sent to.
 async fn judge(call: &Call<'_>, url: &Url) -> Result<(), Problem> {
-    match receiver::objection(url, call.app.config.opened.of(call.owner.mode)).await {
+    match outbound_url::objection(url, call.app.config.opened.of(call.owner.mode)).await {
         Some(issue) => Err(Problem::invalid_body(vec![issue])),
         None => Ok(()),
     }
@@ -279,47 +285,47 @@ fn generate() -> String {
     SECRET_PREFIX.to_owned() + &Alphanumeric.sample_string(&mut rand::rng(), SECRET_LENGTH)
 }
 
-/// What an endpoint can subscribe to: an event, or `*` for every event.
+/// A subscription: an event name, or `*` for all events.
 #[derive(Clone, Debug)]
 pub enum Subscription {}
 
-impl Vocabulary for Subscription {
+impl StringEnum for Subscription {
     const NAME: &'static str = "EventName";
 
-    fn words() -> Vec<&'static str> {
+    fn values() -> Vec<&'static str> {
         EventName::ALL.iter().map(|event| event.as_str()).chain([EVERY_EVENT]).collect()
     }
 }
 
-/// An endpoint to register.
+/// A webhook endpoint to register.
 #[derive(Debug, Object)]
 pub struct NewWebhook {
-    /// Where events are sent to.
+    /// URL that events are sent to.
     #[oai(validator(max_length = 2048))]
     pub url: Link,
-    /// Which events; `*` stands for all.
+    /// Subscribed events; `*` for all.
     #[oai(validator(min_items = 1, max_items = 100, unique_items))]
-    pub events: Vec<Word<Subscription>>,
-    /// A label, for people.
+    pub events: Vec<EnumString<Subscription>>,
+    /// Display label.
     #[oai(validator(max_length = 1000))]
     pub description: Option<String>,
-    /// What deliveries are signed with; generated where none is given.
+    /// Secret that signs deliveries; generated by default.
     #[oai(validator(min_length = 1, max_length = 1024))]
     pub signing_secret: Option<String>,
 }
 
 impl Rules for NewWebhook {}
 
-/// What is to change of an endpoint. What is not sent stays as it is.
+/// Changes to a webhook endpoint. Fields that are not sent keep their value.
 #[derive(Debug, Object)]
 pub struct WebhookPatch {
-    /// Where events are sent to.
+    /// URL that events are sent to.
     #[oai(validator(max_length = 2048))]
     pub url: Option<Link>,
-    /// Which events; `*` stands for all.
+    /// Subscribed events; `*` for all.
     #[oai(validator(min_items = 1, max_items = 100, unique_items))]
-    pub events: Option<Vec<Word<Subscription>>>,
-    /// A label, for people; null removes it.
+    pub events: Option<Vec<EnumString<Subscription>>>,
+    /// Display label; null removes it.
     #[oai(nullable, validator(max_length = 1000))]
     pub description: MaybeUndefined<String>,
     /// Whether events are delivered.
@@ -340,23 +346,23 @@ impl Rules for WebhookPatch {
 /// A webhook endpoint.
 #[derive(Debug, Object)]
 pub struct Webhook {
-    /// Its identifier.
+    /// The endpoint's id.
     pub id: Uuid,
-    /// Where events are sent to.
+    /// URL that events are sent to.
     pub url: String,
-    /// Which events; `*` stands for all.
-    pub events: Vec<Word<Subscription>>,
-    /// A label, for people.
+    /// Subscribed events; `*` for all.
+    pub events: Vec<EnumString<Subscription>>,
+    /// Display label.
     #[oai(nullable)]
     pub description: Option<String>,
     /// Whether events are delivered.
     pub is_active: bool,
-    /// What deliveries are signed with. Only in the answer to the call that registered the endpoint.
+    /// Secret that signs deliveries. Only in the response that registered the endpoint.
     #[oai(skip_serializing_if_is_none)]
     pub signing_secret: Option<String>,
-    /// When it was registered.
+    /// Registration time.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last update.
     pub updated_at: Timestamp,
 }
 
@@ -365,7 +371,7 @@ impl From<webhooks::Webhook> for Webhook {
         Self {
             id: webhook.id.0,
             url: webhook.url,
-            events: webhook.events.iter().map(|event| Word::of(event)).collect(),
+            events: webhook.events.iter().map(|event| EnumString::of(event)).collect(),
             description: webhook.description,
             is_active: webhook.is_active,
             signing_secret: None,
@@ -382,32 +388,32 @@ pub struct WebhookList {
     pub data: Vec<Webhook>,
 }
 
-/// What an endpoint said to a sample.
+/// Result of a test event.
 #[derive(Debug, Object)]
 #[oai(rename = "WebhookTest")]
 pub struct TestResult {
     /// Always `webhook.test`.
     pub event: String,
-    /// Whether it answered with a 2xx in time.
+    /// Whether the endpoint answered with a 2xx status in time.
     pub delivered: bool,
-    /// The status that it answered with; 0 when nothing answered.
+    /// HTTP status of the response; 0 if there was none.
     pub response_status: u16,
-    /// Whether the sample was signed.
+    /// Whether the test event was signed.
     pub signed: bool,
 }
 
-/// Which deliveries to list. All conditions must hold.
+/// Filter for deliveries. All conditions must hold.
 #[derive(Debug, Default, Object)]
 #[oai(rename = "WebhookDeliveryFilter")]
 pub struct Filter {
-    /// How many to list, 1 to 100; values beyond are clamped. 25 by default.
+    /// Page size, 1 to 100; values outside are clamped. 25 by default.
     pub limit: Option<i64>,
-    /// `next_cursor` of the page before.
+    /// `next_cursor` of the previous page.
     pub cursor: Option<String>,
-    /// Deliveries in this state.
-    pub status: Option<Word<DeliveryStatus>>,
+    /// Deliveries with this status.
+    pub status: Option<EnumString<DeliveryStatus>>,
     /// Deliveries of this event.
-    pub event: Option<Word<EventName>>,
+    pub event: Option<EnumString<EventName>>,
 }
 
 impl Rules for Filter {}
@@ -427,7 +433,7 @@ impl From<Filter> for deliveries::Filter {
 pub struct DeliveryPage {
     /// The deliveries, newest first.
     pub data: Vec<Delivery>,
-    /// Where the next page begins; null on the last.
+    /// Cursor of the next page; null on the last page.
     #[oai(nullable)]
     pub next_cursor: Option<String>,
 }
@@ -436,26 +442,26 @@ pub struct DeliveryPage {
 #[derive(Debug, Object)]
 #[oai(rename = "WebhookDelivery")]
 pub struct Delivery {
-    /// Its identifier.
+    /// The delivery's id.
     pub id: Uuid,
     /// The event.
-    pub event: Word<EventName>,
-    /// How far it has come. `failed` was given up.
-    pub status: Word<DeliveryStatus>,
-    /// Attempts begun since it was last asked for.
+    pub event: EnumString<EventName>,
+    /// Status. `failed` is final.
+    pub status: EnumString<DeliveryStatus>,
+    /// Attempts begun since the delivery was created or redelivered.
     pub attempts: i32,
-    /// The status that the endpoint answered with last; null when nothing answered.
+    /// HTTP status of the last response; null if there was none.
     #[oai(nullable)]
     pub response_status: Option<i32>,
-    /// What went wrong last.
+    /// Last error.
     #[oai(nullable)]
     pub error: Option<String>,
-    /// When the next attempt comes; null at once, or when none does.
+    /// Time of the next attempt; null if it is due now or there is none.
     #[oai(nullable)]
     pub next_attempt_at: Option<Timestamp>,
-    /// When the event happened.
+    /// Time of the event.
     pub created_at: Timestamp,
-    /// When the endpoint had it.
+    /// Time of successful delivery.
     #[oai(nullable)]
     pub delivered_at: Option<Timestamp>,
 }
@@ -464,8 +470,8 @@ impl From<deliveries::Delivery> for Delivery {
     fn from(delivery: deliveries::Delivery) -> Self {
         Self {
             id: delivery.id.0,
-            event: Word::of(&delivery.event),
-            status: Word::of(delivery.status.as_str()),
+            event: EnumString::of(&delivery.event),
+            status: EnumString::of(delivery.status.as_str()),
             attempts: delivery.attempts,
             response_status: delivery.response_status,
             error: delivery.error,
@@ -476,16 +482,7 @@ impl From<deliveries::Delivery> for Delivery {
     }
 }
 
-/// Something that was removed.
-#[derive(Debug, Object)]
-pub struct Removed {
-    /// Its identifier.
-    pub id: Uuid,
-    /// Always true.
-    pub deleted: bool,
-}
-
-/// The answer to a registration.
+/// The response to a registration.
 #[derive(ApiResponse)]
 enum Registered {
     /// The endpoint was registered.
@@ -493,10 +490,10 @@ enum Registered {
     New(Json<Webhook>),
 }
 
-/// The answer to asking for a delivery once more.
+/// The response to a redelivery.
 #[derive(ApiResponse)]
 enum Queued {
-    /// It is on its way.
+    /// The work was accepted and continues in the background.
     #[oai(status = 202)]
     Again(Json<Delivery>),
 }

@@ -3,7 +3,7 @@
 use crate::http;
 use activities::worker::Served;
 use anyhow::Context;
-use api::{limits::Limits, plans::Plans};
+use api::{http::rate_limits::Limits, plans::Plans};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::TimeDelta;
 use clap::{

@@ -9,7 +9,7 @@ use crate::{
 };
 use activities::{Apps, Deps, Transports, worker::Workers};
 use anyhow::Context;
-use api::dashboard::TemporalUi;
+use api::app::TemporalUi;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{address::AllowedRanges, sandbox::Address};
 use egress::Egress;
@@ -255,7 +255,7 @@ impl Api {
             cursor_key: http.secret.0,
             sealer: http.seal_key.clone(),
             opened: api::AllowedRanges { live: opened.live, test: opened.test },
-            states: api::state::Key::derive(&http.secret.0),
+            states: api::connect::oauth_state::Key::derive(&http.secret.0),
             shared_clients: http.shared_clients.0.clone(),
             sandbox_clients: client_ids(&sandbox::apps()),
             sandbox,

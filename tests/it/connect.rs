@@ -4,7 +4,7 @@ use crate::{
     api::{fail, key, request},
     replay, world,
 };
-use api::state::{Key, State};
+use api::connect::oauth_state::{Key, State};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{DateTime, TimeDelta, Timelike};
 use domain::{Owner, StateId, scope::Scope};

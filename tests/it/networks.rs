@@ -4,7 +4,7 @@ use crate::{
     api::{fail, key, request},
     database, world,
 };
-use api::state::Key;
+use api::connect::oauth_state::Key;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Mode, Owner, scope::Scope};
 use futures::future::join_all;

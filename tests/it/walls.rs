@@ -128,3 +128,116 @@ fn sources(dir: &std::path::Path) -> Vec<String> {
     }
     all
 }
+
+/// The modules of `api`, from the bottom up. A module may import its own and those above it in this list.
+const API_LAYERS: [&str; 24] = [
+    "types::scalar",
+    "types::enum_string",
+    "http::problem",
+    "types",
+    "openapi",
+    "http::rate_limits",
+    "plans",
+    "connect::oauth_state",
+    "app",
+    "http",
+    "keys",
+    "team",
+    "usage",
+    "webhooks",
+    "media",
+    "accounts",
+    "slots",
+    "posts",
+    "profiles",
+    "connect",
+    "networks",
+    "operations",
+    "mcp",
+    "dashboard",
+];
+
+#[test]
+fn the_modules_of_the_api_import_downwards_only() {
+    // These tie the layers together.
+    let exempt = ["lib", "router"];
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../api/src");
+    let (mut upwards, mut checked) = (Vec::new(), 0);
+    for (module, source) in modules(&root, "") {
+        if exempt.contains(&module.as_str()) {
+            continue;
+        }
+        let product = source.split("#[cfg(test)]").next().unwrap_or_default();
+        let code: String = product.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        let mut imports = Vec::new();
+        for (at, found) in code.match_indices("crate::") {
+            if !code[..at].ends_with('$') {
+                expand(&code[at + found.len()..], "", &mut imports);
+            }
+        }
+        let own = layer(&module).unwrap_or_else(|| panic!("{module} has no place in the list"));
+        checked += imports.len();
+        upwards.extend(
+            imports
+                .iter()
+                .filter(|import| layer(import).is_none_or(|layer| layer > own))
+                .map(|import| format!("{module} imports {import}")),
+        );
+    }
+    assert!(checked > 300, "only {checked} imports were found");
+    assert!(upwards.is_empty(), "{upwards:#?}");
+}
+
+/// The position of the longest entry that a path begins with.
+fn layer(path: &str) -> Option<usize> {
+    let holds =
+        |entry: &str| path.strip_prefix(entry).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
+    let entries = API_LAYERS.iter().enumerate().filter(|(_, entry)| holds(entry));
+    entries.max_by_key(|(_, entry)| entry.len()).map(|(index, _)| index)
+}
+
+/// The paths of an import: `a::{b, c::d}` has two.
+fn expand(tree: &str, prefix: &str, paths: &mut Vec<String>) {
+    let end = tree.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(tree.len());
+    let (head, rest) = tree.split_at(end);
+    let path = format!("{prefix}{head}");
+    let Some(branches) = rest.strip_prefix('{') else { return paths.push(path) };
+    let (mut depth, mut start) = (0, 0);
+    for (at, c) in branches.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                let branch = branches[start..at].trim();
+                if !branch.is_empty() {
+                    expand(branch, &path, paths);
+                }
+                start = at + 1;
+                if c == '}' {
+                    return;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// All modules below a folder, by path, with their sources.
+fn modules(dir: &std::path::Path, prefix: &str) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap().flatten() {
+        let path = entry.path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            all.extend(modules(&path, &format!("{prefix}{name}::")));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let module = if name == "mod" {
+                prefix.trim_end_matches("::").to_owned()
+            } else {
+                prefix.to_owned() + &name
+            };
+            all.push((module, std::fs::read_to_string(&path).unwrap()));
+        }
+    }
+    all
+}

@@ -139,7 +139,7 @@ fn start_sandbox(token: Option<&str>) -> (Url, AbortHandle) {
 /// Rate limits that no test reaches which is not about them: a test asks more often than a client may.
 pub fn unlimited() -> String {
     let lifted = |name: &str| (name.to_owned(), json!({ "limit": u32::MAX }));
-    Value::Object(api::limits::Limits::names().map(lifted).collect()).to_string()
+    Value::Object(api::http::rate_limits::Limits::names().map(lifted).collect()).to_string()
 }
 
 /// A port that is free now. Bound again at once by the program, and by nobody else on purpose.

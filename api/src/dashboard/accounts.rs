@@ -1,15 +1,20 @@
-//! Accounts: whether their platforms still let us in, and what to do where they don't.
+//! Accounts and their connection status.
 
 use super::{
-    PATH, fields,
-    frame::{Fault, Frame, render_leading},
-    visit::{Visit, done},
-    words::{self, Clock, Done, Label},
+    PATH,
+    context::{PageContext, done},
+    fields,
+    labels::{self, AbsoluteTime, Done, Label},
+    layout::{Layout, PageError, render_leading},
 };
 use crate::{
-    accounts::{self, Filter},
-    body, connect, landing, networks, password,
-    problem::{Code, Problem},
+    accounts::{self, Filter, app_password},
+    connect::{callback, redirect_uri},
+    http::{
+        body,
+        problem::{Code, Problem},
+    },
+    networks,
 };
 use askama::Template;
 use poem::{
@@ -22,7 +27,7 @@ use url::Url;
 #[derive(Template)]
 #[template(path = "dashboard/accounts.html")]
 struct Accounts {
-    frame: Frame,
+    layout: Layout,
     accounts: Vec<Account>,
     connectable: Vec<(&'static str, String)>,
     older: Option<String>,
@@ -39,43 +44,43 @@ struct Account {
     label: Label,
     tenant: Option<String>,
     error: Option<String>,
-    expires: Option<Clock>,
-    synced: Option<Clock>,
-    connected: Clock,
+    expires: Option<AbsoluteTime>,
+    synced: Option<AbsoluteTime>,
+    connected: AbsoluteTime,
     profile: Option<String>,
-    /// What is filled in below to connect it again, where no page of its platform's does it.
+    /// Values to prefill for reconnecting with an app password.
     handle: Option<String>,
     checkup: Option<String>,
 }
 
-/// What a check of an account found.
+/// Result of checking an account.
 pub(crate) struct Checkup {
     account: String,
     words: String,
 }
 
-/// Shows the page. Who comes back from a platform with several accounts chooses among them first, on the
-/// page that everybody chooses on, which leads back to this one.
-pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
-    match (visit.query.get("status"), visit.query.given("token")) {
+/// Shows the page. After a login that covers several accounts it redirects to the selection page, which leads
+/// back here.
+pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem> {
+    match (context.query.get("status"), context.query.given("token")) {
         ("pending", Some(token)) if token.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) => {
-            let base_url = visit.app.config.base_url.trim_end_matches('/');
-            Ok(lead_to(&format!("{base_url}{}/{token}", connect::CHOICE)))
+            let base_url = context.app.config.base_url.trim_end_matches('/');
+            Ok(lead_to(&format!("{base_url}{}/{token}", callback::CHOOSE)))
         }
-        _ => draw(visit, None, None).await,
+        _ => draw(context, None, None).await,
     }
 }
 
 async fn draw(
-    visit: &Visit<'_>,
-    fault: Option<Fault>,
+    context: &PageContext<'_>,
+    error: Option<PageError>,
     checkup: Option<Checkup>,
 ) -> Result<Response, Problem> {
-    let cursor = visit.query.given("cursor").map(str::to_owned);
-    let found = accounts::list(&visit.call(), Filter { cursor, ..Filter::default() }).await?;
-    let filled = |name| visit.form.given(name).or(visit.query.given(name)).unwrap_or_default().to_owned();
+    let cursor = context.query.given("cursor").map(str::to_owned);
+    let found = accounts::list(&context.call(), Filter { cursor, ..Filter::default() }).await?;
+    let filled = |name| context.form.given(name).or(context.query.given(name)).unwrap_or_default().to_owned();
     let page = Accounts {
-        frame: visit.faulty("Accounts", "/accounts", fault),
+        layout: context.layout_with_error("Accounts", "/accounts", error),
         accounts: found
             .data
             .into_iter()
@@ -84,15 +89,15 @@ async fn draw(
                 let platform = account.platform.as_str();
                 let checkup = checkup.as_ref().filter(|checkup| checkup.account == id);
                 Account {
-                    who: format!("{} on {}", account.username, words::platform(platform)),
+                    who: format!("{} on {}", account.username, labels::platform(platform)),
                     name: account.display_name,
-                    platform: words::platform(platform).to_owned(),
-                    label: words::account(account.status.value()),
+                    platform: labels::platform(platform).to_owned(),
+                    label: labels::account(account.status.value()),
                     tenant: account.tenant_id,
-                    error: account.last_error_code.map(|code| words::reason(&code, platform)),
-                    expires: account.token_expires_at.map(|at| Clock(at.0)),
-                    synced: account.last_synced_at.map(|at| Clock(at.0)),
-                    connected: Clock(account.created_at.0),
+                    error: account.last_error_code.map(|code| labels::reason(&code, platform)),
+                    expires: account.token_expires_at.map(|at| AbsoluteTime(at.0)),
+                    synced: account.last_synced_at.map(|at| AbsoluteTime(at.0)),
+                    connected: AbsoluteTime(account.created_at.0),
                     profile: account.profile_url.filter(|link| link.starts_with("http")),
                     handle: (!is_oauth(platform))
                         .then(|| fields::write([("identifier", account.username.as_str())])),
@@ -104,61 +109,66 @@ async fn draw(
         connectable: platforms::IDS
             .into_iter()
             .filter(|id| is_oauth(id))
-            .map(|id| (id, words::platform(id).to_owned()))
+            .map(|id| (id, labels::platform(id).to_owned()))
             .collect(),
         older: found.next_cursor,
-        arrival: arrival(visit),
+        arrival: arrival(context),
         identifier: filled("identifier"),
         service: filled("service"),
     };
-    // A platform's own page is where connecting leads to, or the sandbox that plays it.
+    // The form redirects to a platform's page, or to the sandbox.
     let sandbox =
-        visit.app.config.sandbox.as_ref().map(|sandbox| sandbox.url().origin().ascii_serialization());
+        context.app.config.sandbox.as_ref().map(|sandbox| sandbox.url().origin().ascii_serialization());
     let places = format!(" https: {}", sandbox.unwrap_or_default());
-    Ok(render_leading(page.frame.status(), &page, &places))
+    Ok(render_leading(page.layout.status(), &page, &places))
 }
 
-/// Makes one real call in the account's name.
-pub(crate) async fn check(visit: &Visit<'_>, id: &str) -> Result<Response, Problem> {
-    let health = match accounts::health(&visit.call(), id).await {
+/// Checks the account by calling its platform.
+pub(crate) async fn check(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    let health = match accounts::health(&context.call(), id).await {
         Ok(health) => health,
-        Err(problem) => return draw(visit, Some(Fault::of(id, problem)), None).await,
+        Err(problem) => return draw(context, Some(PageError::of(id, problem)), None).await,
     };
     let words = match (health.healthy, health.detail) {
         (true, _) => "It works: the platform answered just now.".to_owned(),
         (false, Some(detail)) => format!("It does not work. The platform says: {detail}"),
         (false, None) => "It does not work.".to_owned(),
     };
-    draw(visit, None, Some(Checkup { account: id.to_owned(), words })).await
+    draw(context, None, Some(Checkup { account: id.to_owned(), words })).await
 }
 
-/// Leads to the platform, to let us in again.
-pub(crate) async fn reconnect(visit: &Visit<'_>, id: &str) -> Result<Response, Problem> {
-    let account = accounts::get(&visit.call(), id).await?;
+/// Redirects to the platform to reconnect an account.
+pub(crate) async fn reconnect(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    let account = accounts::get(&context.call(), id).await?;
     let wish = json!({ "reconnect_account_id": account.id });
-    lead(visit, account.platform.as_str(), id, wish).await
+    lead(context, account.platform.as_str(), id, wish).await
 }
 
-/// Leads to a platform, to let us in.
-pub(crate) async fn connect(visit: &Visit<'_>) -> Result<Response, Problem> {
-    let Some(platform) = visit.form.given("platform") else {
+/// Redirects to a platform to connect an account.
+pub(crate) async fn connect(context: &PageContext<'_>) -> Result<Response, Problem> {
+    let Some(platform) = context.form.given("platform") else {
         let problem = Problem::new(Code::InvalidRequest, "choose a platform");
-        return draw(visit, Some(Fault::of("connect", problem)), None).await;
+        return draw(context, Some(PageError::of("connect", problem)), None).await;
     };
-    lead(visit, platform, "connect", json!({})).await
+    lead(context, platform, "connect", json!({})).await
 }
 
-async fn lead(visit: &Visit<'_>, platform: &str, at: &str, mut wish: Value) -> Result<Response, Problem> {
-    let call = visit.call();
-    // Back to this page, where that is an address that may be come back to; else to the hosted pages.
-    let back = format!("{}{PATH}/accounts", visit.app.config.root());
-    let fits = |url: &Url| landing::objection("redirect_uri", url, call.owner.mode).is_none();
+async fn lead(
+    context: &PageContext<'_>,
+    platform: &str,
+    at: &str,
+    mut wish: Value,
+) -> Result<Response, Problem> {
+    let call = context.call();
+    // Returns to this page if its URL is a valid redirect URI, else to the hosted pages.
+    let back = format!("{}{PATH}/accounts", context.app.config.root());
+    let fits = |url: &Url| redirect_uri::objection("redirect_uri", url, call.owner.mode).is_none();
     if Url::parse(&back).is_ok_and(|url| fits(&url)) {
         wish["redirect_uri"] = back.into();
     }
     match networks::authorize(&call, platform, body::read(wish)?).await {
         Ok(answer) => Ok(lead_to(&answer.auth_url)),
-        Err(problem) => draw(visit, Some(Fault::of(at, problem)), None).await,
+        Err(problem) => draw(context, Some(PageError::of(at, problem)), None).await,
     }
 }
 
@@ -170,43 +180,43 @@ fn lead_to(address: &str) -> Response {
         .finish()
 }
 
-/// Connects an account by a password that was made for apps, or connects it again.
-pub(crate) async fn sign_in(visit: &Visit<'_>) -> Result<Response, Problem> {
-    let login: Map<_, _> = visit
+/// Connects or reconnects an account with an app password.
+pub(crate) async fn sign_in(context: &PageContext<'_>) -> Result<Response, Problem> {
+    let login: Map<_, _> = context
         .form
         .only(&["identifier", "app_password", "service"])
         .map(|(name, value)| (name.to_owned(), Value::from(value)))
         .collect();
     let connected = match body::read(Value::Object(login)) {
-        Ok(login) => password::connect(&visit.call(), login).await,
+        Ok(login) => app_password::connect(&context.call(), login).await,
         Err(problem) => Err(problem),
     };
     match connected {
         Ok(_) => Ok(done("/accounts", Done::Connected)),
-        Err(problem) => draw(visit, Some(Fault::of("bluesky", problem)), None).await,
+        Err(problem) => draw(context, Some(PageError::of("bluesky", problem)), None).await,
     }
 }
 
 /// Disconnects the account.
-pub(crate) async fn disconnect(visit: &Visit<'_>, id: &str) -> Result<Response, Problem> {
-    match accounts::delete(&visit.call(), id).await {
+pub(crate) async fn disconnect(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    match accounts::delete(&context.call(), id).await {
         Ok(_) => Ok(done("/accounts", Done::Disconnected)),
-        Err(problem) => draw(visit, Some(Fault::of(id, problem)), None).await,
+        Err(problem) => draw(context, Some(PageError::of(id, problem)), None).await,
     }
 }
 
-/// What came of connecting an account, where the platform has just sent its user back.
-fn arrival(visit: &Visit<'_>) -> Option<Result<String, String>> {
-    let platform = words::platform(visit.query.given("platform")?).to_owned();
-    match visit.query.given("status")? {
+/// Result of a login that just redirected here.
+fn arrival(context: &PageContext<'_>) -> Option<Result<String, String>> {
+    let platform = labels::platform(context.query.given("platform")?).to_owned();
+    match context.query.given("status")? {
         "connected" => Some(Ok(format!("The account of {platform} is connected."))),
-        "error" => Some(Err(match visit.query.get("error") {
+        "error" => Some(Err(match context.query.get("error") {
             "access_denied" => format!("{platform} was not allowed to let Fanfare in."),
-            "state_expired" => "It took more than 15 minutes. Begin again.".to_owned(),
-            "state_used" => "This authorization was used before. Begin again.".to_owned(),
+            "state_expired" => "The login took more than 15 minutes. Start again.".to_owned(),
+            "state_used" => "This authorization was used before. Start again.".to_owned(),
             "insufficient_scope" => format!("{platform} allowed less than publishing needs."),
-            "no_pages" => format!("There is nothing on {platform} that could be published to."),
-            "wrong_account" => "That is another account than the one to be reconnected.".to_owned(),
+            "no_pages" => format!("The login has no account on {platform} that can be posted to."),
+            "wrong_account" => "This is a different account than the one to reconnect.".to_owned(),
             _ => format!("{platform} did not let Fanfare in."),
         })),
         _ => None,

@@ -1,7 +1,6 @@
-//! The files that go with the pages. Each is named after its content, so that a browser may keep it for
-//! ever and still never has an old one.
+//! Static files. Each is named after a hash of its content, so that browsers can cache it forever.
 
-use crate::problem::Problem;
+use crate::http::problem::Problem;
 use poem::{Response, http::header};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
@@ -10,7 +9,7 @@ const STYLE: &str = include_str!("../../templates/dashboard/style.css");
 const SCRIPT: &str = include_str!("../../templates/dashboard/live.js");
 const ICON: &str = include_str!("../../templates/dashboard/icon.svg");
 
-/// What each file is named after.
+/// Hashes of the files.
 pub(crate) struct Versions {
     /// The style sheet.
     pub(crate) style: String,
@@ -27,12 +26,12 @@ static VERSIONS: LazyLock<Versions> = LazyLock::new(|| {
     Versions { style: version(STYLE), script: version(SCRIPT), icon: version(ICON) }
 });
 
-/// What each file is named after.
+/// Hashes of the files.
 pub(crate) fn versions() -> &'static Versions {
     &VERSIONS
 }
 
-/// One of the files.
+/// Serves a file.
 pub(crate) fn serve(name: &str) -> Result<Response, Problem> {
     let (version, kind) = name.split_once('.').unwrap_or_default();
     let versions = versions();
@@ -42,7 +41,7 @@ pub(crate) fn serve(name: &str) -> Result<Response, Problem> {
         "svg" => (&versions.icon, "image/svg+xml", ICON),
         _ => return Err(Problem::not_found("file")),
     };
-    // While versions change, a page of another process may ask for a file of its own.
+    // During a deployment, a page of another version may request its own files.
     let keep = if version == known { "public, max-age=31536000, immutable" } else { "no-cache" };
     Ok(Response::builder()
         .content_type(content_type)

@@ -1,6 +1,6 @@
-//! What a form or an address says: names with values, some of them several times.
+//! Form fields and query parameters: names with values, which can repeat.
 
-use crate::{
+use crate::http::{
     body,
     problem::{Code, Problem},
 };
@@ -10,67 +10,67 @@ use poem::{
 };
 use url::{Url, form_urlencoded};
 
-/// Where a browser says whose page a request comes from.
-const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// The header in which browsers report which site a request came from.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The most fields of a form: each takes a hundred times as many bytes in memory as in the form.
-const MOST: usize = 500;
+/// Maximum number of fields of a form; a field takes far more memory than its text.
+const MAX_FIELDS: usize = 500;
 
-/// Names with values, in the order they were sent.
+/// Names with values, in the order sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(Vec<(String, String)>);
 
 impl Fields {
-    /// Reads what stands after the question mark of an address.
+    /// Parses the query string of a request.
     pub(crate) fn of_query(request: &Request) -> Self {
         Self::parse(request.uri().query().unwrap_or_default().as_bytes())
     }
 
     fn parse(bytes: &[u8]) -> Self {
-        Self(form_urlencoded::parse(bytes).into_owned().take(MOST).collect())
+        Self(form_urlencoded::parse(bytes).into_owned().take(MAX_FIELDS).collect())
     }
 
-    /// The value of a name; empty where there is none.
+    /// The first value of a name, or an empty string.
     pub(crate) fn get(&self, name: &str) -> &str {
         let found = self.0.iter().find(|(known, _)| known == name);
         found.map_or("", |(_, value)| value)
     }
 
-    /// The value of a name without space around it; `None` where nothing was filled in.
+    /// The trimmed value of a name; `None` if empty.
     pub(crate) fn given(&self, name: &str) -> Option<&str> {
         Some(self.get(name).trim()).filter(|value| !value.is_empty())
     }
 
-    /// The values of a name.
+    /// All values of a name.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The values of some names, where something was filled in.
+    /// Names and values of those of the given names that are not empty.
     pub(crate) fn only<'a>(&'a self, names: &'a [&'a str]) -> impl Iterator<Item = (&'a str, &'a str)> {
         names.iter().filter_map(|name| Some((*name, self.given(name)?)))
     }
 
-    /// All of them, without those that are named.
+    /// All fields except those named.
     pub(crate) fn without(&self, names: &[&str]) -> impl Iterator<Item = (&str, &str)> {
         let kept = self.0.iter().filter(move |(name, _)| !names.contains(&name.as_str()));
         kept.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 
-/// Writes names with values as they stand after the question mark of an address.
+/// Serializes fields as a query string.
 pub(crate) fn write<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
 
-/// Reads a form that one of our own pages sent.
+/// Parses a form that a page of this origin sent.
 ///
 /// # Errors
 ///
-/// When it comes from anywhere else, or is none.
+/// If it comes from another origin or is no form.
 pub(crate) async fn of_form(request: &Request, body: Body) -> Result<Fields, Problem> {
     if !is_ours(request) {
-        return Err(Problem::new(Code::Forbidden, "this form was not sent by a page of the dashboard"));
+        return Err(Problem::new(Code::Forbidden, "this form was not sent from the dashboard"));
     }
     let is_form = request.content_type().is_some_and(|found| {
         found.split(';').next().unwrap_or_default().trim() == "application/x-www-form-urlencoded"
@@ -78,23 +78,23 @@ pub(crate) async fn of_form(request: &Request, body: Body) -> Result<Fields, Pro
     if !is_form {
         return Err(Problem::new(Code::InvalidRequest, "this is not a form"));
     }
-    let bytes = body.into_bytes_limit(body::LIMIT).await.map_err(|_| Problem::too_large())?;
-    if form_urlencoded::parse(&bytes).nth(MOST).is_some() {
-        let detail = format!("a form has at most {MOST} fields");
+    let bytes = body.into_bytes_limit(body::MAX_BYTES).await.map_err(|_| Problem::too_large())?;
+    if form_urlencoded::parse(&bytes).nth(MAX_FIELDS).is_some() {
+        let detail = format!("a form has at most {MAX_FIELDS} fields");
         return Err(Problem::new(Code::InvalidRequest, detail));
     }
     Ok(Fields::parse(&bytes))
 }
 
-/// Whether a request was made by a page of this very origin. Every browser that is in use tells at least
-/// one of the two; who tells neither is no browser that somebody signed in with.
+/// True if a page of this origin sent the request, by its `Origin` and, if present, `Sec-Fetch-Site`. All
+/// current browsers send `Origin` with a form; a request without it is refused.
 fn is_ours(request: &Request) -> bool {
     let text = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
-    if text(SITE).is_some_and(|site| site != "same-origin") {
+    if text(SEC_FETCH_SITE).is_some_and(|site| site != "same-origin") {
         return false;
     }
     let (Some(origin), Some(host)) = (text(header::ORIGIN), text(header::HOST)) else { return false };
-    // Whether it came by http or https, a proxy in front knows, not we; the host and its port are enough.
+    // Only a proxy in front knows the scheme, so host and port are compared.
     let Ok(origin) = Url::parse(origin) else { return false };
     let same = |scheme: &str| {
         Url::parse(&format!("{scheme}://{host}")).is_ok_and(|ours| ours.origin() == origin.origin())
@@ -102,9 +102,9 @@ fn is_ours(request: &Request) -> bool {
     same("http") || same("https")
 }
 
-/// Whether a page of another origin led here.
+/// True if the request was navigated to from another origin.
 pub(crate) fn is_led_from_elsewhere(request: &Request) -> bool {
-    let site = request.headers().get(SITE).and_then(|value| value.to_str().ok());
+    let site = request.headers().get(SEC_FETCH_SITE).and_then(|value| value.to_str().ok());
     matches!(site, Some("cross-site" | "same-site"))
 }
 
@@ -146,8 +146,8 @@ mod tests {
             .content_type("application/x-www-form-urlencoded")
             .finish();
         let form = async |count: usize| of_form(&request, "a&".repeat(count).into()).await;
-        assert_eq!(form(MOST).await.unwrap().all("a").count(), MOST);
-        assert_eq!(form(MOST + 1).await.unwrap_err().code, Code::InvalidRequest);
+        assert_eq!(form(MAX_FIELDS).await.unwrap().all("a").count(), MAX_FIELDS);
+        assert_eq!(form(MAX_FIELDS + 1).await.unwrap_err().code, Code::InvalidRequest);
     }
 
     #[test]

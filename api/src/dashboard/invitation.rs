@@ -1,60 +1,64 @@
-//! Accepting an invitation to a team. Who was invited has no key yet: the token in the address is what
-//! lets him in here, once.
+//! Accepting an invitation to a team. The invited person has no key yet: the token in the URL authorizes
+//! them, once.
 
 use super::{
     fields::Fields,
-    frame::{Fault, Frame, render},
+    layout::{Layout, PageError, render},
 };
-use crate::{App, limits, problem::Problem};
+use crate::{
+    app::App,
+    http::{admission, problem::Problem},
+};
 use askama::Template;
 use poem::{Request, Response, http::StatusCode};
 use store::team::{self, Invitation};
 
-/// The longest name, in characters.
-const LENGTH: usize = 100;
+/// Maximum length of a name, in characters.
+const MAX_NAME_LENGTH: usize = 100;
 
 #[derive(Template)]
 #[template(path = "dashboard/invitation.html")]
 struct Page {
-    frame: Frame,
+    layout: Layout,
     token: String,
     invitation: Option<Invitation>,
     has_joined: bool,
 }
 
-/// Shows what a person is invited to.
+/// Shows the invitation.
 pub(crate) async fn show(app: &App, request: &Request, token: &str) -> Result<Response, Problem> {
-    limits::knock(app, request).await?;
+    admission::count_sign_in(app, request).await?;
     let invitation = team::invitation(&app.db, token).await?;
     Ok(draw(token, invitation, None))
 }
 
-/// Accepts.
+/// Accepts the invitation.
 pub(crate) async fn accept(
     app: &App,
     request: &Request,
     token: &str,
     form: &Fields,
 ) -> Result<Response, Problem> {
-    limits::knock(app, request).await?;
+    admission::count_sign_in(app, request).await?;
     let Some(invitation) = team::invitation(&app.db, token).await? else {
         return Ok(draw(token, None, None));
     };
-    let name = form.given("name").filter(|name| !name.contains('\0') && name.chars().count() <= LENGTH);
+    let name =
+        form.given("name").filter(|name| !name.contains('\0') && name.chars().count() <= MAX_NAME_LENGTH);
     let Some(name) = name else {
-        let words = format!("Write your name, in at most {LENGTH} characters.");
-        let fault = Fault::said("name", StatusCode::BAD_REQUEST, words);
-        return Ok(draw(token, Some(invitation), Some(fault)));
+        let words = format!("Write your name, in at most {MAX_NAME_LENGTH} characters.");
+        let error = PageError::new("name", StatusCode::BAD_REQUEST, words);
+        return Ok(draw(token, Some(invitation), Some(error)));
     };
-    // Of two clicks one accepts, and the other finds that there is nothing left to accept.
+    // Of two concurrent clicks, only one accepts.
     let has_joined = team::accept(&app.db, token, name, (app.now)()).await?.is_some();
-    let frame = Frame::of_stranger("Invitation");
+    let layout = Layout::signed_out("Invitation");
     let invitation = has_joined.then_some(invitation);
-    Ok(render(StatusCode::OK, &Page { frame, token: token.to_owned(), invitation, has_joined }))
+    Ok(render(StatusCode::OK, &Page { layout, token: token.to_owned(), invitation, has_joined }))
 }
 
-fn draw(token: &str, invitation: Option<Invitation>, fault: Option<Fault>) -> Response {
-    let frame = Frame { fault, ..Frame::of_stranger("Invitation") };
-    let status = if invitation.is_some() { frame.status() } else { StatusCode::NOT_FOUND };
-    render(status, &Page { frame, token: token.to_owned(), invitation, has_joined: false })
+fn draw(token: &str, invitation: Option<Invitation>, error: Option<PageError>) -> Response {
+    let layout = Layout { error, ..Layout::signed_out("Invitation") };
+    let status = if invitation.is_some() { layout.status() } else { StatusCode::NOT_FOUND };
+    render(status, &Page { layout, token: token.to_owned(), invitation, has_joined: false })
 }

@@ -1,12 +1,15 @@
 //! API keys.
 
 use super::{
+    context::{PageContext, done},
     fields::Fields,
-    frame::{Fault, Frame, render},
-    visit::{Visit, done},
-    words::{Clock, Done},
+    labels::{AbsoluteTime, Done},
+    layout::{Layout, PageError, render},
 };
-use crate::{body, keys, problem::Problem};
+use crate::{
+    http::{body, problem::Problem},
+    keys,
+};
 use askama::Template;
 use domain::scope::Scope;
 use poem::Response;
@@ -15,25 +18,25 @@ use serde_json::json;
 #[derive(Template)]
 #[template(path = "dashboard/keys.html")]
 struct Keys<'a> {
-    frame: Frame,
-    keys: Vec<Line>,
+    layout: Layout,
+    keys: Vec<Row>,
     scopes: Vec<&'static str>,
     made: Option<Made>,
     form: &'a Fields,
 }
 
-struct Line {
+struct Row {
     id: String,
     name: String,
     last_four: String,
     scopes: String,
-    expires: Option<Clock>,
-    used: Option<Clock>,
-    created: Clock,
+    expires: Option<AbsoluteTime>,
+    used: Option<AbsoluteTime>,
+    created: AbsoluteTime,
     is_own: bool,
 }
 
-/// A key that was just made, with its text.
+/// A new key with its text.
 struct Made {
     name: String,
     mode: String,
@@ -48,68 +51,72 @@ impl From<keys::Key> for Made {
 }
 
 /// Shows the page.
-pub(crate) async fn show(visit: &Visit<'_>, fault: Option<Fault>) -> Result<Response, Problem> {
-    draw(visit, fault, None).await
+pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) -> Result<Response, Problem> {
+    draw(context, error, None).await
 }
 
-async fn draw(visit: &Visit<'_>, fault: Option<Fault>, made: Option<Made>) -> Result<Response, Problem> {
-    let own = visit.key();
+async fn draw(
+    context: &PageContext<'_>,
+    error: Option<PageError>,
+    made: Option<Made>,
+) -> Result<Response, Problem> {
+    let own = context.key();
     let page = Keys {
-        frame: visit.faulty("API keys", "/keys", fault),
-        keys: keys::list(&visit.call())
+        layout: context.layout_with_error("API keys", "/keys", error),
+        keys: keys::list(&context.call())
             .await?
             .data
             .into_iter()
-            .map(|key| Line {
+            .map(|key| Row {
                 id: key.id.to_string(),
                 name: key.name,
                 last_four: key.last_four,
                 scopes: key.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", "),
-                expires: key.expires_at.map(|at| Clock(at.0)),
-                used: key.last_used_at.map(|at| Clock(at.0)),
-                created: Clock(key.created_at.0),
+                expires: key.expires_at.map(|at| AbsoluteTime(at.0)),
+                used: key.last_used_at.map(|at| AbsoluteTime(at.0)),
+                created: AbsoluteTime(key.created_at.0),
                 is_own: key.id == own,
             })
             .collect(),
         scopes: Scope::ALL.iter().map(|scope| scope.as_str()).collect(),
         made,
-        form: &visit.form,
+        form: &context.form,
     };
-    Ok(render(page.frame.status(), &page))
+    Ok(render(page.layout.status(), &page))
 }
 
-/// Creates a key, and shows its text.
-pub(crate) async fn create(visit: &Visit<'_>) -> Result<Response, Problem> {
-    let form = &visit.form;
+/// Creates a key and shows its text.
+pub(crate) async fn create(context: &PageContext<'_>) -> Result<Response, Problem> {
+    let form = &context.form;
     let wish = json!({
         "name": form.get("name").trim(),
         "scopes": form.all("scope").collect::<Vec<_>>(),
-        // A day's end is the beginning of the next; the field has no time of day.
+        // The field is a date; the key expires at the end of that day.
         "expires_at": form.given("expires").map(|day| format!("{day}T24:00:00Z")),
     });
     let created = match body::read(wish) {
-        Ok(new) => keys::create(&visit.call(), visit.scopes(), new).await,
+        Ok(new) => keys::create(&context.call(), context.scopes(), new).await,
         Err(problem) => Err(problem),
     };
     match created {
-        Ok(key) => draw(visit, None, Some(key.into())).await,
-        Err(problem) => draw(visit, Some(Fault::of("new", problem)), None).await,
+        Ok(key) => draw(context, None, Some(key.into())).await,
+        Err(problem) => draw(context, Some(PageError::of("new", problem)), None).await,
     }
 }
 
-/// Gives a key another text, and shows it. The old one ends at once.
-pub(crate) async fn rotate(visit: &Visit<'_>, id: &str) -> Result<Response, Problem> {
-    match keys::rotate(&visit.call(), visit.scopes(), id, body::read(json!({}))?).await {
-        Ok(key) => draw(visit, None, Some(key.into())).await,
-        Err(problem) => draw(visit, Some(Fault::of(id, problem)), None).await,
+/// Rotates a key and shows the new text. The old key is revoked immediately.
+pub(crate) async fn rotate(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    match keys::rotate(&context.call(), context.scopes(), id, body::read(json!({}))?).await {
+        Ok(key) => draw(context, None, Some(key.into())).await,
+        Err(problem) => draw(context, Some(PageError::of(id, problem)), None).await,
     }
 }
 
 /// Revokes a key.
-pub(crate) async fn revoke(visit: &Visit<'_>, id: &str) -> Result<Response, Problem> {
-    match keys::delete(&visit.call(), id).await {
+pub(crate) async fn revoke(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    match keys::delete(&context.call(), id).await {
         Ok(_) => Ok(done("/keys", Done::Revoked)),
-        Err(problem) => draw(visit, Some(Fault::of(id, problem)), None).await,
+        Err(problem) => draw(context, Some(PageError::of(id, problem)), None).await,
     }
 }
 

@@ -1,62 +1,43 @@
-//! The dashboard: what is stuck and why, and what can be done about it, for people.
+//! The dashboard: HTML pages that show what is stuck and why, and let people act on it.
 //!
-//! Pages are made here, on the server, and do everything that matters without a script; the one script
-//! there is looks again every few seconds. What a page does it does through the functions of the API's
-//! operations, so that neither can do what the other could not. Nothing is loaded from anywhere else.
+//! Pages are rendered on the server and work without scripts; the only script polls for changes. Pages call
+//! the functions of the API's operations, so the dashboard can do exactly what the API can. No external
+//! resources are loaded.
 
 mod accounts;
 mod assets;
-mod compose;
+mod context;
 mod fields;
-mod frame;
 mod invitation;
 mod keys;
+mod labels;
+mod layout;
 mod media;
 mod overview;
 mod post;
+mod post_form;
 mod posts;
 mod session;
 mod team;
 mod usage;
-mod visit;
 mod webhook;
 mod webhooks;
-mod words;
 
 use crate::{
-    App,
-    problem::{Code, Problem},
+    app::App,
+    http::problem::{Code, Problem},
 };
+use context::PageContext;
 use poem::{Body, Request, Response, handler, http::Method, web::Data};
 use session::Arrival;
-use url::Url;
-use visit::Visit;
 
-/// Where the dashboard is.
-pub const PATH: &str = "/dashboard";
+pub(crate) use crate::app::DASHBOARD_PATH as PATH;
 
-/// Where Temporal's own pages are, for links to what is under way.
-#[derive(Clone, Debug)]
-pub struct TemporalUi {
-    /// Their address.
-    pub base: Url,
-    /// The namespace of the workflows.
-    pub namespace: String,
-}
-
-impl TemporalUi {
-    /// The page of a workflow.
-    fn workflow(&self, id: &str) -> String {
-        let base = self.base.as_str().trim_end_matches('/');
-        format!("{base}/namespaces/{}/workflows/{id}", self.namespace)
-    }
-}
-
-/// Answers whatever is asked of the dashboard.
+/// Handles all requests of the dashboard.
 #[handler]
-pub(crate) async fn door(request: &Request, body: Body, app: Data<&App>) -> Response {
+pub(crate) async fn handle(request: &Request, body: Body, app: Data<&App>) -> Response {
     let answered = answer(&app, request, body).await;
-    answered.unwrap_or_else(|problem| frame::failure(None, problem))
+    answered.unwrap_or_else(|problem| layout::failure(None, problem))
 }
 
 async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Problem> {
@@ -82,61 +63,61 @@ async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Pr
         Arrival::Known(session) => session,
         Arrival::Stranger if is_read => return Ok(session::ask(request, None)),
         Arrival::Stranger => return Ok(session::ask(request, Some(session::over()))),
-        Arrival::FromElsewhere => return Ok(frame::onward(request)),
+        Arrival::FromElsewhere => return Ok(layout::onward(request)),
     };
-    let visit = Visit::new(app, session, request, form);
-    let answered = if is_read { read(&visit, &segments).await } else { act(&visit, &segments).await };
-    Ok(answered.unwrap_or_else(|problem| frame::failure(Some(&visit), problem)))
+    let context = PageContext::new(app, session, request, form);
+    let answered = if is_read { read(&context, &segments).await } else { act(&context, &segments).await };
+    Ok(answered.unwrap_or_else(|problem| layout::failure(Some(&context), problem)))
 }
 
-/// Pages.
-async fn read(visit: &Visit<'_>, segments: &[&str]) -> Result<Response, Problem> {
+/// Routes GET requests to pages.
+async fn read(context: &PageContext<'_>, segments: &[&str]) -> Result<Response, Problem> {
     match segments {
-        [] => overview::show(visit).await,
-        ["sign-in"] => Ok(visit::see("")),
-        ["posts"] => posts::show(visit).await,
-        ["posts", id] => post::show(visit, id, None).await,
-        ["compose"] => compose::show(visit).await,
-        ["accounts"] => accounts::show(visit).await,
-        ["webhooks"] => webhooks::show(visit, None).await,
-        ["webhooks", id] => webhook::show(visit, id, None).await,
-        ["media"] => media::show(visit, None).await,
-        ["keys"] => keys::show(visit, None).await,
-        ["team"] => team::show(visit, None).await,
-        ["usage"] => usage::show(visit).await,
+        [] => overview::show(context).await,
+        ["sign-in"] => Ok(context::see("")),
+        ["posts"] => posts::show(context).await,
+        ["posts", id] => post::show(context, id, None).await,
+        ["compose"] => post_form::show(context).await,
+        ["accounts"] => accounts::show(context).await,
+        ["webhooks"] => webhooks::show(context, None).await,
+        ["webhooks", id] => webhook::show(context, id, None).await,
+        ["media"] => media::show(context, None).await,
+        ["keys"] => keys::show(context, None).await,
+        ["team"] => team::show(context, None).await,
+        ["usage"] => usage::show(context).await,
         _ => Err(nothing()),
     }
 }
 
-/// What buttons do. A page that was refused something is shown again, with the reason beside the button.
-async fn act(visit: &Visit<'_>, segments: &[&str]) -> Result<Response, Problem> {
+/// Routes POST requests to actions. A failed action shows the page again with the error beside the button.
+async fn act(context: &PageContext<'_>, segments: &[&str]) -> Result<Response, Problem> {
     match segments {
-        ["posts", id, "cancel"] => post::cancel(visit, id).await,
-        ["posts", id, "release"] => post::release(visit, id).await,
-        ["posts", id, "targets", target, "retry"] => post::retry(visit, id, target).await,
-        ["compose"] => compose::act(visit).await,
-        ["accounts", "connect"] => accounts::connect(visit).await,
-        ["accounts", "bluesky"] => accounts::sign_in(visit).await,
-        ["accounts", id, "check"] => accounts::check(visit, id).await,
-        ["accounts", id, "reconnect"] => accounts::reconnect(visit, id).await,
-        ["accounts", id, "disconnect"] => accounts::disconnect(visit, id).await,
-        ["webhooks"] => webhooks::create(visit).await,
-        ["webhooks", id, "test"] => webhook::test(visit, id).await,
-        ["webhooks", id, "pause"] => webhook::set_active(visit, id, false).await,
-        ["webhooks", id, "resume"] => webhook::set_active(visit, id, true).await,
-        ["webhooks", id, "reveal"] => webhook::reveal(visit, id).await,
-        ["webhooks", id, "rotate"] => webhook::rotate(visit, id).await,
-        ["webhooks", id, "delete"] => webhook::delete(visit, id).await,
+        ["posts", id, "cancel"] => post::cancel(context, id).await,
+        ["posts", id, "release"] => post::release(context, id).await,
+        ["posts", id, "targets", target, "retry"] => post::retry(context, id, target).await,
+        ["compose"] => post_form::act(context).await,
+        ["accounts", "connect"] => accounts::connect(context).await,
+        ["accounts", "bluesky"] => accounts::sign_in(context).await,
+        ["accounts", id, "check"] => accounts::check(context, id).await,
+        ["accounts", id, "reconnect"] => accounts::reconnect(context, id).await,
+        ["accounts", id, "disconnect"] => accounts::disconnect(context, id).await,
+        ["webhooks"] => webhooks::create(context).await,
+        ["webhooks", id, "test"] => webhook::test(context, id).await,
+        ["webhooks", id, "pause"] => webhook::set_active(context, id, false).await,
+        ["webhooks", id, "resume"] => webhook::set_active(context, id, true).await,
+        ["webhooks", id, "reveal"] => webhook::reveal(context, id).await,
+        ["webhooks", id, "rotate"] => webhook::rotate(context, id).await,
+        ["webhooks", id, "delete"] => webhook::delete(context, id).await,
         ["webhooks", id, "deliveries", delivery, "redeliver"] => {
-            webhook::redeliver(visit, id, delivery).await
+            webhook::redeliver(context, id, delivery).await
         }
-        ["media"] => media::import(visit).await,
-        ["media", id, "delete"] => media::delete(visit, id).await,
-        ["keys"] => keys::create(visit).await,
-        ["keys", id, "rotate"] => keys::rotate(visit, id).await,
-        ["keys", id, "revoke"] => keys::revoke(visit, id).await,
-        ["team"] => team::invite(visit).await,
-        ["team", id, "remove"] => team::remove(visit, id).await,
+        ["media"] => media::import(context).await,
+        ["media", id, "delete"] => media::delete(context, id).await,
+        ["keys"] => keys::create(context).await,
+        ["keys", id, "rotate"] => keys::rotate(context, id).await,
+        ["keys", id, "revoke"] => keys::revoke(context, id).await,
+        ["team"] => team::invite(context).await,
+        ["team", id, "remove"] => team::remove(context, id).await,
         _ => Err(nothing()),
     }
 }

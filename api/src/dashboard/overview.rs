@@ -1,31 +1,31 @@
-//! The first page: what is stuck and why, and then what else there is.
+//! The start page: what is stuck and why, then the latest posts.
 
 use super::{
-    frame::{Frame, render},
-    posts::{self, Line},
-    visit::Visit,
-    words::{self, Label, Moment},
+    context::PageContext,
+    labels::{self, Label, RelativeTime},
+    layout::{Layout, render},
+    posts::{self, Row},
 };
-use crate::{posts::Filter, problem::Problem};
+use crate::{http::problem::Problem, posts::Filter};
 use askama::Template;
 use domain::TargetStatus;
 use poem::Response;
 use store::overview;
 
-/// Posts that are listed below.
-const LATEST: i64 = 10;
+/// Number of latest posts listed.
+const LATEST_COUNT: i64 = 10;
 
 #[derive(Template)]
 #[template(path = "dashboard/overview.html")]
 struct Overview {
-    frame: Frame,
+    layout: Layout,
     stuck: Vec<Stuck>,
     accounts: Vec<Refused>,
     webhooks: Vec<Failing>,
-    posts: Vec<Line>,
+    posts: Vec<Row>,
 }
 
-/// A target that has not gone out as it should have.
+/// A target that failed or is retrying.
 struct Stuck {
     post: String,
     target: String,
@@ -37,55 +37,55 @@ struct Stuck {
     message: Option<String>,
     source: Option<&'static str>,
     attempts: i32,
-    next: Option<Moment>,
-    due: Moment,
+    next: Option<RelativeTime>,
+    due: RelativeTime,
     is_failed: bool,
 }
 
-/// An account that has to be connected again.
+/// An account that must be reconnected.
 struct Refused {
     id: String,
     platform: String,
     username: String,
     label: Label,
-    since: Moment,
+    since: RelativeTime,
 }
 
-/// An endpoint that does not get what it should.
+/// An endpoint with failing deliveries.
 struct Failing {
     id: String,
     url: String,
     given_up: i64,
     waiting: i64,
     error: String,
-    next: Option<Moment>,
+    next: Option<RelativeTime>,
     label: Label,
 }
 
 /// Shows the page.
-pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
-    let (call, now) = (visit.call(), visit.now());
-    let stuck = overview::stuck(visit.db(), call.owner, now).await?;
-    let refused = overview::refused(visit.db(), call.owner).await?;
-    let failing = overview::failing(visit.db(), call.owner, now).await?;
-    let latest = Filter { limit: Some(LATEST), ..Filter::default() };
+pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem> {
+    let (call, now) = (context.call(), context.now());
+    let stuck = overview::stuck(context.db(), call.owner, now).await?;
+    let refused = overview::refused(context.db(), call.owner).await?;
+    let failing = overview::failing(context.db(), call.owner, now).await?;
+    let latest = Filter { limit: Some(LATEST_COUNT), ..Filter::default() };
     let page = Overview {
-        frame: visit.frame("Overview", "").live(""),
+        layout: context.layout("Overview", "").live(""),
         stuck: stuck
             .into_iter()
             .map(|stuck| Stuck {
                 post: stuck.post.to_string(),
                 target: stuck.target.to_string(),
                 reason: reason(&stuck),
-                platform: words::platform(&stuck.platform).to_owned(),
+                platform: labels::platform(&stuck.platform).to_owned(),
                 excerpt: posts::excerpt(&stuck.excerpt),
                 username: stuck.username,
-                label: words::target(stuck.status),
+                label: labels::target(stuck.status),
                 message: stuck.error_message,
-                source: stuck.error_source.map(words::source),
+                source: stuck.error_source.map(labels::source),
                 attempts: stuck.attempts,
-                next: stuck.next_attempt_at.map(|at| Moment::of(at, now)),
-                due: Moment::of(stuck.due_at, now),
+                next: stuck.next_attempt_at.map(|at| RelativeTime::of(at, now)),
+                due: RelativeTime::of(stuck.due_at, now),
                 is_failed: stuck.status == TargetStatus::Failed,
             })
             .collect(),
@@ -93,10 +93,10 @@ pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
             .into_iter()
             .map(|account| Refused {
                 id: account.id.to_string(),
-                platform: words::platform(&account.platform).to_owned(),
+                platform: labels::platform(&account.platform).to_owned(),
                 username: account.username,
-                label: words::account(account.status),
-                since: Moment::of(account.updated_at, now),
+                label: labels::account(account.status),
+                since: RelativeTime::of(account.updated_at, now),
             })
             .collect(),
         webhooks: failing
@@ -106,34 +106,34 @@ pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
                 url: failing.url,
                 given_up: failing.given_up,
                 waiting: failing.waiting,
-                error: super::frame::sentence(&failing.error),
-                next: failing.next_attempt_at.map(|at| Moment::of(at, now)),
-                label: words::activity(failing.is_active),
+                error: super::layout::sentence(&failing.error),
+                next: failing.next_attempt_at.map(|at| RelativeTime::of(at, now)),
+                label: labels::activity(failing.is_active),
             })
             .collect(),
-        posts: posts::lines(visit, latest).await?.0,
+        posts: posts::lines(context, latest).await?.0,
     };
-    Ok(render(page.frame.status(), &page))
+    Ok(render(page.layout.status(), &page))
 }
 
-/// Why a target is stuck.
+/// Explains why a target is stuck.
 fn reason(stuck: &overview::Stuck) -> String {
     if let Some(code) = &stuck.error_code {
-        return words::reason(code, &stuck.platform);
+        return labels::reason(code, &stuck.platform);
     }
-    let platform = words::platform(&stuck.platform);
+    let platform = labels::platform(&stuck.platform);
     match (stuck.processing_since, stuck.status) {
         (Some(since), _) => format!("{platform} is processing it since {}.", since.format("%H:%M:%S UTC")),
         (None, TargetStatus::Pending) => {
-            "It was not taken up yet: Temporal or the workers may be away.".to_owned()
+            "Not started yet: Temporal or the workers may be unavailable.".to_owned()
         }
         (None, _) if stuck.attempts > 0 => format!("{platform} has not answered yet."),
-        (None, _) => "No worker has taken it up yet.".to_owned(),
+        (None, _) => "No worker has started it yet.".to_owned(),
     }
 }
 
 impl Overview {
-    /// All of it in one sentence, for those who listen.
+    /// A summary in one sentence, for screen readers.
     fn summary(&self) -> String {
         let count = |number: usize, one: &str, many: &str| match number {
             0 => None,
@@ -142,7 +142,7 @@ impl Overview {
         };
         let parts: Vec<_> = [
             count(self.stuck.len(), "post target is stuck", "post targets are stuck"),
-            count(self.accounts.len(), "account has to be reconnected", "accounts have to be reconnected"),
+            count(self.accounts.len(), "account has to be reconnected", "accounts must be reconnected"),
             count(self.webhooks.len(), "webhook endpoint fails", "webhook endpoints fail"),
         ]
         .into_iter()

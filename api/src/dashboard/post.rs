@@ -1,12 +1,15 @@
-//! One post: what it says, where it goes, what happened and what comes next.
+//! A post with its targets and timeline.
 
 use super::{
-    frame::{Fault, Frame, render},
+    context::{PageContext, done},
+    labels::{self, AbsoluteTime, Done, Label, RelativeTime},
+    layout::{Layout, PageError, render},
     posts::excerpt,
-    visit::{Visit, done},
-    words::{self, Clock, Done, Label, Moment},
 };
-use crate::{body, content, edit, posts, problem::Problem, timeline};
+use crate::{
+    http::{body, problem::Problem},
+    posts::{self, checks, edit, timeline},
+};
 use askama::Template;
 use domain::{PostStatus, TargetStatus};
 use poem::Response;
@@ -18,13 +21,13 @@ use workflows::{publish_post, publish_target};
 #[derive(Template)]
 #[template(path = "dashboard/post.html")]
 struct Page {
-    frame: Frame,
+    layout: Layout,
     id: String,
     label: Label,
     excerpt: String,
-    created: Clock,
-    scheduled: Option<Clock>,
-    published: Option<Clock>,
+    created: AbsoluteTime,
+    scheduled: Option<AbsoluteTime>,
+    published: Option<AbsoluteTime>,
     external_ref: Option<String>,
     settings: Option<String>,
     texts: Vec<Text>,
@@ -54,8 +57,8 @@ struct Target {
     message: Option<String>,
     source: Option<&'static str>,
     attempts: i32,
-    next: Option<Moment>,
-    published: Option<Clock>,
+    next: Option<RelativeTime>,
+    published: Option<AbsoluteTime>,
     link: Option<String>,
     can_retry: bool,
     is_dead: bool,
@@ -63,7 +66,7 @@ struct Target {
 }
 
 struct Event {
-    at: Clock,
+    at: AbsoluteTime,
     message: String,
     who: Option<String>,
     error: Option<String>,
@@ -71,39 +74,43 @@ struct Event {
 
 struct Step {
     words: String,
-    at: Option<Moment>,
+    at: Option<RelativeTime>,
 }
 
 /// Shows the page.
-pub(crate) async fn show(visit: &Visit<'_>, id: &str, fault: Option<Fault>) -> Result<Response, Problem> {
-    let (call, now) = (visit.call(), visit.now());
+pub(crate) async fn show(
+    context: &PageContext<'_>,
+    id: &str,
+    error: Option<PageError>,
+) -> Result<Response, Problem> {
+    let (call, now) = (context.call(), context.now());
     let post = posts::find(&call, id).await?;
     let story = timeline::of(&call, &post).await?;
     let ids: Vec<_> = post.targets.iter().map(|target| target.account_id).collect();
-    let names = overview::names(visit.db(), call.owner, &ids).await?;
+    let names = overview::names(context.db(), call.owner, &ids).await?;
     let who = |target: &store::posts::Target| {
         let name = names.get(&target.account_id).map_or("?", |named| named.username.as_str());
-        format!("{name} on {}", words::platform(&target.platform))
+        format!("{name} on {}", labels::platform(&target.platform))
     };
     let of_target = |id: Option<Uuid>| {
         let target = post.targets.iter().find(|target| Some(target.id.0) == id);
         target.map(who)
     };
     let shown = post.containers.iter().flat_map(|container| &container.media);
-    let files = content::known(&call, &shown.map(|media| media.id).collect::<Vec<_>>()).await?;
+    let files = checks::find_media(&call, &shown.map(|media| media.id).collect::<Vec<_>>()).await?;
     let file = |media: &Attachment| match files.get(&media.id) {
         Some(file) => format!("{} ({})", file.filename, file.kind),
-        None => "A file that was deleted".to_owned(),
+        None => "A deleted file".to_owned(),
     };
-    let ui = visit.app.config.temporal_ui.as_ref();
+    let ui = context.app.config.temporal_ui.as_ref();
     let first = post.containers.first().map_or("", |container| container.content.as_str());
     let page = Page {
-        frame: visit.faulty("Post", "/posts", fault).live(&format!("/posts/{}", post.id)),
-        label: words::post(post.status),
+        layout: context.layout_with_error("Post", "/posts", error).live(&format!("/posts/{}", post.id)),
+        label: labels::post(post.status),
         excerpt: excerpt(&first.chars().take(80).collect::<String>()),
-        created: Clock(post.created_at),
-        scheduled: post.scheduled_at.map(Clock),
-        published: post.published_at.map(Clock),
+        created: AbsoluteTime(post.created_at),
+        scheduled: post.scheduled_at.map(AbsoluteTime),
+        published: post.published_at.map(AbsoluteTime),
         external_ref: post.external_ref.clone(),
         settings: post
             .default_config
@@ -132,19 +139,19 @@ pub(crate) async fn show(visit: &Visit<'_>, id: &str, fault: Option<Fault>) -> R
                     id: target.id.to_string(),
                     account: target.account_id.to_string(),
                     who: who(target),
-                    platform: words::platform(&target.platform).to_owned(),
-                    label: words::target(target.status),
+                    platform: labels::platform(&target.platform).to_owned(),
+                    label: labels::target(target.status),
                     is_account_gone: named
                         .is_some_and(|named| named.status != store::accounts::AccountStatus::Active),
-                    account_label: words::account(
+                    account_label: labels::account(
                         named.map_or(store::accounts::AccountStatus::Disconnected, |named| named.status),
                     ),
-                    reason: target.error_code.as_deref().map(|code| words::reason(code, &target.platform)),
+                    reason: target.error_code.as_deref().map(|code| labels::reason(code, &target.platform)),
                     message: target.error_message.clone(),
-                    source: target.error_source.map(words::source),
+                    source: target.error_source.map(labels::source),
                     attempts: target.attempts,
-                    next: target.next_attempt_at.map(|at| Moment::of(at, now)),
-                    published: target.published_at.map(Clock),
+                    next: target.next_attempt_at.map(|at| RelativeTime::of(at, now)),
+                    published: target.published_at.map(AbsoluteTime),
                     link: target.platform_post_url.clone().filter(|link| link.starts_with("http")),
                     can_retry: target.status == TargetStatus::Failed,
                     is_dead: target.status == TargetStatus::Dead,
@@ -158,7 +165,7 @@ pub(crate) async fn show(visit: &Visit<'_>, id: &str, fault: Option<Fault>) -> R
             .data
             .iter()
             .map(|entry| Event {
-                at: Clock(entry.at.0),
+                at: AbsoluteTime(entry.at.0),
                 message: entry.message.clone(),
                 who: of_target(entry.target_id),
                 error: entry.detail.get("error").and_then(|error| error.as_str()).map(str::to_owned),
@@ -176,7 +183,7 @@ pub(crate) async fn show(visit: &Visit<'_>, id: &str, fault: Option<Fault>) -> R
                     };
                     format!("{verb} {}", of_target(step.target_id).unwrap_or_else(|| "the post".to_owned()))
                 },
-                at: step.at.map(|at| Moment::of(at.0, now)),
+                at: step.at.map(|at| RelativeTime::of(at.0, now)),
             })
             .collect(),
         workflow: ui
@@ -186,31 +193,31 @@ pub(crate) async fn show(visit: &Visit<'_>, id: &str, fault: Option<Fault>) -> R
         can_cancel: post.status.is_editable() || post.status == PostStatus::Publishing,
         id: post.id.to_string(),
     };
-    Ok(render(page.frame.status(), &page))
+    Ok(render(page.layout.status(), &page))
 }
 
-/// Deletes the post; what has not begun is canceled.
-pub(crate) async fn cancel(visit: &Visit<'_>, id: &str) -> Result<Response, Problem> {
-    match posts::delete(&visit.call(), id).await {
+/// Deletes the post and cancels its pending targets.
+pub(crate) async fn cancel(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    match posts::delete(&context.call(), id).await {
         Ok(_) => Ok(done("/posts", Done::Canceled)),
-        Err(problem) => show(visit, id, Some(Fault::of("post", problem))).await,
+        Err(problem) => show(context, id, Some(PageError::of("post", problem))).await,
     }
 }
 
 /// Releases a draft.
-pub(crate) async fn release(visit: &Visit<'_>, id: &str) -> Result<Response, Problem> {
-    let call = visit.call();
+pub(crate) async fn release(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    let call = context.call();
     match edit::edit(&call, id, body::read(json!({ "is_draft": false }))?).await {
         Ok(post) => Ok(done(&format!("/posts/{}", post.id), Done::Released)),
-        Err(problem) => show(visit, id, Some(Fault::of("post", problem))).await,
+        Err(problem) => show(context, id, Some(PageError::of("post", problem))).await,
     }
 }
 
-/// Brings the next attempt of a target forward to now.
-pub(crate) async fn retry(visit: &Visit<'_>, id: &str, target: &str) -> Result<Response, Problem> {
-    match posts::retry(&visit.call(), id, target).await {
-        Ok(_) if visit.form.get("back") == "overview" => Ok(done("", Done::Hurried)),
+/// Retries a target now.
+pub(crate) async fn retry(context: &PageContext<'_>, id: &str, target: &str) -> Result<Response, Problem> {
+    match posts::retry(&context.call(), id, target).await {
+        Ok(_) if context.form.get("back") == "overview" => Ok(done("", Done::Hurried)),
         Ok(_) => Ok(done(&format!("/posts/{id}"), Done::Hurried)),
-        Err(problem) => show(visit, id, Some(Fault::of(target, problem))).await,
+        Err(problem) => show(context, id, Some(PageError::of(target, problem))).await,
     }
 }

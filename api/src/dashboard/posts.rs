@@ -1,16 +1,15 @@
 //! The list of posts.
 
 use super::{
+    context::PageContext,
     fields::{self, Fields},
-    frame::{Fault, Frame, render},
-    visit::Visit,
-    words::{self, Clock, Label},
+    labels::{self, AbsoluteTime, Label},
+    layout::{Layout, PageError, render},
 };
 use crate::{
     accounts,
+    http::{problem::Problem, query},
     posts::{self, Filter},
-    problem::Problem,
-    query,
 };
 use askama::Template;
 use chrono::{NaiveDate, TimeDelta};
@@ -21,8 +20,8 @@ use store::overview;
 #[derive(Template)]
 #[template(path = "dashboard/posts.html")]
 struct Posts {
-    frame: Frame,
-    posts: Vec<Line>,
+    layout: Layout,
+    posts: Vec<Row>,
     statuses: Vec<Choice>,
     platforms: Vec<Choice>,
     accounts: Vec<Choice>,
@@ -31,37 +30,37 @@ struct Posts {
     older: Option<String>,
 }
 
-/// Something that can be chosen.
+/// An option of a form field.
 pub(crate) struct Choice {
     pub(crate) value: String,
     pub(crate) name: String,
     pub(crate) is_chosen: bool,
 }
 
-/// A day that bounds the list.
+/// A date filter.
 struct Date {
     field: &'static str,
     name: &'static str,
     value: String,
 }
 
-/// A post of a list.
-pub(crate) struct Line {
+/// A post in a list.
+pub(crate) struct Row {
     pub(crate) id: String,
     pub(crate) excerpt: String,
     pub(crate) label: Label,
-    pub(crate) created: Clock,
-    pub(crate) scheduled: Option<Clock>,
+    pub(crate) created: AbsoluteTime,
+    pub(crate) scheduled: Option<AbsoluteTime>,
     pub(crate) spots: Vec<Spot>,
 }
 
-/// Where a post of a list goes.
+/// A target of a post in a list.
 pub(crate) struct Spot {
     pub(crate) platform: String,
     pub(crate) label: Label,
 }
 
-/// The fields of the form, and the parameter that each becomes. A last day is included.
+/// Date fields of the form and the API parameters they become. End dates are inclusive.
 const DATES: [(&str, &str, &str, bool); 4] = [
     ("created_from", "created_after", "Created from", false),
     ("created_to", "created_before", "Created to", true),
@@ -70,16 +69,16 @@ const DATES: [(&str, &str, &str, bool); 4] = [
 ];
 
 /// Shows the page.
-pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
-    let query = &visit.query;
+pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem> {
+    let query = &context.query;
     let found = match filter(query) {
-        Ok(filter) => lines(visit, filter).await,
+        Ok(filter) => lines(context, filter).await,
         Err(problem) => Err(problem),
     };
-    let (posts, next, fault) = match found {
+    let (posts, next, error) = match found {
         Ok((posts, next)) => (posts, next, None),
         Err(problem) if problem.code.status().is_server_error() => return Err(problem),
-        Err(problem) => (Vec::new(), None, Some(Fault::of("filter", problem))),
+        Err(problem) => (Vec::new(), None, Some(PageError::of("filter", problem))),
     };
     let chosen = |field: &str, value: &str, name: &str| Choice {
         value: value.to_owned(),
@@ -87,19 +86,19 @@ pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
         is_chosen: query.get(field) == value,
     };
     let all = accounts::Filter { limit: Some(100), ..accounts::Filter::default() };
-    let accounts = accounts::list(&visit.call(), all).await?.data;
+    let accounts = accounts::list(&context.call(), all).await?.data;
     let page = Posts {
-        frame: visit.faulty("Posts", "/posts", fault),
+        layout: context.layout_with_error("Posts", "/posts", error),
         posts,
         statuses: PostStatus::ALL
             .iter()
-            .map(|status| chosen("status", status.as_str(), words::post(*status).name()))
+            .map(|status| chosen("status", status.as_str(), labels::post(*status).name()))
             .collect(),
-        platforms: platforms::IDS.iter().map(|id| chosen("platform", id, words::platform(id))).collect(),
+        platforms: platforms::IDS.iter().map(|id| chosen("platform", id, labels::platform(id))).collect(),
         accounts: accounts
             .iter()
             .map(|account| {
-                let name = format!("{} on {}", account.username, words::platform(account.platform.as_str()));
+                let name = format!("{} on {}", account.username, labels::platform(account.platform.as_str()));
                 chosen("social_account_id", &account.id.to_string(), &name)
             })
             .collect(),
@@ -110,16 +109,16 @@ pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
             fields::write(kept.chain([("cursor", cursor.as_str())]))
         }),
     };
-    Ok(render(page.frame.status(), &page))
+    Ok(render(page.layout.status(), &page))
 }
 
-/// The filter that the form describes, read as the API reads its parameters.
+/// Converts the form to the filter of the API.
 fn filter(query: &Fields) -> Result<Filter, Problem> {
     let dates = DATES.iter().filter_map(|(field, parameter, _, is_last)| {
         let value = query.given(field)?;
         let day = value.parse::<NaiveDate>().ok();
         let day = day.and_then(|day| day.checked_add_signed(TimeDelta::days((*is_last).into())));
-        // What is no day the API refuses in its own words.
+        // An invalid date is passed on and rejected by the API.
         Some((*parameter, day.map_or_else(|| value.to_owned(), |day| format!("{day}T00:00:00Z"))))
     });
     let dates: Vec<_> = dates.collect();
@@ -127,34 +126,37 @@ fn filter(query: &Fields) -> Result<Filter, Problem> {
     query::read(&fields::write(same.chain(dates.iter().map(|(name, value)| (*name, value.as_str())))))
 }
 
-/// The posts that fit, and where the next page begins.
-pub(crate) async fn lines(visit: &Visit<'_>, filter: Filter) -> Result<(Vec<Line>, Option<String>), Problem> {
-    let call = visit.call();
+/// The posts that match a filter, and the cursor of the next page.
+pub(crate) async fn lines(
+    context: &PageContext<'_>,
+    filter: Filter,
+) -> Result<(Vec<Row>, Option<String>), Problem> {
+    let call = context.call();
     let page = posts::list(&call, filter).await?;
     let ids: Vec<_> = page.data.iter().map(|post| post.id.into()).collect();
-    let mut glances = overview::glances(visit.db(), call.owner, &ids).await?;
+    let mut glances = overview::glances(context.db(), call.owner, &ids).await?;
     let lines = page.data.into_iter().map(|post| {
         let (text, targets) = match glances.remove(&post.id.into()) {
             Some(glance) => (glance.excerpt, glance.targets),
             None => Default::default(),
         };
         let spot = |spot: overview::Spot| Spot {
-            platform: words::platform(&spot.platform).to_owned(),
-            label: words::target(spot.status),
+            platform: labels::platform(&spot.platform).to_owned(),
+            label: labels::target(spot.status),
         };
-        Line {
+        Row {
             id: post.id.to_string(),
             excerpt: excerpt(&text),
-            label: words::post(post.status.value()),
-            created: Clock(post.created_at.0),
-            scheduled: post.scheduled_at.map(|at| Clock(at.0)),
+            label: labels::post(post.status.value()),
+            created: AbsoluteTime(post.created_at.0),
+            scheduled: post.scheduled_at.map(|at| AbsoluteTime(at.0)),
             spots: targets.into_iter().map(spot).collect(),
         }
     });
     Ok((lines.collect(), page.next_cursor))
 }
 
-/// The beginning of a text on one line; something to click where there is none.
+/// The beginning of a text on one line, or a placeholder to click.
 pub(crate) fn excerpt(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.is_empty() { "(no text)".to_owned() } else { line }

@@ -1,16 +1,18 @@
-//! Signing in, with a key that may do everything, and out again.
+//! Signing in with an API key that has all scopes, and signing out.
 //!
-//! The cookie holds nothing but a random text; what it stands for is in the database, together with the
-//! key, so that it ends when the key does. No script can read it, no other site's page can have it sent,
-//! and over a network it travels by https alone.
+//! The cookie contains only a random token; the session is stored with its key and ends when the key does.
+//! The cookie is `HttpOnly`, `SameSite=Strict` and, except on loopback, `Secure`.
 
 use super::{
     PATH,
+    context::see,
     fields::{self, Fields},
-    frame::{self, Fault, Frame, render},
-    visit::see,
+    layout::{self, Layout, PageError, render},
 };
-use crate::{App, limits, problem::Problem};
+use crate::{
+    app::App,
+    http::{admission, problem::Problem},
+};
 use askama::Template;
 use domain::scope::{self, Scope};
 use poem::{
@@ -23,25 +25,25 @@ use store::{
 };
 use url::{Host, Url};
 
-/// The cookie's name where it travels by https: browsers hold such a one to this very host.
-const SEALED: &str = "__Host-fanfare";
-/// Its name on one's own machine, where there is no certificate.
-const PLAIN: &str = "fanfare";
+/// Name of the cookie over https; browsers bind the prefix `__Host-` to this host.
+const SECURE_COOKIE: &str = "__Host-fanfare";
+/// Name of the cookie on loopback, without https.
+const LOOPBACK_COOKIE: &str = "fanfare";
 
-/// The longest address that signing in leads to, in bytes.
-const NEXT: usize = 2048;
+/// Maximum length of the path to return to after signing in, in bytes.
+const MAX_NEXT_BYTES: usize = 2048;
 
-/// Who asks for a page.
+/// Session state of a request.
 pub(crate) enum Arrival {
-    /// Somebody who is signed in.
+    /// Signed in.
     Known(Box<Session>),
-    /// Somebody who is not.
+    /// Not signed in.
     Stranger,
-    /// Somebody whom a page of another site sent: its browser may be signed in and may not say so.
+    /// Navigated from another site: the browser may have a session and withholds its cookie.
     FromElsewhere,
 }
 
-/// Finds out who asks.
+/// Looks up the session of a request.
 pub(crate) async fn arrive(app: &App, request: &Request) -> Result<Arrival, Problem> {
     let session = match cookie(app, request) {
         Some(text) => sessions::find(&app.db, text, (app.now)()).await?,
@@ -56,8 +58,8 @@ pub(crate) async fn arrive(app: &App, request: &Request) -> Result<Arrival, Prob
 
 /// Signs in.
 pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result<Response, Problem> {
-    if let Err(problem) = limits::knock(app, request).await {
-        return Ok(asked(form.get("next"), Some(Fault::of("key", problem))));
+    if let Err(problem) = admission::count_sign_in(app, request).await {
+        return Ok(asked(form.get("next"), Some(PageError::of("key", problem))));
     }
     let now = (app.now)();
     let key = match form.given("key") {
@@ -72,10 +74,10 @@ pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result
             set(&mut response, app, request, &text, sessions::LIFE.num_seconds());
             return Ok(response);
         }
-        Some(_) => "This key may not do everything: signing in takes a key with the scope *.",
+        Some(_) => "This key does not have all scopes: signing in requires a key with the scope *.",
         None => "This key is unknown, was revoked, or has expired.",
     };
-    Ok(asked(form.get("next"), Some(Fault::said("key", StatusCode::UNAUTHORIZED, refusal))))
+    Ok(asked(form.get("next"), Some(PageError::new("key", StatusCode::UNAUTHORIZED, refusal))))
 }
 
 /// Signs out.
@@ -88,42 +90,42 @@ pub(crate) async fn end(app: &App, request: &Request) -> Result<Response, Proble
     Ok(response)
 }
 
-/// The page that asks for a key, in place of the one that was asked for.
-pub(crate) fn ask(request: &Request, fault: Option<Fault>) -> Response {
+/// The sign-in page, in place of the requested one.
+pub(crate) fn ask(request: &Request, error: Option<PageError>) -> Response {
     let uri = request.original_uri();
-    // After a form there is nothing to come back to but its page, and that is not known here.
-    let next = if fault.is_none() { uri.path_and_query().map_or(PATH, |path| path.as_str()) } else { PATH };
-    asked(next, fault)
+    // After a POST the page to return to is unknown.
+    let next = if error.is_none() { uri.path_and_query().map_or(PATH, |path| path.as_str()) } else { PATH };
+    asked(next, error)
 }
 
-/// What somebody is told whose session ended before the form was sent.
-pub(crate) fn over() -> Fault {
-    let words = "You are not signed in any more: nothing was done. Sign in and try again.";
-    Fault::said("key", StatusCode::UNAUTHORIZED, words)
+/// The error of a form that was sent after the session ended.
+pub(crate) fn over() -> PageError {
+    let words = "Your session has ended and nothing was changed. Sign in and try again.";
+    PageError::new("key", StatusCode::UNAUTHORIZED, words)
 }
 
 #[derive(Template)]
 #[template(path = "dashboard/sign_in.html")]
 struct SignIn<'a> {
-    frame: Frame,
+    layout: Layout,
     next: &'a str,
 }
 
-fn asked(next: &str, fault: Option<Fault>) -> Response {
-    let next = if next.len() > NEXT { PATH } else { next };
-    let status = fault.as_ref().map_or(StatusCode::UNAUTHORIZED, |fault| fault.status);
-    let frame = Frame { fault, ..Frame::of_stranger("Sign in") };
-    render(status, &SignIn { frame, next: if leads_here(next) { next } else { PATH } })
+fn asked(next: &str, error: Option<PageError>) -> Response {
+    let next = if next.len() > MAX_NEXT_BYTES { PATH } else { next };
+    let status = error.as_ref().map_or(StatusCode::UNAUTHORIZED, |error| error.status);
+    let layout = Layout { error, ..Layout::signed_out("Sign in") };
+    render(status, &SignIn { layout, next: if leads_here(next) { next } else { PATH } })
 }
 
-/// Whether an address is one of ours, so that signing in leads nowhere else.
+/// True for a path of the dashboard, so that signing in can't redirect elsewhere.
 fn leads_here(next: &str) -> bool {
     let rest = next.strip_prefix(PATH);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
         && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
-/// Whether the cookie may travel by plain http: on one's own machine only.
+/// True if the cookie may be sent over http, on loopback only.
 fn is_plain(app: &App, request: &Request) -> bool {
     let is_https = Url::parse(&app.config.base_url).is_ok_and(|base| base.scheme() == "https");
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
@@ -138,7 +140,7 @@ fn is_plain(app: &App, request: &Request) -> bool {
 }
 
 fn cookie<'a>(app: &App, request: &'a Request) -> Option<&'a str> {
-    let name = if is_plain(app, request) { PLAIN } else { SEALED };
+    let name = if is_plain(app, request) { LOOPBACK_COOKIE } else { SECURE_COOKIE };
     let lines = request.headers().get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(known, _)| *known == name).map(|(_, text)| text)
@@ -146,9 +148,9 @@ fn cookie<'a>(app: &App, request: &'a Request) -> Option<&'a str> {
 
 fn set(response: &mut Response, app: &App, request: &Request, text: &str, seconds: i64) {
     let (name, path, secure) =
-        if is_plain(app, request) { (PLAIN, PATH, "") } else { (SEALED, "/", "; Secure") };
+        if is_plain(app, request) { (LOOPBACK_COOKIE, PATH, "") } else { (SECURE_COOKIE, "/", "; Secure") };
     let cookie = format!("{name}={text}; Path={path}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}");
-    frame::put(response, header::SET_COOKIE, &cookie);
+    layout::put(response, header::SET_COOKIE, &cookie);
 }
 
 #[cfg(test)]

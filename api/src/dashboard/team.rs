@@ -1,12 +1,15 @@
-//! The people of the organization.
+//! The team.
 
 use super::{
+    context::{PageContext, done},
     fields::Fields,
-    frame::{Fault, Frame, render},
-    visit::{Visit, done},
-    words::{Clock, Done},
+    labels::{AbsoluteTime, Done},
+    layout::{Layout, PageError, render},
 };
-use crate::{body, problem::Problem, team};
+use crate::{
+    http::{body, problem::Problem},
+    team,
+};
 use askama::Template;
 use poem::Response;
 use serde_json::json;
@@ -15,74 +18,74 @@ use store::team::{Role, Status};
 #[derive(Template)]
 #[template(path = "dashboard/team.html")]
 struct Team<'a> {
-    frame: Frame,
-    members: Vec<Line>,
+    layout: Layout,
+    members: Vec<Row>,
     roles: Vec<&'static str>,
     invited: Option<(String, String)>,
     form: &'a Fields,
 }
 
-struct Line {
+struct Row {
     id: String,
     email: String,
     name: Option<String>,
     role: String,
     is_active: bool,
-    invited: Clock,
-    joined: Option<Clock>,
+    invited: AbsoluteTime,
+    joined: Option<AbsoluteTime>,
 }
 
 /// Shows the page.
-pub(crate) async fn show(visit: &Visit<'_>, fault: Option<Fault>) -> Result<Response, Problem> {
-    draw(visit, fault, None).await
+pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) -> Result<Response, Problem> {
+    draw(context, error, None).await
 }
 
 async fn draw(
-    visit: &Visit<'_>,
-    fault: Option<Fault>,
+    context: &PageContext<'_>,
+    error: Option<PageError>,
     invited: Option<(String, String)>,
 ) -> Result<Response, Problem> {
     let page = Team {
-        frame: visit.faulty("Team", "/team", fault),
-        members: team::list(&visit.call())
+        layout: context.layout_with_error("Team", "/team", error),
+        members: team::list(&context.call())
             .await?
             .data
             .into_iter()
-            .map(|member| Line {
+            .map(|member| Row {
                 id: member.id.to_string(),
                 email: member.email,
                 name: member.name,
                 role: member.role.as_str().to_owned(),
                 is_active: member.status.value() == Status::Active,
-                invited: Clock(member.invited_at.0),
-                joined: member.joined_at.map(|at| Clock(at.0)),
+                invited: AbsoluteTime(member.invited_at.0),
+                joined: member.joined_at.map(|at| AbsoluteTime(at.0)),
             })
             .collect(),
         roles: Role::ALL.iter().map(|role| role.as_str()).collect(),
         invited,
-        form: &visit.form,
+        form: &context.form,
     };
-    Ok(render(page.frame.status(), &page))
+    Ok(render(page.layout.status(), &page))
 }
 
-/// Invites a person, and shows where the invitation is accepted.
-pub(crate) async fn invite(visit: &Visit<'_>) -> Result<Response, Problem> {
-    let wish = json!({ "email": visit.form.get("email").trim(), "role": visit.form.get("role") });
+/// Invites a person and shows the invitation's URL.
+pub(crate) async fn invite(context: &PageContext<'_>) -> Result<Response, Problem> {
+    let wish = json!({ "email": context.form.get("email").trim(), "role": context.form.get("role") });
     let invited = match body::read(wish) {
-        Ok(new) => team::invite(&visit.call(), new).await,
+        Ok(new) => team::invite(&context.call(), new).await,
         Err(problem) => Err(problem),
     };
     match invited {
-        Ok(member) => draw(visit, None, Some((member.email, member.invite_url.unwrap_or_default()))).await,
-        Err(problem) => draw(visit, Some(Fault::of("new", problem)), None).await,
+        Ok(member) => draw(context, None, Some((member.email, member.invite_url.unwrap_or_default()))).await,
+        Err(problem) => draw(context, Some(PageError::of("new", problem)), None).await,
     }
 }
 
 /// Removes a person.
-pub(crate) async fn remove(visit: &Visit<'_>, id: &str) -> Result<Response, Problem> {
-    match team::remove(&visit.call(), id).await {
+pub(crate) async fn remove(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    match team::remove(&context.call(), id).await {
         Ok(_) => Ok(done("/team", Done::Removed)),
-        Err(problem) => draw(visit, Some(Fault::of(id, problem)), None).await,
+        Err(problem) => draw(context, Some(PageError::of(id, problem)), None).await,
     }
 }
 

@@ -1,21 +1,21 @@
-//! What is used of the plan.
+//! Usage of the plan.
 
 use super::{
-    frame::{Frame, render},
-    visit::Visit,
-    words::Clock,
+    context::PageContext,
+    labels::AbsoluteTime,
+    layout::{Layout, render},
 };
-use crate::{problem::Problem, usage};
+use crate::{http::problem::Problem, usage};
 use askama::Template;
 use poem::Response;
 
 #[derive(Template)]
 #[template(path = "dashboard/usage.html")]
 struct Usage {
-    frame: Frame,
+    layout: Layout,
     plan: String,
-    start: Clock,
-    end: Clock,
+    start: AbsoluteTime,
+    end: AbsoluteTime,
     meters: [Meter; 3],
     overage: u64,
 }
@@ -27,13 +27,13 @@ struct Meter {
 }
 
 /// Shows the page.
-pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
-    let usage = usage::read(&visit.call()).await?.usage;
+pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem> {
+    let usage = usage::read(&context.call()).await?.usage;
     let page = Usage {
-        frame: visit.frame("Usage", "/usage"),
+        layout: context.layout("Usage", "/usage"),
         plan: usage.plan.name,
-        start: Clock(usage.billing_period.start.0),
-        end: Clock(usage.billing_period.end.0),
+        start: AbsoluteTime(usage.billing_period.start.0),
+        end: AbsoluteTime(usage.billing_period.end.0),
         meters: [
             Meter {
                 name: "API requests",
@@ -49,5 +49,5 @@ pub(crate) async fn show(visit: &Visit<'_>) -> Result<Response, Problem> {
         ],
         overage: usage.posts.overage,
     };
-    Ok(render(page.frame.status(), &page))
+    Ok(render(page.layout.status(), &page))
 }

@@ -1,14 +1,17 @@
-//! One webhook endpoint: what was sent there and what it said, and its signing secret.
+//! A webhook endpoint with its deliveries and signing secret.
 
 use super::{
+    context::{PageContext, done},
     fields,
-    frame::{Fault, Frame, render},
+    labels::{self, AbsoluteTime, Done, Label, RelativeTime},
+    layout::{Layout, PageError, render},
     posts::Choice,
-    visit::{Visit, done},
     webhooks::named,
-    words::{self, Clock, Done, Label, Moment},
 };
-use crate::{body, problem::Problem, query, webhooks};
+use crate::{
+    http::{body, problem::Problem, query},
+    webhooks,
+};
 use askama::Template;
 use poem::Response;
 use serde_json::json;
@@ -17,14 +20,14 @@ use store::deliveries::DeliveryStatus;
 #[derive(Template)]
 #[template(path = "dashboard/webhook.html")]
 struct Page {
-    frame: Frame,
+    layout: Layout,
     id: String,
     url: String,
     description: Option<String>,
     events: String,
     label: Label,
     is_active: bool,
-    created: Clock,
+    created: AbsoluteTime,
     secret: Option<String>,
     tested: Option<String>,
     statuses: Vec<Choice>,
@@ -39,53 +42,57 @@ struct Delivery {
     attempts: i32,
     response: Option<i32>,
     error: Option<String>,
-    next: Option<Moment>,
-    created: Clock,
-    delivered: Option<Clock>,
+    next: Option<RelativeTime>,
+    created: AbsoluteTime,
+    delivered: Option<AbsoluteTime>,
     can_redeliver: bool,
 }
 
 /// Shows the page.
-pub(crate) async fn show(visit: &Visit<'_>, id: &str, fault: Option<Fault>) -> Result<Response, Problem> {
-    show_with(visit, id, fault, None, None).await
+pub(crate) async fn show(
+    context: &PageContext<'_>,
+    id: &str,
+    error: Option<PageError>,
+) -> Result<Response, Problem> {
+    show_with(context, id, error, None, None).await
 }
 
-/// Shows the page, with what a sample came to or with the signing secret.
+/// Shows the page with the result of a test event or the signing secret.
 pub(crate) async fn show_with(
-    visit: &Visit<'_>,
+    context: &PageContext<'_>,
     id: &str,
-    fault: Option<Fault>,
+    error: Option<PageError>,
     tested: Option<String>,
     secret: Option<String>,
 ) -> Result<Response, Problem> {
-    let (call, now) = (visit.call(), visit.now());
+    let (call, now) = (context.call(), context.now());
     let webhook = webhooks::get(&call, id).await?;
-    let parameters = fields::write(visit.query.only(&["status", "cursor"]));
+    let parameters = fields::write(context.query.only(&["status", "cursor"]));
     let found = webhooks::deliveries(&call, id, query::read(&parameters)?).await?;
-    let chosen = visit.query.get("status");
-    let frame = visit.faulty("Webhook endpoint", "/webhooks", fault);
-    // A secret stays until it was copied, and an older page of deliveries does not change.
-    let rests = tested.is_some() || secret.is_some() || visit.query.given("cursor").is_some();
+    let chosen = context.query.get("status");
+    let layout = context.layout_with_error("Webhook endpoint", "/webhooks", error);
+    // No polling while a secret is shown, or on older pages of deliveries.
+    let rests = tested.is_some() || secret.is_some() || context.query.given("cursor").is_some();
     let place = match chosen {
         "" => format!("/webhooks/{}", webhook.id),
         status => format!("/webhooks/{}?status={status}", webhook.id),
     };
     let page = Page {
-        frame: if rests { frame } else { frame.live(&place) },
+        layout: if rests { layout } else { layout.live(&place) },
         id: webhook.id.to_string(),
         url: webhook.url,
         description: webhook.description,
         events: named(webhook.events.iter().map(|event| event.as_str())),
-        label: words::activity(webhook.is_active),
+        label: labels::activity(webhook.is_active),
         is_active: webhook.is_active,
-        created: Clock(webhook.created_at.0),
+        created: AbsoluteTime(webhook.created_at.0),
         secret,
         tested,
         statuses: DeliveryStatus::ALL
             .iter()
             .map(|status| Choice {
                 value: status.as_str().to_owned(),
-                name: words::delivery(*status, 0).name().to_owned(),
+                name: labels::delivery(*status, 0).name().to_owned(),
                 is_chosen: status.as_str() == chosen,
             })
             .collect(),
@@ -97,74 +104,82 @@ pub(crate) async fn show_with(
                 Delivery {
                     id: delivery.id.to_string(),
                     event: delivery.event.as_str().to_owned(),
-                    label: words::delivery(status, delivery.attempts),
+                    label: labels::delivery(status, delivery.attempts),
                     attempts: delivery.attempts,
                     response: delivery.response_status,
                     error: delivery.error,
-                    next: delivery.next_attempt_at.map(|at| Moment::of(at.0, now)),
-                    created: Clock(delivery.created_at.0),
-                    delivered: delivery.delivered_at.map(|at| Clock(at.0)),
+                    next: delivery.next_attempt_at.map(|at| RelativeTime::of(at.0, now)),
+                    created: AbsoluteTime(delivery.created_at.0),
+                    delivered: delivery.delivered_at.map(|at| AbsoluteTime(at.0)),
                     can_redeliver: matches!(status, DeliveryStatus::Delivered | DeliveryStatus::Failed),
                 }
             })
             .collect(),
         older: found.next_cursor,
     };
-    Ok(render(page.frame.status(), &page))
+    Ok(render(page.layout.status(), &page))
 }
 
-/// Sends a sample.
-pub(crate) async fn test(visit: &Visit<'_>, id: &str) -> Result<Response, Problem> {
-    match webhooks::test(&visit.call(), id).await {
+/// Sends a test event.
+pub(crate) async fn test(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    match webhooks::test(&context.call(), id).await {
         Ok(result) => {
             let words = match (result.delivered, result.response_status) {
                 (true, status) => format!("The endpoint took the sample: it answered {status}."),
-                (false, 0) => "Nothing answered there.".to_owned(),
-                (false, status) => format!("The endpoint refused the sample: it answered {status}."),
+                (false, 0) => "The endpoint did not respond.".to_owned(),
+                (false, status) => format!("The endpoint rejected the test event with status {status}."),
             };
-            show_with(visit, id, None, Some(words), None).await
+            show_with(context, id, None, Some(words), None).await
         }
-        Err(problem) => show(visit, id, Some(Fault::of("test", problem))).await,
+        Err(problem) => show(context, id, Some(PageError::of("test", problem))).await,
     }
 }
 
-/// Pauses or resumes.
-pub(crate) async fn set_active(visit: &Visit<'_>, id: &str, is_active: bool) -> Result<Response, Problem> {
-    let edited = webhooks::edit(&visit.call(), id, body::read(json!({ "is_active": is_active }))?).await;
+/// Pauses or resumes the endpoint.
+pub(crate) async fn set_active(
+    context: &PageContext<'_>,
+    id: &str,
+    is_active: bool,
+) -> Result<Response, Problem> {
+    let edited = webhooks::edit(&context.call(), id, body::read(json!({ "is_active": is_active }))?).await;
     match edited {
         Ok(_) => Ok(done(&format!("/webhooks/{id}"), if is_active { Done::Resumed } else { Done::Paused })),
-        Err(problem) => show(visit, id, Some(Fault::of("endpoint", problem))).await,
+        Err(problem) => show(context, id, Some(PageError::of("endpoint", problem))).await,
     }
 }
 
 /// Shows the signing secret.
-pub(crate) async fn reveal(visit: &Visit<'_>, id: &str) -> Result<Response, Problem> {
-    match webhooks::reveal(&visit.call(), id).await {
-        Ok(secret) => show_with(visit, id, None, None, Some(secret)).await,
-        Err(problem) => show(visit, id, Some(Fault::of("secret", problem))).await,
+pub(crate) async fn reveal(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    match webhooks::reveal(&context.call(), id).await {
+        Ok(secret) => show_with(context, id, None, None, Some(secret)).await,
+        Err(problem) => show(context, id, Some(PageError::of("secret", problem))).await,
     }
 }
 
-/// Gives the endpoint another signing secret, and shows it.
-pub(crate) async fn rotate(visit: &Visit<'_>, id: &str) -> Result<Response, Problem> {
-    match webhooks::rotate(&visit.call(), id).await {
-        Ok(secret) => show_with(visit, id, None, None, Some(secret)).await,
-        Err(problem) => show(visit, id, Some(Fault::of("secret", problem))).await,
+/// Rotates the signing secret and shows the new one.
+pub(crate) async fn rotate(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    match webhooks::rotate(&context.call(), id).await {
+        Ok(secret) => show_with(context, id, None, None, Some(secret)).await,
+        Err(problem) => show(context, id, Some(PageError::of("secret", problem))).await,
     }
 }
 
-/// Delivers once more.
-pub(crate) async fn redeliver(visit: &Visit<'_>, id: &str, delivery: &str) -> Result<Response, Problem> {
-    match webhooks::redeliver(&visit.call(), id, delivery).await {
+/// Repeats a delivery.
+pub(crate) async fn redeliver(
+    context: &PageContext<'_>,
+    id: &str,
+    delivery: &str,
+) -> Result<Response, Problem> {
+    match webhooks::redeliver(&context.call(), id, delivery).await {
         Ok(_) => Ok(done(&format!("/webhooks/{id}"), Done::Redelivered)),
-        Err(problem) => show(visit, id, Some(Fault::of(delivery, problem))).await,
+        Err(problem) => show(context, id, Some(PageError::of(delivery, problem))).await,
     }
 }
 
-/// Removes the endpoint.
-pub(crate) async fn delete(visit: &Visit<'_>, id: &str) -> Result<Response, Problem> {
-    match webhooks::delete(&visit.call(), id).await {
+/// Deletes the endpoint.
+pub(crate) async fn delete(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
+    match webhooks::delete(&context.call(), id).await {
         Ok(_) => Ok(done("/webhooks", Done::Deleted)),
-        Err(problem) => show(visit, id, Some(Fault::of("endpoint", problem))).await,
+        Err(problem) => show(context, id, Some(PageError::of("endpoint", problem))).await,
     }
 }

@@ -1,13 +1,16 @@
 //! Webhook endpoints.
 
 use super::{
+    context::PageContext,
     fields::Fields,
-    frame::{Fault, Frame, render},
-    visit::Visit,
+    labels::{self, AbsoluteTime, Label},
+    layout::{Layout, PageError, render},
     webhook,
-    words::{self, Clock, Label},
 };
-use crate::{body, problem::Problem, webhooks};
+use crate::{
+    http::{body, problem::Problem},
+    webhooks,
+};
 use askama::Template;
 use domain::event::EventName;
 use poem::Response;
@@ -16,68 +19,68 @@ use serde_json::json;
 #[derive(Template)]
 #[template(path = "dashboard/webhooks.html")]
 struct Webhooks<'a> {
-    frame: Frame,
-    webhooks: Vec<Line>,
+    layout: Layout,
+    webhooks: Vec<Row>,
     events: Vec<&'static str>,
     form: &'a Fields,
 }
 
-struct Line {
+struct Row {
     id: String,
     url: String,
     description: Option<String>,
     events: String,
     label: Label,
-    created: Clock,
+    created: AbsoluteTime,
 }
 
 /// Shows the page.
-pub(crate) async fn show(visit: &Visit<'_>, fault: Option<Fault>) -> Result<Response, Problem> {
+pub(crate) async fn show(context: &PageContext<'_>, error: Option<PageError>) -> Result<Response, Problem> {
     let page = Webhooks {
-        frame: visit.faulty("Webhooks", "/webhooks", fault),
-        webhooks: webhooks::list(&visit.call())
+        layout: context.layout_with_error("Webhooks", "/webhooks", error),
+        webhooks: webhooks::list(&context.call())
             .await?
             .data
             .into_iter()
-            .map(|webhook| Line {
+            .map(|webhook| Row {
                 id: webhook.id.to_string(),
                 url: webhook.url,
                 description: webhook.description,
                 events: named(webhook.events.iter().map(|event| event.as_str())),
-                label: words::activity(webhook.is_active),
-                created: Clock(webhook.created_at.0),
+                label: labels::activity(webhook.is_active),
+                created: AbsoluteTime(webhook.created_at.0),
             })
             .collect(),
         events: EventName::ALL.iter().map(|event| event.as_str()).collect(),
-        form: &visit.form,
+        form: &context.form,
     };
-    Ok(render(page.frame.status(), &page))
+    Ok(render(page.layout.status(), &page))
 }
 
-/// Registers an endpoint, and shows it with its secret.
-pub(crate) async fn create(visit: &Visit<'_>) -> Result<Response, Problem> {
-    let mut events: Vec<_> = visit.form.all("event").collect();
+/// Registers an endpoint and shows it with its secret.
+pub(crate) async fn create(context: &PageContext<'_>) -> Result<Response, Problem> {
+    let mut events: Vec<_> = context.form.all("event").collect();
     if events.is_empty() {
         events.push("*");
     }
     let wish = json!({
-        "url": visit.form.given("url"),
-        "description": visit.form.given("description"),
+        "url": context.form.given("url"),
+        "description": context.form.given("description"),
         "events": events,
     });
     let created = match body::read(wish) {
-        Ok(new) => webhooks::create(&visit.call(), new).await,
+        Ok(new) => webhooks::create(&context.call(), new).await,
         Err(problem) => Err(problem),
     };
     match created {
         Ok(created) => {
-            webhook::show_with(visit, &created.id.to_string(), None, None, created.signing_secret).await
+            webhook::show_with(context, &created.id.to_string(), None, None, created.signing_secret).await
         }
-        Err(problem) => show(visit, Some(Fault::of("new", problem))).await,
+        Err(problem) => show(context, Some(PageError::of("new", problem))).await,
     }
 }
 
-/// Events, as one reads them.
+/// Subscribed events as text.
 pub(crate) fn named<'a>(events: impl Iterator<Item = &'a str>) -> String {
     let events: Vec<_> = events.collect();
     if events.contains(&"*") { "every event".to_owned() } else { events.join(", ") }

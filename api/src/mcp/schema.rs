@@ -1,23 +1,22 @@
-//! Operations of the document as JSON Schema, for those who know no OpenAPI.
+//! JSON Schemas of operations, derived from the OpenAPI document.
 //!
-//! Path, query and body become one object. OpenAPI 3.0 says in its own way what may be null; references
-//! are written out, since many hosts pass a schema on to models that follow none.
-//! <https://json-schema.org/draft/2020-12>
+//! Path, query and body become one object. `nullable` is converted, and references are inlined, since many
+//! hosts pass schemas to models that do not resolve them. <https://json-schema.org/draft/2020-12>
 
 use poem::http::Method;
 use serde_json::{Map, Value, json};
 
 /// An operation of the document.
 pub(super) struct Operation<'a> {
-    /// Its method.
+    /// HTTP method.
     pub(super) method: Method,
-    /// Its path.
+    /// Path.
     pub(super) path: &'a str,
-    /// What the document says of it.
+    /// The operation object of the document.
     pub(super) says: &'a Value,
 }
 
-/// The operation of this id.
+/// The operation with this id.
 pub(super) fn operation<'a>(document: &'a Value, id: &str) -> Operation<'a> {
     let paths = document["paths"].as_object().into_iter().flatten();
     paths
@@ -30,7 +29,7 @@ pub(super) fn operation<'a>(document: &'a Value, id: &str) -> Operation<'a> {
         .expect("a tool stands for an operation")
 }
 
-/// What an operation takes. Headers are left out: what they say stands in the body as well.
+/// Input schema of an operation. Headers are omitted, since the body has the same fields.
 pub(super) fn input(document: &Value, operation: &Value) -> Map<String, Value> {
     let body = &operation["requestBody"]["content"]["application/json"]["schema"];
     let mut schema = match body {
@@ -59,7 +58,7 @@ pub(super) fn input(document: &Value, operation: &Value) -> Map<String, Value> {
     schema
 }
 
-/// What an operation gives when all goes well.
+/// Output schema of an operation's success response.
 pub(super) fn output(document: &Value, operation: &Value) -> Map<String, Value> {
     let responses = operation["responses"].as_object().into_iter().flatten();
     let success =
@@ -75,7 +74,7 @@ fn object(document: &Value, schema: &Value) -> Map<String, Value> {
     }
 }
 
-/// A schema without what only OpenAPI knows.
+/// Converts an OpenAPI schema to JSON Schema.
 fn plain(document: &Value, schema: &Value) -> Value {
     match schema {
         Value::Array(all) => all.iter().map(|one| plain(document, one)).collect(),
@@ -88,7 +87,7 @@ fn plain(document: &Value, schema: &Value) -> Value {
                 return json!({ "type": "null" });
             }
             let mut kept = Map::new();
-            // What is said of a reference stands beside it.
+            // A description can be beside a reference.
             if let Some([reference]) = says.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
                 kept = object(document, reference);
             }
@@ -107,7 +106,7 @@ fn plain(document: &Value, schema: &Value) -> Value {
                     "example" => {
                         kept.insert("examples".to_owned(), json!([value]));
                     }
-                    // Those of numbers are OpenAPI's.
+                    // Formats of numbers are specific to OpenAPI.
                     "format" if says["type"] != "string" => {}
                     _ => {
                         kept.insert(key.clone(), value.clone());
@@ -129,11 +128,11 @@ mod tests {
 
     fn document() -> Value {
         json!({ "components": { "schemas": {
-            "Word": { "type": "string", "enum": ["a", "b"], "description": "A word" },
+            "EnumString": { "type": "string", "enum": ["a", "b"], "description": "A word" },
             "Thing": { "type": "object", "required": ["word"], "title": "Thing", "properties": {
-                "word": { "allOf": [{ "$ref": "#/components/schemas/Word" }], "description": "Its word" },
+                "word": { "allOf": [{ "$ref": "#/components/schemas/EnumString" }], "description": "Its word" },
                 "other": { "anyOf": [
-                    { "$ref": "#/components/schemas/Word" },
+                    { "$ref": "#/components/schemas/EnumString" },
                     { "enum": [null], "nullable": true, "type": "object" },
                 ] },
                 "at": { "type": "string", "format": "date-time", "nullable": true, "example": "now" },

@@ -1,18 +1,21 @@
-//! The tools: operations of the API, as a language model calls them.
+//! The tools: operations of the API for language models.
 //!
-//! What a tool takes and gives, and what it says of itself, is drawn from the operation's description in the
-//! document, so that the two can't differ; what it does is the same function. Here stand its name, its
-//! scope and what it does to the world.
+//! A tool's schemas and description come from its operation in the OpenAPI document, and it calls the
+//! operation's function, so the two can't differ. This module adds name, scope and annotations.
 
 use super::schema;
 use crate::{
-    accounts, analytics, body,
-    caller::Call,
-    compose, edit, media, networks, posts, preview,
-    problem::{Issue, Problem},
-    slots, usage,
-    validate::{self, Rules},
-    webhooks,
+    accounts,
+    http::{
+        body,
+        caller::Call,
+        problem::{Issue, Problem},
+    },
+    media, networks,
+    openapi::validate::{self, Rules},
+    operations,
+    posts::{self, analytics, create, edit},
+    slots, usage, webhooks,
 };
 use domain::scope::Scope;
 use futures::future::BoxFuture;
@@ -23,26 +26,26 @@ use serde_json::{Map, Value};
 use std::sync::{Arc, LazyLock};
 use store::posts::Created;
 
-/// What a tool does.
+/// The function that runs a tool.
 type Run = for<'a> fn(&'a Call<'a>, Arguments) -> BoxFuture<'a, Result<Value, Problem>>;
 
-/// What calling a tool does to the world, for hosts that ask their user first.
+/// Side effects of a tool, for hosts that ask their user first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
-    /// It reads what is here.
+    /// Reads stored data.
     Reads,
-    /// It asks the platforms, and changes nothing.
+    /// Reads from platforms.
     Asks,
-    /// It adds something here.
+    /// Creates stored data.
     Adds,
-    /// It adds something, and others hear of it.
+    /// Creates data and publishes it.
     Publishes,
-    /// It changes or removes what is there; doing it twice is doing it once.
+    /// Updates or deletes data; idempotent.
     Replaces,
 }
 
-/// A tool's line in the table.
-struct Line {
+/// Definition of a tool.
+struct ToolEntry {
     name: &'static str,
     title: &'static str,
     operation: &'static str,
@@ -51,8 +54,8 @@ struct Line {
     run: Run,
 }
 
-const TABLE: &[Line] = &[
-    Line {
+const TABLE: &[ToolEntry] = &[
+    ToolEntry {
         name: "list_accounts",
         title: "List connected accounts",
         operation: "listSocialAccounts",
@@ -62,31 +65,31 @@ const TABLE: &[Line] = &[
             Box::pin(async move { Ok(json(&accounts::list(call, arguments.read()?).await?)) })
         },
     },
-    Line {
+    ToolEntry {
         name: "create_post",
-        title: "Publish or plan a post",
+        title: "Publish or schedule a post",
         operation: "createPost",
         scope: Scope::PostsWrite,
         effect: Effect::Publishes,
         run: |call, arguments| {
             Box::pin(async move {
-                let post = compose::create(call, arguments.read()?, None).await?;
+                let post = create::create(call, arguments.read()?, None).await?;
                 let (Created::New(post) | Created::Replay(post)) = post;
                 Ok(json(&posts::Post::from(post)))
             })
         },
     },
-    Line {
+    ToolEntry {
         name: "validate_post",
         title: "Check a post without publishing it",
         operation: "validatePost",
         scope: Scope::PostsWrite,
         effect: Effect::Reads,
         run: |call, arguments| {
-            Box::pin(async move { Ok(json(&preview::validate(call, arguments.read()?).await?)) })
+            Box::pin(async move { Ok(json(&posts::validate::validate(call, arguments.read()?).await?)) })
         },
     },
-    Line {
+    ToolEntry {
         name: "get_post",
         title: "Get a post",
         operation: "getPost",
@@ -99,7 +102,7 @@ const TABLE: &[Line] = &[
             })
         },
     },
-    Line {
+    ToolEntry {
         name: "list_posts",
         title: "List posts",
         operation: "listPosts",
@@ -109,7 +112,7 @@ const TABLE: &[Line] = &[
             Box::pin(async move { Ok(json(&posts::list(call, arguments.read()?).await?)) })
         },
     },
-    Line {
+    ToolEntry {
         name: "update_post",
         title: "Change a post",
         operation: "updatePost",
@@ -122,7 +125,7 @@ const TABLE: &[Line] = &[
             })
         },
     },
-    Line {
+    ToolEntry {
         name: "delete_post",
         title: "Delete a post",
         operation: "deletePost",
@@ -135,9 +138,9 @@ const TABLE: &[Line] = &[
             })
         },
     },
-    Line {
+    ToolEntry {
         name: "get_post_analytics",
-        title: "Get a post's engagement",
+        title: "Get a post's analytics",
         operation: "getPostAnalytics",
         scope: Scope::AnalyticsRead,
         effect: Effect::Asks,
@@ -148,7 +151,7 @@ const TABLE: &[Line] = &[
             })
         },
     },
-    Line {
+    ToolEntry {
         name: "find_slot",
         title: "Find an account's next open posting slots",
         operation: "findSlot",
@@ -158,9 +161,9 @@ const TABLE: &[Line] = &[
             Box::pin(async move { Ok(json(&slots::find(call, arguments.read()?).await?)) })
         },
     },
-    Line {
+    ToolEntry {
         name: "import_media",
-        title: "Import a picture or a film",
+        title: "Import an image or a video",
         operation: "importMedia",
         scope: Scope::MediaWrite,
         effect: Effect::Publishes,
@@ -168,9 +171,9 @@ const TABLE: &[Line] = &[
             Box::pin(async move { Ok(json(&media::import(call, arguments.read()?).await?)) })
         },
     },
-    Line {
+    ToolEntry {
         name: "create_auth_url",
-        title: "Begin to connect an account",
+        title: "Create an authorization URL",
         operation: "createAuthUrl",
         scope: Scope::AccountsWrite,
         effect: Effect::Adds,
@@ -181,7 +184,7 @@ const TABLE: &[Line] = &[
             })
         },
     },
-    Line {
+    ToolEntry {
         name: "list_webhooks",
         title: "List webhook endpoints",
         operation: "listWebhooks",
@@ -189,7 +192,7 @@ const TABLE: &[Line] = &[
         effect: Effect::Reads,
         run: |call, _| Box::pin(async move { Ok(json(&webhooks::list(call).await?)) }),
     },
-    Line {
+    ToolEntry {
         name: "create_webhook",
         title: "Register a webhook endpoint",
         operation: "createWebhook",
@@ -199,9 +202,9 @@ const TABLE: &[Line] = &[
             Box::pin(async move { Ok(json(&webhooks::create(call, arguments.read()?).await?)) })
         },
     },
-    Line {
+    ToolEntry {
         name: "get_usage",
-        title: "Get what is used of the plan",
+        title: "Get usage of the plan",
         operation: "getUsage",
         scope: Scope::UsageRead,
         effect: Effect::Reads,
@@ -209,23 +212,23 @@ const TABLE: &[Line] = &[
     },
 ];
 
-/// A tool, and the operation that it stands for.
+/// A tool and its operation.
 pub(super) struct Tool {
-    /// The scope that it needs.
+    /// Required scope.
     pub(super) scope: Scope,
-    /// The operation's method.
+    /// HTTP method of the operation.
     pub(super) method: Method,
-    /// The operation's path below the API's prefix.
+    /// Path of the operation, relative to the API's prefix.
     pub(super) path: String,
-    line: &'static Line,
+    entry: &'static ToolEntry,
     description: String,
     input: Arc<Map<String, Value>>,
     output: Arc<Map<String, Value>>,
 }
 
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-    let document = serde_json::from_str(&crate::document()).expect("the document is JSON");
-    TABLE.iter().map(|line| Tool::of(line, &document)).collect()
+    let document = serde_json::from_str(&operations::document()).expect("the document is JSON");
+    TABLE.iter().map(|entry| Tool::of(entry, &document)).collect()
 });
 
 /// All tools.
@@ -233,61 +236,61 @@ pub(super) fn all() -> &'static [Tool] {
     &TOOLS
 }
 
-/// The tool of this name.
+/// The tool with this name.
 pub(super) fn find(name: &str) -> Option<&'static Tool> {
-    TOOLS.iter().find(|tool| tool.line.name == name)
+    TOOLS.iter().find(|tool| tool.entry.name == name)
 }
 
 impl Tool {
-    fn of(line: &'static Line, document: &Value) -> Self {
-        let operation = schema::operation(document, line.operation);
+    fn of(entry: &'static ToolEntry, document: &Value) -> Self {
+        let operation = schema::operation(document, entry.operation);
         let words = ["summary", "description"].map(|key| operation.says[key].as_str().unwrap_or_default());
         Self {
-            scope: line.scope,
+            scope: entry.scope,
             method: operation.method.clone(),
             path: operation.path.to_owned(),
-            line,
+            entry,
             description: words.join(". ").split_whitespace().collect::<Vec<_>>().join(" "),
             input: Arc::new(schema::input(document, operation.says)),
             output: Arc::new(schema::output(document, operation.says)),
         }
     }
 
-    /// The tool as clients list it.
+    /// The tool as listed to clients.
     pub(super) fn describe(&self) -> model::Tool {
-        let effect = self.line.effect;
+        let effect = self.entry.effect;
         let is_read_only = matches!(effect, Effect::Reads | Effect::Asks);
-        let hints = ToolAnnotations::with_title(self.line.title)
+        let hints = ToolAnnotations::with_title(self.entry.title)
             .read_only(is_read_only)
             .destructive(effect == Effect::Replaces)
             .idempotent(is_read_only || effect == Effect::Replaces)
             .open_world(matches!(effect, Effect::Asks | Effect::Publishes));
-        model::Tool::new(self.line.name, self.description.clone(), self.input.clone())
-            .with_title(self.line.title)
+        model::Tool::new(self.entry.name, self.description.clone(), self.input.clone())
+            .with_title(self.entry.title)
             .with_raw_output_schema(self.output.clone())
             .with_annotations(hints)
     }
 
-    /// Calls it.
+    /// Calls the tool.
     pub(super) async fn call(
         &self,
         call: &Call<'_>,
         arguments: Map<String, Value>,
     ) -> Result<Value, Problem> {
-        (self.line.run)(call, Arguments(arguments)).await
+        (self.entry.run)(call, Arguments(arguments)).await
     }
 }
 
-/// What a tool is called with.
+/// Arguments of a tool call.
 struct Arguments(Map<String, Value>);
 
 impl Arguments {
-    /// All of it, as the operation takes it.
+    /// Parses the arguments as the operation's input.
     fn read<T: ParseFromJSON + Rules + 'static>(self) -> Result<T, Problem> {
         body::read(Value::Object(self.0))
     }
 
-    /// What the operation has in its path, and the rest.
+    /// Splits off a path parameter.
     fn about<T: ParseFromJSON + Rules + 'static>(mut self, name: &str) -> Result<(String, T), Problem> {
         let subject = self.0.remove(name);
         let rest = Value::Object(self.0);
@@ -303,7 +306,7 @@ impl Arguments {
     }
 }
 
-/// The arguments of a tool that takes nothing else.
+/// Arguments of a tool that takes only an id.
 #[derive(Debug, poem_openapi::Object)]
 struct Nothing {}
 
@@ -321,14 +324,14 @@ mod tests {
     fn a_tool_needs_the_scope_that_its_operation_names() {
         for tool in all() {
             let scope = format!("Scope `{}`", tool.scope);
-            assert!(tool.description.contains(&scope), "{}: {}", tool.line.name, tool.description);
+            assert!(tool.description.contains(&scope), "{}: {}", tool.entry.name, tool.description);
         }
     }
 
     #[test]
     fn a_tool_says_what_it_takes_and_gives() {
         for tool in all() {
-            let name = tool.line.name;
+            let name = tool.entry.name;
             let described = serde_json::to_value(tool.describe()).unwrap();
             for schema in ["inputSchema", "outputSchema"] {
                 let schema = &described[schema];

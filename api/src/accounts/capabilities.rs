@@ -1,0 +1,189 @@
+//! Capabilities of an account's platform, from the tables that validation and the adapters use.
+
+use crate::types::{
+    enum_string::{EnumString, Platform},
+    json_object::{JsonObject, json_object},
+};
+use platforms::{Adapter, Content, Limits, MediaKind, MediaLimit, Publishing, Replies};
+use poem_openapi::{Enum, Object};
+
+/// Limits and features of an account.
+#[derive(Debug, Object)]
+#[oai(rename = "SocialAccountCapabilities")]
+pub struct Accepted {
+    /// Platform of the account.
+    pub platform: EnumString<Platform>,
+    /// Text limits of a container.
+    pub text: Text,
+    /// Required content of a container.
+    pub content: Holds,
+    /// Media limits of a container, by kind; kinds that are not listed are not accepted.
+    pub media: Vec<Medium>,
+    /// Whether one container can have media of different kinds.
+    pub mixed_media: bool,
+    /// Maximum length of alt text, in characters; null if not supported.
+    #[oai(nullable)]
+    pub max_alt_text_length: Option<usize>,
+    /// Replies that can follow the main container.
+    pub replies: Follows,
+    /// Publishing behavior.
+    pub publishing: Publishes,
+    /// Kinds that `options/{kind}` can list.
+    pub options: Vec<String>,
+    /// Whether engagement metrics are available.
+    pub analytics: bool,
+    /// Whether earlier posts can be imported.
+    pub history: bool,
+    /// Whether published posts can be deleted from the platform.
+    pub deletion: bool,
+    /// JSON Schema of the platform's settings in `config`.
+    pub config_schema: JsonObject,
+}
+
+/// A text limit.
+#[derive(Debug, Object)]
+#[oai(rename = "TextCapability")]
+pub struct Text {
+    /// Maximum length, in `unit`.
+    pub max_length: usize,
+    /// Unit of `max_length`, for example `graphemes`.
+    pub unit: String,
+    /// Additional limit in UTF-8 bytes, if any.
+    #[oai(nullable)]
+    pub max_bytes: Option<usize>,
+}
+
+/// Limits for one kind of media in a container.
+#[derive(Debug, Object)]
+#[oai(rename = "MediaCapability")]
+pub struct Medium {
+    /// Kind of media.
+    pub kind: EnumString<MediaKind>,
+    /// Minimum number of files, if there are any.
+    pub min_count: usize,
+    /// Maximum number of files.
+    pub max_count: usize,
+    /// Accepted content types.
+    pub content_types: Vec<String>,
+    /// Maximum file size, in bytes.
+    pub max_bytes: u64,
+    /// Minimum duration, in milliseconds.
+    #[oai(nullable)]
+    pub min_duration_ms: Option<u64>,
+    /// Maximum duration, in milliseconds.
+    #[oai(nullable)]
+    pub max_duration_ms: Option<u64>,
+    /// Minimum width, in pixels.
+    #[oai(nullable)]
+    pub min_width: Option<u32>,
+    /// Maximum width, in pixels.
+    #[oai(nullable)]
+    pub max_width: Option<u32>,
+    /// Minimum height, in pixels.
+    #[oai(nullable)]
+    pub min_height: Option<u32>,
+    /// Maximum height, in pixels.
+    #[oai(nullable)]
+    pub max_height: Option<u32>,
+    /// Minimum aspect ratio (width / height).
+    #[oai(nullable)]
+    pub min_aspect_ratio: Option<f64>,
+    /// Maximum aspect ratio (width / height).
+    #[oai(nullable)]
+    pub max_aspect_ratio: Option<f64>,
+}
+
+/// Required content of a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Enum)]
+#[oai(rename = "ContentCapability", rename_all = "snake_case")]
+pub enum Holds {
+    /// Text or media.
+    TextOrMedia,
+    /// Text is required.
+    Text,
+    /// Media are required.
+    Media,
+}
+
+/// Replies that can follow the main container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Enum)]
+#[oai(rename = "ReplyCapability", rename_all = "snake_case")]
+pub enum Follows {
+    /// No replies.
+    None,
+    /// One comment.
+    FirstComment,
+    /// A thread of any length.
+    Thread,
+}
+
+/// Publishing behavior of a platform.
+#[derive(Debug, Object)]
+#[oai(rename = "PublishingCapability")]
+pub struct Publishes {
+    /// Whether the platform continues processing after it accepts a post.
+    pub is_asynchronous: bool,
+    /// Maximum processing time in seconds; after that the target is `dead`.
+    #[oai(nullable)]
+    pub window_seconds: Option<u64>,
+}
+
+/// Returns the capabilities of a platform.
+pub(crate) fn of(platform: &Adapter) -> Accepted {
+    let Limits { text, content, media, mixed_media, alt_text, replies, publishing, .. } = &platform.limits;
+    Accepted {
+        platform: EnumString::of(platform.id),
+        text: Text { max_length: text.max, unit: text.unit.to_owned(), max_bytes: text.max_bytes },
+        content: match content {
+            Content::TextOrMedia => Holds::TextOrMedia,
+            Content::Text => Holds::Text,
+            Content::Media => Holds::Media,
+        },
+        media: media.iter().map(Medium::from).collect(),
+        mixed_media: *mixed_media,
+        max_alt_text_length: alt_text.as_ref().map(|alt_text| alt_text.max),
+        replies: match replies {
+            Replies::None => Follows::None,
+            Replies::FirstComment => Follows::FirstComment,
+            Replies::Thread => Follows::Thread,
+        },
+        publishing: match publishing {
+            Publishing::Immediate => Publishes { is_asynchronous: false, window_seconds: None },
+            Publishing::Asynchronous { window } => {
+                Publishes { is_asynchronous: true, window_seconds: Some(window.as_secs()) }
+            }
+        },
+        options: kinds(platform).iter().map(|kind| (*kind).to_owned()).collect(),
+        analytics: platform.analytics.is_some(),
+        history: platform.history.is_some(),
+        deletion: platform.deletion.is_some(),
+        config_schema: json_object(platforms::check::schema(platform)),
+    }
+}
+
+/// The kinds of options that a platform lists.
+pub(crate) fn kinds(platform: &Adapter) -> &'static [&'static str] {
+    platform.options.map_or(&[], |options| options.kinds())
+}
+
+impl From<&MediaLimit> for Medium {
+    fn from(limit: &MediaLimit) -> Self {
+        let millis = |end: &std::time::Duration| u64::try_from(end.as_millis()).unwrap_or(u64::MAX);
+        let (width, height) = limit.pixels.clone().unzip();
+        Self {
+            kind: EnumString::of(limit.kind.as_str()),
+            min_count: *limit.count.start(),
+            max_count: *limit.count.end(),
+            content_types: limit.mimes.iter().map(|mime| (*mime).to_owned()).collect(),
+            max_bytes: limit.max_bytes,
+            min_duration_ms: limit.duration.as_ref().map(|range| millis(range.start())),
+            max_duration_ms: limit.duration.as_ref().map(|range| millis(range.end())),
+            min_width: width.as_ref().map(|range| *range.start()),
+            max_width: width.as_ref().map(|range| *range.end()),
+            min_height: height.as_ref().map(|range| *range.start()),
+            max_height: height.as_ref().map(|range| *range.end()),
+            min_aspect_ratio: limit.aspect_ratio.as_ref().map(|range| *range.start()),
+            max_aspect_ratio: limit.aspect_ratio.as_ref().map(|range| *range.end()),
+        }
+    }
+}

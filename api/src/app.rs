@@ -1,0 +1,104 @@
+//! The state that every request handler shares, and the configuration it was built from.
+
+use crate::{connect::oauth_state, http::rate_limits::Limits, plans::Plans};
+use chrono::{DateTime, Utc};
+use domain::sandbox::Address;
+use domain::{Mode, address};
+use starter::requests::Workers;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use store::{Pool, vault::Sealer};
+use url::Url;
+
+/// The path prefix of all operations.
+pub const PREFIX: &str = "/api/v1";
+/// The path prefix of the dashboard.
+pub const DASHBOARD_PATH: &str = "/dashboard";
+
+/// State shared by all request handlers. Cloning is cheap.
+#[derive(Clone)]
+pub struct App {
+    /// Database connections; calls fail with 503 while the database is unavailable.
+    pub db: Pool,
+    /// Sends requests to the workers, for what needs platform access or secrets.
+    pub workers: Workers,
+    /// The operator's configuration.
+    pub config: Arc<Config>,
+    /// The clock.
+    pub now: fn() -> DateTime<Utc>,
+}
+
+/// The operator's configuration.
+pub struct Config {
+    /// The API's public base URL, which ends with `/api/v1`.
+    pub base_url: String,
+    /// The key that signs cursors; the same in every API process.
+    pub cursor_key: [u8; 32],
+    /// Storage of media files.
+    pub media: ::media::FileStore,
+    /// Encrypts secrets for the workers.
+    pub sealer: Sealer,
+    /// Private IP ranges that webhooks may reach.
+    pub opened: AllowedRanges,
+    /// The key that seals OAuth states; the same in every API process.
+    pub states: oauth_state::Key,
+    /// Client ids of the installation's shared OAuth apps, by platform.
+    pub shared_clients: BTreeMap<String, String>,
+    /// Client ids of the sandbox's apps, by platform.
+    pub sandbox_clients: BTreeMap<String, String>,
+    /// The sandbox's URL for browsers; without it no account can be connected in test mode.
+    pub sandbox: Option<Address>,
+    /// Rate limits.
+    pub limits: Limits,
+    /// Plans and their quotas.
+    pub plans: Plans,
+    /// The Temporal UI that the dashboard links to.
+    pub temporal_ui: Option<TemporalUi>,
+    /// Number of reverse proxies in front of the API; each appends to `X-Forwarded-For`.
+    pub trusted_hops: usize,
+    /// Time limit for receiving a request body; for a file upload, the idle time limit.
+    pub body_timeout: Duration,
+}
+
+impl Config {
+    /// The public base URL without the API's path prefix.
+    pub(crate) fn root(&self) -> &str {
+        let base = self.base_url.trim_end_matches('/');
+        base.strip_suffix(PREFIX).unwrap_or(base)
+    }
+}
+
+/// Private IP ranges that may be reached, by mode.
+#[derive(Clone, Debug, Default)]
+pub struct AllowedRanges {
+    /// Ranges for live data.
+    pub live: address::AllowedRanges,
+    /// Ranges for test data.
+    pub test: address::AllowedRanges,
+}
+
+impl AllowedRanges {
+    /// The ranges of a mode.
+    pub fn of(&self, mode: Mode) -> &address::AllowedRanges {
+        match mode {
+            Mode::Live => &self.live,
+            Mode::Test => &self.test,
+        }
+    }
+}
+
+/// Location of the Temporal UI.
+#[derive(Clone, Debug)]
+pub struct TemporalUi {
+    /// The UI's base URL.
+    pub base: Url,
+    /// The Temporal namespace of the workflows.
+    pub namespace: String,
+}
+
+impl TemporalUi {
+    /// The URL of a workflow's page.
+    pub(crate) fn workflow(&self, id: &str) -> String {
+        let base = self.base.as_str().trim_end_matches('/');
+        format!("{base}/namespaces/{}/workflows/{id}", self.namespace)
+    }
+}

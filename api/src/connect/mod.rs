@@ -1,0 +1,6 @@
+//! Connecting an account in a browser: OAuth states, the callback, and hosted pages.
+
+pub mod callback;
+pub mod oauth_state;
+pub(crate) mod pages;
+pub mod redirect_uri;

@@ -1,0 +1,281 @@
+//! This service's own HTML pages of the connect flow, for clients without their own.
+//!
+//! Plain forms, accessible and without scripts or external resources, as their content security policy
+//! states. Text from platforms and users is escaped, and nothing from the URL is shown.
+
+use askama::Template;
+use base64::{Engine, prelude::BASE64_STANDARD};
+use domain::LoginError;
+use poem::{
+    Response,
+    http::{StatusCode, header},
+};
+use sha2::{Digest, Sha256};
+use std::sync::LazyLock;
+use store::{accounts::Account, pending::Offer};
+use url::Url;
+
+const STYLE: &str = include_str!("../../templates/page.css");
+
+/// The policy source of the pages' only style.
+static STYLE_SOURCE: LazyLock<String> =
+    LazyLock::new(|| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(STYLE))));
+
+/// An account in a list.
+struct AccountRow {
+    id: String,
+    name: String,
+    more: String,
+    is_chosen: bool,
+}
+
+#[derive(Template)]
+#[template(path = "choice.html")]
+struct Choice<'a> {
+    style: &'static str,
+    platform: &'a str,
+    error: Option<&'a str>,
+    lines: Vec<AccountRow>,
+}
+
+#[derive(Template)]
+#[template(path = "finished.html")]
+struct Finished<'a> {
+    style: &'static str,
+    platform: &'a str,
+    lines: Vec<AccountRow>,
+}
+
+#[derive(Template)]
+#[template(path = "failed.html")]
+struct Failed<'a> {
+    style: &'static str,
+    title: &'a str,
+    text: &'a str,
+    word: Option<&'a str>,
+}
+
+/// Contents of the selection page.
+pub(crate) struct ChoicePage<'a> {
+    /// The platform.
+    pub(crate) platform: &'a str,
+    /// Accounts that can be selected.
+    pub(crate) offers: &'a [Offer],
+    /// Platform ids of accounts that are already connected.
+    pub(crate) connected: &'a [String],
+    /// Platform ids of the selected accounts.
+    pub(crate) chosen: &'a [String],
+    /// URI that the form finally redirects to, if any.
+    pub(crate) redirect_uri: Option<&'a str>,
+}
+
+/// The selection page, with an error above the form.
+pub(crate) fn choice(status: StatusCode, page: &ChoicePage<'_>, error: Option<&str>) -> Response {
+    let line = |offer: &Offer| {
+        let mut more = describe(&offer.username, &offer.display_name, &offer.account_type);
+        if page.connected.contains(&offer.network_unique_id) {
+            more.push_str(" · connected already, would be renewed");
+        }
+        AccountRow {
+            is_chosen: page.chosen.contains(&offer.network_unique_id),
+            id: offer.network_unique_id.clone(),
+            name: offer.display_name.clone(),
+            more,
+        }
+    };
+    let lines = page.offers.iter().map(line).collect();
+    let html = Choice { style: STYLE, platform: &name(page.platform), error, lines };
+    // Browsers apply `form-action` to the redirect after a form as well.
+    let elsewhere = page.redirect_uri.and_then(|uri| Url::parse(uri).ok());
+    respond(status, &html, elsewhere.as_ref())
+}
+
+/// The page after a successful login.
+pub(crate) fn finished(platform: &str, accounts: &[Account]) -> Response {
+    let line = |account: &Account| AccountRow {
+        id: account.id.to_string(),
+        name: account.display_name.clone(),
+        more: describe(&account.username, &account.display_name, &account.account_type),
+        is_chosen: true,
+    };
+    let lines = accounts.iter().map(line).collect();
+    respond(StatusCode::OK, &Finished { style: STYLE, platform: &name(platform), lines }, None)
+}
+
+/// The page after a failed login.
+pub(crate) fn failed(platform: &str, error: LoginError) -> Response {
+    let platform = name(platform);
+    let (title, text) = match error {
+        LoginError::AccessDenied => (
+            "Nothing was connected",
+            format!("Access was not allowed on {platform}. If that was not intended, start again."),
+        ),
+        LoginError::StateExpired => (
+            "This took too long",
+            "A login must be finished within 15 minutes. Go back and start again.".to_owned(),
+        ),
+        LoginError::StateUsed => (
+            "This login was used already",
+            "Each login counts once. If your account is not connected, go back to where you came from and \
+             begin again."
+                .to_owned(),
+        ),
+        LoginError::ExchangeFailed => (
+            "The login did not work",
+            format!("{platform} did not confirm it, or could not be reached. Begin again in a moment."),
+        ),
+        LoginError::InsufficientScope => (
+            "A permission is missing",
+            format!(
+                "Publishing needs all permissions that {platform} asked for. Start again and grant all of them."
+            ),
+        ),
+        LoginError::NoPages => (
+            "There is nothing to connect",
+            format!("Your login on {platform} has no account that can be posted to."),
+        ),
+        LoginError::QuotaExceeded => (
+            "The account limit is reached",
+            "The plan allows no further accounts. Contact the service that sent you here.".to_owned(),
+        ),
+        LoginError::WrongAccount => (
+            "This is another account",
+            format!("You logged in to {platform} with a different account than expected."),
+        ),
+    };
+    let page = Failed { style: STYLE, title, text: &text, word: Some(error.as_str()) };
+    respond(StatusCode::BAD_REQUEST, &page, None)
+}
+
+/// The page for a callback with an invalid state.
+pub(crate) fn invalid() -> Response {
+    let text = "The link is incomplete or was not issued by this service. Go back and start again.";
+    let page = Failed { style: STYLE, title: "This link is not valid", text, word: None };
+    respond(StatusCode::BAD_REQUEST, &page, None)
+}
+
+/// The page for an internal error or an unavailable service.
+pub(crate) fn unavailable(status: StatusCode) -> Response {
+    let text = "The service is temporarily unavailable. Reload this page in a moment.";
+    respond(status, &Failed { style: STYLE, title: "This did not work", text, word: None }, None)
+}
+
+/// The page for an expired selection.
+pub(crate) fn gone() -> Response {
+    let text = "The selection must be made within 30 minutes. Go back and start again.";
+    let page = Failed { style: STYLE, title: "There is nothing to select", text, word: None };
+    respond(StatusCode::NOT_FOUND, &page, None)
+}
+
+/// The page for a selection after a different one.
+pub(crate) fn already_chosen() -> Response {
+    let text = "Other accounts were selected before and are connected. To connect more, start again.";
+    let page = Failed { style: STYLE, title: "The selection was already made", text, word: None };
+    respond(StatusCode::CONFLICT, &page, None)
+}
+
+fn respond(status: StatusCode, page: &impl Template, form_to: Option<&Url>) -> Response {
+    let form_to = form_to.map(|url| format!(" {}", url.origin().ascii_serialization())).unwrap_or_default();
+    let policy = format!(
+        "default-src 'none'; style-src {}; form-action 'self'{form_to}; base-uri 'none'; frame-ancestors 'none'",
+        *STYLE_SOURCE
+    );
+    private(Response::builder().status(status))
+        .content_type("text/html; charset=utf-8")
+        .header(header::CONTENT_SECURITY_POLICY, policy)
+        .header(header::X_FRAME_OPTIONS, "DENY")
+        .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
+        .body(page.render().expect("writing to a string does not fail"))
+}
+
+/// Adds headers that keep the URL private and the response out of caches.
+pub(crate) fn private(response: poem::ResponseBuilder) -> poem::ResponseBuilder {
+    response.header(header::REFERRER_POLICY, "no-referrer").header(header::CACHE_CONTROL, "no-store")
+}
+
+/// A platform's id as a display name.
+fn name(platform: &str) -> String {
+    let capital = |word: &str| match word.split_at_checked(1) {
+        Some((first, rest)) => format!("{}{rest}", first.to_uppercase()),
+        None => String::new(),
+    };
+    platform.split('_').map(capital).collect::<Vec<_>>().join(" ")
+}
+
+/// Username and type of an account.
+fn describe(username: &str, display_name: &str, account_type: &str) -> String {
+    match username == display_name {
+        true => account_type.to_owned(),
+        false => format!("{username} · {account_type}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn shown(error: Option<&str>, redirect_uri: Option<&str>) -> (Response, String) {
+        let offer = |id: &str, name: &str| Offer {
+            network_unique_id: id.to_owned(),
+            username: "<script>alert(1)</script>".to_owned(),
+            display_name: name.to_owned(),
+            account_type: "page".to_owned(),
+            profile_image_url: Some("https://elsewhere.example/a.png".to_owned()),
+            profile_url: None,
+        };
+        let offers = [offer("1\" checked=\"", "Ada & Söhne"), offer("2", "Bob")];
+        let chosen = ["2".to_owned()];
+        let page = ChoicePage {
+            platform: "google_business",
+            offers: &offers,
+            connected: &chosen,
+            chosen: &chosen,
+            redirect_uri,
+        };
+        let mut response = choice(StatusCode::OK, &page, error);
+        let html = response.take_body().into_string().await.unwrap();
+        (response, html)
+    }
+
+    #[tokio::test]
+    async fn what_others_wrote_is_text_and_nothing_is_loaded() {
+        let (response, html) = shown(Some("Choose <one>"), None).await;
+        assert!(html.contains("Ada &#38; Söhne") && html.contains("Google Business"), "{html}");
+        assert!(!html.contains("<script") && !html.contains("1\" checked"), "{html}");
+        assert!(html.contains("Choose &#60;one&#62;") && html.contains("role=\"alert\""), "{html}");
+        for outside in ["src=", "href=", "http", "url(", "@import", "style=", "onclick"] {
+            assert!(!html.contains(outside), "{outside}: {html}");
+        }
+        for needed in
+            ["lang=\"en\"", "<title>Error: Choose", "<fieldset aria-describedby=\"error\"", "<legend>"]
+        {
+            assert!(html.contains(needed), "{needed}: {html}");
+        }
+        assert_eq!(html.matches("checked>").count(), 1, "{html}");
+        assert_eq!(html.matches("connected already").count(), 1, "{html}");
+        let policy = response.header("content-security-policy").unwrap();
+        let style = html.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
+        let hash = BASE64_STANDARD.encode(Sha256::digest(style));
+        assert!(policy.contains(&format!("style-src 'sha256-{hash}';")), "{policy}");
+        assert!(policy.contains("default-src 'none'") && policy.contains("form-action 'self';"), "{policy}");
+        assert_eq!(response.header("referrer-policy"), Some("no-referrer"));
+        assert_eq!(response.header("cache-control"), Some("no-store"));
+    }
+
+    #[tokio::test]
+    async fn a_form_may_lead_to_where_its_user_came_from() {
+        let (response, _) = shown(None, Some("https://app.example:8443/done?a=b")).await;
+        let policy = response.header("content-security-policy").unwrap();
+        assert!(policy.contains("form-action 'self' https://app.example:8443;"), "{policy}");
+    }
+
+    #[tokio::test]
+    async fn every_error_has_a_page() {
+        for error in LoginError::ALL {
+            let mut response = failed("x", *error);
+            assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+            let html = response.take_body().into_string().await.unwrap();
+            assert!(html.contains(error.as_str()) && html.contains("<h1>"), "{html}");
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Human-readable names of statuses, error codes and times.
+
+use askama::filters::HtmlSafe;
+use chrono::{DateTime, TimeDelta, Utc};
+use domain::{ErrorCode, ErrorSource, MediaStatus, PostStatus, TargetStatus};
+use std::fmt;
+use store::{accounts::AccountStatus, deliveries::DeliveryStatus};
+
+domain::words! {
+    /// The result of an action, as a query parameter.
+    Done, "notice" {
+        /// A retry was started.
+        Hurried = "hurried",
+        /// A post was canceled.
+        Canceled = "canceled",
+        /// A draft was released.
+        Released = "released",
+        /// A post was created.
+        Created = "created",
+        /// An account was connected.
+        Connected = "connected",
+        /// An account was disconnected.
+        Disconnected = "disconnected",
+        /// A delivery was repeated.
+        Redelivered = "redelivered",
+        /// An endpoint was paused.
+        Paused = "paused",
+        /// An endpoint was resumed.
+        Resumed = "resumed",
+        /// An endpoint was deleted.
+        Deleted = "deleted",
+        /// A key was revoked.
+        Revoked = "revoked",
+        /// A team member was removed.
+        Removed = "removed",
+        /// A file is being fetched.
+        Fetching = "fetching",
+        /// A file was deleted.
+        Discarded = "discarded",
+    }
+}
+
+impl Done {
+    /// The notice to show.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Hurried => "The next attempt comes now.",
+            Self::Canceled => {
+                "The post was deleted. Pending targets are canceled; published posts stay live."
+            }
+            Self::Released => "The draft was released.",
+            Self::Created => "The post was created.",
+            Self::Connected => "The account is connected.",
+            Self::Disconnected => "The account was disconnected.",
+            Self::Redelivered => "The delivery is on its way again.",
+            Self::Paused => "Nothing is delivered to this endpoint until it is resumed.",
+            Self::Resumed => "Events are delivered to this endpoint again.",
+            Self::Deleted => "The endpoint was removed.",
+            Self::Revoked => "The key was revoked.",
+            Self::Removed => "The person was removed from the team.",
+            Self::Fetching => "The file is being fetched. Check again in a moment.",
+            Self::Discarded => "The file was deleted.",
+        }
+    }
+}
+
+/// Severity of a label, shown by its color.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// Success.
+    Good,
+    /// Neutral or in progress.
+    Calm,
+    /// Warning.
+    Warn,
+    /// Error.
+    Bad,
+}
+
+/// A status label.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Label(Tone, &'static str);
+
+impl Label {
+    /// The label's text.
+    pub(crate) fn name(self) -> &'static str {
+        self.1
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let class = match self.0 {
+            Tone::Good => "good",
+            Tone::Calm => "calm",
+            Tone::Warn => "warn",
+            Tone::Bad => "bad",
+        };
+        write!(f, "<span class=\"label {class}\">{}</span>", self.1)
+    }
+}
+
+// Consists only of constant text.
+impl HtmlSafe for Label {}
+
+/// Label of a post's status.
+pub(crate) fn post(status: PostStatus) -> Label {
+    match status {
+        PostStatus::Draft => Label(Tone::Calm, "Draft"),
+        PostStatus::Scheduled => Label(Tone::Calm, "Scheduled"),
+        PostStatus::Queued => Label(Tone::Calm, "Queued"),
+        PostStatus::Publishing => Label(Tone::Calm, "Publishing"),
+        PostStatus::Published => Label(Tone::Good, "Published"),
+        PostStatus::Partial => Label(Tone::Warn, "Partly published"),
+        PostStatus::Failed => Label(Tone::Bad, "Failed"),
+        PostStatus::Canceled => Label(Tone::Calm, "Canceled"),
+    }
+}
+
+/// Label of a target's status.
+pub(crate) fn target(status: TargetStatus) -> Label {
+    match status {
+        TargetStatus::Pending => Label(Tone::Calm, "Waiting"),
+        TargetStatus::Queued => Label(Tone::Calm, "Queued"),
+        TargetStatus::Published => Label(Tone::Good, "Published"),
+        TargetStatus::Failed => Label(Tone::Warn, "Failed, tried again"),
+        TargetStatus::Dead => Label(Tone::Bad, "Given up"),
+        TargetStatus::Canceled => Label(Tone::Calm, "Canceled"),
+    }
+}
+
+/// Label of an account's status.
+pub(crate) fn account(status: AccountStatus) -> Label {
+    match status {
+        AccountStatus::Active => Label(Tone::Good, "Active"),
+        AccountStatus::TokenExpired => Label(Tone::Bad, "Access expired"),
+        AccountStatus::ReauthRequired => Label(Tone::Bad, "Access revoked"),
+        AccountStatus::Disconnected => Label(Tone::Calm, "Disconnected"),
+    }
+}
+
+/// Label of a media asset's status.
+pub(crate) fn medium(status: MediaStatus) -> Label {
+    match status {
+        MediaStatus::PendingUpload => Label(Tone::Calm, "Awaited"),
+        MediaStatus::Uploaded => Label(Tone::Calm, "Being read"),
+        MediaStatus::Ready => Label(Tone::Good, "Ready"),
+        MediaStatus::Failed => Label(Tone::Bad, "Not taken"),
+    }
+}
+
+/// A file size with unit.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} bytes"),
+        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+/// A duration in milliseconds as minutes and seconds.
+pub(crate) fn length(millis: u64) -> String {
+    let seconds = millis.div_ceil(1_000);
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+/// Label of a delivery's status.
+pub(crate) fn delivery(status: DeliveryStatus, attempts: i32) -> Label {
+    match status {
+        DeliveryStatus::Pending if attempts > 0 => Label(Tone::Warn, "Failed, tried again"),
+        DeliveryStatus::Pending => Label(Tone::Calm, "Waiting"),
+        DeliveryStatus::Delivering => Label(Tone::Calm, "Delivering"),
+        DeliveryStatus::Delivered => Label(Tone::Good, "Delivered"),
+        DeliveryStatus::Failed => Label(Tone::Bad, "Given up"),
+    }
+}
+
+/// Label of an active or paused endpoint.
+pub(crate) fn activity(is_active: bool) -> Label {
+    if is_active { Label(Tone::Good, "Active") } else { Label(Tone::Warn, "Paused") }
+}
+
+/// Display name of a platform.
+pub(crate) fn platform(id: &str) -> &str {
+    match id {
+        "x" => "X",
+        "linkedin" => "LinkedIn",
+        "instagram" => "Instagram",
+        "tiktok" => "TikTok",
+        "youtube" => "YouTube",
+        "facebook" => "Facebook",
+        "threads" => "Threads",
+        "bluesky" => "Bluesky",
+        "pinterest" => "Pinterest",
+        "google_business" => "Google Business Profile",
+        "reddit" => "Reddit",
+        other => other,
+    }
+}
+
+/// Explains an error code and what to do about it.
+pub(crate) fn reason(code: &str, platform: &str) -> String {
+    let name = self::platform(platform);
+    match code.parse() {
+        Ok(ErrorCode::RateLimited) => format!("{name} limits the rate of calls."),
+        Ok(ErrorCode::TokenExpired) => {
+            format!("{name} rejects the account's access. If this persists, reconnect the account.")
+        }
+        Ok(ErrorCode::Upstream(status)) => format!("{name} failed by itself, with status {status}."),
+        Ok(ErrorCode::Rejected(status)) => {
+            format!("{name} rejected the content with status {status}. Change it and post again.")
+        }
+        Ok(ErrorCode::PollTimeout) => format!("{name} took too long to process it."),
+        Ok(ErrorCode::NetworkError) => format!("{name} could not be reached, or the connection broke."),
+        Err(_) => format!("{code}."),
+    }
+}
+
+/// Explains who can fix a failure.
+pub(crate) fn source(source: ErrorSource) -> &'static str {
+    match source {
+        ErrorSource::User => "You can fix it.",
+        ErrorSource::Platform => "The platform must fix it.",
+        ErrorSource::Service => "Fanfare or the network caused it.",
+    }
+}
+
+/// A time relative to now, with the absolute time as its title.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RelativeTime {
+    at: DateTime<Utc>,
+    now: DateTime<Utc>,
+}
+
+impl RelativeTime {
+    pub(crate) fn of(at: DateTime<Utc>, now: DateTime<Utc>) -> Self {
+        Self { at, now }
+    }
+}
+
+impl fmt::Display for RelativeTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (iso, text) = (self.at.format("%Y-%m-%dT%H:%M:%SZ"), self.at.format("%-d %b %Y, %H:%M:%S UTC"));
+        write!(f, "<time datetime=\"{iso}\" title=\"{text}\">{}</time>", distance(self.at - self.now))
+    }
+}
+
+// Consists only of digits and constant text.
+impl HtmlSafe for RelativeTime {}
+
+/// A duration in words.
+fn distance(delta: TimeDelta) -> String {
+    let seconds = delta.num_seconds();
+    let (count, unit) = match seconds.abs() {
+        seconds @ 0..60 => (seconds, "second"),
+        seconds @ 60..3_600 => (seconds / 60, "minute"),
+        seconds @ 3_600..86_400 => (seconds / 3_600, "hour"),
+        seconds => (seconds / 86_400, "day"),
+    };
+    let plural = if count == 1 { "" } else { "s" };
+    match seconds {
+        0 => "now".to_owned(),
+        1.. => format!("in {count} {unit}{plural}"),
+        _ => format!("{count} {unit}{plural} ago"),
+    }
+}
+
+/// An absolute time in UTC.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AbsoluteTime(pub(crate) DateTime<Utc>);
+
+impl fmt::Display for AbsoluteTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (iso, text) = (self.0.format("%Y-%m-%dT%H:%M:%SZ"), self.0.format("%-d %b %Y, %H:%M:%S UTC"));
+        write!(f, "<time datetime=\"{iso}\">{text}</time>")
+    }
+}
+
+// Consists only of digits and names of months.
+impl HtmlSafe for AbsoluteTime {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_as_one_says_them() {
+        for (seconds, said) in [
+            (0, "now"),
+            (1, "in 1 second"),
+            (59, "in 59 seconds"),
+            (-60, "1 minute ago"),
+            (7_199, "in 1 hour"),
+            (-172_800, "2 days ago"),
+        ] {
+            assert_eq!(distance(TimeDelta::seconds(seconds)), said);
+        }
+    }
+
+    #[test]
+    fn every_code_of_the_contract_has_words() {
+        for code in
+            ["rate_limited", "token_expired", "upstream_502", "rejected_400", "poll_timeout", "network_error"]
+        {
+            let words = reason(code, "google_business");
+            assert!(words.starts_with("Google Business Profile ") && words.ends_with('.'), "{words}");
+        }
+        assert_eq!(reason("account_gone", "x"), "account_gone.");
+        assert!(platforms::IDS.iter().all(|id| platform(id) != *id), "every platform has a name");
+    }
+}

@@ -1,0 +1,228 @@
+//! The layout around every page, and the headers of every page.
+
+use super::{
+    PATH,
+    assets::{self, Versions},
+    context::PageContext,
+};
+use crate::http::problem::{Problem, Segment, title};
+use askama::Template;
+use poem::{
+    Request, Response,
+    http::{HeaderName, HeaderValue, StatusCode, header},
+};
+use std::cell::Cell;
+use tracing::error;
+
+/// Content security policy: resources and forms of this origin only, no inline scripts. Pages with forms that
+/// redirect to a platform extend `form-action`.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
+    img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The layout around a page.
+pub(crate) struct Layout {
+    /// Title of the page.
+    pub(crate) title: String,
+    /// Path of the navigation entry that the page belongs to.
+    pub(crate) section: &'static str,
+    /// The session's owner; `None` before signing in.
+    pub(crate) who: Option<Who>,
+    /// Notice of a completed action.
+    pub(crate) notice: Option<&'static str>,
+    /// Error of a failed action.
+    pub(crate) error: Option<PageError>,
+    /// Path that the script polls for changes.
+    pub(crate) live: Option<String>,
+}
+
+/// The owner of a session.
+pub(crate) struct Who {
+    /// Name of the organization.
+    pub(crate) organization: String,
+    /// Name of the key.
+    pub(crate) key: String,
+    /// Whether the key is a live key.
+    pub(crate) is_live: bool,
+}
+
+/// An error and the element it is shown beside.
+pub(crate) struct PageError {
+    /// Id of the element.
+    pub(crate) at: String,
+    /// HTTP status of the page.
+    pub(crate) status: StatusCode,
+    /// The message.
+    pub(crate) words: String,
+    /// Messages of single fields.
+    pub(crate) issues: Vec<String>,
+    is_shown: Cell<bool>,
+}
+
+impl PageError {
+    /// An error from a failed call.
+    pub(crate) fn of(at: impl Into<String>, problem: Problem) -> Self {
+        let issue = |issue: &crate::http::problem::Issue| match &*path(&issue.path) {
+            "" => issue.message.clone(),
+            path => format!("{path}: {}", issue.message),
+        };
+        Self {
+            at: at.into(),
+            status: problem.code.status(),
+            words: sentence(&problem.detail),
+            issues: problem.issues.iter().map(issue).collect(),
+            is_shown: Cell::default(),
+        }
+    }
+
+    /// An error with its own message.
+    pub(crate) fn new(at: &str, status: StatusCode, words: impl Into<String>) -> Self {
+        Self { at: at.to_owned(), status, words: words.into(), issues: Vec::new(), is_shown: Cell::default() }
+    }
+}
+
+impl Layout {
+    /// The layout without a session.
+    pub(crate) fn signed_out(title: &str) -> Self {
+        Self { title: title.to_owned(), section: "", who: None, notice: None, error: None, live: None }
+    }
+
+    /// The error to show at a place of the page.
+    pub(crate) fn at(&self, place: &str) -> Option<&PageError> {
+        let error = self.error.as_ref().filter(|error| error.at == place)?;
+        error.is_shown.set(true);
+        Some(error)
+    }
+
+    /// The error if no place of the page has shown it: its element is gone or on another page of the list.
+    pub(crate) fn leftover(&self) -> Option<&PageError> {
+        self.error.as_ref().filter(|error| !error.is_shown.get())
+    }
+
+    /// Makes the page poll `path`, unless it shows an error, which polling would replace.
+    pub(crate) fn live(self, path: &str) -> Self {
+        let live = self.error.is_none().then(|| format!("{PATH}{path}"));
+        Self { live, ..self }
+    }
+
+    /// HTTP status of the page.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.error.as_ref().map_or(StatusCode::OK, |error| error.status)
+    }
+
+    /// Navigation entries: path and name.
+    pub(crate) fn sections(&self) -> [(&'static str, &'static str); 9] {
+        [
+            ("", "Overview"),
+            ("/posts", "Posts"),
+            ("/compose", "New post"),
+            ("/accounts", "Accounts"),
+            ("/media", "Media"),
+            ("/webhooks", "Webhooks"),
+            ("/keys", "API keys"),
+            ("/team", "Team"),
+            ("/usage", "Usage"),
+        ]
+    }
+
+    /// True if the page belongs to the navigation entry.
+    pub(crate) fn is_in(&self, path: &str) -> bool {
+        self.section == path
+    }
+
+    /// Hashes of the static files.
+    pub(crate) fn versions(&self) -> &'static Versions {
+        assets::versions()
+    }
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/failure.html")]
+struct Failure {
+    layout: Layout,
+    words: String,
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/onward.html")]
+struct Onward<'a> {
+    next: &'a str,
+}
+
+/// A page that redirects to itself: browsers withhold the `SameSite=Strict` cookie from a request that
+/// another site started, and send it with one that this page starts.
+pub(crate) fn onward(request: &Request) -> Response {
+    let next = request.original_uri().path_and_query().map_or(PATH, |path| path.as_str());
+    render(StatusCode::OK, &Onward { next })
+}
+
+/// An error page.
+pub(crate) fn failure(context: Option<&PageContext<'_>>, problem: Problem) -> Response {
+    let status = problem.code.status();
+    let name = title(status);
+    let layout = match context {
+        Some(context) => context.layout(name, "nowhere"),
+        None => Layout::signed_out(name),
+    };
+    render(status, &Failure { layout, words: sentence(&problem.detail) })
+}
+
+/// Renders a page with its headers.
+pub(crate) fn render(status: StatusCode, page: &impl Template) -> Response {
+    render_leading(status, page, "")
+}
+
+/// Renders a page whose forms may also redirect to other origins.
+pub(crate) fn render_leading(status: StatusCode, page: &impl Template, places: &str) -> Response {
+    let text = match page.render() {
+        Ok(text) => text,
+        Err(error) => {
+            error!(%error, "A page can't be rendered");
+            return Response::builder().status(StatusCode::INTERNAL_SERVER_ERROR).finish();
+        }
+    };
+    let policy = POLICY.replace("form-action 'self'", &format!("form-action 'self'{places}"));
+    let mut response = Response::builder().status(status).content_type("text/html; charset=utf-8").body(text);
+    put(&mut response, header::CONTENT_SECURITY_POLICY, &policy);
+    put(&mut response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    // A stricter policy would make browsers omit `Origin` from our own forms.
+    put(&mut response, header::REFERRER_POLICY, "same-origin");
+    put(&mut response, header::CACHE_CONTROL, "no-store");
+    put(&mut response, HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+    response
+}
+
+/// Sets a response header.
+pub(crate) fn put(response: &mut Response, name: HeaderName, value: &str) {
+    let value = HeaderValue::from_str(value).expect("what we say of ourselves is plain text");
+    response.headers_mut().insert(name, value);
+}
+
+/// Formats a problem's detail as a sentence.
+pub(crate) fn sentence(detail: &str) -> String {
+    let mut letters = detail.chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    let end = if detail.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{}{end}", letters.as_str())
+}
+
+/// Formats an issue's path for people.
+pub(crate) fn path(segments: &[Segment]) -> String {
+    let word = |segment: &Segment| match segment {
+        Segment::Key(key) => key.clone(),
+        Segment::Index(index) => (index + 1).to_string(),
+    };
+    segments.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn details_become_sentences() {
+        assert_eq!(sentence("the target is dead"), "The target is dead.");
+        assert_eq!(sentence("Gone."), "Gone.");
+        assert_eq!(sentence(""), ".");
+        assert_eq!(path(&["containers".into(), 0.into(), "content".into()]), "containers 1 content");
+    }
+}

@@ -1,0 +1,167 @@
+//! Authentication and counting of a request, in one statement (`store::meters`).
+
+use crate::{
+    app::App,
+    http::{
+        problem::{Code, Problem},
+        rate_limits::{LOGIN, MCP, RateLimitHeaders, SIGN_IN},
+    },
+};
+use chrono::{DateTime, Utc};
+use poem::{Addr, Request, http::Method};
+use std::net::{IpAddr, SocketAddr};
+use store::{
+    keys::Key,
+    meters::{self, Bucket, Level},
+};
+
+/// The header in which proxies list the addresses that a request came through.
+const FORWARDED: &str = "x-forwarded-for";
+/// The path that stays readable when the monthly quota is used up.
+const USAGE: &str = "/account/usage";
+
+/// Authenticates a request and counts the call, in one database round trip. `path` is relative to the
+/// API's prefix.
+///
+/// # Errors
+///
+/// `unauthorized`, `rate_limited` or `quota_exceeded`.
+pub(crate) async fn authenticate(
+    app: &App,
+    request: &Request,
+    token: &str,
+    method: &Method,
+    path: &str,
+) -> Result<Key, Problem> {
+    let now = (app.now)();
+    let buckets = app.config.limits.of(method, path);
+    let is_usage = path == USAGE && [Method::GET, Method::HEAD].contains(method);
+    let quotas = (!is_usage).then(|| app.config.plans.quotas());
+    let admission = meters::admit(&app.db, token, &buckets, quotas, now).await?;
+    let admission = admission.ok_or_else(Problem::invalid_key)?;
+    check(request, &admission.levels, now)?;
+    if admission.is_over_quota {
+        return Err(app.config.plans.of(&admission.plan).refuse(admission.requests));
+    }
+    Ok(admission.key)
+}
+
+/// Counts an MCP request by IP address, before its key is read.
+///
+/// # Errors
+///
+/// `rate_limited`.
+pub(crate) async fn count_mcp(app: &App, request: &Request) -> Result<(), Problem> {
+    count(app, request, MCP).await
+}
+
+/// Counts a request of the connect flow, which needs no API key, by IP address.
+///
+/// # Errors
+///
+/// `rate_limited`.
+pub(crate) async fn count_login(app: &App, request: &Request) -> Result<(), Problem> {
+    count(app, request, LOGIN).await
+}
+
+/// Counts an attempt to sign in to the dashboard by IP address.
+///
+/// # Errors
+///
+/// `rate_limited`.
+pub(crate) async fn count_sign_in(app: &App, request: &Request) -> Result<(), Problem> {
+    count(app, request, SIGN_IN).await
+}
+
+async fn count(app: &App, request: &Request, bucket: Bucket) -> Result<(), Problem> {
+    // Only in-process tests have no address; all their requests share one bucket.
+    let address = address(request, app.config.trusted_hops).unwrap_or(IpAddr::from([0; 4]));
+    let (bucket, now) = (app.config.limits.in_force(bucket), (app.now)());
+    let level = meters::count(&app.db, bucket, address, now).await?;
+    check(request, &[level], now)
+}
+
+fn check(request: &Request, levels: &[Level], now: DateTime<Utc>) -> Result<(), Problem> {
+    if let Some(headers) = request.data::<RateLimitHeaders>() {
+        headers.note(levels);
+    }
+    let wait = levels.iter().filter(|level| level.is_exceeded()).map(|level| level.ends_at - now).max();
+    let Some(wait) = wait else { return Ok(()) };
+    let seconds = u32::try_from((wait.num_milliseconds() + 999).div_euclid(1000)).unwrap_or_default().max(1);
+    let detail = format!("rate limit exceeded, try again in {seconds} s");
+    Err(Problem::new(Code::RateLimited, detail).retry_after(seconds))
+}
+
+/// The IP address of the client. Each proxy appends the address of its peer to `X-Forwarded-For`, so
+/// behind `hops` proxies the client is the entry `hops` from the end; earlier entries can be forged.
+fn address(request: &Request, hops: usize) -> Option<IpAddr> {
+    let peer = match &request.remote_addr().0 {
+        Addr::SocketAddr(address) => Some(address.ip()),
+        _ => None,
+    };
+    let forwarded = || {
+        let lines = request.headers().get_all(FORWARDED).iter();
+        let all: Vec<_> =
+            lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(',')).collect();
+        let found = all.get(all.len().checked_sub(hops)?)?.trim();
+        found.parse().ok().or_else(|| Some(found.parse::<SocketAddr>().ok()?.ip()))
+    };
+    if hops == 0 { peer } else { forwarded().or(peer) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use poem::http::StatusCode;
+    use store::meters::Bucket;
+
+    #[test]
+    fn a_rate_limited_response_has_retry_after() {
+        let now = DateTime::from_timestamp_millis(1_800_000_000_001).unwrap();
+        let level = |calls, seconds: i64| Level {
+            bucket: Bucket { name: "posts", ceiling: 3, seconds: 60 },
+            calls,
+            ends_at: DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap(),
+        };
+        let request = Request::default();
+        assert!(check(&request, &[level(3, 60)], now).is_ok());
+        for (levels, expected) in [
+            (vec![level(4, 60)], "60"),
+            (vec![level(4, 1)], "1"),
+            (vec![level(4, 0)], "1"),
+            (vec![level(4, -5)], "1"),
+            (vec![level(4, 2), level(4, 50), level(3, 60)], "50"),
+        ] {
+            use poem::IntoResponse;
+            let response = check(&request, &levels, now).unwrap_err().into_response();
+            assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+            assert_eq!(response.headers()["retry-after"], expected);
+        }
+    }
+
+    #[test]
+    fn only_addresses_appended_by_trusted_proxies_count() {
+        let request = |lines: &[&str]| {
+            let mut request = Request::builder();
+            for line in lines {
+                request = request.header(FORWARDED, *line);
+            }
+            request.finish()
+        };
+        for (lines, hops, expected) in [
+            (&["6.6.6.6"][..], 0, None),
+            (&["6.6.6.6, 1.2.3.4"], 1, Some("1.2.3.4")),
+            (&["6.6.6.6", "1.2.3.4, 10.0.0.1"], 2, Some("1.2.3.4")),
+            (&["6.6.6.6,1.2.3.4:5678"], 1, Some("1.2.3.4")),
+            (&["[2001:db8::1]:443"], 1, Some("2001:db8::1")),
+            (&["2001:db8::1"], 1, Some("2001:db8::1")),
+            // Fewer entries than hops, or no address: falls back to the peer, which is missing here.
+            (&["6.6.6.6"], 2, None),
+            (&["unknown"], 1, None),
+            (&[], 1, None),
+        ] {
+            let expected = expected.map(|text: &str| text.parse().unwrap());
+            assert_eq!(address(&request(lines), hops), expected, "{lines:?} {hops}");
+        }
+    }
+}

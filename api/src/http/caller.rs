@@ -1,0 +1,190 @@
+//! Authentication and authorization of API calls.
+//!
+//! An operation declares its permission in its signature and reaches data only through it, so that no
+//! operation can omit its scope check and a call without the scope is refused before its body is read.
+
+use crate::{
+    app::{App, PREFIX},
+    http::{
+        admission,
+        problem::{Code, Problem},
+    },
+};
+use chrono::{DateTime, Utc};
+use domain::{
+    Owner,
+    scope::{self, Scope},
+};
+use poem::{Request, RequestBody, http::Method};
+use poem_openapi::{
+    ApiExtractor, ApiExtractorType, ExtractParamOptions, SecurityScheme, auth::Bearer, registry::Registry,
+};
+use std::marker::PhantomData;
+use store::{Pool, keys::Key};
+
+/// An API key: `Authorization: Bearer sk_live_…` or `sk_test_…`. A test key sees the test data of its
+/// organization and publishes to the sandbox.
+#[derive(SecurityScheme)]
+#[oai(rename = "ApiKey", ty = "bearer", bearer_format = "API key", checker = "authenticate")]
+pub struct ApiKey(pub Identity);
+
+/// An authenticated API key.
+pub struct Identity {
+    app: App,
+    key: Key,
+}
+
+/// An authorized call: the argument of every operation, over HTTP or MCP.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    /// State shared by all request handlers.
+    pub app: &'a App,
+    /// Organization and mode of the data.
+    pub owner: Owner,
+}
+
+/// A caller with the permission `P`.
+pub struct Caller<P>(Identity, PhantomData<fn() -> P>);
+
+/// A permission that an operation requires.
+pub trait Permission: 'static {
+    /// The required scope.
+    const SCOPE: Scope;
+}
+
+macro_rules! permissions {
+    ($($(#[$meta:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$meta])*
+        pub enum $name {}
+
+        impl Permission for $name {
+            const SCOPE: Scope = Scope::$name;
+        }
+    )+};
+}
+
+permissions! {
+    /// Read posts.
+    PostsRead,
+    /// Create, update and cancel posts.
+    PostsWrite,
+    /// Read accounts.
+    AccountsRead,
+    /// Connect, update and disconnect accounts.
+    AccountsWrite,
+    /// Read OAuth apps.
+    NetworksRead,
+    /// Register, update and remove OAuth apps.
+    NetworksWrite,
+    /// Read media.
+    MediaRead,
+    /// Upload, import and delete media.
+    MediaWrite,
+    /// Read webhook endpoints and deliveries.
+    WebhooksRead,
+    /// Register, update and delete webhook endpoints.
+    WebhooksWrite,
+    /// Read posting slots.
+    SchedulingRead,
+    /// Set posting slots.
+    SchedulingWrite,
+    /// Read engagement.
+    AnalyticsRead,
+    /// Read the team.
+    TeamRead,
+    /// Invite and remove team members.
+    TeamWrite,
+    /// Read profiles.
+    ProfilesRead,
+    /// Create, update and delete profiles.
+    ProfilesWrite,
+    /// Read usage.
+    UsageRead,
+    /// List, create, rotate and revoke API keys.
+    KeysWrite,
+}
+
+impl<P: Permission> Caller<P> {
+    /// The authorized call.
+    pub fn call(&self) -> Call<'_> {
+        Call { app: &self.0.app, owner: self.0.key.owner }
+    }
+
+    /// Scopes of the caller's key.
+    pub fn scopes(&self) -> &[Scope] {
+        &self.0.key.scopes
+    }
+}
+
+impl Identity {
+    /// Returns the call if the key has the scope.
+    ///
+    /// # Errors
+    ///
+    /// `insufficient_scope` if not.
+    pub fn may(&self, needed: Scope) -> Result<Call<'_>, Problem> {
+        if !scope::allows(&self.key.scopes, needed) {
+            let detail = format!("the API key lacks the scope {needed}");
+            return Err(Problem::new(Code::InsufficientScope, detail));
+        }
+        Ok(Call { app: &self.app, owner: self.key.owner })
+    }
+}
+
+impl Call<'_> {
+    /// The database.
+    pub fn db(&self) -> &Pool {
+        &self.app.db
+    }
+
+    /// The current time.
+    pub fn now(&self) -> DateTime<Utc> {
+        (self.app.now)()
+    }
+}
+
+async fn authenticate(request: &Request, bearer: Bearer) -> poem::Result<Identity> {
+    // Below a nested route the path of the request itself begins after the prefix.
+    let path = request.original_uri().path().strip_prefix(PREFIX).unwrap_or_default();
+    identify(request, &bearer, request.method(), path).await
+}
+
+/// Authenticates a request and counts it as a call of this method and path, relative to the API's prefix.
+///
+/// # Errors
+///
+/// `unauthorized`, `rate_limited` or `quota_exceeded`.
+pub async fn identify(
+    request: &Request,
+    bearer: &Bearer,
+    method: &Method,
+    path: &str,
+) -> poem::Result<Identity> {
+    let app: &App = request.data().expect("the router adds the state to every request");
+    let key = admission::authenticate(app, request, &bearer.token, method, path).await?;
+    Ok(Identity { app: app.clone(), key })
+}
+
+impl<'a, P: Permission> ApiExtractor<'a> for Caller<P> {
+    const TYPES: &'static [ApiExtractorType] = ApiKey::TYPES;
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        ApiKey::register(registry);
+    }
+
+    fn security_schemes() -> Vec<&'static str> {
+        ApiKey::security_schemes()
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        body: &mut RequestBody,
+        options: ExtractParamOptions<()>,
+    ) -> poem::Result<Self> {
+        let ApiKey(identity) = ApiKey::from_request(request, body, options).await?;
+        identity.may(P::SCOPE)?;
+        Ok(Self(identity, PhantomData))
+    }
+}

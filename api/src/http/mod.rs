@@ -1,0 +1,13 @@
+//! HTTP infrastructure of all resources: authentication, limits, bodies, pagination and errors.
+
+pub(crate) mod admission;
+pub mod body;
+pub(crate) mod body_timeout;
+pub mod caller;
+pub mod error_middleware;
+pub mod outbound_url;
+pub mod page;
+pub mod problem;
+pub mod query;
+pub mod rate_limits;
+pub(crate) mod workers;

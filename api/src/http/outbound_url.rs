@@ -1,0 +1,92 @@
+//! Validation of URLs that this service will call: webhooks and media imports.
+//!
+//! URLs are checked here for early feedback and again at each request, since a host can resolve differently
+//! later. Only `https` to the public internet is allowed; in private ranges that the operator allowed, `http`
+//! is allowed too.
+
+use crate::http::problem::Issue;
+use domain::address::AllowedRanges;
+use std::{net::IpAddr, time::Duration};
+use tokio::{net::lookup_host, time::timeout};
+use url::{Host, Url};
+
+/// Time limit for resolving a host.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What is wrong with a well-formed URL, or `None`.
+pub async fn objection(url: &Url, opened: &AllowedRanges) -> Option<Issue> {
+    let message = match url.scheme() {
+        "https" | "http" => match addresses(url).await {
+            Ok(addresses) => refusal(url.scheme(), &addresses, opened)?,
+            Err(message) => message,
+        },
+        scheme => format!("Must be an https URL, not {scheme}"),
+    };
+    Some(Issue::new(["url"], "invalid_string", message).with("validation", "url"))
+}
+
+/// What is wrong with these IP addresses. All must be allowed, since any of them may be connected to.
+fn refusal(scheme: &str, addresses: &[IpAddr], opened: &AllowedRanges) -> Option<String> {
+    if let Some(address) = addresses.iter().find(|address| !opened.allows(**address)) {
+        return Some(format!("Must not lead to {address}, which is not on the public internet"));
+    }
+    let all_opened = addresses.iter().all(|address| opened.holds(*address));
+    (scheme != "https" && !all_opened).then(|| "Must be an https URL".to_owned())
+}
+
+async fn addresses(url: &Url) -> Result<Vec<IpAddr>, String> {
+    let name = match url.host() {
+        Some(Host::Ipv4(address)) => return Ok(vec![address.into()]),
+        Some(Host::Ipv6(address)) => return Ok(vec![address.into()]),
+        Some(Host::Domain(name)) => name,
+        None => return Err("Must name a host".to_owned()),
+    };
+    let port = url.port_or_known_default().unwrap_or(443);
+    let found: Vec<_> = match timeout(LOOKUP_TIMEOUT, lookup_host((name, port))).await {
+        Ok(Ok(found)) => found.map(|address| address.ip()).collect(),
+        Ok(Err(_)) => Vec::new(),
+        Err(_) => return Err(format!("The host {name} could not be resolved in time")),
+    };
+    if found.is_empty() { Err(format!("The host {name} can't be resolved")) } else { Ok(found) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_the_public_internet_and_opened_ranges_are_reached() {
+        let (closed, opened) = (AllowedRanges::default(), AllowedRanges::loopback());
+        for (url, when_closed, when_opened) in [
+            ("https://8.8.8.8/hook", true, true),
+            ("http://8.8.8.8/hook", false, false),
+            ("ftp://8.8.8.8/hook", false, false),
+            ("https://127.0.0.1/hook", false, true),
+            ("http://127.0.0.1:9000/hook", false, true),
+            ("http://localhost:9000/hook", false, true),
+            ("https://[::1]/hook", false, true),
+            ("https://[::ffff:127.0.0.1]/hook", false, true),
+            ("https://2130706433/hook", false, true),
+            ("https://0x7f.1/hook", false, true),
+            ("https://10.0.0.1/hook", false, false),
+            ("https://169.254.169.254/latest", false, false),
+            ("https://no-such-host.invalid/hook", false, false),
+        ] {
+            let parsed = Url::parse(url).unwrap();
+            for (opened, expected) in [(&closed, when_closed), (&opened, when_opened)] {
+                let objection = objection(&parsed, opened).await;
+                assert_eq!(objection.is_none(), expected, "{url}: {objection:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_bad_address_of_several_is_enough() {
+        let opened = AllowedRanges::loopback();
+        let [public, own, private] = ["8.8.8.8", "127.0.0.1", "10.0.0.1"].map(|text| text.parse().unwrap());
+        assert!(refusal("https", &[public, own], &opened).is_none());
+        assert!(refusal("http", &[public, own], &opened).is_some());
+        assert!(refusal("http", &[own], &opened).is_none());
+        assert!(refusal("https", &[public, private], &opened).is_some());
+    }
+}

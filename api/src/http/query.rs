@@ -1,0 +1,133 @@
+//! Query parameters as one object, validated like a body.
+//!
+//! Parsing parameter by parameter would report only the first error. The OpenAPI document lists each property
+//! of the object as a parameter ([`mod@crate::openapi::document`]).
+
+use crate::{
+    http::problem::{Issue, MAX_ISSUES, Problem},
+    openapi::validate::{Rules, Schema},
+    types::timestamp::Timestamp,
+};
+use poem::{Request, RequestBody};
+use poem_openapi::{
+    ApiExtractor, ApiExtractorType, ExtractParamOptions,
+    registry::{MetaParamIn, MetaSchema, MetaSchemaRef, Registry},
+    types::ParseFromJSON,
+};
+use serde_json::{Map, Value};
+use std::num::IntErrorKind;
+use url::form_urlencoded;
+
+/// The query parameters of an operation. Unknown ones are ignored.
+pub struct Query<T>(pub T);
+
+/// Validates and parses a query string.
+///
+/// # Errors
+///
+/// All issues, if the parameters violate the schema or a rule.
+pub(crate) fn read<T: ParseFromJSON + Rules + 'static>(query: &str) -> Result<T, Problem> {
+    let schema = Schema::of::<T>();
+    let (mut object, mut issues) = (Map::new(), Vec::new());
+    for (name, text) in form_urlencoded::parse(query.as_bytes()) {
+        let Some(property) = schema.property(&name) else { continue };
+        if object.insert(name.clone().into_owned(), value(property, &text)).is_some()
+            && issues.len() < MAX_ISSUES
+        {
+            issues.push(Issue::custom([&*name], "Must be given once"));
+        }
+    }
+    let object = Value::Object(object);
+    issues.extend(crate::http::body::check::<T>(&object));
+    if !issues.is_empty() {
+        return Err(Problem::invalid_parameters(issues));
+    }
+    T::parse_from_json(Some(object))
+        .map_err(|error| Problem::invalid_parameters(vec![Issue::whole(error.into_message())]))
+}
+
+/// Converts a parameter to the type of its schema; text that does not convert is kept and fails validation.
+fn value(schema: &MetaSchema, text: &str) -> Value {
+    match (schema.ty, schema.format) {
+        ("integer", _) => match text.parse::<i64>() {
+            Ok(number) => number.into(),
+            Err(error) => match error.kind() {
+                IntErrorKind::PosOverflow => i64::MAX.into(),
+                IntErrorKind::NegOverflow => i64::MIN.into(),
+                _ => text.into(),
+            },
+        },
+        ("boolean", _) => text.parse::<bool>().map_or_else(|_| text.into(), Value::from),
+        // Many clients do not encode the plus sign, which stands for a space in a query string.
+        ("string", Some("date-time")) if Timestamp::read(text).is_none() => text.replace(' ', "+").into(),
+        _ => text.into(),
+    }
+}
+
+impl<'a, T: ParseFromJSON + Rules + 'static> ApiExtractor<'a> for Query<T> {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::Parameter];
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+
+    fn param_in() -> Option<MetaParamIn> {
+        Some(MetaParamIn::Query)
+    }
+
+    fn param_schema_ref() -> Option<MetaSchemaRef> {
+        Some(T::schema_ref())
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        _: &mut RequestBody,
+        _: ExtractParamOptions<()>,
+    ) -> poem::Result<Self> {
+        Ok(Self(read(request.uri().query().unwrap_or_default())?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use poem_openapi::Object;
+    use serde_json::json;
+
+    #[derive(Object)]
+    struct Sample {
+        limit: Option<i64>,
+        name: Option<String>,
+        after: Option<Timestamp>,
+    }
+    impl Rules for Sample {}
+
+    #[test]
+    fn parameters_become_what_the_schema_wants() {
+        let sample: Sample = read("limit=7&name=a%20b&after=2026-01-02T03:04:05+01:00&unknown=1").unwrap();
+        assert_eq!((sample.limit, sample.name.as_deref()), (Some(7), Some("a b")));
+        assert_eq!(sample.after, Timestamp::read("2026-01-02T02:04:05Z"));
+        assert_eq!(read::<Sample>("limit=99999999999999999999").unwrap().limit, Some(i64::MAX));
+        assert_eq!(read::<Sample>("").unwrap().limit, None);
+    }
+
+    #[test]
+    fn all_wrong_parameters_are_told() {
+        let problem = read::<Sample>("limit=ten&after=soon&name=a&name=b&name=%00").err().unwrap();
+        let told: Vec<_> =
+            problem.issues.iter().map(|issue| (issue.path[0].clone(), issue.code.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                ("name".into(), "custom"),
+                ("name".into(), "custom"),
+                ("limit".into(), "invalid_type"),
+                ("after".into(), "invalid_string"),
+                ("name".into(), "custom"),
+            ]
+        );
+        assert_eq!(problem.issues[2].extras["received"], json!("string"));
+    }
+}

@@ -1,0 +1,227 @@
+//! Upload and download of media files that are stored in a local directory.
+//!
+//! These routes are no operations of the API: a signed token in the URL authorizes them, like a bucket's
+//! presigned URL, so that browsers can upload and platforms can download without an API key.
+
+use crate::{
+    app::{App, PREFIX},
+    http::problem::{Code, Problem},
+    media::{missing, too_large},
+};
+use domain::MediaStatus;
+use futures::{Stream, StreamExt};
+use media::{Permission, SignedToken, StoredFile, Tempo, UploadError};
+use poem::{
+    Body, IntoEndpoint, Request, Response, Route, get, handler,
+    http::{HeaderValue, Method, StatusCode, header},
+    put,
+    web::{Data, Path},
+};
+use std::{io, ops::Range, time::Duration};
+use tracing::error;
+use url::form_urlencoded;
+
+/// Paths for uploads and downloads, below the API's prefix.
+pub const PATHS: [&str; 2] = ["/media/{id}/content", "/media/{id}/content/{pass}/{name}"];
+
+/// How much of a refused body is read and dropped, in bytes and time: a client that is still sending when the
+/// connection closes does not see the response.
+const DRAIN_LIMIT: (usize, Duration) = (16 << 20, Duration::from_secs(10));
+
+/// Minimum average rate of an upload, in bytes per second.
+const MIN_BYTES_PER_SECOND: u64 = 4 << 10;
+
+/// True for requests that upload a file: their bodies have a time limit of their own.
+pub(crate) fn is_upload(request: &Request) -> bool {
+    let id = || {
+        let path = request.uri().path();
+        path.strip_prefix(PREFIX)?.strip_prefix("/media/")?.strip_suffix("/content")
+    };
+    request.method() == Method::PUT && id().is_some()
+}
+
+/// Adds the routes below `prefix`.
+pub fn routes(route: Route, prefix: &str) -> Route {
+    route
+        .at(format!("{prefix}/media/:id/content"), put(take).into_endpoint())
+        .at(format!("{prefix}/media/:id/content/:pass/:name"), get(give).into_endpoint())
+}
+
+/// Receives an upload; until it is confirmed it can be repeated, replacing the previous bytes.
+#[handler]
+async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) -> Result<Response, Problem> {
+    let query = request.uri().query().unwrap_or_default();
+    let text = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "pass");
+    let pass = admit(&app, Permission::Put, &id, &text.map(|(_, text)| text).unwrap_or_default())?;
+    let row = store::media::get(&app.db, pass.owner, pass.media).await?.ok_or_else(missing)?;
+    if row.status != MediaStatus::PendingUpload || row.source_url.is_some() {
+        return Err(Problem::new(Code::Conflict, "the upload was confirmed; the file can't be replaced"));
+    }
+    let shelf = &app.config.media;
+    let declared = media::DeclaredFile {
+        content_type: row.declared.content_type.clone(),
+        size: row.declared.size,
+        sha256: row.declared.sha256.clone(),
+    };
+    let claimed = media::claimed(declared.content_type.as_deref(), &row.filename);
+    let most = declared.size.unwrap_or_else(|| shelf.caps().of_claim(claimed));
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let mut bytes = body.into_bytes_stream();
+    let outcome = match length.filter(|length| *length > most) {
+        Some(_) => Err(UploadError::TooLarge(most)),
+        None => {
+            let tempo = Tempo { silence: app.config.body_timeout, least: MIN_BYTES_PER_SECOND };
+            shelf.receive(&asset(&pass, &row), &mut bytes, most, &declared, tempo).await
+        }
+    };
+    match outcome {
+        Ok(_) => Ok(StatusCode::OK.into()),
+        Err(UploadError::Slow { .. }) => Err(Problem::timed_out()),
+        Err(refusal) => {
+            swallow(bytes).await;
+            Err(match refusal {
+                // More bytes than declared contradict the declaration.
+                UploadError::TooLarge(_) if declared.size.is_some() => {
+                    Problem::new(Code::Unprocessable, refusal.to_string())
+                }
+                UploadError::TooLarge(_) => too_large(refusal.to_string()),
+                UploadError::Other(message) => Problem::new(Code::Unprocessable, message),
+                UploadError::Broken(_) | UploadError::Slow { .. } => {
+                    Problem::new(Code::InvalidRequest, refusal.to_string())
+                }
+                UploadError::Store(error) => unreadable(&error),
+            })
+        }
+    }
+}
+
+/// Serves a file or a range of it.
+#[handler]
+async fn give(
+    request: &Request,
+    app: Data<&App>,
+    path: Path<(String, String, String)>,
+) -> Result<Response, Problem> {
+    let (id, text, _) = path.0;
+    let pass = admit(&app, Permission::Get, &id, &text)?;
+    let row = store::media::get(&app.db, pass.owner, pass.media).await?;
+    let row = row.filter(|row| row.status == MediaStatus::Ready).ok_or_else(missing)?;
+    let size = row.size.unwrap_or_default();
+    let asked = request.headers().get(header::RANGE).and_then(|range| range.to_str().ok());
+    let (status, range) = match asked.map(|asked| part(asked, size)) {
+        Some(Part::Range(range)) => (StatusCode::PARTIAL_CONTENT, range),
+        Some(Part::Beyond) => {
+            return Ok(Response::builder()
+                .status(StatusCode::RANGE_NOT_SATISFIABLE)
+                .header(header::CONTENT_RANGE, format!("bytes */{size}"))
+                .finish());
+        }
+        Some(Part::Whole) | None => (StatusCode::OK, 0..size),
+    };
+    let mime = row.content_type.clone().unwrap_or_default();
+    let mut response = Response::builder()
+        .status(status)
+        .content_type(mime)
+        .header(header::CONTENT_LENGTH, range.end - range.start)
+        .header(header::ACCEPT_RANGES, "bytes")
+        // Browsers must not run anything in a user's file.
+        .header(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))
+        .header(header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox")
+        .header(header::CACHE_CONTROL, "private, max-age=3600");
+    if status == StatusCode::PARTIAL_CONTENT {
+        let told = format!("bytes {}-{}/{size}", range.start, range.end - 1);
+        response = response.header(header::CONTENT_RANGE, told);
+    }
+    let bytes = app.config.media.stream(&asset(&pass, &row), range);
+    Ok(response.body(Body::from_bytes_stream(bytes.map(|piece| piece.map_err(io::Error::other)))))
+}
+
+fn admit(app: &App, right: Permission, id: &str, text: &str) -> Result<SignedToken, Problem> {
+    let key = app.config.media.passes().ok_or_else(missing)?;
+    let media = id.parse().map_err(|_| missing())?;
+    let pass = key.read(right, media, text, (app.now)());
+    pass.ok_or_else(|| Problem::new(Code::Forbidden, "this URL is invalid or has expired"))
+}
+
+fn asset(pass: &SignedToken, row: &store::media::Media) -> StoredFile {
+    StoredFile { media: pass.media, owner: pass.owner, filename: row.filename.clone() }
+}
+
+fn unreadable(error: &dyn std::error::Error) -> Problem {
+    error!(%error, "The media storage failed");
+    Problem::unavailable()
+}
+
+async fn swallow(mut bytes: impl Stream<Item = io::Result<bytes::Bytes>> + Unpin) {
+    let (mut left, time) = DRAIN_LIMIT;
+    let swallowing = async {
+        while let Some(Ok(piece)) = bytes.next().await {
+            left = match left.checked_sub(piece.len()) {
+                Some(left) => left,
+                None => return,
+            };
+        }
+    };
+    // The response is the same if this fails.
+    let _ = tokio::time::timeout(time, swallowing).await;
+}
+
+/// A parsed `Range` header. <https://www.rfc-editor.org/rfc/rfc9110#name-range>
+#[derive(Debug, PartialEq, Eq)]
+enum Part {
+    /// The whole file; several ranges and other units are ignored.
+    Whole,
+    /// One range.
+    Range(Range<u64>),
+    /// Not satisfiable.
+    Beyond,
+}
+
+fn part(asked: &str, size: u64) -> Part {
+    let read = || {
+        let (first, last) = asked.strip_prefix("bytes=")?.trim().split_once('-')?;
+        match (first, last) {
+            ("", last) => {
+                let last: u64 = last.parse().ok()?;
+                Some((size.saturating_sub(last), size, last > 0))
+            }
+            (first, "") => Some((first.parse().ok()?, size, true)),
+            (first, last) => {
+                let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+                (first <= last).then_some((first, last.saturating_add(1).min(size), true))
+            }
+        }
+    };
+    match read() {
+        None => Part::Whole,
+        Some((start, end, true)) if start < end => Part::Range(start..end),
+        Some(_) => Part::Beyond,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_read_or_ignored() {
+        for (asked, expected) in [
+            ("bytes=0-0", Part::Range(0..1)),
+            ("bytes=2-", Part::Range(2..10)),
+            ("bytes=2-99", Part::Range(2..10)),
+            ("bytes=-3", Part::Range(7..10)),
+            ("bytes=-99", Part::Range(0..10)),
+            ("bytes=10-", Part::Beyond),
+            ("bytes=-0", Part::Beyond),
+            ("bytes=5-2", Part::Whole),
+            ("bytes=0-1,3-4", Part::Whole),
+            ("bytes=", Part::Whole),
+            ("bytes=18446744073709551615-18446744073709551615", Part::Beyond),
+            ("lines=1-2", Part::Whole),
+        ] {
+            assert_eq!(part(asked, 10), expected, "{asked}");
+        }
+        assert_eq!(part("bytes=0-0", 0), Part::Beyond);
+    }
+}

@@ -1,0 +1,465 @@
+//! Media assets: announced, uploaded, confirmed, and then used by posts.
+//!
+//! Bytes are sent to `upload_url`, which is [`crate::media::content`] or a bucket. Confirming waits for a
+//! worker that inspects them and stores the result.
+
+pub mod content;
+
+use crate::{
+    http::{
+        body::Json,
+        caller::{Call, Caller, MediaRead, MediaWrite},
+        outbound_url,
+        problem::{Code, Issue, Problem},
+        query::Query,
+        workers,
+    },
+    openapi::{tag::Tag, validate::Rules},
+    types::{deleted::DeletedResource, enum_string::EnumString, timestamp::Timestamp, url::Link},
+};
+use chrono::TimeDelta;
+use domain::{MediaId, MediaKind, MediaStatus};
+use media::StoredFile;
+use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
+use serde_json::{Map, Value};
+use std::{collections::BTreeMap, time::Duration};
+use store::media::{DeclaredFile, Deleted, NewMedia, Reason};
+use tracing::error;
+use url::Url;
+use uuid::Uuid;
+use workflows::{
+    activities::{ConfirmResult, MediaRef},
+    worker_request::ConfirmMedia,
+};
+
+/// Lifetime of an upload URL: a large video on a slow connection takes hours.
+const UPLOAD_URL_TTL: TimeDelta = TimeDelta::hours(12);
+/// Lifetime of a download URL.
+const DOWNLOAD_URL_TTL: Duration = Duration::from_secs(3600);
+/// Default and maximum page size.
+const PAGE_LIMITS: (i64, i64) = (25, 100);
+/// A content type without information.
+const UNKNOWN_CONTENT_TYPE: &str = "application/octet-stream";
+
+/// The operations on media.
+pub struct MediaAssets;
+
+#[OpenApi(tag = "Tag::Media")]
+impl MediaAssets {
+    /// Create an upload
+    ///
+    /// Returns a URL that takes the file by one PUT request, with the headers in `upload_headers` and without
+    /// an API key. The PUT can be repeated until the upload is confirmed. The file must match the declared
+    /// properties. Scope `media:write`.
+    #[oai(path = "/media/upload", method = "post", operation_id = "uploadMedia")]
+    async fn upload(
+        &self,
+        caller: Caller<MediaWrite>,
+        body: Json<NewUpload>,
+    ) -> Result<AnnouncedUpload, Problem> {
+        Ok(AnnouncedUpload::New(Json(upload(&caller.call(), body.0).await?)))
+    }
+
+    /// Confirm an upload
+    ///
+    /// Inspects the uploaded bytes and sets the asset's type and status. Small files become `ready`; larger
+    /// ones are `uploaded` until they are fully read. Posts can use both. Repeating the call has no effect.
+    /// Fails with 409 while nothing is uploaded; a rejected file is `failed` permanently. Scope
+    /// `media:write`.
+    #[oai(path = "/media/:id/confirm", method = "post", operation_id = "confirmMedia")]
+    async fn confirm(&self, caller: Caller<MediaWrite>, id: Path<String>) -> Result<Json<Media>, Problem> {
+        Ok(Json(confirm(&caller.call(), &id).await?))
+    }
+
+    /// Import a file
+    ///
+    /// Fetches a file from a public URL in the background; afterwards the asset is `ready` or `failed`. Scope
+    /// `media:write`.
+    #[oai(path = "/media/import", method = "post", operation_id = "importMedia")]
+    async fn import(
+        &self,
+        caller: Caller<MediaWrite>,
+        body: Json<NewImport>,
+    ) -> Result<AcceptedImport, Problem> {
+        Ok(AcceptedImport::Accepted(Json(import(&caller.call(), body.0).await?)))
+    }
+
+    /// List media
+    ///
+    /// Lists media assets, newest first. Scope `media:read`.
+    #[oai(path = "/media", method = "get", operation_id = "listMedia")]
+    async fn list(
+        &self,
+        caller: Caller<MediaRead>,
+        query: Query<Filter>,
+    ) -> Result<Json<MediaPage>, Problem> {
+        Ok(Json(list(&caller.call(), query.0).await?))
+    }
+
+    /// Get a media asset
+    ///
+    /// Scope `media:read`.
+    #[oai(path = "/media/:id", method = "get", operation_id = "getMedia")]
+    async fn get(&self, caller: Caller<MediaRead>, id: Path<String>) -> Result<Json<Media>, Problem> {
+        Ok(Json(get(&caller.call(), &id).await?))
+    }
+
+    /// Delete a media asset
+    ///
+    /// Also deletes the file. Fails with 409 while an unfinished post uses the asset. Scope `media:write`.
+    #[oai(path = "/media/:id", method = "delete", operation_id = "deleteMedia")]
+    async fn delete(
+        &self,
+        caller: Caller<MediaWrite>,
+        id: Path<String>,
+    ) -> Result<Json<DeletedResource>, Problem> {
+        Ok(Json(delete(&caller.call(), &id).await?))
+    }
+}
+
+/// Creates an upload.
+pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem> {
+    let claimed = media::claimed(body.content_type.as_deref(), &body.filename);
+    if let Some(content_type) =
+        body.content_type.as_deref().filter(|text| essence(text) != UNKNOWN_CONTENT_TYPE)
+        && media::format(content_type).is_none()
+    {
+        let issue = Issue::custom(["content_type"], format!("'{content_type}' is no type that is taken"));
+        let problem = Problem::new(Code::Unprocessable, "files of this type are not accepted");
+        return Err(problem.with_issues(vec![issue]));
+    }
+    let most = call.app.config.media.caps().of_claim(claimed);
+    if body.size.is_some_and(|size| size > most) {
+        return Err(too_large(format!("at most {most} bytes are taken of such a file")));
+    }
+    let now = call.now();
+    let declared = DeclaredFile {
+        content_type: body.content_type.filter(|text| essence(text) != UNKNOWN_CONTENT_TYPE),
+        size: body.size,
+        sha256: body.sha256.map(|digest| digest.to_lowercase()),
+    };
+    let new = NewMedia {
+        kind: claimed.unwrap_or(MediaKind::Document),
+        filename: body.filename,
+        declared,
+        alt_text: body.alt_text,
+        source_url: None,
+        upload_expires_at: now + UPLOAD_URL_TTL,
+    };
+    let row = store::media::create(call.db(), call.owner, new, now).await?;
+    let file = asset(call, &row);
+    let address = call.app.config.media.upload_address(&file, row.upload_expires_at, now).await;
+    let content_type = row.declared.content_type.clone().unwrap_or_else(|| UNKNOWN_CONTENT_TYPE.to_owned());
+    Ok(Upload {
+        upload_url: address.map_err(|error| unopened(&error))?.into(),
+        upload_method: "PUT".to_owned(),
+        upload_headers: [("Content-Type".to_owned(), content_type)].into(),
+        expires_at: row.upload_expires_at.into(),
+        media: shown(call, row).await?,
+    })
+}
+
+/// Confirms an upload.
+pub async fn confirm(call: &Call<'_>, id: &str) -> Result<Media, Problem> {
+    let row = find(call, id).await?;
+    if row.source_url.is_some() && row.status == MediaStatus::PendingUpload {
+        return Err(Problem::new(Code::Conflict, "the file is still being fetched"));
+    }
+    if row.status != MediaStatus::PendingUpload {
+        return settled(call, row).await;
+    }
+    let request = ConfirmMedia(MediaRef { media: row.id, owner: call.owner });
+    match workers::request(call, request).await? {
+        ConfirmResult::Settled => settled(call, find(call, id).await?).await,
+        ConfirmResult::Missing => Err(awaited()),
+    }
+}
+
+/// The inspected asset, or the reason why it was rejected.
+async fn settled(call: &Call<'_>, row: store::media::Media) -> Result<Media, Problem> {
+    match &row.fault {
+        Some(fault) if row.status == MediaStatus::Failed => Err(match fault.reason {
+            Reason::TooLarge => too_large(fault.message.clone()),
+            Reason::Unfit => Problem::new(Code::Unprocessable, fault.message.clone()),
+            Reason::Unfetched => Problem::new(Code::Conflict, fault.message.clone()),
+        }),
+        _ if row.status == MediaStatus::PendingUpload => Err(awaited()),
+        _ => shown(call, row).await,
+    }
+}
+
+/// Starts fetching a file.
+pub async fn import(call: &Call<'_>, body: NewImport) -> Result<Media, Problem> {
+    let url = body.url.url;
+    if let Some(issue) = outbound_url::objection(&url, call.app.config.opened.of(call.owner.mode)).await {
+        return Err(Problem::invalid_body(vec![issue]));
+    }
+    let now = call.now();
+    let filename = name(&url);
+    let new = NewMedia {
+        kind: media::claimed(None, &filename).unwrap_or(MediaKind::Document),
+        filename,
+        declared: DeclaredFile::default(),
+        alt_text: body.alt_text,
+        source_url: Some(url.into()),
+        upload_expires_at: now + UPLOAD_URL_TTL,
+    };
+    let row = store::media::create(call.db(), call.owner, new, now).await?;
+    shown(call, row).await
+}
+
+/// The last segment of a URL's path.
+fn name(url: &Url) -> String {
+    let last = url.path_segments().and_then(|mut segments| segments.next_back()).unwrap_or_default();
+    if last.is_empty() { "import".to_owned() } else { media::Name::of(last).as_str().to_owned() }
+}
+
+/// Lists the assets that match a filter.
+pub async fn list(call: &Call<'_>, filter: Filter) -> Result<MediaPage, Problem> {
+    let limit =
+        u32::try_from(filter.limit.unwrap_or(PAGE_LIMITS.0).clamp(1, PAGE_LIMITS.1)).expect("at most 100");
+    let offset = u64::try_from(filter.offset.unwrap_or_default()).unwrap_or_default();
+    let which = store::media::Filter {
+        kind: filter.kind.map(|kind| kind.value()),
+        status: filter.status.map(|status| status.value()),
+    };
+    let found = store::media::list(call.db(), call.owner, which, limit, offset).await?;
+    let mut data = Vec::with_capacity(found.items.len());
+    for row in found.items {
+        data.push(shown(call, row).await?);
+    }
+    Ok(MediaPage { data, pagination: Pagination { limit, offset, total: found.total } })
+}
+
+/// Returns an asset.
+pub async fn get(call: &Call<'_>, id: &str) -> Result<Media, Problem> {
+    shown(call, find(call, id).await?).await
+}
+
+/// Deletes an asset.
+pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
+    let id = read(id)?;
+    match store::media::delete(call.db(), call.owner, id, call.now()).await? {
+        Deleted::Gone => Ok(DeletedResource { id: id.0, deleted: true }),
+        Deleted::Needed => Err(Problem::new(Code::Conflict, "a post that has not ended needs it")),
+        Deleted::Unknown => Err(missing()),
+    }
+}
+
+async fn find(call: &Call<'_>, id: &str) -> Result<store::media::Media, Problem> {
+    store::media::get(call.db(), call.owner, read(id)?).await?.ok_or_else(missing)
+}
+
+fn read(id: &str) -> Result<MediaId, Problem> {
+    id.parse().map_err(|_| missing())
+}
+
+pub(crate) fn missing() -> Problem {
+    Problem::not_found("media asset")
+}
+
+pub(crate) fn too_large(detail: String) -> Problem {
+    Problem::new(Code::PayloadTooLarge, detail)
+}
+
+fn awaited() -> Problem {
+    Problem::new(Code::Conflict, "no file was uploaded yet; PUT it to upload_url first")
+}
+
+fn unopened(error: &anyhow::Error) -> Problem {
+    error!(error = %format!("{error:#}"), "No URL can be created for a file");
+    Problem::internal()
+}
+
+fn essence(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn asset(call: &Call<'_>, row: &store::media::Media) -> StoredFile {
+    StoredFile { media: row.id, owner: call.owner, filename: row.filename.clone() }
+}
+
+/// Converts an asset for a response; a ready one has a temporary download URL.
+async fn shown(call: &Call<'_>, row: store::media::Media) -> Result<Media, Problem> {
+    let mut url = None;
+    if let (MediaStatus::Ready, Some(mime)) = (row.status, &row.content_type) {
+        let address =
+            call.app.config.media.address(&asset(call, &row), mime, DOWNLOAD_URL_TTL, call.now()).await;
+        url = Some(address.map_err(|error| unopened(&error))?.into());
+    }
+    Ok(Media {
+        id: row.id.0,
+        kind: EnumString::of(row.kind.as_str()),
+        filename: row.filename,
+        content_type: row.content_type,
+        size: row.size,
+        width: row.width,
+        height: row.height,
+        duration_ms: row.duration_ms,
+        sha256: row.sha256,
+        alt_text: row.alt_text,
+        status: EnumString::of(row.status.as_str()),
+        error: row.fault.map(|fault| fault.message),
+        url,
+        created_at: row.created_at.into(),
+    })
+}
+
+/// An upload to create.
+#[derive(Debug, Object)]
+pub struct NewUpload {
+    /// File name.
+    #[oai(validator(min_length = 1, max_length = 255))]
+    pub filename: String,
+    /// Declared content type. A file whose bytes contradict it is rejected.
+    #[oai(validator(min_length = 1, max_length = 255))]
+    pub content_type: Option<String>,
+    /// Declared size in bytes.
+    #[oai(validator(minimum(value = "1"), maximum(value = "1099511627776")))]
+    pub size: Option<u64>,
+    /// Declared SHA-256, in hex.
+    #[oai(validator(min_length = 64, max_length = 64))]
+    pub sha256: Option<String>,
+    /// Alt text.
+    #[oai(validator(max_length = 5000))]
+    pub alt_text: Option<String>,
+}
+
+impl Rules for NewUpload {
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        let text = |key: &str| body.get(key).and_then(Value::as_str);
+        if text("sha256").is_some_and(|text| text.len() == 64 && !text.chars().all(|c| c.is_ascii_hexdigit()))
+        {
+            issues.push(Issue::custom(["sha256"], "Must be hexadecimal"));
+        }
+        // The value is returned as a response header.
+        if text("content_type").is_some_and(|text| !text.chars().all(|c| matches!(c, ' '..='~'))) {
+            issues.push(Issue::custom(["content_type"], "Must be a content type, such as image/png"));
+        }
+    }
+}
+
+/// A file to fetch.
+#[derive(Debug, Object)]
+#[oai(rename = "NewMediaImport")]
+pub struct NewImport {
+    /// `https` URL on the public internet.
+    #[oai(validator(max_length = 8192))]
+    pub url: Link,
+    /// Alt text.
+    #[oai(validator(max_length = 5000))]
+    pub alt_text: Option<String>,
+}
+
+impl Rules for NewImport {}
+
+/// Filter for media assets. All conditions must hold.
+#[derive(Debug, Default, Object)]
+#[oai(rename = "MediaFilter")]
+pub struct Filter {
+    /// Page size, 1 to 100; values outside are clamped. 25 by default.
+    pub limit: Option<i64>,
+    /// Number of assets to skip; 0 by default.
+    pub offset: Option<i64>,
+    /// Assets of this kind.
+    pub kind: Option<EnumString<MediaKind>>,
+    /// Assets with this status.
+    pub status: Option<EnumString<MediaStatus>>,
+}
+
+impl Rules for Filter {}
+
+/// A page of media assets.
+#[derive(Debug, Object)]
+pub struct MediaPage {
+    /// The assets, newest first.
+    pub data: Vec<Media>,
+    /// Position of the page in the list.
+    pub pagination: Pagination,
+}
+
+/// Position of a page in a list.
+#[derive(Debug, Object)]
+pub struct Pagination {
+    /// Requested page size.
+    pub limit: u32,
+    /// Number of skipped items.
+    pub offset: u64,
+    /// Total number of matching items.
+    pub total: u64,
+}
+
+/// A media asset.
+#[derive(Debug, Object)]
+pub struct Media {
+    /// The media asset's id.
+    pub id: Uuid,
+    /// Kind of media, determined from the bytes; before inspection, from the declared type.
+    pub kind: EnumString<MediaKind>,
+    /// File name.
+    pub filename: String,
+    /// Content type; before inspection, as declared.
+    #[oai(nullable)]
+    pub content_type: Option<String>,
+    /// Size in bytes; before inspection, as declared.
+    #[oai(nullable)]
+    pub size: Option<u64>,
+    /// Width in pixels.
+    #[oai(nullable)]
+    pub width: Option<u32>,
+    /// Height in pixels.
+    #[oai(nullable)]
+    pub height: Option<u32>,
+    /// Duration in milliseconds.
+    #[oai(nullable)]
+    pub duration_ms: Option<u64>,
+    /// SHA-256 in lower-case hex.
+    #[oai(nullable)]
+    pub sha256: Option<String>,
+    /// Alt text; a post can override it.
+    #[oai(nullable)]
+    pub alt_text: Option<String>,
+    /// Status. `uploaded` and `ready` assets can be posted; `failed` is permanent.
+    pub status: EnumString<MediaStatus>,
+    /// Human-readable error of a failed asset.
+    #[oai(nullable)]
+    pub error: Option<String>,
+    /// Download URL, valid for one hour; only if `ready`.
+    #[oai(nullable)]
+    pub url: Option<String>,
+    /// Creation time.
+    pub created_at: Timestamp,
+}
+
+/// An upload that waits for its file.
+#[derive(Debug, Object)]
+#[oai(rename = "MediaUpload")]
+pub struct Upload {
+    /// Id of the media asset.
+    #[oai(flatten)]
+    pub media: Media,
+    /// URL to send the file to.
+    pub upload_url: String,
+    /// HTTP method: `PUT`.
+    pub upload_method: String,
+    /// Headers to send.
+    pub upload_headers: BTreeMap<String, String>,
+    /// Expiry time of the URL.
+    pub expires_at: Timestamp,
+}
+
+/// The response to creating an upload.
+#[derive(ApiResponse)]
+enum AnnouncedUpload {
+    /// The upload was created.
+    #[oai(status = 201)]
+    New(Json<Upload>),
+}
+
+/// The response to an import.
+#[derive(ApiResponse)]
+enum AcceptedImport {
+    /// The file is being fetched.
+    #[oai(status = 202)]
+    Accepted(Json<Media>),
+}

@@ -1,0 +1,269 @@
+//! The OpenAPI document: what the derives generate, corrected where they cannot express it.
+//!
+//! <https://spec.openapis.org/oas/v3.0.3>
+
+use crate::openapi::{examples, responses, validate::NEVER};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+/// Response headers with rate limits.
+const RATE_LIMIT_HEADERS: [(&str, &str); 2] = [
+    ("X-RateLimit-Limit", "Limit of the tightest applicable bucket, in calls per window"),
+    ("X-RateLimit-Remaining", "Remaining calls in that bucket"),
+];
+
+/// Completes a generated document for clients that reach the API at `base_url`. `describe` runs on the
+/// generated schemas before nullability is worked out.
+pub(crate) fn complete(generated: &str, base_url: &str, describe: impl FnOnce(&mut Value)) -> String {
+    let mut document = serde_json::from_str(generated).expect("the document is JSON");
+    amend(&mut document);
+    describe(&mut document);
+    expand_queries(&mut document);
+    spell_headers(&mut document);
+    accept_nulls(&mut document);
+    part_nulls(&mut document);
+    responses::narrow(&mut document);
+    tell_levels(&mut document);
+    examples::show(&mut document);
+    link(&mut document);
+    document["openapi"] = json!("3.0.3");
+    document["servers"] = json!([{ "url": base_url }]);
+    serde_json::to_string_pretty(&sorted(document)).expect("the document is plain data")
+}
+
+fn amend(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            // `oneOf` of scalars must not have the type `object`.
+            if object.contains_key("oneOf") {
+                object.remove("type");
+            }
+            if object.get("additionalProperties").is_some_and(|schema| schema["type"] == NEVER) {
+                object.insert("additionalProperties".to_owned(), false.into());
+            }
+            // Descriptions are moved beside the reference, since generators ignore them inside `allOf`.
+            if let Some([_, Value::Object(said)]) =
+                object.get_mut("allOf").and_then(Value::as_array_mut).map(|all| &mut all[..])
+                && !said.contains_key("$ref")
+            {
+                let said = std::mem::take(said);
+                object["allOf"].as_array_mut().expect("it was just read").truncate(1);
+                object.extend(said);
+            }
+            object.values_mut().for_each(amend);
+        }
+        Value::Array(items) => items.iter_mut().for_each(amend),
+        _ => {}
+    }
+}
+
+/// Replaces query objects by one parameter per property.
+fn expand_queries(document: &mut Value) {
+    let operations = document["paths"].as_object().expect("the document has paths").values();
+    let parameters = operations.filter_map(Value::as_object).flat_map(Map::values).filter_map(|operation| {
+        let parameters = operation.get("parameters")?.as_array()?;
+        parameters.iter().find(|parameter| parameter["name"] == "query" && parameter["in"] == "query")
+    });
+    let names: BTreeSet<String> = parameters
+        .filter_map(|parameter| parameter["schema"]["$ref"].as_str()?.rsplit('/').next().map(str::to_owned))
+        .collect();
+    let schemas = document["components"]["schemas"].as_object_mut().expect("the document has schemas");
+    let objects = names
+        .into_iter()
+        .map(|name| {
+            let schema = schemas.remove(&name).expect("a reference leads to a schema");
+            (format!("#/components/schemas/{name}"), schema)
+        })
+        .collect();
+    let paths = document["paths"].as_object_mut().expect("the document has paths");
+    let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut);
+    for parameters in operations.filter_map(|operation| operation.get_mut("parameters")?.as_array_mut()) {
+        *parameters = parameters.drain(..).flat_map(|parameter| expand(parameter, &objects)).collect();
+    }
+}
+
+fn expand(parameter: Value, objects: &Map<String, Value>) -> Vec<Value> {
+    let object = parameter["schema"]["$ref"].as_str().and_then(|name| objects.get(name));
+    let Some(properties) = object.and_then(|object| object["properties"].as_object()) else {
+        return vec![parameter];
+    };
+    let required = object.and_then(|object| object["required"].as_array());
+    let single = |(name, schema): (&String, &Value)| {
+        let required = required.is_some_and(|names| names.contains(&json!(name)));
+        let mut parameter = json!({ "name": name, "in": "query", "required": required, "schema": schema });
+        let schema = parameter["schema"].as_object_mut().expect("a schema is an object");
+        let description = schema.remove("description");
+        // Integers of any size are accepted and clamped.
+        if schema.get("type") == Some(&json!("integer")) {
+            schema.remove("format");
+        }
+        if let Some(description) = description {
+            parameter["description"] = description;
+        }
+        parameter
+    };
+    properties.iter().map(single).collect()
+}
+
+/// Restores the spelling of header names, which the derives put in capitals.
+fn spell_headers(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            if let Some(Value::Object(headers)) = object.get_mut("headers") {
+                let named =
+                    std::mem::take(headers).into_iter().map(|(name, header)| (spelled(&name), header));
+                *headers = named.collect();
+            }
+            object.values_mut().for_each(spell_headers);
+        }
+        Value::Array(items) => items.iter_mut().for_each(spell_headers),
+        _ => {}
+    }
+}
+
+/// `RETRY-AFTER` as `Retry-After`; what has small letters is as it was written.
+fn spelled(name: &str) -> String {
+    if name.chars().any(|letter| letter.is_ascii_lowercase()) {
+        return name.to_owned();
+    }
+    let word = |word: &str| {
+        let (first, rest) = word.split_at(1.min(word.len()));
+        first.to_owned() + &rest.to_ascii_lowercase()
+    };
+    name.split('-').map(word).collect::<Vec<_>>().join("-")
+}
+
+/// Adds the rate limit headers to all responses of authenticated operations.
+fn tell_levels(document: &mut Value) {
+    let (limit, remaining) = (RATE_LIMIT_HEADERS[0].0, RATE_LIMIT_HEADERS[1].0);
+    let reference = |name| json!({ "$ref": format!("#/components/headers/{name}") });
+    let operations = document["paths"].as_object_mut().expect("the document has paths");
+    let operations = operations.values_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut);
+    for operation in operations.filter(|operation| operation["responses"].get("429").is_some()) {
+        let responses = operation["responses"].as_object_mut().expect("an operation has responses");
+        for (status, response) in responses.iter_mut() {
+            if status == "401" {
+                response["headers"]["WWW-Authenticate"] = json!({ "description": "Always `Bearer`", "required": true, "schema": { "type": "string" } });
+                continue;
+            }
+            response["headers"][limit] = reference(limit);
+            response["headers"][remaining] = reference(remaining);
+        }
+    }
+    for (name, description) in RATE_LIMIT_HEADERS {
+        document["components"]["headers"][name] =
+            json!({ "description": description, "schema": { "type": "integer" } });
+    }
+}
+
+/// Marks optional fields of request bodies nullable: null means absent, except at the root of an update.
+fn accept_nulls(document: &mut Value) {
+    let mut names = BTreeSet::new();
+    for (method, operation) in operations(document) {
+        let Some(body) = operation.get("requestBody") else { continue };
+        let root = &body["content"]["application/json"]["schema"];
+        match method {
+            "patch" => {
+                let root = root["$ref"].as_str().and_then(|name| document.pointer(&name[1..]));
+                gather(document, root.unwrap_or(&Value::Null), &mut names);
+            }
+            _ => gather(document, root, &mut names),
+        }
+    }
+    for name in names {
+        let schema = document.pointer_mut(&name[1..]).expect("a reference leads to a schema");
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        let properties = schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten();
+        for (_, property) in properties.filter(|(name, _)| !required.contains(&json!(name))) {
+            if let Some(reference) = property.get("$ref").cloned() {
+                *property = json!({ "allOf": [{ "$ref": reference }] });
+            }
+            property["nullable"] = json!(true);
+        }
+    }
+}
+
+/// `nullable` counts only beside a type of its own: where there is a reference, null is the other choice.
+fn part_nulls(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            if object.get("nullable") == Some(&json!(true))
+                && let Some([reference]) = object.get("allOf").and_then(Value::as_array).map(Vec::as_slice)
+            {
+                let nothing = json!({ "type": "object", "nullable": true, "enum": [null] });
+                let choice = json!([reference, nothing]);
+                object.insert("anyOf".to_owned(), choice);
+                object.remove("allOf");
+                object.remove("nullable");
+            }
+            object.values_mut().for_each(part_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(part_nulls),
+        _ => {}
+    }
+}
+
+/// Collects the names of all schemas that a schema refers to, transitively.
+fn gather(document: &Value, schema: &Value, names: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(object) => {
+            let reference = object.get("$ref").and_then(Value::as_str);
+            if let Some(name) = reference
+                && names.insert(name.to_owned())
+            {
+                gather(document, document.pointer(&name[1..]).unwrap_or(&Value::Null), names);
+            }
+            object.values().for_each(|value| gather(document, value, names));
+        }
+        Value::Array(items) => items.iter().for_each(|item| gather(document, item, names)),
+        _ => {}
+    }
+}
+
+/// Adds links from ids in responses to the operations that take them.
+fn link(document: &mut Value) {
+    let paths: Vec<_> = document["paths"].as_object().into_iter().flatten().collect();
+    let mut links = Vec::new();
+    for (path, operations) in &paths {
+        for (method, status, id) in [("post", "201", "/id"), ("get", "200", "/data/0/id")] {
+            if operations[method]["responses"].get(status).is_none() || path.contains('{') {
+                continue;
+            }
+            let below = format!("{path}/{{id}}");
+            let ones = paths
+                .iter()
+                .filter(|(other, _)| other.strip_prefix(&below).is_some_and(|rest| !rest.contains('{')));
+            for one in
+                ones.flat_map(|(_, operations)| operations.as_object().into_iter().flat_map(Map::values))
+            {
+                let name = one["operationId"].clone();
+                let link =
+                    json!({ "operationId": name, "parameters": { "id": format!("$response.body#{id}") } });
+                links.push(((*path).clone(), method, status, name, link));
+            }
+        }
+    }
+    for (path, method, status, name, link) in links {
+        let response = &mut document["paths"][path.as_str()][method]["responses"][status];
+        response["links"][name.as_str().unwrap_or_default()] = link;
+    }
+}
+
+/// All operations, each with its method.
+pub(crate) fn operations(document: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    let paths = document["paths"].as_object().into_iter().flat_map(Map::values);
+    paths.filter_map(Value::as_object).flatten().map(|(method, operation)| (method.as_str(), operation))
+}
+
+/// Sorts keys, independent of the features of `serde_json`.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let mut entries: Vec<_> = object.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+            entries.into_iter().collect()
+        }
+        Value::Array(items) => items.into_iter().map(sorted).collect(),
+        value => value,
+    }
+}

@@ -1,0 +1,7 @@
+//! The OpenAPI document, and the validation of bodies against its schemas.
+
+pub mod document;
+mod examples;
+mod responses;
+pub mod tag;
+pub mod validate;

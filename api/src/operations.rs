@@ -1,0 +1,172 @@
+//! All operations of the API, and the OpenAPI document of them.
+//!
+//! `openapi.json` beside the sources is this document, so that a review shows every change of the
+//! interface.
+
+use crate::{
+    accounts::{Accounts, app_password::Passwords, imports::Imports, pending::Pending},
+    app::PREFIX,
+    keys::Keys,
+    media::MediaAssets,
+    networks::Networks,
+    openapi::document::complete,
+    posts::{Posts, analytics::Analytics, batch::Batches, settings, validate::Previews},
+    profiles::Profiles,
+    slots::Slots,
+    team::Team,
+    usage::Account,
+    webhooks::Webhooks,
+};
+use poem_openapi::{LicenseObject, OpenApiService};
+
+/// All operations.
+pub(crate) type Operations = (
+    Posts,
+    Batches,
+    Previews,
+    Analytics,
+    Slots,
+    MediaAssets,
+    Accounts,
+    Imports,
+    Networks,
+    Passwords,
+    Pending,
+    Webhooks,
+    Profiles,
+    Team,
+    Keys,
+    Account,
+);
+
+const DESCRIPTION: &str = "Publishes one piece of content to many social accounts with one call, and reports \
+    the results by signed webhooks.\n\nKeys that begin with `sk_test_` act on test data and publish to a \
+    built-in sandbox; `sk_live_` keys act on live data and on the real platforms.\n\nCalls are limited per \
+    organization in fixed windows; `X-RateLimit-Limit` and `X-RateLimit-Remaining` describe the tightest \
+    bucket that a call counts in.";
+
+/// The service that routes the operations.
+pub(crate) fn service() -> OpenApiService<Operations, ()> {
+    let operations = (
+        Posts,
+        Batches,
+        Previews,
+        Analytics,
+        Slots,
+        MediaAssets,
+        Accounts,
+        Imports,
+        Networks,
+        Passwords,
+        Pending,
+        Webhooks,
+        Profiles,
+        Team,
+        Keys,
+        Account,
+    );
+    OpenApiService::new(operations, "Fanfare API", "1.0.0")
+        .description(DESCRIPTION)
+        .license(LicenseObject::new("Apache-2.0").url("https://www.apache.org/licenses/LICENSE-2.0"))
+}
+
+/// The document for clients that reach the API at `base_url`.
+pub(crate) fn document_at(base_url: &str) -> String {
+    complete(&service().spec(), base_url, settings::describe)
+}
+
+/// The document without a host, as it is committed.
+pub fn document() -> String {
+    document_at(PREFIX) + "\n"
+}
+
+/// A self-contained HTML page that renders the document.
+pub(crate) fn page(document: &str) -> String {
+    let service = service();
+    service
+        .scalar_html()
+        .replacen("<title>Scalar</title>", "<title>Fanfare API</title>", 1)
+        // Without this the page would fetch fonts from elsewhere.
+        .replacen(
+            r#"id="api-reference""#,
+            r#"id="api-reference" data-configuration='{"withDefaultFonts":false}'"#,
+            1,
+        )
+        .replacen(&service.spec(), &document.replace("</", "<\\/"), 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::openapi::document::operations;
+    use serde_json::Value;
+
+    #[test]
+    fn the_committed_document_is_current() {
+        let committed = include_str!("../openapi.json");
+        assert!(document() == committed, "renew it: cargo run -q -- openapi > api/openapi.json");
+    }
+
+    /// Every part of a body is read and checked, so that each needs a ceiling. Where a format
+    /// or an enumeration says what fits, the check looks at a bounded part of the text, and an issue repeats
+    /// no more of it.
+    #[test]
+    fn every_text_list_and_map_of_a_body_has_a_ceiling() {
+        fn walk(document: &Value, schema: &Value, path: &str, open: &mut Vec<String>) {
+            if let Some(name) = schema["$ref"].as_str() {
+                return walk(document, document.pointer(&name[1..]).unwrap(), path, open);
+            }
+            for choice in ["allOf", "anyOf", "oneOf"].iter().flat_map(|key| schema[key].as_array()).flatten()
+            {
+                walk(document, choice, path, open);
+            }
+            let formats = ["uuid", "date-time", "email", crate::types::time_of_day::FORMAT];
+            let is_bounded = match schema["type"].as_str() {
+                Some("string") => {
+                    schema["maxLength"].is_u64()
+                        || schema["enum"].is_array()
+                        || schema["format"].as_str().is_some_and(|format| formats.contains(&format))
+                }
+                Some("array") => schema["maxItems"].is_u64(),
+                Some("object") => {
+                    // A map has no limit; inside a platform's block its size is limited.
+                    schema["maxProperties"].is_u64()
+                        || matches!(&schema["additionalProperties"], Value::Null | Value::Bool(false))
+                }
+                _ => true,
+            };
+            if !is_bounded {
+                open.push(path.to_owned());
+            }
+            if let Some(items) = schema.get("items") {
+                walk(document, items, &format!("{path}[]"), open);
+            }
+            for (name, part) in schema["properties"].as_object().into_iter().flatten() {
+                walk(document, part, &format!("{path}.{name}"), open);
+            }
+        }
+        let document: Value = serde_json::from_str(&document()).unwrap();
+        let (mut open, mut bodies) = (Vec::new(), 0);
+        for (_, operation) in operations(&document) {
+            let Some(content) = operation["requestBody"]["content"].as_object() else { continue };
+            for body in content.values() {
+                let name = operation["operationId"].as_str().unwrap_or_default();
+                walk(&document, &body["schema"], name, &mut open);
+                bodies += 1;
+            }
+        }
+        assert!(bodies > 15, "only {bodies} bodies were found");
+        assert!(open.is_empty(), "without a ceiling: {open:#?}");
+    }
+
+    #[test]
+    fn the_page_shows_the_amended_document_and_fetches_nothing() {
+        let page = page(&document_at("https://example.test/api/v1"));
+        assert!(page.contains(r#""openapi": "3.0.3""#) && page.contains("https://example.test/api/v1"));
+        assert!(
+            !page.contains(r#""openapi":"3.0.0""#)
+                && !page.contains("<script src")
+                && !page.contains("<link")
+        );
+    }
+}

@@ -1,0 +1,377 @@
+//! Creating a post.
+//!
+//! Errors of the body alone are reported together, with 400. Then the idempotency key is looked up; then
+//! references and platform limits are checked, with 422. Only then is the post stored, in one transaction.
+
+use crate::{
+    accounts::resolve::{self, QUEUED_FROM_ACCOUNT},
+    http::{
+        caller::Call,
+        problem::{Code, Issue, MAX_ISSUES, Problem, Segment},
+    },
+    openapi::validate::Rules,
+    posts::{
+        checks::{self, Finding, SourcePaths},
+        settings::{self, Config, TopLevel},
+    },
+    slots,
+    types::{bounded_string::Text, time_zone, timestamp::Timestamp},
+};
+use domain::Media;
+use poem_openapi::Object;
+use serde_json::{Map, Value};
+use store::{
+    accounts::Account,
+    posts::{self, Attachment, Created, Hindrance, NewContainer},
+    slots::Queue,
+};
+use uuid::Uuid;
+
+/// Maximum length of an idempotency key, in characters.
+const MAX_KEY_LENGTH: usize = 255;
+
+/// A post to create, with either `content` or `containers`. Platform settings are under `config` or in a
+/// top-level member named after the platform; `config` takes precedence.
+#[derive(Debug, Object)]
+pub struct NewPost {
+    /// Text of a post with a single container.
+    #[oai(validator(min_length = 1, max_length = 100000))]
+    pub content: Option<String>,
+    /// The main post, its first comment and further replies, in order. A platform that supports fewer replies
+    /// publishes as many as it can; the target's `error_message` mentions omitted ones.
+    #[oai(validator(min_items = 1, max_items = 10))]
+    pub containers: Option<Vec<NewText>>,
+    /// Accounts to publish to: ids, usernames or platform-side ids.
+    #[oai(validator(min_items = 1, max_items = 1000))]
+    pub accounts: Vec<Text<255, 0>>,
+    /// Time to publish, in ISO 8601 with an offset; immediately by default.
+    pub scheduled_at: Option<Timestamp>,
+    /// Publish at the next open posting slot of this account, which must be one of `accounts`.
+    #[oai(validator(max_length = 255))]
+    pub queued_from_account: Option<String>,
+    /// The IANA time zone that the slots are read in; `UTC` by default.
+    #[oai(validator(max_length = 64))]
+    pub queue_timezone: Option<String>,
+    /// Keep the post as a draft until it is released. Platform limits are checked on release.
+    #[oai(default)]
+    pub is_draft: bool,
+    /// Settings by platform.
+    pub config: Option<Config>,
+    /// Idempotency key; same as the header `Idempotency-Key`.
+    #[oai(validator(min_length = 1, max_length = 255))]
+    pub external_ref: Option<String>,
+    /// Platform settings at the top level.
+    #[oai(flatten)]
+    pub blocks: TopLevel,
+}
+
+/// A text with media: the main post or a reply.
+#[derive(Clone, Debug, Object)]
+#[oai(rename = "NewContainer")]
+pub struct NewText {
+    /// Text; may be empty if there are media.
+    #[oai(validator(max_length = 100000))]
+    pub content: String,
+    /// Media published with the text, in order.
+    #[oai(default, validator(max_items = 100))]
+    pub media: Vec<NewMedia>,
+}
+
+/// A media asset of a container.
+#[derive(Clone, Debug, Object)]
+#[oai(rename = "NewContainerMedia")]
+pub struct NewMedia {
+    /// Id of a media asset.
+    #[oai(validator(max_length = 255))]
+    pub id: String,
+    /// Alt text.
+    #[oai(validator(max_length = 5000))]
+    pub alt_text: Option<String>,
+}
+
+impl Rules for NewPost {
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        let given = |key: &str| body.get(key).is_some_and(|value| !value.is_null());
+        if !given("content") && !given("containers") {
+            issues.push(Issue::custom(["content"], "One of content and containers is required"));
+        }
+        check_combinations(body, issues);
+    }
+}
+
+/// Reports fields that exclude each other, in a new post or an edit.
+pub(crate) fn check_combinations(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+    let given = |key: &str| body.get(key).filter(|value| !value.is_null());
+    if given("content").is_some() && given("containers").is_some() {
+        issues.push(Issue::custom(["containers"], "Only one of content and containers can be given"));
+    }
+    let containers = given("containers").and_then(Value::as_array).into_iter().flatten();
+    for (index, container) in containers.take(MAX_ISSUES).enumerate() {
+        let has_media = container["media"].as_array().is_some_and(|media| !media.is_empty());
+        if container["content"] == "" && !has_media {
+            let path = [Segment::from("containers"), index.into(), "content".into()];
+            let message = "String must contain at least 1 character(s) where there is no media";
+            let issue = Issue::new(path, "too_small", message);
+            issues.push(issue.with("minimum", 1).with("type", "string").with("inclusive", true));
+        }
+    }
+    if given(QUEUED_FROM_ACCOUNT).is_some() {
+        let path = [QUEUED_FROM_ACCOUNT];
+        if given("scheduled_at").is_some() {
+            issues.push(Issue::custom(path, "Can't be combined with scheduled_at"));
+        }
+        if given("is_draft") == Some(&Value::Bool(true)) {
+            issues.push(Issue::custom(path, "Can't be combined with is_draft"));
+        }
+    }
+    time_zone::check(body, "queue_timezone", issues);
+    settings::check_size(body, "config", issues);
+}
+
+/// Creates a post, or returns the one that was created with the same idempotency key.
+///
+/// # Errors
+///
+/// If the request is invalid or a platform would reject it. Nothing is stored then.
+pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Result<Created, Problem> {
+    let key = key(body.external_ref.clone(), header)?;
+    if let Some(key) = &key
+        && let Some(first) = posts::replay(call.db(), call.owner, key).await?
+    {
+        return Ok(Created::Replay(first));
+    }
+    let (is_draft, scheduled_at) = (body.is_draft, body.scheduled_at);
+    let draft = Draft::resolve(call, body).await?;
+    // A draft may be unfinished: it is checked when it is released.
+    if !is_draft {
+        draft.reject_errors()?;
+    }
+    let new = posts::NewPost {
+        is_draft,
+        scheduled_at: scheduled_at.map(|Timestamp(at)| at),
+        default_config: draft.default_config,
+        external_ref: key,
+        containers: draft.containers,
+        accounts: draft.accounts.into_iter().map(|account| (account.id, account.platform)).collect(),
+    };
+    let created = match &draft.queue {
+        Some(queue) => posts::queue(call.db(), call.owner, new, queue, call.now()).await?,
+        None => posts::create(call.db(), call.owner, new, call.now()).await?,
+    };
+    created.map_err(|error| match (error, &draft.queue) {
+        (Hindrance::Full, Some(queue)) => slots::full(queue, QUEUED_FROM_ACCOUNT),
+        _ => checks::media_not_ready(),
+    })
+}
+
+/// A request body whose references to accounts, media and slots are resolved.
+pub(crate) struct Draft {
+    /// The target accounts, without duplicates.
+    pub accounts: Vec<Account>,
+    /// The main text, then the replies.
+    pub containers: Vec<NewContainer>,
+    /// The media of each container.
+    media: Vec<Vec<Media>>,
+    /// Settings by platform; an object.
+    pub default_config: Value,
+    /// The account's queue, for a post that takes the next open slot.
+    pub queue: Option<Queue>,
+    source: SourcePaths,
+}
+
+impl Draft {
+    /// Resolves what a body refers to.
+    ///
+    /// # Errors
+    ///
+    /// If an account or a media asset is missing, ambiguous or not ready.
+    pub(crate) async fn resolve(call: &Call<'_>, body: NewPost) -> Result<Self, Problem> {
+        let entries: Vec<_> = body.accounts.into_iter().map(|entry| entry.0).collect();
+        let (accounts, queued) =
+            resolve::accounts(call, &entries, body.queued_from_account.as_deref()).await?;
+        let config = body.config.unwrap_or_default();
+        let source = SourcePaths::of(body.content.is_some(), &body.blocks, &config);
+        let default_config = settings::effective(call, &accounts, body.blocks, config).await?;
+        let (containers, media) = containers(call, body.content, body.containers).await?;
+        let queue = match queued {
+            Some(account) => Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?),
+            None => None,
+        };
+        Ok(Self { accounts, containers, media, default_config, queue, source })
+    }
+
+    /// Refuses what a platform would certainly reject.
+    ///
+    /// # Errors
+    ///
+    /// `content_rejected` with all errors found.
+    fn reject_errors(&self) -> Result<(), Problem> {
+        checks::reject_errors(self.findings())
+    }
+
+    /// Errors and warnings of the accounts' platforms.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let targeted = self.accounts.iter().map(|account| account.platform.as_str());
+        checks::check(targeted, &self.containers, &self.media, &self.default_config, &self.source)
+    }
+}
+
+/// The idempotency key, from the body or the header.
+fn key(external_ref: Option<String>, header: Option<&str>) -> Result<Option<String>, Problem> {
+    let Some(header) = header else { return Ok(external_ref) };
+    let issue = match header.chars().count() {
+        0 => Issue::new(["Idempotency-Key"], "too_small", "The header must not be empty").with("minimum", 1),
+        length if length > MAX_KEY_LENGTH => {
+            let message = format!("The header must contain at most {MAX_KEY_LENGTH} character(s)");
+            Issue::new(["Idempotency-Key"], "too_big", message).with("maximum", MAX_KEY_LENGTH)
+        }
+        _ if external_ref.as_deref().is_none_or(|key| key == header) => return Ok(Some(header.to_owned())),
+        _ => {
+            let issue = Issue::custom(["external_ref"], "Must equal the header Idempotency-Key");
+            return Err(Problem::invalid_body(vec![issue]));
+        }
+    };
+    let issue = issue.with("type", "string").with("inclusive", true);
+    Err(Problem::new(Code::InvalidRequest, "invalid Idempotency-Key header").with_issues(vec![issue]))
+}
+
+/// The containers and their media, from either `content` or `containers`.
+pub(crate) async fn containers(
+    call: &Call<'_>,
+    content: Option<String>,
+    containers: Option<Vec<NewText>>,
+) -> Result<(Vec<NewContainer>, Vec<Vec<Media>>), Problem> {
+    let single = content.map(|content| NewText { content, media: Vec::new() });
+    let texts: Vec<_> = single.into_iter().chain(containers.unwrap_or_default()).collect();
+    let references = texts.iter().flat_map(|text| &text.media);
+    let ids: Vec<Uuid> = references.filter_map(|reference| reference.id.parse().ok()).collect();
+    let known = checks::find_media(call, &ids).await?;
+    let (mut resolved, mut media_by_container, mut issues) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, text) in texts.into_iter().enumerate() {
+        let (mut references, mut media) = (Vec::new(), Vec::new());
+        for (at, reference) in text.media.into_iter().enumerate() {
+            let asset = reference.id.parse().ok().and_then(|id: Uuid| known.get(&id));
+            let message = match asset {
+                Some(asset) if asset.status.is_usable() => {
+                    media.push(asset.medium(reference.alt_text.clone()));
+                    references.push(Attachment { id: asset.id.0, alt_text: reference.alt_text });
+                    continue;
+                }
+                Some(asset) => format!("The media asset is {}", asset.status),
+                None => "The media asset does not exist".to_owned(),
+            };
+            let path = [Segment::from("containers"), index.into(), "media".into(), at.into(), "id".into()];
+            issues.push(Issue::custom(path, message));
+        }
+        resolved.push(NewContainer { content: text.content, media: references });
+        media_by_container.push(media);
+    }
+    if issues.is_empty() {
+        Ok((resolved, media_by_container))
+    } else {
+        Err(checks::media_not_ready().with_issues(issues))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn faults(body: Value) -> Vec<(Value, String)> {
+        let Err(problem) = crate::http::body::read::<NewPost>(body) else { return Vec::new() };
+        let fault = |issue: &Issue| {
+            let path = issue.path.iter().map(|segment| match segment {
+                Segment::Key(key) => json!(key),
+                Segment::Index(index) => json!(index),
+            });
+            (path.collect(), issue.code.clone())
+        };
+        problem.issues.iter().map(fault).collect()
+    }
+
+    #[test]
+    fn contradictions_and_types_are_told_together() {
+        for (body, expected) in [
+            (json!({"content": "a", "accounts": ["b"]}), json!([])),
+            (
+                json!({"content": "a", "accounts": ["b"], "config": {"x": {"any": 1}}, "tiktok": {}, "other": 1}),
+                json!([]),
+            ),
+            (
+                json!({"containers": [{"content": "a", "media": null}], "accounts": ["b"], "content": null}),
+                json!([]),
+            ),
+            (json!({}), json!([[["accounts"], "invalid_type"], [["content"], "custom"]])),
+            (json!([]), json!([[[], "invalid_type"]])),
+            (
+                json!({"content": "", "containers": [], "accounts": []}),
+                json!([
+                    [["content"], "too_small"],
+                    [["containers"], "too_small"],
+                    [["accounts"], "too_small"],
+                    [["containers"], "custom"]
+                ]),
+            ),
+            (
+                json!({"containers": [{"content": "a"}, {"content": ""}, {}], "accounts": [7]}),
+                json!([
+                    [["containers", 2, "content"], "invalid_type"],
+                    [["accounts", 0], "invalid_type"],
+                    [["containers", 1, "content"], "too_small"]
+                ]),
+            ),
+            (json!({"containers": [{"content": "", "media": [{"id": "m"}]}], "accounts": ["b"]}), json!([])),
+            (
+                json!({"content": "a", "accounts": ["b"], "queued_from_account": "b", "scheduled_at": "2026-01-02T00:00:00Z", "is_draft": true}),
+                json!([[["queued_from_account"], "custom"], [["queued_from_account"], "custom"]]),
+            ),
+            (
+                json!({"content": "a", "accounts": ["b"], "queued_from_account": "b", "is_draft": false}),
+                json!([]),
+            ),
+            (
+                json!({"content": "a", "accounts": ["b"], "queue_timezone": "Mars/Olympus"}),
+                json!([[["queue_timezone"], "custom"]]),
+            ),
+            (json!({"content": "a", "accounts": ["b"], "queue_timezone": "Europe/Berlin"}), json!([])),
+            (
+                json!({"content": "a", "accounts": ["b"], "config": {"twitter": {}, "x": 1}, "youtube": "b"}),
+                json!([
+                    [["config", "x"], "invalid_type"],
+                    [["config"], "unrecognized_keys"],
+                    [["youtube"], "invalid_type"]
+                ]),
+            ),
+            (json!({"content": "a", "accounts": ["b"], "external_ref": "r".repeat(255)}), json!([])),
+            (
+                json!({"content": "a", "accounts": ["b"], "external_ref": "r".repeat(256)}),
+                json!([[["external_ref"], "too_big"]]),
+            ),
+        ] {
+            assert_eq!(json!(faults(body.clone())), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_none_is_named_in_the_detail() {
+        let body = json!({"content": "a", "accounts": ["b"], "scheduled_at": "tomorrow"});
+        let problem = crate::http::body::read::<NewPost>(body).unwrap_err();
+        assert_eq!(problem.detail, "scheduled_at must be an ISO 8601 timestamp");
+    }
+
+    #[test]
+    fn the_key_comes_from_either_place_but_not_two_from_both() {
+        let key = |body: Option<&str>, header: Option<&str>| {
+            key(body.map(str::to_owned), header).map_err(|problem| problem.code)
+        };
+        assert_eq!(key(None, None), Ok(None));
+        assert_eq!(key(Some("a"), None), Ok(Some("a".to_owned())));
+        assert_eq!(key(None, Some("a")), Ok(Some("a".to_owned())));
+        assert_eq!(key(Some("a"), Some("a")), Ok(Some("a".to_owned())));
+        assert_eq!(key(Some("a"), Some("b")), Err(Code::InvalidRequest));
+        assert_eq!(key(None, Some("")), Err(Code::InvalidRequest));
+        assert_eq!(key(None, Some(&"r".repeat(255))), Ok(Some("r".repeat(255))));
+        assert_eq!(key(None, Some(&"r".repeat(256))), Err(Code::InvalidRequest));
+    }
+}

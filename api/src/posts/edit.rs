@@ -1,0 +1,199 @@
+//! Editing a post.
+//!
+//! Fields sent replace stored ones, others are kept, and the result must be valid as a new post would be. The
+//! post's row decides whether an edit is too late: the first to lock it wins, the edit or the first publish
+//! attempt.
+
+use crate::{
+    accounts::resolve::{self, QUEUED_FROM_ACCOUNT},
+    http::{
+        caller::Call,
+        problem::{Code, Issue, Problem},
+    },
+    openapi::validate::{Null, Rules},
+    posts::{
+        self,
+        checks::{self, SourcePaths},
+        create::{self, NewText},
+        missing,
+        settings::{self, Config, TopLevel},
+    },
+    slots,
+    types::{bounded_string::Text, timestamp::Timestamp},
+};
+use poem_openapi::{Object, types::MaybeUndefined};
+use serde_json::{Map, Value};
+use store::{
+    posts::{Edit, Edited, NewContainer, Post},
+    slots::Queue,
+};
+
+/// Maximum number of attempts when concurrent edits come first.
+const MAX_ATTEMPTS: usize = 5;
+
+/// Changes to a post; missing fields keep their value. Publishing must not have begun.
+#[derive(Clone, Debug, Object)]
+pub struct EditPost {
+    /// Text of a post with a single container. A post with one container keeps its media; several containers
+    /// are replaced.
+    #[oai(validator(min_length = 1, max_length = 100000))]
+    pub content: Option<String>,
+    /// The main post, its first comment and further replies, in order; replaces all containers and their
+    /// media.
+    #[oai(validator(min_items = 1, max_items = 10))]
+    pub containers: Option<Vec<NewText>>,
+    /// Accounts to publish to: ids, usernames or platform-side ids; replaces all accounts.
+    #[oai(validator(min_items = 1, max_items = 1000))]
+    pub accounts: Option<Vec<Text<255, 0>>>,
+    /// Time to publish, in ISO 8601 with an offset; null for immediately.
+    #[oai(nullable)]
+    pub scheduled_at: MaybeUndefined<Timestamp>,
+    /// Publish at the next open posting slot of this account, which must be one of `accounts`. The post's own
+    /// slot counts as open; it is released when the post moves to another time.
+    #[oai(validator(max_length = 255))]
+    pub queued_from_account: Option<String>,
+    /// The IANA time zone that the slots are read in; `UTC` by default.
+    #[oai(validator(max_length = 64))]
+    pub queue_timezone: Option<String>,
+    /// False releases a draft, true makes the post a draft. Platform limits are checked on release.
+    pub is_draft: Option<bool>,
+    /// Settings by platform; replaces the settings of all platforms.
+    pub config: Option<Config>,
+    /// Idempotency key; can't be changed.
+    #[oai(nullable, validator(max_length = 255))]
+    pub external_ref: MaybeUndefined<String>,
+    /// Platform settings at the top level; each replaces those of its platform.
+    #[oai(flatten)]
+    pub blocks: TopLevel,
+}
+
+impl Rules for EditPost {
+    const NULL: Null = Null::Clears;
+
+    fn check(body: &Map<String, Value>, issues: &mut Vec<Issue>) {
+        create::check_combinations(body, issues);
+    }
+}
+
+/// Edits a post.
+///
+/// # Errors
+///
+/// If the result would be invalid, or with `publishing_started` if it is too late. Nothing is changed then.
+pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Problem> {
+    for _ in 0..MAX_ATTEMPTS {
+        let post = posts::find(call, id).await?;
+        if !post.status.is_editable() {
+            return Err(publishing_started());
+        }
+        let (edit, queue) = resolve_edit(call, &post, body.clone()).await?;
+        let edited = match &queue {
+            None => store::posts::edit(call.db(), call.owner, post.id, edit, call.now()).await?,
+            Some(queue) => {
+                store::posts::requeue(call.db(), call.owner, post.id, edit, queue, call.now()).await?
+            }
+        };
+        match edited {
+            Edited::Post(post) => return Ok(*post),
+            Edited::Begun => return Err(publishing_started()),
+            Edited::Unknown => return Err(missing()),
+            Edited::Bereft => return Err(checks::media_not_ready()),
+            Edited::Homeless => {
+                let detail = "none of the post's accounts is connected; specify other accounts";
+                let issue = Issue::custom(["accounts"], "Are not connected");
+                return Err(Problem::new(Code::AccountNotFound, detail).with_issues(vec![issue]));
+            }
+            Edited::Crowded => {
+                let queue = queue.expect("only a queue can be crowded");
+                return Err(slots::full(&queue, QUEUED_FROM_ACCOUNT));
+            }
+            Edited::Outdated => {}
+        }
+    }
+    Err(Problem::new(Code::Conflict, "the post was edited concurrently; read it and try again"))
+}
+
+/// The edit of the stored post, and the queue that the post moves to.
+async fn resolve_edit(
+    call: &Call<'_>,
+    post: &Post,
+    body: EditPost,
+) -> Result<(Edit, Option<Queue>), Problem> {
+    let external_ref = match &body.external_ref {
+        MaybeUndefined::Undefined => &post.external_ref,
+        MaybeUndefined::Null => &None,
+        MaybeUndefined::Value(key) => &Some(key.clone()),
+    };
+    if *external_ref != post.external_ref {
+        let issue = Issue::custom(["external_ref"], "Can't be changed");
+        return Err(Problem::invalid_body(vec![issue]));
+    }
+    let (accounts, queued) = match (&body.accounts, &body.queued_from_account) {
+        (None, None) => (None, None),
+        (entries, queued) => {
+            let kept = || post.targets.iter().map(|target| target.account_id.to_string()).collect();
+            let named = |entries: &Vec<Text<255, 0>>| entries.iter().map(|entry| entry.0.clone()).collect();
+            let entries: Vec<String> = entries.as_ref().map_or_else(kept, named);
+            let (accounts, queued) = resolve::accounts(call, &entries, queued.as_deref()).await?;
+            (Some(accounts), queued)
+        }
+    };
+    let is_single = body.content.is_some();
+    let containers = match (body.content, body.containers, &post.containers[..]) {
+        (None, None, _) => None,
+        (Some(content), None, [only]) => {
+            let containers = vec![NewContainer { content, media: only.media.clone() }];
+            let media = checks::stored_media(call, &containers).await?;
+            Some((containers, media))
+        }
+        (content, containers, _) => Some(create::containers(call, content, containers).await?),
+    };
+    let source = SourcePaths::of(is_single, &body.blocks, body.config.as_ref().unwrap_or(&Config::default()));
+    let default_config = settings::amend(&post.default_config, body.blocks, body.config);
+    let (result, media) = match containers.clone() {
+        Some(replaced) => replaced,
+        None => (stored_containers(post), checks::stored_media(call, &stored_containers(post)).await?),
+    };
+    let targeted: Vec<_> = match &accounts {
+        Some(accounts) => accounts.iter().map(|account| account.platform.as_str()).collect(),
+        None => post.targets.iter().map(|target| target.platform.as_str()).collect(),
+    };
+    let is_draft = body.is_draft.unwrap_or(post.is_draft);
+    // A draft may be unfinished: it is checked when it is released.
+    if !is_draft {
+        checks::reject_errors(checks::check(targeted, &result, &media, &default_config, &source))?;
+    }
+    let queue = match queued {
+        None => None,
+        Some(_) if is_draft => {
+            let issue = Issue::custom(
+                [QUEUED_FROM_ACCOUNT],
+                "A draft takes no slot; set is_draft to false to release it",
+            );
+            let problem = Problem::new(Code::Unprocessable, "the post is a draft, which takes no slot");
+            return Err(problem.with_issues(vec![issue]));
+        }
+        Some(account) => Some(slots::queue(call, account, body.queue_timezone.as_deref()).await?),
+    };
+    let scheduled_at = match body.scheduled_at {
+        MaybeUndefined::Undefined => post.scheduled_at,
+        MaybeUndefined::Null => None,
+        MaybeUndefined::Value(Timestamp(at)) => Some(at),
+    };
+    let accounts =
+        accounts.map(|accounts| accounts.into_iter().map(|account| (account.id, account.platform)).collect());
+    let containers = containers.map(|(containers, _)| containers);
+    Ok((Edit { version: post.version, is_draft, scheduled_at, default_config, containers, accounts }, queue))
+}
+
+/// The containers of a stored post.
+fn stored_containers(post: &Post) -> Vec<NewContainer> {
+    let containers = post.containers.iter();
+    containers
+        .map(|container| NewContainer { content: container.content.clone(), media: container.media.clone() })
+        .collect()
+}
+
+fn publishing_started() -> Problem {
+    Problem::new(Code::PublishingStarted, "publishing has begun; the post can't be changed any more")
+}

@@ -1,0 +1,457 @@
+//! Posts. [`crate::posts::create`] turns a request into a post.
+
+pub mod analytics;
+pub mod batch;
+pub mod checks;
+pub mod create;
+pub mod edit;
+pub mod settings;
+pub mod timeline;
+pub mod validate;
+
+use crate::{
+    http::{
+        body::Json,
+        caller::{Call, Caller, PostsRead, PostsWrite},
+        page::List,
+        problem::{Code, Problem},
+        query::Query,
+    },
+    openapi::{tag::Tag, validate::Rules},
+    posts::{create::NewPost, edit::EditPost, timeline::Timeline},
+    types::{
+        enum_string::{EnumString, Platform},
+        json_object::{JsonObject, json_object},
+        timestamp::Timestamp,
+    },
+};
+use domain::{AccountId, ErrorSource, PostId, PostStatus, Role, TargetStatus};
+use poem_openapi::{
+    ApiResponse, Object, OpenApi,
+    param::{Header, Path},
+};
+use store::{
+    posts::{self, Created},
+    publishing,
+};
+use uuid::Uuid;
+
+/// The operations on posts.
+pub struct Posts;
+
+#[OpenApi(tag = "Tag::Posts")]
+impl Posts {
+    /// Create a post
+    ///
+    /// Publishes to every account in `accounts`: immediately, at `scheduled_at`, at the next open posting
+    /// slot of `queued_from_account`, or, if `is_draft` is true, after release. Publishing happens after the
+    /// response; the targets show the result. A repeated idempotency key returns the first post with 200.
+    /// Scope `posts:write`.
+    #[oai(path = "/posts", method = "post", operation_id = "createPost")]
+    async fn create(
+        &self,
+        caller: Caller<PostsWrite>,
+        /// Idempotency key: repeating a request with the same key creates no second post. Same as
+        /// `external_ref`. At most 255 characters.
+        #[oai(name = "Idempotency-Key")]
+        key: Header<Option<String>>,
+        body: Json<NewPost>,
+    ) -> Result<CreatedPost, Problem> {
+        let call = caller.call();
+        Ok(match create::create(&call, body.0, key.0.as_deref()).await? {
+            Created::New(post) => CreatedPost::New(Json(post.into())),
+            Created::Replay(post) => CreatedPost::Replay(Json(post.into()), "true".to_owned()),
+        })
+    }
+
+    /// List posts
+    ///
+    /// Lists posts, newest first, without deleted ones. Scope `posts:read`.
+    #[oai(path = "/posts", method = "get", operation_id = "listPosts")]
+    async fn list(&self, caller: Caller<PostsRead>, query: Query<Filter>) -> Result<Json<PostPage>, Problem> {
+        Ok(Json(list(&caller.call(), query.0).await?))
+    }
+
+    /// Get a post
+    ///
+    /// Scope `posts:read`.
+    #[oai(path = "/posts/:id", method = "get", operation_id = "getPost")]
+    async fn get(&self, caller: Caller<PostsRead>, id: Path<String>) -> Result<Json<Post>, Problem> {
+        Ok(Json(find(&caller.call(), &id).await?.into()))
+    }
+
+    /// Update a post
+    ///
+    /// Updates the fields sent. `is_draft: false` releases a draft. Fails with 409 `publishing_started` once
+    /// publishing has begun. Scope `posts:write`.
+    #[oai(path = "/posts/:id", method = "patch", operation_id = "updatePost")]
+    async fn update(
+        &self,
+        caller: Caller<PostsWrite>,
+        id: Path<String>,
+        body: Json<EditPost>,
+    ) -> Result<Json<Post>, Problem> {
+        Ok(Json(edit::edit(&caller.call(), &id, body.0).await?.into()))
+    }
+
+    /// Delete a post
+    ///
+    /// Cancels pending targets. Targets in progress finish, and published posts stay live. Scope
+    /// `posts:write`.
+    #[oai(path = "/posts/:id", method = "delete", operation_id = "deletePost")]
+    async fn delete(&self, caller: Caller<PostsWrite>, id: Path<String>) -> Result<Json<Canceled>, Problem> {
+        Ok(Json(delete(&caller.call(), &id).await?))
+    }
+
+    /// Retry a target
+    ///
+    /// Starts the next attempt of a `failed` target now. Fails with 409 for a target in any other status.
+    /// Scope `posts:write`.
+    #[oai(path = "/posts/:id/targets/:target_id/retry", method = "post", operation_id = "retryTarget")]
+    async fn retry(
+        &self,
+        caller: Caller<PostsWrite>,
+        id: Path<String>,
+        target_id: Path<String>,
+    ) -> Result<RetryAccepted, Problem> {
+        Ok(RetryAccepted::Accepted(Json(retry(&caller.call(), &id, &target_id).await?)))
+    }
+
+    /// Get a post's timeline
+    ///
+    /// Returns past events, oldest first, and upcoming steps. Scope `posts:read`.
+    #[oai(path = "/posts/:id/timeline", method = "get", operation_id = "getPostTimeline")]
+    async fn timeline(&self, caller: Caller<PostsRead>, id: Path<String>) -> Result<Json<Timeline>, Problem> {
+        let call = caller.call();
+        let post = find(&call, &id).await?;
+        Ok(Json(timeline::of(&call, &post).await?))
+    }
+}
+
+/// Lists the posts that match a filter.
+pub async fn list(call: &Call<'_>, filter: Filter) -> Result<PostPage, Problem> {
+    let page = List::Posts.request(call, filter.limit, filter.cursor.as_deref())?;
+    let found = posts::list(call.db(), call.owner, &filter.into(), page).await?;
+    let next_cursor = List::Posts.next(call, found.next);
+    Ok(PostPage { data: found.items.into_iter().map(Summary::from).collect(), next_cursor })
+}
+
+/// Returns a post.
+pub async fn find(call: &Call<'_>, id: &str) -> Result<posts::Post, Problem> {
+    posts::get(call.db(), call.owner, read(id)?).await?.ok_or_else(missing)
+}
+
+/// Deletes a post.
+pub async fn delete(call: &Call<'_>, id: &str) -> Result<Canceled, Problem> {
+    let id = read(id)?;
+    if !posts::delete(call.db(), call.owner, id, call.now()).await? {
+        return Err(missing());
+    }
+    Ok(Canceled { id: id.0, canceled: true })
+}
+
+/// Starts the next attempt of a failed target now.
+pub async fn retry(call: &Call<'_>, id: &str, target_id: &str) -> Result<Target, Problem> {
+    let target = target(call, id, target_id).await?;
+    let now = call.now();
+    if !publishing::retry_now(call.db(), call.owner, read(id)?, target.id, now).await? {
+        // The attempt may have begun since the target was read: read it again for the error.
+        let status = self::target(call, id, target_id).await?.status;
+        let detail = format!("the target is {status}; only a failed one waits for a retry");
+        return Err(Problem::new(Code::Conflict, detail));
+    }
+    Ok(Target { next_attempt_at: Some(now.into()), ..target.into() })
+}
+
+async fn target(call: &Call<'_>, id: &str, target_id: &str) -> Result<posts::Target, Problem> {
+    let post = find(call, id).await?;
+    let target = post.targets.into_iter().find(|target| target.id.to_string() == target_id.to_lowercase());
+    target.ok_or_else(|| Problem::not_found("target"))
+}
+
+/// Parses a post id; an invalid id is not found.
+fn read(id: &str) -> Result<PostId, Problem> {
+    id.parse().map_err(|_| missing())
+}
+
+pub(crate) fn missing() -> Problem {
+    Problem::not_found("post")
+}
+
+/// Filter for posts. All conditions must hold; ranges include their start and exclude their end.
+#[derive(Debug, Default, Object)]
+#[oai(rename = "PostFilter")]
+pub struct Filter {
+    /// Page size, 1 to 100; values outside are clamped. 25 by default.
+    pub limit: Option<i64>,
+    /// `next_cursor` of the previous page.
+    pub cursor: Option<String>,
+    /// Posts with this status.
+    pub status: Option<EnumString<PostStatus>>,
+    /// Posts with a target on this platform.
+    pub platform: Option<EnumString<Platform>>,
+    /// Posts to this account.
+    pub social_account_id: Option<Uuid>,
+    /// Posts to an account of this profile.
+    pub profile_id: Option<Uuid>,
+    /// Created at or after this time (inclusive).
+    pub created_after: Option<Timestamp>,
+    /// Created before this time (exclusive).
+    pub created_before: Option<Timestamp>,
+    /// Scheduled at or after this time (inclusive).
+    pub scheduled_after: Option<Timestamp>,
+    /// Scheduled before this time (exclusive).
+    pub scheduled_before: Option<Timestamp>,
+}
+
+impl Rules for Filter {}
+
+impl From<Filter> for posts::Filter {
+    fn from(filter: Filter) -> Self {
+        let time = |at: Option<Timestamp>| at.map(|Timestamp(at)| at);
+        Self {
+            status: filter.status.map(|status| status.value()),
+            platform: filter.platform.map(|platform| platform.as_str().to_owned()),
+            social_account_id: filter.social_account_id.map(AccountId),
+            profile_id: filter.profile_id,
+            created_after: time(filter.created_after),
+            created_before: time(filter.created_before),
+            scheduled_after: time(filter.scheduled_after),
+            scheduled_before: time(filter.scheduled_before),
+        }
+    }
+}
+
+/// A page of posts.
+#[derive(Debug, Object)]
+pub struct PostPage {
+    /// The posts, newest first.
+    pub data: Vec<Summary>,
+    /// Cursor of the next page; null on the last page.
+    #[oai(nullable)]
+    pub next_cursor: Option<String>,
+}
+
+/// A post in a list.
+#[derive(Debug, Object)]
+#[oai(rename = "PostSummary")]
+pub struct Summary {
+    /// The post's id.
+    pub id: Uuid,
+    /// Status.
+    pub status: EnumString<PostStatus>,
+    /// Whether the post is a draft.
+    pub is_draft: bool,
+    /// Scheduled time; null for immediately.
+    #[oai(nullable)]
+    pub scheduled_at: Option<Timestamp>,
+    /// Time when the first target was published.
+    #[oai(nullable)]
+    pub published_at: Option<Timestamp>,
+    /// Creation time.
+    pub created_at: Timestamp,
+}
+
+impl From<posts::Summary> for Summary {
+    fn from(post: posts::Summary) -> Self {
+        Self {
+            id: post.id.0,
+            status: EnumString::of(post.status.as_str()),
+            is_draft: post.is_draft,
+            scheduled_at: post.scheduled_at.map(Timestamp),
+            published_at: post.published_at.map(Timestamp),
+            created_at: post.created_at.into(),
+        }
+    }
+}
+
+/// A post with its containers and targets.
+#[derive(Debug, Object)]
+pub struct Post {
+    /// The post's id.
+    pub id: Uuid,
+    /// Status.
+    pub status: EnumString<PostStatus>,
+    /// Whether the post is a draft.
+    pub is_draft: bool,
+    /// Scheduled time; null for immediately.
+    #[oai(nullable)]
+    pub scheduled_at: Option<Timestamp>,
+    /// Time when the first target was published.
+    #[oai(nullable)]
+    pub published_at: Option<Timestamp>,
+    /// Settings by platform.
+    pub default_config: JsonObject,
+    /// Idempotency key.
+    #[oai(nullable)]
+    pub external_ref: Option<String>,
+    /// Creation time.
+    pub created_at: Timestamp,
+    /// Time of the last update.
+    pub updated_at: Timestamp,
+    /// Main post and replies, in order.
+    pub containers: Vec<Container>,
+    /// Targets, one per account.
+    pub targets: Vec<Target>,
+}
+
+/// A text with media: the main post or a reply.
+#[derive(Debug, Object)]
+pub struct Container {
+    /// The container's id.
+    pub id: Uuid,
+    /// Position in the post, from 0.
+    pub position: u16,
+    /// Role in the post.
+    pub role: EnumString<Role>,
+    /// Text.
+    pub content: String,
+    /// Media published with the text, in order.
+    pub media: Vec<ContainerMedia>,
+}
+
+/// A media asset of a container.
+#[derive(Debug, Object)]
+pub struct ContainerMedia {
+    /// Id of the media asset.
+    pub id: Uuid,
+    /// Alt text given with the post; null if the media asset's own is used.
+    #[oai(nullable)]
+    pub alt_text: Option<String>,
+}
+
+/// Publication of a post to one account.
+#[derive(Debug, Object)]
+pub struct Target {
+    /// The target's id.
+    pub id: Uuid,
+    /// Id of the account.
+    pub social_account_id: Uuid,
+    /// The account's platform.
+    pub platform: EnumString<Platform>,
+    /// Status. `failed` is retried, `dead` is final.
+    pub status: EnumString<TargetStatus>,
+    /// The platform's id of the published post.
+    #[oai(nullable)]
+    pub platform_post_id: Option<String>,
+    /// URL of the published post.
+    #[oai(nullable)]
+    pub platform_post_url: Option<String>,
+    /// Machine-readable code of the last failure, for example `rate_limited` or `rejected_400`. Null if a
+    /// target was published without parts that the platform does not support; `error_message` lists them.
+    #[oai(nullable)]
+    pub error_code: Option<String>,
+    /// Human-readable error of the platform; may change.
+    #[oai(nullable)]
+    pub error_message: Option<String>,
+    /// Who can fix it: `user`, `platform` or `service`.
+    #[oai(nullable)]
+    pub error_source: Option<EnumString<ErrorSource>>,
+    /// Publish attempts begun.
+    pub attempts: i32,
+    /// Time of the next attempt.
+    #[oai(nullable)]
+    pub next_attempt_at: Option<Timestamp>,
+    /// Time of publication.
+    #[oai(nullable)]
+    pub published_at: Option<Timestamp>,
+}
+
+impl From<posts::Post> for Post {
+    fn from(post: posts::Post) -> Self {
+        Self {
+            id: post.id.0,
+            status: EnumString::of(post.status.as_str()),
+            is_draft: post.is_draft,
+            scheduled_at: post.scheduled_at.map(Timestamp),
+            published_at: post.published_at.map(Timestamp),
+            default_config: json_object(post.default_config),
+            external_ref: post.external_ref,
+            created_at: post.created_at.into(),
+            updated_at: post.updated_at.into(),
+            containers: post.containers.into_iter().map(Container::from).collect(),
+            targets: post.targets.into_iter().map(Target::from).collect(),
+        }
+    }
+}
+
+impl From<posts::Container> for Container {
+    fn from(container: posts::Container) -> Self {
+        Self {
+            id: container.id.0,
+            position: container.position,
+            role: EnumString::of(container.role.as_str()),
+            content: container.content,
+            media: container.media.into_iter().map(ContainerMedia::from).collect(),
+        }
+    }
+}
+
+impl From<posts::Attachment> for ContainerMedia {
+    fn from(attachment: posts::Attachment) -> Self {
+        Self { id: attachment.id, alt_text: attachment.alt_text }
+    }
+}
+
+impl From<posts::Target> for Target {
+    fn from(target: posts::Target) -> Self {
+        Self {
+            id: target.id.0,
+            social_account_id: target.account_id.0,
+            platform: EnumString::of(&target.platform),
+            status: EnumString::of(target.status.as_str()),
+            platform_post_id: target.platform_post_id,
+            platform_post_url: target.platform_post_url,
+            error_code: target.error_code,
+            error_message: target.error_message,
+            error_source: target.error_source.map(|source| EnumString::of(source.as_str())),
+            attempts: target.attempts,
+            next_attempt_at: target.next_attempt_at.map(Timestamp),
+            published_at: target.published_at.map(Timestamp),
+        }
+    }
+}
+
+/// A deleted post.
+#[derive(Debug, Object)]
+#[oai(rename = "CanceledPost")]
+pub struct Canceled {
+    /// The post's id.
+    pub id: Uuid,
+    /// Always true.
+    pub canceled: bool,
+}
+
+/// The id and state of a post.
+#[derive(Debug, Object)]
+#[oai(rename = "PostReference")]
+pub struct Reference {
+    /// The post's id.
+    pub id: Uuid,
+    /// The post's state.
+    pub status: EnumString<PostStatus>,
+}
+
+/// The response to a retry.
+#[derive(ApiResponse)]
+enum RetryAccepted {
+    /// The next attempt starts now.
+    #[oai(status = 202)]
+    Accepted(Json<Target>),
+}
+
+/// The response to a creation.
+#[derive(ApiResponse)]
+enum CreatedPost {
+    /// The post was created.
+    #[oai(status = 201)]
+    New(Json<Post>),
+    /// A post with this idempotency key exists and is returned in its current state.
+    #[oai(status = 200)]
+    Replay(
+        Json<Post>,
+        /// Always `true`.
+        #[oai(header = "Idempotent-Replayed")]
+        String,
+    ),
+}

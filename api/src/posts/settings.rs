@@ -1,0 +1,248 @@
+//! Platform-specific settings of a post, one block per platform.
+//!
+//! A block is either under `config` or at the top level of the body. Platform ids come from `platforms`. A
+//! block's content is validated against the platform's schema once the accounts are resolved.
+
+use crate::{
+    http::{
+        caller::Call,
+        problem::{Issue, Problem},
+    },
+    openapi::validate::{NEVER, limit_size},
+    types::scalar::scalar,
+};
+use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use store::{accounts::Account, profiles};
+
+/// Maximum size of a platform's block as JSON, in bytes.
+const MAX_BLOCK_BYTES: usize = 64 << 10;
+/// Maximum number of keys in a platform's block.
+const MAX_BLOCK_KEYS: usize = 200;
+
+/// Reports blocks that are too large, both at the top level and under `member`.
+pub(crate) fn check_size(body: &Map<String, Value>, member: &str, issues: &mut Vec<Issue>) {
+    for id in platforms::IDS {
+        if let Some(block) = body.get(id) {
+            limit_size(block, MAX_BLOCK_BYTES, [id], issues);
+        }
+        if let Some(block) = body.get(member).and_then(|blocks| blocks.get(id)) {
+            limit_size(block, MAX_BLOCK_BYTES, [member, id], issues);
+        }
+    }
+}
+
+/// Blocks by platform. A closed set, under `config`, allows no other keys; an open set, at the top level, is
+/// mixed with the body's other fields.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Blocks<const CLOSED: bool>(Map<String, Value>);
+
+/// The blocks under `config`.
+pub type Config = Blocks<true>;
+/// The blocks at the top level.
+pub type TopLevel = Blocks<false>;
+
+impl<const CLOSED: bool> Blocks<CLOSED> {
+    /// Platforms that have a block.
+    pub fn platforms(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
+/// The settings a post is created with: those of the request, completed by the profiles of its accounts.
+///
+/// # Errors
+///
+/// If the database is unavailable.
+pub(crate) async fn effective(
+    call: &Call<'_>,
+    accounts: &[Account],
+    top_level: TopLevel,
+    config: Config,
+) -> Result<Value, Problem> {
+    let requested = merge(top_level, config);
+    let ids: Vec<_> = accounts.iter().filter_map(|account| account.profile_id).collect();
+    if ids.is_empty() {
+        return Ok(requested);
+    }
+    let configs = profiles::configs(call.db(), call.owner, &ids).await?;
+    let block = |account: &Account| configs.get(&account.profile_id?)?.get(&account.platform);
+    let defaults = accounts.iter().map(|account| (account.platform.as_str(), block(account)));
+    Ok(with_defaults(requested, defaults))
+}
+
+/// The blocks of both places; a block under `config` replaces the one at the top level.
+pub fn merge(top_level: TopLevel, config: Config) -> Value {
+    let mut blocks = top_level.0;
+    blocks.extend(config.0);
+    Value::Object(blocks)
+}
+
+/// Updates blocks: `config` replaces all of them, a block at the top level only its own.
+pub fn amend(before: &Value, top_level: TopLevel, config: Option<Config>) -> Value {
+    if config.is_some() {
+        return merge(top_level, config.unwrap_or_default());
+    }
+    let mut blocks = before.as_object().cloned().unwrap_or_default();
+    blocks.extend(top_level.0);
+    Value::Object(blocks)
+}
+
+/// Completes `own` with the default settings of the accounts, key by key.
+///
+/// `accounts` lists each account's platform and its profile's block for that platform. A post has one
+/// block per platform, so with several accounts on a platform only the defaults that they share apply.
+fn with_defaults<'a>(own: Value, accounts: impl IntoIterator<Item = (&'a str, Option<&'a Value>)>) -> Value {
+    let mut common: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    for (platform, block) in accounts {
+        let block = block.and_then(Value::as_object).cloned().unwrap_or_default();
+        common
+            .entry(platform)
+            .and_modify(|common| common.retain(|key, value| block.get(key) == Some(value)))
+            .or_insert(block);
+    }
+    let Value::Object(mut blocks) = own else { return own };
+    for (platform, mut block) in common.into_iter().filter(|(_, block)| !block.is_empty()) {
+        if let Some(Value::Object(own)) = blocks.remove(platform) {
+            block.extend(own);
+        }
+        blocks.insert(platform.to_owned(), Value::Object(block));
+    }
+    Value::Object(blocks)
+}
+
+impl<const CLOSED: bool> Blocks<CLOSED> {
+    const NAME: &str = if CLOSED { "PlatformConfig" } else { "PlatformBlocks" };
+}
+
+scalar! {
+    [const CLOSED: bool] Blocks<CLOSED> {
+        name: Self::NAME,
+        schema: MetaSchemaRef::Reference(Self::NAME.to_owned()),
+        register: |registry| {
+            let block = || MetaSchema {
+                description: Some(
+                    "Settings of this platform; `GET /social-accounts/{id}/capabilities` has their schema",
+                ),
+                additional_properties: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::ANY)))),
+                max_properties: Some(MAX_BLOCK_KEYS),
+                ..MetaSchema::new("object")
+            };
+            let closed = || Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::new(NEVER))));
+            registry.create_schema::<Self, _>(Self::NAME.to_owned(), |_| MetaSchema {
+                description: Some("Settings by platform"),
+                properties: platforms::IDS.map(|id| (id, MetaSchemaRef::Inline(Box::new(block())))).to_vec(),
+                additional_properties: CLOSED.then(closed),
+                ..MetaSchema::new("object")
+            });
+        },
+        parse: |value| match value {
+            Value::Object(object) => {
+                let is_block = |(id, block): &(String, Value)| {
+                    platforms::IDS.contains(&id.as_str()) && block.is_object()
+                };
+                Ok(Self(object.into_iter().filter(is_block).collect()))
+            }
+            value => Err(value),
+        },
+        write: |blocks| Value::Object(blocks.0.clone()),
+    }
+}
+
+/// Adds each platform's settings schema to the document: the schema that validation uses and `capabilities`
+/// returns.
+pub(crate) fn describe(document: &mut Value) {
+    let schemas = document["components"]["schemas"].as_object_mut().expect("the document has schemas");
+    for platform in platforms::all() {
+        let words = platform.id.split('_').map(|word| word[..1].to_uppercase() + &word[1..]);
+        let name = words.collect::<String>() + "Settings";
+        for blocks in [Config::NAME, TopLevel::NAME] {
+            if let Some(blocks) = schemas.get_mut(blocks) {
+                blocks["properties"][platform.id] = json!({ "$ref": format!("#/components/schemas/{name}") });
+            }
+        }
+        let mut schema = platforms::check::schema(platform);
+        translate(&mut schema);
+        schema["description"] = json!("Settings of this platform; other members are stored and ignored");
+        schema["maxProperties"] = json!(MAX_BLOCK_KEYS);
+        schemas.insert(name, schema);
+    }
+}
+
+/// Converts a platform's JSON Schema (2020-12) to OpenAPI 3.0. Null means absent; exclusions can only be
+/// expressed in descriptions.
+fn translate(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else { return };
+    object.remove("$schema");
+    if let Some(Value::Array(others)) = object.remove("excludes") {
+        let others: Vec<_> = others.iter().filter_map(Value::as_str).collect();
+        let said = object.get("description").and_then(Value::as_str).unwrap_or_default();
+        let said = format!("{said} Not together with {}.", others.join(", "));
+        object.insert("description".to_owned(), said.trim_start().into());
+    }
+    let required = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    for (name, part) in object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        translate(part);
+        if !required.contains(&json!(name)) {
+            part["nullable"] = json!(true);
+            // In OpenAPI 3.0 the enumeration must list null as well.
+            if let Some(options) = part.get_mut("enum").and_then(Value::as_array_mut) {
+                options.push(Value::Null);
+            }
+        }
+    }
+    if let Some(items) = object.get_mut("items") {
+        translate(items);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use poem_openapi::types::ParseFromJSON;
+
+    #[test]
+    fn config_wins_over_the_top_level_block_as_a_whole() {
+        let body = json!({"content": "a", "x": {"a": 1, "b": 1}, "tiktok": {"c": 1}, "reddit": null});
+        let top_level = TopLevel::parse_from_json(Some(body)).unwrap();
+        let config = Config::parse_from_json(Some(json!({"x": {"a": 2}, "youtube": null}))).unwrap();
+        assert_eq!(merge(top_level, config), json!({"x": {"a": 2}, "tiktok": {"c": 1}}));
+        assert_eq!(merge(TopLevel::default(), Config::default()), json!({}));
+    }
+
+    #[test]
+    fn a_posts_settings_are_completed_by_what_its_accounts_profiles_share() {
+        let (one, other) = (json!({"a": 1, "b": {"c": 1}}), json!({"a": 2, "b": {"c": 1}, "d": 1}));
+        for (own, accounts, expected) in [
+            (json!({}), vec![("x", Some(&one))], json!({"x": one})),
+            (json!({"x": {"b": 0, "e": 0}}), vec![("x", Some(&one))], json!({"x": {"a": 1, "b": 0, "e": 0}})),
+            (json!({}), vec![("x", Some(&one)), ("x", Some(&other))], json!({"x": {"b": {"c": 1}}})),
+            (json!({}), vec![("x", Some(&one)), ("x", None)], json!({})),
+            (
+                json!({}),
+                vec![("x", Some(&one)), ("tiktok", Some(&other))],
+                json!({"x": one, "tiktok": other}),
+            ),
+            (json!({"reddit": {}, "x": {}}), vec![("x", None)], json!({"reddit": {}, "x": {}})),
+            (json!({}), vec![("x", Some(&json!({})))], json!({})),
+        ] {
+            assert_eq!(with_defaults(own.clone(), accounts.clone()), expected, "{own} with {accounts:?}");
+        }
+    }
+
+    #[test]
+    fn a_block_replaces_its_own_and_config_replaces_all() {
+        let before = json!({"x": {"a": 1}, "tiktok": {"b": 1}});
+        let top_level = || TopLevel::parse_from_json(Some(json!({"x": {"c": 1}}))).unwrap();
+        let config = |value| Some(Config::parse_from_json(Some(value)).unwrap());
+        for (top_level, config, expected) in [
+            (TopLevel::default(), None, before.clone()),
+            (top_level(), None, json!({"x": {"c": 1}, "tiktok": {"b": 1}})),
+            (TopLevel::default(), config(json!({})), json!({})),
+            (top_level(), config(json!({"tiktok": {}})), json!({"x": {"c": 1}, "tiktok": {}})),
+        ] {
+            assert_eq!(amend(&before, top_level, config), expected);
+        }
+    }
+}

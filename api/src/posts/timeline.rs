@@ -1,0 +1,104 @@
+//! The timeline of a post: past events and upcoming steps.
+
+use crate::{
+    http::{caller::Call, problem::Problem},
+    types::{
+        json_object::{JsonObject, json_object},
+        timestamp::Timestamp,
+    },
+};
+use domain::{PostStatus, TargetStatus};
+use poem_openapi::Object;
+use store::{
+    posts::{Post, Target},
+    timeline,
+};
+use uuid::Uuid;
+
+/// Reads the timeline of a post.
+pub async fn of(call: &Call<'_>, post: &Post) -> Result<Timeline, Problem> {
+    let entries = timeline::list(call.db(), call.owner, post.id).await?;
+    let mut next: Vec<_> = post.targets.iter().filter_map(|target| publishing(post, target)).collect();
+    next.extend(entries.iter().filter_map(delivery));
+    // Steps without a time are due now and come first.
+    next.sort_by_key(|step| step.at.map(|Timestamp(at)| at));
+    Ok(Timeline { data: entries.into_iter().map(Entry::from).collect(), next })
+}
+
+/// The next step of a target; `None` for a draft or a terminal status.
+fn publishing(post: &Post, target: &Target) -> Option<Step> {
+    if post.status == PostStatus::Draft || target.status.is_terminal() {
+        return None;
+    }
+    let action = match target.status {
+        TargetStatus::Failed => "retry",
+        _ => "publish",
+    };
+    // The first attempt waits for the post's time; later ones have their own time.
+    let waits = post.scheduled_at.filter(|_| target.attempts == 0);
+    let at = target.next_attempt_at.or(waits).map(Timestamp);
+    Some(Step { target_id: Some(target.id.0), action: action.to_owned(), at })
+}
+
+/// The next attempt of a pending webhook delivery.
+fn delivery(entry: &timeline::Entry) -> Option<Step> {
+    let is_open = matches!(entry.detail["status"].as_str(), Some("pending" | "delivering"));
+    let at = entry.detail["next_attempt_at"].as_str().and_then(Timestamp::read);
+    (entry.kind == "delivery" && is_open).then(|| Step {
+        target_id: entry.target_id.map(|target| target.0),
+        action: "deliver".to_owned(),
+        at,
+    })
+}
+
+/// Timeline of a post.
+#[derive(Debug, Object)]
+pub struct Timeline {
+    /// Past events, oldest first.
+    pub data: Vec<Entry>,
+    /// Upcoming steps, soonest first.
+    pub next: Vec<Step>,
+}
+
+/// A past event.
+#[derive(Debug, Object)]
+#[oai(rename = "TimelineEntry")]
+pub struct Entry {
+    /// Time of the event.
+    pub at: Timestamp,
+    /// Machine-readable event type, for example `post.created`.
+    pub kind: String,
+    /// Human-readable description.
+    pub message: String,
+    /// Id of the target; null for the whole post.
+    #[oai(nullable)]
+    pub target_id: Option<Uuid>,
+    /// Further details.
+    pub detail: JsonObject,
+}
+
+impl From<timeline::Entry> for Entry {
+    fn from(entry: timeline::Entry) -> Self {
+        Self {
+            at: entry.at.into(),
+            kind: entry.kind,
+            message: entry.message,
+            target_id: entry.target_id.map(|target| target.0),
+            detail: json_object(entry.detail),
+        }
+    }
+}
+
+/// An upcoming step.
+#[derive(Debug, Object)]
+#[oai(rename = "TimelineStep")]
+pub struct Step {
+    /// Id of the target; null for the whole post.
+    #[oai(nullable)]
+    pub target_id: Option<Uuid>,
+    /// Action: `publish`, `retry` or `deliver`.
+    pub action: String,
+    /// Time of the step; null for immediately.
+    #[oai(nullable)]
+    pub at: Option<Timestamp>,
+}

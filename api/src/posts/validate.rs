@@ -1,0 +1,117 @@
+//! Validating a post without creating it.
+//!
+//! The body is resolved and checked by the same code as on creation, so the results can't differ.
+
+use crate::{
+    accounts::resolve::QUEUED_FROM_ACCOUNT,
+    http::{
+        body::Json,
+        caller::{Call, Caller, PostsWrite},
+        problem::{Problem, Segment},
+    },
+    openapi::tag::Tag,
+    posts::create::{Draft, NewPost},
+    slots,
+    types::enum_string::{EnumString, Platform},
+};
+use platforms::check::Severity;
+use poem_openapi::{Object, OpenApi};
+use store::accounts::AccountStatus;
+use uuid::Uuid;
+
+/// Maximum number of issues returned.
+const MAX_ISSUES: usize = 1000;
+
+crate::types::enum_string::string_enum!(Severity, "Severity");
+
+/// The validation operation.
+pub struct Previews;
+
+#[OpenApi(tag = "Tag::Posts")]
+impl Previews {
+    /// Validate a post
+    ///
+    /// Takes the body of a creation and returns what each platform would report; nothing is stored. An issue
+    /// of severity `error` would fail the creation. Scope `posts:write`.
+    #[oai(path = "/posts/validate", method = "post", operation_id = "validatePost")]
+    async fn validate(
+        &self,
+        caller: Caller<PostsWrite>,
+        body: Json<NewPost>,
+    ) -> Result<Json<Verdict>, Problem> {
+        Ok(Json(validate(&caller.call(), body.0).await?))
+    }
+}
+
+/// Validates a post without storing it.
+///
+/// # Errors
+///
+/// If the body refers to something that does not exist.
+pub async fn validate(call: &Call<'_>, body: NewPost) -> Result<Verdict, Problem> {
+    let draft = Draft::resolve(call, body).await?;
+    let findings = draft.findings();
+    let crowded = match &draft.queue {
+        Some(queue) => slots::crowded(call, queue).await?.map(|problem| (queue.account, problem)),
+        None => None,
+    };
+    let (mut issues, mut valid) = (Vec::new(), true);
+    for (index, account) in draft.accounts.iter().enumerate() {
+        let own = findings.iter().filter(|finding| finding.platform == account.platform);
+        let mut note = |severity: Severity, code: &str, message: &str, path: Vec<Segment>| {
+            valid &= severity != Severity::Error;
+            if issues.len() == MAX_ISSUES {
+                return;
+            }
+            issues.push(VerdictIssue {
+                account: account.id.0,
+                platform: EnumString::of(&account.platform),
+                severity: EnumString::of(severity.as_str()),
+                code: code.to_owned(),
+                message: message.to_owned(),
+                path,
+            });
+        };
+        for finding in own {
+            let issue = &finding.issue;
+            note(finding.severity, &issue.code, &issue.message, issue.path.clone());
+        }
+        for (_, problem) in crowded.iter().filter(|(id, _)| *id == account.id) {
+            let path = vec![QUEUED_FROM_ACCOUNT.into()];
+            note(Severity::Error, problem.code.as_str(), &problem.detail, path);
+        }
+        if account.status != AccountStatus::Active {
+            let message = format!("The account is {}: it must be reconnected first", account.status);
+            note(Severity::Warning, "account_not_active", &message, vec!["accounts".into(), index.into()]);
+        }
+    }
+    Ok(Verdict { valid, issues })
+}
+
+/// Result of validating a post.
+#[derive(Debug, Object)]
+#[oai(rename = "Verdict")]
+pub struct Verdict {
+    /// True if there are no errors; there may be warnings.
+    pub valid: bool,
+    /// Issues, grouped by account; at most 1000.
+    pub issues: Vec<VerdictIssue>,
+}
+
+/// An error or warning for one account.
+#[derive(Debug, Object)]
+#[oai(rename = "VerdictIssue")]
+pub struct VerdictIssue {
+    /// Id of the account.
+    pub account: Uuid,
+    /// Platform id.
+    pub platform: EnumString<Platform>,
+    /// `error`: the post would be refused. `warning`: it would go out, but not as meant.
+    pub severity: EnumString<Severity>,
+    /// Machine-readable code, for example `text_too_long`.
+    pub code: String,
+    /// Human-readable message.
+    pub message: String,
+    /// Keys and 0-based indices that lead to the field.
+    pub path: Vec<Segment>,
+}

@@ -1,0 +1,91 @@
+//! The routes of everything that is served over HTTP, and the middleware around them.
+
+use crate::{
+    app::{App, PREFIX},
+    connect::callback::{self, CALLBACK, CHOOSE},
+    dashboard,
+    http::{
+        body_timeout::BodyTimeout,
+        error_middleware::{self, Envelope, Routes},
+        problem::Problem,
+    },
+    mcp,
+    media::content,
+    operations::{self, Operations},
+};
+use bytes::Bytes;
+use poem::{
+    Endpoint, EndpointExt, IntoResponse, Response, Route,
+    endpoint::BoxEndpoint,
+    get, handler,
+    http::{Method, header},
+    middleware::CatchPanic,
+    web::Data,
+};
+
+/// Content security policy of the API's documentation page.
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; \
+    style-src 'unsafe-inline'; img-src data: blob: 'self'; font-src data:; connect-src 'self'; worker-src blob:";
+
+/// Everything that is served over HTTP. Boxed, so that callers do not compile the middleware stack again.
+pub fn endpoint(app: App) -> BoxEndpoint<'static, Response> {
+    let specification = operations::document_at(app.config.base_url.trim_end_matches('/'));
+    let page = operations::page(&specification);
+    let specification_path = format!("{PREFIX}/openapi.json");
+    let body_timeout = BodyTimeout { limit: app.config.body_timeout, is_exempt: content::is_upload };
+    let [taking, giving] = content::PATHS.map(|path| format!("{PREFIX}{path}"));
+    let routes = Routes::of::<Operations>(PREFIX)
+        .with(&taking, Method::PUT)
+        .with(&giving, Method::GET)
+        .with(&specification_path, Method::GET)
+        .with(&format!("{PREFIX}{CALLBACK}"), Method::GET)
+        .with(&format!("{PREFIX}{CHOOSE}/{{token}}"), Method::GET)
+        .with(&format!("{PREFIX}{CHOOSE}/{{token}}"), Method::POST)
+        .with("/docs", Method::GET)
+        .with("/healthz", Method::GET);
+    content::routes(Route::new(), PREFIX)
+        .at(&specification_path, get(fixed("application/json", None, specification)))
+        .nest(
+            PREFIX,
+            Route::new()
+                .at(CALLBACK, get(callback::callback))
+                .at(format!("{CHOOSE}/:token"), get(callback::choice).post(callback::choose))
+                .nest("/", operations::service()),
+        )
+        .at(mcp::PATH, mcp::endpoint(&app.config.base_url))
+        .at(dashboard::PATH, dashboard::handle)
+        .at(format!("{}/*", dashboard::PATH), dashboard::handle)
+        .at("/docs", get(fixed("text/html; charset=utf-8", Some(PAGE_POLICY), page)))
+        .at("/healthz", get(health))
+        .data(app)
+        .with(CatchPanic::new().with_handler(error_middleware::panicked))
+        .with(body_timeout)
+        .with(Envelope::new(routes))
+        .boxed()
+}
+
+/// An endpoint that always serves the same text.
+fn fixed(
+    content_type: &'static str,
+    policy: Option<&'static str>,
+    text: String,
+) -> impl Endpoint<Output = Response> {
+    let text = Bytes::from(text);
+    poem::endpoint::make_sync(move |_| {
+        let response = Response::builder().content_type(content_type);
+        let response = match policy {
+            Some(policy) => response.header(header::CONTENT_SECURITY_POLICY, policy),
+            None => response,
+        };
+        response.body(text.clone())
+    })
+}
+
+/// Readiness check for load balancers and orchestrators.
+#[handler]
+async fn health(app: Data<&App>) -> Response {
+    if store::ready(&app.db).await {
+        return Response::builder().content_type("application/json").body(r#"{"status":"ok"}"#);
+    }
+    Problem::unavailable().into_response()
+}

@@ -1,0 +1,131 @@
+//! Enumerations on the wire: strings of a closed list.
+//!
+//! `domain`, `store` and `platforms` declare the lists and know nothing of OpenAPI; this derives the
+//! schema of each, which documents and validates it.
+
+use crate::types::scalar::scalar;
+use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
+use serde_json::Value;
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    marker::PhantomData,
+    str::FromStr,
+};
+
+/// A closed list of strings.
+pub trait StringEnum: 'static {
+    /// The name of the schema.
+    const NAME: &'static str;
+
+    /// The strings, in the order of the document.
+    fn values() -> Vec<&'static str>;
+}
+
+/// Implements [`StringEnum`] for an enumeration that `domain::words!` declared.
+macro_rules! string_enum {
+    ($type:ty, $name:literal) => {
+        impl $crate::types::enum_string::StringEnum for $type {
+            const NAME: &'static str = $name;
+
+            fn values() -> Vec<&'static str> {
+                <$type>::ALL.iter().map(|value| value.as_str()).collect()
+            }
+        }
+    };
+}
+pub(crate) use string_enum;
+
+string_enum!(domain::PostStatus, "PostStatus");
+string_enum!(domain::TargetStatus, "TargetStatus");
+string_enum!(domain::Role, "Role");
+string_enum!(domain::Mode, "Mode");
+string_enum!(domain::scope::Scope, "Scope");
+string_enum!(domain::ErrorSource, "ErrorSource");
+string_enum!(domain::event::EventName, "DeliveredEvent");
+string_enum!(domain::slot::Weekday, "Weekday");
+string_enum!(domain::MediaKind, "MediaKind");
+string_enum!(domain::MediaStatus, "MediaStatus");
+string_enum!(store::accounts::AccountStatus, "AccountStatus");
+string_enum!(store::deliveries::DeliveryStatus, "DeliveryStatus");
+string_enum!(store::imports::ImportStatus, "ImportStatus");
+string_enum!(store::team::Role, "TeamRole");
+string_enum!(store::team::Status, "TeamStatus");
+
+/// The ids of the supported platforms.
+#[derive(Clone, Debug)]
+pub enum Platform {}
+
+impl StringEnum for Platform {
+    const NAME: &'static str = "Platform";
+
+    fn values() -> Vec<&'static str> {
+        platforms::IDS.to_vec()
+    }
+}
+
+/// One string of the list `V`.
+pub struct EnumString<V>(String, PhantomData<fn() -> V>);
+
+impl<V: StringEnum> EnumString<V> {
+    /// A value that is known to be in the list.
+    pub fn of(word: &str) -> Self {
+        Self(word.to_owned(), PhantomData)
+    }
+
+    /// The string.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<V: StringEnum + FromStr<Err: fmt::Debug>> EnumString<V> {
+    /// The variant that the string names.
+    pub fn value(&self) -> V {
+        self.0.parse().expect("parsing has checked that the string is in the list")
+    }
+}
+
+impl<V> Clone for EnumString<V> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone(), PhantomData)
+    }
+}
+
+impl<V> PartialEq for EnumString<V> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<V> Eq for EnumString<V> {}
+
+impl<V> Hash for EnumString<V> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl<V> fmt::Debug for EnumString<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+scalar! {
+    [V: StringEnum] EnumString<V> {
+        name: V::NAME,
+        schema: MetaSchemaRef::Reference(V::NAME.to_owned()),
+        register: |registry| {
+            registry.create_schema::<Self, _>(V::NAME.to_owned(), |_| MetaSchema {
+                enum_items: V::values().into_iter().map(Value::from).collect(),
+                ..MetaSchema::new("string")
+            });
+        },
+        parse: |value| match value {
+            Value::String(word) if V::values().contains(&word.as_str()) => Ok(Self(word, PhantomData)),
+            value => Err(value),
+        },
+        write: |word| word.0.clone().into(),
+    }
+}
