@@ -6,7 +6,7 @@ ENV RUSTUP_TOOLCHAIN=1.95.0 SQLX_OFFLINE=true
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    cargo build --release --locked -p server --bin fanfare && cp target/release/fanfare /usr/local/bin/fanfare
+    cargo build --release --locked -p fanfare-server --bin fanfare && cp target/release/fanfare /usr/local/bin/fanfare
 
 FROM debian:bookworm-slim
 RUN apt-get update \

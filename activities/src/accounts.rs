@@ -6,19 +6,14 @@
     reason = "the macro makes a marker per activity; workflows use those of the declarations"
 )]
 
-use crate::{
-    Deps,
-    grants::{self, Line, Unkept},
-    publishing::repeat,
-    share::Shares,
-    voice,
-};
+use crate::{Deps, failure::retryable, share::Shares};
 use domain::{
     ErrorCode, Failure, SelectOption,
     outbox::{Disconnection, ExpiringGrant},
 };
+use publishing::{AccountSession, NoCheckpoints, Stop};
 use std::sync::Arc;
-use store::{accounts as facts, disconnect};
+use store::{disconnect, grants};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tracing::info;
@@ -43,19 +38,20 @@ impl Accounts {
     ) -> Result<HealthReport, ActivityError> {
         let deps = &self.deps;
         let _share = self.shares.admit(account_ref.owner.org)?;
-        let said = voice::ask(deps, &account_ref, |cx| cx.platform.publisher.health(cx)).await?;
-        let at = (deps.now)();
-        match (&said.answer, said.version) {
+        let outcome = deps.call(&account_ref, |cx| cx.platform.publisher.health(cx)).await?;
+        let at = (deps.engine.now)();
+        match (&outcome.answer, outcome.version) {
             (Ok(()), Some(version)) => {
-                facts::answered(&deps.db, account_ref.owner, account_ref.account, version, at).await?;
+                grants::mark_active(&deps.engine.db, account_ref.owner, account_ref.account, version, at)
+                    .await?;
             }
             // Refused although it is fresh: no further refresh can help.
             (Err(failure), Some(version)) if failure.code == ErrorCode::TokenExpired => {
-                voice::lose(deps, &account_ref, version, failure).await?;
+                deps.mark_lost(&account_ref, version, failure).await?;
             }
             _ => {}
         }
-        Ok(HealthReport { failure: said.answer.err(), at })
+        Ok(HealthReport { failure: outcome.answer.err(), at })
     }
 
     #[activity(definition = definition::RevokeGrant)]
@@ -65,7 +61,9 @@ impl Accounts {
         disconnection: Disconnection,
     ) -> Result<(), ActivityError> {
         let deps = &self.deps;
-        let Some(leaving) = disconnect::leaving(&deps.db, &disconnection).await? else { return Ok(()) };
+        let Some(leaving) = disconnect::leaving(&deps.engine.db, &disconnection).await? else {
+            return Ok(());
+        };
         if leaving.in_doubt && cx.info().attempt < TRIES {
             return Err(anyhow::anyhow!("a post of the account is still being looked for").into());
         }
@@ -74,12 +72,13 @@ impl Accounts {
             info!(account.id = %disconnection.account, platform = disconnection.platform, "Not revoked: others share the login");
             return Ok(());
         }
-        let line = match Line::open(deps, disconnection.owner, &leaving.account).await? {
-            Ok(line) => line,
-            // There is nobody to tell.
-            Err(_) => return Ok(()),
+        let account = match AccountSession::open(&deps.engine, disconnection.owner, &leaving.account).await {
+            Ok(account) => account,
+            // Without a usable grant there is nothing to revoke.
+            Err(Stop::Failure(_)) => return Ok(()),
+            Err(Stop::Fault(error)) => return Err(error.into()),
         };
-        let session = line.session(&Unkept);
+        let session = account.session(&NoCheckpoints);
         match session.platform.publisher.revoke(&session).await {
             Ok(()) => Ok(()),
             // It knows nothing of the grant, or wants to hear nothing: asking again changes neither.
@@ -97,7 +96,7 @@ impl Accounts {
         _cx: ActivityContext,
         disconnection: Disconnection,
     ) -> Result<(), ActivityError> {
-        Ok(disconnect::erase(&self.deps.db, &disconnection).await?)
+        Ok(disconnect::erase(&self.deps.engine.db, &disconnection).await?)
     }
 
     #[activity(definition = definition::RenewGrant)]
@@ -106,26 +105,31 @@ impl Accounts {
         _cx: ActivityContext,
         grant_ref: ExpiringGrant,
     ) -> Result<Option<ExpiringGrant>, ActivityError> {
-        grants::renew(&self.deps, &grant_ref).await?.map_err(|failure| repeat(&failure, failure.retry_after))
+        self.deps.engine.renew(&grant_ref).await.map_err(|stop| match stop {
+            Stop::Failure(failure) => retryable(&failure, failure.retry_after),
+            Stop::Fault(error) => error.into(),
+        })
     }
 
     #[activity(definition = definition::ListOptions)]
     pub(crate) async fn list_options(
         self: Arc<Self>,
         _cx: ActivityContext,
-        menu: OptionsRequest,
+        request: OptionsRequest,
     ) -> Result<Result<Vec<SelectOption>, Failure>, ActivityError> {
-        let _share = self.shares.admit(menu.account_ref.owner.org)?;
-        let said = voice::ask(&self.deps, &menu.account_ref, |cx| {
-            let (kind, parent) = (menu.kind.clone(), menu.parent.clone());
-            Box::pin(async move {
-                match cx.platform.options {
-                    Some(options) => options.options(cx, &kind, parent.as_deref()).await,
-                    None => Err(Failure::rejected(404, format!("{} has no such lists", cx.platform.id))),
-                }
+        let _share = self.shares.admit(request.account_ref.owner.org)?;
+        let outcome = self
+            .deps
+            .call(&request.account_ref, |cx| {
+                let (kind, parent) = (request.kind.clone(), request.parent.clone());
+                Box::pin(async move {
+                    match cx.platform.options {
+                        Some(options) => options.options(cx, &kind, parent.as_deref()).await,
+                        None => Err(Failure::rejected(404, format!("{} has no such lists", cx.platform.id))),
+                    }
+                })
             })
-        })
-        .await?;
-        Ok(said.answer)
+            .await?;
+        Ok(outcome.answer)
     }
 }

@@ -1,20 +1,16 @@
-//! Connecting accounts: what somebody brings to a login becomes accounts, or a choice among them.
+//! Connecting accounts: a login becomes one account, or a choice among several.
 //!
-//! What he brings (a code, a password) comes sealed, and what it is exchanged for is sealed again before
-//! it is kept, so that no history holds either. The calls are made once: a code is good once, and wrong
-//! passwords are counted. Only reading what the login covers is tried again.
+//! The code or password arrives sealed, and the grant is sealed again before it is stored, so that no workflow
+//! history holds either. The exchange is made once: a code is valid once, and platforms count wrong passwords.
+//! Only listing the identities is retried.
 
 #![expect(
     dead_code,
     reason = "the macro makes a marker per activity; workflows use those of the declarations"
 )]
 
-use crate::{
-    Deps,
-    grants::{self, Unkept},
-    media,
-    share::Shares,
-};
+use crate::{Deps, share::Shares};
+use ::publishing::{NoCheckpoints, NoMedia, Stop};
 use anyhow::Context;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -46,18 +42,18 @@ use workflows::{
     worker_request,
 };
 
-/// How long somebody may take to choose.
-const CHOOSING: TimeDelta = TimeDelta::minutes(30);
-/// How often it is asked what a login covers, and the pause in between.
-const LOOKS: (u32, Duration) = (3, Duration::from_millis(500));
+/// Time that the user has to choose.
+const SELECTION_TTL: TimeDelta = TimeDelta::minutes(30);
+/// Number of tries to list the identities of a login, and the pause between them.
+const IDENTITY_RETRIES: (u32, Duration) = (3, Duration::from_millis(500));
 
-/// The longest name that is kept, in characters.
-const NAME: usize = 500;
-/// The longest address that is kept, in bytes.
-const LINK: usize = 4096;
+/// Longest name that is stored.
+const MAX_NAME_CHARS: usize = 500;
+/// Longest address that is stored.
+const MAX_URL_BYTES: usize = 4096;
 
-/// Who speaks before it is known for which account.
-static NOBODY: platforms::Account = platforms::Account {
+/// The account of a session before the account is known.
+static NO_ACCOUNT: platforms::Account = platforms::Account {
     network_unique_id: String::new(),
     username: String::new(),
     account_type: String::new(),
@@ -72,151 +68,157 @@ pub(crate) struct Connecting {
 #[activities]
 impl Connecting {
     #[activity(definition = definition::ExchangeCode)]
-    pub(crate) async fn authorize(
+    pub(crate) async fn exchange_code(
         self: Arc<Self>,
         _cx: ActivityContext,
-        back: OAuthCallback,
+        callback: OAuthCallback,
     ) -> Result<CallbackResult, ActivityError> {
-        let (deps, owner) = (&self.deps, back.owner);
-        let Some(intent) = states::get(&deps.db, owner, back.authorization).await? else {
+        let (deps, owner) = (&self.deps, callback.owner);
+        let Some(intent) = states::get(&deps.engine.db, owner, callback.authorization).await? else {
             return Ok(refuse(LoginError::StateExpired, "nothing is known of this authorization any more"));
         };
-        let code: Code = deps.unseal(&back.sealed, owner, &intent.platform)?;
-        let door = match Door::open(deps, owner, &intent.platform, intent.network).await? {
-            Ok(door) => door,
-            Err(failure) => return Ok(refuse(LoginError::ExchangeFailed, failure.message)),
+        let code: Code = self.unseal(&callback.sealed, owner, &intent.platform)?;
+        let session = match LoginSession::open(deps, owner, &intent.platform, intent.network).await {
+            Ok(session) => session,
+            Err(Stop::Failure(failure)) => return Ok(refuse(LoginError::ExchangeFailed, failure.message)),
+            Err(Stop::Fault(error)) => return Err(error.into()),
         };
-        let talk = tokio::time::timeout(worker_request::LOGIN_TIMEOUT, door.admit(&intent, &code)).await;
-        let admitted = talk.unwrap_or_else(|_| Err((LoginError::ExchangeFailed, late())));
-        let (grant, mut covered) = match admitted {
-            Ok(admitted) => admitted,
+        let exchange =
+            tokio::time::timeout(worker_request::LOGIN_TIMEOUT, session.exchange_code(&intent, &code)).await;
+        let exchanged = exchange.unwrap_or_else(|_| Err((LoginError::ExchangeFailed, late())));
+        let (grant, mut identities) = match exchanged {
+            Ok(exchanged) => exchanged,
             Err((error, detail)) => {
-                info!(platform = back.platform, %error, "A login connected nothing: {detail}");
+                info!(platform = callback.platform, %error, "A login connected nothing: {detail}");
                 return Ok(refuse(error, detail));
             }
         };
-        let bond = Bond {
+        let context = LoginContext {
             owner,
             platform: intent.platform,
             network: intent.network,
             tenant_id: intent.tenant_id,
             shared: None,
         };
-        if covered.len() > 1 {
-            let digest = back.token_digest.parse().context("a digest reads back as written")?;
-            deps.keep(digest, &bond, intent.redirect_uri, grant, covered).await?;
+        if identities.len() > 1 {
+            let digest = callback.token_digest.parse().context("a digest reads back as written")?;
+            self.store_pending(digest, &context, intent.redirect_uri, grant, identities).await?;
             return Ok(CallbackResult::Choice);
         }
-        let only = covered.pop().context("an admitted login covers something")?;
+        let only = identities.pop().context("a login covers an identity")?;
         let own = only.grant.clone().unwrap_or(grant);
-        let only = offer(only);
-        let mut tx = deps.db.begin().await?;
-        if let Some(room) = full(&mut tx, &bond, slice::from_ref(&only.network_unique_id), back.limit).await?
+        let only = to_offer(only);
+        let mut tx = deps.engine.db.begin().await?;
+        if let Some(quota) =
+            quota_exceeded(&mut tx, &context, slice::from_ref(&only.network_unique_id), callback.limit)
+                .await?
         {
-            let detail = format!("the {} accounts of the plan are all connected", room.limit);
+            let detail = format!("the {} accounts of the plan are all connected", quota.limit);
             return Ok(refuse(LoginError::QuotaExceeded, detail));
         }
         // To name the account is to wish that it changes its end tenant.
-        if let (Some(account), Some(tenant)) = (intent.account, &bond.tenant_id) {
+        if let (Some(account), Some(tenant)) = (intent.account, &context.tenant_id) {
             connect::hand_over(&mut tx, owner, account, tenant).await?;
         }
-        let Some(joined) = deps.join(&mut tx, &bond, only, own).await? else {
+        let Some(connected) = self.connect_account(&mut tx, &context, only, own).await? else {
             return Ok(refuse(LoginError::WrongAccount, "the account belongs to another tenant"));
         };
         tx.commit().await?;
-        Ok(CallbackResult::Connected { account: joined.account })
+        Ok(CallbackResult::Connected { account: connected.account })
     }
 
     #[activity(definition = definition::SignIn)]
     pub(crate) async fn sign_in(
         self: Arc<Self>,
         _cx: ActivityContext,
-        sign_in: PasswordLogin,
+        login: PasswordLogin,
     ) -> Result<LoginResult, ActivityError> {
-        let (deps, owner) = (&self.deps, sign_in.owner);
+        let (deps, owner) = (&self.deps, login.owner);
         let _share = self.shares.admit(owner.org)?;
-        let password: AppPassword = deps.unseal(&sign_in.sealed, owner, &sign_in.platform)?;
-        let door = match Door::open(deps, owner, &sign_in.platform, None).await? {
-            Ok(door) => door,
+        let password: AppPassword = self.unseal(&login.sealed, owner, &login.platform)?;
+        let session = match LoginSession::open(deps, owner, &login.platform, None).await {
+            Ok(session) => session,
+            Err(Stop::Failure(failure)) => return Ok(LoginResult::Refused(failure)),
+            Err(Stop::Fault(error)) => return Err(error.into()),
+        };
+        let exchange = tokio::time::timeout(worker_request::LOGIN_TIMEOUT, session.sign_in(&password)).await;
+        let (grant, only) = match exchange.unwrap_or_else(|_| Err(Failure::network(late(), false))) {
+            Ok(signed_in) => signed_in,
             Err(failure) => return Ok(LoginResult::Refused(failure)),
         };
-        let talk = tokio::time::timeout(worker_request::LOGIN_TIMEOUT, door.welcome(&password)).await;
-        let (grant, only) = match talk.unwrap_or_else(|_| Err(Failure::network(late(), false))) {
-            Ok(welcome) => welcome,
-            Err(failure) => return Ok(LoginResult::Refused(failure)),
-        };
-        let bond = Bond {
+        let context = LoginContext {
             owner,
-            platform: sign_in.platform,
+            platform: login.platform,
             network: None,
-            tenant_id: sign_in.tenant_id,
+            tenant_id: login.tenant_id,
             shared: None,
         };
-        let only = offer(only);
-        let mut tx = deps.db.begin().await?;
-        if let Some(room) =
-            full(&mut tx, &bond, slice::from_ref(&only.network_unique_id), sign_in.limit).await?
+        let only = to_offer(only);
+        let mut tx = deps.engine.db.begin().await?;
+        if let Some(quota) =
+            quota_exceeded(&mut tx, &context, slice::from_ref(&only.network_unique_id), login.limit).await?
         {
-            return Ok(LoginResult::Full(room));
+            return Ok(LoginResult::Full(quota));
         }
-        let Some(joined) = deps.join(&mut tx, &bond, only, grant).await? else {
+        let Some(connected) = self.connect_account(&mut tx, &context, only, grant).await? else {
             return Ok(LoginResult::OtherTenant);
         };
         tx.commit().await?;
-        Ok(LoginResult::Connected(joined))
+        Ok(LoginResult::Connected(connected))
     }
 
     #[activity(definition = definition::FinalizeLogin)]
-    pub(crate) async fn finalize(
+    pub(crate) async fn finalize_login(
         self: Arc<Self>,
         _cx: ActivityContext,
         selection: LoginSelection,
     ) -> Result<SelectionResult, ActivityError> {
-        Ok(self.deps.choose(&selection).await?)
+        Ok(self.finalize(&selection).await?)
     }
 }
 
-/// A platform's door, before any account is known.
-struct Door<'a> {
+/// A session with a platform before the account is known.
+struct LoginSession<'a> {
     platform: &'static Adapter,
     transport: Cow<'a, Transport>,
     app: Option<App>,
     now: fn() -> DateTime<Utc>,
 }
 
-impl<'a> Door<'a> {
-    /// The door of a platform, for the users of an app.
+impl<'a> LoginSession<'a> {
+    /// Opens a session through the app of a network.
     async fn open(
         deps: &'a Deps,
         owner: Owner,
         platform: &str,
         network: Option<NetworkId>,
-    ) -> anyhow::Result<Result<Self, Failure>> {
-        let Some(platform) = platforms::get(platform) else {
-            return Ok(Err(Failure::rejected(501, format!("{platform} is not supported"))));
-        };
-        let Some(transport) = deps.transports.of(owner) else {
-            return Ok(Err(Failure::rejected(501, "this installation runs no sandbox for test mode")));
-        };
-        let app = grants::app(deps, owner, platform.id, network).await?;
-        Ok(Ok(Self { platform, transport, app, now: deps.now }))
+    ) -> Result<Self, Stop> {
+        let platform = platforms::get(platform)
+            .ok_or_else(|| Failure::rejected(501, format!("{platform} is not supported")))?;
+        let transport = deps
+            .engine
+            .transports
+            .of(owner)
+            .ok_or_else(|| Failure::rejected(501, "this installation runs no sandbox for test mode"))?;
+        let app = deps.engine.app(owner, platform.id, network).await?;
+        Ok(Self { platform, transport, app, now: deps.engine.now })
     }
 
     fn session(&'a self, grant: &'a Grant) -> Session<'a> {
         Session {
             platform: self.platform,
-            account: &NOBODY,
+            account: &NO_ACCOUNT,
             grant,
             app: self.app.as_ref(),
             now: self.now,
             transport: &self.transport,
-            checkpoints: &Unkept,
-            media: Arc::new(media::NoMedia),
+            checkpoints: &NoCheckpoints,
+            media: Arc::new(NoMedia),
         }
     }
 
-    /// What a code is worth: a grant, and what of it is to be connected.
-    async fn admit(
+    /// Exchanges a code for a grant, and returns the identities to connect.
+    async fn exchange_code(
         &self,
         intent: &Intent,
         code: &Code,
@@ -235,38 +237,39 @@ impl<'a> Door<'a> {
         if !missing.is_empty() {
             return Err((LoginError::InsufficientScope, format!("not granted: {}", missing.join(", "))));
         }
-        let mut covered = self.covered(&grant).await.map_err(failed)?;
-        if covered.is_empty() {
+        let mut identities = self.identities(&grant).await.map_err(failed)?;
+        if identities.is_empty() {
             let detail = format!("the login covers nothing on {} that can be posted to", self.platform.id);
             return Err((LoginError::NoPages, detail));
         }
         if let Some(expected) = &intent.network_unique_id {
-            covered.retain(|identity| identity.network_unique_id == *expected);
-            if covered.is_empty() {
+            identities.retain(|identity| identity.network_unique_id == *expected);
+            if identities.is_empty() {
                 let detail = format!("the login does not cover {expected}, which was to be connected");
                 return Err((LoginError::WrongAccount, detail));
             }
         }
-        Ok((grant, covered))
+        Ok((grant, identities))
     }
 
-    /// What a password is worth: a grant and its account.
-    async fn welcome(&self, password: &AppPassword) -> Result<(Grant, Identity), Failure> {
+    /// Signs in with an app password; returns the grant and the account's identity.
+    async fn sign_in(&self, password: &AppPassword) -> Result<(Grant, Identity), Failure> {
         let grant = self.platform.publisher.refresh(&self.session(&password.grant())).await?;
-        let only = self.covered(&grant).await?.into_iter().next();
+        let only = self.identities(&grant).await?.into_iter().next();
         let only = only.ok_or_else(|| Failure::rejected(404, "the login has no account"))?;
         Ok((grant, only))
     }
 
-    /// What a grant covers, each once. A bad moment here would cost the login.
-    async fn covered(&self, grant: &Grant) -> Result<Vec<Identity>, Failure> {
-        let (most, pause) = LOOKS;
+    /// Lists the identities that a grant covers, without duplicates. Retries, since a transient error here would
+    /// cost the login.
+    async fn identities(&self, grant: &Grant) -> Result<Vec<Identity>, Failure> {
+        let (most, pause) = IDENTITY_RETRIES;
         for look in 1.. {
             match self.platform.publisher.identities(&self.session(grant)).await {
-                Ok(mut covered) => {
+                Ok(mut identities) => {
                     let mut seen = HashSet::new();
-                    covered.retain(|identity| seen.insert(identity.network_unique_id.clone()));
-                    return Ok(covered);
+                    identities.retain(|identity| seen.insert(identity.network_unique_id.clone()));
+                    return Ok(identities);
                 }
                 Err(failure)
                     if look < most
@@ -279,7 +282,7 @@ impl<'a> Door<'a> {
     }
 }
 
-/// The scopes that publishing needs and that are not among those granted.
+/// Scopes that publishing needs and the user did not grant.
 fn missing(auth: &Auth, granted: &[String]) -> Vec<&'static str> {
     let needed = auth.oauth().map_or(&[][..], |oauth| oauth.scopes).iter().copied();
     needed.filter(|needed| !granted.iter().any(|scope| scope == needed)).collect()
@@ -292,48 +295,48 @@ fn gives_refresh_token_once(platform: &str) -> bool {
     platforms::get(platform).is_some_and(|platform| platform.auth.oauth().is_some())
 }
 
-/// What accounts of one login have in common.
-struct Bond {
+/// What the accounts of one login have in common.
+struct LoginContext {
     owner: Owner,
     platform: String,
     network: Option<NetworkId>,
     tenant_id: Option<String>,
-    /// The login, where it covers several.
+    /// Digest of the login, if it covers several accounts.
     shared: Option<Digest>,
 }
 
-/// What a login that waits for a choice was granted.
+/// Grants of a login that waits for the user's choice.
 #[derive(Serialize, Deserialize)]
 struct Grants {
-    /// To the login itself.
+    /// Grant of the login itself.
     login: Grant,
-    /// To what it covers, by the platform's id, where that has a grant of its own.
+    /// Grants of the accounts that have one of their own, by the platform's id.
     own: BTreeMap<String, Grant>,
 }
 
-impl Deps {
-    /// What came sealed for a login.
+impl Connecting {
+    /// Opens the sealed part of a login.
     fn unseal<T: DeserializeOwned>(&self, sealed: &str, owner: Owner, platform: &str) -> anyhow::Result<T> {
         let sealed = BASE64_STANDARD.decode(sealed).context("what is sealed is base64")?;
-        let opened = self.opener.open(&sealed, &vault::aad_login(owner, platform))?;
+        let opened = self.deps.engine.opener.open(&sealed, &vault::aad_login(owner, platform))?;
         serde_json::from_slice(&opened).map_err(|_| anyhow::anyhow!("what was sealed does not read back"))
     }
 
-    /// Connects one account; `None` when it belongs to another end tenant than the one that is named. Then
-    /// the transaction is not to be committed.
-    async fn join(
+    /// Connects one account. Returns `None` when it belongs to another end tenant: the transaction must not be
+    /// committed then.
+    async fn connect_account(
         &self,
         tx: &mut store::Connection,
-        bond: &Bond,
+        context: &LoginContext,
         offer: Offer,
         mut grant: Grant,
     ) -> anyhow::Result<Option<ConnectedAccount>> {
-        let Bond { owner, platform, network, tenant_id, shared } = bond;
+        let LoginContext { owner, platform, network, tenant_id, shared } = context;
         if grant.refresh_token.as_deref().is_none_or(str::is_empty) && gives_refresh_token_once(platform) {
             let held = connect::held(tx, *owner, platform, &offer.network_unique_id).await?;
             if let Some(held) = held.filter(|held| held.network == *network)
                 // One that no key opens any more is no loss: it could not have been used either.
-                && let Ok(opened) = self.opener.open(&held.sealed, &vault::aad_grant(*owner, held.account))
+                && let Ok(opened) = self.deps.engine.opener.open(&held.sealed, &vault::aad_grant(*owner, held.account))
             {
                 let before: Grant =
                     serde_json::from_slice(&opened).context("a grant reads back as written")?;
@@ -354,8 +357,8 @@ impl Deps {
             token_expires_at: grant.expires_at,
         };
         let plain = serde_json::to_vec(&grant).expect("a grant is plain data");
-        let seal = |id| self.sealer.seal(&plain, &vault::aad_grant(*owner, id));
-        let connected = connect::join(tx, *owner, connect, *shared, seal, (self.now)()).await?;
+        let seal = |id| self.deps.engine.sealer.seal(&plain, &vault::aad_grant(*owner, id));
+        let connected = connect::join(tx, *owner, connect, *shared, seal, (self.deps.engine.now)()).await?;
         if tenant_id.is_some() && connected.account.tenant_id != *tenant_id {
             return Ok(None);
         }
@@ -364,42 +367,42 @@ impl Deps {
         Ok(Some(ConnectedAccount { account: id, is_new: connected.is_new }))
     }
 
-    /// Keeps what a login covers until somebody chooses.
-    async fn keep(
+    /// Stores what a login covers until the user chooses.
+    async fn store_pending(
         &self,
         digest: Digest,
-        bond: &Bond,
+        context: &LoginContext,
         redirect_uri: Option<String>,
         login: Grant,
-        covered: Vec<Identity>,
+        identities: Vec<Identity>,
     ) -> anyhow::Result<()> {
-        let own = covered.iter().filter_map(|identity| {
+        let own = identities.iter().filter_map(|identity| {
             let grant = identity.grant.clone()?;
             Some((identity.network_unique_id.clone(), grant))
         });
         let grants = Grants { login, own: own.collect() };
         let plain = serde_json::to_vec(&grants).expect("a grant is plain data");
-        let sealed = self.sealer.seal(&plain, &vault::aad_pending(bond.owner, digest));
-        let now = (self.now)();
+        let sealed = self.deps.engine.sealer.seal(&plain, &vault::aad_pending(context.owner, digest));
+        let now = (self.deps.engine.now)();
         let pending = Pending {
-            owner: bond.owner,
-            platform: bond.platform.clone(),
-            network: bond.network,
-            tenant_id: bond.tenant_id.clone(),
+            owner: context.owner,
+            platform: context.platform.clone(),
+            network: context.network,
+            tenant_id: context.tenant_id.clone(),
             redirect_uri,
-            offers: covered.into_iter().map(offer).collect(),
+            offers: identities.into_iter().map(to_offer).collect(),
             made: None,
-            expires_at: now + CHOOSING,
+            expires_at: now + SELECTION_TTL,
         };
-        Ok(pending::keep(&self.db, digest, &pending, &sealed, now).await?)
+        Ok(pending::keep(&self.deps.engine.db, digest, &pending, &sealed, now).await?)
     }
 
-    /// Connects what was chosen, all of it or nothing.
-    async fn choose(&self, selection: &LoginSelection) -> anyhow::Result<SelectionResult> {
+    /// Connects the chosen accounts, all of them or none.
+    async fn finalize(&self, selection: &LoginSelection) -> anyhow::Result<SelectionResult> {
         let digest: Digest = selection.token_digest.parse().context("a digest reads back as written")?;
         let owner = selection.owner;
-        let mut tx = self.db.begin().await?;
-        let Some(locked) = pending::lock(&mut tx, owner, digest, (self.now)()).await? else {
+        let mut tx = self.deps.engine.db.begin().await?;
+        let Some(locked) = pending::lock(&mut tx, owner, digest, (self.deps.engine.now)()).await? else {
             return Ok(SelectionResult::Gone);
         };
         let pending = locked.pending;
@@ -410,35 +413,35 @@ impl Deps {
             });
         }
         let sealed = locked.grants_sealed.context("grants are kept until the choice is made")?;
-        let opened = self.opener.open(&sealed, &vault::aad_pending(owner, digest))?;
+        let opened = self.deps.engine.opener.open(&sealed, &vault::aad_pending(owner, digest))?;
         let grants: Grants = serde_json::from_slice(&opened).context("grants read back as written")?;
-        let mut bond = Bond {
+        let mut context = LoginContext {
             owner,
             platform: pending.platform,
             network: pending.network,
             tenant_id: pending.tenant_id,
             shared: None,
         };
-        if let Some(room) = full(&mut tx, &bond, &selection.ids, selection.limit).await? {
-            return Ok(SelectionResult::Full(room));
+        if let Some(quota) = quota_exceeded(&mut tx, &context, &selection.ids, selection.limit).await? {
+            return Ok(SelectionResult::Full(quota));
         }
         let mut offers: HashMap<_, _> =
             pending.offers.into_iter().map(|offer| (offer.network_unique_id.clone(), offer)).collect();
         // In an order of its own: two choices of the same accounts must not wait for each other.
         let mut ids = selection.ids.clone();
         ids.sort_unstable();
-        let mut joined: HashMap<String, AccountId> = HashMap::new();
+        let mut accounts: HashMap<String, AccountId> = HashMap::new();
         for id in ids {
             let Some(offer) = offers.remove(&id) else { return Ok(SelectionResult::Gone) };
             let own = grants.own.get(&id);
-            bond.shared = own.is_none().then_some(digest);
+            context.shared = own.is_none().then_some(digest);
             let grant = own.unwrap_or(&grants.login).clone();
-            let Some(connected) = self.join(&mut tx, &bond, offer, grant).await? else {
+            let Some(connected) = self.connect_account(&mut tx, &context, offer, grant).await? else {
                 return Ok(SelectionResult::OtherTenant { id });
             };
-            joined.insert(id, connected.account);
+            accounts.insert(id, connected.account);
         }
-        let accounts: Vec<_> = selection.ids.iter().filter_map(|id| joined.get(id).copied()).collect();
+        let accounts: Vec<_> = selection.ids.iter().filter_map(|id| accounts.get(id).copied()).collect();
         let made = Made { chosen: selection.ids.clone(), accounts };
         pending::settle(&mut tx, owner, digest, &made).await?;
         tx.commit().await?;
@@ -446,26 +449,26 @@ impl Deps {
     }
 }
 
-/// Whether the owner may not have so many accounts more.
-async fn full(
+/// Returns the quota of accounts if the plan has no room for `ids`.
+async fn quota_exceeded(
     tx: &mut store::Connection,
-    bond: &Bond,
+    context: &LoginContext,
     ids: &[String],
     limit: Option<u64>,
 ) -> store::Result<Option<AccountQuota>> {
     let Some(limit) = limit else { return Ok(None) };
-    let full = connect::full(tx, bond.owner, &bond.platform, ids, limit).await?;
+    let full = connect::full(tx, context.owner, &context.platform, ids, limit).await?;
     Ok(full.map(|full| AccountQuota { limit: full.limit, used: full.used }))
 }
 
-/// What can be kept of an identity, and shown. Postgres takes no U+0000.
-fn offer(identity: Identity) -> Offer {
+/// The part of an identity that is stored and shown. Postgres stores no U+0000.
+fn to_offer(identity: Identity) -> Offer {
     let clean = |text: String| text.replace('\0', "");
-    // Names are for people, and addresses for their browsers: a server may say anything.
-    let name = |text: String| clean(text).chars().take(NAME).collect();
+    // Any server may answer here: names and addresses are bounded.
+    let name = |text: String| clean(text).chars().take(MAX_NAME_CHARS).collect();
     let link = |text: String| {
         let is_web = text.starts_with("https://") || text.starts_with("http://");
-        (is_web && text.len() <= LINK).then(|| clean(text))
+        (is_web && text.len() <= MAX_URL_BYTES).then(|| clean(text))
     };
     Offer {
         network_unique_id: clean(identity.network_unique_id),
@@ -510,7 +513,7 @@ mod tests {
     #[test]
     fn what_a_server_says_of_an_account_is_bounded() {
         let of = |image: &str, name: &str| {
-            offer(Identity {
+            to_offer(Identity {
                 network_unique_id: "did:plc:a".into(),
                 username: name.into(),
                 display_name: name.into(),
@@ -523,7 +526,7 @@ mod tests {
         let found = of("https://example.com/a.jpg", &"é\0".repeat(1_000));
         assert_eq!(
             (found.username.as_str(), &found.display_name),
-            ("é".repeat(NAME).as_str(), &found.username)
+            ("é".repeat(MAX_NAME_CHARS).as_str(), &found.username)
         );
         assert_eq!(
             (found.profile_image_url.as_deref(), found.profile_url),
@@ -532,7 +535,7 @@ mod tests {
         for image in [
             "javascript:alert(1)".to_owned(),
             "data:text/html,a".into(),
-            format!("https://a/{}", "a".repeat(LINK)),
+            format!("https://a/{}", "a".repeat(MAX_URL_BYTES)),
         ] {
             assert_eq!(of(&image, "a").profile_image_url, None, "{image}");
         }

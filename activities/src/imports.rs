@@ -12,7 +12,6 @@
 use crate::{
     Deps,
     share::{self, Shares},
-    voice,
 };
 use chrono::{DateTime, Utc};
 use domain::{
@@ -22,7 +21,7 @@ use domain::{
 };
 use platforms::{Page, RemotePost};
 use std::sync::Arc;
-use store::imports::{self as facts, Found, ImportPage, Progress};
+use store::imports::{Found, ImportPage, Progress};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tracing::info;
@@ -40,47 +39,66 @@ impl Imports {
     pub(crate) async fn import_page(
         self: Arc<Self>,
         _cx: ActivityContext,
-        turn: ImportPageInput,
+        input: ImportPageInput,
     ) -> Result<ImportProgress, ActivityError> {
         let deps = &self.deps;
-        let ImportRef { import, owner, account, platform } = turn.import.clone();
-        let _share = self.shares.take(owner.org, (deps.jitter)()).map_err(share::crowded)?;
-        let Some(progress) = facts::go_on(&deps.db, owner, import, (deps.now)()).await? else {
+        let ImportRef { import, owner, account, platform } = input.import.clone();
+        let _share = self.shares.take(owner.org, (deps.engine.jitter)()).map_err(share::crowded)?;
+        let Some(progress) =
+            store::imports::go_on(&deps.engine.db, owner, import, (deps.engine.now)()).await?
+        else {
             return Ok(ImportProgress::Over);
         };
         let account_ref = AccountRef { account, owner, platform };
-        let said = voice::ask(deps, &account_ref, |cx| {
-            let cursor = progress.cursor.clone();
-            Box::pin(async move {
-                match cx.platform.history {
-                    Some(history) => history.page(cx, cursor.as_deref()).await,
-                    None => Err(Failure::rejected(501, format!("{} lists no posts", cx.platform.id))),
-                }
+        let outcome = deps
+            .call(&account_ref, |cx| {
+                let cursor = progress.cursor.clone();
+                Box::pin(async move {
+                    match cx.platform.history {
+                        Some(history) => history.page(cx, cursor.as_deref()).await,
+                        None => Err(Failure::rejected(501, format!("{} lists no posts", cx.platform.id))),
+                    }
+                })
             })
-        })
-        .await?;
-        let failure = match said.answer {
+            .await?;
+        let failure = match outcome.answer {
             Ok(page) => {
-                let leaf = leaf(page, &progress);
-                let more = facts::keep(&deps.db, owner, import, progress.pages, &leaf, (deps.now)()).await?;
+                let import_page = import_page(page, &progress);
+                let more = store::imports::keep(
+                    &deps.engine.db,
+                    owner,
+                    import,
+                    progress.pages,
+                    &import_page,
+                    (deps.engine.now)(),
+                )
+                .await?;
                 return Ok(if more { ImportProgress::More } else { ImportProgress::Over });
             }
             Err(failure) => failure,
         };
         // A fresh token was refused, or there is none to be had: no wait will help.
-        let spent = Spent { attempts: turn.tries + 1, token_attempts: retry::TOKEN_ATTEMPTS };
-        match retry::next(&failure, spent, (deps.jitter)()) {
+        let spent = Spent { attempts: input.tries + 1, token_attempts: retry::TOKEN_ATTEMPTS };
+        match retry::next(&failure, spent, (deps.engine.jitter)()) {
             Some(wait) => {
                 info!(import.id = %import, error.code = %failure.code, "Import {import} waits: {failure}");
-                let wait = if failure.retry_after.is_some() { wait } else { deps.time_scale.scale(wait) };
+                let wait =
+                    if failure.retry_after.is_some() { wait } else { deps.engine.time_scale.scale(wait) };
                 Ok(ImportProgress::Later { wait })
             }
             None => {
-                if let (ErrorCode::TokenExpired, Some(version)) = (failure.code, said.version) {
-                    voice::lose(deps, &account_ref, version, &failure).await?;
+                if let (ErrorCode::TokenExpired, Some(version)) = (failure.code, outcome.version) {
+                    deps.mark_lost(&account_ref, version, &failure).await?;
                 }
                 info!(import.id = %import, error.code = %failure.code, "Import {import} failed: {failure}");
-                facts::fail(&deps.db, owner, import, &failure.to_string(), (deps.now)()).await?;
+                store::imports::fail(
+                    &deps.engine.db,
+                    owner,
+                    import,
+                    &failure.to_string(),
+                    (deps.engine.now)(),
+                )
+                .await?;
                 Ok(ImportProgress::Over)
             }
         }
@@ -93,15 +111,16 @@ impl Imports {
         import: ImportRef,
     ) -> Result<(), ActivityError> {
         let (deps, reason) = (&self.deps, "the import was stopped before it was done");
-        Ok(facts::fail(&deps.db, import.owner, import.import, reason, (deps.now)()).await?)
+        Ok(store::imports::fail(&deps.engine.db, import.owner, import.import, reason, (deps.engine.now)())
+            .await?)
     }
 }
 
 /// What is asked for of a page.
-fn leaf(page: Page, progress: &Progress) -> ImportPage {
+fn import_page(page: Page, progress: &Progress) -> ImportPage {
     let is_early = |at: DateTime<Utc>| progress.from_date.is_some_and(|from| at < from);
     let is_late = |at: DateTime<Utc>| progress.to_date.is_some_and(|to| at >= to);
-    // Pages are newest first, but for a post that a platform shows out of turn: one that is too early
+    // Pages are newest first, but for a post that a platform shows out of input: one that is too early
     // does not end the list, a whole page of them does.
     let is_past = !page.items.is_empty() && page.items.iter().all(|post| is_early(post.published_at));
     // A list that begins again where it began has no end.
@@ -164,10 +183,10 @@ mod tests {
             (&[19], None, &[19], false),
             (&[19], Some("here"), &[19], false),
         ] {
-            let leaf = leaf(page(days, next), &progress);
+            let import_page = import_page(page(days, next), &progress);
             let ids: Vec<i64> =
-                leaf.posts.iter().map(|post| post.platform_post_id.parse().unwrap()).collect();
-            assert_eq!((&ids[..], leaf.next.is_some()), (kept, goes_on), "{days:?} {next:?}");
+                import_page.posts.iter().map(|post| post.platform_post_id.parse().unwrap()).collect();
+            assert_eq!((&ids[..], import_page.next.is_some()), (kept, goes_on), "{days:?} {next:?}");
         }
     }
 }

@@ -1,102 +1,55 @@
-//! Every byte that leaves the service leaves from here.
+//! Activities: what workflows call, with side effects.
 //!
-//! The bodies of the activities that `workflows` declares: publishing (the at-most-once protocol),
-//! connecting accounts, refreshing grants, reading what platforms tell, importing what is there, delivering
-//! webhooks. They may be repeated at any time; what must not be is preceded by an intent and settled by a
-//! look-up.
+//! The bodies of the activities that `workflows` declares. Publishing and everything that calls a platform for
+//! an account is crate `publishing`; here are the translation for Temporal, and connecting accounts, imports,
+//! metrics, media files and webhook deliveries. An activity may be repeated at any time.
 
 mod accounts;
 mod connecting;
-mod grants;
+mod failure;
+mod heartbeat;
 mod imports;
 mod media;
 mod metrics;
 mod publishing;
 mod share;
-mod voice;
 mod webhooks;
 pub mod worker;
 
-use chrono::{DateTime, TimeDelta, Utc};
-use domain::{App, Mode, Owner, TimeScale, sandbox::Address};
+use ::publishing::{CallOutcome, Engine, call_as};
+use chrono::TimeDelta;
+use domain::Failure;
 use egress::Egress;
-use platforms::Transport;
-use std::{borrow::Cow, collections::BTreeMap};
-use store::{Pool, vault};
+use futures::future::BoxFuture;
+use platforms::Session;
+use std::sync::Arc;
 use temporalio_client::Client;
+use workflows::{activities::AccountRef, worker_request::CALL_TIMEOUT};
 
-/// What the activities work with.
+/// Dependencies of the activities.
 pub struct Deps {
-    /// The facts.
-    pub db: Pool,
-    /// Seals what is kept.
-    pub sealer: vault::Sealer,
-    /// Opens what was sealed: only a worker can.
-    pub opener: vault::Opener,
-    /// The ways to the platforms.
-    pub transports: Transports,
-    /// The OAuth apps that accounts were connected through.
-    pub apps: Apps,
-    /// The way to addresses that users gave.
+    /// The publishing engine, with the database, keys, clock and transports that all activities use.
+    pub engine: Arc<Engine>,
+    /// Client for addresses that users gave.
     pub egress: Egress,
-    /// The bytes of media.
-    pub media: ::media::FileStore,
-    /// How long a medium is kept that no post needs; `None` for ever.
+    /// Age at which an unused media asset is deleted; `None` keeps it.
     pub retention: Option<TimeDelta>,
-    /// To tell a workflow that its attempts are failing.
+    /// Client for signals to workflows.
     pub temporal: Client,
-    /// The clock.
-    pub now: fn() -> DateTime<Utc>,
-    /// A random number from 0..1, for jitter.
-    pub jitter: fn() -> f64,
-    /// How fast the waits run.
-    pub time_scale: TimeScale,
 }
 
-/// The way to the platforms in each mode.
-pub struct Transports {
-    /// To the real ones.
-    live: Transport,
-    /// To the sandbox; `None` where none runs.
-    test: Option<(Transport, Address)>,
-}
-
-impl Transports {
-    /// The ways to the real platforms and to the sandbox, where one runs.
-    ///
-    /// # Errors
-    ///
-    /// When no TLS provider is installed in this process.
-    pub fn new(sandbox: Option<Address>) -> reqwest::Result<Self> {
-        let test = sandbox.map(|at| Ok((Transport::sandbox(at.url().clone())?, at))).transpose()?;
-        Ok(Self { live: Transport::real()?, test })
+impl Deps {
+    /// Calls a platform for an account, within the time that a client waits.
+    async fn call<T>(
+        &self,
+        account: &AccountRef,
+        call: impl for<'a> Fn(&'a Session<'a>) -> BoxFuture<'a, Result<T, Failure>>,
+    ) -> anyhow::Result<CallOutcome<T>> {
+        call_as(&self.engine, account.owner, account.account, CALL_TIMEOUT, call).await
     }
 
-    /// The way that an owner's calls take; `None` for test mode where no sandbox runs.
-    fn of(&self, owner: Owner) -> Option<Cow<'_, Transport>> {
-        match (owner.mode, &self.test) {
-            (Mode::Live, _) => Some(Cow::Borrowed(&self.live)),
-            (Mode::Test, Some((transport, at))) => Some(Cow::Owned(transport.toward(at.of(owner.org)))),
-            (Mode::Test, None) => None,
-        }
-    }
-}
-
-/// The OAuth apps of an installation, by platform.
-#[derive(Default)]
-pub struct Apps {
-    /// Shared apps at the real platforms.
-    pub live: BTreeMap<String, App>,
-    /// The sandbox's apps.
-    pub test: BTreeMap<String, App>,
-}
-
-impl Apps {
-    fn of(&self, mode: Mode, platform: &str) -> Option<App> {
-        let apps = match mode {
-            Mode::Live => &self.live,
-            Mode::Test => &self.test,
-        };
-        apps.get(platform).cloned()
+    /// Marks an account's grant as lost, because its platform refused it.
+    async fn mark_lost(&self, account: &AccountRef, version: i64, failure: &Failure) -> store::Result<()> {
+        self.engine.mark_lost(account.owner, account.account, version, failure).await
     }
 }

@@ -11,27 +11,20 @@
 
 use crate::{
     Deps,
-    publishing::alive,
+    heartbeat::with_heartbeat,
     share::{self, Shares},
 };
-use ::media::{self as files, FileStore, UploadError};
+use ::media::{self as files, UploadError};
 use anyhow::Context;
-use async_trait::async_trait;
-use bytes::Bytes;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use domain::{
-    Failure, MediaStatus, Owner,
+    MediaStatus, Owner,
     outbox::{MediaAction, MediaJob},
 };
 use futures::TryStreamExt;
-use platforms::MediaStore;
 use reqwest::{StatusCode, header};
-use serde_json::Value;
-use std::{io, ops::Range, sync::Arc, time::Duration};
-use store::{
-    media::{self as facts, Fault, Found, Reason},
-    posts::Attachment,
-};
+use std::{io, sync::Arc, time::Duration};
+use store::media::{Fault, Found, Reason};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tracing::info;
@@ -39,30 +32,28 @@ use url::Url;
 use workflows::activities::{ConfirmResult, MediaFailure, MediaRef, definition};
 
 /// Up to this size a file is read as a whole while its owner waits.
-const SMALL: u64 = 32 << 20;
+const INLINE_LIMIT: u64 = 32 << 20;
 /// How long one that takes a file in is given, beside what a large one takes.
-const TAKING: TimeDelta = TimeDelta::seconds(30);
+const PROMOTE_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
 /// Bytes that a slow store copies in a second.
-const COPIED: u64 = 10 << 20;
+const COPY_RATE: u64 = 10 << 20;
 /// How long bytes are awaited in all.
-const ARRIVING: TimeDelta = TimeDelta::hours(24);
+const UPLOAD_TTL: TimeDelta = TimeDelta::hours(24);
 /// After this, what never came to an end is swept away: longer than anything may take.
-const STRAY: TimeDelta = TimeDelta::hours(48);
+const ORPHAN_AGE: TimeDelta = TimeDelta::hours(48);
 /// Assets that are deleted at once.
 const BATCH: i64 = 200;
 /// How often a fetch may be sent elsewhere.
-const HOPS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 /// How long an address may say nothing.
-const SILENCE: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The slowest average that a file is fetched at, in bytes per second: one that is fetched takes a place
 /// that others wait for.
-const LEAST: u64 = 64 << 10;
+const MIN_RATE: u64 = 64 << 10;
 /// How long fetching may take in all.
-const FETCH: Duration = Duration::from_secs(45 * 60);
-/// How long a platform may take to fetch what it is given by address.
-const ADDRESS: Duration = Duration::from_secs(6 * 3600);
-/// How long an attempt waits for a file that is still being looked at, and how often it looks.
-const PATIENCE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_millis(250));
+const FETCH_TIMEOUT: Duration = Duration::from_secs(45 * 60);
+/// Pause between two looks at a file that another worker moves.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The activities about media.
 pub(crate) struct Media {
@@ -79,7 +70,7 @@ impl Media {
         asset: MediaRef,
     ) -> Result<ConfirmResult, ActivityError> {
         let _share = self.shares.admit(asset.owner.org)?;
-        Ok(self.deps.confirm(asset).await?)
+        Ok(self.confirm(asset).await?)
     }
 
     #[activity(definition = definition::ProcessMedia)]
@@ -88,7 +79,7 @@ impl Media {
         cx: ActivityContext,
         job: MediaJob,
     ) -> Result<(), ActivityError> {
-        let _share = match (job.what, self.shares.take(job.owner.org, (self.deps.jitter)())) {
+        let _share = match (job.what, self.shares.take(job.owner.org, (self.deps.engine.jitter)())) {
             (_, Ok(share)) => Some(share),
             // Short, and what frees storage should not wait.
             (MediaAction::Discard, Err(_)) => None,
@@ -96,13 +87,13 @@ impl Media {
         };
         let tending = async {
             match job.what {
-                MediaAction::Fetch => self.deps.fetch(&job).await?,
-                MediaAction::Probe => self.deps.probe(&job).await?,
-                MediaAction::Discard => self.deps.discard(&job).await?,
+                MediaAction::Fetch => self.fetch(&job).await?,
+                MediaAction::Probe => self.probe(&job).await?,
+                MediaAction::Discard => self.discard(&job).await?,
             }
             Ok(())
         };
-        alive(&cx, tending).await
+        with_heartbeat(&cx, tending).await
     }
 
     #[activity(definition = definition::FailMedia)]
@@ -111,18 +102,18 @@ impl Media {
         _cx: ActivityContext,
         lost: MediaFailure,
     ) -> Result<(), ActivityError> {
-        let (deps, job) = (&self.deps, &lost.job);
+        let job = &lost.job;
         let what = if job.what == MediaAction::Fetch { "fetched" } else { "read" };
         let message = format!("it could not be {what}: {}", lost.message);
-        Ok(deps.refuse(job, Fault { reason: Reason::Unfetched, message }).await?)
+        Ok(self.refuse(job, Fault { reason: Reason::Unfetched, message }).await?)
     }
 
     #[activity(definition = definition::CleanUpMedia)]
     pub(crate) async fn clean_up_media(self: Arc<Self>, _cx: ActivityContext) -> Result<bool, ActivityError> {
-        let (deps, now) = (&self.deps, (self.deps.now)());
+        let (deps, now) = (&self.deps, (self.deps.engine.now)());
         let idle = deps.retention.map(|retention| now - retention);
-        let expired = facts::expire(&deps.db, now - ARRIVING, idle, BATCH, now).await?;
-        let swept = deps.media.sweep(now - STRAY).await?;
+        let expired = store::media::expire(&deps.engine.db, now - UPLOAD_TTL, idle, BATCH, now).await?;
+        let swept = deps.engine.media.sweep(now - ORPHAN_AGE).await?;
         if expired + swept > 0 {
             info!(expired, swept, "Deleted {expired} media assets and {swept} strays");
         }
@@ -130,18 +121,20 @@ impl Media {
     }
 }
 
-impl Deps {
+impl Media {
     /// Looks at what arrived of an asset.
     async fn confirm(&self, asset: MediaRef) -> anyhow::Result<ConfirmResult> {
         let MediaRef { media, owner } = asset;
-        let Some(row) = facts::get(&self.db, owner, media).await? else { return Ok(ConfirmResult::Settled) };
+        let Some(row) = store::media::get(&self.deps.engine.db, owner, media).await? else {
+            return Ok(ConfirmResult::Settled);
+        };
         if row.status != MediaStatus::PendingUpload {
             return Ok(ConfirmResult::Settled);
         }
         let file = file(owner, &row);
-        match self.media.arrived(&file).await? {
+        match self.deps.engine.media.arrived(&file).await? {
             Some(size) if row.source_url.is_none() => {
-                self.judge(owner, &row, &file, size, size <= SMALL).await?;
+                self.judge(owner, &row, &file, size, size <= INLINE_LIMIT).await?;
                 Ok(ConfirmResult::Settled)
             }
             _ => Ok(ConfirmResult::Missing),
@@ -153,7 +146,7 @@ impl Deps {
     async fn judge(
         &self,
         owner: Owner,
-        row: &facts::Media,
+        row: &store::media::Media,
         file: &files::StoredFile,
         size: u64,
         whole: bool,
@@ -167,7 +160,7 @@ impl Deps {
             sha256: row.declared.sha256.clone(),
         };
         let job = MediaJob { what: MediaAction::Probe, media: row.id, owner };
-        let found = match self.media.inspect(file, size, &declared).await {
+        let found = match self.deps.engine.media.inspect(file, size, &declared).await {
             Ok(found) => found,
             Err(files::Fault::Refused(refusal)) => {
                 let reason = match refusal {
@@ -178,7 +171,7 @@ impl Deps {
             }
             Err(files::Fault::Store(error)) => return Err(error.into()),
         };
-        let sha256 = if whole { Some(self.media.digest(file, size).await?) } else { None };
+        let sha256 = if whole { Some(self.deps.engine.media.digest(file, size).await?) } else { None };
         if let (Some(found), Some(claimed)) = (&sha256, &declared.sha256)
             && found != claimed
         {
@@ -194,7 +187,8 @@ impl Deps {
             duration_ms: found.duration.and_then(|duration| u64::try_from(duration.as_millis()).ok()),
             sha256,
         };
-        if facts::settle(&self.db, owner, row.id, &found, (self.now)()).await? {
+        if store::media::settle(&self.deps.engine.db, owner, row.id, &found, (self.deps.engine.now)()).await?
+        {
             info!(
                 media.id = %row.id, org.id = %owner.org, kind = %found.kind, size,
                 "Medium {} is a file of {size} bytes, {}", row.id, found.content_type
@@ -209,21 +203,23 @@ impl Deps {
     async fn take_in(
         &self,
         owner: Owner,
-        row: &facts::Media,
+        row: &store::media::Media,
         file: &files::StoredFile,
         size: u64,
     ) -> anyhow::Result<()> {
-        let limit = TAKING + TimeDelta::seconds((size / COPIED).cast_signed());
-        while !self.media.has(file).await? {
-            let now = (self.now)();
-            if facts::seize(&self.db, owner, row.id, now - limit - TAKING, now).await? {
-                let taking = self.media.take_in(file);
+        let limit = PROMOTE_TIMEOUT + TimeDelta::seconds((size / COPY_RATE).cast_signed());
+        while !self.deps.engine.media.has(file).await? {
+            let now = (self.deps.engine.now)();
+            if store::media::seize(&self.deps.engine.db, owner, row.id, now - limit - PROMOTE_TIMEOUT, now)
+                .await?
+            {
+                let taking = self.deps.engine.media.take_in(file);
                 let taken = tokio::time::timeout(limit.to_std()?, taking).await;
                 taken.context("the store did not take the file in in time")??;
-            } else if facts::get(&self.db, owner, row.id).await?.is_none() {
+            } else if store::media::get(&self.deps.engine.db, owner, row.id).await?.is_none() {
                 anyhow::bail!("the asset was deleted");
             } else {
-                tokio::time::sleep(PATIENCE.1).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
         Ok(())
@@ -232,13 +228,13 @@ impl Deps {
     /// Writes down why an asset can't be used. Its bytes serve nobody then.
     async fn refuse(&self, job: &MediaJob, fault: Fault) -> anyhow::Result<()> {
         let MediaJob { media, owner, .. } = *job;
-        if facts::fail(&self.db, owner, media, &fault, (self.now)()).await? {
+        if store::media::fail(&self.deps.engine.db, owner, media, &fault, (self.deps.engine.now)()).await? {
             info!(media.id = %media, org.id = %owner.org, "Medium {media} is not taken: {}", fault.message);
         }
-        if let Some(row) = facts::remains(&self.db, owner, media).await?
+        if let Some(row) = store::media::remains(&self.deps.engine.db, owner, media).await?
             && row.status == MediaStatus::Failed
         {
-            self.media.discard(&file(owner, &row)).await?;
+            self.deps.engine.media.discard(&file(owner, &row)).await?;
         }
         Ok(())
     }
@@ -246,12 +242,12 @@ impl Deps {
     /// Looks at the whole of a file whose headers were looked at before.
     async fn probe(&self, job: &MediaJob) -> anyhow::Result<()> {
         let MediaJob { media, owner, .. } = *job;
-        let Some(row) = facts::get(&self.db, owner, media).await? else { return Ok(()) };
+        let Some(row) = store::media::get(&self.deps.engine.db, owner, media).await? else { return Ok(()) };
         if row.status != MediaStatus::Uploaded {
             return Ok(());
         }
         let file = file(owner, &row);
-        let Some(size) = self.media.arrived(&file).await? else {
+        let Some(size) = self.deps.engine.media.arrived(&file).await? else {
             let message = "its bytes are not there any more".to_owned();
             return self.refuse(job, Fault { reason: Reason::Unfetched, message }).await;
         };
@@ -261,41 +257,44 @@ impl Deps {
     /// Fetches a file from where its owner says.
     async fn fetch(&self, job: &MediaJob) -> anyhow::Result<()> {
         let MediaJob { media, owner, .. } = *job;
-        let Some(row) = facts::get(&self.db, owner, media).await? else { return Ok(()) };
+        let Some(row) = store::media::get(&self.deps.engine.db, owner, media).await? else { return Ok(()) };
         let (MediaStatus::PendingUpload, Some(source)) = (row.status, &row.source_url) else { return Ok(()) };
         let file = file(owner, &row);
-        if !self.media.has(&file).await? {
-            let fetched = tokio::time::timeout(FETCH, self.draw(owner, source, &file)).await;
+        if !self.deps.engine.media.has(&file).await? {
+            let fetched = tokio::time::timeout(FETCH_TIMEOUT, self.download(owner, source, &file)).await;
             let refused = |reason, message| self.refuse(job, Fault { reason, message });
             match fetched {
                 Ok(Ok(())) => {}
-                Ok(Err(Undrawn::Never(reason, message))) => return refused(reason, message).await,
-                Ok(Err(Undrawn::Later(error))) => return Err(error),
-                Err(_) => anyhow::bail!("it did not arrive within {} minutes", FETCH.as_secs() / 60),
+                Ok(Err(FetchError::Never(reason, message))) => return refused(reason, message).await,
+                Ok(Err(FetchError::Later(error))) => return Err(error),
+                Err(_) => anyhow::bail!("it did not arrive within {} minutes", FETCH_TIMEOUT.as_secs() / 60),
             }
         }
-        let size = self.media.arrived(&file).await?;
+        let size = self.deps.engine.media.arrived(&file).await?;
         self.judge(owner, &row, &file, size.unwrap_or_default(), true).await
     }
 
     /// Draws the bytes at an address into the store.
-    async fn draw(&self, owner: Owner, source: &str, file: &files::StoredFile) -> Result<(), Undrawn> {
-        let unfetched = |message: String| Undrawn::Never(Reason::Unfetched, message);
+    async fn download(&self, owner: Owner, source: &str, file: &files::StoredFile) -> Result<(), FetchError> {
+        let unfetched = |message: String| FetchError::Never(Reason::Unfetched, message);
         let mut url = Url::parse(source).map_err(|error| unfetched(error.to_string()))?;
-        for _ in 0..=HOPS {
+        for _ in 0..=MAX_REDIRECTS {
             // Each hop is judged anew, and its name again when it is resolved.
-            let client = self.egress.client(owner.mode, &url).map_err(unfetched)?;
+            let client = self.deps.egress.client(owner.mode, &url).map_err(unfetched)?;
             let request =
                 client.get(url.clone()).header(header::USER_AGENT, AGENT).header(header::ACCEPT, "*/*");
-            let sent = tokio::time::timeout(SILENCE, request.send()).await;
+            let sent = tokio::time::timeout(IDLE_TIMEOUT, request.send()).await;
             let answer = match sent {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(error)) if egress::is_closed(&error) => {
                     return Err(unfetched("the address is not a public one".to_owned()));
                 }
-                Ok(Err(error)) => return Err(Undrawn::Later(error.without_url().into())),
+                Ok(Err(error)) => return Err(FetchError::Later(error.without_url().into())),
                 Err(_) => {
-                    return Err(Undrawn::Later(anyhow::anyhow!("no answer within {} s", SILENCE.as_secs())));
+                    return Err(FetchError::Later(anyhow::anyhow!(
+                        "no answer within {} s",
+                        IDLE_TIMEOUT.as_secs()
+                    )));
                 }
             };
             let status = answer.status();
@@ -307,45 +306,50 @@ impl Deps {
             }
             match status {
                 StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
-                    return Err(Undrawn::Later(anyhow::anyhow!("it answered {status}")));
+                    return Err(FetchError::Later(anyhow::anyhow!("it answered {status}")));
                 }
                 status if status.is_server_error() => {
-                    return Err(Undrawn::Later(anyhow::anyhow!("it answered {status}")));
+                    return Err(FetchError::Later(anyhow::anyhow!("it answered {status}")));
                 }
                 status if !status.is_success() => return Err(unfetched(format!("it answered {status}"))),
                 _ => {}
             }
             let length = answer.content_length();
-            let most = self.media.caps().of_claim(None);
+            let most = self.deps.engine.media.caps().of_claim(None);
             if let Some(length) = length.filter(|length| *length > most) {
-                return Err(Undrawn::Never(
+                return Err(FetchError::Never(
                     Reason::TooLarge,
                     format!("it has {length} bytes, and at most {most} are taken"),
                 ));
             }
             let pieces = answer.bytes_stream().map_err(io::Error::other);
-            let tempo = files::Tempo { silence: SILENCE, least: LEAST };
-            return match self.media.receive(file, pieces, most, &files::DeclaredFile::default(), tempo).await
+            let tempo = files::Tempo { silence: IDLE_TIMEOUT, least: MIN_RATE };
+            return match self
+                .deps
+                .engine
+                .media
+                .receive(file, pieces, most, &files::DeclaredFile::default(), tempo)
+                .await
             {
                 Ok(_) => Ok(()),
                 Err(error @ UploadError::TooLarge(_)) => {
-                    Err(Undrawn::Never(Reason::TooLarge, error.to_string()))
+                    Err(FetchError::Never(Reason::TooLarge, error.to_string()))
                 }
-                Err(error) => Err(Undrawn::Later(error.into())),
+                Err(error) => Err(FetchError::Later(error.into())),
             };
         }
-        Err(unfetched(format!("it leads elsewhere more than {HOPS} times")))
+        Err(unfetched(format!("it leads elsewhere more than {MAX_REDIRECTS} times")))
     }
 
     /// Discards the bytes of an asset that was deleted, and then its row.
     async fn discard(&self, job: &MediaJob) -> anyhow::Result<()> {
         let MediaJob { media, owner, .. } = *job;
-        if facts::get(&self.db, owner, media).await?.is_some() {
+        if store::media::get(&self.deps.engine.db, owner, media).await?.is_some() {
             return Ok(());
         }
-        if let Some(row) = facts::remains(&self.db, owner, media).await? {
-            self.media.discard(&file(owner, &row)).await?;
-            facts::forget(&self.db, owner, media).await?;
+        if let Some(row) = store::media::remains(&self.deps.engine.db, owner, media).await? {
+            self.deps.engine.media.discard(&file(owner, &row)).await?;
+            store::media::forget(&self.deps.engine.db, owner, media).await?;
         }
         Ok(())
     }
@@ -355,114 +359,13 @@ impl Deps {
 const AGENT: &str = concat!("Fanfare-Media/", env!("CARGO_PKG_VERSION"));
 
 /// Why the bytes at an address are not here.
-enum Undrawn {
+enum FetchError {
     /// Another try would end the same way.
     Never(Reason, String),
     /// Another try may help.
     Later(anyhow::Error),
 }
 
-fn file(owner: Owner, row: &facts::Media) -> files::StoredFile {
+fn file(owner: Owner, row: &store::media::Media) -> files::StoredFile {
     files::StoredFile { media: row.id, owner, filename: row.filename.clone() }
-}
-
-/// Why a container's media can't be handed over.
-pub(crate) enum Unresolved {
-    /// One of them is still being looked at.
-    Early(Failure),
-    /// One of them is gone, or can't be used.
-    Never(Failure),
-    /// Nobody could tell.
-    Fault(anyhow::Error),
-}
-
-/// The media that a container refers to. A file that is still being looked at is waited for a while.
-pub(crate) async fn resolve(
-    deps: &Deps,
-    owner: Owner,
-    references: &Value,
-) -> Result<Vec<platforms::Media>, Unresolved> {
-    let references: Vec<Attachment> =
-        serde_json::from_value(references.clone()).map_err(|error| Unresolved::Fault(error.into()))?;
-    let ids: Vec<_> = references.iter().map(|reference| reference.id).collect();
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let patience = tokio::time::Instant::now() + PATIENCE.0;
-    loop {
-        let found =
-            facts::find(&deps.db, owner, &ids).await.map_err(|error| Unresolved::Fault(error.into()))?;
-        let mut media = Vec::with_capacity(references.len());
-        let mut unready = None;
-        for reference in &references {
-            let gone = |why: &str| Failure::rejected(422, format!("medium {} {why}", reference.id));
-            let Some(row) = found.iter().find(|row| row.id.0 == reference.id) else {
-                return Err(Unresolved::Never(gone("is not there any more")));
-            };
-            match (row.status, &row.fault) {
-                (MediaStatus::Ready, _) => media.push(row.medium(reference.alt_text.clone())),
-                (MediaStatus::Failed, fault) => {
-                    let why = fault.as_ref().map_or("", |fault| &fault.message);
-                    return Err(Unresolved::Never(gone(&format!("can't be used: {why}"))));
-                }
-                (MediaStatus::Uploaded | MediaStatus::PendingUpload, _) => unready = Some(reference.id),
-            }
-        }
-        match unready {
-            None => return Ok(media),
-            Some(id) if tokio::time::Instant::now() >= patience => {
-                let message = format!("medium {id} is still being looked at");
-                return Err(Unresolved::Early(Failure::network(message, false)));
-            }
-            Some(_) => tokio::time::sleep(PATIENCE.1).await,
-        }
-    }
-}
-
-/// The media of one owner, as adapters read them.
-pub(crate) struct OwnerMedia {
-    shelf: FileStore,
-    owner: Owner,
-    now: fn() -> DateTime<Utc>,
-}
-
-impl OwnerMedia {
-    /// The media of `owner`.
-    pub(crate) fn of(deps: &Deps, owner: Owner) -> Arc<Self> {
-        Arc::new(Self { shelf: deps.media.clone(), owner, now: deps.now })
-    }
-
-    fn file(&self, medium: &platforms::Media) -> files::StoredFile {
-        files::StoredFile { media: medium.id.into(), owner: self.owner, filename: medium.filename.clone() }
-    }
-}
-
-#[async_trait]
-impl MediaStore for OwnerMedia {
-    async fn read(&self, medium: &platforms::Media, range: Range<u64>) -> Result<Bytes, Failure> {
-        self.shelf
-            .read(&self.file(medium), range)
-            .await
-            .map_err(|error| Failure::network(format!("medium {} can't be read: {error}", medium.id), false))
-    }
-
-    async fn address(&self, medium: &platforms::Media) -> Result<Url, Failure> {
-        self.shelf.address(&self.file(medium), &medium.mime, ADDRESS, (self.now)()).await.map_err(|error| {
-            Failure::network(format!("medium {} can't be given an address: {error}", medium.id), false)
-        })
-    }
-}
-
-/// No media: for what is said before there is anything to publish.
-pub(crate) struct NoMedia;
-
-#[async_trait]
-impl MediaStore for NoMedia {
-    async fn read(&self, medium: &platforms::Media, _range: Range<u64>) -> Result<Bytes, Failure> {
-        Err(Failure::rejected(500, format!("medium {} is not here", medium.id)))
-    }
-
-    async fn address(&self, medium: &platforms::Media) -> Result<Url, Failure> {
-        Err(Failure::rejected(500, format!("medium {} is not here", medium.id)))
-    }
 }

@@ -8,12 +8,12 @@
     reason = "the macro makes a marker per activity; workflows use those of the declarations"
 )]
 
-use crate::{Deps, publishing::alive, share::Shares, voice};
+use crate::{Deps, heartbeat::with_heartbeat, share::Shares};
 use chrono::TimeDelta;
 use domain::Failure;
 use futures::{StreamExt, TryStreamExt, stream};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use store::metrics::{self as facts, Due, Rhythm, Snapshot};
+use store::metrics::{Due, Rhythm, Snapshot};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tokio::time::Instant;
@@ -25,7 +25,7 @@ use workflows::{
 
 /// How often what nobody asks about is asked about: hourly at first, then after a sixth of its age. In a
 /// month that makes some forty calls.
-const RHYTHM: Rhythm = Rhythm {
+const SCHEDULE: Rhythm = Rhythm {
     horizon: TimeDelta::days(30),
     least: Duration::from_secs(60 * 60),
     per_hour: Duration::from_secs(10 * 60),
@@ -33,10 +33,10 @@ const RHYTHM: Rhythm = Rhythm {
     per_platform: 1000,
 };
 /// Accounts of a platform that are asked side by side.
-const HANDS: usize = 8;
+const CONCURRENCY: usize = 8;
 /// Snapshots that one statement forgets.
 const BATCH: i64 = 1000;
-/// How many such statements a round makes at most.
+/// How many such statements a collect_account makes at most.
 const BATCHES: u64 = 100;
 
 /// The activities of engagement.
@@ -65,38 +65,40 @@ impl Metrics {
     ) -> Result<CollectionSummary, ActivityError> {
         let deps = &self.deps;
         let collecting = async {
-            let (least, per_hour) =
-                (deps.time_scale.scale(RHYTHM.least), deps.time_scale.scale(RHYTHM.per_hour));
-            let rhythm = Rhythm { least, per_hour, ..RHYTHM };
+            let (least, per_hour) = (
+                deps.engine.time_scale.scale(SCHEDULE.least),
+                deps.engine.time_scale.scale(SCHEDULE.per_hour),
+            );
+            let rhythm = Rhythm { least, per_hour, ..SCHEDULE };
             let mut accounts = BTreeMap::<_, Vec<_>>::new();
-            for due in facts::due(&deps.db, &platform, rhythm, (deps.now)()).await? {
+            for due in store::metrics::due(&deps.engine.db, &platform, rhythm, (deps.engine.now)()).await? {
                 accounts.entry(due.account.0).or_default().push(reading(due, &platform));
             }
             let until = Instant::now() + SPAN;
             let rounds = stream::iter(accounts.into_values())
-                .map(|readings| round(deps, readings, until))
-                .buffer_unordered(HANDS);
+                .map(|readings| collect_account(deps, readings, until))
+                .buffer_unordered(CONCURRENCY);
             let rounds: Vec<CollectionSummary> = rounds.try_collect().await?;
             Ok(rounds.into_iter().sum())
         };
-        alive(&cx, collecting).await
+        with_heartbeat(&cx, collecting).await
     }
 
     #[activity(definition = definition::PruneMetrics)]
     pub(crate) async fn prune_metrics(self: Arc<Self>, cx: ActivityContext) -> Result<u64, ActivityError> {
         let deps = &self.deps;
-        let forgetting = async {
-            let mut forgotten = 0;
+        let pruning = async {
+            let mut pruned = 0;
             for _ in 0..BATCHES {
-                let batch = facts::forget(&deps.db, BATCH, (deps.now)()).await?;
-                forgotten += batch;
+                let batch = store::metrics::forget(&deps.engine.db, BATCH, (deps.engine.now)()).await?;
+                pruned += batch;
                 if batch < BATCH.unsigned_abs() {
                     break;
                 }
             }
-            Ok(forgotten)
+            Ok(pruned)
         };
-        alive(&cx, forgetting).await
+        with_heartbeat(&cx, pruning).await
     }
 }
 
@@ -106,7 +108,7 @@ fn reading(due: Due, platform: &str) -> MetricsRequest {
 }
 
 /// Asks one account about its targets, one after the other.
-async fn round(
+async fn collect_account(
     deps: &Arc<Deps>,
     readings: Vec<MetricsRequest>,
     until: Instant,
@@ -137,22 +139,24 @@ async fn round(
 /// Reads a target's figures and keeps them; or why there are none.
 async fn read(deps: &Arc<Deps>, reading: &MetricsRequest) -> anyhow::Result<Result<(), Failure>> {
     let (owner, target) = (reading.account_ref.owner, reading.target);
-    facts::ask(&deps.db, owner, target, (deps.now)()).await?;
-    let said = voice::ask(deps, &reading.account_ref, |cx| {
-        let id = reading.platform_post_id.clone();
-        Box::pin(async move {
-            match cx.platform.analytics {
-                Some(analytics) => analytics.metrics(cx, &id).await,
-                None => Err(Failure::rejected(501, format!("{} tells no metrics", cx.platform.id))),
-            }
+    store::metrics::ask(&deps.engine.db, owner, target, (deps.engine.now)()).await?;
+    let outcome2 = deps
+        .call(&reading.account_ref, |cx| {
+            let id = reading.platform_post_id.clone();
+            Box::pin(async move {
+                match cx.platform.analytics {
+                    Some(analytics) => analytics.metrics(cx, &id).await,
+                    None => Err(Failure::rejected(501, format!("{} tells no metrics", cx.platform.id))),
+                }
+            })
         })
-    })
-    .await?;
-    match said.answer {
+        .await?;
+    match outcome2.answer {
         Ok(metrics) => {
-            let now = (deps.now)();
-            facts::record(&deps.db, owner, &Snapshot { target, metrics, captured_at: now }).await?;
-            facts::thin(&deps.db, owner, target, now).await?;
+            let now = (deps.engine.now)();
+            store::metrics::record(&deps.engine.db, owner, &Snapshot { target, metrics, captured_at: now })
+                .await?;
+            store::metrics::thin(&deps.engine.db, owner, target, now).await?;
             Ok(Ok(()))
         }
         Err(failure) => {

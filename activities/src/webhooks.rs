@@ -22,7 +22,7 @@ use std::{
     time::Duration,
 };
 use store::{
-    deliveries::{self as facts, Answer, Attempt},
+    deliveries::{self, Answer, Attempt},
     vault::{self, Sealer},
     webhooks as endpoints,
 };
@@ -35,50 +35,50 @@ use uuid::Uuid;
 use workflows::activities::{DeliveryInput, RevealSecretInput, TestEventInput, TestEventResult, definition};
 
 /// How much of an endpoint's answer the log keeps.
-const EXCERPT: usize = 512;
+const MAX_EXCERPT_BYTES: usize = 512;
 
 /// Deliveries that one endpoint gets at a time from one process. Far fewer than the queue runs, so that
 /// it takes many dead endpoints to keep a living one waiting.
-const SHARE: usize = 20;
+const MAX_PER_ENDPOINT: usize = 20;
 
 /// The activities of webhooks.
 pub(crate) struct Webhooks {
     deps: Arc<Deps>,
     shares: Shares,
-    places: Places,
+    permits: EndpointPermits,
 }
 
 impl Webhooks {
     pub(crate) fn new(deps: Arc<Deps>, shares: Shares) -> Self {
-        Self { deps, shares, places: Places::default() }
+        Self { deps, shares, permits: EndpointPermits::default() }
     }
 }
 
 /// How many deliveries each endpoint is getting right now.
 #[derive(Default)]
-struct Places(Mutex<HashMap<WebhookId, usize>>);
+struct EndpointPermits(Mutex<HashMap<WebhookId, usize>>);
 
-impl Places {
-    /// A place for one more delivery to the endpoint, unless its share is taken.
-    fn take(&self, webhook: WebhookId) -> Option<Place<'_>> {
+impl EndpointPermits {
+    /// A permit for one more delivery to the endpoint, unless its share is taken.
+    fn take(&self, webhook: WebhookId) -> Option<Permit<'_>> {
         let mut taken = self.0.lock().expect("nobody panics with it");
         let count = taken.entry(webhook).or_default();
-        (*count < SHARE).then(|| {
+        (*count < MAX_PER_ENDPOINT).then(|| {
             *count += 1;
-            Place { places: self, webhook }
+            Permit { permits: self, webhook }
         })
     }
 }
 
-/// A delivery under way; its place is free again when this is dropped.
-struct Place<'a> {
-    places: &'a Places,
+/// A delivery under way; its permit is free again when this is dropped.
+struct Permit<'a> {
+    permits: &'a EndpointPermits,
     webhook: WebhookId,
 }
 
-impl Drop for Place<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        let mut taken = self.places.0.lock().expect("nobody panics with it");
+        let mut taken = self.permits.0.lock().expect("nobody panics with it");
         if let Some(count) = taken.get_mut(&self.webhook) {
             *count -= 1;
             if *count == 0 {
@@ -97,26 +97,31 @@ impl Webhooks {
         input: DeliveryInput,
     ) -> Result<Option<Duration>, ActivityError> {
         let deps = &self.deps;
-        let _share = match self.shares.take(input.owner.org, (deps.jitter)()) {
+        let _share = match self.shares.take(input.owner.org, (deps.engine.jitter)()) {
             Ok(share) => share,
             Err(wait) => return Ok(Some(wait)),
         };
-        let Some(attempt) = facts::begin(&deps.db, input.owner, input.delivery, input.round).await? else {
+        let Some(attempt) =
+            deliveries::begin(&deps.engine.db, input.owner, input.delivery, input.round).await?
+        else {
             return Ok(None);
         };
-        let Some(_place) = self.places.take(attempt.webhook) else {
-            let wait = deps.time_scale.scale(retry::turn(input.waits, (deps.jitter)()));
-            facts::postponed(&deps.db, input.delivery, input.round, (deps.now)() + wait).await?;
+        let Some(_place) = self.permits.take(attempt.webhook) else {
+            let wait = deps.engine.time_scale.scale(retry::turn(input.waits, (deps.engine.jitter)()));
+            deliveries::postponed(&deps.engine.db, input.delivery, input.round, (deps.engine.now)() + wait)
+                .await?;
             return Ok(Some(wait));
         };
-        let answer = deps.send(input.owner, &attempt).await?;
+        let answer = self.send(input.owner, &attempt).await?;
         if answer.error.is_none() {
-            facts::delivered(&deps.db, input.delivery, input.round, &answer, (deps.now)()).await?;
+            deliveries::delivered(&deps.engine.db, input.delivery, input.round, &answer, (deps.engine.now)())
+                .await?;
             return Ok(None);
         }
-        let wait = retry::redeliver(attempt.number.unsigned_abs()).map(|wait| deps.time_scale.scale(wait));
-        let next = wait.map(|wait| (deps.now)() + wait);
-        facts::failed(&deps.db, input.delivery, input.round, &answer, next).await?;
+        let wait =
+            retry::redeliver(attempt.number.unsigned_abs()).map(|wait| deps.engine.time_scale.scale(wait));
+        let next = wait.map(|wait| (deps.engine.now)() + wait);
+        deliveries::failed(&deps.engine.db, input.delivery, input.round, &answer, next).await?;
         let Some(wait) = wait else { return Ok(None) };
         let error = anyhow::anyhow!(answer.error.unwrap_or_default());
         Err(ActivityError::application(
@@ -137,7 +142,7 @@ impl Webhooks {
         let deps = &self.deps;
         let _share = self.shares.admit(sample.owner.org)?;
         // Also for an endpoint that is paused: before it is resumed is when one wants to know.
-        let Some(endpoint) = endpoints::sealed(&deps.db, sample.owner, sample.webhook).await? else {
+        let Some(endpoint) = endpoints::sealed(&deps.engine.db, sample.owner, sample.webhook).await? else {
             return Ok(None);
         };
         let data = event::sample(sample.owner.org, sample.webhook);
@@ -146,10 +151,10 @@ impl Webhooks {
             webhook: sample.webhook,
             url: endpoint.url,
             secret_sealed: endpoint.secret_sealed,
-            body: event::body(event::SAMPLE, (deps.now)(), &data),
+            body: event::body(event::SAMPLE, (deps.engine.now)(), &data),
             number: 1,
         };
-        let answer = deps.send(sample.owner, &attempt).await?;
+        let answer = self.send(sample.owner, &attempt).await?;
         let status = answer.status.and_then(|status| u16::try_from(status).ok());
         Ok(Some(TestEventResult { status, delivered: answer.error.is_none() }))
     }
@@ -161,29 +166,31 @@ impl Webhooks {
         reveal: RevealSecretInput,
     ) -> Result<Option<Vec<u8>>, ActivityError> {
         let deps = &self.deps;
-        let Some(endpoint) = endpoints::sealed(&deps.db, reveal.owner, reveal.webhook).await? else {
+        let Some(endpoint) = endpoints::sealed(&deps.engine.db, reveal.owner, reveal.webhook).await? else {
             return Ok(None);
         };
         let aad = vault::aad_webhook_secret(reveal.owner, reveal.webhook);
-        let secret = deps.opener.open(&endpoint.secret_sealed, &aad).context("open a signing secret")?;
+        let secret =
+            deps.engine.opener.open(&endpoint.secret_sealed, &aad).context("open a signing secret")?;
         let recipient = reveal.recipient.parse::<Sealer>().context("read the key of whoever asks")?;
         Ok(Some(recipient.seal(&secret, &aad)))
     }
 }
 
-impl Deps {
+impl Webhooks {
     /// Sends one delivery. What the endpoint does wrong is in the answer, not an error.
     async fn send(&self, owner: Owner, attempt: &Attempt) -> anyhow::Result<Answer> {
         let aad = vault::aad_webhook_secret(owner, attempt.webhook);
-        let secret = String::from_utf8(self.opener.open(&attempt.secret_sealed, &aad)?)
+        let secret = String::from_utf8(self.deps.engine.opener.open(&attempt.secret_sealed, &aad)?)
             .context("a signing secret is text")?;
         let url = Url::parse(&attempt.url).context("an endpoint's address was checked when it was given")?;
-        let client = match self.egress.client(owner.mode, &url) {
+        let client = match self.deps.egress.client(owner.mode, &url) {
             Ok(client) => client,
             Err(refusal) => return Ok(Answer { error: Some(refusal), ..Answer::default() }),
         };
         let began = Instant::now();
-        let signature = signature::sign(&secret, (self.now)().timestamp(), attempt.body.as_bytes());
+        let signature =
+            signature::sign(&secret, (self.deps.engine.now)().timestamp(), attempt.body.as_bytes());
         let sent = client
             .post(url)
             .timeout(retry::DELIVERY_TIMEOUT)
@@ -206,14 +213,14 @@ impl Deps {
         let status = response.status();
         let mut excerpt = Vec::new();
         let mut body = response.bytes_stream();
-        while excerpt.len() < EXCERPT {
+        while excerpt.len() < MAX_EXCERPT_BYTES {
             match body.next().await {
                 Some(Ok(piece)) => excerpt.extend_from_slice(&piece),
                 // The status has been heard; what follows is only for the log.
                 Some(Err(_)) | None => break,
             }
         }
-        excerpt.truncate(EXCERPT);
+        excerpt.truncate(MAX_EXCERPT_BYTES);
         Ok(Answer {
             status: Some(i32::from(status.as_u16())),
             excerpt: Some(String::from_utf8_lossy(&excerpt).replace('\0', "\u{fffd}"))
@@ -246,16 +253,16 @@ mod tests {
 
     #[test]
     fn an_endpoint_takes_no_more_than_its_share() {
-        let places = Places::default();
+        let permits = EndpointPermits::default();
         let [slow, other] = [1, 2].map(|number| WebhookId(Uuid::from_u128(number)));
-        let mut taken: Vec<_> = (0..SHARE).map_while(|_| places.take(slow)).collect();
-        assert_eq!(taken.len(), SHARE);
-        assert!(places.take(slow).is_none());
-        assert!(places.take(other).is_some(), "the other endpoint waits for nobody");
+        let mut taken: Vec<_> = (0..MAX_PER_ENDPOINT).map_while(|_| permits.take(slow)).collect();
+        assert_eq!(taken.len(), MAX_PER_ENDPOINT);
+        assert!(permits.take(slow).is_none());
+        assert!(permits.take(other).is_some(), "the other endpoint waits for nobody");
         taken.pop();
-        taken.extend(places.take(slow));
-        assert_eq!(taken.len(), SHARE, "a place is free again when its delivery is over");
+        taken.extend(permits.take(slow));
+        assert_eq!(taken.len(), MAX_PER_ENDPOINT, "a permit is free again when its delivery is over");
         drop(taken);
-        assert!(places.0.lock().unwrap().is_empty(), "nothing is kept of endpoints that get nothing");
+        assert!(permits.0.lock().unwrap().is_empty(), "nothing is kept of endpoints that get nothing");
     }
 }

@@ -128,7 +128,7 @@ fn in_mode(
     platforms: &[&str],
     deps: &Arc<Deps>,
 ) -> anyhow::Result<Vec<WorkerOptions>> {
-    let shares = |slots| Shares::new(slots, deps.time_scale.scale(share::LEAST));
+    let shares = |slots| Shares::new(slots, deps.engine.time_scale.scale(share::LEAST));
     let mut queues = Vec::new();
     for platform in platforms {
         let mut targets = options(&queue::platform(base, platform, mode), SLOTS + QUESTIONS);

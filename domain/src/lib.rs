@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod outbox;
 pub mod owner;
 pub mod post;
+pub mod publish;
 pub mod renewal;
 pub mod retry;
 pub mod sandbox;

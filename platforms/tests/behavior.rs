@@ -5,6 +5,8 @@
 //! sandbox, written from the same documentation. The protocol around these calls (an intent before,
 //! a look-up after any doubt) belongs to the engine and is tested there; here it is a plain loop.
 
+extern crate fanfare_platforms as platforms;
+
 mod fixtures;
 mod specific;
 mod specs;

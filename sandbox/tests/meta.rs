@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on says so by panicking")]
 
+extern crate fanfare_sandbox as sandbox;
+
 use chrono::{DateTime, Utc};
 use reqwest::{Client, Method};
 use sandbox::{Connected, Options, Sandbox, serve};

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on says so by panicking")]
 
+extern crate fanfare_sandbox as sandbox;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::OrgId;
 use reqwest::{Client, Response, StatusCode};

@@ -1,5 +1,5 @@
 //! The binary `fanfare`. Everything is in the library, so that the tests can run the same program.
 
 fn main() -> std::process::ExitCode {
-    server::main()
+    fanfare_server::main()
 }

@@ -7,16 +7,18 @@ use crate::{
     },
     http,
 };
-use activities::{Apps, Deps, Transports, worker::Workers};
+use activities::{Deps, worker::Workers};
 use anyhow::Context;
 use api::app::TemporalUi;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{address::AllowedRanges, sandbox::Address};
 use egress::Egress;
 use media::FileStore;
+use publishing::{Apps, Engine, Transports};
 use starter::{relay::Relay, requests, schedules, sweeper::Sweeper};
 use std::{
     net::{SocketAddr, TcpListener},
+    sync::Arc,
     time::Duration,
 };
 use store::Pool;
@@ -196,19 +198,22 @@ pub(crate) async fn workers(
     check_clock(&db, clock::now).await?;
     let keys = &working.keys;
     tokio::spawn(schedule(client.clone(), temporal.clone()));
-    let deps = Deps {
+    let engine = Engine {
         db,
         sealer: keys.open_keys.sealer(),
         opener: keys.open_keys.clone(),
         transports: Transports::new(sandbox)?,
         apps: Apps { live: keys.shared_apps.0.clone(), test: sandbox::apps() },
-        egress: Egress::new(opened.live.clone(), opened.test.clone())?,
         media: files.shelf,
-        retention: files.retention,
-        temporal: client,
         now: clock::now,
         jitter: clock::jitter,
         time_scale: temporal.time_scale(),
+    };
+    let deps = Deps {
+        engine: Arc::new(engine),
+        egress: Egress::new(opened.live.clone(), opened.test.clone())?,
+        retention: files.retention,
+        temporal: client,
     };
     Workers::new(&temporal.task_queue, &working.queues.served(), deps)
 }

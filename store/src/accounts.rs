@@ -5,7 +5,7 @@
 //! that of two refreshes at the same time one wins and the other reads again.
 
 use crate::{
-    Change, keeping,
+    Change, grants,
     page::{Cursor, Page, Request},
     rows::Word,
 };
@@ -147,17 +147,6 @@ pub enum Resolution {
     Ambiguous,
 }
 
-/// What a platform granted, sealed under [`crate::vault::aad_grant`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SealedGrant {
-    /// The sealed bytes.
-    pub sealed: Vec<u8>,
-    /// Which grant this is; raised by each refresh and each connect.
-    pub version: i64,
-    /// When its access token ends.
-    pub token_expires_at: Option<DateTime<Utc>>,
-}
-
 macro_rules! select {
     ($tail:literal, $($arg:expr),+ $(,)?) => {
         sqlx::query_as!(
@@ -236,7 +225,7 @@ pub async fn upsert(
     )
     .fetch_one(&mut *tx)
     .await?;
-    keeping::tell(tx, owner, account.id).await?;
+    grants::announce(tx, owner, account.id).await?;
     Ok(Connected { account, is_new: id == fresh })
 }
 
@@ -391,92 +380,6 @@ pub async fn resolve(db: &PgPool, owner: Owner, entries: &[String]) -> sqlx::Res
         }
     };
     Ok(entries.iter().map(resolve).collect())
-}
-
-/// An account's grant, unless it was disconnected.
-pub async fn grant(db: &PgPool, owner: Owner, id: AccountId) -> sqlx::Result<Option<SealedGrant>> {
-    sqlx::query_as!(
-        SealedGrant,
-        r#"select grant_sealed as "sealed!", grant_version as version, token_expires_at from accounts
-           where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'
-             and grant_sealed is not null"#,
-        id.0,
-        owner.org.0,
-        owner.mode.as_str()
-    )
-    .fetch_optional(db)
-    .await
-}
-
-/// Replaces the grant that was read as version `expected`; the account is active again.
-///
-/// False when it was replaced meanwhile or the account was disconnected: then nothing changes.
-pub async fn store_grant(
-    db: &PgPool,
-    owner: Owner,
-    id: AccountId,
-    sealed: &[u8],
-    expected: i64,
-    expires_at: Option<DateTime<Utc>>,
-    now: DateTime<Utc>,
-) -> sqlx::Result<bool> {
-    let mut tx = db.begin().await?;
-    let done = sqlx::query!(
-        "update accounts set grant_sealed = $4, grant_version = grant_version + 1, token_expires_at = $6,
-           granted_at = $7, refresh_leased_until = null, status = 'active', last_error_code = null,
-           last_synced_at = $7, updated_at = $7
-         where id = $1 and org_id = $2 and mode = $3 and grant_version = $5 and status <> 'disconnected'",
-        id.0,
-        owner.org.0,
-        owner.mode.as_str(),
-        sealed,
-        expected,
-        expires_at,
-        now
-    )
-    .execute(&mut *tx)
-    .await?;
-    if done.rows_affected() == 0 {
-        return Ok(false);
-    }
-    keeping::tell(&mut tx, owner, id).await?;
-    tx.commit().await?;
-    Ok(true)
-}
-
-/// The platform answered for an account: it is active, whatever was thought of the grant that was read as
-/// version `expected`.
-pub async fn answered(
-    db: &PgPool,
-    owner: Owner,
-    id: AccountId,
-    expected: i64,
-    now: DateTime<Utc>,
-) -> sqlx::Result<()> {
-    let mut tx = db.begin().await?;
-    let revived = sqlx::query_scalar!(
-        r#"with before as (
-             select id, status from accounts
-             where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and status <> 'disconnected'
-             for no key update)
-           update accounts a
-           set status = 'active', last_error_code = null, last_synced_at = $5,
-               updated_at = case before.status when 'active' then updated_at else $5 end
-           from before where a.id = before.id
-           returning before.status <> 'active' as "revived!""#,
-        id.0,
-        owner.org.0,
-        owner.mode.as_str(),
-        expected,
-        now
-    )
-    .fetch_optional(&mut *tx)
-    .await?;
-    if revived == Some(true) {
-        // Nobody renews a grant that is taken for lost.
-        keeping::tell(&mut tx, owner, id).await?;
-    }
-    tx.commit().await
 }
 
 /// Moves an account to another status; true only when that changed something, so that whoever hears

@@ -6,14 +6,14 @@
 
 use crate::{
     events::{self, NewEvent},
+    grants::{AccountGrant, account_grant},
     imports, outbox, posts,
-    publishing::Account,
     rows::Word,
     timeline::{self, Entry},
 };
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, NetworkId, Owner, PostId, PostStatus,
+    AccountId, Owner, PostId, PostStatus,
     event::{self, EventAccount, EventName},
     outbox::{Disconnection, Message},
 };
@@ -149,7 +149,7 @@ async fn roll_up(
 #[derive(Debug)]
 pub struct Leaving {
     /// The account, with its grant.
-    pub account: Account,
+    pub account: AccountGrant,
     /// Whether other accounts speak through the same grant.
     pub is_shared: bool,
     /// Whether a call of its that publishes may have gone through unheard, which only the grant can tell.
@@ -178,16 +178,7 @@ pub async fn leaving(db: &PgPool, disconnection: &Disconnection) -> sqlx::Result
     .fetch_optional(db)
     .await?;
     Ok(row.map(|row| Leaving {
-        account: Account {
-            id: row.id.into(),
-            platform: row.platform,
-            network_unique_id: row.network_unique_id,
-            username: row.username,
-            account_type: row.account_type,
-            network: row.social_network_id.map(NetworkId),
-            grant_sealed: row.grant_sealed,
-            grant_version: row.grant_version,
-        },
+        account: account_grant!(row, row.id.into()),
         is_shared: row.is_shared,
         in_doubt: row.in_doubt,
     }))

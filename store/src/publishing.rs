@@ -14,12 +14,12 @@ mod owned;
 
 use crate::{
     events::{self, NewEvent},
+    grants::{AccountGrant, account_grant},
     outbox,
 };
 use chrono::{DateTime, Utc};
 use domain::{
-    AccountId, ContainerId, ErrorCode, ErrorSource, Failure, NetworkId, Owner, PostId, PostStatus, TargetId,
-    TargetStatus,
+    ContainerId, ErrorCode, ErrorSource, Failure, Owner, PostId, PostStatus, TargetId, TargetStatus,
     event::{self, EventAccount, EventName, Outcome},
     outbox::Message,
     post::roll_up,
@@ -103,7 +103,7 @@ pub struct Attempt {
     /// The platform's own `config` block.
     pub settings: Value,
     /// The account.
-    pub account: Account,
+    pub account: AccountGrant,
     /// Why nothing new may be published; what was begun is looked up all the same.
     pub barred: Option<Barred>,
     /// The public address of the main container, once it is known.
@@ -119,27 +119,6 @@ impl Attempt {
     pub fn is_in_doubt(&self) -> bool {
         self.entries.iter().any(|entry| entry.commit_begun_at.is_some() && entry.platform_id.is_none())
     }
-}
-
-/// The account of a target.
-#[derive(Debug)]
-pub struct Account {
-    /// The account.
-    pub id: AccountId,
-    /// Its platform.
-    pub platform: String,
-    /// The platform's own id of it.
-    pub network_unique_id: String,
-    /// Its handle.
-    pub username: String,
-    /// What it is, for example `profile`.
-    pub account_type: String,
-    /// The OAuth app it was connected through; `None` for a shared one.
-    pub network: Option<NetworkId>,
-    /// Its grant, sealed; `None` when it has none.
-    pub grant_sealed: Option<Vec<u8>>,
-    /// Which grant that is.
-    pub grant_version: i64,
 }
 
 /// One container of a target's post, and what became of it there.
@@ -265,6 +244,10 @@ pub async fn begin(db: &PgPool, key: Key, purpose: Purpose) -> sqlx::Result<Begu
         _ => row.deleted_at.map(|_| Barred::Deleted),
     };
     let has_begun = entries.iter().any(|entry| entry.commit_begun_at.is_some());
+    let mut account = account_grant!(row, row.account_id.into());
+    if barred == Some(Barred::Disconnected) && !has_begun {
+        account.grant_sealed = None;
+    }
     let begins = post_status.is_editable();
     let is_counted = purpose == Purpose::Publish && !row.is_continuation;
     let taken = sqlx::query!(
@@ -301,16 +284,7 @@ pub async fn begin(db: &PgPool, key: Key, purpose: Purpose) -> sqlx::Result<Begu
         begun_at,
         created_at: row.created_at,
         settings: row.settings.filter(|settings| !settings.is_null()).unwrap_or_else(|| json!({})),
-        account: Account {
-            id: row.account_id.into(),
-            platform: row.platform,
-            network_unique_id: row.network_unique_id,
-            username: row.username,
-            account_type: row.account_type,
-            network: row.social_network_id.map(NetworkId),
-            grant_sealed: row.grant_sealed.filter(|_| barred != Some(Barred::Disconnected) || has_begun),
-            grant_version: row.grant_version,
-        },
+        account,
         is_account_active: row.account_status == "active",
         barred,
         url: row.platform_post_url,
@@ -1018,144 +992,6 @@ async fn append(
     .execute(db)
     .await?;
     Ok(())
-}
-
-/// An account as a session needs it, unless it was disconnected.
-pub async fn account(db: &PgPool, owner: Owner, id: AccountId) -> sqlx::Result<Option<Account>> {
-    let row = sqlx::query!(
-        "select platform, network_unique_id, username, account_type, social_network_id, grant_sealed,
-           grant_version
-         from accounts where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'",
-        id.0,
-        owner.org.0,
-        owner.mode.as_str()
-    )
-    .fetch_optional(db)
-    .await?;
-    Ok(row.map(|row| Account {
-        id,
-        platform: row.platform,
-        network_unique_id: row.network_unique_id,
-        username: row.username,
-        account_type: row.account_type,
-        network: row.social_network_id.map(NetworkId),
-        grant_sealed: row.grant_sealed,
-        grant_version: row.grant_version,
-    }))
-}
-
-/// A grant to be refreshed, and who is to do it.
-#[derive(Debug)]
-pub enum Lease {
-    /// We are: nobody else will, for the time of the lease.
-    Ours(Box<Account>),
-    /// Somebody refreshed it meanwhile.
-    Fresh,
-    /// Somebody is at it.
-    Taken,
-    /// The platform says that it is taken back: it refreshes nothing any more.
-    Revoked,
-    /// The account has no grant, or is about to lose it.
-    Gone,
-}
-
-/// Asks for the right to refresh a grant that the platform refused.
-pub async fn lease(
-    db: &PgPool,
-    owner: Owner,
-    account: AccountId,
-    refused: i64,
-    length: Duration,
-) -> sqlx::Result<Lease> {
-    let row = sqlx::query!(
-        r#"with leased as (
-             update accounts set refresh_leased_until = clock_timestamp() + make_interval(secs => $5)
-             where id = $1 and org_id = $2 and mode = $3 and grant_version = $4 and grant_sealed is not null
-               and status not in ('reauth_required', 'disconnected')
-               and (refresh_leased_until is null or refresh_leased_until <= clock_timestamp())
-             returning id)
-           select a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
-             a.grant_sealed, a.grant_version,
-             a.status = 'disconnected' as "is_leaving!", a.status = 'reauth_required' as "is_revoked!",
-             exists (select from leased) as "ours!"
-           from accounts a where a.id = $1 and a.org_id = $2 and a.mode = $3"#,
-        account.0,
-        owner.org.0,
-        owner.mode.as_str(),
-        refused,
-        length.as_secs_f64()
-    )
-    .fetch_optional(db)
-    .await?;
-    Ok(match row {
-        None => Lease::Gone,
-        Some(row) if row.grant_sealed.is_none() || row.is_leaving => Lease::Gone,
-        Some(row) if row.ours => Lease::Ours(Box::new(Account {
-            id: account,
-            platform: row.platform,
-            network_unique_id: row.network_unique_id,
-            username: row.username,
-            account_type: row.account_type,
-            network: row.social_network_id.map(NetworkId),
-            grant_sealed: row.grant_sealed,
-            grant_version: row.grant_version,
-        })),
-        Some(row) if row.grant_version > refused => Lease::Fresh,
-        Some(row) if row.is_revoked => Lease::Revoked,
-        Some(_) => Lease::Taken,
-    })
-}
-
-/// Gives the lease on a grant back without a fresh one.
-pub async fn release(db: &PgPool, account: AccountId, refused: i64) -> sqlx::Result<()> {
-    sqlx::query!(
-        "update accounts set refresh_leased_until = null where id = $1 and grant_version = $2",
-        account.0,
-        refused
-    )
-    .execute(db)
-    .await?;
-    Ok(())
-}
-
-/// A grant is lost: the account's state changes and its owner is told, once per transition. An account
-/// that got another grant meanwhile is left alone.
-pub async fn lose_grant(
-    db: &PgPool,
-    owner: Owner,
-    account: AccountId,
-    refused: i64,
-    failure: &Failure,
-    now: DateTime<Utc>,
-) -> sqlx::Result<()> {
-    let (status, name) = if failure.is_revoked() {
-        ("reauth_required", EventName::AccountReauthRequired)
-    } else {
-        ("token_expired", EventName::AccountTokenExpired)
-    };
-    let mut tx = db.begin().await?;
-    let changed = sqlx::query!(
-        "update accounts set status = $5, last_error_code = 'token_expired', updated_at = $6
-         where id = $1 and org_id = $2 and mode = $3 and grant_version = $4
-           and (status = 'active' or status = 'token_expired' and $5 = 'reauth_required')
-         returning platform, username, tenant_id",
-        account.0,
-        owner.org.0,
-        owner.mode.as_str(),
-        refused,
-        status,
-        now
-    )
-    .fetch_optional(&mut *tx)
-    .await?;
-    if let Some(row) = changed {
-        let subject = EventAccount { account, network: row.platform, username: row.username };
-        let data = event::account(owner.org, &subject, row.tenant_id.as_deref(), Some(&failure.message));
-        let event = NewEvent { name, post: None, target: None, account: Some(account), data };
-        let subscribers = events::subscribers(&mut tx, owner).await?;
-        events::append(&mut tx, owner, now, &event, &subscribers).await?;
-    }
-    tx.commit().await
 }
 
 fn word<T: std::str::FromStr<Err = domain::word::Unknown>>(text: &str) -> sqlx::Result<T> {

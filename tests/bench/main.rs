@@ -9,6 +9,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a benchmark stops where something is wrong")]
 
+extern crate fanfare_tests as tests;
+
 mod bare;
 
 use futures::{StreamExt, stream};

@@ -232,7 +232,7 @@ async fn a_login_without_a_refresh_token_leaves_the_one_there_is() {
     let id = joined(&world, "x", "ada", json!({})).await;
     let grant = async || -> Value {
         let owner = world.owner;
-        let kept = store::accounts::grant(&world.db, owner, id.parse().unwrap()).await.unwrap().unwrap();
+        let kept = store::grants::get(&world.db, owner, id.parse().unwrap()).await.unwrap().unwrap();
         let aad = vault::aad_grant(owner, id.parse().unwrap());
         serde_json::from_slice(&world.opener.open(&kept.sealed, &aad).unwrap()).unwrap()
     };
@@ -242,7 +242,7 @@ async fn a_login_without_a_refresh_token_leaves_the_one_there_is() {
     let tube = joined(&world, "youtube", "ada", json!({})).await;
     let kept = async || -> Value {
         let id = tube.parse().unwrap();
-        let kept = store::accounts::grant(&world.db, world.owner, id).await.unwrap().unwrap();
+        let kept = store::grants::get(&world.db, world.owner, id).await.unwrap().unwrap();
         let opened = world.opener.open(&kept.sealed, &vault::aad_grant(world.owner, id)).unwrap();
         serde_json::from_slice(&opened).unwrap()
     };
@@ -651,7 +651,7 @@ async fn a_server_that_is_not_the_accounts_own_connects_nothing() {
     let id = first["id"].as_str().unwrap();
     let grant = async || {
         let id = id.parse().unwrap();
-        store::accounts::grant(&world.db, world.owner, id).await.unwrap().unwrap().version
+        store::grants::get(&world.db, world.owner, id).await.unwrap().unwrap().version
     };
     let version = grant().await;
 
@@ -875,7 +875,7 @@ async fn what_somebody_logs_in_with_is_told_nowhere() {
     assert_eq!(accounts.len(), 6, "{accounts:?}");
     for account in accounts {
         let id = account["id"].as_str().unwrap().parse().unwrap();
-        let kept = store::accounts::grant(&world.db, world.owner, id).await.unwrap().unwrap();
+        let kept = store::grants::get(&world.db, world.owner, id).await.unwrap().unwrap();
         let opened = world.opener.open(&kept.sealed, &vault::aad_grant(world.owner, id)).unwrap();
         let grant: Value = serde_json::from_slice(&opened).unwrap();
         secrets.extend(

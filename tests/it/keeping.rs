@@ -12,7 +12,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use store::{accounts, vault};
+use store::{grants, vault};
 use temporalio_client::{Client, errors::WorkflowGetResultError};
 use temporalio_common::UntypedWorkflow;
 use tests::{Receiver, World, if_right, wait_until};
@@ -70,7 +70,7 @@ async fn posts(world: &World, count: usize) -> Vec<Value> {
 /// The grant as a worker reads it.
 async fn grant(world: &World, account: &str) -> Value {
     let id = account.parse().unwrap();
-    let grant = accounts::grant(&world.db, world.owner, id).await.unwrap().unwrap();
+    let grant = grants::get(&world.db, world.owner, id).await.unwrap().unwrap();
     let opened = world.opener.open(&grant.sealed, &vault::aad_grant(world.owner, id)).unwrap();
     serde_json::from_slice(&opened).unwrap()
 }
@@ -164,7 +164,7 @@ async fn whoever_is_connected_by_a_login_is_kept() {
         until(&world, account, "a grant that was renewed", |account| account["status"] == "active").await;
         let id = account.parse().unwrap();
         let renewed = async || {
-            let version = accounts::grant(&world.db, world.owner, id).await.unwrap().unwrap().version;
+            let version = grants::get(&world.db, world.owner, id).await.unwrap().unwrap().version;
             if_right(version, |version| *version >= 2)
         };
         wait_until("a second grant", renewed).await;
@@ -293,7 +293,7 @@ async fn a_grant_that_nothing_renews_serves_until_it_ends() {
     bare["expires_at"] = json!(ends);
     let plain = serde_json::to_vec(&bare).unwrap();
     let sealed = world.opener.sealer().seal(&plain, &vault::aad_grant(world.owner, id));
-    let stored = accounts::store_grant(&world.db, world.owner, id, &sealed, 1, Some(ends), tests::now());
+    let stored = grants::replace(&world.db, world.owner, id, &sealed, 1, Some(ends), tests::now());
     assert!(stored.await.unwrap());
     let told = receiver.events(&["account.token_expired"]).await;
     let at = told[0].json()["timestamp"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();

@@ -6,6 +6,8 @@
     reason = "a test has a clock of its own and stops where something is not as it should be"
 )]
 
+extern crate fanfare_tests as tests;
+
 mod accounts;
 mod analytics;
 mod api;

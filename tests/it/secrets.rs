@@ -13,7 +13,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, path::PathBuf, process::Stdio};
 use store::{
-    accounts,
+    accounts, grants,
     vault::{self, KeyId, Opener, PrivateKey},
 };
 use temporalio_client::WorkflowFetchHistoryOptions;
@@ -222,7 +222,7 @@ async fn opened(world: &World, opener: &Opener, ids: &[String]) -> usize {
     let mut count = 0;
     for id in ids {
         let id = id.parse().unwrap();
-        let grant = accounts::grant(&world.db, world.owner, id).await.unwrap().unwrap();
+        let grant = grants::get(&world.db, world.owner, id).await.unwrap().unwrap();
         count += usize::from(opener.open(&grant.sealed, &vault::aad_grant(world.owner, id)).is_ok());
     }
     count
@@ -245,7 +245,7 @@ impl Search {
     /// Hides what an account's grant holds by now.
     async fn hide_grant(&mut self, world: &World, account: &str) {
         let id = account.parse().unwrap();
-        let sealed = accounts::grant(&world.db, world.owner, id).await.unwrap().unwrap().sealed;
+        let sealed = grants::get(&world.db, world.owner, id).await.unwrap().unwrap().sealed;
         let plain = world.opener.open(&sealed, &vault::aad_grant(world.owner, id)).unwrap();
         let grant: Grant = serde_json::from_slice(&plain).unwrap();
         self.hide("an access token", &grant.access_token);

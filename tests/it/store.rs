@@ -17,7 +17,7 @@ use store::{
     Pool,
     accounts::{self, Account, AccountStatus, Connect, Resolution},
     deliveries::{self, Answer, DeliveryStatus, Redelivered},
-    disconnect,
+    disconnect, grants,
     keys::{self, NewKey},
     meters::{self, Bucket, Quotas},
     metrics::{self, Rhythm, Snapshot},
@@ -230,7 +230,7 @@ async fn connecting_again_keeps_the_id_and_wakes_the_account() {
     assert_eq!((again.account.status, again.account.last_error_code), (AccountStatus::Active, None));
     assert_eq!(again.account.username, "lovelace");
     assert_eq!(kept.account.tenant_id.as_deref(), Some("t"));
-    let grant = accounts::grant(&db, owner, first.id).await.unwrap().unwrap();
+    let grant = grants::get(&db, owner, first.id).await.unwrap().unwrap();
     assert_eq!((grant.sealed, grant.version), (format!("second:{}", first.id).into_bytes(), 3));
 }
 
@@ -266,13 +266,13 @@ async fn of_two_refreshes_of_one_grant_one_is_kept() {
     let db = database().await;
     let owner = owner(&db).await;
     let account = account(&db, owner, "x", "1", "ada").await;
-    let read = accounts::grant(&db, owner, account.id).await.unwrap().unwrap();
+    let read = grants::get(&db, owner, account.id).await.unwrap().unwrap();
     let store = async |sealed: &[u8], version| {
-        accounts::store_grant(&db, owner, account.id, sealed, version, Some(at(99)), at(9)).await.unwrap()
+        grants::replace(&db, owner, account.id, sealed, version, Some(at(99)), at(9)).await.unwrap()
     };
     let (one, other) = tokio::join!(store(b"one", read.version), store(b"other", read.version));
     assert!(one != other, "one wins");
-    let kept = accounts::grant(&db, owner, account.id).await.unwrap().unwrap();
+    let kept = grants::get(&db, owner, account.id).await.unwrap().unwrap();
     assert_eq!(kept.sealed, if one { &b"one"[..] } else { b"other" });
     assert_eq!(kept.version, read.version + 1);
     let mut tx = db.begin().await.unwrap();
@@ -280,7 +280,7 @@ async fn of_two_refreshes_of_one_grant_one_is_kept() {
     assert!(accounts::set_status(&mut tx, owner, account.id, status, None, at(10)).await.unwrap());
     tx.commit().await.unwrap();
     assert!(!store(b"late", kept.version).await, "a removed account stays removed");
-    assert_eq!(accounts::grant(&db, owner, account.id).await.unwrap(), None);
+    assert_eq!(grants::get(&db, owner, account.id).await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -998,7 +998,7 @@ async fn an_account_that_leaves_takes_along_what_was_not_begun_and_nothing_else(
     // Connected again it is the same account, and the old parting means nothing to the new grant.
     assert_eq!(account(&db, owner, "x", "1", "ada").await.id, ada.id);
     disconnect::erase(&db, parting).await.unwrap();
-    assert!(accounts::grant(&db, owner, ada.id).await.unwrap().is_some());
+    assert!(grants::get(&db, owner, ada.id).await.unwrap().is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -1120,7 +1120,7 @@ async fn what_was_published_of_late_is_asked_about_ever_more_rarely() {
     // Nobody asks about what was deleted, or in the name of an account that can't be spoken for.
     assert!(posts::delete(&db, owner, post.id, at(20)).await.unwrap());
     let failure = Failure::revoked("gone");
-    publishing::lose_grant(&db, owner, other.id, 1, &failure, at(30)).await.unwrap();
+    grants::mark_lost(&db, owner, other.id, 1, &failure, at(30)).await.unwrap();
     assert_eq!(due(12 * day).await, ["d-0", "c-0"]);
 }
 

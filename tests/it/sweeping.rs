@@ -143,7 +143,7 @@ async fn a_grant_is_erased_and_renewed_whatever_became_of_its_workflow() {
     )
     .await;
     let owner = world.owner;
-    let grant = async |id: &str| store::accounts::grant(&world.db, owner, id.parse().unwrap()).await.unwrap();
+    let grant = async |id: &str| store::grants::get(&world.db, owner, id.parse().unwrap()).await.unwrap();
     let look = async || {
         let (erased, version) = (grant(&leaving).await.is_none(), grant(&staying).await.unwrap().version);
         if erased && version > 1 { Ok(()) } else { Err(format!("erased: {erased}, version {version}")) }

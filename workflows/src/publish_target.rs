@@ -9,14 +9,15 @@
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
 use crate::{
-    activities::{
-        GRANT_LOST, PollResult, PublishResult, Publishing, RefreshInput, SettleInput, SettleReason,
-        SettleResult, TargetInput,
-    },
+    activities::{GRANT_LOST, Publishing, RefreshInput, SettleInput, TargetInput},
     attributes,
     lenient::Lenient,
 };
-use domain::{ErrorCode, TargetId, TargetStatus, TimeScale, retry};
+use domain::{
+    ErrorCode, TargetId, TargetStatus, TimeScale,
+    publish::{PollResult, PublishResult, SettleReason, SettleResult},
+    retry,
+};
 use serde::{Deserialize, Serialize};
 use std::{pin::pin, time::Duration};
 use temporalio_common::error::IncomingError;

@@ -1,0 +1,93 @@
+//! Results of publishing, as they pass between the engine and the workflow of a target.
+
+use crate::{ErrorCode, TargetStatus};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// How a publish attempt ended that is not to be repeated as it was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum PublishResult {
+    /// The target is terminal.
+    Ended {
+        /// Final status.
+        status: TargetStatus,
+    },
+    /// The post was edited before its first attempt: another workflow publishes it.
+    Stale,
+    /// No attempt was made or counted: it is too early for one, or the organization uses its share of the
+    /// worker's slots.
+    Wait {
+        /// Time to wait.
+        pause: Duration,
+    },
+    /// The platform is processing the post.
+    Processing {
+        /// Time to wait before the platform is asked again.
+        pause: Duration,
+    },
+    /// The platform refused the access token.
+    TokenRefused {
+        /// Version of the grant that was refused.
+        grant_version: i64,
+    },
+}
+
+/// Result of asking a platform whether it is still processing a post.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum PollResult {
+    /// Processing is over: the next attempt continues.
+    Ready,
+    /// The target is terminal.
+    Ended {
+        /// Final status.
+        status: TargetStatus,
+    },
+    /// The platform refused the access token.
+    TokenRefused {
+        /// Version of the grant that was refused.
+        grant_version: i64,
+    },
+}
+
+/// Reason for settling a target outside an attempt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum SettleReason {
+    /// The attempts ended without a result: their worker died, or Fanfare failed.
+    Unanswered {
+        /// Temporal's error message.
+        message: String,
+    },
+    /// The grant can't be refreshed.
+    GrantLost {
+        /// The platform's error message.
+        message: String,
+    },
+    /// The platform gave no answer to the refresh.
+    RefreshFailed {
+        /// Error message of the last try.
+        message: String,
+        /// Error code of the last try.
+        code: ErrorCode,
+    },
+    /// An operator canceled or terminated the workflow.
+    Stopped,
+}
+
+/// Result of settling a target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum SettleResult {
+    /// The target is terminal.
+    Ended {
+        /// Final status.
+        status: TargetStatus,
+    },
+    /// Attempts are left in the budget: try again after the pause.
+    RetryAfter {
+        /// Time to wait.
+        pause: Duration,
+    },
+}

@@ -1,0 +1,453 @@
+//! One attempt to publish a target, from taking up its row to the decision what comes next.
+
+use crate::{AccountSession, Engine, Error, Stop, commit::RowCheckpoints, media::MediaError};
+use chrono::{DateTime, Utc};
+use domain::{
+    Effect, ErrorCode, Failure, TargetStatus,
+    publish::PublishResult,
+    retry::{self, Spent},
+};
+use platforms::{Adapter, Publication, Publishing, ReplyTo, Session};
+use std::time::Duration;
+use store::{
+    grants,
+    publishing::{self, Attempt, Barred, Begun, End, Entry, Key, Purpose, Settled},
+};
+use tokio::time::Instant;
+use tracing::{error, info, warn};
+
+/// Polling window of a platform whose documentation names none.
+const WINDOW: Duration = Duration::from_secs(30 * 60);
+/// Attempts beyond the budget, which only look up what the last one may have published.
+pub(crate) const EXTRA_LOOKUPS: u32 = 3;
+/// Pause before an attempt that lost its turn looks at the row again.
+pub(crate) const BUSY_RETRY: Duration = Duration::from_secs(5);
+/// Longest wait for the public address of a live post, which settles with or without it.
+const URL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why an attempt went no further.
+pub(crate) enum Interrupt {
+    /// The platform is processing; look again after the pause.
+    Processing(Duration),
+    /// The platform, or the connection to it, failed.
+    Failure(Failure),
+    /// It is too early to tell whether the post is live; look again after the pause.
+    Early(Failure, Duration),
+    /// No look-up can tell whether the post is live; another attempt might publish it twice.
+    Undecidable(Failure),
+    /// Nothing may be published any more, and nothing is live that was not known.
+    Barred(Barred),
+    /// Everything is live, but the main container's address is not known yet.
+    NoUrl(Failure),
+    /// Another attempt holds the target.
+    Superseded,
+    /// Fanfare failed.
+    Fault(anyhow::Error),
+}
+
+impl From<store::Error> for Interrupt {
+    fn from(error: store::Error) -> Self {
+        Self::Fault(error.into())
+    }
+}
+
+impl From<Failure> for Interrupt {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+/// An attempt, and the clock that it is measured by.
+pub(crate) struct Run {
+    pub(crate) attempt: Attempt,
+    began: Instant,
+    /// The part of the post that the platform has no place for, as a message.
+    left_out: Option<String>,
+}
+
+impl Run {
+    pub(crate) fn of(mut attempt: Box<Attempt>) -> Self {
+        let left_out = leave_out(&mut attempt);
+        Self { attempt: *attempt, began: Instant::now(), left_out }
+    }
+
+    /// The current time by the database's clock.
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        self.attempt.begun_at + self.began.elapsed()
+    }
+}
+
+impl Engine {
+    /// Makes one attempt to publish a target.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`] and [`Error::Repeat`] when the call is to be repeated, [`Error::Fault`] when Fanfare
+    /// failed.
+    pub async fn attempt(&self, key: Key) -> Result<PublishResult, Error> {
+        let run = match publishing::begin(&self.db, key, Purpose::Publish).await? {
+            Begun::Attempt(attempt) => Run::of(attempt),
+            Begun::Stale => return Ok(PublishResult::Stale),
+            Begun::Early(pause) => return Ok(PublishResult::Wait { pause }),
+            Begun::Ended(status) => return Ok(PublishResult::Ended { status }),
+        };
+        let attempt = &run.attempt;
+        let account = match self.open_session(attempt).await? {
+            Ok(account) => account,
+            Err(failure) => return self.give_up(attempt, failure).await,
+        };
+        match self.advance(&account, &run).await {
+            Ok(status) => {
+                info!(
+                    target.id = %key.target, post.id = %key.post, org.id = %key.owner.org,
+                    platform = attempt.account.platform, attempt = attempt.attempts,
+                    "Published target {} on {}", key.target, attempt.account.platform
+                );
+                Ok(PublishResult::Ended { status })
+            }
+            Err(Interrupt::Processing(pause)) => {
+                match self.keep_processing(account.platform, &run, pause).await? {
+                    Some(pause) => Ok(PublishResult::Processing { pause }),
+                    None => self.give_up(attempt, self.window_closed(&run, None)).await,
+                }
+            }
+            Err(Interrupt::Failure(failure)) => self.fail(attempt, failure).await,
+            Err(Interrupt::Early(failure, wait)) => {
+                // Nothing was published or tried: the budget counts only attempts.
+                let spent = Spent { attempts: u32::from(attempt.is_counted), token_attempts: 0 };
+                publishing::forgive(&self.db, key.target, Some(attempt.fence), spent).await?;
+                self.retry(attempt, failure, wait).await
+            }
+            Err(Interrupt::Undecidable(failure)) => self.give_up(attempt, failure).await,
+            Err(Interrupt::Barred(barred)) => self.bar(attempt, barred).await,
+            Err(Interrupt::NoUrl(failure)) => self.await_url(attempt, failure).await,
+            Err(Interrupt::Superseded) => Err(self.superseded()),
+            Err(Interrupt::Fault(error)) => Err(error.into()),
+        }
+    }
+
+    /// Opens the session of an attempt. The inner failure ends the attempt.
+    pub(crate) async fn open_session(
+        &self,
+        attempt: &Attempt,
+    ) -> anyhow::Result<Result<AccountSession<'_>, Failure>> {
+        match AccountSession::open(self, attempt.key.owner, &attempt.account).await {
+            Ok(account) => Ok(Ok(account)),
+            Err(Stop::Failure(failure)) => Ok(Err(failure.with_effect(Effect::from(attempt.is_in_doubt())))),
+            Err(Stop::Fault(error)) => Err(error),
+        }
+    }
+
+    /// The result of an attempt that lost the target to another one: look at the row a little later.
+    pub(crate) fn superseded(&self) -> Error {
+        let failure = Failure::network("another attempt took the target up", false);
+        Error::Repeat { failure, pause: self.time_scale.scale(BUSY_RETRY) }
+    }
+
+    /// Publishes what is not live yet, container by container.
+    async fn advance(&self, account: &AccountSession<'_>, run: &Run) -> Result<TargetStatus, Interrupt> {
+        let attempt = &run.attempt;
+        let mut ids: Vec<String> = Vec::with_capacity(attempt.entries.len());
+        let mut status = attempt.status;
+        let mut unknown_url = None;
+        for entry in &attempt.entries {
+            let checkpoints = RowCheckpoints { engine: self, attempt, position: entry.position };
+            let cx = account.session(&checkpoints);
+            let id = match &entry.platform_id {
+                Some(id) => id.clone(),
+                None => {
+                    let post = self.publication(attempt, entry, &ids).await;
+                    let post = post.map_err(|error| self.interrupted(entry, error))?;
+                    self.publish(&cx, account.platform, run, entry, &post).await?
+                }
+            };
+            if entry.position == 0 && status != TargetStatus::Published {
+                // Live from here on, with or without its address and the rest.
+                let url = address(account.platform, &cx, &id).await;
+                let end = End::Live { id: id.clone(), url: url.as_ref().ok().cloned() };
+                status = self.settle_held(attempt, &end).await?.ok_or(Interrupt::Superseded)?;
+                unknown_url = url.err();
+                if let Some(message) = &run.left_out {
+                    publishing::leave_out(&self.db, attempt.key, message, (self.now)()).await?;
+                }
+            }
+            ids.push(id);
+        }
+        match &run.left_out {
+            _ if status != TargetStatus::Published => {}
+            // Again, since a reply that failed meanwhile wrote another message.
+            Some(message) => publishing::leave_out(&self.db, attempt.key, message, (self.now)()).await?,
+            None if attempt.entries.len() > 1 => {
+                publishing::complete(&self.db, attempt.key, (self.now)()).await?;
+            }
+            None => {}
+        }
+        if status == TargetStatus::Published && attempt.status == status && attempt.url.is_none() {
+            let checkpoints = RowCheckpoints { engine: self, attempt, position: 0 };
+            let id = ids.first().expect("a post has a main container");
+            match address(account.platform, &account.session(&checkpoints), id).await {
+                Ok(url) => publishing::keep_url(&self.db, attempt.key, &url).await?,
+                Err(failure) => unknown_url = Some(failure),
+            }
+        }
+        match unknown_url {
+            Some(failure) => Err(Interrupt::NoUrl(failure)),
+            None => Ok(status),
+        }
+    }
+
+    /// Settles a target for the attempt that holds it. "Dead" and "canceled" count only while it does: `None`
+    /// when another attempt holds the target.
+    async fn settle_held(&self, attempt: &Attempt, end: &End) -> Result<Option<TargetStatus>, store::Error> {
+        match publishing::settle(&self.db, attempt.key, end, Some(attempt.fence), (self.now)()).await? {
+            Settled::Ended(status) => Ok(Some(status)),
+            Settled::Superseded => Ok(None),
+            Settled::Late(status) => {
+                error!(
+                    target.id = %attempt.key.target, post.id = %attempt.key.post, org.id = %attempt.key.owner.org,
+                    "Target {} was found live after it had ended as {status}", attempt.key.target
+                );
+                Ok(Some(status))
+            }
+        }
+    }
+
+    /// Notes that the platform is processing, and returns the pause before the next look; `None` when the
+    /// polling window has closed. The last look comes when the window closes.
+    pub(crate) async fn keep_processing(
+        &self,
+        platform: &Adapter,
+        run: &Run,
+        pause: Duration,
+    ) -> Result<Option<Duration>, store::Error> {
+        let now = run.now();
+        let since = run.attempt.processing_since.unwrap_or(now);
+        let Some(pause) =
+            left(since, self.time_scale.scale(window(platform)), now).map(|left| pause.min(left))
+        else {
+            return Ok(None);
+        };
+        let (target, fence) = (run.attempt.key.target, run.attempt.fence);
+        publishing::processing(&self.db, target, fence, Some(since), Some(pause)).await?;
+        Ok(Some(pause))
+    }
+
+    /// The failure of a post that the platform did not process in time. `last` is the error of the last look.
+    pub(crate) fn window_closed(&self, run: &Run, last: Option<&Failure>) -> Failure {
+        let platform = &run.attempt.account.platform;
+        let message = match last {
+            None => format!("{platform} was still processing when its window closed"),
+            Some(last) => format!("{platform} had not said that it was done when its window closed ({last})"),
+        };
+        Failure::new(ErrorCode::PollTimeout, message).with_effect(Effect::from(run.attempt.is_in_doubt()))
+    }
+
+    /// Records a failed attempt and decides what comes next.
+    pub(crate) async fn fail(&self, attempt: &Attempt, failure: Failure) -> Result<PublishResult, Error> {
+        let refused = failure.code == ErrorCode::TokenExpired;
+        let spent =
+            Spent { attempts: attempt.attempts, token_attempts: attempt.token_attempts + u32::from(refused) };
+        let wait = match (retry::next(&failure, spent, (self.jitter)()), failure.retry_after) {
+            // Refreshed at once; the wait is for what a refresh can't mend.
+            (Some(_), _) if refused => {
+                if publishing::fail(&self.db, attempt, &failure, Duration::ZERO).await?.is_none() {
+                    return Err(self.superseded());
+                }
+                return Ok(PublishResult::TokenRefused { grant_version: attempt.account.grant_version });
+            }
+            (Some(wait), Some(_)) => wait,
+            (Some(wait), None) => self.time_scale.scale(wait),
+            // The budget is spent, but the last call may have gone through.
+            (None, asked) if failure.is_ambiguous() && spent.attempts < retry::ATTEMPTS + EXTRA_LOOKUPS => {
+                let platform = platforms::get(&attempt.account.platform);
+                let read_lag = platform.map_or(BUSY_RETRY, |platform| self.read_lag(platform));
+                asked.unwrap_or(read_lag).max(read_lag)
+            }
+            (None, _) => return self.give_up(attempt, failure).await,
+        };
+        self.retry(attempt, failure, wait).await
+    }
+
+    /// Records a failed attempt that is followed by another one.
+    async fn retry(
+        &self,
+        attempt: &Attempt,
+        failure: Failure,
+        pause: Duration,
+    ) -> Result<PublishResult, Error> {
+        let Some(next) = publishing::fail(&self.db, attempt, &failure, pause).await? else {
+            return Err(self.superseded());
+        };
+        let Key { owner, post, target, .. } = attempt.key;
+        warn!(
+            target.id = %target, post.id = %post, org.id = %owner.org, platform = attempt.account.platform,
+            attempt = attempt.attempts, error.code = %failure.code, "Target {target} failed on {}, next try at {next}",
+            attempt.account.platform
+        );
+        let message = format!("attempt {} of {}: {}", attempt.attempts, retry::ATTEMPTS, failure.message);
+        Err(Error::Failed { failure: Failure { message, ..failure }, pause })
+    }
+
+    /// Handles a live post whose address the platform did not return: it is asked a few times more, and the
+    /// post stays without one after that.
+    async fn await_url(&self, attempt: &Attempt, failure: Failure) -> Result<PublishResult, Error> {
+        // Each further attempt counts.
+        let spent = Spent { attempts: attempt.attempts, token_attempts: 0 };
+        let asked = Failure { code: ErrorCode::NetworkError, ..failure.clone() };
+        match retry::next(&asked, spent, (self.jitter)()).filter(|_| !failure.code.is_permanent()) {
+            Some(wait) => {
+                let pause = if failure.retry_after.is_some() { wait } else { self.time_scale.scale(wait) };
+                publishing::await_url(&self.db, attempt, Some(pause)).await?;
+                let Key { owner, post, target, .. } = attempt.key;
+                warn!(
+                    target.id = %target, post.id = %post, org.id = %owner.org,
+                    platform = attempt.account.platform, error.code = %failure.code,
+                    "Target {target} is live on {}, its address is not known yet", attempt.account.platform
+                );
+                Err(Error::Repeat { failure, pause })
+            }
+            None => {
+                publishing::await_url(&self.db, attempt, None).await?;
+                let message = format!("Live, but its address could not be learned: {failure}");
+                publishing::note(&self.db, attempt.key, "address", &message, (self.now)()).await?;
+                Ok(PublishResult::Ended { status: TargetStatus::Published })
+            }
+        }
+    }
+
+    /// Ends a target for which nothing may be published any more.
+    async fn bar(&self, attempt: &Attempt, barred: Barred) -> Result<PublishResult, Error> {
+        match barred {
+            Barred::Disconnected => {
+                self.give_up(attempt, Failure::revoked("the account is not connected any more")).await
+            }
+            Barred::Deleted => {
+                let end = End::Canceled { reason: "the post was deleted".to_owned() };
+                self.end(attempt, &end).await
+            }
+        }
+    }
+
+    /// Ends a target for the attempt that holds it.
+    async fn end(&self, attempt: &Attempt, end: &End) -> Result<PublishResult, Error> {
+        match self.settle_held(attempt, end).await? {
+            Some(status) => Ok(PublishResult::Ended { status }),
+            None => Err(self.superseded()),
+        }
+    }
+
+    /// Ends a target that can't be published.
+    pub(crate) async fn give_up(
+        &self,
+        attempt: &Attempt,
+        mut failure: Failure,
+    ) -> Result<PublishResult, Error> {
+        let now = (self.now)();
+        if failure.code == ErrorCode::TokenExpired && attempt.account.grant_sealed.is_some() {
+            let account = &attempt.account;
+            grants::mark_lost(&self.db, attempt.key.owner, account.id, account.grant_version, &failure, now)
+                .await?;
+        }
+        if failure.is_ambiguous() {
+            failure.message = format!("{}; it may be live: look before posting again", failure.message);
+        }
+        let source = failure.code.source();
+        warn!(
+            target.id = %attempt.key.target, post.id = %attempt.key.post, org.id = %attempt.key.owner.org,
+            platform = attempt.account.platform, error.code = %failure.code, "Gave target {} up", attempt.key.target
+        );
+        self.end(attempt, &End::Dead { failure, source }).await
+    }
+
+    /// Returns one container as its adapter publishes it. `ids` are those of the containers before it.
+    pub(crate) async fn publication(
+        &self,
+        attempt: &Attempt,
+        entry: &Entry,
+        ids: &[String],
+    ) -> Result<Publication, MediaError> {
+        let doubted_since = entry.doubted_since.or(entry.commit_begun_at);
+        let taken = match doubted_since {
+            Some(since) => {
+                publishing::taken(&self.db, attempt.key, entry.position, attempt.account.id, since).await?
+            }
+            None => Vec::new(),
+        };
+        Ok(Publication {
+            target: attempt.key.target,
+            position: entry.position,
+            text: entry.content.clone(),
+            media: self.resolve_media(attempt.key.owner, &entry.media).await?,
+            settings: attempt.settings.clone(),
+            reply_to: match (ids.first(), ids.last()) {
+                (Some(root), Some(parent)) => Some(ReplyTo { root: root.clone(), parent: parent.clone() }),
+                _ => None,
+            },
+            created_at: attempt.created_at,
+            commit_begun_at: doubted_since,
+            taken,
+        })
+    }
+
+    /// The interrupt of an attempt whose media can't be published.
+    fn interrupted(&self, entry: &Entry, error: MediaError) -> Interrupt {
+        match error {
+            // A call was made with them, and without them no look-up can tell its outcome.
+            MediaError::Unusable(failure) if entry.commit_begun_at.is_some() => {
+                Interrupt::Undecidable(failure.ambiguous())
+            }
+            MediaError::Unusable(failure) => Interrupt::Failure(failure),
+            MediaError::NotReady(failure) => Interrupt::Early(failure, self.time_scale.scale(BUSY_RETRY)),
+            MediaError::Fault(error) => Interrupt::Fault(error),
+        }
+    }
+}
+
+/// Removes from an attempt the containers that its platform has no place for, and returns a message about them.
+fn leave_out(attempt: &mut Attempt) -> Option<String> {
+    let platform = platforms::get(&attempt.account.platform)?;
+    let replies = platform.limits.replies;
+    let kept = attempt.entries.len().min(replies.containers());
+    let left_out = attempt.entries.split_off(kept).len();
+    (left_out > 0).then(|| format!("{} {}", platform.id, replies.left_out(left_out)))
+}
+
+/// Time left in a window; `None` when it has closed.
+fn left(since: DateTime<Utc>, window: Duration, now: DateTime<Utc>) -> Option<Duration> {
+    (since + window - now).to_std().ok().filter(|left| !left.is_zero())
+}
+
+/// Returns the public address of a post, within [`URL_TIMEOUT`].
+async fn address(platform: &Adapter, cx: &Session<'_>, id: &str) -> Result<String, Failure> {
+    let asked = tokio::time::timeout(URL_TIMEOUT, platform.publisher.permalink(cx, id)).await;
+    asked.unwrap_or_else(|_| Err(Failure::network("the post's address did not arrive in time", false)))
+}
+
+fn window(platform: &Adapter) -> Duration {
+    match platform.limits.publishing {
+        Publishing::Immediate => WINDOW,
+        Publishing::Asynchronous { window } => window,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(seconds, 0).unwrap()
+    }
+
+    #[test]
+    fn the_last_look_comes_when_the_window_closes() {
+        let window = Duration::from_secs(600);
+        let next =
+            |pause: u64, now| left(at(0), window, at(now)).map(|left| Duration::from_secs(pause).min(left));
+        // Neither a platform's poll interval nor its Retry-After ends a window early, or reaches beyond it.
+        assert_eq!(next(5, 0), Some(Duration::from_secs(5)));
+        assert_eq!(next(900, 10), Some(Duration::from_secs(590)));
+        assert_eq!(next(5, 598), Some(Duration::from_secs(2)));
+        assert_eq!(next(5, 600), None);
+        assert_eq!(next(5, 5000), None);
+    }
+}

@@ -1,0 +1,242 @@
+//! Publishing one container: look-up of an open intent, preparation, intent, commit, capture.
+
+use crate::{
+    Engine,
+    attempt::{Interrupt, Run},
+};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use domain::{ErrorCode, Failure, retry};
+use platforms::{Adapter, Checkpoint, Checkpoints, Committed, Located, Prepared, Publication, Session};
+use std::time::Duration;
+use store::{
+    grants,
+    publishing::{self, Attempt, Entry},
+};
+use tokio::time::Instant;
+use tracing::{error, warn};
+
+/// Least time limit of a publishing call under a time scale: a slow call is not a lost one.
+const CALL_FLOOR: Duration = Duration::from_secs(8);
+/// Pause between two tries to store what must not be lost.
+const STORE_INTERVAL: Duration = Duration::from_millis(200);
+
+impl Engine {
+    /// Publishes one container, unless an earlier attempt did, and returns the platform's id of it.
+    pub(crate) async fn publish(
+        &self,
+        cx: &Session<'_>,
+        platform: &'static Adapter,
+        run: &Run,
+        entry: &Entry,
+        post: &Publication,
+    ) -> Result<String, Interrupt> {
+        let attempt = &run.attempt;
+        let (target, position, fence) = (attempt.key.target, entry.position, attempt.fence);
+        let at = Checkpoint(entry.checkpoint.clone());
+        if entry.commit_begun_at.is_some() {
+            match self.locate(cx, platform, run, entry, post, &at).await? {
+                Some(id) => return Ok(self.capture(attempt, position, &id).await?),
+                None => publishing::withdraw(&self.db, target, position, fence).await?,
+            }
+        }
+        if let Some(barred) = attempt.barred {
+            return Err(Interrupt::Barred(barred));
+        }
+        if attempt.attempts > retry::ATTEMPTS {
+            let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
+            let message = "the last attempt got no answer and published nothing; the budget is spent";
+            return Err(Interrupt::Undecidable(Failure::new(code, message).certain()));
+        }
+        // Preparing can't publish, however its call ended.
+        let prepared = platform.publisher.prepare(cx, post, at).await;
+        let at = match prepared.map_err(|failure| failure.certain())? {
+            Prepared::Ready(at) => at,
+            Prepared::Processing { at, poll_after } => {
+                cx.checkpoints.save(&at).await?;
+                return Err(Interrupt::Processing(poll_after));
+            }
+        };
+        let limit = self.commit_limit(platform, post);
+        let asked = Instant::now();
+        let Some(begun) = publishing::intend(&self.db, target, position, fence, &at.0, limit).await? else {
+            return Err(Interrupt::Superseded);
+        };
+        // From here until the answer the post may be live. The limit is measured from before the intent was
+        // written, so that the call has ended when the row says so.
+        let call = tokio::time::timeout(
+            limit.saturating_sub(asked.elapsed()),
+            platform.publisher.commit(cx, post, &at),
+        );
+        let answer = call.await.unwrap_or_else(|_| {
+            let message = format!("{} did not answer within {} s", platform.id, limit.as_secs());
+            Err(Failure::network(message, true))
+        });
+        match answer {
+            Ok(Committed::Live(id)) => {
+                let id = self.capture(attempt, position, &id).await?;
+                self.mark_account_active(attempt).await;
+                Ok(id)
+            }
+            Ok(Committed::Accepted { at, poll_after }) => {
+                self.accept(attempt, position, begun, &at).await?;
+                self.mark_account_active(attempt).await;
+                Err(Interrupt::Processing(poll_after))
+            }
+            Err(failure) if failure.is_ambiguous() && !failure.code.is_permanent() => {
+                publishing::doubt(&self.db, target, position, begun, failure.code).await?;
+                Err(Interrupt::Failure(failure))
+            }
+            Err(failure) => match entry.doubted_since.or(entry.commit_begun_at) {
+                // The platform says that it has the post already, and an earlier call may have brought it.
+                Some(first) if failure.is_ambiguous() => {
+                    let post = Publication { commit_begun_at: Some(first), ..post.clone() };
+                    let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
+                    publishing::doubt(&self.db, target, position, begun, code).await?;
+                    let found = platform.publisher.locate(cx, &post, &at).await;
+                    if let Ok(Located::Live(id)) = found
+                        && self.adopt(attempt, entry, &id).await?
+                    {
+                        return Ok(self.capture(attempt, position, &id).await?);
+                    }
+                    // The target's own call is the likeliest original: its post will show up in the reads.
+                    let wait = Some(self.read_lag(platform));
+                    Err(Interrupt::Failure(Failure::new(code, failure.message).ambiguous().after(wait)))
+                }
+                // The original is another post, or the refusal is plain.
+                _ => {
+                    publishing::void(&self.db, target, position, begun).await?;
+                    Err(Interrupt::Failure(failure.certain()))
+                }
+            },
+        }
+    }
+
+    /// Marks the account of an attempt active: the platform took a post of it, so its grant is good. Nothing of
+    /// the post depends on this.
+    async fn mark_account_active(&self, attempt: &Attempt) {
+        if attempt.is_account_active {
+            return;
+        }
+        let (owner, account) = (attempt.key.owner, &attempt.account);
+        let marked =
+            grants::mark_active(&self.db, owner, account.id, account.grant_version, (self.now)()).await;
+        if let Err(error) = marked {
+            warn!(account.id = %account.id, org.id = %owner.org, %error, "Account {} publishes and is not marked active", account.id);
+        }
+    }
+
+    /// Time limit of a publishing call. A time scale leaves a slow call its time.
+    pub(crate) fn commit_limit(&self, platform: &Adapter, post: &Publication) -> Duration {
+        let limit = platform.publisher.commit_limit(post);
+        self.time_scale.scale(limit).max(CALL_FLOOR.min(limit))
+    }
+
+    /// Stores an id before anything else can happen. Every database error is retried for as long as the attempt
+    /// lives, because a later look-up may have no way to find the post.
+    pub(crate) async fn capture(
+        &self,
+        attempt: &Attempt,
+        position: u16,
+        id: &str,
+    ) -> Result<String, store::Error> {
+        let captured = persist(attempt, "the id of a published post", || {
+            publishing::capture(&self.db, attempt.key, position, id)
+        })
+        .await?;
+        let kept = captured.platform_id;
+        if captured.is_shared {
+            error!(
+                target.id = %attempt.key.target, post.id = %attempt.key.post, org.id = %attempt.key.owner.org,
+                platform = attempt.account.platform,
+                "Target {} and another one of its account have the same post: {kept}", attempt.key.target
+            );
+        }
+        if kept != id {
+            error!(
+                target.id = %attempt.key.target, post.id = %attempt.key.post, org.id = %attempt.key.owner.org,
+                platform = attempt.account.platform,
+                "A second post was found for target {}: {id} beside {kept}", attempt.key.target
+            );
+        }
+        Ok(kept)
+    }
+
+    /// Claims an id that a look-up found, for `capture` to store; false when another target of the account has
+    /// it. A post that the platform accepted is looked up by its handle, so that its id needs no claim.
+    pub(crate) async fn adopt(
+        &self,
+        attempt: &Attempt,
+        entry: &Entry,
+        id: &str,
+    ) -> Result<bool, store::Error> {
+        if entry.accepted {
+            return Ok(true);
+        }
+        persist(attempt, "the id of a post that was found", || {
+            publishing::adopt(&self.db, attempt.key, entry.position, id)
+        })
+        .await
+    }
+
+    /// Stores the handle that a platform returned instead of an id, in the same way: there is no other.
+    async fn accept(
+        &self,
+        attempt: &Attempt,
+        position: u16,
+        begun: DateTime<Utc>,
+        at: &Checkpoint,
+    ) -> Result<(), store::Error> {
+        let target = attempt.key.target;
+        let accept = || publishing::accept(&self.db, target, position, begun, &at.0);
+        if !persist(attempt, "an accepted post", accept).await? {
+            error!(
+                target.id = %target, post.id = %attempt.key.post, org.id = %attempt.key.owner.org,
+                platform = attempt.account.platform,
+                "Target {target} was accepted under an intent that the row holds no more"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Writes what must not be lost, for as long as it takes: any error of the database may pass, except for a
+/// missing row.
+async fn persist<T, F: Future<Output = store::Result<T>>>(
+    attempt: &Attempt,
+    what: &str,
+    write: impl Fn() -> F,
+) -> store::Result<T> {
+    loop {
+        match write().await {
+            Err(store::Error::RowNotFound) => return Err(store::Error::RowNotFound),
+            Err(error) => {
+                warn!(target.id = %attempt.key.target, %error, "Waiting for the database to store {what}");
+                tokio::time::sleep(STORE_INTERVAL).await;
+            }
+            Ok(kept) => return Ok(kept),
+        }
+    }
+}
+
+/// Stores an adapter's checkpoints in the row of a container.
+pub(crate) struct RowCheckpoints<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) attempt: &'a Attempt,
+    pub(crate) position: u16,
+}
+
+#[async_trait]
+impl Checkpoints for RowCheckpoints<'_> {
+    async fn save(&self, checkpoint: &Checkpoint) -> Result<(), Failure> {
+        let (target, fence) = (self.attempt.key.target, self.attempt.fence);
+        match publishing::checkpoint(&self.engine.db, target, self.position, fence, &checkpoint.0).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Failure::network("another attempt took the target up", false)),
+            Err(error) => {
+                warn!(target.id = %target, %error, "A checkpoint was not stored");
+                Err(Failure::network("the checkpoint could not be stored", false))
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The publishing engine: each post goes out at most once, whatever fails.
+//!
+//! The protocol is the same for all platforms:
+//!
+//! 1. A captured id is final: no platform is called again for it.
+//! 2. An intent without outcome is looked up before anything else ([`Engine::look`]).
+//! 3. `prepare` continues from the checkpoint in the row.
+//! 4. The intent is written under the attempt's fence; then `commit` is called; then the id is captured, before
+//!    anything else can happen.
+//! 5. One transaction settles the target and appends its events.
+//!
+//! The intent names the deadline of the call, and the call is ended then. An attempt whose worker died may
+//! still have a call on its way; a look-up's "absent" is believed only after that deadline.
+//!
+//! The row and the platform's answer alone decide the next step (budget, polling window, time of the next
+//! attempt, ambiguity), never how often or why the caller runs it. So every method may be called again at any
+//! time, from any process: the engine knows no workflow, no queue and no HTTP server.
+
+mod attempt;
+mod call;
+mod commit;
+mod grants;
+mod lookup;
+mod media;
+mod session;
+mod settle;
+
+pub use call::{CallOutcome, call_as};
+pub use grants::{RefreshError, RefusedGrant};
+pub use media::NoMedia;
+pub use session::{AccountSession, NoCheckpoints};
+
+use chrono::{DateTime, Utc};
+use domain::{App, Failure, Mode, Owner, TimeScale, sandbox::Address};
+use platforms::Transport;
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
+use store::{Pool, vault};
+
+/// Everything that publishing and calling a platform need. Stateless: all state is in the database.
+pub struct Engine {
+    /// Database.
+    pub db: Pool,
+    /// Seals fresh grants.
+    pub sealer: vault::Sealer,
+    /// Opens sealed grants and client secrets; only a worker has it.
+    pub opener: vault::Opener,
+    /// Connections to the platforms.
+    pub transports: Transports,
+    /// OAuth apps that the installation shares.
+    pub apps: Apps,
+    /// Files of media assets.
+    pub media: ::media::FileStore,
+    /// Clock.
+    pub now: fn() -> DateTime<Utc>,
+    /// Returns a random number from 0..1, for jitter.
+    pub jitter: fn() -> f64,
+    /// Scale of all waits.
+    pub time_scale: TimeScale,
+}
+
+/// Why a call of the engine ended without a result.
+#[derive(Debug)]
+pub enum Error {
+    /// The attempt failed, and its row says so and when the next one is due: repeat the call after `pause`.
+    Failed {
+        /// The failure, with the number of the attempt in its message.
+        failure: Failure,
+        /// Time to wait.
+        pause: Duration,
+    },
+    /// Repeat the call after `pause`; no attempt failed.
+    Repeat {
+        /// Reason, for people.
+        failure: Failure,
+        /// Time to wait.
+        pause: Duration,
+    },
+    /// Fanfare failed: the database, the file store or a key.
+    Fault(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Error {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Fault(error)
+    }
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        Self::Fault(error.into())
+    }
+}
+
+/// Why something that needs a platform stopped: the platform's failure, or Fanfare's own.
+#[derive(Debug)]
+pub enum Stop {
+    /// The platform, or the connection to it, failed.
+    Failure(Failure),
+    /// Fanfare failed: the database, the file store or a key.
+    Fault(anyhow::Error),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl From<anyhow::Error> for Stop {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Fault(error)
+    }
+}
+
+impl From<store::Error> for Stop {
+    fn from(error: store::Error) -> Self {
+        Self::Fault(error.into())
+    }
+}
+
+/// Connections to the platforms, by mode.
+pub struct Transports {
+    /// To the real platforms.
+    live: Transport,
+    /// To the sandbox; `None` without one.
+    test: Option<(Transport, Address)>,
+}
+
+impl Transports {
+    /// Prepares connections to the real platforms, and to the sandbox if there is one.
+    ///
+    /// # Errors
+    ///
+    /// When no TLS provider is installed in this process.
+    pub fn new(sandbox: Option<Address>) -> reqwest::Result<Self> {
+        let test = sandbox.map(|at| Ok((Transport::sandbox(at.url().clone())?, at))).transpose()?;
+        Ok(Self { live: Transport::real()?, test })
+    }
+
+    /// Returns the connection for an owner's calls; `None` in test mode without a sandbox.
+    pub fn of(&self, owner: Owner) -> Option<Cow<'_, Transport>> {
+        match (owner.mode, &self.test) {
+            (Mode::Live, _) => Some(Cow::Borrowed(&self.live)),
+            (Mode::Test, Some((transport, at))) => Some(Cow::Owned(transport.toward(at.of(owner.org)))),
+            (Mode::Test, None) => None,
+        }
+    }
+}
+
+/// OAuth apps of an installation, by platform id.
+#[derive(Default)]
+pub struct Apps {
+    /// Shared apps at the real platforms.
+    pub live: BTreeMap<String, App>,
+    /// Apps at the sandbox.
+    pub test: BTreeMap<String, App>,
+}
+
+impl Apps {
+    fn of(&self, mode: Mode, platform: &str) -> Option<App> {
+        let apps = match mode {
+            Mode::Live => &self.live,
+            Mode::Test => &self.test,
+        };
+        apps.get(platform).cloned()
+    }
+}

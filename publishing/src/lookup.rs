@@ -1,0 +1,223 @@
+//! Look-ups: whether a call that publishes has gone through, and whether a platform is still processing.
+
+use crate::{
+    Engine, Error,
+    attempt::{BUSY_RETRY, Interrupt, Run},
+    commit::RowCheckpoints,
+    media::MediaError,
+};
+use chrono::TimeDelta;
+use domain::{
+    ErrorCode, Failure,
+    publish::{PollResult, PublishResult, SettleResult},
+};
+use platforms::{Adapter, Checkpoint, Checkpoints, Idempotency, Located, Prepared, Publication, Session};
+use std::time::Duration;
+use store::publishing::{self, Begun, Entry, Key, Purpose};
+
+/// Pause before a failed look at a processing platform is repeated, where the platform names none.
+const POLL_RETRY: Duration = Duration::from_secs(15);
+/// How long the open call of a stopped target is looked up before the target ends as ambiguous.
+const STOP_LOOKUP_LIMIT: Duration = Duration::from_secs(10 * 60);
+
+impl Engine {
+    /// Looks once at a platform that is processing a target's post.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Repeat`] while it is processing, else as [`Engine::attempt`].
+    pub async fn look(&self, key: Key) -> Result<PollResult, Error> {
+        let run = match publishing::begin(&self.db, key, Purpose::Look).await? {
+            Begun::Attempt(attempt) => Run::of(attempt),
+            Begun::Stale | Begun::Early(_) => return Ok(PollResult::Ready),
+            Begun::Ended(status) => return Ok(PollResult::Ended { status }),
+        };
+        let attempt = &run.attempt;
+        let account = match self.open_session(attempt).await? {
+            Ok(account) => account,
+            Err(failure) => return polled(self.give_up(attempt, failure).await?),
+        };
+        let Some(entry) = attempt.entries.iter().find(|entry| entry.platform_id.is_none()) else {
+            return Ok(PollResult::Ready);
+        };
+        let ids: Vec<_> = attempt.entries.iter().map_while(|entry| entry.platform_id.clone()).collect();
+        let checkpoints = RowCheckpoints { engine: self, attempt, position: entry.position };
+        let cx = account.session(&checkpoints);
+        let publisher = account.platform.publisher;
+        let at = Checkpoint(entry.checkpoint.clone());
+        let looked = match self.publication(attempt, entry, &ids).await {
+            Ok(post) => match entry.commit_begun_at {
+                Some(_) => match publisher.locate(&cx, &post, &at).await {
+                    Ok(Located::Live(id)) if self.adopt(attempt, entry, &id).await? => {
+                        self.capture(attempt, entry.position, &id).await?;
+                        Ok(None)
+                    }
+                    // Another post of the account with the same text, which was captured in this moment.
+                    Ok(Located::Live(_)) => Ok(Some(BUSY_RETRY)),
+                    Ok(Located::Processing { poll_after }) => Ok(Some(poll_after)),
+                    Ok(Located::Absent) if entry.accepted => Ok(Some(BUSY_RETRY)),
+                    // The next attempt decides.
+                    Ok(Located::Absent | Located::Unknown) => Ok(None),
+                    Err(failure) => Err(failure),
+                },
+                // The next attempt ends the target.
+                None if attempt.barred.is_some() => Ok(None),
+                None => match publisher.prepare(&cx, &post, at).await {
+                    Ok(Prepared::Ready(at)) => checkpoints.save(&at).await.map(|()| None),
+                    Ok(Prepared::Processing { at, poll_after }) => {
+                        checkpoints.save(&at).await.map(|()| Some(poll_after))
+                    }
+                    Err(failure) => Err(failure),
+                },
+            },
+            Err(MediaError::NotReady(failure)) => Err(failure),
+            Err(MediaError::Unusable(failure)) => return polled(self.give_up(attempt, failure).await?),
+            Err(MediaError::Fault(error)) => return Err(error.into()),
+        };
+        let (pause, busy) = match looked {
+            Ok(None) => {
+                let (target, fence) = (key.target, attempt.fence);
+                publishing::processing(&self.db, target, fence, attempt.processing_since, None).await?;
+                return Ok(PollResult::Ready);
+            }
+            Ok(Some(pause)) => {
+                let message = format!("{} is still processing", attempt.account.platform);
+                (pause, Failure::network(message, false))
+            }
+            // A refused token is a failed attempt, so that it is counted.
+            Err(failure) if failure.code == ErrorCode::TokenExpired && !failure.is_revoked() => {
+                return polled(self.fail(attempt, failure).await?);
+            }
+            Err(failure) if failure.code.is_permanent() || failure.is_revoked() => {
+                return polled(self.give_up(attempt, failure).await?);
+            }
+            // A look that failed says nothing about the post: the window goes on.
+            Err(failure) => {
+                let jittered = self.time_scale.scale(POLL_RETRY).mul_f64(0.5 + (self.jitter)() / 2.0);
+                (failure.retry_after.unwrap_or(jittered), failure)
+            }
+        };
+        match self.keep_processing(account.platform, &run, pause).await? {
+            Some(pause) => Err(Error::Repeat { failure: busy, pause }),
+            None => {
+                let last = (busy.code != ErrorCode::NetworkError).then_some(&busy);
+                polled(self.give_up(attempt, self.window_closed(&run, last)).await?)
+            }
+        }
+    }
+
+    /// Finds out whether a commit that was begun has happened: returns its id, or `None` when it certainly has
+    /// not.
+    pub(crate) async fn locate(
+        &self,
+        cx: &Session<'_>,
+        platform: &'static Adapter,
+        run: &Run,
+        entry: &Entry,
+        post: &Publication,
+        at: &Checkpoint,
+    ) -> Result<Option<String>, Interrupt> {
+        let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
+        let Some(begun) = entry.commit_begun_at else { return Ok(None) };
+        match platform.publisher.locate(cx, post, at).await {
+            Ok(Located::Live(id)) if self.adopt(&run.attempt, entry, &id).await? => Ok(Some(id)),
+            Ok(Located::Live(_)) => {
+                let message = "no answer came, and what was found is another post with the same words";
+                Err(Interrupt::Early(Failure::new(code, message), self.time_scale.scale(BUSY_RETRY)))
+            }
+            Ok(Located::Processing { poll_after }) => Err(Interrupt::Processing(poll_after)),
+            Ok(Located::Absent) if entry.accepted => Err(Interrupt::Processing(BUSY_RETRY)),
+            Ok(Located::Absent) => {
+                let believable = match (platform.limits.idempotency, entry.commit_ended_at) {
+                    (Idempotency::Idempotent, _) => begun,
+                    (Idempotency::MayDuplicate { .. }, Some(ended)) => ended + self.read_lag(platform),
+                    // Nobody saw the call end: it may be on its way until its deadline.
+                    (Idempotency::MayDuplicate { .. }, None) => {
+                        entry.commit_deadline.unwrap_or(begun + self.commit_limit(platform, post))
+                            + self.read_lag(platform)
+                    }
+                };
+                let rest = believable - run.now();
+                if rest <= TimeDelta::zero() {
+                    return Ok(None);
+                }
+                let message = "no answer came, and it is too early to say that nothing was published";
+                Err(Interrupt::Early(Failure::new(code, message), rest.to_std().unwrap_or_default()))
+            }
+            Ok(Located::Unknown) => Err(undecidable(code, "it has no way to tell")),
+            Err(failure) if failure.code.is_permanent() => Err(undecidable(code, &failure.message)),
+            Err(failure) => Err(Interrupt::Failure(failure.ambiguous())),
+        }
+    }
+
+    /// Looks up the open call of a target that an operator stopped. Publishes nothing. Returns a pause while
+    /// that may still bring an answer; `None` when nothing is ambiguous any more, or nothing can tell.
+    pub(crate) async fn look_up_stopped(&self, key: Key) -> anyhow::Result<Option<SettleResult>> {
+        // From here on an attempt that is still under way neither publishes nor ends the target.
+        let run = match publishing::begin(&self.db, key, Purpose::Look).await? {
+            Begun::Attempt(attempt) => Run::of(attempt),
+            Begun::Ended(status) => return Ok(Some(SettleResult::Ended { status })),
+            Begun::Stale | Begun::Early(_) => return Ok(None),
+        };
+        let attempt = &run.attempt;
+        let Ok(account) = self.open_session(attempt).await? else { return Ok(None) };
+        let ids: Vec<_> = attempt.entries.iter().map_while(|entry| entry.platform_id.clone()).collect();
+        let open = attempt.entries.iter().find(|entry| entry.platform_id.is_none());
+        let Some((entry, begun)) = open.and_then(|entry| Some((entry, entry.commit_begun_at?))) else {
+            return Ok(None);
+        };
+        let checkpoints = RowCheckpoints { engine: self, attempt, position: entry.position };
+        let cx = account.session(&checkpoints);
+        let Ok(post) = self.publication(attempt, entry, &ids).await else { return Ok(None) };
+        let at = Checkpoint(entry.checkpoint.clone());
+        let pause = match self.locate(&cx, account.platform, &run, entry, &post, &at).await {
+            Ok(Some(id)) => {
+                self.capture(attempt, entry.position, &id).await?;
+                // Settling finds it live; what was to follow it is not published.
+                return Ok(None);
+            }
+            Ok(None) => {
+                publishing::withdraw(&self.db, key.target, entry.position, attempt.fence).await?;
+                return Ok(None);
+            }
+            Err(Interrupt::Early(_, pause) | Interrupt::Processing(pause)) => pause,
+            Err(Interrupt::Failure(failure)) => {
+                failure.retry_after.unwrap_or(self.time_scale.scale(POLL_RETRY))
+            }
+            Err(Interrupt::Fault(error)) => return Err(error),
+            Err(
+                Interrupt::Undecidable(_)
+                | Interrupt::Superseded
+                | Interrupt::Barred(_)
+                | Interrupt::NoUrl(_),
+            ) => return Ok(None),
+        };
+        let last = entry.commit_deadline.unwrap_or(begun) + self.time_scale.scale(STOP_LOOKUP_LIMIT);
+        Ok((run.now() < last)
+            .then(|| SettleResult::RetryAfter { pause: pause.max(Duration::from_millis(100)) }))
+    }
+
+    /// How long a platform's reads may lag behind its writes.
+    pub(crate) fn read_lag(&self, platform: &Adapter) -> Duration {
+        match platform.limits.idempotency {
+            Idempotency::Idempotent => Duration::ZERO,
+            Idempotency::MayDuplicate { read_lag } => self.time_scale.scale(read_lag),
+        }
+    }
+}
+
+fn undecidable(code: ErrorCode, why: &str) -> Interrupt {
+    let message = format!("no answer came, and the platform can't say whether it published ({why})");
+    Interrupt::Undecidable(Failure::new(code, message).ambiguous())
+}
+
+/// The result of a look that ended as an attempt does.
+fn polled(published: PublishResult) -> Result<PollResult, Error> {
+    match published {
+        PublishResult::Ended { status } => Ok(PollResult::Ended { status }),
+        PublishResult::TokenRefused { grant_version } => Ok(PollResult::TokenRefused { grant_version }),
+        other @ (PublishResult::Stale | PublishResult::Wait { .. } | PublishResult::Processing { .. }) => {
+            Err(anyhow::anyhow!("a look ended with {other:?}").into())
+        }
+    }
+}

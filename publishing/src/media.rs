@@ -1,0 +1,143 @@
+//! Media assets of a post, as adapters read them.
+
+use crate::Engine;
+use ::media::{FileStore, StoredFile};
+use async_trait::async_trait;
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use domain::{Failure, Media, MediaStatus, Owner};
+use platforms::MediaStore;
+use serde_json::Value;
+use std::{ops::Range, sync::Arc, time::Duration};
+use store::{media, posts::Attachment};
+use tokio::time::Instant;
+use url::Url;
+
+/// Longest wait of an attempt for an asset that is still being inspected.
+const READY_TIMEOUT: Duration = Duration::from_secs(2);
+/// Pause between two looks at such an asset.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Lifetime of an address that a platform fetches an asset from.
+const ADDRESS_TTL: Duration = Duration::from_secs(6 * 3600);
+
+/// Why a container's media can't be published.
+pub(crate) enum MediaError {
+    /// An asset is still being inspected.
+    NotReady(Failure),
+    /// An asset was deleted, or is unusable.
+    Unusable(Failure),
+    /// Fanfare failed.
+    Fault(anyhow::Error),
+}
+
+impl From<store::Error> for MediaError {
+    fn from(error: store::Error) -> Self {
+        Self::Fault(error.into())
+    }
+}
+
+impl Engine {
+    /// Returns the assets that a container refers to. Waits a little for one that is still being inspected.
+    pub(crate) async fn resolve_media(
+        &self,
+        owner: Owner,
+        references: &Value,
+    ) -> Result<Vec<Media>, MediaError> {
+        let references: Vec<Attachment> =
+            serde_json::from_value(references.clone()).map_err(|error| MediaError::Fault(error.into()))?;
+        let ids: Vec<_> = references.iter().map(|reference| reference.id).collect();
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let deadline = Instant::now() + READY_TIMEOUT;
+        loop {
+            let found = media::find(&self.db, owner, &ids).await?;
+            let mut media = Vec::with_capacity(references.len());
+            let mut unready = None;
+            for reference in &references {
+                let unusable = |why: &str| {
+                    let message = format!("medium {} {why}", reference.id);
+                    MediaError::Unusable(Failure::rejected(422, message))
+                };
+                let Some(row) = found.iter().find(|row| row.id.0 == reference.id) else {
+                    return Err(unusable("is not there any more"));
+                };
+                match (row.status, &row.fault) {
+                    (MediaStatus::Ready, _) => media.push(row.medium(reference.alt_text.clone())),
+                    (MediaStatus::Failed, fault) => {
+                        let why = fault.as_ref().map_or("", |fault| &fault.message);
+                        return Err(unusable(&format!("can't be used: {why}")));
+                    }
+                    (MediaStatus::Uploaded | MediaStatus::PendingUpload, _) => unready = Some(reference.id),
+                }
+            }
+            match unready {
+                None => return Ok(media),
+                Some(id) if Instant::now() >= deadline => {
+                    let message = format!("medium {id} is still being inspected");
+                    return Err(MediaError::NotReady(Failure::network(message, false)));
+                }
+                Some(_) => tokio::time::sleep(POLL_INTERVAL).await,
+            }
+        }
+    }
+}
+
+/// The media assets of one owner.
+pub(crate) struct OwnerMedia {
+    files: FileStore,
+    owner: Owner,
+    now: fn() -> DateTime<Utc>,
+}
+
+impl OwnerMedia {
+    pub(crate) fn of(engine: &Engine, owner: Owner) -> Arc<Self> {
+        Arc::new(Self { files: engine.media.clone(), owner, now: engine.now })
+    }
+
+    fn file(&self, medium: &Media) -> StoredFile {
+        StoredFile { media: medium.id.into(), owner: self.owner, filename: medium.filename.clone() }
+    }
+}
+
+#[async_trait]
+impl MediaStore for OwnerMedia {
+    async fn read(&self, medium: &Media, range: Range<u64>) -> Result<Bytes, Failure> {
+        self.files
+            .read(&self.file(medium), range)
+            .await
+            .map_err(|error| Failure::network(format!("medium {} can't be read: {error}", medium.id), false))
+    }
+
+    async fn address(&self, medium: &Media) -> Result<Url, Failure> {
+        let file = self.file(medium);
+        let address = self.files.address(&file, &medium.mime, ADDRESS_TTL, (self.now)());
+        address.await.map_err(|error| {
+            Failure::network(format!("medium {} can't be given an address: {error}", medium.id), false)
+        })
+    }
+}
+
+/// No media: for calls that publish nothing.
+pub struct NoMedia;
+
+#[async_trait]
+impl MediaStore for NoMedia {
+    async fn read(&self, medium: &Media, _range: Range<u64>) -> Result<Bytes, Failure> {
+        Err(Failure::rejected(500, format!("medium {} is not here", medium.id)))
+    }
+
+    async fn address(&self, medium: &Media) -> Result<Url, Failure> {
+        Err(Failure::rejected(500, format!("medium {} is not here", medium.id)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_waits_only_briefly_for_media() {
+        assert!(READY_TIMEOUT <= Duration::from_secs(5), "it occupies one of the worker's slots");
+    }
+}

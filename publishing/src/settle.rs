@@ -1,0 +1,81 @@
+//! Settling a target outside an attempt: its attempts gave no answer, its grant is lost, or an operator stopped
+//! its workflow.
+
+use crate::{Engine, attempt::EXTRA_LOOKUPS};
+use domain::{
+    ErrorCode, ErrorSource, Failure, TargetStatus,
+    publish::{SettleReason, SettleResult},
+    retry::{self, Spent},
+};
+use store::publishing::{self, End, Key, Settled};
+
+impl Engine {
+    /// Ends a target, or returns when to try again if its budget allows that.
+    ///
+    /// # Errors
+    ///
+    /// When Fanfare failed: the database or a key.
+    pub async fn settle(&self, key: Key, reason: &SettleReason) -> anyhow::Result<SettleResult> {
+        let now = (self.now)();
+        let Some(state) = publishing::standing(&self.db, key).await? else {
+            return Ok(SettleResult::Ended { status: TargetStatus::Canceled });
+        };
+        let incomplete = match state.status {
+            TargetStatus::Dead | TargetStatus::Canceled => {
+                return Ok(SettleResult::Ended { status: state.status });
+            }
+            // Only what should have followed the main container is lost.
+            TargetStatus::Published => state.error_message.clone(),
+            _ => None,
+        };
+        let again = |attempt: u32| {
+            let wait = retry::ceiling(attempt).mul_f64((self.jitter)());
+            SettleResult::RetryAfter { pause: self.time_scale.scale(wait) }
+        };
+        let (code, mut message, source) = match reason {
+            SettleReason::GrantLost { message } => (ErrorCode::TokenExpired, message.clone(), None),
+            SettleReason::RefreshFailed { message, .. } if state.attempts < retry::ATTEMPTS => {
+                // The grant was not at fault: this costs an attempt, and none of those for the token.
+                let spent = Spent { attempts: 0, token_attempts: 1 };
+                publishing::forgive(&self.db, key.target, None, spent).await?;
+                let message = format!("No fresh token yet: {message}");
+                publishing::note(&self.db, key, "refresh", &message, now).await?;
+                return Ok(again(state.attempts));
+            }
+            SettleReason::RefreshFailed { message, code } => (*code, message.clone(), None),
+            SettleReason::Unanswered { .. } if state.attempts < retry::ATTEMPTS => {
+                return Ok(again(state.attempts));
+            }
+            SettleReason::Unanswered { .. }
+                if state.in_doubt && state.attempts < retry::ATTEMPTS + EXTRA_LOOKUPS =>
+            {
+                return Ok(again(1));
+            }
+            SettleReason::Unanswered { message } => (
+                state.error_code.unwrap_or(ErrorCode::NetworkError),
+                incomplete.or(state.error_message).unwrap_or_else(|| message.clone()),
+                Some(ErrorSource::Service),
+            ),
+            SettleReason::Stopped => {
+                if let Some(settled) = self.look_up_stopped(key).await? {
+                    return Ok(settled);
+                }
+                (
+                    state.error_code.unwrap_or(ErrorCode::NetworkError),
+                    "an operator stopped it in Temporal".to_owned(),
+                    Some(ErrorSource::Service),
+                )
+            }
+        };
+        let in_doubt = publishing::standing(&self.db, key).await?.is_some_and(|state| state.in_doubt);
+        if in_doubt {
+            message = format!("{message}; it may be live: look before posting again");
+        }
+        let failure = Failure::new(code, message);
+        let source = source.unwrap_or(code.source());
+        match publishing::settle(&self.db, key, &End::Dead { failure, source }, None, now).await? {
+            Settled::Ended(status) | Settled::Late(status) => Ok(SettleResult::Ended { status }),
+            Settled::Superseded => Ok(again(1)),
+        }
+    }
+}

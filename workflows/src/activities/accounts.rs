@@ -1,0 +1,83 @@
+//! Calls to platforms about accounts and their grants.
+
+use chrono::{DateTime, Utc};
+use domain::{
+    AccountId, Failure, Owner, SelectOption,
+    outbox::{Disconnection, ExpiringGrant},
+};
+use serde::{Deserialize, Serialize};
+use temporalio_common::ActivityError;
+use temporalio_macros::activity_definitions;
+
+/// Markers of the declarations below.
+pub use accounts::{CheckHealth, EraseGrant, ListOptions, RenewGrant, RevokeGrant};
+
+/// The account to call the platform as.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AccountRef {
+    /// Account id.
+    pub account: AccountId,
+    /// Owner of the rows.
+    pub owner: Owner,
+    /// Platform id.
+    pub platform: String,
+}
+
+/// Result of a health check.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HealthReport {
+    /// The failure; `None` when the platform accepted the grant.
+    pub failure: Option<Failure>,
+    /// Time of the answer.
+    pub at: DateTime<Utc>,
+}
+
+/// A request for the values that a setting can have for an account.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OptionsRequest {
+    /// Account.
+    pub account_ref: AccountRef,
+    /// Kind of list, for example `boards`.
+    pub kind: String,
+    /// Parent of the list where an account has several: for `flairs` the subreddit.
+    pub parent: Option<String>,
+}
+
+/// Activities about accounts and their grants.
+pub struct Accounts;
+
+#[activity_definitions]
+impl Accounts {
+    /// Makes one call that shows whether the platform accepts the grant, and updates the account's status.
+    #[activity(name = "check_health")]
+    pub fn check_health(_account: AccountRef) -> Result<HealthReport, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Revokes a grant at its platform.
+    #[activity(name = "revoke_grant")]
+    pub fn revoke_grant(_disconnection: Disconnection) -> Result<(), ActivityError> {
+        unimplemented!()
+    }
+
+    /// Erases the grant of a disconnected account.
+    #[activity(name = "erase_grant")]
+    pub fn erase_grant(_disconnection: Disconnection) -> Result<(), ActivityError> {
+        unimplemented!()
+    }
+
+    /// Renews a grant before it ends, unless that was done meanwhile. Returns the current grant; `None` when
+    /// there is none to renew.
+    #[activity(name = "renew_grant")]
+    pub fn renew_grant(_grant: ExpiringGrant) -> Result<Option<ExpiringGrant>, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Lists the values that a setting can have.
+    #[activity(name = "list_options")]
+    pub fn list_options(
+        _request: OptionsRequest,
+    ) -> Result<Result<Vec<SelectOption>, Failure>, ActivityError> {
+        unimplemented!()
+    }
+}

@@ -1,0 +1,81 @@
+//! Webhook deliveries.
+
+use domain::{DeliveryId, Owner, WebhookId};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use temporalio_common::ActivityError;
+use temporalio_macros::activity_definitions;
+
+/// Markers of the declarations below.
+pub use webhooks::{Deliver, RevealSecret, SendTestEvent};
+
+/// One delivery of an event to an endpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeliveryInput {
+    /// Delivery id.
+    pub delivery: DeliveryId,
+    /// Owner of the rows.
+    pub owner: Owner,
+    /// Number of redeliveries that were requested before this one.
+    #[serde(default)]
+    pub round: u32,
+    /// Number of waits for a slot in this round.
+    #[serde(default)]
+    pub waits: u32,
+}
+
+/// A test event to be sent to an endpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TestEventInput {
+    /// Endpoint id.
+    pub webhook: WebhookId,
+    /// Owner of the rows.
+    pub owner: Owner,
+}
+
+/// Result of sending a test event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestEventResult {
+    /// HTTP status of the answer; `None` without one.
+    pub status: Option<u16>,
+    /// True for a 2xx status.
+    pub delivered: bool,
+}
+
+/// A request to read an endpoint's signing secret.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RevealSecretInput {
+    /// Endpoint id.
+    pub webhook: WebhookId,
+    /// Owner of the rows.
+    pub owner: Owner,
+    /// Public key that the response is sealed to, made for this request, so that the workflow's history
+    /// reveals nothing.
+    pub recipient: String,
+}
+
+/// Activities that call webhook endpoints.
+pub struct Webhooks;
+
+#[activity_definitions]
+impl Webhooks {
+    /// Makes one attempt to deliver an event to one endpoint. Returns `None` when the delivery is over; else
+    /// no attempt was made, because the endpoint or its organization uses its share of the slots, and the
+    /// result is the time to wait.
+    #[activity(name = "deliver")]
+    pub fn deliver(_input: DeliveryInput) -> Result<Option<Duration>, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Sends a signed test event to one endpoint, once; `None` when the endpoint was deleted.
+    #[activity(name = "send_test_event")]
+    pub fn send_test_event(_input: TestEventInput) -> Result<Option<TestEventResult>, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Returns the sealed signing secret of one endpoint; `None` when the endpoint was deleted.
+    #[activity(name = "reveal_secret")]
+    pub fn reveal_secret(_input: RevealSecretInput) -> Result<Option<Vec<u8>>, ActivityError> {
+        unimplemented!()
+    }
+}
