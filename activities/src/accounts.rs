@@ -61,7 +61,7 @@ impl Accounts {
         disconnection: Disconnection,
     ) -> Result<(), ActivityError> {
         let deps = &self.deps;
-        let Some(leaving) = disconnect::leaving(&deps.engine.db, &disconnection).await? else {
+        let Some(leaving) = disconnect::grant_to_revoke(&deps.engine.db, &disconnection).await? else {
             return Ok(());
         };
         if leaving.in_doubt && cx.info().attempt < TRIES {

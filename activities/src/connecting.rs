@@ -27,8 +27,8 @@ use std::{
 use store::{
     accounts::Connect,
     connect,
-    pending::{self, Digest, Made, Offer, Pending},
-    states::{self, Intent},
+    oauth_states::{self, AuthorizationRequest},
+    pending_logins::{self, Digest, Made, Offer, Pending},
     vault,
 };
 use temporalio_macros::activities;
@@ -74,7 +74,7 @@ impl Connecting {
         callback: OAuthCallback,
     ) -> Result<CallbackResult, ActivityError> {
         let (deps, owner) = (&self.deps, callback.owner);
-        let Some(intent) = states::get(&deps.engine.db, owner, callback.authorization).await? else {
+        let Some(intent) = oauth_states::get(&deps.engine.db, owner, callback.authorization).await? else {
             return Ok(refuse(LoginError::StateExpired, "nothing is known of this authorization any more"));
         };
         let code: Code = self.unseal(&callback.sealed, owner, &intent.platform)?;
@@ -118,7 +118,7 @@ impl Connecting {
         }
         // To name the account is to wish that it changes its end tenant.
         if let (Some(account), Some(tenant)) = (intent.account, &context.tenant_id) {
-            connect::hand_over(&mut tx, owner, account, tenant).await?;
+            connect::move_to_tenant(&mut tx, owner, account, tenant).await?;
         }
         let Some(connected) = self.connect_account(&mut tx, &context, only, own).await? else {
             return Ok(refuse(LoginError::WrongAccount, "the account belongs to another tenant"));
@@ -220,7 +220,7 @@ impl<'a> LoginSession<'a> {
     /// Exchanges a code for a grant, and returns the identities to connect.
     async fn exchange_code(
         &self,
-        intent: &Intent,
+        intent: &AuthorizationRequest,
         code: &Code,
     ) -> Result<(Grant, Vec<Identity>), (LoginError, String)> {
         let failed = |failure: Failure| (LoginError::ExchangeFailed, failure.message);
@@ -333,7 +333,7 @@ impl Connecting {
     ) -> anyhow::Result<Option<ConnectedAccount>> {
         let LoginContext { owner, platform, network, tenant_id, shared } = context;
         if grant.refresh_token.as_deref().is_none_or(str::is_empty) && gives_refresh_token_once(platform) {
-            let held = connect::held(tx, *owner, platform, &offer.network_unique_id).await?;
+            let held = connect::previous_grant(tx, *owner, platform, &offer.network_unique_id).await?;
             if let Some(held) = held.filter(|held| held.network == *network)
                 // One that no key opens any more is no loss: it could not have been used either.
                 && let Ok(opened) = self.deps.engine.opener.open(&held.sealed, &vault::aad_grant(*owner, held.account))
@@ -358,7 +358,8 @@ impl Connecting {
         };
         let plain = serde_json::to_vec(&grant).expect("a grant is plain data");
         let seal = |id| self.deps.engine.sealer.seal(&plain, &vault::aad_grant(*owner, id));
-        let connected = connect::join(tx, *owner, connect, *shared, seal, (self.deps.engine.now)()).await?;
+        let connected =
+            connect::connect(tx, *owner, connect, *shared, seal, (self.deps.engine.now)()).await?;
         if tenant_id.is_some() && connected.account.tenant_id != *tenant_id {
             return Ok(None);
         }
@@ -394,7 +395,7 @@ impl Connecting {
             made: None,
             expires_at: now + SELECTION_TTL,
         };
-        Ok(pending::keep(&self.deps.engine.db, digest, &pending, &sealed, now).await?)
+        Ok(pending_logins::store(&self.deps.engine.db, digest, &pending, &sealed, now).await?)
     }
 
     /// Connects the chosen accounts, all of them or none.
@@ -402,7 +403,8 @@ impl Connecting {
         let digest: Digest = selection.token_digest.parse().context("a digest reads back as written")?;
         let owner = selection.owner;
         let mut tx = self.deps.engine.db.begin().await?;
-        let Some(locked) = pending::lock(&mut tx, owner, digest, (self.deps.engine.now)()).await? else {
+        let Some(locked) = pending_logins::lock(&mut tx, owner, digest, (self.deps.engine.now)()).await?
+        else {
             return Ok(SelectionResult::Gone);
         };
         let pending = locked.pending;
@@ -443,7 +445,7 @@ impl Connecting {
         }
         let accounts: Vec<_> = selection.ids.iter().filter_map(|id| accounts.get(id).copied()).collect();
         let made = Made { chosen: selection.ids.clone(), accounts };
-        pending::settle(&mut tx, owner, digest, &made).await?;
+        pending_logins::settle(&mut tx, owner, digest, &made).await?;
         tx.commit().await?;
         Ok(SelectionResult::Connected { accounts: made.accounts })
     }
@@ -457,7 +459,7 @@ async fn quota_exceeded(
     limit: Option<u64>,
 ) -> store::Result<Option<AccountQuota>> {
     let Some(limit) = limit else { return Ok(None) };
-    let full = connect::full(tx, context.owner, &context.platform, ids, limit).await?;
+    let full = connect::quota_exceeded(tx, context.owner, &context.platform, ids, limit).await?;
     Ok(full.map(|full| AccountQuota { limit: full.limit, used: full.used }))
 }
 

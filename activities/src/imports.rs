@@ -45,7 +45,7 @@ impl Imports {
         let ImportRef { import, owner, account, platform } = input.import.clone();
         let _share = self.shares.take(owner.org, (deps.engine.jitter)()).map_err(share::crowded)?;
         let Some(progress) =
-            store::imports::go_on(&deps.engine.db, owner, import, (deps.engine.now)()).await?
+            store::imports::resume(&deps.engine.db, owner, import, (deps.engine.now)()).await?
         else {
             return Ok(ImportProgress::Over);
         };
@@ -64,7 +64,7 @@ impl Imports {
         let failure = match outcome.answer {
             Ok(page) => {
                 let import_page = import_page(page, &progress);
-                let more = store::imports::keep(
+                let more = store::imports::store_page(
                     &deps.engine.db,
                     owner,
                     import,

@@ -210,8 +210,14 @@ impl Media {
         let limit = PROMOTE_TIMEOUT + TimeDelta::seconds((size / COPY_RATE).cast_signed());
         while !self.deps.engine.media.has(file).await? {
             let now = (self.deps.engine.now)();
-            if store::media::seize(&self.deps.engine.db, owner, row.id, now - limit - PROMOTE_TIMEOUT, now)
-                .await?
+            if store::media::claim_processing(
+                &self.deps.engine.db,
+                owner,
+                row.id,
+                now - limit - PROMOTE_TIMEOUT,
+                now,
+            )
+            .await?
             {
                 let taking = self.deps.engine.media.take_in(file);
                 let taken = tokio::time::timeout(limit.to_std()?, taking).await;
@@ -231,7 +237,7 @@ impl Media {
         if store::media::fail(&self.deps.engine.db, owner, media, &fault, (self.deps.engine.now)()).await? {
             info!(media.id = %media, org.id = %owner.org, "Medium {media} is not taken: {}", fault.message);
         }
-        if let Some(row) = store::media::remains(&self.deps.engine.db, owner, media).await?
+        if let Some(row) = store::media::find_deleted(&self.deps.engine.db, owner, media).await?
             && row.status == MediaStatus::Failed
         {
             self.deps.engine.media.discard(&file(owner, &row)).await?;
@@ -347,9 +353,9 @@ impl Media {
         if store::media::get(&self.deps.engine.db, owner, media).await?.is_some() {
             return Ok(());
         }
-        if let Some(row) = store::media::remains(&self.deps.engine.db, owner, media).await? {
+        if let Some(row) = store::media::find_deleted(&self.deps.engine.db, owner, media).await? {
             self.deps.engine.media.discard(&file(owner, &row)).await?;
-            store::media::forget(&self.deps.engine.db, owner, media).await?;
+            store::media::erase(&self.deps.engine.db, owner, media).await?;
         }
         Ok(())
     }

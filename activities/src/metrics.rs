@@ -13,7 +13,7 @@ use chrono::TimeDelta;
 use domain::Failure;
 use futures::{StreamExt, TryStreamExt, stream};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use store::metrics::{Due, Rhythm, Snapshot};
+use store::metrics::{CollectionSchedule, Due, Snapshot};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tokio::time::Instant;
@@ -25,7 +25,7 @@ use workflows::{
 
 /// How often what nobody asks about is asked about: hourly at first, then after a sixth of its age. In a
 /// month that makes some forty calls.
-const SCHEDULE: Rhythm = Rhythm {
+const SCHEDULE: CollectionSchedule = CollectionSchedule {
     horizon: TimeDelta::days(30),
     least: Duration::from_secs(60 * 60),
     per_hour: Duration::from_secs(10 * 60),
@@ -69,7 +69,7 @@ impl Metrics {
                 deps.engine.time_scale.scale(SCHEDULE.least),
                 deps.engine.time_scale.scale(SCHEDULE.per_hour),
             );
-            let rhythm = Rhythm { least, per_hour, ..SCHEDULE };
+            let rhythm = CollectionSchedule { least, per_hour, ..SCHEDULE };
             let mut accounts = BTreeMap::<_, Vec<_>>::new();
             for due in store::metrics::due(&deps.engine.db, &platform, rhythm, (deps.engine.now)()).await? {
                 accounts.entry(due.account.0).or_default().push(reading(due, &platform));
@@ -90,7 +90,7 @@ impl Metrics {
         let pruning = async {
             let mut pruned = 0;
             for _ in 0..BATCHES {
-                let batch = store::metrics::forget(&deps.engine.db, BATCH, (deps.engine.now)()).await?;
+                let batch = store::metrics::prune(&deps.engine.db, BATCH, (deps.engine.now)()).await?;
                 pruned += batch;
                 if batch < BATCH.unsigned_abs() {
                     break;
@@ -139,7 +139,7 @@ async fn collect_account(
 /// Reads a target's figures and keeps them; or why there are none.
 async fn read(deps: &Arc<Deps>, reading: &MetricsRequest) -> anyhow::Result<Result<(), Failure>> {
     let (owner, target) = (reading.account_ref.owner, reading.target);
-    store::metrics::ask(&deps.engine.db, owner, target, (deps.engine.now)()).await?;
+    store::metrics::mark_requested(&deps.engine.db, owner, target, (deps.engine.now)()).await?;
     let outcome2 = deps
         .call(&reading.account_ref, |cx| {
             let id = reading.platform_post_id.clone();
@@ -156,7 +156,7 @@ async fn read(deps: &Arc<Deps>, reading: &MetricsRequest) -> anyhow::Result<Resu
             let now = (deps.engine.now)();
             store::metrics::record(&deps.engine.db, owner, &Snapshot { target, metrics, captured_at: now })
                 .await?;
-            store::metrics::thin(&deps.engine.db, owner, target, now).await?;
+            store::metrics::downsample(&deps.engine.db, owner, target, now).await?;
             Ok(Ok(()))
         }
         Err(failure) => {

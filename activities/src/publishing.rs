@@ -12,7 +12,7 @@ use domain::{
     publish::{PollResult, PublishResult, SettleResult},
 };
 use std::sync::Arc;
-use store::publishing::Key;
+use store::publishing::TargetKey;
 use temporalio_client::WorkflowSignalOptions;
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
 use temporalio_macros::activities;
@@ -143,6 +143,6 @@ impl Publishing {
 }
 
 /// The row of a target, and the version of its post that the workflow was started for.
-fn key(input: &TargetInput) -> Key {
-    Key { owner: input.owner, post: input.post, target: input.target, version: input.version }
+fn key(input: &TargetInput) -> TargetKey {
+    TargetKey { owner: input.owner, post: input.post, target: input.target, version: input.version }
 }

@@ -142,7 +142,8 @@ impl Webhooks {
         let deps = &self.deps;
         let _share = self.shares.admit(sample.owner.org)?;
         // Also for an endpoint that is paused: before it is resumed is when one wants to know.
-        let Some(endpoint) = endpoints::sealed(&deps.engine.db, sample.owner, sample.webhook).await? else {
+        let Some(endpoint) = endpoints::sealed_secret(&deps.engine.db, sample.owner, sample.webhook).await?
+        else {
             return Ok(None);
         };
         let data = event::sample(sample.owner.org, sample.webhook);
@@ -166,7 +167,8 @@ impl Webhooks {
         reveal: RevealSecretInput,
     ) -> Result<Option<Vec<u8>>, ActivityError> {
         let deps = &self.deps;
-        let Some(endpoint) = endpoints::sealed(&deps.engine.db, reveal.owner, reveal.webhook).await? else {
+        let Some(endpoint) = endpoints::sealed_secret(&deps.engine.db, reveal.owner, reveal.webhook).await?
+        else {
             return Ok(None);
         };
         let aad = vault::aad_webhook_secret(reveal.owner, reveal.webhook);

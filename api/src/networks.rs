@@ -35,7 +35,7 @@ use serde_json::{Map, Value};
 use store::{
     Change, accounts,
     networks::{self, Edit},
-    states::{self, Intent},
+    oauth_states::{self, AuthorizationRequest},
     vault,
 };
 use uuid::Uuid;
@@ -201,7 +201,7 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
     let account = reconnected(call, platform, &body).await?;
 
     let asked = body.scopes.map(scopes).unwrap_or(app.scopes);
-    let intent = Intent {
+    let intent = AuthorizationRequest {
         platform: platform.to_owned(),
         network: app.network,
         callback: app.callback,
@@ -216,7 +216,7 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
         is_forced: body.force_reauth.unwrap_or_default(),
     };
     let expires_at = (call.now() + oauth_state::TTL).trunc_subsecs(0);
-    let id = states::keep(call.db(), call.owner, &intent, call.now(), expires_at).await?;
+    let id = oauth_states::store(call.db(), call.owner, &intent, call.now(), expires_at).await?;
     let key = &call.app.config.states;
     let address = authorization::address(
         adapter,

@@ -4,7 +4,7 @@ use crate::http::problem::{Code, Problem};
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 use std::{collections::BTreeMap, str::FromStr, sync::LazyLock};
-use store::meters::Quotas;
+use store::usage::Quotas;
 use url::Url;
 use workflows::activities::AccountQuota;
 

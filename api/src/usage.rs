@@ -13,7 +13,7 @@ use crate::{
     types::timestamp::Timestamp,
 };
 use poem_openapi::{Object, OpenApi};
-use store::meters::{self, Month};
+use store::usage::{self, Month};
 
 /// The usage operation.
 pub struct Account;
@@ -34,7 +34,7 @@ impl Account {
 /// Returns the usage of the caller's plan.
 pub async fn read(call: &Call<'_>) -> Result<Report, Problem> {
     let month = Month::of(call.now());
-    let used = meters::usage(call.db(), call.owner, month).await?;
+    let used = usage::read(call.db(), call.owner, month).await?;
     let used = used.ok_or_else(|| Problem::not_found("organization"))?;
     let plan = call.app.config.plans.of(&used.plan);
     let usage = Usage {

@@ -11,7 +11,7 @@ use platforms::{Adapter, Publication, Publishing, ReplyTo, Session};
 use std::time::Duration;
 use store::{
     grants,
-    publishing::{self, Attempt, Barred, Begun, End, Entry, Key, Purpose, Settled},
+    publishing::{self, Attempt, Barred, BeginResult, End, Entry, Purpose, Settled, TargetKey},
 };
 use tokio::time::Instant;
 use tracing::{error, info, warn};
@@ -84,12 +84,12 @@ impl Engine {
     ///
     /// [`Error::Failed`] and [`Error::Repeat`] when the call is to be repeated, [`Error::Fault`] when Fanfare
     /// failed.
-    pub async fn attempt(&self, key: Key) -> Result<PublishResult, Error> {
+    pub async fn attempt(&self, key: TargetKey) -> Result<PublishResult, Error> {
         let run = match publishing::begin(&self.db, key, Purpose::Publish).await? {
-            Begun::Attempt(attempt) => Run::of(attempt),
-            Begun::Stale => return Ok(PublishResult::Stale),
-            Begun::Early(pause) => return Ok(PublishResult::Wait { pause }),
-            Begun::Ended(status) => return Ok(PublishResult::Ended { status }),
+            BeginResult::Attempt(attempt) => Run::of(attempt),
+            BeginResult::Stale => return Ok(PublishResult::Stale),
+            BeginResult::Early(pause) => return Ok(PublishResult::Wait { pause }),
+            BeginResult::Ended(status) => return Ok(PublishResult::Ended { status }),
         };
         let attempt = &run.attempt;
         let account = match self.open_session(attempt).await? {
@@ -115,7 +115,7 @@ impl Engine {
             Err(Interrupt::Early(failure, wait)) => {
                 // Nothing was published or tried: the budget counts only attempts.
                 let spent = Spent { attempts: u32::from(attempt.is_counted), token_attempts: 0 };
-                publishing::forgive(&self.db, key.target, Some(attempt.fence), spent).await?;
+                publishing::refund_attempts(&self.db, key.target, Some(attempt.fence), spent).await?;
                 self.retry(attempt, failure, wait).await
             }
             Err(Interrupt::Undecidable(failure)) => self.give_up(attempt, failure).await,
@@ -178,7 +178,7 @@ impl Engine {
             // Again, since a reply that failed meanwhile wrote another message.
             Some(message) => publishing::leave_out(&self.db, attempt.key, message, (self.now)()).await?,
             None if attempt.entries.len() > 1 => {
-                publishing::complete(&self.db, attempt.key, (self.now)()).await?;
+                publishing::mark_complete(&self.db, attempt.key, (self.now)()).await?;
             }
             None => {}
         }
@@ -186,7 +186,7 @@ impl Engine {
             let checkpoints = RowCheckpoints { engine: self, attempt, position: 0 };
             let id = ids.first().expect("a post has a main container");
             match address(account.platform, &account.session(&checkpoints), id).await {
-                Ok(url) => publishing::keep_url(&self.db, attempt.key, &url).await?,
+                Ok(url) => publishing::store_url(&self.db, attempt.key, &url).await?,
                 Err(failure) => unknown_url = Some(failure),
             }
         }
@@ -228,7 +228,7 @@ impl Engine {
             return Ok(None);
         };
         let (target, fence) = (run.attempt.key.target, run.attempt.fence);
-        publishing::processing(&self.db, target, fence, Some(since), Some(pause)).await?;
+        publishing::record_processing(&self.db, target, fence, Some(since), Some(pause)).await?;
         Ok(Some(pause))
     }
 
@@ -250,7 +250,7 @@ impl Engine {
         let wait = match (retry::next(&failure, spent, (self.jitter)()), failure.retry_after) {
             // Refreshed at once; the wait is for what a refresh can't mend.
             (Some(_), _) if refused => {
-                if publishing::fail(&self.db, attempt, &failure, Duration::ZERO).await?.is_none() {
+                if publishing::record_failure(&self.db, attempt, &failure, Duration::ZERO).await?.is_none() {
                     return Err(self.superseded());
                 }
                 return Ok(PublishResult::TokenRefused { grant_version: attempt.account.grant_version });
@@ -275,10 +275,10 @@ impl Engine {
         failure: Failure,
         pause: Duration,
     ) -> Result<PublishResult, Error> {
-        let Some(next) = publishing::fail(&self.db, attempt, &failure, pause).await? else {
+        let Some(next) = publishing::record_failure(&self.db, attempt, &failure, pause).await? else {
             return Err(self.superseded());
         };
-        let Key { owner, post, target, .. } = attempt.key;
+        let TargetKey { owner, post, target, .. } = attempt.key;
         warn!(
             target.id = %target, post.id = %post, org.id = %owner.org, platform = attempt.account.platform,
             attempt = attempt.attempts, error.code = %failure.code, "Target {target} failed on {}, next try at {next}",
@@ -297,8 +297,8 @@ impl Engine {
         match retry::next(&asked, spent, (self.jitter)()).filter(|_| !failure.code.is_permanent()) {
             Some(wait) => {
                 let pause = if failure.retry_after.is_some() { wait } else { self.time_scale.scale(wait) };
-                publishing::await_url(&self.db, attempt, Some(pause)).await?;
-                let Key { owner, post, target, .. } = attempt.key;
+                publishing::schedule_url_lookup(&self.db, attempt, Some(pause)).await?;
+                let TargetKey { owner, post, target, .. } = attempt.key;
                 warn!(
                     target.id = %target, post.id = %post, org.id = %owner.org,
                     platform = attempt.account.platform, error.code = %failure.code,
@@ -307,7 +307,7 @@ impl Engine {
                 Err(Error::Repeat { failure, pause })
             }
             None => {
-                publishing::await_url(&self.db, attempt, None).await?;
+                publishing::schedule_url_lookup(&self.db, attempt, None).await?;
                 let message = format!("Live, but its address could not be learned: {failure}");
                 publishing::note(&self.db, attempt.key, "address", &message, (self.now)()).await?;
                 Ok(PublishResult::Ended { status: TargetStatus::Published })
@@ -369,7 +369,8 @@ impl Engine {
         let doubted_since = entry.doubted_since.or(entry.commit_begun_at);
         let taken = match doubted_since {
             Some(since) => {
-                publishing::taken(&self.db, attempt.key, entry.position, attempt.account.id, since).await?
+                publishing::captured_ids(&self.db, attempt.key, entry.position, attempt.account.id, since)
+                    .await?
             }
             None => Vec::new(),
         };

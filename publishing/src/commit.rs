@@ -37,7 +37,7 @@ impl Engine {
         if entry.commit_begun_at.is_some() {
             match self.locate(cx, platform, run, entry, post, &at).await? {
                 Some(id) => return Ok(self.capture(attempt, position, &id).await?),
-                None => publishing::withdraw(&self.db, target, position, fence).await?,
+                None => publishing::clear_intent(&self.db, target, position, fence).await?,
             }
         }
         if let Some(barred) = attempt.barred {
@@ -84,7 +84,7 @@ impl Engine {
                 Err(Interrupt::Processing(poll_after))
             }
             Err(failure) if failure.is_ambiguous() && !failure.code.is_permanent() => {
-                publishing::doubt(&self.db, target, position, begun, failure.code).await?;
+                publishing::record_ambiguous(&self.db, target, position, begun, failure.code).await?;
                 Err(Interrupt::Failure(failure))
             }
             Err(failure) => match entry.doubted_since.or(entry.commit_begun_at) {
@@ -92,7 +92,7 @@ impl Engine {
                 Some(first) if failure.is_ambiguous() => {
                     let post = Publication { commit_begun_at: Some(first), ..post.clone() };
                     let code = entry.ambiguous_error_code.unwrap_or(ErrorCode::NetworkError);
-                    publishing::doubt(&self.db, target, position, begun, code).await?;
+                    publishing::record_ambiguous(&self.db, target, position, begun, code).await?;
                     let found = platform.publisher.locate(cx, &post, &at).await;
                     if let Ok(Located::Live(id)) = found
                         && self.adopt(attempt, entry, &id).await?
@@ -105,7 +105,7 @@ impl Engine {
                 }
                 // The original is another post, or the refusal is plain.
                 _ => {
-                    publishing::void(&self.db, target, position, begun).await?;
+                    publishing::void_intent(&self.db, target, position, begun).await?;
                     Err(Interrupt::Failure(failure.certain()))
                 }
             },

@@ -9,7 +9,7 @@ use platforms::Refresh;
 use std::time::Duration;
 use store::{
     grants::{self, AccountGrant, Lease},
-    publishing::{self, Key},
+    publishing::{self, TargetKey},
     vault,
 };
 use tokio::time::Instant;
@@ -33,7 +33,7 @@ pub struct RefusedGrant {
     /// Version of the grant; a later one is not refreshed again.
     pub version: i64,
     /// The target whose timeline reports the refresh, if publishing met the refusal.
-    pub target: Option<Key>,
+    pub target: Option<TargetKey>,
 }
 
 /// Why there is no fresh grant.

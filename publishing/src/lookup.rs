@@ -13,7 +13,7 @@ use domain::{
 };
 use platforms::{Adapter, Checkpoint, Checkpoints, Idempotency, Located, Prepared, Publication, Session};
 use std::time::Duration;
-use store::publishing::{self, Begun, Entry, Key, Purpose};
+use store::publishing::{self, BeginResult, Entry, Purpose, TargetKey};
 
 /// Pause before a failed look at a processing platform is repeated, where the platform names none.
 const POLL_RETRY: Duration = Duration::from_secs(15);
@@ -26,11 +26,11 @@ impl Engine {
     /// # Errors
     ///
     /// [`Error::Repeat`] while it is processing, else as [`Engine::attempt`].
-    pub async fn look(&self, key: Key) -> Result<PollResult, Error> {
+    pub async fn look(&self, key: TargetKey) -> Result<PollResult, Error> {
         let run = match publishing::begin(&self.db, key, Purpose::Look).await? {
-            Begun::Attempt(attempt) => Run::of(attempt),
-            Begun::Stale | Begun::Early(_) => return Ok(PollResult::Ready),
-            Begun::Ended(status) => return Ok(PollResult::Ended { status }),
+            BeginResult::Attempt(attempt) => Run::of(attempt),
+            BeginResult::Stale | BeginResult::Early(_) => return Ok(PollResult::Ready),
+            BeginResult::Ended(status) => return Ok(PollResult::Ended { status }),
         };
         let attempt = &run.attempt;
         let account = match self.open_session(attempt).await? {
@@ -77,7 +77,8 @@ impl Engine {
         let (pause, busy) = match looked {
             Ok(None) => {
                 let (target, fence) = (key.target, attempt.fence);
-                publishing::processing(&self.db, target, fence, attempt.processing_since, None).await?;
+                publishing::record_processing(&self.db, target, fence, attempt.processing_since, None)
+                    .await?;
                 return Ok(PollResult::Ready);
             }
             Ok(Some(pause)) => {
@@ -152,12 +153,12 @@ impl Engine {
 
     /// Looks up the open call of a target that an operator stopped. Publishes nothing. Returns a pause while
     /// that may still bring an answer; `None` when nothing is ambiguous any more, or nothing can tell.
-    pub(crate) async fn look_up_stopped(&self, key: Key) -> anyhow::Result<Option<SettleResult>> {
+    pub(crate) async fn look_up_stopped(&self, key: TargetKey) -> anyhow::Result<Option<SettleResult>> {
         // From here on an attempt that is still under way neither publishes nor ends the target.
         let run = match publishing::begin(&self.db, key, Purpose::Look).await? {
-            Begun::Attempt(attempt) => Run::of(attempt),
-            Begun::Ended(status) => return Ok(Some(SettleResult::Ended { status })),
-            Begun::Stale | Begun::Early(_) => return Ok(None),
+            BeginResult::Attempt(attempt) => Run::of(attempt),
+            BeginResult::Ended(status) => return Ok(Some(SettleResult::Ended { status })),
+            BeginResult::Stale | BeginResult::Early(_) => return Ok(None),
         };
         let attempt = &run.attempt;
         let Ok(account) = self.open_session(attempt).await? else { return Ok(None) };
@@ -177,7 +178,7 @@ impl Engine {
                 return Ok(None);
             }
             Ok(None) => {
-                publishing::withdraw(&self.db, key.target, entry.position, attempt.fence).await?;
+                publishing::clear_intent(&self.db, key.target, entry.position, attempt.fence).await?;
                 return Ok(None);
             }
             Err(Interrupt::Early(_, pause) | Interrupt::Processing(pause)) => pause,

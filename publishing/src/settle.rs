@@ -7,7 +7,7 @@ use domain::{
     publish::{SettleReason, SettleResult},
     retry::{self, Spent},
 };
-use store::publishing::{self, End, Key, Settled};
+use store::publishing::{self, End, Settled, TargetKey};
 
 impl Engine {
     /// Ends a target, or returns when to try again if its budget allows that.
@@ -15,9 +15,9 @@ impl Engine {
     /// # Errors
     ///
     /// When Fanfare failed: the database or a key.
-    pub async fn settle(&self, key: Key, reason: &SettleReason) -> anyhow::Result<SettleResult> {
+    pub async fn settle(&self, key: TargetKey, reason: &SettleReason) -> anyhow::Result<SettleResult> {
         let now = (self.now)();
-        let Some(state) = publishing::standing(&self.db, key).await? else {
+        let Some(state) = publishing::target_state(&self.db, key).await? else {
             return Ok(SettleResult::Ended { status: TargetStatus::Canceled });
         };
         let incomplete = match state.status {
@@ -37,7 +37,7 @@ impl Engine {
             SettleReason::RefreshFailed { message, .. } if state.attempts < retry::ATTEMPTS => {
                 // The grant was not at fault: this costs an attempt, and none of those for the token.
                 let spent = Spent { attempts: 0, token_attempts: 1 };
-                publishing::forgive(&self.db, key.target, None, spent).await?;
+                publishing::refund_attempts(&self.db, key.target, None, spent).await?;
                 let message = format!("No fresh token yet: {message}");
                 publishing::note(&self.db, key, "refresh", &message, now).await?;
                 return Ok(again(state.attempts));
@@ -67,7 +67,7 @@ impl Engine {
                 )
             }
         };
-        let in_doubt = publishing::standing(&self.db, key).await?.is_some_and(|state| state.in_doubt);
+        let in_doubt = publishing::target_state(&self.db, key).await?.is_some_and(|state| state.in_doubt);
         if in_doubt {
             message = format!("{message}; it may be live: look before posting again");
         }

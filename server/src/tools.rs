@@ -41,7 +41,7 @@ pub(crate) struct Founded {
 pub(crate) async fn found(db: &Pool, name: &str, owner: Option<&Email>) -> anyhow::Result<Founded> {
     let org = organizations::create(db, name).await?;
     if let Some(email) = owner {
-        team::found(db, org, email.as_str(), clock::now())
+        team::create_owner(db, org, email.as_str(), clock::now())
             .await?
             .context("a new organization has no people")?;
     }

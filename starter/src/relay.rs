@@ -209,7 +209,7 @@ impl Relay {
     async fn job(&self, owner: Owner, post: PostId) -> Result<Option<PostJob>, Uncarried> {
         let job = async {
             let mut connection = self.db.acquire().await?;
-            posts::job_of(&mut connection, owner, post).await
+            posts::post_job(&mut connection, owner, post).await
         };
         job.await.map_err(|error| Uncarried::Away(error.into()))
     }
@@ -217,7 +217,7 @@ impl Relay {
     /// Ends what Temporal will never take up: no post stays open without a reason.
     async fn refuse(&self, job: &PostJob, error: &str) -> Result<(), store::Error> {
         for assignment in &job.targets {
-            let key = publishing::Key {
+            let key = publishing::TargetKey {
                 owner: job.owner,
                 post: job.post,
                 target: assignment.target,

@@ -5,9 +5,10 @@
 //! that of two refreshes at the same time one wins and the other reads again.
 
 use crate::{
-    Change, grants,
+    Change,
+    decode::Word,
+    grants,
     page::{Cursor, Page, Request},
-    rows::Word,
 };
 use chrono::{DateTime, Utc};
 use domain::{AccountId, Owner, ProfileId};
@@ -273,7 +274,7 @@ pub async fn get(db: &PgPool, owner: Owner, id: AccountId) -> sqlx::Result<Optio
 }
 
 /// Those of some accounts that are connected, in no order.
-pub async fn some(db: &PgPool, owner: Owner, ids: &[AccountId]) -> sqlx::Result<Vec<Account>> {
+pub async fn get_many(db: &PgPool, owner: Owner, ids: &[AccountId]) -> sqlx::Result<Vec<Account>> {
     let ids: Vec<_> = ids.iter().map(|id| id.0).collect();
     select!(
         "where id = any($1) and org_id = $2 and mode = $3 and status <> 'disconnected'",
@@ -286,7 +287,7 @@ pub async fn some(db: &PgPool, owner: Owner, ids: &[AccountId]) -> sqlx::Result<
 }
 
 /// Those of some ids of a platform that are connected.
-pub async fn connected(
+pub async fn connected_ids(
     db: &PgPool,
     owner: Owner,
     platform: &str,

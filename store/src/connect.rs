@@ -7,7 +7,7 @@
 use crate::{
     accounts::{self, Connect, Connected},
     events::{self, NewEvent},
-    pending::Digest,
+    pending_logins::Digest,
 };
 use chrono::{DateTime, Utc};
 use domain::{
@@ -27,7 +27,7 @@ pub struct Full {
 
 /// Whether there is no room for these accounts of a platform among the `limit` that an owner may have;
 /// those that he has already need none. Until the transaction ends nobody else takes what room there is.
-pub async fn full(
+pub async fn quota_exceeded(
     tx: &mut PgConnection,
     owner: Owner,
     platform: &str,
@@ -69,7 +69,7 @@ pub struct Held {
 /// The grant that an account has already. Until the transaction ends nobody else can replace it.
 ///
 /// That of a disconnected account does not count: it is being revoked.
-pub async fn held(
+pub async fn previous_grant(
     tx: &mut PgConnection,
     owner: Owner,
     platform: &str,
@@ -95,7 +95,7 @@ pub async fn held(
 }
 
 /// Moves an account that is connected to another end tenant.
-pub async fn hand_over(
+pub async fn move_to_tenant(
     tx: &mut PgConnection,
     owner: Owner,
     account: AccountId,
@@ -116,7 +116,7 @@ pub async fn hand_over(
 
 /// Connects an account and tells the subscribers. `seal` is as in [`accounts::upsert`]; `shared` is the
 /// login whose grant it is, where others were given the same.
-pub async fn join(
+pub async fn connect(
     tx: &mut PgConnection,
     owner: Owner,
     connect: Connect,

@@ -5,9 +5,9 @@
 //! earlier round finds another number in the row and leaves it alone.
 
 use crate::{
+    decode::Word,
     outbox,
     page::{Cursor, Page, Request},
-    rows::Word,
 };
 use chrono::{DateTime, Utc};
 use domain::{

@@ -5,10 +5,10 @@
 //! nothing new, and the grant is kept for that until the workflow of the parting revokes and erases it.
 
 use crate::{
+    decode::Word,
     events::{self, NewEvent},
     grants::{AccountGrant, account_grant},
     imports, outbox, posts,
-    rows::Word,
     timeline::{self, Entry},
 };
 use chrono::{DateTime, Utc};
@@ -147,7 +147,7 @@ async fn roll_up(
 
 /// A disconnected account whose grant is still there.
 #[derive(Debug)]
-pub struct Leaving {
+pub struct GrantToRevoke {
     /// The account, with its grant.
     pub account: AccountGrant,
     /// Whether other accounts speak through the same grant.
@@ -157,7 +157,10 @@ pub struct Leaving {
 }
 
 /// An account that is to be parted with, unless it was connected again or its grant is gone.
-pub async fn leaving(db: &PgPool, disconnection: &Disconnection) -> sqlx::Result<Option<Leaving>> {
+pub async fn grant_to_revoke(
+    db: &PgPool,
+    disconnection: &Disconnection,
+) -> sqlx::Result<Option<GrantToRevoke>> {
     let row = sqlx::query!(
         r#"select a.id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
              a.grant_sealed, a.grant_version,
@@ -177,7 +180,7 @@ pub async fn leaving(db: &PgPool, disconnection: &Disconnection) -> sqlx::Result
     )
     .fetch_optional(db)
     .await?;
-    Ok(row.map(|row| Leaving {
+    Ok(row.map(|row| GrantToRevoke {
         account: account_grant!(row, row.id.into()),
         is_shared: row.is_shared,
         in_doubt: row.in_doubt,

@@ -5,10 +5,10 @@
 //! behind: of two attempts at the same page one changes something, and posts are counted once.
 
 use crate::{
+    decode::Word,
     events::{self, NewEvent},
     outbox,
     page::{Cursor, Page, Request},
-    rows::Word,
 };
 use chrono::{DateTime, Utc};
 use domain::{
@@ -248,7 +248,7 @@ pub async fn posts(
 }
 
 /// Where an import is to go on, or `None` when it is over. The first time, it is begun.
-pub async fn go_on(
+pub async fn resume(
     db: &PgPool,
     owner: Owner,
     id: ImportId,
@@ -278,7 +278,7 @@ pub async fn go_on(
 /// attempt that does not know how many pages are behind changes nothing.
 ///
 /// True when there is more to come.
-pub async fn keep(
+pub async fn store_page(
     db: &PgPool,
     owner: Owner,
     id: ImportId,

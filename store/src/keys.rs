@@ -3,7 +3,7 @@
 //! A key is 40 random characters, far beyond guessing, so a plain SHA-256 digest is all that is kept
 //! of it: slow hashes protect what people choose, and would be paid for on every request.
 
-use crate::rows::{self, Word};
+use crate::decode::{self, Word};
 use chrono::{DateTime, SubsecRound, Utc};
 use domain::{KeyId, Mode, OrgId, Owner, scope::Scope};
 use rand::distr::{Alphanumeric, SampleString};
@@ -69,7 +69,7 @@ impl From<Row> for Key {
             id: row.id,
             owner: Owner { org: row.org_id, mode: row.mode },
             name: row.name,
-            scopes: rows::unwrap(row.scopes),
+            scopes: decode::unwrap(row.scopes),
             last_four: row.last_four,
             expires_at: row.expires_at,
             revoked_at: row.revoked_at,
@@ -113,7 +113,7 @@ pub async fn create(db: &PgPool, new: NewKey, now: DateTime<Utc>) -> sqlx::Resul
 }
 
 /// The key that a text stands for, without counting a call; `None` when it is unknown, revoked or expired.
-pub async fn recognize(db: &PgPool, presented: &str, now: DateTime<Utc>) -> sqlx::Result<Option<Key>> {
+pub async fn authenticate(db: &PgPool, presented: &str, now: DateTime<Utc>) -> sqlx::Result<Option<Key>> {
     let row = sqlx::query_as!(
         Row,
         r#"update api_keys set last_used_at = $2

@@ -1,9 +1,9 @@
 //! Media assets: what is known of them. Their bytes lie elsewhere.
 //!
-//! Whoever creates or edits a post takes the assets' rows with him (`hold`), and whoever deletes an asset
+//! Whoever creates or edits a post takes the assets' rows with him (`lock_for_post`), and whoever deletes an asset
 //! takes its row first and looks for posts then, so that no post is left with an asset that is gone.
 
-use crate::{outbox, rows::Word};
+use crate::{decode::Word, outbox};
 use chrono::{DateTime, Utc};
 use domain::{
     MediaId, MediaKind, MediaStatus, Owner,
@@ -249,7 +249,7 @@ pub async fn find(db: &PgPool, owner: Owner, ids: &[Uuid]) -> sqlx::Result<Vec<M
 }
 
 /// One asset, deleted or not: for who tends its bytes.
-pub async fn remains(db: &PgPool, owner: Owner, id: MediaId) -> sqlx::Result<Option<Media>> {
+pub async fn find_deleted(db: &PgPool, owner: Owner, id: MediaId) -> sqlx::Result<Option<Media>> {
     let row = select!("where id = $1 and org_id = $2 and mode = $3", id.0, owner.org.0, owner.mode.as_str())
         .fetch_optional(db)
         .await?;
@@ -335,7 +335,7 @@ pub async fn settle(
 
 /// Takes it upon the caller to bring the bytes to where nobody changes them; false when somebody else is
 /// at it, who began after `stale`.
-pub async fn seize(
+pub async fn claim_processing(
     db: &PgPool,
     owner: Owner,
     id: MediaId,
@@ -428,7 +428,7 @@ async fn is_needed(tx: &mut PgConnection, owner: Owner, id: MediaId) -> sqlx::Re
 }
 
 /// Takes the assets of a post that is being written; false when one is not there, or not usable.
-pub(crate) async fn hold(tx: &mut PgConnection, owner: Owner, ids: &[Uuid]) -> sqlx::Result<bool> {
+pub(crate) async fn lock_for_post(tx: &mut PgConnection, owner: Owner, ids: &[Uuid]) -> sqlx::Result<bool> {
     if ids.is_empty() {
         return Ok(true);
     }
@@ -495,7 +495,7 @@ pub async fn expire(
 }
 
 /// The bytes of a deleted asset are gone, and so is its row.
-pub async fn forget(db: &PgPool, owner: Owner, id: MediaId) -> sqlx::Result<()> {
+pub async fn erase(db: &PgPool, owner: Owner, id: MediaId) -> sqlx::Result<()> {
     sqlx::query!(
         "delete from media where id = $1 and org_id = $2 and mode = $3 and deleted_at is not null",
         id.0,

@@ -4,7 +4,7 @@
 //! last, and when. What is old is thinned out by whoever adds to it, and forgotten after two years: the
 //! figures of a target do not grow with the number of those who ask.
 
-use crate::rows::Word;
+use crate::decode::Word;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{AccountId, Metrics, Mode, Owner, PostId, TargetId};
 use sqlx::PgPool;
@@ -56,7 +56,12 @@ pub async fn record(db: &PgPool, owner: Owner, snapshot: &Snapshot) -> sqlx::Res
 }
 
 /// Leaves of a target's earlier snapshots the last of each hour or day.
-pub async fn thin(db: &PgPool, owner: Owner, target: TargetId, now: DateTime<Utc>) -> sqlx::Result<u64> {
+pub async fn downsample(
+    db: &PgPool,
+    owner: Owner,
+    target: TargetId,
+    now: DateTime<Utc>,
+) -> sqlx::Result<u64> {
     let thinned = sqlx::query!(
         "delete from metric_snapshots s
          where s.target_id = $1 and s.org_id = $2 and s.mode = $3 and s.captured_at < $4
@@ -77,7 +82,7 @@ pub async fn thin(db: &PgPool, owner: Owner, target: TargetId, now: DateTime<Utc
 }
 
 /// Forgets snapshots that are too old, whoever's they are, so many at most.
-pub async fn forget(db: &PgPool, limit: i64, now: DateTime<Utc>) -> sqlx::Result<u64> {
+pub async fn prune(db: &PgPool, limit: i64, now: DateTime<Utc>) -> sqlx::Result<u64> {
     let forgotten = sqlx::query!(
         "delete from metric_snapshots
          where id in (select id from metric_snapshots where captured_at < $1 order by captured_at limit $2)",
@@ -130,7 +135,7 @@ pub async fn series(db: &PgPool, owner: Owner, post: PostId, limit: i64) -> sqlx
 
 /// How often targets are asked about that nobody asks for.
 #[derive(Clone, Copy, Debug)]
-pub struct Rhythm {
+pub struct CollectionSchedule {
     /// How old a target may be.
     pub horizon: TimeDelta,
     /// How long a target is left alone at least, after its publishing too.
@@ -158,7 +163,12 @@ pub struct Due {
 
 /// The targets of a platform whose turn it is, whoever's they are, those that waited longest first. What
 /// can't be asked about is left out: its account is gone or has lost its grant, or its post was deleted.
-pub async fn due(db: &PgPool, platform: &str, rhythm: Rhythm, now: DateTime<Utc>) -> sqlx::Result<Vec<Due>> {
+pub async fn due(
+    db: &PgPool,
+    platform: &str,
+    rhythm: CollectionSchedule,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Vec<Due>> {
     sqlx::query!(
         r#"select d.id as "id!", d.account_id as "account_id!", d.org_id as "org_id!", d.mode as "mode!: Word<Mode>",
              d.platform_post_id as "platform_post_id!"
@@ -196,7 +206,12 @@ pub async fn due(db: &PgPool, platform: &str, rhythm: Rhythm, now: DateTime<Utc>
 }
 
 /// Keeps that a platform is being asked for a target's figures.
-pub async fn ask(db: &PgPool, owner: Owner, target: TargetId, now: DateTime<Utc>) -> sqlx::Result<()> {
+pub async fn mark_requested(
+    db: &PgPool,
+    owner: Owner,
+    target: TargetId,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "update targets set metrics_asked_at = $4 where id = $1 and org_id = $2 and mode = $3",
         target.0,

@@ -5,7 +5,7 @@
 
 use crate::{
     accounts::{Account, AccountStatus},
-    rows::Word,
+    decode::Word,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{AccountId, ErrorSource, Owner, PostId, TargetId, TargetStatus, WebhookId};
@@ -77,7 +77,7 @@ pub struct Failing {
 
 /// What a post of a list is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Glance {
+pub struct PostPreview {
     /// The beginning of its text.
     pub excerpt: String,
     /// Its targets, in order.
@@ -205,7 +205,11 @@ pub async fn failing(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Res
 }
 
 /// What the posts of a list are about.
-pub async fn glances(db: &PgPool, owner: Owner, posts: &[PostId]) -> sqlx::Result<HashMap<PostId, Glance>> {
+pub async fn previews(
+    db: &PgPool,
+    owner: Owner,
+    posts: &[PostId],
+) -> sqlx::Result<HashMap<PostId, PostPreview>> {
     let ids: Vec<Uuid> = posts.iter().map(|post| post.0).collect();
     let rows = sqlx::query!(
         r#"select p.id, (select left(content, $4) from containers where post_id = p.id and position = 0) as "excerpt!",
@@ -219,7 +223,7 @@ pub async fn glances(db: &PgPool, owner: Owner, posts: &[PostId]) -> sqlx::Resul
     )
     .fetch_all(db)
     .await?;
-    let glance = |excerpt, targets| Glance { excerpt, targets };
+    let glance = |excerpt, targets| PostPreview { excerpt, targets };
     Ok(rows.into_iter().map(|row| (row.id.into(), glance(row.excerpt, row.targets.0))).collect())
 }
 

@@ -5,10 +5,10 @@
 //! it first wins.
 
 use crate::{
+    decode::Word,
     events::{self, NewEvent},
     media, outbox,
     page::{Cursor, Page, Request},
-    rows::Word,
     slots::{self, Queue},
     timeline::{self, Entry},
 };
@@ -168,7 +168,7 @@ pub enum Created {
 
 /// Why a post is not created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hindrance {
+pub enum CreateError {
     /// The queue has no open slot.
     Full,
     /// One of its media was deleted meanwhile.
@@ -228,8 +228,8 @@ pub async fn create(
     owner: Owner,
     new: NewPost,
     now: DateTime<Utc>,
-) -> sqlx::Result<Result<Created, Hindrance>> {
-    let post = draw_up(new, now.trunc_subsecs(6));
+) -> sqlx::Result<Result<Created, CreateError>> {
+    let post = build(new, now.trunc_subsecs(6));
     write(db.begin().await?, owner, post, None).await
 }
 
@@ -241,16 +241,16 @@ pub async fn queue(
     new: NewPost,
     queue: &Queue,
     now: DateTime<Utc>,
-) -> sqlx::Result<Result<Created, Hindrance>> {
+) -> sqlx::Result<Result<Created, CreateError>> {
     // Whoever loses a slot has lost it to a post that is there now, so this ends with the slots.
     loop {
         let mut tx = db.begin().await?;
         let Some(slot) = slots::reserve(&mut tx, owner, queue, None, now).await? else {
             // The last one may have gone to a call with the same key.
-            let Some(key) = &new.external_ref else { return Ok(Err(Hindrance::Full)) };
-            return Ok(replay_in(&mut tx, owner, key).await?.map(Created::Replay).ok_or(Hindrance::Full));
+            let Some(key) = &new.external_ref else { return Ok(Err(CreateError::Full)) };
+            return Ok(replay_in(&mut tx, owner, key).await?.map(Created::Replay).ok_or(CreateError::Full));
         };
-        let post = draw_up(NewPost { scheduled_at: Some(slot), ..new.clone() }, now.trunc_subsecs(6));
+        let post = build(NewPost { scheduled_at: Some(slot), ..new.clone() }, now.trunc_subsecs(6));
         match write(tx, owner, post, Some(queue.account)).await {
             Err(error) if slots::is_taken(&error) => {}
             written => return written,
@@ -264,9 +264,9 @@ async fn write(
     owner: Owner,
     post: Post,
     slot_account: Option<AccountId>,
-) -> sqlx::Result<Result<Created, Hindrance>> {
+) -> sqlx::Result<Result<Created, CreateError>> {
     let ids = attached(post.containers.iter().map(|container| &container.media));
-    let has_media = media::hold(&mut tx, owner, &ids).await?;
+    let has_media = media::lock_for_post(&mut tx, owner, &ids).await?;
     if !insert(&mut tx, owner, &post, slot_account).await? {
         // The unique index has seen the other row, so the next statement sees it too.
         let key = post.external_ref.as_deref().expect("only a key can be taken");
@@ -274,7 +274,7 @@ async fn write(
         return Ok(Ok(Created::Replay(first)));
     }
     if !has_media {
-        return Ok(Err(Hindrance::Bereft));
+        return Ok(Err(CreateError::Bereft));
     }
     if !post.is_draft {
         outbox::push(&mut tx, &Message::PublishPost(job(owner, &post))).await?;
@@ -388,7 +388,7 @@ fn attached<'a>(lists: impl Iterator<Item = &'a Vec<Attachment>>) -> Vec<Uuid> {
 }
 
 /// The post as it will stand, ids and times included.
-fn draw_up(new: NewPost, now: DateTime<Utc>) -> Post {
+fn build(new: NewPost, now: DateTime<Utc>) -> Post {
     let status = PostStatus::of_plan(new.is_draft, new.scheduled_at.is_some());
     let containers = (0..).zip(new.containers).map(|(position, container)| Container {
         id: ContainerId(Uuid::now_v7()),
@@ -599,7 +599,7 @@ pub(crate) async fn close(
 }
 
 /// The job for a post's open targets; `None` when it has none, is a draft or does not exist.
-pub async fn job_of(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<PostJob>> {
+pub async fn post_job(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<PostJob>> {
     let row =
         select!("where p.id = $1 and p.org_id = $2 and p.mode = $3", id.0, owner.org.0, owner.mode.as_str())
             .fetch_optional(tx)

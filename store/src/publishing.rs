@@ -30,14 +30,14 @@ use sqlx::{PgConnection, PgExecutor, PgPool};
 use std::time::Duration;
 
 pub use left_out::leave_out;
-pub use owned::{adopt, taken};
+pub use owned::{adopt, captured_ids};
 
 /// How much too early an attempt may come: timers of Temporal and the database's clock differ.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
 /// Which target, of which version of its post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct TargetKey {
     /// Whose it is.
     pub owner: Owner,
     /// The post.
@@ -50,7 +50,7 @@ pub struct Key {
 
 /// What taking a target up came to.
 #[derive(Debug)]
-pub enum Begun {
+pub enum BeginResult {
     /// An attempt, with all it needs.
     Attempt(Box<Attempt>),
     /// The post was edited first; other work is on its way.
@@ -83,7 +83,7 @@ pub enum Purpose {
 #[derive(Debug)]
 pub struct Attempt {
     /// Which target.
-    pub key: Key,
+    pub key: TargetKey,
     /// What this attempt must find in the row to go on.
     pub fence: i32,
     /// The state the target was found in.
@@ -156,7 +156,7 @@ pub struct Entry {
 /// comes first wins. Continuing after the platform was processing costs no attempt. An attempt that
 /// comes before the time that the row names is sent back, so that a workflow may be started again at
 /// any moment.
-pub async fn begin(db: &PgPool, key: Key, purpose: Purpose) -> sqlx::Result<Begun> {
+pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Result<BeginResult> {
     let mut tx = db.begin().await?;
     let row = sqlx::query!(
         r#"select p.status as post_status, p.version, p.created_at, p.deleted_at,
@@ -186,15 +186,15 @@ pub async fn begin(db: &PgPool, key: Key, purpose: Purpose) -> sqlx::Result<Begu
         )
         .fetch_one(&mut *tx)
         .await?;
-        return Ok(if is_known { Begun::Stale } else { Begun::Ended(TargetStatus::Canceled) });
+        return Ok(if is_known { BeginResult::Stale } else { BeginResult::Ended(TargetStatus::Canceled) });
     };
     let status: TargetStatus = word(&row.status)?;
     let post_status: PostStatus = word(&row.post_status)?;
     if matches!(status, TargetStatus::Dead | TargetStatus::Canceled) {
-        return Ok(Begun::Ended(status));
+        return Ok(BeginResult::Ended(status));
     }
     if post_status.is_editable() && row.version != key.version {
-        return Ok(Begun::Stale);
+        return Ok(BeginResult::Stale);
     }
     let entries = sqlx::query!(
         r#"select c.id, c.position, c.content, c.media, p.checkpoint as "checkpoint?",
@@ -231,12 +231,12 @@ pub async fn begin(db: &PgPool, key: Key, purpose: Purpose) -> sqlx::Result<Begu
         status == TargetStatus::Published && entries.iter().all(|entry| entry.platform_id.is_some());
     // A live target that only lacks its address is taken up again only when that is due.
     if is_live && (row.platform_post_url.is_some() || row.next_attempt_at.is_none()) {
-        return Ok(Begun::Ended(status));
+        return Ok(BeginResult::Ended(status));
     }
     let begun_at = clock(&mut tx).await?;
     let rest = row.next_attempt_at.and_then(|next| (next - begun_at).to_std().ok()).unwrap_or_default();
     if purpose == Purpose::Publish && rest > TOLERANCE {
-        return Ok(Begun::Early(rest));
+        return Ok(BeginResult::Early(rest));
     }
     // Only what was begun is looked up then, and nothing new is published.
     let barred = match row.account_status.as_str() {
@@ -273,7 +273,7 @@ pub async fn begin(db: &PgPool, key: Key, purpose: Purpose) -> sqlx::Result<Begu
     .fetch_one(&mut *tx)
     .await?;
     tx.commit().await?;
-    Ok(Begun::Attempt(Box::new(Attempt {
+    Ok(BeginResult::Attempt(Box::new(Attempt {
         key,
         fence: taken.fence,
         status,
@@ -362,7 +362,7 @@ pub async fn intend(
 
 /// A look-up found that the call of an intent published nothing: the intent is void. When the call was
 /// begun is kept, since a platform's reads have been wrong before.
-pub async fn withdraw(db: &PgPool, target: TargetId, position: u16, fence: i32) -> sqlx::Result<()> {
+pub async fn clear_intent(db: &PgPool, target: TargetId, position: u16, fence: i32) -> sqlx::Result<()> {
     sqlx::query!(
         "update publications p
          set doubted_since = coalesce(p.doubted_since, p.commit_begun_at), commit_begun_at = null,
@@ -379,7 +379,12 @@ pub async fn withdraw(db: &PgPool, target: TargetId, position: u16, fence: i32) 
 }
 
 /// The call of the intent `begun` came back and published nothing: the intent is void.
-pub async fn void(db: &PgPool, target: TargetId, position: u16, begun: DateTime<Utc>) -> sqlx::Result<()> {
+pub async fn void_intent(
+    db: &PgPool,
+    target: TargetId,
+    position: u16,
+    begun: DateTime<Utc>,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "update publications
          set commit_begun_at = null, commit_deadline = null, commit_ended_at = null, ambiguous_error_code = null,
@@ -395,7 +400,7 @@ pub async fn void(db: &PgPool, target: TargetId, position: u16, begun: DateTime<
 }
 
 /// The call of the intent `begun` came back without an outcome.
-pub async fn doubt(
+pub async fn record_ambiguous(
     db: &PgPool,
     target: TargetId,
     position: u16,
@@ -453,7 +458,12 @@ pub struct Captured {
 /// # Errors
 ///
 /// [`sqlx::Error::RowNotFound`] when nothing was ever begun for the container.
-pub async fn capture(db: &PgPool, key: Key, position: u16, platform_id: &str) -> sqlx::Result<Captured> {
+pub async fn capture(
+    db: &PgPool,
+    key: TargetKey,
+    position: u16,
+    platform_id: &str,
+) -> sqlx::Result<Captured> {
     sqlx::query_as!(
         Captured,
         r#"with captured as (
@@ -501,7 +511,7 @@ pub async fn capture(db: &PgPool, key: Key, position: u16, platform_id: &str) ->
 
 /// Notes that the platform has been processing since `since` and is looked at again after `pause`; the
 /// next attempt continues this one. `None` when there is nothing to wait for any more.
-pub async fn processing(
+pub async fn record_processing(
     db: &PgPool,
     target: TargetId,
     fence: i32,
@@ -527,7 +537,7 @@ pub async fn processing(
 /// clock; `None` when the attempt has lost its turn.
 ///
 /// A target whose main container is live stays published: only what follows it is missing.
-pub async fn fail(
+pub async fn record_failure(
     db: &PgPool,
     attempt: &Attempt,
     failure: &Failure,
@@ -566,7 +576,7 @@ pub async fn fail(
 
 /// The target is live, and only its public address is missing: it is asked for again after `wait`, or
 /// never.
-pub async fn await_url(db: &PgPool, attempt: &Attempt, wait: Option<Duration>) -> sqlx::Result<()> {
+pub async fn schedule_url_lookup(db: &PgPool, attempt: &Attempt, wait: Option<Duration>) -> sqlx::Result<()> {
     sqlx::query!(
         "update targets
          set next_attempt_at = clock_timestamp() + make_interval(secs => $3), is_continuation = false
@@ -581,7 +591,7 @@ pub async fn await_url(db: &PgPool, attempt: &Attempt, wait: Option<Duration>) -
 }
 
 /// Keeps the public address of a live target that was not known when it settled.
-pub async fn keep_url(db: &PgPool, key: Key, url: &str) -> sqlx::Result<()> {
+pub async fn store_url(db: &PgPool, key: TargetKey, url: &str) -> sqlx::Result<()> {
     sqlx::query!(
         "update targets set platform_post_url = coalesce(platform_post_url, $2), next_attempt_at = null,
            updated_at = clock_timestamp()
@@ -630,7 +640,12 @@ pub async fn retry_now(
 /// Gives back to the budget what was spent for nothing: a refusal of the token that was no fault of the
 /// grant, an attempt that could only look. An attempt that has lost its turn gives nothing back; `None`
 /// when no attempt holds the target.
-pub async fn forgive(db: &PgPool, target: TargetId, fence: Option<i32>, spent: Spent) -> sqlx::Result<()> {
+pub async fn refund_attempts(
+    db: &PgPool,
+    target: TargetId,
+    fence: Option<i32>,
+    spent: Spent,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "update targets
          set attempts = greatest(attempts - $2, 0), token_attempts = greatest(token_attempts - $3, 0)
@@ -647,7 +662,7 @@ pub async fn forgive(db: &PgPool, target: TargetId, fence: Option<i32>, spent: S
 
 /// What settling needs to know of a target that nobody holds.
 #[derive(Debug)]
-pub struct Standing {
+pub struct TargetState {
     /// Its state.
     pub status: TargetStatus,
     /// Attempts begun.
@@ -663,7 +678,7 @@ pub struct Standing {
 }
 
 /// How a target stands.
-pub async fn standing(db: &PgPool, key: Key) -> sqlx::Result<Option<Standing>> {
+pub async fn target_state(db: &PgPool, key: TargetKey) -> sqlx::Result<Option<TargetState>> {
     let row = sqlx::query!(
         r#"select t.status, t.attempts, t.token_attempts, t.error_code, t.error_message,
              exists (select from publications p where p.target_id = t.id and p.commit_begun_at is not null
@@ -676,7 +691,7 @@ pub async fn standing(db: &PgPool, key: Key) -> sqlx::Result<Option<Standing>> {
     .fetch_optional(db)
     .await?;
     row.map(|row| {
-        Ok(Standing {
+        Ok(TargetState {
             status: word(&row.status)?,
             attempts: count(row.attempts),
             token_attempts: count(row.token_attempts),
@@ -730,7 +745,7 @@ pub enum Settled {
 /// off an attempt under way; with one, "dead" and "canceled" count only for the attempt that holds it.
 pub async fn settle(
     db: &PgPool,
-    key: Key,
+    key: TargetKey,
     end: &End,
     fence: Option<i32>,
     now: DateTime<Utc>,
@@ -778,13 +793,13 @@ pub async fn settle(
         // Another attempt settled it.
         (TargetStatus::Published, End::Live { .. }) => return Ok(Settled::Ended(found)),
         (TargetStatus::Published, End::Dead { failure, source }) => {
-            lose(&mut tx, key, failure, *source, now).await?;
+            mark_incomplete(&mut tx, key, failure, *source, now).await?;
             tx.commit().await?;
             return Ok(Settled::Ended(found));
         }
         (TargetStatus::Published, End::Canceled { reason }) => {
             let failure = Failure::new(ErrorCode::NetworkError, reason.clone());
-            lose(&mut tx, key, &failure, ErrorSource::User, now).await?;
+            mark_incomplete(&mut tx, key, &failure, ErrorSource::User, now).await?;
             tx.commit().await?;
             return Ok(Settled::Ended(found));
         }
@@ -915,9 +930,9 @@ pub async fn settle(
 }
 
 /// Notes that what should have followed a live main container is lost for good.
-async fn lose(
+async fn mark_incomplete(
     tx: &mut PgConnection,
-    key: Key,
+    key: TargetKey,
     failure: &Failure,
     source: ErrorSource,
     now: DateTime<Utc>,
@@ -945,7 +960,7 @@ async fn lose(
 }
 
 /// All that should have followed a live main container is live too. Says so once.
-pub async fn complete(db: &PgPool, key: Key, now: DateTime<Utc>) -> sqlx::Result<()> {
+pub async fn mark_complete(db: &PgPool, key: TargetKey, now: DateTime<Utc>) -> sqlx::Result<()> {
     sqlx::query!(
         "with target as (
            update targets set error_code = null, error_message = null, error_source = null,
@@ -967,13 +982,19 @@ pub async fn complete(db: &PgPool, key: Key, now: DateTime<Utc>) -> sqlx::Result
 }
 
 /// Adds a line to a target's timeline.
-pub async fn note(db: &PgPool, key: Key, kind: &str, message: &str, now: DateTime<Utc>) -> sqlx::Result<()> {
+pub async fn note(
+    db: &PgPool,
+    key: TargetKey,
+    kind: &str,
+    message: &str,
+    now: DateTime<Utc>,
+) -> sqlx::Result<()> {
     append(db, key, kind, message, now).await
 }
 
 async fn append(
     db: impl PgExecutor<'_>,
-    key: Key,
+    key: TargetKey,
     kind: &str,
     message: &str,
     now: DateTime<Utc>,

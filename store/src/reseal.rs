@@ -5,8 +5,8 @@
 //! itself, so that the walk may be broken off and begun again at any time, while everything runs.
 
 use crate::{
-    pending::Digest,
-    rows::Word,
+    decode::Word,
+    pending_logins::Digest,
     vault::{self, KeyId},
 };
 use domain::{Mode, Owner};

@@ -5,8 +5,8 @@
 //! holds is far beyond guessing, so a plain SHA-256 digest is all that is kept of it.
 
 use crate::{
+    decode::{self, Word},
     keys::{self, Key},
-    rows::{self, Word},
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{Mode, Owner, scope::Scope};
@@ -67,7 +67,7 @@ pub async fn find(db: &PgPool, text: &str, now: DateTime<Utc>) -> sqlx::Result<O
             id: row.id.into(),
             owner: Owner { org: row.org_id.into(), mode: row.mode.0 },
             name: row.name,
-            scopes: rows::unwrap(row.scopes),
+            scopes: decode::unwrap(row.scopes),
             last_four: row.last_four,
             expires_at: row.expires_at,
             revoked_at: row.revoked_at,

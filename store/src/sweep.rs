@@ -4,7 +4,7 @@
 //! row's workflow may be gone: terminated, or lost with Temporal's data. The row is carried to Temporal
 //! again then, which does nothing where the workflow is alive. A row is swept once a minute at most.
 
-use crate::{outbox, posts, rows::Word};
+use crate::{decode::Word, outbox, posts};
 use domain::{
     Mode, OrgId, Owner,
     outbox::{Disconnection, EventDispatch, ExpiringGrant, ImportRef, MediaAction, MediaJob, Message},
@@ -92,7 +92,7 @@ async fn unpublished(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
     let mut messages = Vec::with_capacity(swept.len());
     for row in swept {
         let owner = owner(row.org_id, row.mode);
-        messages.extend(posts::job_of(&mut *tx, owner, row.id.into()).await?.map(Message::PublishPost));
+        messages.extend(posts::post_job(&mut *tx, owner, row.id.into()).await?.map(Message::PublishPost));
     }
     Ok(messages)
 }

@@ -4,7 +4,7 @@
 //! so these queries name no mode. An invitation's token is far beyond guessing, so a plain SHA-256
 //! digest is all that is kept of it.
 
-use crate::rows::Word;
+use crate::decode::Word;
 use chrono::{DateTime, Utc};
 use domain::{MemberId, OrgId};
 use rand::distr::{Alphanumeric, SampleString};
@@ -100,7 +100,12 @@ pub async fn invite(
 }
 
 /// Makes the person who founds an organization its owner; `None` when it is there already.
-pub async fn found(db: &PgPool, org: OrgId, email: &str, now: DateTime<Utc>) -> sqlx::Result<Option<Member>> {
+pub async fn create_owner(
+    db: &PgPool,
+    org: OrgId,
+    email: &str,
+    now: DateTime<Utc>,
+) -> sqlx::Result<Option<Member>> {
     sqlx::query_as!(
         Member,
         r#"insert into members (id, org_id, email, role, status, invited_at, joined_at)

@@ -6,7 +6,7 @@
 //! nothing that opens. The associated data names the row, so that a sealed value does not open in
 //! another one's place. <https://www.rfc-editor.org/rfc/rfc9180>
 
-use crate::pending::Digest;
+use crate::pending_logins::Digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use domain::{AccountId, NetworkId, Owner, WebhookId};
 use hpke::{

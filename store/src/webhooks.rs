@@ -132,7 +132,7 @@ pub struct Sealed {
 }
 
 /// What sending to an endpoint takes.
-pub async fn sealed(db: &PgPool, owner: Owner, id: WebhookId) -> sqlx::Result<Option<Sealed>> {
+pub async fn sealed_secret(db: &PgPool, owner: Owner, id: WebhookId) -> sqlx::Result<Option<Sealed>> {
     sqlx::query_as!(
         Sealed,
         "select url, secret_sealed from webhooks

@@ -178,7 +178,7 @@ async fn erased(world: &World, id: &str) {
         platform: "x".to_owned(),
         grant_version: 1,
     };
-    let is_gone = async || match disconnect::leaving(&world.db, &parting).await.unwrap() {
+    let is_gone = async || match disconnect::grant_to_revoke(&world.db, &parting).await.unwrap() {
         None => Ok(()),
         Some(_) => Err("it is there"),
     };

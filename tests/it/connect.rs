@@ -14,9 +14,9 @@ use reqwest::{Client, Method, Response, StatusCode, header, redirect::Policy};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use store::{
-    networks,
-    pending::{Digest, Offer, Pending},
-    states, vault,
+    networks, oauth_states,
+    pending_logins::{Digest, Offer, Pending},
+    vault,
 };
 use temporalio_client::{UntypedWorkflow, WorkflowFetchHistoryOptions};
 use tests::{Receiver, World, wait_until};
@@ -326,7 +326,7 @@ async fn a_return_that_is_late_made_up_or_broken_connects_nothing() {
     let key = Key::derive(&[0; 32]);
     let ended = (tests::now() - TimeDelta::seconds(1)).with_nanosecond(0).unwrap();
     let late = async |redirect_uri: Option<&str>, expires_at: DateTime<chrono::Utc>| {
-        let intent = states::Intent {
+        let intent = oauth_states::AuthorizationRequest {
             platform: "x".into(),
             network: None,
             callback: callback.clone(),
@@ -338,7 +338,7 @@ async fn a_return_that_is_late_made_up_or_broken_connects_nothing() {
             is_forced: false,
         };
         let begun = ended - TimeDelta::minutes(15);
-        let id = states::keep(&world.db, world.owner, &intent, begun, expires_at).await.unwrap();
+        let id = oauth_states::store(&world.db, world.owner, &intent, begun, expires_at).await.unwrap();
         arrive(&of(&key, &callback, world.owner, id, expires_at)).await
     };
     let told = told(&location(&late(Some(BACK), ended).await));
@@ -504,7 +504,7 @@ async fn a_choice_has_its_time() {
             expires_at: tests::now() + TimeDelta::seconds(left),
         };
         let begun = login.expires_at - TimeDelta::minutes(30);
-        store::pending::keep(&world.db, Digest::of(token), &login, &[], begun).await.unwrap();
+        store::pending_logins::store(&world.db, Digest::of(token), &login, &[], begun).await.unwrap();
         assert_eq!(pending(&world, token).await.0.as_u16(), status, "{token}");
         let page = page(browser().get(format!("{choose}/{token}")).send().await.unwrap()).await;
         assert_eq!(page.0, status, "{token}: {}", page.1);

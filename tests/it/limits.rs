@@ -207,7 +207,7 @@ async fn usage_tells_what_the_month_holds() {
     assert_eq!(usage["plan"], json!({ "key": "default", "name": "Small" }));
     assert_eq!(usage["posts"], json!({ "current": 2, "included": 1, "overage": 1 }));
     assert_eq!(usage["social_accounts"], json!({ "current": 2, "limit": 5 }));
-    let month = store::meters::Month::of(now());
+    let month = store::usage::Month::of(now());
     let period = [month.start, month.end].map(domain::event::timestamp);
     assert_eq!(usage["billing_period"], json!({ "start": period[0], "end": period[1] }));
 

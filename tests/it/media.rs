@@ -9,7 +9,7 @@ use crate::{
 use ::media::{Key, Permission, SignedToken};
 use ::store::{
     keys::{self, NewKey},
-    media::{self as facts, DeclaredFile, Deleted, Filter, Found, NewMedia},
+    media::{DeclaredFile, Deleted, Filter, Found, NewMedia},
     organizations,
 };
 use bytes::Bytes;
@@ -630,30 +630,30 @@ async fn an_asset_is_decided_once_and_seen_by_its_owner_only() {
     let db = database().await;
     let org = organizations::create(&db, "One").await.unwrap();
     let owner = Owner { org, mode: Mode::Test };
-    let asset = facts::create(&db, owner, new(MediaKind::Video), at(0)).await.unwrap();
+    let asset = store::media::create(&db, owner, new(MediaKind::Video), at(0)).await.unwrap();
     for stranger in [Owner { mode: Mode::Live, ..owner }, Owner { org: OrgId(Uuid::from_u128(9)), ..owner }] {
-        assert!(facts::get(&db, stranger, asset.id).await.unwrap().is_none());
-        assert!(facts::find(&db, stranger, &[asset.id.0]).await.unwrap().is_empty());
-        assert!(!facts::settle(&db, stranger, asset.id, &found(Some("a")), at(1)).await.unwrap());
-        assert_eq!(facts::delete(&db, stranger, asset.id, at(1)).await.unwrap(), Deleted::Unknown);
-        assert_eq!(facts::list(&db, stranger, Filter::default(), 9, 0).await.unwrap().total, 0);
+        assert!(store::media::get(&db, stranger, asset.id).await.unwrap().is_none());
+        assert!(store::media::find(&db, stranger, &[asset.id.0]).await.unwrap().is_empty());
+        assert!(!store::media::settle(&db, stranger, asset.id, &found(Some("a")), at(1)).await.unwrap());
+        assert_eq!(store::media::delete(&db, stranger, asset.id, at(1)).await.unwrap(), Deleted::Unknown);
+        assert_eq!(store::media::list(&db, stranger, Filter::default(), 9, 0).await.unwrap().total, 0);
     }
     // One at a time takes the bytes in, until it seems dead.
-    assert!(facts::seize(&db, owner, asset.id, at(0), at(10)).await.unwrap());
-    assert!(!facts::seize(&db, owner, asset.id, at(0), at(20)).await.unwrap());
-    assert!(facts::seize(&db, owner, asset.id, at(15), at(20)).await.unwrap());
+    assert!(store::media::claim_processing(&db, owner, asset.id, at(0), at(10)).await.unwrap());
+    assert!(!store::media::claim_processing(&db, owner, asset.id, at(0), at(20)).await.unwrap());
+    assert!(store::media::claim_processing(&db, owner, asset.id, at(15), at(20)).await.unwrap());
 
-    assert!(facts::settle(&db, owner, asset.id, &found(None), at(30)).await.unwrap());
-    assert_eq!(facts::get(&db, owner, asset.id).await.unwrap().unwrap().status, MediaStatus::Uploaded);
-    assert!(!facts::settle(&db, owner, asset.id, &found(None), at(31)).await.unwrap());
+    assert!(store::media::settle(&db, owner, asset.id, &found(None), at(30)).await.unwrap());
+    assert_eq!(store::media::get(&db, owner, asset.id).await.unwrap().unwrap().status, MediaStatus::Uploaded);
+    assert!(!store::media::settle(&db, owner, asset.id, &found(None), at(31)).await.unwrap());
     assert!(
-        facts::settle(&db, owner, asset.id, &Found { size: 5 << 30, ..found(Some("a")) }, at(32))
+        store::media::settle(&db, owner, asset.id, &Found { size: 5 << 30, ..found(Some("a")) }, at(32))
             .await
             .unwrap()
     );
-    let fault = facts::Fault { reason: facts::Reason::Unfit, message: "late".to_owned() };
-    assert!(!facts::fail(&db, owner, asset.id, &fault, at(33)).await.unwrap());
-    let row = facts::get(&db, owner, asset.id).await.unwrap().unwrap();
+    let fault = store::media::Fault { reason: store::media::Reason::Unfit, message: "late".to_owned() };
+    assert!(!store::media::fail(&db, owner, asset.id, &fault, at(33)).await.unwrap());
+    let row = store::media::get(&db, owner, asset.id).await.unwrap().unwrap();
     assert_eq!((row.status, row.kind, row.size), (MediaStatus::Ready, MediaKind::Image, Some(5 << 30)));
     assert_eq!(row.fault, None);
 }
@@ -664,9 +664,9 @@ async fn what_nobody_waits_for_is_deleted_and_what_somebody_needs_stays() {
     let account = world.connect("x", "ada").await;
     let (db, owner) = (&world.db, world.owner);
     let make = async |sent: bool| {
-        let asset = facts::create(db, owner, new(MediaKind::Image), at(0)).await.unwrap();
+        let asset = store::media::create(db, owner, new(MediaKind::Image), at(0)).await.unwrap();
         if sent {
-            facts::settle(db, owner, asset.id, &found(Some("a")), at(1)).await.unwrap();
+            store::media::settle(db, owner, asset.id, &found(Some("a")), at(1)).await.unwrap();
         }
         asset.id
     };
@@ -676,21 +676,24 @@ async fn what_nobody_waits_for_is_deleted_and_what_somebody_needs_stays() {
         "containers": [{ "content": "Later", "media": [{ "id": needed.0 }] }], "accounts": [account], "is_draft": true,
     });
     let post = world.post(draft).await;
-    assert_eq!(facts::delete(db, owner, needed, at(2)).await.unwrap(), Deleted::Needed);
+    assert_eq!(store::media::delete(db, owner, needed, at(2)).await.unwrap(), Deleted::Needed);
     // Nothing is old enough yet.
-    assert_eq!(facts::expire(db, at(0), Some(at(0)), 10, at(5)).await.unwrap(), 0);
-    assert_eq!(facts::expire(db, at(1), None, 10, at(5)).await.unwrap(), 1);
-    assert!(facts::get(db, owner, awaited).await.unwrap().is_none());
-    facts::delete(db, owner, fresh, at(6)).await.unwrap();
-    assert_eq!(facts::expire(db, at(1), Some(at(1)), 10, at(9)).await.unwrap(), 1);
-    assert!(facts::get(db, owner, idle).await.unwrap().is_none());
-    assert!(facts::get(db, owner, needed).await.unwrap().is_some());
+    assert_eq!(store::media::expire(db, at(0), Some(at(0)), 10, at(5)).await.unwrap(), 0);
+    assert_eq!(store::media::expire(db, at(1), None, 10, at(5)).await.unwrap(), 1);
+    assert!(store::media::get(db, owner, awaited).await.unwrap().is_none());
+    store::media::delete(db, owner, fresh, at(6)).await.unwrap();
+    assert_eq!(store::media::expire(db, at(1), Some(at(1)), 10, at(9)).await.unwrap(), 1);
+    assert!(store::media::get(db, owner, idle).await.unwrap().is_none());
+    assert!(store::media::get(db, owner, needed).await.unwrap().is_some());
     // A post that has ended keeps its media for as long as is kept.
     let path = format!("/posts/{}", post["id"].as_str().unwrap());
     assert_eq!(world.call(Method::DELETE, &path, None).await.0, StatusCode::OK);
-    assert_eq!(facts::expire(db, at(1), Some(Utc::now() - TimeDelta::hours(1)), 10, at(9)).await.unwrap(), 0);
-    assert_eq!(facts::expire(db, at(1), Some(at(100_000_000)), 10, at(9)).await.unwrap(), 1);
-    assert!(facts::get(db, owner, needed).await.unwrap().is_none());
+    assert_eq!(
+        store::media::expire(db, at(1), Some(Utc::now() - TimeDelta::hours(1)), 10, at(9)).await.unwrap(),
+        0
+    );
+    assert_eq!(store::media::expire(db, at(1), Some(at(100_000_000)), 10, at(9)).await.unwrap(), 1);
+    assert!(store::media::get(db, owner, needed).await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -702,10 +705,15 @@ async fn bytes_that_nobody_waits_for_go_by_the_clock() {
 
     // Sent a day ago, and never confirmed.
     let (media, now) = (
-        facts::create(&world.db, world.owner, new(MediaKind::Image), Utc::now() - TimeDelta::hours(25))
-            .await
-            .unwrap()
-            .id,
+        store::media::create(
+            &world.db,
+            world.owner,
+            new(MediaKind::Image),
+            Utc::now() - TimeDelta::hours(25),
+        )
+        .await
+        .unwrap()
+        .id,
         Utc::now(),
     );
     let pass = SignedToken { media, owner: world.owner, expires_at: now + TimeDelta::hours(1) };
@@ -724,6 +732,6 @@ async fn bytes_that_nobody_waits_for_go_by_the_clock() {
     replay(&temporal, "clean_up_media", &triggered(&handle).await).await;
     replay(&temporal, "process_media-cleaned_up", &format!("discard-{media}")).await;
     assert_eq!(json!(files()), json!([awaited["id"]]));
-    assert_eq!(facts::remains(&world.db, world.owner, media).await.unwrap(), None);
+    assert_eq!(store::media::find_deleted(&world.db, world.owner, media).await.unwrap(), None);
     assert_eq!(confirm(&world, &awaited).await.0, StatusCode::OK);
 }

@@ -12,9 +12,9 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use store::{
-    networks, organizations,
-    states::{self, Claim, Intent},
-    vault,
+    networks,
+    oauth_states::{self, AuthorizationRequest, Claim},
+    organizations, vault,
 };
 use tests::World;
 use url::Url;
@@ -348,10 +348,10 @@ async fn authorize(world: &World, body: Option<&Value>) -> (Url, HashMap<String,
 }
 
 /// What a state stands for.
-async fn intent(world: &World, state: &str) -> Intent {
+async fn intent(world: &World, state: &str) -> AuthorizationRequest {
     let state = Key::derive(&[0; 32]).open(state, Utc::now()).unwrap();
     assert_eq!(state.owner, world.owner);
-    match states::claim(&world.db, state.owner, state.id).await.unwrap().unwrap() {
+    match oauth_states::claim(&world.db, state.owner, state.id).await.unwrap().unwrap() {
         Claim::First(intent) => intent,
         Claim::Repeated(_) => panic!("nobody came back before"),
     }
@@ -397,7 +397,7 @@ async fn an_authorization_is_asked_for_in_the_right_name() {
     let bound = intent(&world, &query["state"]).await;
     assert_eq!(
         bound,
-        Intent {
+        AuthorizationRequest {
             platform: "x".to_owned(),
             network: Some(network["id"].as_str().unwrap().parse().unwrap()),
             callback: "https://example.com/callback".to_owned(),
@@ -517,7 +517,7 @@ async fn users_and_accounts_are_those_that_the_caller_may_name() {
 async fn an_authorization_is_claimed_once() {
     let db = database().await;
     let owner = Owner { org: organizations::create(&db, "Acme").await.unwrap(), mode: Mode::Test };
-    let intent = Intent {
+    let intent = AuthorizationRequest {
         platform: "x".to_owned(),
         network: None,
         callback: "https://example.com/callback".to_owned(),
@@ -530,12 +530,12 @@ async fn an_authorization_is_claimed_once() {
     };
     let now = Utc::now();
     let keep = async |at: DateTime<Utc>| {
-        states::keep(&db, owner, &intent, at, at + TimeDelta::minutes(15)).await.unwrap()
+        oauth_states::store(&db, owner, &intent, at, at + TimeDelta::minutes(15)).await.unwrap()
     };
     let id = keep(now).await;
     let stranger = Owner { mode: Mode::Live, ..owner };
-    assert_eq!(states::claim(&db, stranger, id).await.unwrap(), None);
-    let claims = join_all((0..16).map(|_| states::claim(&db, owner, id))).await;
+    assert_eq!(oauth_states::claim(&db, stranger, id).await.unwrap(), None);
+    let claims = join_all((0..16).map(|_| oauth_states::claim(&db, owner, id))).await;
     let claims: Vec<_> = claims.into_iter().map(|claim| claim.unwrap().unwrap()).collect();
     let first = claims.iter().filter(|claim| **claim == Claim::First(intent.clone())).count();
     let repeated = claims.iter().filter(|claim| **claim == Claim::Repeated(intent.clone())).count();
@@ -543,7 +543,7 @@ async fn an_authorization_is_claimed_once() {
 
     // A late return still finds what it was for, until others clear it away a day after its end.
     keep(now + TimeDelta::hours(24)).await;
-    assert!(states::claim(&db, owner, id).await.unwrap().is_some());
+    assert!(oauth_states::claim(&db, owner, id).await.unwrap().is_some());
     keep(now + TimeDelta::hours(25)).await;
-    assert_eq!(states::claim(&db, owner, id).await.unwrap(), None);
+    assert_eq!(oauth_states::claim(&db, owner, id).await.unwrap(), None);
 }

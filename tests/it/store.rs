@@ -19,14 +19,14 @@ use store::{
     deliveries::{self, Answer, DeliveryStatus, Redelivered},
     disconnect, grants,
     keys::{self, NewKey},
-    meters::{self, Bucket, Quotas},
-    metrics::{self, Rhythm, Snapshot},
+    metrics::{self, CollectionSchedule, Snapshot},
     organizations, outbox,
     page::Request,
-    posts::{self, Created, Hindrance, NewContainer, NewPost, Post},
-    publishing::{self, Barred, Begun, End, Key, Purpose, Settled},
+    posts::{self, CreateError, Created, NewContainer, NewPost, Post},
+    publishing::{self, Barred, BeginResult, End, Purpose, Settled, TargetKey},
     slots::{self, Queue},
     timeline,
+    usage::{self, Bucket, Quotas},
     webhooks::{self, NewWebhook},
 };
 
@@ -85,8 +85,8 @@ async fn create(db: &Pool, owner: Owner, new: NewPost) -> Post {
     }
 }
 
-async fn begin(db: &Pool, owner: Owner, post: &Post, target: usize) -> (Key, Begun) {
-    let key = Key { owner, post: post.id, target: post.targets[target].id, version: post.version };
+async fn begin(db: &Pool, owner: Owner, post: &Post, target: usize) -> (TargetKey, BeginResult) {
+    let key = TargetKey { owner, post: post.id, target: post.targets[target].id, version: post.version };
     (key, publishing::begin(db, key, Purpose::Publish).await.unwrap())
 }
 
@@ -252,7 +252,7 @@ async fn an_account_keeps_its_tenant_until_it_is_disconnected() {
     let (id, kept) = tenant(None).await;
     assert_eq!(kept, of("one"));
     let mut tx = db.begin().await.unwrap();
-    store::connect::hand_over(&mut tx, owner, id, "two").await.unwrap();
+    store::connect::move_to_tenant(&mut tx, owner, id, "two").await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(tenant(None).await.1, of("two"));
     let mut tx = db.begin().await.unwrap();
@@ -303,7 +303,7 @@ async fn what_has_not_begun_is_canceled_with_its_post() {
         assert_eq!((post.status, statuses(&post)), (PostStatus::Canceled, vec![TargetStatus::Canceled]));
         let told = messages(&db).await;
         assert_eq!(told, if tells { vec![Message::PostCanceled { post: post.id, owner }] } else { vec![] });
-        assert!(matches!(begin(&db, owner, &post, 0).await.1, Begun::Ended(TargetStatus::Canceled)));
+        assert!(matches!(begin(&db, owner, &post, 0).await.1, BeginResult::Ended(TargetStatus::Canceled)));
     }
 }
 
@@ -320,11 +320,11 @@ async fn deleting_a_post_cancels_what_has_no_call_under_way() {
     let post = create(&db, owner, new).await;
     // The first waits for its next try, the second is preparing, the call of the third is under way, the
     // fourth was not begun.
-    let (_, Begun::Attempt(waiting)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    let (_, BeginResult::Attempt(waiting)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
     let hour = Duration::from_secs(3600);
-    publishing::fail(&db, &waiting, &Failure::upstream(503, "no"), hour).await.unwrap();
-    let (_, Begun::Attempt(preparing)) = begin(&db, owner, &post, 1).await else { panic!("taken up") };
-    let (key, Begun::Attempt(calling)) = begin(&db, owner, &post, 2).await else { panic!("taken up") };
+    publishing::record_failure(&db, &waiting, &Failure::upstream(503, "no"), hour).await.unwrap();
+    let (_, BeginResult::Attempt(preparing)) = begin(&db, owner, &post, 1).await else { panic!("taken up") };
+    let (key, BeginResult::Attempt(calling)) = begin(&db, owner, &post, 2).await else { panic!("taken up") };
     assert!(intend(&db, key.target, calling.fence).await);
     messages(&db).await;
 
@@ -341,7 +341,7 @@ async fn deleting_a_post_cancels_what_has_no_call_under_way() {
 
     // Neither publishes any more, and what comes of the call under way counts.
     assert!(!intend(&db, post.targets[1].id, preparing.fence).await);
-    let Begun::Attempt(look) = publishing::begin(&db, key, Purpose::Publish).await.unwrap() else {
+    let BeginResult::Attempt(look) = publishing::begin(&db, key, Purpose::Publish).await.unwrap() else {
         panic!("open")
     };
     assert_eq!(look.barred, Some(Barred::Deleted));
@@ -360,17 +360,20 @@ async fn an_attempt_that_lost_its_turn_ends_nothing() {
     webhooks::create(&db, owner, new, |_| vec![1], at(0)).await.unwrap();
     let ada = account(&db, owner, "x", "1", "ada").await;
     let post = create(&db, owner, NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&ada]) }).await;
-    let (key, Begun::Attempt(slow)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
-    let (_, Begun::Attempt(fast)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    let (key, BeginResult::Attempt(slow)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    let (_, BeginResult::Attempt(fast)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
     messages(&db).await;
     let failure = Failure::rejected(400, "there already");
     let dead = End::Dead { source: failure.code.source(), failure };
     let refused = publishing::settle(&db, key, &dead, Some(slow.fence), at(22)).await.unwrap();
     assert_eq!(refused, Settled::Superseded);
     let wait = Duration::from_secs(1);
-    assert_eq!(publishing::fail(&db, &slow, &Failure::upstream(503, "late"), wait).await.unwrap(), None);
+    assert_eq!(
+        publishing::record_failure(&db, &slow, &Failure::upstream(503, "late"), wait).await.unwrap(),
+        None
+    );
     let spent = domain::retry::Spent { attempts: 1, token_attempts: 0 };
-    publishing::forgive(&db, key.target, Some(slow.fence), spent).await.unwrap();
+    publishing::refund_attempts(&db, key.target, Some(slow.fence), spent).await.unwrap();
 
     assert!(intend(&db, key.target, fast.fence).await);
     publishing::capture(&db, key, 0, "9").await.unwrap();
@@ -387,7 +390,7 @@ async fn what_ended_dead_has_no_second_end() {
     let owner = owner(&db).await;
     let ada = account(&db, owner, "x", "1", "ada").await;
     let post = create(&db, owner, NewPost { external_ref: Some("a".to_owned()), ..draft_of(&[&ada]) }).await;
-    let (key, Begun::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
     assert!(intend(&db, key.target, attempt.fence).await);
     let failure = Failure::network("an operator stopped it", true);
     let dead = End::Dead { source: failure.code.source(), failure };
@@ -408,7 +411,7 @@ async fn a_second_id_is_shown_and_the_first_stays() {
     let owner = owner(&db).await;
     let ada = account(&db, owner, "x", "1", "ada").await;
     let post = create(&db, owner, draft_of(&[&ada])).await;
-    let (key, Begun::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
     assert!(intend(&db, key.target, attempt.fence).await);
     for _ in 0..2 {
         assert_eq!(publishing::capture(&db, key, 0, "1").await.unwrap().platform_id, "1");
@@ -428,11 +431,11 @@ async fn an_intent_says_until_when_its_call_may_be_on_its_way() {
     let owner = owner(&db).await;
     let ada = account(&db, owner, "x", "1", "ada").await;
     let post = create(&db, owner, draft_of(&[&ada])).await;
-    let (key, Begun::Attempt(first)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    let (key, BeginResult::Attempt(first)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
     let (step, limit) = (json!({}), Duration::from_secs(90));
     let begun = publishing::intend(&db, key.target, 0, first.fence, &step, limit).await.unwrap().unwrap();
     let look = async || match publishing::begin(&db, key, Purpose::Look).await.unwrap() {
-        Begun::Attempt(attempt) => attempt,
+        BeginResult::Attempt(attempt) => attempt,
         other => panic!("{other:?}"),
     };
     let second = look().await;
@@ -446,13 +449,13 @@ async fn an_intent_says_until_when_its_call_may_be_on_its_way() {
     assert!(look().await.entries[0].accepted);
     // A look-up finds nothing: when the first call was begun is kept beyond the next one.
     let third = look().await;
-    publishing::withdraw(&db, key.target, 0, third.fence).await.unwrap();
+    publishing::clear_intent(&db, key.target, 0, third.fence).await.unwrap();
     let again = publishing::intend(&db, key.target, 0, third.fence, &step, limit).await.unwrap().unwrap();
     let entry = &look().await.entries[0];
     assert_eq!((entry.commit_begun_at, entry.doubted_since), (Some(again), Some(begun)));
     assert!(!publishing::accept(&db, key.target, 0, begun, &json!({})).await.unwrap(), "another intent");
     // A call that surely published nothing leaves no trace of itself.
-    publishing::void(&db, key.target, 0, again).await.unwrap();
+    publishing::void_intent(&db, key.target, 0, again).await.unwrap();
     let entry = &look().await.entries[0];
     assert_eq!((entry.commit_begun_at, entry.doubted_since), (None, Some(begun)));
 }
@@ -463,27 +466,31 @@ async fn an_attempt_continues_after_processing_and_counts_after_a_failure() {
     let owner = owner(&db).await;
     let ada = account(&db, owner, "x", "1", "ada").await;
     let post = create(&db, owner, draft_of(&[&ada])).await;
-    let (key, Begun::Attempt(first)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+    let (key, BeginResult::Attempt(first)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
     let since = first.begun_at;
-    publishing::processing(&db, key.target, first.fence, Some(since), Some(Duration::ZERO)).await.unwrap();
-    let Begun::Attempt(second) = publishing::begin(&db, key, Purpose::Publish).await.unwrap() else {
+    publishing::record_processing(&db, key.target, first.fence, Some(since), Some(Duration::ZERO))
+        .await
+        .unwrap();
+    let BeginResult::Attempt(second) = publishing::begin(&db, key, Purpose::Publish).await.unwrap() else {
         panic!("open")
     };
     assert_eq!((second.attempts, second.is_counted), (1, false));
     assert_eq!(second.processing_since, Some(since));
     assert!(intend(&db, key.target, second.fence).await);
     // The publishing call failed: what follows is another attempt, and another phase with its own window.
-    publishing::fail(&db, &second, &Failure::upstream(500, "no"), Duration::ZERO).await.unwrap();
-    let Begun::Attempt(third) = publishing::begin(&db, key, Purpose::Publish).await.unwrap() else {
+    publishing::record_failure(&db, &second, &Failure::upstream(500, "no"), Duration::ZERO).await.unwrap();
+    let BeginResult::Attempt(third) = publishing::begin(&db, key, Purpose::Publish).await.unwrap() else {
         panic!("open")
     };
     assert_eq!((third.attempts, third.is_counted, third.processing_since), (2, true, None));
     // Nobody comes before the time that the row names, however its workflow was started.
-    publishing::fail(&db, &third, &Failure::upstream(500, "no"), Duration::from_secs(600)).await.unwrap();
+    publishing::record_failure(&db, &third, &Failure::upstream(500, "no"), Duration::from_secs(600))
+        .await
+        .unwrap();
     let early = publishing::begin(&db, key, Purpose::Publish).await.unwrap();
-    assert!(matches!(early, Begun::Early(wait) if wait > Duration::from_secs(500)), "{early:?}");
+    assert!(matches!(early, BeginResult::Early(wait) if wait > Duration::from_secs(500)), "{early:?}");
     assert!(publishing::retry_now(&db, owner, post.id, key.target, tests::now()).await.unwrap());
-    assert!(matches!(publishing::begin(&db, key, Purpose::Publish).await.unwrap(), Begun::Attempt(_)));
+    assert!(matches!(publishing::begin(&db, key, Purpose::Publish).await.unwrap(), BeginResult::Attempt(_)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -684,7 +691,7 @@ async fn a_key_opens_until_it_expires_or_is_revoked() {
     assert!(random.len() == 40 && random.chars().all(|c| c.is_ascii_alphanumeric()));
     assert!(text.ends_with(&key.last_four));
     let open = async |text: &str, now| {
-        meters::admit(&db, text, &[], None, now).await.unwrap().map(|admission| admission.key)
+        usage::authenticate_and_count(&db, text, &[], None, now).await.unwrap().map(|admission| admission.key)
     };
     assert_eq!(open(&text, at(1)).await, Some(key.clone()));
     // The use is noted, and within the same minute not again.
@@ -741,9 +748,12 @@ async fn a_call_counts_in_all_its_buckets_or_in_none() {
     let live = key(&db, Owner { mode: Mode::Live, ..owner }).await;
     let quotas: Quotas = [("default".to_owned(), 6), ("other".to_owned(), 1)].into_iter().collect();
     let call = async |text: &str, buckets: &[Bucket], second: i64| {
-        let admission = meters::admit(&db, text, buckets, Some(&quotas), at(second)).await.unwrap().unwrap();
+        let admission = usage::authenticate_and_count(&db, text, buckets, Some(&quotas), at(second))
+            .await
+            .unwrap()
+            .unwrap();
         let calls: Vec<_> = admission.levels.iter().map(|level| level.calls).collect();
-        let refused = admission.levels.iter().any(meters::Level::is_exceeded);
+        let refused = admission.levels.iter().any(usage::Level::is_exceeded);
         (calls, refused, admission.requests, admission.is_over_quota)
     };
     for (text, buckets, second, expected) in [
@@ -771,7 +781,7 @@ async fn a_call_counts_in_all_its_buckets_or_in_none() {
     // Another organization is another matter, and so is a call that no quota counts.
     let other = key(&db, self::owner(&db).await).await;
     assert_eq!(call(&other, &[GLOBAL], 61).await, (vec![1], false, 1, false));
-    let free = meters::admit(&db, &other, &[GLOBAL], None, at(61)).await.unwrap().unwrap();
+    let free = usage::authenticate_and_count(&db, &other, &[GLOBAL], None, at(61)).await.unwrap().unwrap();
     assert_eq!((free.levels[0].calls, free.requests), (2, 1));
     // On a plan that is not limited, nothing ends.
     assert!(organizations::set_plan(&db, owner.org, "gone").await.unwrap());
@@ -788,21 +798,23 @@ async fn no_ceiling_is_passed_however_many_call_at_once() {
     let buckets = [Bucket { ceiling: 100, ..GLOBAL }, Bucket { ceiling: 30, ..POSTS }];
     let quotas: Quotas = [("default".to_owned(), 80)].into_iter().collect();
     // Every other call is a write, with the buckets in another order.
-    let calls =
-        (0..240).map(|number: usize| {
-            let buckets = match number % 4 {
-                0 => vec![buckets[0], buckets[1]],
-                2 => vec![buckets[1], buckets[0]],
-                _ => vec![buckets[0]],
-            };
-            let (db, quotas, key) = (&db, &quotas, &keys[number / 4 % 2]);
-            async move {
-                (number % 2, meters::admit(db, key, &buckets, Some(quotas), at(0)).await.unwrap().unwrap())
-            }
-        });
+    let calls = (0..240).map(|number: usize| {
+        let buckets = match number % 4 {
+            0 => vec![buckets[0], buckets[1]],
+            2 => vec![buckets[1], buckets[0]],
+            _ => vec![buckets[0]],
+        };
+        let (db, quotas, key) = (&db, &quotas, &keys[number / 4 % 2]);
+        async move {
+            (
+                number % 2,
+                usage::authenticate_and_count(db, key, &buckets, Some(quotas), at(0)).await.unwrap().unwrap(),
+            )
+        }
+    });
     let (mut passed, mut writes, mut over) = (0, 0, 0);
     for (odd, admission) in join_all(calls).await {
-        if !admission.levels.iter().any(meters::Level::is_exceeded) {
+        if !admission.levels.iter().any(usage::Level::is_exceeded) {
             passed += 1;
             writes += usize::from(odd == 0);
             over += usize::from(admission.is_over_quota);
@@ -816,7 +828,7 @@ async fn no_ceiling_is_passed_however_many_call_at_once() {
 async fn addresses_are_counted_and_forgotten() {
     let db = database().await;
     let count = async |address: &str, second| {
-        meters::count(&db, GLOBAL, address.parse().unwrap(), at(second)).await.unwrap().calls
+        usage::count(&db, GLOBAL, address.parse().unwrap(), at(second)).await.unwrap().calls
     };
     for (address, second, calls) in [
         ("192.0.2.1", 0, 1),
@@ -834,7 +846,7 @@ async fn addresses_are_counted_and_forgotten() {
     let counted = join_all(addresses.iter().map(|address| count(address, 120))).await;
     assert_eq!(counted.iter().sum::<u64>(), 5 * (1..=10).sum::<u64>());
     // Nothing of windows that have ended is left behind.
-    assert_eq!(meters::addresses(&db).await.unwrap(), 5);
+    assert_eq!(usage::address_count(&db).await.unwrap(), 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -848,7 +860,7 @@ async fn targets_that_settle_at_the_same_moment_end_their_post() {
         let post = create(&db, owner, new).await;
         let (first, _) = begin(&db, owner, &post, 0).await;
         let (second, _) = begin(&db, owner, &post, 1).await;
-        let settle = |key: Key| {
+        let settle = |key: TargetKey| {
             let db = db.clone();
             let end = End::Live { id: "9".to_owned(), url: None };
             tokio::spawn(async move { publishing::settle(&db, key, &end, None, at(22)).await.unwrap() })
@@ -868,17 +880,19 @@ async fn a_platforms_post_belongs_to_one_target() {
     let (ada, bob) = (account(&db, owner, "x", "1", "ada").await, account(&db, owner, "x", "2", "bob").await);
     let begun = async |account: &Account| {
         let post = create(&db, owner, draft_of(&[account])).await;
-        let (key, Begun::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+        let (key, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else {
+            panic!("taken up")
+        };
         let (step, limit) = (json!({ "step": 1 }), Duration::from_secs(60));
         let begun = publishing::intend(&db, key.target, 0, attempt.fence, &step, limit).await.unwrap();
         (key, begun.expect("it may publish"))
     };
-    let doubt = async |(key, begun): (Key, DateTime<Utc>)| {
-        publishing::doubt(&db, key.target, 0, begun, ErrorCode::NetworkError).await.unwrap();
+    let doubt = async |(key, begun): (TargetKey, DateTime<Utc>)| {
+        publishing::record_ambiguous(&db, key.target, 0, begun, ErrorCode::NetworkError).await.unwrap();
         key
     };
-    let taken = async |key: Key, account: &Account| {
-        publishing::taken(&db, key, 0, account.id, Utc::now()).await.unwrap()
+    let taken = async |key: TargetKey, account: &Account| {
+        publishing::captured_ids(&db, key, 0, account.id, Utc::now()).await.unwrap()
     };
     let (one, two, other) = (begun(&ada).await, begun(&ada).await, begun(&bob).await);
     let (one, other) = (doubt(one).await, doubt(other).await);
@@ -891,7 +905,7 @@ async fn a_platforms_post_belongs_to_one_target() {
     let (third, two) = (doubt(begun(&ada).await).await, doubt(begun(&ada).await).await);
     assert!(publishing::adopt(&db, third, 0, "7").await.unwrap(), "nobody else is at it");
     // Of two look-ups that find the same post in the same moment, one takes it.
-    let adopt = |key: Key| {
+    let adopt = |key: TargetKey| {
         let db = db.clone();
         tokio::spawn(async move { publishing::adopt(&db, key, 0, "9").await.unwrap() })
     };
@@ -930,10 +944,16 @@ async fn an_account_that_leaves_takes_along_what_was_not_begun_and_nothing_else(
     let preparing = create(&db, owner, keyed("preparing", draft_of(&[&ada]))).await;
     let begun = create(&db, owner, keyed("begun", draft_of(&[&ada]))).await;
     let live = create(&db, owner, keyed("live", draft_of(&[&ada]))).await;
-    let (_, Begun::Attempt(attempt)) = begin(&db, owner, &preparing, 0).await else { panic!("taken up") };
-    let (begun_key, Begun::Attempt(other)) = begin(&db, owner, &begun, 0).await else { panic!("taken up") };
+    let (_, BeginResult::Attempt(attempt)) = begin(&db, owner, &preparing, 0).await else {
+        panic!("taken up")
+    };
+    let (begun_key, BeginResult::Attempt(other)) = begin(&db, owner, &begun, 0).await else {
+        panic!("taken up")
+    };
     assert!(intend(&db, begun.targets[0].id, other.fence).await);
-    let (live_key, Begun::Attempt(third)) = begin(&db, owner, &live, 0).await else { panic!("taken up") };
+    let (live_key, BeginResult::Attempt(third)) = begin(&db, owner, &live, 0).await else {
+        panic!("taken up")
+    };
     assert!(intend(&db, live.targets[0].id, third.fence).await);
     publishing::capture(&db, live_key, 0, "77").await.unwrap();
     messages(&db).await;
@@ -958,7 +978,8 @@ async fn an_account_that_leaves_takes_along_what_was_not_begun_and_nothing_else(
     assert!(!intend(&db, preparing.targets[0].id, attempt.fence).await);
     // Nor can the one that is in doubt.
     assert!(!intend(&db, begun.targets[0].id, other.fence).await);
-    let Begun::Attempt(look) = publishing::begin(&db, begun_key, Purpose::Publish).await.unwrap() else {
+    let BeginResult::Attempt(look) = publishing::begin(&db, begun_key, Purpose::Publish).await.unwrap()
+    else {
         panic!("open")
     };
     assert!(!intend(&db, begun.targets[0].id, look.fence).await);
@@ -983,17 +1004,17 @@ async fn an_account_that_leaves_takes_along_what_was_not_begun_and_nothing_else(
     }
     assert!(left.contains(&Message::RetryTarget { target: begun.targets[0].id, post: begun.id, owner }));
 
-    assert!(disconnect::leaving(&db, parting).await.unwrap().unwrap().in_doubt);
+    assert!(disconnect::grant_to_revoke(&db, parting).await.unwrap().unwrap().in_doubt);
     let failure = Failure::rejected(400, "no");
     let end = End::Dead { source: failure.code.source(), failure };
     publishing::settle(&db, begun_key, &end, None, at(35)).await.unwrap();
-    assert!(!disconnect::leaving(&db, parting).await.unwrap().unwrap().in_doubt);
+    assert!(!disconnect::grant_to_revoke(&db, parting).await.unwrap().unwrap().in_doubt);
     let outdated =
         domain::outbox::Disconnection { grant_version: parting.grant_version - 1, ..parting.clone() };
     disconnect::erase(&db, &outdated).await.unwrap();
-    assert!(disconnect::leaving(&db, parting).await.unwrap().is_some(), "another grant's parting");
+    assert!(disconnect::grant_to_revoke(&db, parting).await.unwrap().is_some(), "another grant's parting");
     disconnect::erase(&db, parting).await.unwrap();
-    assert!(disconnect::leaving(&db, parting).await.unwrap().is_none());
+    assert!(disconnect::grant_to_revoke(&db, parting).await.unwrap().is_none());
 
     // Connected again it is the same account, and the old parting means nothing to the new grant.
     assert_eq!(account(&db, owner, "x", "1", "ada").await.id, ada.id);
@@ -1010,7 +1031,9 @@ async fn an_intent_and_a_parting_never_miss_each_other() {
         let ada = account(&db, owner, "x", &id, &name).await;
         let new = NewPost { external_ref: Some(name), ..draft_of(&[&ada]) };
         let post = create(&db, owner, new).await;
-        let (_, Begun::Attempt(attempt)) = begin(&db, owner, &post, 0).await else { panic!("taken up") };
+        let (_, BeginResult::Attempt(attempt)) = begin(&db, owner, &post, 0).await else {
+            panic!("taken up")
+        };
         let (intended, gone) = tokio::join!(
             intend(&db, post.targets[0].id, attempt.fence),
             disconnect::disconnect(&db, owner, ada.id, at(21))
@@ -1078,7 +1101,7 @@ async fn what_was_published_of_late_is_asked_about_ever_more_rarely() {
     let (one, other) =
         (account(&db, owner, "x", "1", "one").await, account(&db, owner, "x", "2", "other").await);
     let post = live(&db, owner, &[&one, &other], "a", 0).await;
-    let rhythm = Rhythm {
+    let rhythm = CollectionSchedule {
         horizon: TimeDelta::days(30),
         least: Duration::from_secs(3600),
         per_hour: Duration::from_secs(600),
@@ -1092,7 +1115,7 @@ async fn what_was_published_of_late_is_asked_about_ever_more_rarely() {
         due.into_iter().map(|due| due.platform_post_id).collect()
     };
     let ask = async |target: usize, when: i64| {
-        metrics::ask(&db, owner, post.targets[target].id, at(when)).await.unwrap();
+        metrics::mark_requested(&db, owner, post.targets[target].id, at(when)).await.unwrap();
     };
     assert_eq!(due(hour - 1).await, [""; 0]);
     assert_eq!(due(hour).await.len(), 2);
@@ -1145,7 +1168,7 @@ async fn old_snapshots_are_thinned_out_and_then_forgotten() {
         let series = metrics::series(&db, owner, post.id, 10).await.unwrap();
         series.into_iter().map(|snapshot| snapshot.metrics.likes).collect()
     };
-    let thin = async |now| metrics::thin(&db, owner, target, now).await.unwrap();
+    let thin = async |now| metrics::downsample(&db, owner, target, now).await.unwrap();
     assert_eq!((thin(hour(24, 0)).await, likes(&post).await), (0, vec![1, 2, 3, 4, 5, 6, 7]));
     assert_eq!((thin(hour(25, 0)).await, likes(&post).await), (2, vec![3, 4, 5, 6, 7]));
     assert_eq!((thin(hour(48, 15)).await, likes(&post).await), (1, vec![3, 4, 5, 7]));
@@ -1155,11 +1178,11 @@ async fn old_snapshots_are_thinned_out_and_then_forgotten() {
     assert_eq!(latest.iter().map(|snapshot| snapshot.metrics.likes).collect::<Vec<_>>(), [6, 7]);
     let stranger = Owner { mode: Mode::Live, ..owner };
     assert_eq!(metrics::series(&db, stranger, post.id, 10).await.unwrap(), []);
-    assert_eq!(metrics::thin(&db, stranger, other.targets[0].id, hour(900, 0)).await.unwrap(), 0);
+    assert_eq!(metrics::downsample(&db, stranger, other.targets[0].id, hour(900, 0)).await.unwrap(), 0);
 
     let late = hour(24, 15) + TimeDelta::days(730);
-    assert_eq!(metrics::forget(&db, 2, late).await.unwrap(), 2);
-    assert_eq!(metrics::forget(&db, 100, late).await.unwrap(), 5);
+    assert_eq!(metrics::prune(&db, 2, late).await.unwrap(), 2);
+    assert_eq!(metrics::prune(&db, 100, late).await.unwrap(), 5);
     assert_eq!((likes(&post).await, likes(&other).await), (vec![7], vec![7]));
 }
 
@@ -1221,7 +1244,7 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_it_is_moved() {
     let none = Queue { schedule: Schedule { slots: vec![], ..queue.schedule.clone() }, ..queue };
     assert_eq!(
         posts::queue(&db, owner, draft_of(&[&ada]), &none, at(4)).await.unwrap(),
-        Err(Hindrance::Full)
+        Err(CreateError::Full)
     );
     let crowded = posts::requeue(&db, owner, two.id, edit(&moved), &none, at(4)).await.unwrap();
     assert_eq!(crowded, posts::Edited::Crowded);

@@ -174,7 +174,7 @@ async fn what_temporal_refuses_ends_with_a_reason() {
     // No workflow's input may be that large.
     let (db, owner) = (&world.db, world.owner);
     let mut tx = db.begin().await.unwrap();
-    let mut job = store::posts::job_of(&mut tx, owner, id(&post).parse().unwrap()).await.unwrap().unwrap();
+    let mut job = store::posts::post_job(&mut tx, owner, id(&post).parse().unwrap()).await.unwrap().unwrap();
     job.targets[0].platform = "x".repeat(3_000_000);
     store::outbox::push(&mut tx, &domain::outbox::Message::PublishPost(job)).await.unwrap();
     tx.commit().await.unwrap();

@@ -24,7 +24,7 @@ use domain::{AccountId, Owner};
 use poem::{FromRequest, Request, RequestBody, web::Data};
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use std::collections::HashSet;
-use store::{accounts, pending::Digest};
+use store::{accounts, pending_logins::Digest};
 use uuid::Uuid;
 use workflows::activities::{LoginSelection, SelectionResult};
 
@@ -76,7 +76,7 @@ impl Pending {
 
 /// The pending login of the token in the path. The request is counted by IP address and the login looked up
 /// before the body is read, since there is no API key.
-struct Login(store::pending::Pending);
+struct Login(store::pending_logins::Pending);
 
 /// Name that `poem-openapi` gives the first path parameter.
 const TOKEN: &str = "param0";
@@ -91,9 +91,9 @@ impl<'a> FromRequest<'a> for Login {
 }
 
 /// Returns a pending login.
-async fn get(app: &App, pending: store::pending::Pending) -> Result<PendingLogin, Problem> {
+async fn get(app: &App, pending: store::pending_logins::Pending) -> Result<PendingLogin, Problem> {
     let connected = connected(app, &pending).await?;
-    let offer = |offer: store::pending::Offer| Offer {
+    let offer = |offer: store::pending_logins::Offer| Offer {
         already_connected: connected.contains(&offer.network_unique_id),
         id: offer.network_unique_id,
         account_type: offer.account_type,
@@ -127,7 +127,7 @@ pub(crate) struct Chosen {
 pub(crate) async fn finalize(
     app: &App,
     token: &str,
-    pending: &store::pending::Pending,
+    pending: &store::pending_logins::Pending,
     ids: &[String],
 ) -> Result<Chosen, Problem> {
     let offered: HashSet<_> = pending.offers.iter().map(|offer| &offer.network_unique_id).collect();
@@ -178,14 +178,17 @@ pub(crate) async fn finalize(
 }
 
 /// Returns the pending login of a token, unless it has expired.
-pub(crate) async fn find(app: &App, token: &str) -> Result<Option<store::pending::Pending>, Problem> {
-    Ok(store::pending::find(&app.db, Digest::of(token), (app.now)()).await?)
+pub(crate) async fn find(app: &App, token: &str) -> Result<Option<store::pending_logins::Pending>, Problem> {
+    Ok(store::pending_logins::find(&app.db, Digest::of(token), (app.now)()).await?)
 }
 
 /// Platform ids of the offered accounts that are already connected.
-pub(crate) async fn connected(app: &App, pending: &store::pending::Pending) -> Result<Vec<String>, Problem> {
+pub(crate) async fn connected(
+    app: &App,
+    pending: &store::pending_logins::Pending,
+) -> Result<Vec<String>, Problem> {
     let ids: Vec<_> = pending.offers.iter().map(|offer| offer.network_unique_id.clone()).collect();
-    Ok(accounts::connected(&app.db, pending.owner, &pending.platform, &ids).await?)
+    Ok(accounts::connected_ids(&app.db, pending.owner, &pending.platform, &ids).await?)
 }
 
 /// Returns accounts in this order, without disconnected ones.
@@ -194,7 +197,7 @@ pub(crate) async fn accounts(
     owner: Owner,
     ids: &[AccountId],
 ) -> Result<Vec<accounts::Account>, Problem> {
-    let mut found = accounts::some(&app.db, owner, ids).await?;
+    let mut found = accounts::get_many(&app.db, owner, ids).await?;
     found.sort_by_key(|account| ids.iter().position(|id| *id == account.id));
     Ok(found)
 }

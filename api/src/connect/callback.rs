@@ -32,8 +32,8 @@ use poem::{
 use std::collections::HashMap;
 use store::{
     accounts,
-    pending::{Digest, Pending},
-    states::{self, Claim, Intent},
+    oauth_states::{self, AuthorizationRequest, Claim},
+    pending_logins::{Digest, Pending},
 };
 use tracing::warn;
 use url::{Url, form_urlencoded};
@@ -127,7 +127,7 @@ async fn handle_callback(app: &App, query: &str) -> Result<Response, Problem> {
         Err(Refusal::Forged) => return Ok(pages::invalid()),
     };
     let call = Call { app, owner: state.owner };
-    let (intent, is_first) = match states::claim(call.db(), call.owner, state.id).await? {
+    let (intent, is_first) = match oauth_states::claim(call.db(), call.owner, state.id).await? {
         Some(Claim::First(intent)) => (intent, true),
         Some(Claim::Repeated(intent)) => (intent, false),
         // Claimed states are deleted after a day.
@@ -157,7 +157,7 @@ async fn handle_callback(app: &App, query: &str) -> Result<Response, Problem> {
 async fn exchange(
     call: &Call<'_>,
     authorization: StateId,
-    intent: &Intent,
+    intent: &AuthorizationRequest,
     code: String,
     verifier: String,
 ) -> Result<CallbackOutcome, Problem> {
@@ -185,7 +185,11 @@ async fn exchange(
 }
 
 /// Redirects the user, or shows a page if there is no redirect URI.
-async fn finish(call: &Call<'_>, intent: &Intent, outcome: CallbackOutcome) -> Result<Response, Problem> {
+async fn finish(
+    call: &Call<'_>,
+    intent: &AuthorizationRequest,
+    outcome: CallbackOutcome,
+) -> Result<Response, Problem> {
     let Some(uri) = &intent.redirect_uri else {
         return match outcome {
             CallbackOutcome::Connected(account) => {

@@ -12,7 +12,7 @@ use poem::{
 };
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
-use store::{accounts::Account, pending::Offer};
+use store::{accounts::Account, pending_logins::Offer};
 use url::Url;
 
 const STYLE: &str = include_str!("../../templates/page.css");

@@ -63,7 +63,7 @@ pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result
     }
     let now = (app.now)();
     let key = match form.given("key") {
-        Some(text) => keys::recognize(&app.db, text, now).await?,
+        Some(text) => keys::authenticate(&app.db, text, now).await?,
         None => None,
     };
     let refusal = match key {

@@ -1,4 +1,4 @@
-//! Authentication and counting of a request, in one statement (`store::meters`).
+//! Authentication and counting of a request, in one statement (`store::usage`).
 
 use crate::{
     app::App,
@@ -12,7 +12,7 @@ use poem::{Addr, Request, http::Method};
 use std::net::{IpAddr, SocketAddr};
 use store::{
     keys::Key,
-    meters::{self, Bucket, Level},
+    usage::{self, Bucket, Level},
 };
 
 /// The header in which proxies list the addresses that a request came through.
@@ -37,7 +37,7 @@ pub(crate) async fn authenticate(
     let buckets = app.config.limits.of(method, path);
     let is_usage = path == USAGE && [Method::GET, Method::HEAD].contains(method);
     let quotas = (!is_usage).then(|| app.config.plans.quotas());
-    let admission = meters::admit(&app.db, token, &buckets, quotas, now).await?;
+    let admission = usage::authenticate_and_count(&app.db, token, &buckets, quotas, now).await?;
     let admission = admission.ok_or_else(Problem::invalid_key)?;
     check(request, &admission.levels, now)?;
     if admission.is_over_quota {
@@ -77,7 +77,7 @@ async fn count(app: &App, request: &Request, bucket: Bucket) -> Result<(), Probl
     // Only in-process tests have no address; all their requests share one bucket.
     let address = address(request, app.config.trusted_hops).unwrap_or(IpAddr::from([0; 4]));
     let (bucket, now) = (app.config.limits.in_force(bucket), (app.now)());
-    let level = meters::count(&app.db, bucket, address, now).await?;
+    let level = usage::count(&app.db, bucket, address, now).await?;
     check(request, &[level], now)
 }
 
@@ -113,7 +113,7 @@ fn address(request: &Request, hops: usize) -> Option<IpAddr> {
 mod tests {
     use super::*;
     use poem::http::StatusCode;
-    use store::meters::Bucket;
+    use store::usage::Bucket;
 
     #[test]
     fn a_rate_limited_response_has_retry_after() {

@@ -11,7 +11,7 @@ use std::{
     str::FromStr,
     sync::{Arc, Mutex, PoisonError},
 };
-use store::meters::{Bucket, Level};
+use store::usage::{Bucket, Level};
 
 /// Header with the limit of the tightest bucket.
 pub const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");

@@ -22,7 +22,7 @@ use poem_openapi::Object;
 use serde_json::{Map, Value};
 use store::{
     accounts::Account,
-    posts::{self, Attachment, Created, Hindrance, NewContainer},
+    posts::{self, Attachment, CreateError, Created, NewContainer},
     slots::Queue,
 };
 use uuid::Uuid;
@@ -159,7 +159,7 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         None => posts::create(call.db(), call.owner, new, call.now()).await?,
     };
     created.map_err(|error| match (error, &draft.queue) {
-        (Hindrance::Full, Some(queue)) => slots::full(queue, QUEUED_FROM_ACCOUNT),
+        (CreateError::Full, Some(queue)) => slots::full(queue, QUEUED_FROM_ACCOUNT),
         _ => checks::media_not_ready(),
     })
 }

@@ -130,7 +130,7 @@ async fn change(
     .await?;
     if let Some(containers) = &edit.containers {
         let ids = attached(containers.iter().map(|container| &container.media));
-        if !media::hold(&mut tx, owner, &ids).await? {
+        if !media::lock_for_post(&mut tx, owner, &ids).await? {
             return Ok(Edited::Bereft);
         }
         replace_containers(&mut tx, owner, id, containers).await?;

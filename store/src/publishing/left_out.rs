@@ -1,12 +1,12 @@
 //! The part of a post that its platform has no place for.
 
-use super::Key;
+use super::TargetKey;
 use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 
 /// Notes on a published target that a part of its post is not published there. Nothing failed, so there is
 /// no error code: the message tells it, and the timeline, once.
-pub async fn leave_out(db: &PgPool, key: Key, message: &str, now: DateTime<Utc>) -> sqlx::Result<()> {
+pub async fn leave_out(db: &PgPool, key: TargetKey, message: &str, now: DateTime<Utc>) -> sqlx::Result<()> {
     sqlx::query!(
         "with target as (
            update targets

@@ -4,7 +4,7 @@
 //! look-up found is taken only when no other target of the account has it. An id that the platform answered
 //! to the publishing call is kept in any case: see [`capture`](super::capture).
 
-use super::{Key, small};
+use super::{TargetKey, small};
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::AccountId;
 use sqlx::PgPool;
@@ -15,9 +15,9 @@ const UNIQUE: &str = "publications_platform_id_key";
 const MARGIN: TimeDelta = TimeDelta::hours(1);
 
 /// The ids of an account's posts that were captured since shortly before `since`, but for that of this container.
-pub async fn taken(
+pub async fn captured_ids(
     db: &PgPool,
-    key: Key,
+    key: TargetKey,
     position: u16,
     account: AccountId,
     since: DateTime<Utc>,
@@ -38,7 +38,7 @@ pub async fn taken(
 /// Takes an id that a look-up found, unless another target of the account has it, or may be about to have
 /// it: then false. The latter is one with the same text whose call is under way, or was accepted and has no
 /// id yet; it is waited for.
-pub async fn adopt(db: &PgPool, key: Key, position: u16, platform_id: &str) -> sqlx::Result<bool> {
+pub async fn adopt(db: &PgPool, key: TargetKey, position: u16, platform_id: &str) -> sqlx::Result<bool> {
     let adopted = sqlx::query_scalar!(
         r#"with adopted as (
              update publications p

@@ -5,8 +5,8 @@
 //! Callers that nobody knows yet are counted by address.
 
 use crate::{
+    decode::{self, Word},
     keys::{self, Key},
-    rows::{self, Word},
 };
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, Utc};
 use domain::{Mode, Owner, scope::Scope};
@@ -131,7 +131,7 @@ impl Month {
 ///
 /// A call that some bucket has no room for counts in none of them and in no quota; one that only the
 /// quota has no room for counts in the buckets. A key's last use is noted at most once a minute.
-pub async fn admit(
+pub async fn authenticate_and_count(
     db: &PgPool,
     presented: &str,
     buckets: &[Bucket],
@@ -222,7 +222,7 @@ pub async fn admit(
             id: row.id.into(),
             owner: Owner { org: row.org_id.into(), mode: row.mode.0 },
             name: row.name,
-            scopes: rows::unwrap(row.scopes),
+            scopes: decode::unwrap(row.scopes),
             last_four: row.last_four,
             expires_at: row.expires_at,
             revoked_at: row.revoked_at,
@@ -267,14 +267,14 @@ pub async fn count(db: &PgPool, bucket: Bucket, address: IpAddr, now: DateTime<U
 }
 
 /// How many addresses are remembered.
-pub async fn addresses(db: &PgPool) -> sqlx::Result<u64> {
+pub async fn address_count(db: &PgPool) -> sqlx::Result<u64> {
     let count =
         sqlx::query_scalar!(r#"select count(*) as "count!" from ip_rate_limits"#).fetch_one(db).await?;
     Ok(unsigned(count))
 }
 
 /// What an owner used in a month; `None` when there is no such organization.
-pub async fn usage(db: &PgPool, owner: Owner, month: Month) -> sqlx::Result<Option<Usage>> {
+pub async fn read(db: &PgPool, owner: Owner, month: Month) -> sqlx::Result<Option<Usage>> {
     let row = sqlx::query!(
         r#"select o.plan, coalesce(m.requests, 0) as "requests!",
              (select count(*) from targets where org_id = $1 and mode = $2 and status = 'published'

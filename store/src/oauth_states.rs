@@ -14,7 +14,7 @@ const MEMORY: TimeDelta = TimeDelta::days(1);
 
 /// What an authorization is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Intent {
+pub struct AuthorizationRequest {
     /// The platform.
     pub platform: String,
     /// The OAuth app; `None` for a shared one.
@@ -39,16 +39,16 @@ pub struct Intent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// This is the first return.
-    First(Intent),
+    First(AuthorizationRequest),
     /// Somebody returned before.
-    Repeated(Intent),
+    Repeated(AuthorizationRequest),
 }
 
 /// Keeps an authorization until `expires_at` and a while longer; older ones are cleared away.
-pub async fn keep(
+pub async fn store(
     db: &PgPool,
     owner: Owner,
-    intent: &Intent,
+    intent: &AuthorizationRequest,
     now: DateTime<Utc>,
     expires_at: DateTime<Utc>,
 ) -> sqlx::Result<StateId> {
@@ -100,7 +100,7 @@ pub async fn claim(db: &PgPool, owner: Owner, id: StateId) -> sqlx::Result<Optio
 }
 
 /// What an authorization is for, claimed or not.
-pub async fn get(db: &PgPool, owner: Owner, id: StateId) -> sqlx::Result<Option<Intent>> {
+pub async fn get(db: &PgPool, owner: Owner, id: StateId) -> sqlx::Result<Option<AuthorizationRequest>> {
     let row = sqlx::query!(
         "select platform, network_id, callback, redirect_uri, tenant_id, scopes, account_id,
            network_unique_id, is_forced
@@ -111,7 +111,7 @@ pub async fn get(db: &PgPool, owner: Owner, id: StateId) -> sqlx::Result<Option<
     )
     .fetch_optional(db)
     .await?;
-    Ok(row.map(|row| Intent {
+    Ok(row.map(|row| AuthorizationRequest {
         platform: row.platform,
         network: row.network_id.map(NetworkId),
         callback: row.callback,

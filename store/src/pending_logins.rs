@@ -127,7 +127,7 @@ pub struct Locked {
 }
 
 /// Keeps a login until a choice is made or its time is over; those whose time is over are cleared away.
-pub async fn keep(
+pub async fn store(
     db: &PgPool,
     digest: Digest,
     new: &Pending,
@@ -161,7 +161,7 @@ pub async fn keep(
 
 struct Row {
     org_id: Uuid,
-    mode: crate::rows::Word<domain::Mode>,
+    mode: crate::decode::Word<domain::Mode>,
     platform: String,
     network_id: Option<Uuid>,
     tenant_id: Option<String>,
