@@ -1,13 +1,12 @@
 //! The composition root: reads the configuration, puts the parts together and runs them.
 
 mod clock;
+mod commands;
 mod config;
-pub mod dev;
-mod develop;
+mod dev;
 mod http;
-mod parts;
 mod reseal;
-mod tools;
+mod services;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use config::{
@@ -113,7 +112,7 @@ enum Command {
     Openapi,
     /// Runs a program that dies when its parent does
     #[command(hide = true)]
-    Guard(dev::Guarded),
+    Guard(devstack::Guarded),
 }
 
 #[derive(Debug, Subcommand)]
@@ -200,33 +199,31 @@ pub fn main() -> ExitCode {
 
 async fn run(command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Dev { data_dir, port, bounds, keeping } => {
-            develop::run(&data_dir, port, bounds, keeping).await
-        }
+        Command::Dev { data_dir, port, bounds, keeping } => dev::run(&data_dir, port, bounds, keeping).await,
         Command::Api { database, temporal, http, reach, storage } => {
-            let part = parts::Part::Api(&http);
-            parts::run(&database, &temporal, &reach, &storage, part).await
+            let role = services::Role::Api(&http);
+            services::run(&database, &temporal, &reach, &storage, role).await
         }
         Command::Worker { database, temporal, working, reach, storage, serving } => {
-            let part = parts::Part::Worker(&working, &serving);
-            parts::run(&database, &temporal, &reach, &storage, part).await
+            let role = services::Role::Worker(&working, &serving);
+            services::run(&database, &temporal, &reach, &storage, role).await
         }
         Command::All { database, temporal, http, working, reach, storage } => {
-            let part = parts::Part::All(&http, &working);
-            parts::run(&database, &temporal, &reach, &storage, part).await
+            let role = services::Role::All(&http, &working);
+            services::run(&database, &temporal, &reach, &storage, role).await
         }
-        Command::Migrate { database } => tools::migrate(&database).await,
+        Command::Migrate { database } => commands::migrate(&database).await,
         Command::Sandbox { listen, data_dir, guarding } => {
-            tools::sandbox(listen, data_dir, guarding.access()).await
+            commands::sandbox(listen, data_dir, guarding.access()).await
         }
         Command::Org(Org::Create { name, owner, database }) => {
-            tools::create_org(&database, &name, owner.as_ref()).await
+            commands::create_org(&database, &name, owner.as_ref()).await
         }
         Command::Org(Org::Plan { org, plan, pricing, database }) => {
-            tools::set_plan(&database, &pricing, org, &plan).await
+            commands::set_plan(&database, &pricing, org, &plan).await
         }
         Command::Key(Key::Generate { id }) => {
-            tools::generate_key(id);
+            commands::generate_key(id);
             Ok(())
         }
         Command::Key(Key::Reseal { batch, keys, database }) => reseal::run(&database, &keys, batch).await,

@@ -25,7 +25,7 @@ fn dependencies(of: &str) -> BTreeSet<String> {
         .collect()
 }
 
-const OURS: [&str; 12] = [
+const OURS: [&str; 13] = [
     "domain",
     "store",
     "media",
@@ -36,6 +36,7 @@ const OURS: [&str; 12] = [
     "publishing",
     "activities",
     "starter",
+    "devstack",
     "api",
     "server",
 ];
@@ -61,6 +62,7 @@ fn each_crate_sees_only_what_it_may() {
         ours("activities"),
         ["domain", "store", "media", "egress", "platforms", "workflows", "publishing"]
     );
+    assert_eq!(ours("devstack"), [""; 0]);
     assert_eq!(ours("starter"), ["domain", "store", "platforms", "workflows"]);
     assert_eq!(ours("api"), ["domain", "store", "media", "platforms", "workflows", "starter"]);
 }

@@ -3,8 +3,8 @@
 //! They are found, fetched or built by the same code as `fanfare dev`'s, live in a directory of the
 //! run's own, and die with the test process.
 
+use devstack::{Postgres, PostgresOptions, TemporalOptions};
 use nix::unistd::{Uid, geteuid};
-use server::dev::{self, Postgres, PostgresOptions, TemporalOptions};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::{
     os::unix::fs::PermissionsExt,
@@ -19,7 +19,7 @@ pub struct Shared {
     /// Where Temporal listens, as `host:port`.
     pub temporal: String,
     /// Temporal's process.
-    pub temporal_server: dev::Temporal,
+    pub temporal_server: devstack::Temporal,
     postgres: Postgres,
 }
 
@@ -50,7 +50,8 @@ impl Shared {
             exact_timers: true,
             ..TemporalOptions::default()
         };
-        let temporal = dev::Temporal::start(&dir.join("temporal"), guard, &options).await.expect("Temporal");
+        let temporal =
+            devstack::Temporal::start(&dir.join("temporal"), guard, &options).await.expect("Temporal");
         Self { temporal: temporal.address.clone(), temporal_server: temporal, postgres }
     }
 }

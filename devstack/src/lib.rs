@@ -8,13 +8,13 @@ mod binaries;
 mod child;
 mod fetch;
 mod guard;
-mod leftover;
+mod orphans;
 mod postgres;
 mod temporal;
 mod user;
 
 pub use child::{Child, Spec};
-pub use fetch::tools;
+pub use fetch::tool_dir;
 pub use guard::Guarded;
 pub use postgres::{Postgres, PostgresOptions};
 pub use temporal::{Temporal, TemporalOptions};

@@ -3,7 +3,7 @@
 //! Only a process whose own command line or working directory names our files is ours: a process id
 //! that was written down may belong to somebody else by now.
 
-use super::progress;
+use crate::progress;
 use anyhow::Context;
 use nix::{
     errno::Errno,
@@ -22,15 +22,15 @@ const BETWEEN: char = if cfg!(target_os = "linux") { '\0' } else { ' ' };
 
 /// A process of this machine.
 #[derive(Debug)]
-pub(super) struct Running {
-    pub(super) pid: i32,
+pub(crate) struct Running {
+    pub(crate) pid: i32,
     /// Its command line, its words separated by [`BETWEEN`].
     command: String,
 }
 
 impl Running {
     /// Whether one of its words is this one.
-    pub(super) fn says(&self, word: &str) -> bool {
+    pub(crate) fn says(&self, word: &str) -> bool {
         self.command.match_indices(word).any(|(at, _)| {
             let (before, after) = (&self.command[..at], &self.command[at + word.len()..]);
             (before.is_empty() || before.ends_with(BETWEEN))
@@ -39,27 +39,27 @@ impl Running {
     }
 
     /// The file name of its program.
-    pub(super) fn program(&self) -> &str {
+    pub(crate) fn program(&self) -> &str {
         let first = self.command.split(BETWEEN).next().unwrap_or_default();
         first.rsplit('/').next().unwrap_or_default()
     }
 
     /// Whether it works in this folder. Postgres does so in its cluster, by whatever path it came.
     #[cfg(target_os = "linux")]
-    pub(super) fn works_in(&self, dir: &Path) -> bool {
+    pub(crate) fn works_in(&self, dir: &Path) -> bool {
         std::fs::read_link(format!("/proc/{}/cwd", self.pid)).is_ok_and(|cwd| cwd == dir)
     }
 
     /// Whether it was told to work in this folder.
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn works_in(&self, dir: &Path) -> bool {
+    pub(crate) fn works_in(&self, dir: &Path) -> bool {
         self.says(&dir.to_string_lossy())
     }
 }
 
 /// All processes that can be seen. One that has ended but was not waited for yet is none of them.
 #[cfg(target_os = "linux")]
-pub(super) fn running() -> Vec<Running> {
+pub(crate) fn running() -> Vec<Running> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
         .filter_map(|entry| {
@@ -73,7 +73,7 @@ pub(super) fn running() -> Vec<Running> {
 
 /// All processes that can be seen.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn running() -> Vec<Running> {
+pub(crate) fn running() -> Vec<Running> {
     let Ok(list) = std::process::Command::new("ps").args(["-axww", "-o", "pid=,command="]).output() else {
         return Vec::new();
     };
@@ -91,7 +91,7 @@ pub(super) fn running() -> Vec<Running> {
 /// # Errors
 ///
 /// One sentence, when one stays.
-pub(super) async fn end(
+pub(crate) async fn end(
     name: &str,
     ask: Signal,
     insist: Signal,

@@ -3,7 +3,7 @@
 //! The folder is shared by all data directories and by the tests, and several processes may want the
 //! same program at once: one makes it, the others wait, and none ever sees a half-made one.
 
-use super::progress;
+use crate::progress;
 use anyhow::Context;
 use std::{
     fs::{self, File},
@@ -22,7 +22,7 @@ const STILL: u64 = 30;
 /// # Errors
 ///
 /// When there is no place to keep them.
-pub fn tools() -> anyhow::Result<PathBuf> {
+pub fn tool_dir() -> anyhow::Result<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let dir = set("FANFARE_TOOLS")
         .or_else(|| set("XDG_CACHE_HOME").map(|cache| cache.join("fanfare")))
@@ -32,32 +32,32 @@ pub fn tools() -> anyhow::Result<PathBuf> {
     dir.canonicalize().with_context(|| format!("{} can't be read", dir.display()))
 }
 
-/// Gives `tools/name` after making it, unless it is there.
+/// Gives `tool_dir/name` after making it, unless it is there.
 ///
 /// # Errors
 ///
 /// When it can't be made.
-pub(super) async fn kept(
-    tools: &Path,
+pub(crate) async fn kept(
+    tool_dir: &Path,
     name: &str,
     make: impl AsyncFnOnce(&Path) -> anyhow::Result<()>,
 ) -> anyhow::Result<PathBuf> {
-    let path = tools.join(name);
+    let path = tool_dir.join(name);
     if path.exists() {
         return Ok(path);
     }
-    let _lock = alone(tools, name).await?;
+    let _lock = alone(tool_dir, name).await?;
     if path.exists() {
         return Ok(path);
     }
     // A process that was killed in the middle may have children that still write: never into ours.
     let half_made = format!("{name}.half-");
-    for entry in fs::read_dir(tools).context("reading the folder of fetched programs")?.flatten() {
+    for entry in fs::read_dir(tool_dir).context("reading the folder of fetched programs")?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(&half_made) {
             fs::remove_dir_all(entry.path()).context("clearing a half-made program")?;
         }
     }
-    let half = tools.join(format!("{half_made}{}", std::process::id()));
+    let half = tool_dir.join(format!("{half_made}{}", std::process::id()));
     fs::create_dir_all(&half).context("the folder of fetched programs can't be written to")?;
     make(&half).await?;
     fs::rename(&half, &path).context("keeping a fetched program")?;
@@ -65,8 +65,8 @@ pub(super) async fn kept(
 }
 
 /// Waits until nobody else makes this program, and keeps others from it while the file lives.
-async fn alone(tools: &Path, name: &str) -> anyhow::Result<File> {
-    let lock = File::create(tools.join(format!("{name}.lock")))
+async fn alone(tool_dir: &Path, name: &str) -> anyhow::Result<File> {
+    let lock = File::create(tool_dir.join(format!("{name}.lock")))
         .context("the folder of fetched programs can't be written to")?;
     let mut told = false;
     while let Err(error) = lock.try_lock() {
@@ -87,7 +87,7 @@ async fn alone(tools: &Path, name: &str) -> anyhow::Result<File> {
 /// # Errors
 ///
 /// One sentence.
-pub(super) async fn run(what: &str, command: &mut Command) -> anyhow::Result<()> {
+pub(crate) async fn run(what: &str, command: &mut Command) -> anyhow::Result<()> {
     let terminal = std::io::stderr().is_terminal();
     if !terminal {
         progress(&format!("{what} …"));
@@ -129,14 +129,14 @@ fn line_over(text: &str) {
 }
 
 /// The last thing that a program said.
-pub(super) fn reason(output: &[u8]) -> String {
+pub(crate) fn reason(output: &[u8]) -> String {
     let text = String::from_utf8_lossy(output);
     let last = text.lines().map(str::trim).rev().find(|line| !line.is_empty());
     last.unwrap_or("it says nothing").to_owned()
 }
 
 /// A program on `PATH`.
-pub(super) fn on_path(name: &str) -> Option<PathBuf> {
+pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).find(|file| file.is_file())
 }
 
@@ -153,7 +153,7 @@ mod tests {
 
     #[tokio::test]
     async fn two_at_once_make_it_once() {
-        let tools = folder("once");
+        let tool_dir = folder("once");
         let made = Cell::new(0);
         let make = async |half: &Path| {
             made.set(made.get() + 1);
@@ -161,30 +161,30 @@ mod tests {
             fs::write(half.join("program"), "it")?;
             Ok(())
         };
-        let (one, other) = tokio::join!(kept(&tools, "it", &make), kept(&tools, "it", &make));
+        let (one, other) = tokio::join!(kept(&tool_dir, "it", &make), kept(&tool_dir, "it", &make));
         assert_eq!(one.unwrap(), other.unwrap());
         assert_eq!(made.get(), 1);
-        assert_eq!(fs::read_to_string(tools.join("it/program")).unwrap(), "it");
-        fs::remove_dir_all(tools).unwrap();
+        assert_eq!(fs::read_to_string(tool_dir.join("it/program")).unwrap(), "it");
+        fs::remove_dir_all(tool_dir).unwrap();
     }
 
     #[tokio::test]
     async fn a_half_made_one_is_never_used() {
-        let tools = folder("half");
-        let stale = tools.join("it.half-1");
+        let tool_dir = folder("half");
+        let stale = tool_dir.join("it.half-1");
         fs::create_dir_all(&stale).unwrap();
-        let failed = kept(&tools, "it", async |half: &Path| {
+        let failed = kept(&tool_dir, "it", async |half: &Path| {
             fs::write(half.join("program"), "ha")?;
             anyhow::bail!("the line is dead")
         });
         assert!(failed.await.is_err());
-        assert!(!tools.join("it").exists() && !stale.exists());
-        let made = kept(&tools, "it", async |half: &Path| {
+        assert!(!tool_dir.join("it").exists() && !stale.exists());
+        let made = kept(&tool_dir, "it", async |half: &Path| {
             anyhow::ensure!(fs::read_dir(half)?.next().is_none(), "something was left");
             Ok(())
         });
         made.await.unwrap();
-        fs::remove_dir_all(tools).unwrap();
+        fs::remove_dir_all(tool_dir).unwrap();
     }
 
     #[tokio::test]

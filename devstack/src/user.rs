@@ -10,18 +10,18 @@ use std::{
 
 /// A user and his group.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ids {
-    pub(super) uid: u32,
-    pub(super) gid: u32,
+pub(crate) struct UserIds {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
 }
 
-impl Ids {
+impl UserIds {
     /// Whose a cluster is, or will be; `None` when it is ours because we are not root.
     ///
     /// # Errors
     ///
     /// When there is nobody it could belong to.
-    pub(super) fn of(cluster: &Path) -> anyhow::Result<Option<Self>> {
+    pub(crate) fn of(cluster: &Path) -> anyhow::Result<Option<Self>> {
         if !geteuid().is_root() {
             return Ok(None);
         }
@@ -37,7 +37,7 @@ impl Ids {
     }
 
     /// Whether he may do this, an option of `test`, with a file; the folders above it count too.
-    pub(super) fn may(self, what: &str, file: &Path) -> bool {
+    pub(crate) fn may(self, what: &str, file: &Path) -> bool {
         // By its path: he may be kept from the folders of root's `PATH`.
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", "test \"$1\" \"$2\"", "sh", what]).arg(file);

@@ -3,7 +3,7 @@
 //! The thread that watches it also starts it, and lives as long as the child: the kernel ends a
 //! guarded child with the thread that made it.
 
-use super::fetch::reason;
+use crate::fetch::reason;
 use anyhow::Context;
 use nix::{
     errno::Errno,
@@ -27,9 +27,9 @@ use tokio::sync::watch;
 use tracing::warn;
 
 /// The pause before a child that died is started again, at first and at most.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+const RESTART_PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 /// A child that lived this long starts with the first pause again.
-const STEADY: Duration = Duration::from_secs(30);
+const STEADY_AFTER: Duration = Duration::from_secs(30);
 /// How often a child that has not served yet is started. With the pauses between, that takes longer than
 /// a crashed predecessor's locks and shared memory live.
 const TRIES: u32 = 7;
@@ -48,7 +48,7 @@ pub struct Spec {
     /// The user and group it runs as, where they are not ours.
     pub ids: Option<(u32, u32)>,
     /// A folder that its user can reach only with our help.
-    pub door: Option<PathBuf>,
+    pub protected_dir: Option<PathBuf>,
     /// Where its output goes.
     pub log: PathBuf,
     /// What asks it to end, and what makes it end where it does not listen.
@@ -128,12 +128,12 @@ impl Child {
     ///
     /// When its watcher failed.
     pub async fn end(mut self) -> anyhow::Result<()> {
-        let ended = tokio::task::spawn_blocking(move || self.finish()).await?;
+        let ended = tokio::task::spawn_blocking(move || self.stop_and_join()).await?;
         ended.context("the watcher of a child failed")
     }
 
     /// Asks, then insists, then kills; `None` when the watcher panicked.
-    fn finish(&mut self) -> Option<()> {
+    fn stop_and_join(&mut self) -> Option<()> {
         let Some(watcher) = self.watcher.take() else { return Some(()) };
         self.stopping.store(true, Ordering::SeqCst);
         watcher.thread().unpark();
@@ -142,7 +142,7 @@ impl Child {
                 warn!(child = self.name, %signal, "{} does not end when asked", self.name);
             }
             if let Some(pid) = *self.pid.borrow() {
-                tell(self.name, pid, signal);
+                send_signal(self.name, pid, signal);
             }
             let until = Instant::now() + GRACE;
             while !watcher.is_finished() && Instant::now() < until {
@@ -158,14 +158,14 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if self.finish().is_none() {
+        if self.stop_and_join().is_none() {
             warn!(child = self.name, "the watcher of {} failed", self.name);
         }
     }
 }
 
 fn watch(spec: &Spec, stopping: &AtomicBool, pid: &watch::Sender<Option<u32>>, starts: &watch::Sender<u32>) {
-    let mut pause = PAUSE.0;
+    let mut pause = RESTART_PAUSE.0;
     while !stopping.load(Ordering::SeqCst) {
         let began = Instant::now();
         starts.send_modify(|count| *count += 1);
@@ -174,7 +174,7 @@ fn watch(spec: &Spec, stopping: &AtomicBool, pid: &watch::Sender<Option<u32>>, s
                 pid.send_replace(Some(child.id()));
                 // Asked to end between the check above and the announcement: nobody knew the pid.
                 if stopping.load(Ordering::SeqCst) {
-                    tell(spec.name, child.id(), spec.stop.0);
+                    send_signal(spec.name, child.id(), spec.stop.0);
                 }
                 let ended = child.wait();
                 pid.send_replace(None);
@@ -184,8 +184,8 @@ fn watch(spec: &Spec, stopping: &AtomicBool, pid: &watch::Sender<Option<u32>>, s
             }
             Err(error) => warn!(child = spec.name, %error, "{} can't be started", spec.name),
         }
-        if began.elapsed() > STEADY {
-            pause = PAUSE.0;
+        if began.elapsed() > STEADY_AFTER {
+            pause = RESTART_PAUSE.0;
         }
         let until = Instant::now() + pause;
         while !stopping.load(Ordering::SeqCst) {
@@ -196,14 +196,14 @@ fn watch(spec: &Spec, stopping: &AtomicBool, pid: &watch::Sender<Option<u32>>, s
             // Whoever ends us wakes us.
             thread::park_timeout(left);
         }
-        pause = (pause * 2).min(PAUSE.1);
+        pause = (pause * 2).min(RESTART_PAUSE.1);
     }
 }
 
 fn spawn(spec: &Spec) -> std::io::Result<std::process::Child> {
     let log = File::options().create(true).append(true).open(&spec.log)?;
     Command::new(&spec.guard)
-        .args(guard_args(spec.ids, spec.door.as_deref()))
+        .args(guard_args(spec.ids, spec.protected_dir.as_deref()))
         .arg(&spec.program)
         .args(&spec.args)
         .current_dir("/")
@@ -217,19 +217,19 @@ fn spawn(spec: &Spec) -> std::io::Result<std::process::Child> {
 }
 
 /// The arguments of the `guard` command, up to the program.
-pub(super) fn guard_args(ids: Option<(u32, u32)>, door: Option<&Path>) -> Vec<String> {
+pub(crate) fn guard_args(ids: Option<(u32, u32)>, protected_dir: Option<&Path>) -> Vec<String> {
     let mut args = ["guard", "--parent", &std::process::id().to_string()].map(str::to_owned).to_vec();
     if let Some((uid, gid)) = ids {
         args.extend(["--uid".to_owned(), uid.to_string(), "--gid".to_owned(), gid.to_string()]);
     }
-    if let Some(door) = door {
-        args.extend(["--door".to_owned(), door.to_string_lossy().into_owned()]);
+    if let Some(protected_dir) = protected_dir {
+        args.extend(["--protected-dir".to_owned(), protected_dir.to_string_lossy().into_owned()]);
     }
     args.push("--".to_owned());
     args
 }
 
-fn tell(name: &str, pid: u32, signal: Signal) {
+fn send_signal(name: &str, pid: u32, signal: Signal) {
     if let Ok(pid) = i32::try_from(pid)
         && let Err(error) = kill(Pid::from_raw(pid), signal)
         && error != Errno::ESRCH

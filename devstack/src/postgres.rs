@@ -5,12 +5,12 @@
 //! Postgres finds it under the descriptor's name. It listens on TCP with a password, so that any client
 //! can be given its address.
 
-use super::{
+use crate::{
     binaries::{self, major},
     child::{Child, Spec, guard_args},
     fetch::run,
-    leftover, ports,
-    user::Ids,
+    orphans, ports,
+    user::UserIds,
 };
 use anyhow::Context;
 use nix::sys::signal::Signal;
@@ -24,7 +24,7 @@ use std::{
 use tokio::process::Command;
 
 /// How long it may take to come up after a crash.
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// The superuser of the cluster.
 const ROLE: &str = "fanfare";
 
@@ -92,14 +92,14 @@ impl Postgres {
             program: bin.join("postgres"),
             args,
             ids: cluster.ids.map(|ids| (ids.uid, ids.gid)),
-            door: cluster.door(),
+            protected_dir: cluster.protected_dir(),
             log: cluster.dir.join("postgres.log"),
             // A fast end; where it waits for itself, as it does when asked amid a recovery, an
             // immediate one. Both lose nothing.
             stop: (Signal::SIGINT, Signal::SIGQUIT),
             guard: guard.to_owned(),
         })?;
-        if let Err(error) = child.ready(PATIENCE, async |pid| cluster.serves(pid, port)).await {
+        if let Err(error) = child.ready(START_TIMEOUT, async |pid| cluster.serves(pid, port)).await {
             child.end().await?;
             return Err(error);
         }
@@ -116,7 +116,7 @@ impl Postgres {
 struct Cluster {
     dir: PathBuf,
     data: PathBuf,
-    ids: Option<Ids>,
+    ids: Option<UserIds>,
     /// Whether its user can't pass the folders above it.
     is_hidden: bool,
 }
@@ -128,8 +128,8 @@ impl Cluster {
         fs::create_dir_all(dir).with_context(unusable)?;
         let dir = dir.canonicalize().with_context(unusable)?;
         let data = dir.join("data");
-        let ids = Ids::of(&data)?;
-        if let Some(Ids { uid, gid }) = ids {
+        let ids = UserIds::of(&data)?;
+        if let Some(UserIds { uid, gid }) = ids {
             chown(&dir, Some(uid), Some(gid)).with_context(unusable)?;
         }
         fs::set_permissions(&dir, Permissions::from_mode(0o700)).with_context(unusable)?;
@@ -142,7 +142,7 @@ impl Cluster {
         Ok(Self { dir, data, ids, is_hidden })
     }
 
-    fn door(&self) -> Option<PathBuf> {
+    fn protected_dir(&self) -> Option<PathBuf> {
         self.is_hidden.then(|| self.dir.clone())
     }
 
@@ -173,14 +173,14 @@ impl Cluster {
             .open(&secret)
             .and_then(|mut file| file.write_all(password.as_bytes()))
             .context("telling Postgres its password")?;
-        if let Some(Ids { uid, gid }) = self.ids {
+        if let Some(UserIds { uid, gid }) = self.ids {
             for mine in [&half, &secret] {
                 chown(mine, Some(uid), Some(gid)).context("giving the cluster to its user")?;
             }
         }
         let mut initdb = Command::new(guard);
         initdb
-            .args(guard_args(self.ids.map(|ids| (ids.uid, ids.gid)), self.door().as_deref()))
+            .args(guard_args(self.ids.map(|ids| (ids.uid, ids.gid)), self.protected_dir().as_deref()))
             .arg(bin.join("initdb"))
             .args(["-U", ROLE, "--auth=scram-sha-256", "-E", "UTF8", "--locale=C", "--no-instructions"])
             .arg(format!("--pwfile={}", text(&secret)))
@@ -196,11 +196,11 @@ impl Cluster {
     async fn take_over(&self) -> anyhow::Result<()> {
         let Some(Status { pid, .. }) = self.status() else { return Ok(()) };
         let ours = || {
-            let mut all = leftover::running().into_iter();
+            let mut all = orphans::running().into_iter();
             let known = all.find(|one| one.pid == pid);
             known.filter(|one| one.program() == "postgres" && one.works_in(&self.data)).map(|one| one.pid)
         };
-        leftover::end("Postgres", Signal::SIGINT, Signal::SIGQUIT, || ours().into_iter().collect()).await
+        orphans::end("Postgres", Signal::SIGINT, Signal::SIGQUIT, || ours().into_iter().collect()).await
     }
 
     /// Whether this process serves at this port: a foreign one may have come there before it.

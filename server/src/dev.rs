@@ -6,15 +6,15 @@
 
 use crate::{
     clock,
+    commands::{self, NewOrganization},
     config::{
         self, Database, Http, Keys, LimitsConfig, MediaRetention, Queues, SharedApps, Storage, Temporal,
         WorkerConfig,
     },
-    dev::{self, Lock, Postgres, PostgresOptions, TemporalOptions},
-    parts::{self, Api, Files, Ranges},
-    tools::{self, Founded},
+    services::{self, Api, Files, Ranges},
 };
 use anyhow::Context;
+use devstack::{Lock, Postgres, PostgresOptions, TemporalOptions};
 use domain::{Mode, OrgId, Owner, address::AllowedRanges};
 use media::Location;
 use sandbox::{Access, Address, Options, Sandbox};
@@ -92,7 +92,7 @@ pub(crate) async fn run(
     bounds: LimitsConfig,
     keeping: MediaRetention,
 ) -> anyhow::Result<()> {
-    let stop = parts::on_signal()?;
+    let stop = services::on_signal()?;
     let lock = Lock::take(data_dir)?;
     let dir = lock.dir.as_path();
     let api =
@@ -128,7 +128,7 @@ async fn children(
     guard: &Path,
     ports: &Ports,
     secrets: &Secrets,
-) -> anyhow::Result<(Postgres, dev::Temporal)> {
+) -> anyhow::Result<(Postgres, devstack::Temporal)> {
     let options = PostgresOptions {
         port: ports.postgres,
         password: secrets.database_password.clone(),
@@ -141,7 +141,7 @@ async fn children(
         search_attributes: workflows::attributes::ALL.to_vec(),
         exact_timers: true,
     };
-    match dev::Temporal::start(&dir.join("temporal"), guard, &options).await {
+    match devstack::Temporal::start(&dir.join("temporal"), guard, &options).await {
         Ok(temporal) => Ok((postgres, temporal)),
         Err(error) => {
             postgres.child.end().await?;
@@ -155,7 +155,7 @@ async fn serve(
     secrets: &Secrets,
     bounds: LimitsConfig,
     storage: &Storage,
-    (postgres, temporal): (&Postgres, &dev::Temporal),
+    (postgres, temporal): (&Postgres, &devstack::Temporal),
     (api, sandbox_listener): (TcpListener, TcpListener),
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
@@ -195,7 +195,7 @@ async fn serve(
     };
     // A receiver on one's own machine can be tried in test mode; live mode stays closed.
     let opened = Ranges { live: AllowedRanges::default(), test: AllowedRanges::loopback() };
-    let client = parts::connect(&settings).await?;
+    let client = services::connect(&settings).await?;
     let sandbox_address = Address::new(Url::parse(&sandbox_url)?, None);
     let api = Api::on(
         api,
@@ -208,7 +208,7 @@ async fn serve(
     )?;
     let files = Files { shelf: api.shelf(), retention: storage.keeping.retention() };
     let workers =
-        parts::workers(db, client, &settings, &working, Some(sandbox_address), &opened, files).await?;
+        services::workers(db, client, &settings, &working, Some(sandbox_address), &opened, files).await?;
 
     let origin = format!("http://{address}");
     let manifest = |server: u32, temporal_pid: u32, postgres_pid: u32| Manifest {
@@ -247,7 +247,8 @@ async fn serve(
             publish()?;
         }
     };
-    let (ran, watched) = tokio::join!(parts::together(Some(api), Some(workers), stop.clone()), watching);
+    let (ran, watched) =
+        tokio::join!(services::run_services(Some(api), Some(workers), stop.clone()), watching);
     let served = sandbox.await?;
     ran.and(watched).and(served)
 }
@@ -262,7 +263,7 @@ fn secrets(dir: &Path) -> anyhow::Result<Secrets> {
     if let Some(known) = read(&path)? {
         return Ok(known);
     }
-    let pair = tools::pair(1);
+    let pair = commands::pair(1);
     let fresh = Secrets {
         seal_key: pair.seal,
         open_key: pair.open,
@@ -279,7 +280,8 @@ async fn first(dir: &Path, db: &Pool) -> anyhow::Result<First> {
     if let Some(known) = read(&path)? {
         return Ok(known);
     }
-    let Founded { org, live_key, test_key } = tools::found(db, ORGANIZATION, None).await?;
+    let NewOrganization { org, live_key, test_key } =
+        commands::create_organization(db, ORGANIZATION, None).await?;
     let first = First { org_id: org, live_key, test_key };
     write(&path, &first)?;
     Ok(first)

@@ -32,7 +32,7 @@ use tracing::{info, warn};
 use url::Url;
 
 /// Which parts one process runs, and what only they are told.
-pub(crate) enum Part<'a> {
+pub(crate) enum Role<'a> {
     /// The API and the relay.
     Api(&'a Http),
     /// The workers.
@@ -47,7 +47,7 @@ pub(crate) async fn run(
     temporal: &Temporal,
     reach: &NetworkConfig,
     storage: &Storage,
-    part: Part<'_>,
+    role: Role<'_>,
 ) -> anyhow::Result<()> {
     let stop = on_signal()?;
     let db = store::connect_lazy(&database.database_url, database.database_connections)?;
@@ -58,15 +58,15 @@ pub(crate) async fn run(
             .with_context(|| format!("the API can't listen on {}", http.listen))?;
         Api::on(listener, db.clone(), temporal.clone(), http, opened.clone(), reach.sandbox(), storage)
     };
-    let (api, working, shelf) = match part {
-        Part::Api(http) => (Some(bind(http)?), None, None),
-        Part::Worker(working, serving) => {
+    let (api, working, shelf) = match role {
+        Role::Api(http) => (Some(bind(http)?), None, None),
+        Role::Worker(working, serving) => {
             // Without the API's secret nothing that we sign would be believed.
             let key = serving.secret.map_or_else(rand::random, |Secret(secret)| secret);
             let base_url = serving.secret.and(serving.base_url.clone());
             (None, Some(working), Some(shelf(storage, &key, base_url)?))
         }
-        Part::All(http, working) => {
+        Role::All(http, working) => {
             let mut http = http.clone();
             // A process that has the apps need not be told their names again.
             http.shared_clients.0.extend(working.keys.shared_apps.clients().0);
@@ -86,7 +86,7 @@ pub(crate) async fn run(
     };
     // One line for whoever started us; the log goes to stderr.
     println!("ready");
-    together(api, workers, stop).await
+    run_services(api, workers, stop).await
 }
 
 /// Opens the place where media are kept.
@@ -103,7 +103,7 @@ pub(crate) struct Files {
 }
 
 /// Runs API and workers until `stop`, or until one of them fails.
-pub(crate) async fn together(
+pub(crate) async fn run_services(
     api: Option<Api>,
     workers: Option<Workers>,
     stop: CancellationToken,

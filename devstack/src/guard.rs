@@ -28,7 +28,7 @@ pub struct Guarded {
     gid: Option<u32>,
     /// A folder that the program reaches although its user may not pass the folders above it
     #[arg(long)]
-    door: Option<PathBuf>,
+    protected_dir: Option<PathBuf>,
     /// The program and its arguments
     #[arg(trailing_var_arg = true, required = true)]
     program: Vec<String>,
@@ -38,8 +38,8 @@ impl Guarded {
     /// Becomes the program. Returns only when that is not possible.
     pub fn exec(self) -> anyhow::Error {
         let become_it = || -> anyhow::Result<anyhow::Error> {
-            let args = match &self.door {
-                Some(door) => through(door, &open(door)?, &self.program[1..]),
+            let args = match &self.protected_dir {
+                Some(protected_dir) => through(protected_dir, &open(protected_dir)?, &self.program[1..]),
                 None => self.program[1..].to_vec(),
             };
             let mut command = Command::new(&self.program[0]);
@@ -79,16 +79,16 @@ impl Guarded {
 
 /// Opens the folder with the rights we still have, and gives the name by which the program finds what
 /// is open. A descriptor that `fcntl` copies stays open in the program.
-fn open(door: &Path) -> anyhow::Result<String> {
-    let folder = File::open(door).with_context(|| format!("opening {}", door.display()))?;
+fn open(protected_dir: &Path) -> anyhow::Result<String> {
+    let folder = File::open(protected_dir).with_context(|| format!("opening {}", protected_dir.display()))?;
     let kept = fcntl(&folder, FcntlArg::F_DUPFD(3)).context("keeping a folder open")?;
     Ok(format!("/proc/self/fd/{kept}"))
 }
 
 /// The arguments, with the open folder's name in the place of its path.
-fn through(door: &Path, open: &str, args: &[String]) -> Vec<String> {
-    let door = door.to_string_lossy();
-    args.iter().map(|arg| arg.replace(&*door, open)).collect()
+fn through(protected_dir: &Path, open: &str, args: &[String]) -> Vec<String> {
+    let protected_dir = protected_dir.to_string_lossy();
+    args.iter().map(|arg| arg.replace(&*protected_dir, open)).collect()
 }
 
 #[cfg(test)]

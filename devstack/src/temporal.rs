@@ -4,10 +4,10 @@
 //! and queues that are read as soon as something is in them (by default a shard looks 20 times a
 //! second, which alone costs a post a third of a second).
 
-use super::{
+use crate::{
     child::{Child, Spec},
-    fetch::{kept, on_path, reason, run, tools},
-    leftover, ports,
+    fetch::{kept, on_path, reason, run, tool_dir},
+    orphans, ports,
 };
 use anyhow::Context;
 use nix::sys::signal::Signal;
@@ -24,7 +24,7 @@ const VERSION: &str = "1.5.1";
 /// Temporal's own download site; see <https://docs.temporal.io/cli/setup-cli>.
 const DOWNLOAD: &str = "https://temporal.download/cli/archive";
 /// How long it may take to come up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How a server is to be.
 #[derive(Clone, Debug, Default)]
@@ -106,14 +106,14 @@ impl Temporal {
             program: program.clone(),
             args,
             ids: None,
-            door: None,
+            protected_dir: None,
             log: dir.join("temporal.log"),
             stop: (Signal::SIGINT, Signal::SIGTERM),
             guard: guard.to_owned(),
         })?;
         let up = async |_| TcpStream::connect(("127.0.0.1", port)).await.is_ok();
         let ready = async {
-            child.ready(PATIENCE, up).await?;
+            child.ready(START_TIMEOUT, up).await?;
             let attributes = Attributes { program: &program, dir: &dir, port };
             attributes.complete(is_new, &options.search_attributes).await
         };
@@ -196,8 +196,8 @@ async fn binary() -> anyhow::Result<PathBuf> {
     if beside.is_file() {
         return beside.canonicalize().context("finding .fanfare/bin/temporal");
     }
-    let (tools, name) = (tools()?, format!("temporal-cli-{VERSION}"));
-    let made = kept(&tools, &name, async |half: &Path| {
+    let (tool_dir, name) = (tool_dir()?, format!("temporal-cli-{VERSION}"));
+    let made = kept(&tool_dir, &name, async |half: &Path| {
         let Err(unreachable) = download(half).await else { return Ok(()) };
         let built = build(half).await;
         built.map_err(|unbuilt| {
@@ -261,8 +261,8 @@ async fn build(into: &Path) -> anyhow::Result<()> {
 async fn take_over(database: &Path) -> anyhow::Result<()> {
     let database = database.to_string_lossy();
     let ours = || {
-        let all = leftover::running().into_iter();
+        let all = orphans::running().into_iter();
         all.filter(|one| one.says("start-dev") && one.says(&database)).map(|one| one.pid).collect()
     };
-    leftover::end("Temporal", Signal::SIGTERM, Signal::SIGKILL, ours).await
+    orphans::end("Temporal", Signal::SIGTERM, Signal::SIGKILL, ours).await
 }

@@ -3,7 +3,7 @@
 use crate::{
     clock,
     config::{self, Database, Pricing},
-    parts,
+    services,
 };
 use anyhow::Context;
 use domain::{Email, Mode, OrgId, Owner, scope::Scope};
@@ -22,7 +22,7 @@ pub(crate) async fn migrate(database: &Database) -> anyhow::Result<()> {
 
 /// Runs the sandbox by itself.
 pub(crate) async fn sandbox(listen: SocketAddr, data: Option<PathBuf>, access: Access) -> anyhow::Result<()> {
-    let stop = parts::on_signal()?;
+    let stop = services::on_signal()?;
     let sandbox = Sandbox::open_with(Options { data, clock: clock::now }, access)?;
     let listener =
         TcpListener::bind(listen).with_context(|| format!("the sandbox can't listen on {listen}"))?;
@@ -31,14 +31,18 @@ pub(crate) async fn sandbox(listen: SocketAddr, data: Option<PathBuf>, access: A
 }
 
 /// An organization and its first keys, one per mode.
-pub(crate) struct Founded {
+pub(crate) struct NewOrganization {
     pub(crate) org: OrgId,
     pub(crate) live_key: String,
     pub(crate) test_key: String,
 }
 
 /// Creates an organization with a key for everything in each mode, and its first owner if one is named.
-pub(crate) async fn found(db: &Pool, name: &str, owner: Option<&Email>) -> anyhow::Result<Founded> {
+pub(crate) async fn create_organization(
+    db: &Pool,
+    name: &str,
+    owner: Option<&Email>,
+) -> anyhow::Result<NewOrganization> {
     let org = organizations::create(db, name).await?;
     if let Some(email) = owner {
         team::create_owner(db, org, email.as_str(), clock::now())
@@ -51,13 +55,13 @@ pub(crate) async fn found(db: &Pool, name: &str, owner: Option<&Email>) -> anyho
             keys::NewKey { owner, name: "First key".to_owned(), scopes: vec![Scope::All], expires_at: None };
         keys::create(db, new, clock::now()).await.map(|(_, text)| text)
     };
-    Ok(Founded { org, live_key: key(Mode::Live).await?, test_key: key(Mode::Test).await? })
+    Ok(NewOrganization { org, live_key: key(Mode::Live).await?, test_key: key(Mode::Test).await? })
 }
 
 /// Creates an organization and prints what its people need.
 pub(crate) async fn create_org(database: &Database, name: &str, owner: Option<&Email>) -> anyhow::Result<()> {
     let db = store::connect(&database.database_url, 2).await?;
-    let Founded { org, live_key, test_key } = found(&db, name, owner).await?;
+    let NewOrganization { org, live_key, test_key } = create_organization(&db, name, owner).await?;
     println!("organization {org}\nlive key     {live_key}\ntest key     {test_key}");
     Ok(())
 }
