@@ -9,6 +9,7 @@
 //! workflow to be signaled is not there, and is started where that makes sense), or refused (tried a
 //! few times, then parked with the reason).
 
+use anyhow::anyhow;
 use chrono::{DateTime, Utc};
 use domain::{
     ErrorSource, Failure, Owner, PostId, TargetId, TimeScale,
@@ -113,7 +114,7 @@ impl Relay {
         let carried: Vec<_> = stream::iter(claimed)
             .map(|claimed| async move {
                 let carried = match &claimed.message {
-                    Ok(message) => self.carry(message).await,
+                    Ok(message) => self.carry(claimed.id, message).await,
                     Err(error) => Err(Uncarried::Unreadable(error.clone())),
                 };
                 (claimed, carried)
@@ -156,11 +157,11 @@ impl Relay {
         Ok(full)
     }
 
-    async fn carry(&self, message: &Message) -> Result<(), Uncarried> {
+    async fn carry(&self, id: i64, message: &Message) -> Result<(), Uncarried> {
         match message {
             Message::PublishPost(job) => self.publish(job).await,
             Message::PostChanged(job) => self.change(job).await,
-            Message::PostCanceled { post, .. } => self.cancel(*post).await,
+            Message::PostCanceled { post, owner } => self.cancel(id, *post, *owner).await,
             Message::RetryTarget { target, post, owner } => self.retry_now(*target, *post, *owner).await,
             Message::DeliverEvent(dispatch) => self.deliver(dispatch).await,
             Message::DisconnectAccount(disconnection) => self.part(disconnection).await,
@@ -184,11 +185,19 @@ impl Relay {
         )
     }
 
-    async fn cancel(&self, post: PostId) -> Result<(), Uncarried> {
+    async fn cancel(&self, message: i64, post: PostId, owner: Owner) -> Result<(), Uncarried> {
         let handle = self.temporal.get_workflow_handle::<PublishPost>(publish_post::id(post));
         let signal = handle.signal(PublishPost::cancel, Lenient::new(()), WorkflowSignalOptions::default());
-        // A workflow that has ended needs to be told nothing.
-        told(signal.await).map(|_| ())
+        if told(signal.await)? {
+            return Ok(());
+        }
+        // A workflow that has ended needs no signal. One that is yet to be started would wait for the time of
+        // a post that is no more.
+        match outbox::starts_later(&self.db, message, owner.org, post).await {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(Uncarried::Away(anyhow!("the message that starts the workflow comes first"))),
+            Err(error) => Err(Uncarried::Away(error.into())),
+        }
     }
 
     /// A target whose workflow is gone is taken up by its post's.
