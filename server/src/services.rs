@@ -31,6 +31,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use url::Url;
 
+/// How long the relay may take for the messages that it holds when the process is told to stop.
+const HANDOVER: Duration = Duration::from_secs(10);
+
 /// Which parts one process runs, and what only they are told.
 pub(crate) enum Role<'a> {
     /// The API and the relay.
@@ -287,29 +290,44 @@ impl Api {
     /// Serves until `stop`. Temporal need not be there: messages wait for it.
     pub(crate) async fn serve(self, stop: CancellationToken) -> anyhow::Result<()> {
         let db = self.app.db.clone();
-        let relay = tokio::spawn(relay(db, self.temporal, self.connected));
+        let handover = CancellationToken::new();
+        let relay = tokio::spawn(relay(db, self.temporal, self.connected, handover.clone()));
         info!(address = %self.address, "The API listens on {}", self.address);
         http::serve(self.listener, api::endpoint(self.app), self.limits, stop)
             .await
             .context("the API stopped")?;
-        relay.abort();
+        handover.cancel();
+        if tokio::time::timeout(HANDOVER, relay).await.is_err() {
+            warn!("Temporal is slow: some messages are carried when their lease has ended");
+        }
         Ok(())
     }
 }
 
-/// Connects to Temporal, whenever it comes up, for whoever needs it, and carries messages there.
-async fn relay(db: Pool, temporal: Temporal, connected: watch::Sender<Option<Client>>) {
-    let client = loop {
-        match connect(&temporal).await {
-            Ok(client) => break client,
-            Err(error) => warn!(error = format!("{error:#}"), "The relay waits for Temporal"),
+/// Connects to Temporal, whenever it comes up, for whoever needs it, and carries messages there until `stop`.
+async fn relay(
+    db: Pool,
+    temporal: Temporal,
+    connected: watch::Sender<Option<Client>>,
+    stop: CancellationToken,
+) {
+    let connecting = async {
+        loop {
+            match connect(&temporal).await {
+                Ok(client) => break client,
+                Err(error) => warn!(error = format!("{error:#}"), "The relay waits for Temporal"),
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        tokio::time::sleep(Duration::from_secs(1)).await;
     };
+    let Some(client) = stop.run_until_cancelled(connecting).await else { return };
     connected.send_replace(Some(client.clone()));
     let time_scale = temporal.time_scale();
     let relay =
         Relay { db: db.clone(), temporal: client, queue: temporal.task_queue, time_scale, now: clock::now };
     let sweeper = Sweeper { db, time_scale };
-    tokio::join!(relay.run(), sweeper.run());
+    tokio::select! {
+        () = relay.run(stop) => {}
+        () = sweeper.run() => {}
+    }
 }

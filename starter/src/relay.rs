@@ -29,6 +29,7 @@ use temporalio_client::{
     tonic::{Code, Status},
 };
 use temporalio_common::search_attributes::SearchAttributes;
+use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use workflows::{
     DeliverEvent, DisconnectAccount, ImportPosts, ProcessMedia, PublishPost, PublishTarget, RenewGrant,
@@ -68,15 +69,15 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Carries messages for ever; to be dropped when the process ends. What it holds then is carried
-    /// by another relay, or by the next start, when the lease has ended.
-    pub fn run(self) -> BoxFuture<'static, ()> {
-        self.carry_on().boxed()
+    /// Carries messages until `stop`, and to their end those that it holds then. What a relay holds that
+    /// dies is carried by another one, or by the next start, when the lease has ended.
+    pub fn run(self, stop: CancellationToken) -> BoxFuture<'static, ()> {
+        self.carry_on(stop).boxed()
     }
 
-    async fn carry_on(self) {
+    async fn carry_on(self, stop: CancellationToken) {
         let mut listener = None;
-        loop {
+        while !stop.is_cancelled() {
             if listener.is_none() {
                 listener = self.listen().await;
             }
@@ -91,7 +92,8 @@ impl Relay {
                     None => std::future::pending().await,
                 }
             };
-            if let Ok(Err(error)) = tokio::time::timeout(LOOK, woken).await {
+            let woken = stop.run_until_cancelled(tokio::time::timeout(LOOK, woken));
+            if let Some(Ok(Err(error))) = woken.await {
                 warn!(%error, "The relay lost its connection to the database");
                 listener = None;
             }
