@@ -63,6 +63,20 @@ async fn begun(world: &World) -> TcpStream {
     stream
 }
 
+/// Time-outs as they are where no operator sets any.
+#[tokio::test]
+async fn clients_have_the_time_that_the_contract_gives_them() {
+    let world = world().start().await;
+    let help = world.command(&["api", "--help"]).await;
+    let help = String::from_utf8(help.stdout).unwrap();
+    for (variable, seconds) in
+        [("FANFARE_HEAD_TIMEOUT", 15), ("FANFARE_BODY_TIMEOUT", 30), ("FANFARE_IDLE_TIMEOUT", 75)]
+    {
+        let default = format!("[env: {variable}=] [default: {seconds}]");
+        assert!(help.contains(&default), "{default}: {help}");
+    }
+}
+
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 #[tokio::test]
@@ -89,6 +103,32 @@ async fn a_head_that_is_not_finished_closes_the_connection() {
     let mut bytes = Vec::new();
     let _ = timeout(PATIENCE, reading.read_to_end(&mut bytes)).await.expect("a slow head is no head");
     dripping.abort();
+}
+
+#[tokio::test]
+async fn an_answer_that_precedes_the_body_closes_no_connection() {
+    let world = world().start().await;
+    for (method, path, status) in [
+        ("POST", "/api/v1/social-accounts/pending/none/finalize", 404),
+        ("POST", "/api/v1/posts", 401),
+        ("GET", "/api/v1/posts", 401),
+        ("PUT", "/api/v1/posts", 405),
+    ] {
+        let mut stream = connection(&world).await;
+        let body = vec![b'['; 1 << 20];
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let told = answer(&mut stream).await;
+        assert!(told.starts_with(&format!("HTTP/1.1 {status}")), "{method} {path}: {told}");
+        stream.write_all(&body).await.unwrap();
+        stream.write_all(HEALTH).await.unwrap();
+        let told = answer(&mut stream).await;
+        assert!(told.contains("HTTP/1.1 200"), "{method} {path}: {told}");
+    }
 }
 
 #[tokio::test]
