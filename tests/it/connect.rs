@@ -766,7 +766,8 @@ async fn an_own_app_asks_exchanges_and_refreshes() {
 #[tokio::test]
 async fn a_plan_has_room_for_so_many_accounts() {
     let plans = json!([{ "key": "default", "name": "Small", "social_accounts": 2, "upgrade_url": "https://example.com/up" }]);
-    let world = world().set("FANFARE_PLANS", &plans.to_string()).start().await;
+    let world = world().set("FANFARE_PLANS", &plans.to_string()).platforms(&["x", "bluesky", "facebook"]);
+    let world = world.start().await;
     let token = several(&world, "facebook", "ada,bob,eve").await;
     let (_, offered) = pending(&world, &token).await;
     let ids: Vec<_> =

@@ -178,7 +178,7 @@ fn request(world: &World, method: &Method, path: &str, body: String) -> RequestB
 
 #[tokio::test]
 async fn no_body_costs_much_whatever_operation_it_is_sent_to() {
-    let world = world().own().platforms(&["x", "youtube"]).start().await;
+    let world = world().own().platforms(&["x", "youtube", "facebook", "bluesky"]).start().await;
     let accounts = [world.connect("x", "ada").await, world.connect("youtube", "ada").await];
     let token = connect::several(&world, "facebook", "ada,bob").await;
     let (mut victim, operations) = (Victim::of(&world).await, operations(&world).await);
@@ -371,7 +371,7 @@ async fn a_model_sends_no_message_that_costs_much() {
 
 #[tokio::test]
 async fn no_form_of_the_dashboard_costs_much() {
-    let world = world().own().start().await;
+    let world = world().own().platforms(&["x", "facebook"]).start().await;
     let account = world.connect("x", "ada").await;
     let token = connect::several(&world, "facebook", "ada,bob").await;
     let mut victim = Victim::of(&world).await;

@@ -12,7 +12,7 @@ use tests::{PATIENCE, World};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    time::timeout,
+    time::{interval, timeout},
 };
 
 /// A raw connection to the API.
@@ -93,8 +93,9 @@ async fn a_head_that_is_not_finished_closes_the_connection() {
     let (mut reading, mut writing) = slow.into_split();
     let dripping = tokio::spawn(async move {
         writing.write_all(b"GET /healthz HTTP/1.1\r\nX-Slow: ").await.unwrap();
+        let mut pace = interval(Duration::from_millis(50));
         while writing.write_all(b"a").await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            pace.tick().await;
         }
     });
     for stream in [&mut silent, &mut half, &mut later] {
@@ -224,7 +225,9 @@ async fn without_file_descriptors_it_waits_and_does_not_spin() {
         streams.push(stream);
     }
     let before = cpu(pid);
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    // The last one is not accepted before another goes.
+    let waiting = timeout(Duration::from_secs(3), streams.last_mut().unwrap().read_u8()).await;
+    assert!(waiting.is_err(), "{waiting:?}");
     let used = cpu(pid) - before;
     assert!(used < 75, "it used {used} hundredths of a second in 3 s of waiting");
     drop(streams);
