@@ -282,7 +282,7 @@ async fn page(world: &World, post: &Value) -> String {
 /// Posts are edited at about the moment at which they are first attempted.
 #[tokio::test]
 async fn what_is_published_is_what_the_edit_was_told() {
-    const POSTS: usize = 100;
+    const POSTS: usize = 40;
     let world = world().start().await;
     world.connect("bluesky", "ada.bsky.social").await;
     let limits = json!({ "limits": { "bluesky.requests": 1_000_000 } });

@@ -5,7 +5,7 @@ use ::media::{
     UploadError,
 };
 use domain::{MediaId, Mode, OrgId, Owner};
-use futures::{StreamExt, stream};
+use futures::stream;
 use std::{path::Path, time::Duration};
 use tests::samples::{docx, film, gif, jpeg, pdf, png, wav, webm};
 use uuid::Uuid;

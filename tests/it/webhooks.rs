@@ -379,7 +379,7 @@ async fn what_happens_while_an_endpoint_is_paused_is_not_made_up_for() {
 
 #[tokio::test]
 async fn an_endpoint_that_does_not_answer_keeps_nobody_waiting() {
-    const EVENTS: usize = 300;
+    const EVENTS: usize = 100;
     let world = world().own().start().await;
     world.connect("x", "ada").await;
     let (healthy, dead) = (Receiver::start().await, Receiver::start().await);
