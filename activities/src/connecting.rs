@@ -1,7 +1,9 @@
 //! Connecting accounts: a login becomes one account, or a choice among several.
 //!
 //! The code or password arrives sealed, and the grant is sealed again before it is stored, so that no workflow
-//! history holds either. The exchange is made once: a code is valid once, and platforms count wrong passwords.
+//! history holds either; only ids are returned. A login that covers several accounts is stored with its grants
+//! sealed until the user chooses; accounts without a grant of their own share the login's, which is revoked with the
+//! last of them. The quota of accounts is checked under a lock on the organization. The exchange is made once: a code is valid once, and platforms count wrong passwords.
 //! Only listing the identities is retried.
 
 #![expect(

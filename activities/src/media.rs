@@ -1,7 +1,10 @@
 //! Files of media assets: promoted from the upload area, inspected, downloaded and deleted.
 //!
-//! A promoted file never changes; only then is it inspected, and only an inspected file is published. Files are
-//! streamed, whatever their size.
+//! An upload arrives in an area of its own. `confirm` moves it to where no PUT reaches it, and only then inspects
+//! it: headers within bounds, never pixels. A file that could be two things, ends too early or contradicts what was
+//! declared is refused for good. Up to [`INLINE_LIMIT`] the whole file is hashed while the client waits; of a larger
+//! one the headers are inspected, and the workflow `ProcessMedia` does the rest. The same workflow downloads
+//! imports, redirect by redirect, and deletes files of deleted assets. Files are streamed, whatever their size.
 
 #![expect(
     dead_code,

@@ -7,7 +7,9 @@
 //!
 //! An activity whose organization has used its share releases its slot at once and waits in its workflow. The
 //! wait depends on how fast the organization's slots become free and on how many wait already, so that thousands
-//! of them cost no more wake-ups than slots become free.
+//! of them cost no more wake-ups than slots become free. No attempt is counted for it. Calls with a waiting client
+//! are refused instead, with 503. So a tenant whose platform, endpoint or address does not answer delays only
+//! itself.
 
 use domain::OrgId;
 use std::{collections::HashMap, sync::Mutex, time::Duration};

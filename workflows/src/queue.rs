@@ -5,6 +5,10 @@
 //! no queue with activities. A target's workflow runs on its platform's queue beside its activities, so that the
 //! worker that schedules the publish activity may start it at once (eager execution) instead of waiting for the
 //! server: a third of the latency of a publish.
+//!
+//! Tasks wait in Temporal's queues in turns of organizations: every workflow is started with its organization as
+//! fairness key, which its children and activities inherit ([`turn`]). The server needs `matching.useNewMatcher` and
+//! `matching.enableFairness` for that, as `fanfare dev` and the compose file set them.
 
 use domain::{Mode, OrgId};
 use temporalio_common::Priority;

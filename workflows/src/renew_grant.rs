@@ -4,6 +4,9 @@
 //! fresh grant. So a history stays short however long the account is connected, and a new version's code takes
 //! effect after one renewal. A grant from elsewhere, by a refresh on demand or because the account was
 //! connected again, arrives by signal.
+//!
+//! A renewal is due when 70 to 80 % of the grant's life are over ([`domain::renewal`]). A grant without an end has no
+//! workflow; one without a refresh token serves until it ends and is reported as expired then.
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
