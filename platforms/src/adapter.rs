@@ -9,7 +9,7 @@ use crate::{
     auth::{Auth, Code},
     check::{Draft, Issue},
     limits::Limits,
-    oauth,
+    oauth, schema,
     session::{Reply, Session},
 };
 use async_trait::async_trait;
@@ -33,7 +33,7 @@ pub struct Adapter {
     pub limits: Limits,
     /// How an account is connected.
     pub auth: Auth,
-    /// The JSON Schema of the platform's `config` block.
+    /// The JSON Schema of the platform's `config` block: generated from its settings type.
     pub settings: fn() -> Value,
     /// Publishes, and everything around it.
     pub publisher: &'static dyn Publisher,
@@ -250,19 +250,13 @@ impl Publication {
         self.commit_begun_at.unwrap_or(self.created_at)
     }
 
-    /// A setting that is given: null is absent.
-    pub(crate) fn setting(&self, key: &str) -> Option<&Value> {
-        self.settings.get(key).filter(|value| !value.is_null())
-    }
-
-    /// A text setting that is given and not empty.
-    pub(crate) fn text_setting(&self, key: &str) -> Option<&str> {
-        self.setting(key)?.as_str().filter(|text| !text.is_empty())
-    }
-
-    /// True when a boolean setting is on.
-    pub(crate) fn is_set(&self, key: &str) -> bool {
-        self.settings[key] == true
+    /// The settings as the platform's type.
+    ///
+    /// # Errors
+    ///
+    /// When they were stored by a version with another schema.
+    pub(crate) fn settings<T: DeserializeOwned>(&self) -> Result<T> {
+        schema::read(&self.settings)
     }
 
     /// A publication without content, for tests.

@@ -13,6 +13,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use domain::{ErrorCode, Failure, TargetId};
 use facets::Meaning;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
@@ -72,7 +73,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         ..Limits::DEFAULT
     },
     auth: Auth::AppPassword { service: SERVICE },
-    settings,
+    settings: schema::of::<Settings>,
     publisher: &Bluesky,
     analytics: Some(&Bluesky),
     history: Some(&Bluesky),
@@ -80,47 +81,39 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     options: None,
 };
 
-fn settings() -> Value {
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": true,
-        "properties": {
-            "languages": {
-                "type": "array",
-                "maxItems": 3,
-                "items": { "type": "string", "minLength": 2 },
-                "description": "The languages of the text (BCP 47).",
-            },
-            "labels": {
-                "type": "array",
-                "items": { "type": "string", "enum": ["sexual", "nudity", "porn", "graphic-media"] },
-                "description": "Content warnings.",
-            },
-            "tags": {
-                "type": "array",
-                "maxItems": 8,
-                "items": { "type": "string", "minLength": 1, "maxLength": 64 },
-                "description": "Tags beside those in the text, without #.",
-            },
-            "link": {
-                "type": "object",
-                "required": ["url"],
-                "excludes": ["media"],
-                "properties": {
-                    "url": { "type": "string", "pattern": "^https?://" },
-                    "title": { "type": "string" },
-                    "description": { "type": "string" },
-                },
-                "description": "A card below the text of the first post.",
-            },
-            "quote": {
-                "type": "string",
-                "pattern": "^(at://|https://bsky\\.app/profile/)[^/]+/[^/]+/[^/]+$",
-                "description": "The post to quote: its at:// URI, or its address on bsky.app.",
-            },
-        },
-    })
+#[derive(Deserialize, JsonSchema)]
+struct Settings {
+    /// The languages of the text (BCP 47).
+    #[schemars(length(max = 3), inner(length(min = 2)))]
+    languages: Option<Vec<String>>,
+    /// Content warnings.
+    labels: Option<Vec<Label>>,
+    /// Tags beside those in the text, without #.
+    #[schemars(length(max = 8), inner(length(min = 1, max = 64)))]
+    tags: Option<Vec<String>>,
+    /// A card below the text of the first post.
+    #[schemars(extend("excludes" = ["media"]))]
+    link: Option<Card>,
+    /// The post to quote: its at:// URI, or its address on bsky.app.
+    #[schemars(regex(pattern = "^(at://|https://bsky\\.app/profile/)[^/]+/[^/]+/[^/]+$"))]
+    quote: Option<String>,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Label {
+    Sexual,
+    Nudity,
+    Porn,
+    GraphicMedia,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Card {
+    #[schemars(regex(pattern = "^https?://"))]
+    url: String,
+    title: Option<String>,
+    description: Option<String>,
 }
 
 #[async_trait]
@@ -262,10 +255,9 @@ impl Publisher for Bluesky {
             step.reply = Some(Reference { root, parent });
             cx.save(&step).await?;
         }
-        if let (None, None, Some(quote)) =
-            (&post.reply_to, &step.quote, setting(post, "quote").and_then(Value::as_str))
-        {
-            step.quote = Some(quoted(cx, &home, quote).await?);
+        let settings: Settings = post.settings()?;
+        if let (None, None, Some(quote)) = (&post.reply_to, &step.quote, settings.quote) {
+            step.quote = Some(quoted(cx, &home, &quote).await?);
             cx.save(&step).await?;
         }
         for span in facets::spans(&post.text) {
@@ -285,7 +277,7 @@ impl Publisher for Bluesky {
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
         let step: Step = at.read()?;
         let home = home(cx)?;
-        let record = record(post, &step);
+        let record = record(post, &post.settings()?, &step);
         let reply = cx
             .post(format!("{home}/xrpc/com.atproto.repo.putRecord"))
             .json(&json!({
@@ -319,7 +311,9 @@ impl Publisher for Bluesky {
         let step: Step = at.read()?;
         let found = find(cx, &home(cx)?, &key(post)).await?;
         Ok(match found {
-            Some(found) if is_same(&found.value, &record(post, &step)) => Located::Live(found.uri),
+            Some(found) if is_same(&found.value, &record(post, &post.settings()?, &step)) => {
+                Located::Live(found.uri)
+            }
             _ => Located::Absent,
         })
     }
@@ -544,7 +538,7 @@ fn expiry(token: &str) -> Option<DateTime<Utc>> {
 }
 
 /// The record that a post becomes. The same post and step always make the same record.
-fn record(post: &Publication, step: &Step) -> Value {
+fn record(post: &Publication, settings: &Settings, step: &Step) -> Value {
     let created_at = step.created_at.unwrap_or(post.created_at);
     let mut record = json!({
         "$type": POST,
@@ -572,37 +566,36 @@ fn record(post: &Publication, step: &Step) -> Value {
     if !facets.is_empty() {
         record["facets"] = json!(facets);
     }
-    let list = |key: &str| setting(post, key).and_then(Value::as_array).filter(|items| !items.is_empty());
-    if let Some(languages) = list("languages") {
+    if let Some(languages) = settings.languages.as_ref().filter(|all| !all.is_empty()) {
         record["langs"] = json!(languages);
     }
-    if let Some(labels) = list("labels") {
+    if let Some(labels) = settings.labels.as_ref().filter(|all| !all.is_empty()) {
         let values: Vec<_> = labels.iter().map(|label| json!({ "val": label })).collect();
         record["labels"] = json!({ "$type": "com.atproto.label.defs#selfLabels", "values": values });
     }
     if let Some(reply) = &step.reply {
         record["reply"] = json!(reply);
-    } else if let Some(tags) = list("tags") {
+    } else if let Some(tags) = settings.tags.as_ref().filter(|all| !all.is_empty()) {
         record["tags"] = json!(tags);
     }
-    if let Some(embed) = embed(post, step) {
+    if let Some(embed) = embed(post, settings, step) {
         record["embed"] = embed;
     }
     record
 }
 
 /// The embed below the text: media, or a link's card, or a quoted post, alone or with one of these.
-fn embed(post: &Publication, step: &Step) -> Option<Value> {
-    let link = setting(post, "link").filter(|_| post.reply_to.is_none());
+fn embed(post: &Publication, settings: &Settings, step: &Step) -> Option<Value> {
+    let link = settings.link.as_ref().filter(|_| post.reply_to.is_none());
     let media = match (post.media.first(), link) {
         (Some(first), _) if first.kind == MediaKind::Video => Some(video(first, step)),
         (Some(_), _) => Some(images(&post.media, step)),
         (None, Some(link)) => Some(json!({
             "$type": "app.bsky.embed.external",
             "external": {
-                "uri": link["url"],
-                "title": link["title"].as_str().unwrap_or_default(),
-                "description": link["description"].as_str().unwrap_or_default(),
+                "uri": link.url,
+                "title": link.title.as_deref().unwrap_or_default(),
+                "description": link.description.as_deref().unwrap_or_default(),
             },
         })),
         (None, None) => None,
@@ -657,10 +650,6 @@ fn video(media: &Media, step: &Step) -> Value {
 fn aspect_ratio(media: &Media) -> Option<Value> {
     let (width, height) = (media.width.filter(|w| *w > 0)?, media.height.filter(|h| *h > 0)?);
     Some(json!({ "width": width, "height": height }))
-}
-
-fn setting<'a>(post: &'a Publication, key: &str) -> Option<&'a Value> {
-    post.settings.get(key).filter(|value| !value.is_null())
 }
 
 /// True when the record under our key is the one we put there. The server may have added to it.
@@ -1132,11 +1121,15 @@ mod tests {
         assert_eq!((all.len(), &keys[0]), (10, &self::key(&post("other text"))));
     }
 
+    fn record_of(post: &Publication, step: &Step) -> Value {
+        record(post, &post.settings().expect("the settings of a test"), step)
+    }
+
     #[test]
     fn a_record_marks_links_tags_and_known_handles_by_bytes() {
         let mentions = [("a.test".into(), Some("did:plc:a".into())), ("b.test".into(), None)];
         let step = Step { mentions: mentions.into(), ..Step::default() };
-        let record = record(&post("ä @a.test @b.test #t https://e.org."), &step);
+        let record = record_of(&post("ä @a.test @b.test #t https://e.org."), &step);
         assert_eq!(
             record,
             json!({
@@ -1169,7 +1162,7 @@ mod tests {
         });
         let quote = Cited { uri: "at://did:plc:a/app.bsky.feed.post/1".into(), cid: "bafy".into() };
         let main = Publication { settings, ..post("") };
-        let made = record(&main, &Step { quote: Some(quote.clone()), ..Step::default() });
+        let made = record_of(&main, &Step { quote: Some(quote.clone()), ..Step::default() });
         assert_eq!(made["langs"], json!(["en"]));
         assert_eq!(made["labels"]["values"], json!([{ "val": "nudity" }]));
         assert_eq!(made["tags"], json!(["t"]));
@@ -1183,7 +1176,7 @@ mod tests {
             ..main
         };
         let step = Step { reply: Some(Reference { root: quote.clone(), parent: quote }), ..Step::default() };
-        let made = record(&reply, &step);
+        let made = record_of(&reply, &step);
         assert_eq!((&made["tags"], &made["embed"]), (&Value::Null, &Value::Null));
         assert_eq!(made["reply"]["root"]["cid"], "bafy");
     }
@@ -1193,7 +1186,7 @@ mod tests {
         let of = |count: usize| {
             let blob = Uploaded::of_test(Uuid::nil(), Blob::Ready(json!({ "$type": "blob" })));
             let step = Step { blobs: vec![blob; count], ..Step::default() };
-            record(&Publication { media: vec![image(); count], ..post("") }, &step)["embed"].clone()
+            record_of(&Publication { media: vec![image(); count], ..post("") }, &step)["embed"].clone()
         };
         assert_eq!(of(4)["$type"], "app.bsky.embed.images");
         assert_eq!(of(1)["images"][0]["alt"], "a dog");

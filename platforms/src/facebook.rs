@@ -14,12 +14,13 @@ use crate::{
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{ErrorCode, Failure};
-use graph::{Fields, Insights, Listed, Made};
+use graph::{Fields, Insights, Listed, Made, MediaType};
 use hmac::{Hmac, KeyInit, Mac};
 use reqwest::{
     Body,
     multipart::{Form, Part},
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -95,7 +96,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         refresh: Refresh::Never,
         ..OAuth2::STANDARD
     }),
-    settings,
+    settings: schema::of::<Settings>,
     publisher: &Facebook,
     analytics: Some(&Facebook),
     history: Some(&Facebook),
@@ -103,39 +104,30 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     options: None,
 };
 
-fn settings() -> Value {
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": true,
-        "properties": {
-            "media_type": {
-                "type": "string",
-                "enum": ["FEED", "REELS", "STORIES"],
-                "description": "Where it goes; to the feed when left out.",
-            },
-            "link": {
-                "type": "string",
-                "pattern": "^https?://",
-                "excludes": ["media"],
-                "description": "The link that is shown as a preview.",
-            },
-            "title": { "type": "string", "maxLength": 255, "description": "The title of a video or a reel." },
-            "place": {
-                "type": "string",
-                "pattern": "^[0-9]+$",
-                "description": "The Page of the place that it is tagged with.",
-            },
-            "is_ai_generated": { "type": "boolean", "description": "Whether its video was made with AI." },
-        },
-    })
+#[derive(Deserialize, JsonSchema)]
+struct Settings {
+    /// Where it goes; to the feed when left out.
+    media_type: Option<MediaType>,
+    /// The link that is shown as a preview.
+    #[schemars(regex(pattern = "^https?://"), extend("excludes" = ["media"]))]
+    link: Option<String>,
+    /// The title of a video or a reel.
+    #[schemars(length(max = 255))]
+    title: Option<String>,
+    /// The Page of the place that it is tagged with.
+    #[schemars(regex(pattern = "^[0-9]+$"))]
+    place: Option<String>,
+    /// Whether its video was made with AI.
+    is_ai_generated: Option<bool>,
 }
 
 #[async_trait]
 impl Publisher for Facebook {
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
-        let Some(main) = containers.first() else { return Vec::new() };
-        match PostKind::choose(main.media, settings) {
+        let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
+            return Vec::new();
+        };
+        match PostKind::choose(main.media, settings.media_type) {
             Err((code, message)) => vec![Issue::of_main(Severity::Error, code, "media", message)],
             Ok(PostKind::PhotoStory | PostKind::VideoStory) if !main.text.trim().is_empty() => {
                 let message = "facebook shows no text on a story".to_owned();
@@ -207,7 +199,7 @@ impl Publisher for Facebook {
     }
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
-        let kind = PostKind::of(post)?;
+        let kind = PostKind::of(post, &post.settings()?)?;
         let mut step: Step = at.read()?;
         let media: Vec<Uuid> = post.media.iter().map(|media| media.id).collect();
         if step.media != media || step.since.is_some_and(|since| since + UPLOAD_TTL < (cx.now)()) {
@@ -231,11 +223,13 @@ impl Publisher for Facebook {
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
-        let (kind, step) = (PostKind::of(post)?, at.read::<Step>()?);
+        let (settings, step): (Settings, Step) = (post.settings()?, at.read()?);
+        let kind = PostKind::of(post, &settings)?;
         let own = &cx.account.network_unique_id;
         match kind {
             PostKind::Feed => {
-                let made: Made = send(cx, &format!("{own}/feed"), &feed_fields(post, &step)).send().await?;
+                let made: Made =
+                    send(cx, &format!("{own}/feed"), &feed_fields(post, &settings, &step)).send().await?;
                 Ok(Committed::Live(made.id))
             }
             PostKind::Comment => {
@@ -256,7 +250,7 @@ impl Publisher for Facebook {
             }
             PostKind::Reel | PostKind::Video | PostKind::VideoStory => {
                 let video = step.video.clone().ok_or_else(unprepared)?;
-                let fields = finish_fields(kind, post, &video);
+                let fields = finish_fields(kind, post, &settings, &video);
                 let done: Result<Done> = send(cx, &format!("{own}/{}", kind.edge()), &fields).send().await;
                 match done {
                     Ok(done) => {
@@ -277,7 +271,7 @@ impl Publisher for Facebook {
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
-        let (kind, step) = (PostKind::of(post)?, at.read::<Step>()?);
+        let (kind, step) = (PostKind::of(post, &post.settings()?)?, at.read::<Step>()?);
         let begun = post.begun();
         match kind {
             PostKind::Feed => listing::locate(&FeedPosts { cx, step: &step }, post).await,
@@ -337,7 +331,7 @@ enum PostKind {
 
 impl PostKind {
     /// The kind by the setting, else by the media; or an issue code and a message.
-    fn choose(media: &[Media], settings: &Value) -> Result<Self, (&'static str, String)> {
+    fn choose(media: &[Media], wanted: Option<MediaType>) -> Result<Self, (&'static str, String)> {
         let count = media.len();
         let video = media.first().filter(|media| media.kind == MediaKind::Video);
         let seconds = video.and_then(|media| media.duration);
@@ -354,18 +348,18 @@ impl PostKind {
                 ("media_duration", message)
             })
         };
-        match (settings["media_type"].as_str(), video) {
-            (Some("REELS"), _) if count != 1 => number("video as a reel"),
-            (Some("REELS"), None) => Err((
+        match (wanted, video) {
+            (Some(MediaType::Reels), _) if count != 1 => number("video as a reel"),
+            (Some(MediaType::Reels), None) => Err((
                 "media_kind_not_supported",
                 "facebook takes a video as a reel, and this is none".to_owned(),
             )),
-            (Some("REELS"), Some(_)) => {
+            (Some(MediaType::Reels), Some(_)) => {
                 length("reel", REEL_DURATION.0, REEL_DURATION.1).map_or(Ok(Self::Reel), Err)
             }
-            (Some("STORIES"), _) if count != 1 => number("medium as a story"),
-            (Some("STORIES"), None) => Ok(Self::PhotoStory),
-            (Some("STORIES"), Some(_)) => {
+            (Some(MediaType::Stories), _) if count != 1 => number("medium as a story"),
+            (Some(MediaType::Stories), None) => Ok(Self::PhotoStory),
+            (Some(MediaType::Stories), Some(_)) => {
                 length("story", Duration::from_secs(1), MAX_STORY).map_or(Ok(Self::VideoStory), Err)
             }
             (_, Some(_)) => Ok(Self::Video),
@@ -373,9 +367,9 @@ impl PostKind {
         }
     }
 
-    fn of(post: &Publication) -> Result<Self> {
+    fn of(post: &Publication, settings: &Settings) -> Result<Self> {
         let chosen = match (&post.reply_to, post.media.as_slice()) {
-            (None, media) => Self::choose(media, &post.settings),
+            (None, media) => Self::choose(media, settings.media_type),
             (Some(_), []) => Ok(Self::Comment),
             (Some(_), [one]) if one.kind == MediaKind::Image => Ok(Self::Comment),
             (Some(_), _) => {
@@ -460,12 +454,13 @@ fn unprepared() -> Failure {
 }
 
 /// The fields of a feed post's publishing call.
-fn feed_fields(post: &Publication, step: &Step) -> Fields {
+fn feed_fields(post: &Publication, settings: &Settings, step: &Step) -> Fields {
     let mut fields = Fields::new();
     if !post.text.is_empty() {
         fields.push(("message", post.text.clone()));
     }
-    fields.extend(graph::settings(post, &["link", "place"]));
+    graph::set(&mut fields, "link", &settings.link);
+    graph::set(&mut fields, "place", &settings.place);
     if !step.photos.is_empty() {
         let photos: Vec<Value> = step.photos.iter().map(|id| json!({ "media_fbid": id })).collect();
         fields.push(("attached_media", Value::from(photos).to_string()));
@@ -474,7 +469,7 @@ fn feed_fields(post: &Publication, step: &Step) -> Fields {
 }
 
 /// The fields of a video's publishing call.
-fn finish_fields(kind: PostKind, post: &Publication, video: &Video) -> Fields {
+fn finish_fields(kind: PostKind, post: &Publication, settings: &Settings, video: &Video) -> Fields {
     let mut fields: Fields = vec![("upload_phase", "finish".to_owned())];
     match &video.session {
         Some(session) => fields.push(("upload_session_id", session.clone())),
@@ -485,15 +480,15 @@ fn finish_fields(kind: PostKind, post: &Publication, video: &Video) -> Fields {
     }
     if kind == PostKind::Reel {
         fields.push(("video_state", "PUBLISHED".to_owned()));
-        fields.extend(graph::settings(post, &["place"]));
+        graph::set(&mut fields, "place", &settings.place);
     } else {
         fields.push(("published", "true".to_owned()));
     }
     if !post.text.is_empty() {
         fields.push(("description", post.text.clone()));
     }
-    fields.extend(graph::settings(post, &["title"]));
-    if post.is_set("is_ai_generated") {
+    graph::set(&mut fields, "title", &settings.title);
+    if settings.is_ai_generated == Some(true) {
         fields.push(("is_ai_generated", "true".to_owned()));
     }
     fields

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{ErrorCode, Failure};
 use reqwest::multipart::Form;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -315,6 +316,15 @@ pub(crate) fn pause(since: DateTime<Utc>, now: DateTime<Utc>, is_moving: bool) -
 /// The fields of a container.
 pub(crate) type Fields = Vec<(&'static str, String)>;
 
+/// Setting for the part of the site that a post goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub(crate) enum MediaType {
+    Feed,
+    Reels,
+    Stories,
+}
+
 /// State of a container.
 #[derive(Debug)]
 pub(crate) enum Status {
@@ -522,13 +532,12 @@ pub(crate) async fn locate<P: Containers>(
     }
 }
 
-/// The settings of these names as fields: texts as they are, all else as JSON.
-pub(crate) fn settings(post: &Publication, names: &[&'static str]) -> Fields {
-    let given = names.iter().filter_map(|name| Some((*name, post.settings.get(*name)?)));
-    given
-        .filter(|(_, value)| !value.is_null() && **value != json!("") && **value != json!([]))
-        .map(|(name, value)| (name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
-        .collect()
+/// Adds a setting as a field: a text as it is, all else as JSON. One that is absent or empty is left out.
+pub(crate) fn set(fields: &mut Fields, name: &'static str, setting: &Option<impl Serialize>) {
+    let value = json!(setting);
+    if !value.is_null() && value != json!("") && value != json!([]) {
+        fields.push((name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
+    }
 }
 
 /// A node's fields.

@@ -87,6 +87,5 @@ mod tests {
         let contract: Value = serde_json::from_str(&text).expect("the contract is JSON");
         let ids: Vec<_> = super::all().iter().map(|platform| platform.id).collect();
         assert_eq!(contract["components"]["schemas"]["Platform"]["enum"], serde_json::json!(ids));
-        assert_eq!(super::IDS.as_slice(), ids);
     }
 }

@@ -18,6 +18,7 @@ use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use domain::{Failure, Metrics};
 use futures::{Stream, StreamExt, stream};
 use reqwest::Body;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, time::Duration};
@@ -73,7 +74,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         revoked_errors: ErrorNames::AllBut(&[]),
         ..OAuth2::STANDARD
     }),
-    settings,
+    settings: schema::of::<Settings>,
     publisher: &Pinterest,
     analytics: Some(&Pinterest),
     history: Some(&Pinterest),
@@ -81,47 +82,28 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     options: Some(&Pinterest),
 };
 
-fn settings() -> Value {
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": true,
-        "properties": {
-            "board_id": {
-                "type": "string",
-                "pattern": "^[0-9]+$",
-                "description": "The board that the pin hangs on. Without it, the account's only board.",
-            },
-            "board_section_id": {
-                "type": "string",
-                "pattern": "^[0-9]+$",
-                "description": "The board's section that the pin hangs in.",
-            },
-            "title": { "type": "string", "maxLength": 100, "description": "The pin's title." },
-            "link": {
-                "type": "string",
-                "maxLength": 2048,
-                "pattern": "^https?://",
-                "description": "Where the pin leads.",
-            },
-            "dominant_color": {
-                "type": "string",
-                "pattern": "^#[0-9A-Fa-f]{6}$",
-                "description": "The color that is shown until the picture is there.",
-            },
-            "cover_image_url": {
-                "type": "string",
-                "pattern": "^https?://",
-                "excludes": ["cover_image_key_frame_time"],
-                "description": "The address of a video's cover.",
-            },
-            "cover_image_key_frame_time": {
-                "type": "integer",
-                "minimum": 0,
-                "description": "The second of a video that is its cover; the first one unless told.",
-            },
-        },
-    })
+#[derive(Deserialize, JsonSchema)]
+struct Settings {
+    /// The board that the pin hangs on. Without it, the account's only board.
+    #[schemars(regex(pattern = "^[0-9]+$"))]
+    board_id: Option<String>,
+    /// The board's section that the pin hangs in.
+    #[schemars(regex(pattern = "^[0-9]+$"))]
+    board_section_id: Option<String>,
+    /// The pin's title.
+    #[schemars(length(max = 100))]
+    title: Option<String>,
+    /// Where the pin leads.
+    #[schemars(length(max = 2048), regex(pattern = "^https?://"))]
+    link: Option<String>,
+    /// The color that is shown until the picture is there.
+    #[schemars(regex(pattern = "^#[0-9A-Fa-f]{6}$"))]
+    dominant_color: Option<String>,
+    /// The address of a video's cover.
+    #[schemars(regex(pattern = "^https?://"), extend("excludes" = ["cover_image_key_frame_time"]))]
+    cover_image_url: Option<String>,
+    /// The second of a video that is its cover; the first one unless told.
+    cover_image_key_frame_time: Option<u64>,
 }
 
 #[async_trait]
@@ -163,7 +145,7 @@ impl Publisher for Pinterest {
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         if step.board.is_none() {
-            step.board = Some(board(cx, post).await?);
+            step.board = Some(board(cx, &post.settings()?).await?);
             cx.save(&step).await?;
         }
         // Pictures travel in the publishing call.
@@ -175,7 +157,7 @@ impl Publisher for Pinterest {
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
         let step: Step = at.read()?;
-        let (length, body) = body(cx, post, &step)?;
+        let (length, body) = body(cx, post, &post.settings()?, &step)?;
         let pin: Created =
             cx.post(format!("{API}/pins")).upload("application/json", length, body).send().await?;
         Ok(Committed::Live(pin.id))
@@ -188,8 +170,8 @@ impl Publisher for Pinterest {
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
-        let step: Step = at.read()?;
-        listing::locate(&Pins { cx, board: step.board.as_deref() }, post).await
+        let (step, settings): (Step, Settings) = (at.read()?, post.settings()?);
+        listing::locate(&Pins { cx, board: step.board, title: settings.title }, post).await
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
@@ -292,9 +274,9 @@ async fn names(cx: &Session<'_>, address: &str) -> Result<Vec<SelectOption>> {
 }
 
 /// The board that was named, or the only one there is.
-async fn board(cx: &Session<'_>, post: &Publication) -> Result<String> {
-    if let Some(board) = post.text_setting("board_id") {
-        return Ok(board.to_owned());
+async fn board(cx: &Session<'_>, settings: &Settings) -> Result<String> {
+    if let Some(board) = &settings.board_id {
+        return Ok(board.clone());
     }
     let mut all = boards(cx).await?;
     match all.len() {
@@ -354,15 +336,21 @@ enum Piece {
 fn body(
     cx: &Session<'_>,
     post: &Publication,
+    settings: &Settings,
     step: &Step,
 ) -> Result<(u64, impl Stream<Item = Result<Bytes>> + Send + use<>)> {
     let mut pin = Map::new();
     if let Some(board) = &step.board {
         pin.insert("board_id".into(), json!(board));
     }
-    for key in ["board_section_id", "title", "link", "dominant_color"] {
-        if let Some(value) = post.text_setting(key) {
-            pin.insert(key.into(), json!(value));
+    for (name, setting) in [
+        ("board_section_id", &settings.board_section_id),
+        ("title", &settings.title),
+        ("link", &settings.link),
+        ("dominant_color", &settings.dominant_color),
+    ] {
+        if let Some(text) = setting.as_ref().filter(|text| !text.is_empty()) {
+            pin.insert(name.into(), json!(text));
         }
     }
     if !post.text.is_empty() {
@@ -378,10 +366,10 @@ fn body(
     match (post.media.as_slice(), step.uploads.first()) {
         ([media], Some(video)) if media.kind == MediaKind::Video => {
             let mut source = json!({ "source_type": "video_id", "media_id": video.ticket });
-            match post.text_setting("cover_image_url") {
+            match &settings.cover_image_url {
                 Some(url) => source["cover_image_url"] = json!(url),
                 None => {
-                    let second = post.settings["cover_image_key_frame_time"].as_u64().unwrap_or(0);
+                    let second = settings.cover_image_key_frame_time.unwrap_or(0);
                     source["cover_image_key_frame_time"] = json!(second);
                 }
             }
@@ -454,7 +442,9 @@ fn alt(media: &[Media]) -> Option<String> {
 /// The account's pins.
 struct Pins<'a> {
     cx: &'a Session<'a>,
-    board: Option<&'a str>,
+    board: Option<String>,
+    /// The title of the wanted pin.
+    title: Option<String>,
 }
 
 #[async_trait]
@@ -475,7 +465,7 @@ impl Listing for Pins<'_> {
     }
 
     fn is(&self, pin: &Pin, post: &Publication) -> bool {
-        pin.is(post, self.board)
+        pin.is(post, self.board.as_deref(), self.title.as_deref())
     }
 }
 
@@ -610,7 +600,7 @@ impl Shown {
 
 impl Pin {
     /// True when it has the content of `post`.
-    fn is(&self, post: &Publication, board: Option<&str>) -> bool {
+    fn is(&self, post: &Publication, board: Option<&str>, title: Option<&str>) -> bool {
         let same = |kept: &Option<String>, sent: &str| {
             collapse_whitespace(kept.as_deref().unwrap_or_default()) == collapse_whitespace(sent)
         };
@@ -622,7 +612,7 @@ impl Pin {
         board.is_none_or(|board| self.board_id.as_deref() == Some(board))
             && self.media.kind.as_deref().is_none_or(|own| own == kind)
             && same(&self.description, &post.text)
-            && post.text_setting("title").is_none_or(|title| same(&self.title, title))
+            && title.is_none_or(|title| title.is_empty() || same(&self.title, title))
     }
 
     fn metrics(&self) -> Metrics {

@@ -9,6 +9,7 @@ use crate::{listing::Listing, *};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::Failure;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -33,14 +34,6 @@ const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(5);
 
 const FIELDS: &str =
     "id,create_time,title,video_description,cover_image_url,like_count,comment_count,share_count,view_count";
-
-/// Privacy levels with their names, from the widest to the narrowest.
-const PRIVACY: [(&str, &str); 4] = [
-    ("PUBLIC_TO_EVERYONE", "Everyone"),
-    ("FOLLOWER_OF_CREATOR", "Followers"),
-    ("MUTUAL_FOLLOW_FRIENDS", "Friends"),
-    ("SELF_ONLY", "Only me"),
-];
 
 pub(crate) static ADAPTER: Adapter = Adapter {
     id: "tiktok",
@@ -84,7 +77,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         force_login: &[("disable_auto_auth", "1")],
         ..OAuth2::STANDARD
     }),
-    settings,
+    settings: schema::of::<Settings>,
     publisher: &TikTok,
     analytics: Some(&TikTok),
     history: Some(&TikTok),
@@ -92,44 +85,56 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     options: Some(&TikTok),
 };
 
-fn settings() -> Value {
-    let levels = PRIVACY.map(|(level, _)| level);
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": true,
-        "properties": {
-            "privacy_level": {
-                "type": "string",
-                "enum": levels,
-                "description": "Who can see it, of what the creator may choose; options/privacy_levels lists that. Without it the widest.",
-            },
-            "disable_comment": { "type": "boolean", "description": "Whether nobody may comment." },
-            "disable_duet": { "type": "boolean", "description": "Whether nobody may make a duet of the video." },
-            "disable_stitch": { "type": "boolean", "description": "Whether nobody may stitch the video." },
-            "video_cover_timestamp_ms": {
-                "type": "integer",
-                "minimum": 0,
-                "maximum": i32::MAX,
-                "description": "Which moment of the video is its cover, in milliseconds.",
-            },
-            "brand_content_toggle": { "type": "boolean", "description": "Whether it is a paid partnership." },
-            "brand_organic_toggle": { "type": "boolean", "description": "Whether it promotes the creator's own business." },
-            "is_aigc": { "type": "boolean", "description": "Whether it was made with AI." },
-            "title": {
-                "type": "string",
-                "maxLength": 90,
-                "description": "The title of photos; the text is their description.",
-            },
-            "auto_add_music": { "type": "boolean", "description": "Whether TikTok adds music to photos." },
-            "photo_cover_index": {
-                "type": "integer",
-                "minimum": 0,
-                "maximum": 34,
-                "description": "Which of the photos is the cover, from 0.",
-            },
-        },
-    })
+#[derive(Deserialize, JsonSchema)]
+struct Settings {
+    /// Who can see it, of what the creator may choose; options/privacy_levels lists that. Without it the widest.
+    privacy_level: Option<PrivacyLevel>,
+    /// Whether nobody may comment.
+    disable_comment: Option<bool>,
+    /// Whether nobody may make a duet of the video.
+    disable_duet: Option<bool>,
+    /// Whether nobody may stitch the video.
+    disable_stitch: Option<bool>,
+    /// Which moment of the video is its cover, in milliseconds.
+    #[schemars(range(max = i32::MAX))]
+    video_cover_timestamp_ms: Option<u32>,
+    /// Whether it is a paid partnership.
+    brand_content_toggle: Option<bool>,
+    /// Whether it promotes the creator's own business.
+    brand_organic_toggle: Option<bool>,
+    /// Whether it was made with AI.
+    is_aigc: Option<bool>,
+    /// The title of photos; the text is their description.
+    #[schemars(length(max = 90))]
+    title: Option<String>,
+    /// Whether TikTok adds music to photos.
+    auto_add_music: Option<bool>,
+    /// Which of the photos is the cover, from 0.
+    #[schemars(range(max = 34))]
+    photo_cover_index: Option<u32>,
+}
+
+domain::words! {
+    /// Privacy level, from the widest to the narrowest.
+    #[derive(JsonSchema)]
+    PrivacyLevel, "privacy level" {
+        Public = "PUBLIC_TO_EVERYONE",
+        Followers = "FOLLOWER_OF_CREATOR",
+        Friends = "MUTUAL_FOLLOW_FRIENDS",
+        Private = "SELF_ONLY",
+    }
+}
+
+impl PrivacyLevel {
+    /// The name in TikTok's app.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Public => "Everyone",
+            Self::Followers => "Followers",
+            Self::Friends => "Friends",
+            Self::Private => "Only me",
+        }
+    }
 }
 
 /// TikTok counts what JavaScript counts.
@@ -362,11 +367,10 @@ impl Options for TikTok {
             return Err(Failure::rejected(404, format!("TikTok has no list of {kind}")));
         }
         let levels = creator(cx).await?.privacy_level_options;
-        let name = |level: &str| PRIVACY.iter().find(|(known, _)| *known == level).map(|(_, name)| *name);
-        Ok(levels
-            .into_iter()
-            .map(|level| SelectOption { name: name(&level).unwrap_or(&level).to_owned(), id: level })
-            .collect())
+        let name = |level: &str| {
+            level.parse().map_or(level.to_owned(), |known: PrivacyLevel| known.name().to_owned())
+        };
+        Ok(levels.into_iter().map(|level| SelectOption { name: name(&level), id: level }).collect())
     }
 }
 
@@ -378,11 +382,12 @@ async fn creator(cx: &Session<'_>) -> Result<Creator> {
 /// A post's description as TikTok wants it, within what its creator may choose.
 async fn info(cx: &Session<'_>, post: &Publication, first: &Media) -> Result<Value> {
     let creator = creator(cx).await?;
-    let set = |name: &str| post.settings.get(name).filter(|value| !value.is_null());
-    let is_on = |name: &str| set(name) == Some(&json!(true));
+    let settings: Settings = post.settings()?;
+    let is_on = |setting: Option<bool>| setting == Some(true);
     let allowed = &creator.privacy_level_options;
-    let privacy = match set("privacy_level").and_then(Value::as_str) {
-        Some(wanted) if allowed.iter().any(|level| level == wanted) => wanted,
+    let is_allowed = |level: PrivacyLevel| allowed.iter().any(|other| other == level.as_str());
+    let privacy = match settings.privacy_level {
+        Some(wanted) if is_allowed(wanted) => wanted,
         Some(wanted) => {
             let message = format!(
                 "the creator may choose a privacy_level of {}, and it is {wanted}",
@@ -391,21 +396,20 @@ async fn info(cx: &Session<'_>, post: &Publication, first: &Media) -> Result<Val
             return Err(Failure::rejected(422, message));
         }
         None => {
-            let widest = PRIVACY.iter().find(|(level, _)| allowed.iter().any(|other| other == level));
-            widest.map_or("SELF_ONLY", |(level, _)| level)
+            let widest = PrivacyLevel::ALL.iter().copied().find(|level| is_allowed(*level));
+            widest.unwrap_or(PrivacyLevel::Private)
         }
     };
     let mut info = Map::new();
     info.insert("privacy_level".into(), json!(privacy));
-    info.insert("disable_comment".into(), json!(is_on("disable_comment") || creator.comment_disabled));
-    for name in ["brand_content_toggle", "brand_organic_toggle"] {
-        info.insert(name.into(), json!(is_on(name)));
-    }
+    info.insert("disable_comment".into(), json!(is_on(settings.disable_comment) || creator.comment_disabled));
+    info.insert("brand_content_toggle".into(), json!(is_on(settings.brand_content_toggle)));
+    info.insert("brand_organic_toggle".into(), json!(is_on(settings.brand_organic_toggle)));
     if first.kind == MediaKind::Image {
-        let title = set("title").and_then(Value::as_str).filter(|title| !title.is_empty());
+        let title = settings.title.filter(|title| !title.is_empty());
         info.extend(title.map(|title| ("title".to_owned(), json!(title))));
         info.insert("description".into(), json!(post.text));
-        info.insert("auto_add_music".into(), json!(is_on("auto_add_music")));
+        info.insert("auto_add_music".into(), json!(is_on(settings.auto_add_music)));
         return Ok(Value::Object(info));
     }
     let longest = creator.max_video_post_duration_sec.map(Duration::from_secs);
@@ -418,22 +422,23 @@ async fn info(cx: &Session<'_>, post: &Publication, first: &Media) -> Result<Val
         return Err(Failure::rejected(422, message));
     }
     info.insert("title".into(), json!(post.text));
-    info.insert("disable_duet".into(), json!(is_on("disable_duet") || creator.duet_disabled));
-    info.insert("disable_stitch".into(), json!(is_on("disable_stitch") || creator.stitch_disabled));
-    info.insert("is_aigc".into(), json!(is_on("is_aigc")));
-    let cover = set("video_cover_timestamp_ms").cloned();
-    info.extend(cover.map(|cover| ("video_cover_timestamp_ms".to_owned(), cover)));
+    info.insert("disable_duet".into(), json!(is_on(settings.disable_duet) || creator.duet_disabled));
+    info.insert("disable_stitch".into(), json!(is_on(settings.disable_stitch) || creator.stitch_disabled));
+    info.insert("is_aigc".into(), json!(is_on(settings.is_aigc)));
+    let cover = settings.video_cover_timestamp_ms;
+    info.extend(cover.map(|cover| ("video_cover_timestamp_ms".to_owned(), json!(cover))));
     Ok(Value::Object(info))
 }
 
 /// Posts photos by their addresses and gives the publish id.
 async fn post_photos(cx: &Session<'_>, post: &Publication, info: &Value) -> Result<String> {
+    let settings: Settings = post.settings()?;
     let mut photos = Vec::with_capacity(post.media.len());
     for medium in &post.media {
         let address = cx.media.address(medium).await;
         photos.push(address.map_err(|failure| failure.certain())?.to_string());
     }
-    let cover = post.settings["photo_cover_index"].as_u64().filter(|index| *index < photos.len() as u64);
+    let cover = settings.photo_cover_index.filter(|index| (*index as usize) < photos.len());
     let begun: Data<Begun> = cx
         .post(format!("{API}/post/publish/content/init/"))
         .json(&json!({
@@ -445,7 +450,7 @@ async fn post_photos(cx: &Session<'_>, post: &Publication, info: &Value) -> Resu
                 "photo_images": photos,
                 "photo_cover_index": cover.unwrap_or(0),
             },
-            "is_aigc": post.is_set("is_aigc"),
+            "is_aigc": settings.is_aigc == Some(true),
         }))
         .send()
         .await?;

@@ -16,6 +16,7 @@ use reqwest::{
     Body,
     multipart::{Form, Part},
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -87,7 +88,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         revoked_errors: ErrorNames::OneOf(&["invalid_request", "invalid_grant"]),
         ..OAuth2::STANDARD
     }),
-    settings,
+    settings: schema::of::<Settings>,
     publisher: &X,
     analytics: Some(&X),
     history: Some(&X),
@@ -95,50 +96,42 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     options: None,
 };
 
-fn settings() -> Value {
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": true,
-        "properties": {
-            "reply_settings": {
-                "type": "string",
-                "enum": ["everyone", "following", "mentionedUsers", "subscribers", "verified"],
-                "description": "Who can reply.",
-            },
-            "quote_tweet_id": {
-                "type": "string",
-                "pattern": "^[0-9]{1,19}$",
-                "excludes": ["media", "poll"],
-                "description": "The post to quote.",
-            },
-            "community_id": {
-                "type": "string",
-                "pattern": "^[0-9]{1,19}$",
-                "description": "The community to post to.",
-            },
-            "share_with_followers": {
-                "type": "boolean",
-                "description": "Whether a community's post is shown to followers as well.",
-            },
-            "made_with_ai": { "type": "boolean", "description": "Whether its media were made with AI." },
-            "paid_partnership": { "type": "boolean", "description": "Whether somebody paid for it." },
-            "poll": {
-                "type": "object",
-                "excludes": ["media"],
-                "required": ["options", "duration_minutes"],
-                "properties": {
-                    "options": {
-                        "type": "array",
-                        "minItems": 2,
-                        "maxItems": 4,
-                        "items": { "type": "string", "minLength": 1, "maxLength": 25 },
-                    },
-                    "duration_minutes": { "type": "integer", "minimum": 5, "maximum": 10080 },
-                },
-            },
-        },
-    })
+#[derive(Deserialize, JsonSchema)]
+struct Settings {
+    /// Who can reply.
+    reply_settings: Option<ReplySettings>,
+    /// The post to quote.
+    #[schemars(regex(pattern = "^[0-9]{1,19}$"), extend("excludes" = ["media", "poll"]))]
+    quote_tweet_id: Option<String>,
+    /// The community to post to.
+    #[schemars(regex(pattern = "^[0-9]{1,19}$"))]
+    community_id: Option<String>,
+    /// Whether a community's post is shown to followers as well.
+    share_with_followers: Option<bool>,
+    /// Whether its media were made with AI.
+    made_with_ai: Option<bool>,
+    /// Whether somebody paid for it.
+    paid_partnership: Option<bool>,
+    #[schemars(extend("excludes" = ["media"]))]
+    poll: Option<Poll>,
+}
+
+#[derive(PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+enum ReplySettings {
+    Everyone,
+    Following,
+    MentionedUsers,
+    Subscribers,
+    Verified,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Poll {
+    #[schemars(length(min = 2, max = 4), inner(length(min = 1, max = 25)))]
+    options: Vec<String>,
+    #[schemars(range(min = 5, max = 10080))]
+    duration_minutes: u32,
 }
 
 #[async_trait]
@@ -213,8 +206,8 @@ impl Publisher for X {
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
-        let created: Data<Tweeted> =
-            cx.post(format!("{API}/tweets")).json(&body(post, &at.read()?)).send().await?;
+        let body = body(post, &post.settings()?, &at.read()?);
+        let created: Data<Tweeted> = cx.post(format!("{API}/tweets")).json(&body).send().await?;
         Ok(Committed::Live(created.data.id))
     }
 
@@ -276,38 +269,25 @@ impl Deletion for X {
 }
 
 /// The body of the publishing call. X refuses members that are null or empty, so they are left out.
-fn body(post: &Publication, step: &Step) -> Value {
+fn body(post: &Publication, settings: &Settings, step: &Step) -> Value {
     let mut body = Map::new();
-    if !post.text.is_empty() {
-        body.insert("text".into(), json!(post.text));
-    }
-    if !step.uploads.is_empty() {
-        let ids: Vec<_> = step.uploads.iter().map(|upload| &upload.ticket).collect();
-        body.insert("media".into(), json!({ "media_ids": ids }));
-    }
-    let is_main = post.reply_to.is_none();
-    if let Some(reply) = &post.reply_to {
-        body.insert("reply".into(), json!({ "in_reply_to_tweet_id": reply.parent }));
-    }
-    let setting = |key: &str| post.settings.get(key).filter(|value| !value.is_null());
-    let mut keep = |key: &str, value: Option<&Value>| {
-        if let Some(value) = value {
-            body.insert(key.to_owned(), value.clone());
-        }
-    };
+    let mut keep = |key: &str, value: Option<Value>| body.extend(value.map(|value| (key.to_owned(), value)));
+    let is_on = |setting: Option<bool>| setting.filter(|is_on| *is_on).map(Value::Bool);
+    keep("text", Some(post.text.as_str()).filter(|text| !text.is_empty()).map(Value::from));
+    let ids: Vec<_> = step.uploads.iter().map(|upload| &upload.ticket).collect();
+    keep("media", (!ids.is_empty()).then(|| json!({ "media_ids": ids })));
     // Disclosures hold for every post of a thread; the rest is about the post that begins it.
-    for key in ["made_with_ai", "paid_partnership"] {
-        keep(key, setting(key).filter(|value| **value == json!(true)));
-    }
-    if is_main {
-        keep("reply_settings", setting("reply_settings").filter(|value| **value != json!("everyone")));
-        keep("share_with_followers", setting("share_with_followers").filter(|value| **value == json!(true)));
-        for key in ["quote_tweet_id", "community_id"] {
-            keep(key, setting(key).filter(|value| **value != json!("")));
-        }
-        let poll = setting("poll")
-            .map(|poll| json!({ "options": poll["options"], "duration_minutes": poll["duration_minutes"] }));
-        keep("poll", poll.as_ref());
+    keep("made_with_ai", is_on(settings.made_with_ai));
+    keep("paid_partnership", is_on(settings.paid_partnership));
+    if let Some(reply) = &post.reply_to {
+        keep("reply", Some(json!({ "in_reply_to_tweet_id": reply.parent })));
+    } else {
+        let reply_settings = settings.reply_settings.as_ref().filter(|who| **who != ReplySettings::Everyone);
+        keep("reply_settings", reply_settings.map(|who| json!(who)));
+        keep("share_with_followers", is_on(settings.share_with_followers));
+        keep("quote_tweet_id", settings.quote_tweet_id.as_ref().map(|id| json!(id)));
+        keep("community_id", settings.community_id.as_ref().map(|id| json!(id)));
+        keep("poll", settings.poll.as_ref().map(|poll| json!(poll)));
     }
     Value::Object(body)
 }
@@ -867,15 +847,16 @@ mod tests {
             ..Publication::of_test()
         };
         assert_eq!(
-            body(&post, &Step::default()),
+            body(&post, &post.settings().unwrap(), &Step::default()),
             json!({
                 "text": "hello", "paid_partnership": true, "community_id": "7",
                 "poll": { "options": ["a", "b"], "duration_minutes": 5 },
             })
         );
         let reply = ReplyTo { root: "1".into(), parent: "2".into() };
+        let post = Publication { reply_to: Some(reply), ..post };
         assert_eq!(
-            body(&Publication { reply_to: Some(reply), ..post }, &Step::default()),
+            body(&post, &post.settings().unwrap(), &Step::default()),
             json!({ "text": "hello", "paid_partnership": true, "reply": { "in_reply_to_tweet_id": "2" } })
         );
     }
