@@ -202,6 +202,8 @@ impl Publisher for TikTok {
         }
     }
 
+    // Not by `crate::upload`: a video's last piece publishes it, so that `prepare` and `commit` share one loop,
+    // and `locate` asks by the upload's own id.
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         let first = post.media.first().ok_or_else(|| Failure::rejected(422, "TikTok needs media"))?;

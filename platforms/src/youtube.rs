@@ -220,6 +220,8 @@ impl Publisher for YouTube {
         google::revoke(cx).await
     }
 
+    // Not by `crate::upload`: the last piece publishes the video, so that `prepare` and `commit` share one loop,
+    // and YouTube itself says where an upload resumes.
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         if post.reply_to.is_some() {
             return Ok(Prepared::Ready(at));
