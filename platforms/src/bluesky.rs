@@ -147,8 +147,8 @@ impl Publisher for Bluesky {
         }
     }
 
-    /// Whom the session's server names is believed only when the identity itself names that server and
-    /// its handle leads back to it: a server may claim any identity.
+    /// Accepts the identity that the session's server claims only when the identity itself names that server
+    /// and its handle leads back to it: a server may claim any identity.
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
         let home = home(cx)?;
         let me = me(cx, &home).await?;
@@ -185,7 +185,7 @@ impl Publisher for Bluesky {
         is_account(cx, &me.did)
     }
 
-    /// Also makes the very first session, of a grant that holds nothing but what its owner entrusted:
+    /// Also creates the first session, from a grant that holds nothing but the login:
     /// `extra` with `identifier`, `app_password` and, where it is not the usual one, `service`.
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
         let service = service(cx.grant)?;
@@ -196,7 +196,7 @@ impl Publisher for Bluesky {
                 200..=299 => {
                     let tokens: Tokens = reply.read()?;
                     // The entryway knows to which of its servers an account has moved; another server
-                    // has no say in where the account is.
+                    // must not decide where the account is.
                     let moved = endpoint(&tokens.did_doc).filter(|_| service == SERVICE);
                     let pds = moved.map(public).transpose()?;
                     return granted(cx, tokens, pds);
@@ -246,11 +246,11 @@ impl Publisher for Bluesky {
         // Feeds sort by it, so it is the time of publishing, and fixed from here on.
         step.created_at.get_or_insert((cx.now)());
         if let (Some(reply), None) = (&post.reply_to, &step.reply) {
-            let root = cite(cx, &home, &reply.root).await?;
+            let root = strong_ref(cx, &home, &reply.root).await?;
             let parent = if reply.parent == reply.root {
                 root.clone()
             } else {
-                cite(cx, &home, &reply.parent).await?
+                strong_ref(cx, &home, &reply.parent).await?
             };
             step.reply = Some(Reference { root, parent });
             cx.save(&step).await?;
@@ -375,7 +375,7 @@ fn service(grant: &Grant) -> Result<String> {
     public(grant.extra["service"].as_str().filter(|service| !service.is_empty()).unwrap_or(SERVICE))
 }
 
-/// The server that holds the account's records, as its session told; until it did, the service,
+/// The server that holds the account's records, as its session named it; until then the service,
 /// which passes calls on.
 fn home(cx: &Session<'_>) -> Result<String> {
     match cx.grant.extra["pds"].as_str() {
@@ -425,7 +425,7 @@ impl Document {
         };
         let reply = cx.get(address).anonymous().send_raw().await?;
         if matches!(reply.status.as_u16(), 300..=407 | 409..=424 | 426..=428 | 430..=499) {
-            return Err(no("nobody knows it"));
+            return Err(no("it does not exist"));
         }
         let body = reply.into_result(cx.platform)?.body;
         if body["id"] != did {
@@ -471,8 +471,8 @@ impl Document {
         if seen.as_ref().is_ok_and(|found| found.did == self.did) {
             return Ok(handle.to_owned());
         }
-        let told = cx.get(format!("https://{handle}/.well-known/atproto-did")).anonymous().send_raw().await;
-        if told.is_ok_and(|reply| reply.status.is_success() && reply.text.trim() == self.did) {
+        let reply = cx.get(format!("https://{handle}/.well-known/atproto-did")).anonymous().send_raw().await;
+        if reply.is_ok_and(|reply| reply.status.is_success() && reply.text.trim() == self.did) {
             return Ok(handle.to_owned());
         }
         match seen {
@@ -620,7 +620,7 @@ fn images(media: &[Media], step: &Step) -> Value {
         if is_gallery {
             item["$type"] = json!("app.bsky.embed.gallery#image");
         }
-        // A gallery won't go without one.
+        // A gallery requires one.
         let ratio = aspect_ratio(media).or_else(|| is_gallery.then(|| json!({ "width": 1, "height": 1 })));
         if let Some(ratio) = ratio {
             item["aspectRatio"] = ratio;
@@ -703,16 +703,16 @@ async fn find(cx: &Session<'_>, home: &str, rkey: &str) -> Result<Option<Found>>
 }
 
 /// A reply's reference to its parent: address and hash of the content.
-async fn cite(cx: &Session<'_>, home: &str, uri: &str) -> Result<Cited> {
+async fn strong_ref(cx: &Session<'_>, home: &str, uri: &str) -> Result<StrongRef> {
     match find(cx, home, parts(uri)?.1).await? {
-        Some(Found { uri, cid: Some(cid), .. }) => Ok(Cited { uri, cid }),
+        Some(Found { uri, cid: Some(cid), .. }) => Ok(StrongRef { uri, cid }),
         _ => Err(Failure::rejected(404, format!("{uri}, which this replies to, is not there any more"))),
     }
 }
 
 /// The same for a quoted post, which may be any account's.
-async fn quoted(cx: &Session<'_>, home: &str, quote: &str) -> Result<Cited> {
-    let missing = || Failure::rejected(404, format!("{quote}, which is to be quoted, is not there"));
+async fn quoted(cx: &Session<'_>, home: &str, quote: &str) -> Result<StrongRef> {
+    let missing = || Failure::rejected(404, format!("the quoted post {quote} does not exist"));
     let uri = match quote.strip_prefix("https://bsky.app/profile/") {
         None => quote.to_owned(),
         Some(rest) => {
@@ -725,7 +725,7 @@ async fn quoted(cx: &Session<'_>, home: &str, quote: &str) -> Result<Cited> {
         }
     };
     let post = view(cx, &uri).await?.ok_or_else(missing)?;
-    Ok(Cited { uri: post.uri, cid: post.cid })
+    Ok(StrongRef { uri: post.uri, cid: post.cid })
 }
 
 async fn view(cx: &Session<'_>, uri: &str) -> Result<Option<View>> {
@@ -747,7 +747,7 @@ async fn resolve(cx: &Session<'_>, home: &str, handle: &str) -> Result<Option<St
         .await;
     match found {
         Ok(found) => Ok(Some(found.did)),
-        // Somebody else's domain that does not answer must not hold the post up.
+        // A mentioned user's domain that does not answer must not delay the post.
         Err(failure) if failure.code.is_permanent() || matches!(failure.code, ErrorCode::Upstream(_)) => {
             Ok(None)
         }
@@ -796,7 +796,7 @@ impl Upload for Bluesky {
     }
 }
 
-/// Hands a video to the service that makes it playable and puts it into the account's repository.
+/// Sends a video to the service that makes it playable and puts it into the account's repository.
 async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Blob> {
     let token = token(cx, home, VIDEO_DID, "app.bsky.video.getUploadLimits").await?;
     let limits: UploadLimits =
@@ -859,10 +859,10 @@ async fn look(cx: &Session<'_>, job_id: &str) -> Result<Job> {
         return Ok(Job::Busy);
     }
     let code = status.failure_code.unwrap_or_default();
-    let words = status.message.or(status.error).unwrap_or_else(|| code.clone());
-    let message = format!("Bluesky could not process the video: {words}");
+    let reason = status.message.or(status.error).unwrap_or_else(|| code.clone());
+    let message = format!("Bluesky could not process the video: {reason}");
     Ok(Job::Failed(match code.as_str() {
-        // The service's own trouble may be gone next time; the video's own won't.
+        // An error of the service may be gone next time; one of the video stays.
         "pds_upload_failure" | "generic_failure" | "" => Failure::upstream(500, message).certain(),
         _ => Failure::rejected(400, message),
     }))
@@ -905,7 +905,7 @@ fn pictures(embed: &Value) -> Vec<String> {
 struct Step {
     created_at: Option<DateTime<Utc>>,
     reply: Option<Reference>,
-    quote: Option<Cited>,
+    quote: Option<StrongRef>,
     /// Identities by handle; `None` for an unknown handle.
     mentions: BTreeMap<String, Option<String>>,
     /// One entry per medium, in order.
@@ -933,12 +933,12 @@ impl Blob {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Reference {
-    root: Cited,
-    parent: Cited,
+    root: StrongRef,
+    parent: StrongRef,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Cited {
+struct StrongRef {
     uri: String,
     cid: String,
 }
@@ -1160,7 +1160,7 @@ mod tests {
             "languages": ["en"], "labels": ["nudity"], "tags": ["t"],
             "link": { "url": "https://e.org", "title": "E" }, "unknown": true,
         });
-        let quote = Cited { uri: "at://did:plc:a/app.bsky.feed.post/1".into(), cid: "bafy".into() };
+        let quote = StrongRef { uri: "at://did:plc:a/app.bsky.feed.post/1".into(), cid: "bafy".into() };
         let main = Publication { settings, ..post("") };
         let made = record_of(&main, &Step { quote: Some(quote.clone()), ..Step::default() });
         assert_eq!(made["langs"], json!(["en"]));

@@ -3,7 +3,7 @@
 //! Photos go up unpublished and videos in pieces, so that one last call publishes: of the feed, of a
 //! reel, of a story. A video's status settles a lost call; a feed post is looked for among the Page's
 //! latest, best by the ids of its photos. A Page's token has no end and can't be refreshed. It is not
-//! given back either: what could be taken back is the person's whole grant, with all their Pages.
+//! revoked either, because that would revoke the person's whole grant, with all their Pages.
 
 use crate::{
     check::{Draft, Issue, Severity},
@@ -217,7 +217,7 @@ impl Publisher for Facebook {
                 Ok(Committed::Live(made.id))
             }
             PostKind::Comment => {
-                let parent = &post.reply_to.as_ref().expect("a comment hangs on something").parent;
+                let parent = &post.reply_to.as_ref().expect("a comment has a parent").parent;
                 let mut fields: Fields = vec![("message", post.text.clone())];
                 fields.extend(step.first().map(|photo| ("attachment_id", photo.id.clone())));
                 let made: Made = send(cx, &format!("{parent}/comments"), &fields).send().await?;
@@ -286,11 +286,11 @@ impl Publisher for Facebook {
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
-        let told: Result<Post> = node(cx, id, "id,permalink_url").await;
-        match told {
+        let post: Result<Post> = node(cx, id, "id,permalink_url").await;
+        match post {
             Ok(Post { permalink_url: Some(url), .. }) => Ok(address(cx, &url)),
             Ok(_) => Ok(cx.transport.rewrite_url(&format!("{SITE}/{id}"))),
-            // A story tells its address in the list of stories only.
+            // Only the list of stories has a story's address.
             Err(failure) if failure.code.is_permanent() => {
                 let all = stories(cx).await.unwrap_or_default();
                 let url = all.into_iter().find(|story| story.post_id == id).and_then(|story| story.url);
@@ -377,7 +377,7 @@ impl PostKind {
 struct Step {
     #[serde(default)]
     uploads: Vec<Uploaded<Ticket>>,
-    /// The story that a call which was accepted named.
+    /// The story's id, from the answer of the publishing call.
     #[serde(default)]
     story: Option<String>,
 }
@@ -536,7 +536,7 @@ async fn photo(cx: &Session<'_>, media: &Media) -> Result<String> {
     Ok(made.id)
 }
 
-/// Sends all of a reel or a story that is not there yet, in one request.
+/// Sends a reel or a story from `offset` to its end, in one request.
 async fn send_rest(cx: &Session<'_>, media: &Media, video: &Ticket, offset: u64) -> Result<()> {
     if offset >= media.size_bytes {
         return Ok(());
@@ -555,14 +555,14 @@ async fn send_rest(cx: &Session<'_>, media: &Media, video: &Ticket, offset: u64)
         .await
 }
 
-/// Number of bytes of a video that are there.
+/// Number of bytes of a video that Facebook has received.
 async fn received(cx: &Session<'_>, id: &str) -> Result<u64> {
-    let told: Told = node(cx, id, "status").await?;
-    Ok(told.status.uploading_phase.received())
+    let video: VideoNode = node(cx, id, "status").await?;
+    Ok(video.status.uploading_phase.received())
 }
 
-/// Sends one part of a video. The answer says which is wanted next, and so does a refusal of a part that is
-/// there already.
+/// Sends one part of a video. The answer says which is next, and so does a refusal of a part that was
+/// received already.
 async fn send_part(cx: &Session<'_>, media: &Media, video: &Ticket, offset: u64) -> Result<u64> {
     let end = (offset + CHUNK_BYTES).min(media.size_bytes);
     let part = Part::stream(cx.read(media, offset..end).await?).file_name(media.filename.clone());
@@ -573,14 +573,14 @@ async fn send_part(cx: &Session<'_>, media: &Media, video: &Ticket, offset: u64)
         .part("video_file_chunk", storage::typed(part, "application/octet-stream")?);
     let path = format!("{API}/{}/videos", cx.account.network_unique_id);
     let reply = cx.post(path).query(&proof(cx)).multipart(form).send_raw().await?;
-    let told = ["/start_offset", "/error/error_data/start_offset"];
-    let next = told.iter().find_map(|place| number(reply.body.pointer(place)?));
+    let places = ["/start_offset", "/error/error_data/start_offset"];
+    let next = places.iter().find_map(|place| number(reply.body.pointer(place)?));
     let refused = reply.into_result(cx.platform).err();
     match (next, refused) {
         // Never the same part twice: that would not terminate.
         (Some(next), _) if next != offset && next <= media.size_bytes => Ok(next),
         (_, Some(failure)) => Err(failure),
-        _ => Err(Failure::upstream(502, "Facebook does not say which part it wants next")),
+        _ => Err(Failure::upstream(502, "Facebook does not say which part is next")),
     }
 }
 
@@ -599,8 +599,8 @@ enum State {
 }
 
 async fn state(cx: &Session<'_>, id: &str) -> Result<State> {
-    let told: Told = node(cx, id, "status").await?;
-    Ok(told.status.state())
+    let video: VideoNode = node(cx, id, "status").await?;
+    Ok(video.status.state())
 }
 
 /// The Page's posts; `step` has the ids of the photos.
@@ -723,8 +723,8 @@ impl Analytics for Facebook {
 
 /// The figures of a video or a reel; of a story, which has an id of the same form, where it is none.
 async fn video_metrics(cx: &Session<'_>, id: &str) -> Result<Metrics> {
-    let told: Result<Value> = node(cx, id, "id,length").await;
-    match told {
+    let video: Result<Value> = node(cx, id, "id,length").await;
+    match video {
         Ok(_) => {}
         Err(failure) if failure.code == ErrorCode::Rejected(400) => {
             let names = [
@@ -769,7 +769,7 @@ async fn insights(cx: &Session<'_>, path: &str, names: &[&str]) -> Result<Insigh
     let ask = |metric: String| get(cx, path).query(&[("metric", metric)]).send::<Insights>();
     match ask(names.join(",")).await {
         Err(failure) if failure.code == ErrorCode::Rejected(400) => {}
-        told => return told,
+        answer => return answer,
     }
     let mut all = Insights::default();
     for name in names {
@@ -807,7 +807,7 @@ impl Deletion for Facebook {
     }
 }
 
-/// A public address; Meta leaves the site out of some.
+/// A public address; Meta omits the host of some.
 fn address(cx: &Session<'_>, url: &str) -> String {
     match url.strip_prefix('/') {
         Some(rest) => cx.transport.rewrite_url(&format!("{SITE}/{rest}")),
@@ -883,7 +883,7 @@ struct Done {
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct VideoNode {
     status: Progress,
 }
 
@@ -926,12 +926,12 @@ impl Progress {
         let is_broken = phases.iter().any(|phase| phase.status == "error" || phase.publish_status == "error");
         if is_broken || ["error", "expired", "upload_failed"].contains(&self.video_status.as_str()) {
             let faults = phases.iter().flat_map(|phase| phase.errors.iter().chain(&phase.error));
-            let words: Vec<&str> =
+            let messages: Vec<&str> =
                 faults.map(|fault| fault.message.as_str()).filter(|text| !text.is_empty()).collect();
-            let words = if words.is_empty() { self.video_status } else { words.join(" ") };
+            let reason = if messages.is_empty() { self.video_status } else { messages.join(" ") };
             return State::Failed(Failure::rejected(
                 400,
-                format!("Facebook could not process the video: {words}"),
+                format!("Facebook could not process the video: {reason}"),
             ));
         }
         let publishing = &self.publishing_phase;

@@ -4,7 +4,7 @@
 //! A location is an account here, and its id is the whole path that posts are made at. Nothing makes a
 //! repeated post harmless, so a lost answer is settled by the location's list. What is created is then
 //! moderated, which is waited for a while: a rejection is worth more than a quick success. Google has
-//! told no figures of single posts since 2023, so there are none.
+//! returned no figures of single posts since 2023, so there are none.
 
 use crate::{
     listing::{Found, Listing},
@@ -185,7 +185,7 @@ impl Publisher for GoogleBusiness {
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
-        // Told before anything is fetched or created.
+        // Refused before anything is fetched or created.
         resource(post, &post.settings()?)?;
         if !step.is_eligible {
             location(cx).await?.eligible(cx)?;
@@ -367,7 +367,7 @@ impl Listing for LocalPosts<'_> {
     }
 }
 
-/// What the post is about: as it was set, else as the other settings make it.
+/// Topic of the post: as it was set, else as the other settings imply.
 fn topic(settings: &Settings) -> TopicType {
     match settings.topic_type {
         Some(topic) => topic,
@@ -378,7 +378,7 @@ fn topic(settings: &Settings) -> TopicType {
     }
 }
 
-/// The post as Google wants it, but for its photo.
+/// The post's resource without its photo.
 fn resource(post: &Publication, settings: &Settings) -> Result<Value> {
     let refuse = |message: &str| Err(Failure::rejected(422, message));
     let topic = topic(settings);
@@ -419,7 +419,7 @@ fn resource(post: &Publication, settings: &Settings) -> Result<Value> {
     Ok(body)
 }
 
-/// An event with its schedule, of which Google wants every part.
+/// An event with its schedule, of which Google requires every part.
 fn event_of(event: &Event) -> Result<Value> {
     let refuse = |message: &str| Err(Failure::rejected(422, message));
     if event.title.trim().is_empty() {
@@ -462,7 +462,7 @@ fn moment(text: &str, usual: NaiveTime) -> Option<NaiveDateTime> {
 /// The adapter's checkpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
-    /// Whether the location is known to be allowed to post.
+    /// True when the location is known to be allowed to post.
     #[serde(default)]
     is_eligible: bool,
     /// The created post, which is in moderation.
@@ -502,7 +502,7 @@ struct Location {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
-    /// Whether its owner is verified and may post.
+    /// True when its owner is verified and may post.
     #[serde(rename = "hasVoiceOfMerchant")]
     voice: Option<bool>,
     maps_uri: Option<String>,

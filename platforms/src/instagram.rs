@@ -29,9 +29,9 @@ const TOKEN: &str = "https://api.instagram.com/oauth/access_token";
 const LONG_LIVED_TOKEN: &str = "https://graph.instagram.com/access_token";
 const REFRESH: &str = "https://graph.instagram.com/refresh_access_token";
 
-/// A carousel's most items, of whatever kinds.
+/// Maximum number of items of a carousel, of all kinds together.
 const MAX_ITEMS: usize = 10;
-/// A story's longest video.
+/// Maximum length of a story's video.
 const MAX_STORY: Duration = Duration::from_secs(60);
 
 const FIELDS: &str = "id,caption,media_type,media_product_type,media_url,permalink,timestamp,like_count,\
@@ -67,7 +67,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         alt_text: Some(AltTextLimit { max: 1000, kinds: &[MediaKind::Image] }),
         replies: Replies::FirstComment,
         publishing: Publishing::Asynchronous { window: Duration::from_secs(3600) },
-        // A container is published once; a comment is not so lucky.
+        // A container is published once; a repeated comment doubles.
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
         comment: Some(CommentLimits { text: TextLimit::characters(2_200), media: &[] }),
         ..Limits::DEFAULT
@@ -266,7 +266,7 @@ impl PostKind {
             _ if count == 1 && is_video => Self::Reel,
             _ => Self::Feed,
         };
-        // Rounded pixels are forgiven.
+        // A tolerance for rounded pixels.
         let is_odd = |media: &&Media| match (media.width, media.height) {
             (Some(width), Some(height)) if media.kind == MediaKind::Image && height > 0 => {
                 !(0.79..=1.92).contains(&(f64::from(width) / f64::from(height)))
@@ -323,7 +323,7 @@ impl PostKind {
         Self::choose(&post.media, settings.media_type).map_err(|(_, message)| Failure::rejected(400, message))
     }
 
-    /// The word that lists tell it by.
+    /// The name in lists.
     fn product(self) -> &'static str {
         match self {
             Self::Feed => "FEED",
@@ -362,7 +362,7 @@ impl Containers for Instagram {
         match place {
             PostKind::Feed => {}
             PostKind::Reel => {
-                // Left out it would not be shown in the feed.
+                // Without it the reel would not be shown in the feed.
                 let is_shared = settings.share_to_feed.unwrap_or(true);
                 fields.push(("media_type", "REELS".to_owned()));
                 fields.push(("share_to_feed", is_shared.to_string()));
@@ -495,7 +495,7 @@ impl Analytics for Instagram {
             cx.get(format!("{API}/{id}/insights")).query(&[("metric", names)]).send().await;
         let insights = match asked {
             Ok(insights) => insights,
-            // Too few people have seen it, or it is too old: what the post itself tells is left.
+            // Too few people have seen it, or it is too old: only the post's own counters remain.
             Err(failure) if failure.code.is_permanent() => {
                 return Ok(Metrics {
                     likes: post.like_count.unwrap_or(0),

@@ -1,10 +1,10 @@
 //! LinkedIn, over its versioned REST API: <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/posts-api>.
 //!
-//! A login covers the member and the pages that the member may speak for; a page is an account of its
-//! own under the same grant. What a member posted can be listed only by apps that LinkedIn lets do so.
-//! Everybody else is helped by LinkedIn's refusal of duplicates, which names the post that is there:
-//! after a lost answer the same call is made again, and the post it names is ours if it is as young as
-//! the doubt. Texts are "little text", in which reserved characters cut a post short unless escaped.
+//! A login covers the member and the pages that the member may post for; a page is an account of its
+//! own under the same grant. A member's posts can be listed only by apps that LinkedIn permits to.
+//! Other apps rely on LinkedIn's refusal of duplicates, which names the existing post: after a lost
+//! answer the same call is repeated, and the post that the refusal names is ours if it is no older than
+//! the first call. Texts are "little text", in which reserved characters cut a post short unless escaped.
 
 use crate::{
     check::{Draft, Issue, Severity},
@@ -38,7 +38,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(5);
 const MAX_BATCH: usize = 50;
 /// Pixels that a picture must stay below.
 const MAX_PIXELS: u64 = 36_152_320;
-/// Characters that mean something in little text.
+/// Reserved characters of little text.
 const RESERVED: &str = r"|{}@[]()<>#\*_~";
 
 const IMAGES: MediaLimit = MediaLimit {
@@ -196,10 +196,10 @@ impl Publisher for LinkedIn {
         let message = error_message(reply);
         let says = |word: &str| reply.text.contains(word);
         match reply.status.as_u16() {
-            // Also what LinkedIn calls revoked: it says so of tokens that are seconds old as well. The
-            // refresh that follows tells which it is.
+            // Also where LinkedIn calls the token revoked, which it does for tokens that are seconds old. The
+            // refresh that follows shows which it is.
             401 => Some(Failure::token_expired(message)),
-            // A scope or a role that is missing: a fresh token hears the same.
+            // A scope or a role that is missing: a fresh token would not help.
             403 => Some(Failure::rejected(403, message)),
             // The post that is there may be that of an earlier call whose answer was lost.
             422 if duplicate(reply).is_some() || says("DUPLICATE_POST") => {
@@ -244,13 +244,13 @@ impl Publisher for LinkedIn {
     }
 
     async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
-        // A page speaks with its member's grant, and so may other accounts.
+        // A page uses its member's grant, and so may other accounts.
         if is_page(cx) {
             return Ok(());
         }
         let reply = oauth::request(cx, REVOKE, &[("token", &cx.grant.access_token)])?.send_raw().await?;
         match reply.status.as_u16() {
-            // What is gone already is refused, and that is as good.
+            // A token that is revoked already is refused, which counts as success.
             200..=299 | 400 | 401 => Ok(()),
             _ => Err(classify::by_status(&reply)),
         }
@@ -281,7 +281,7 @@ impl Publisher for LinkedIn {
             .json(&body(&author, post, &settings, &step))
             .send_raw()
             .await?;
-        // What is there is ours if a call of ours was in doubt when it came into being.
+        // The existing post is ours if it was created after a call of ours with a lost answer began.
         step.doubt(post.commit_begun_at);
         if let (Some(begun), Some(urn)) = (step.doubted, duplicate(&reply))
             && made_at(&urn).is_some_and(|at| at >= begun - listing::CLOCK_SKEW)
@@ -309,7 +309,7 @@ impl Publisher for LinkedIn {
         };
         match found {
             Ok(located) => Ok(located),
-            // The list is closed to this app. A post that is made again is refused and named.
+            // The list is closed to this app. A repeated post is refused, and the refusal names the first.
             Err(failure) if is_closed(&failure) && post.reply_to.is_none() => {
                 let mut step: Step = at.read()?;
                 step.doubt(Some(begun));
@@ -349,7 +349,7 @@ impl Analytics for LinkedIn {
         };
         match (more, closed) {
             (Ok(()), _) => Ok(metrics),
-            // What this app may not read stays at what is known, if anything is.
+            // Figures that this app may not read stay as they are.
             (Err(failure), None) if is_closed(&failure) => Ok(metrics),
             (Err(failure), Some(closed)) if is_closed(&failure) => Err(closed),
             (Err(failure), _) => Err(failure),
@@ -437,7 +437,7 @@ impl Deletion for LinkedIn {
         let address = match comment_parts(id) {
             Some((post, comment)) => {
                 let address = format!("{REST}/socialActions/{}/comments/{comment}", encode(post));
-                // The page's own word is needed where the member commented for it.
+                // Needed where the member commented for the page.
                 let actor = match rest(cx.get(&address)).send::<Made>().await {
                     Ok(comment) => comment.actor,
                     Err(failure) if failure.code == ErrorCode::Rejected(404) => return Ok(()),
@@ -484,7 +484,7 @@ fn finder(call: Call) -> Call {
     rest(call).header("X-RestLi-Method", "FINDER")
 }
 
-/// A URN as it stands in a path or a query; the parentheses around it stay as they are.
+/// A URN, encoded for a path or a query; the parentheses around it stay as they are.
 fn encode(urn: &str) -> String {
     url::form_urlencoded::byte_serialize(urn.as_bytes()).collect()
 }
@@ -545,7 +545,7 @@ async fn organizations(cx: &Session<'_>) -> Result<Vec<Identity>> {
         let address = format!("{REST}/organizations?ids=List({})", ids.join(","));
         let call = rest(cx.get(address)).header("X-RestLi-Method", "BATCH_GET");
         let mut pages: Batch<Organization> = call.send().await?;
-        // One that LinkedIn does not describe to this role can be posted for all the same.
+        // One that LinkedIn does not describe to this role can still be posted for.
         all.extend(ids.iter().map(|id| pages.results.remove(id).unwrap_or_default().identity(id)));
     }
     Ok(all)

@@ -1,6 +1,6 @@
 //! Pinterest, over its API v5: <https://developers.pinterest.com/docs/api/v5>.
 //!
-//! A pin is a picture, up to five of them, or a video, and always hangs on a board. Pictures travel
+//! A pin is a picture, up to five of them, or a video, and always belongs to a board. Pictures travel
 //! inside the publishing call, so that no address of ours has to be public; they are encoded as they
 //! are read. There is no key that makes the call repeatable: a lost answer is settled by looking
 //! through the account's latest pins. Comments can't be written over the API.
@@ -70,7 +70,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         separator: ",",
         // Only apps from before September 2025 have to ask for it; the others accept it.
         exchange_parameters: &[("continuous_refresh", "true")],
-        // Pinterest has no name for a dead refresh token: it refuses any again that it refused once.
+        // Pinterest has no name for a dead refresh token: it refuses every one that it refused before.
         revoked_errors: ErrorNames::AllBut(&[]),
         ..OAuth2::STANDARD
     }),
@@ -120,7 +120,7 @@ impl Publisher for Pinterest {
             (400, _) if message.contains("Unable to reach") => {
                 Some(Failure::upstream(502, message).certain())
             }
-            // A scope that is missing, or a board that is another's: a fresh token hears the same.
+            // A scope that is missing, or a board that is another's: a fresh token would not help.
             (401, 3 | 7 | 29) => Some(Failure::rejected(401, message)),
             (403, _) => Some(Failure::rejected(403, message)),
             (429, _) => Some(Failure::rate_limited(message, reset(reply))),
@@ -259,12 +259,12 @@ fn is_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The boards that pins can hang on.
+/// The account's boards.
 async fn boards(cx: &Session<'_>) -> Result<Vec<SelectOption>> {
     names(cx, &format!("{API}/boards")).await
 }
 
-/// All of a list of things with names, but for what is there for advertisements only.
+/// A list of named things in full, without those for advertisements only.
 async fn names(cx: &Session<'_>, address: &str) -> Result<Vec<SelectOption>> {
     let all = pages(|bookmark: Option<String>| async move {
         page::<Named>(cx.get(address).query(&[("page_size", "250")]), bookmark.as_deref()).await
@@ -281,9 +281,9 @@ async fn board(cx: &Session<'_>, settings: &Settings) -> Result<String> {
     let mut all = boards(cx).await?;
     match all.len() {
         1 => Ok(all.remove(0).id),
-        0 => Err(Failure::rejected(422, "a pin hangs on a board, and the account has none")),
+        0 => Err(Failure::rejected(422, "a pin needs a board, and the account has none")),
         count => {
-            let message = format!("a pin hangs on a board: name one of the account's {count} as board_id");
+            let message = format!("a pin needs a board: name one of the account's {count} as board_id");
             Err(Failure::rejected(422, message))
         }
     }
@@ -429,14 +429,14 @@ fn picture(pieces: &mut Vec<Piece>, open: &str, media: &Media) -> Result<()> {
 
 /// A pin has one alt text: what its pictures show, in order, as far as it fits.
 fn alt(media: &[Media]) -> Option<String> {
-    let mut told: Vec<&str> = Vec::new();
+    let mut texts: Vec<&str> = Vec::new();
     for alt in media.iter().filter_map(|media| media.alt_text.as_deref()).filter(|alt| !alt.is_empty()) {
-        let length: usize = told.iter().map(|one| one.chars().count() + 1).sum();
-        if !told.contains(&alt) && length + alt.chars().count() <= MAX_ALT_TEXT {
-            told.push(alt);
+        let length: usize = texts.iter().map(|one| one.chars().count() + 1).sum();
+        if !texts.contains(&alt) && length + alt.chars().count() <= MAX_ALT_TEXT {
+            texts.push(alt);
         }
     }
-    (!told.is_empty()).then(|| told.join("\n"))
+    (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
 /// The account's pins.
@@ -690,7 +690,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_waited_for_in_seconds_whatever_stands_behind_them() {
+    fn the_wait_of_a_limit_is_its_first_number_of_seconds() {
         for value in ["17", "17, 3;w=1"] {
             let failure = failure(429, &[("x-ratelimit-reset", value)], "{}");
             assert_eq!(failure.retry_after, Some(Duration::from_secs(17)), "{value}");

@@ -1,10 +1,10 @@
 //! Reddit, over its Data API: <https://www.reddit.com/dev/api>.
 //!
-//! A post hangs in a subreddit, or on its author's own profile, and always has a title. Errors come
+//! A post belongs to a subreddit, or to its author's own profile, and always has a title. Errors come
 //! with a status of success. Pictures and videos go to a storage first, and a post of one of them gets
-//! its id later, over a socket or by the list of the author's posts. That list is also what settles a
+//! its id later, over a socket or by the list of the author's posts. That list also settles a
 //! lost answer: nothing makes the publishing call repeatable. A thread is a chain of comments.
-//! <https://github.com/reddit-archive/reddit> tells how the server reads a request.
+//! <https://github.com/reddit-archive/reddit> shows how the server reads a request.
 
 use crate::{
     check::{Draft, Issue, Severity},
@@ -131,7 +131,7 @@ struct Settings {
 }
 
 domain::words! {
-    /// Kind of post, in Reddit's words but for a gallery.
+    /// Kind of post, by Reddit's names; `gallery` is our own.
     #[derive(JsonSchema)]
     Kind, "kind of post" {
         Text = "self",
@@ -172,10 +172,10 @@ impl Publisher for Reddit {
             return Vec::new();
         };
         let objection = PostKind::of(main.media, main.text, &settings).err();
-        let told = |message| {
+        let issue = |message| {
             Issue::of_main(Severity::Error, "settings_conflict", "media", format!("reddit: {message}"))
         };
-        objection.into_iter().map(told).collect()
+        objection.into_iter().map(issue).collect()
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -183,12 +183,12 @@ impl Publisher for Reddit {
         match status {
             200..=299 => refusal(&reply.body),
             400 => {
-                let words = reply.body["explanation"].as_str()?;
+                let message = reply.body["explanation"].as_str()?;
                 let reason = reply.body["reason"].as_str().unwrap_or("BAD_REQUEST");
-                Some(Failure::rejected(400, format!("{words} ({reason})")))
+                Some(Failure::rejected(400, format!("{message} ({reason})")))
             }
-            // A scope that is missing, or a place that is closed to the account: a fresh token hears
-            // the same.
+            // A scope that is missing, or a place that is closed to the account: a fresh token
+            // would not help.
             403 => {
                 let message = match reply.body["reason"].as_str() {
                     Some(reason) => format!("{} ({reason})", classify::message(reply)),
@@ -285,7 +285,7 @@ impl Publisher for Reddit {
         }
         let (step, settings): (Step, Settings) = (at.read()?, post.settings()?);
         let kind = post_kind(post, &settings)?;
-        let (title, text) = words(post, &settings);
+        let (title, text) = title_and_text(post, &settings);
         let place = settings.subreddit(cx);
         let is_ours = |thing: &Thing| {
             thing.subreddit.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(&place))
@@ -294,15 +294,15 @@ impl Publisher for Reddit {
                 && thing.is_video == matches!(kind, PostKind::Video | PostKind::Videogif)
                 && (!thing.is_self || same(&thing.selftext, &text))
         };
-        // The socket knows which post it tells of; a list may hold another that looks the same.
+        // The socket is this upload's own; a list may hold another post that looks the same.
         if let Some(socket) = &step.socket
-            && let Some(told) = socket::message(cx, socket, SOCKET_TIMEOUT).await
+            && let Some(message) = socket::message(cx, socket, SOCKET_TIMEOUT).await
         {
-            if told["type"] == "failed" {
+            if message["type"] == "failed" {
                 let message = "Reddit could not process the medium and does not say why";
                 return Err(Failure::rejected(422, message));
             }
-            if let Some(id) = told["payload"]["redirect"].as_str().and_then(linked) {
+            if let Some(id) = message["payload"]["redirect"].as_str().and_then(linked) {
                 return Ok(Located::Live(id));
             }
         }
@@ -393,7 +393,7 @@ enum PostKind {
 }
 
 impl PostKind {
-    /// The kind of a post, or why it can have none.
+    /// The kind of a post, or an error message.
     fn of(media: &[Media], text: &str, settings: &Settings) -> Result<Self, String> {
         let (wanted, url) = (settings.kind, settings.url.as_deref());
         let videos = media.iter().filter(|medium| medium.kind == MediaKind::Video).count();
@@ -442,7 +442,7 @@ fn post_kind(post: &Publication, settings: &Settings) -> Result<PostKind> {
 }
 
 /// The title, and the text below it.
-fn words<'a>(post: &'a Publication, settings: &Settings) -> (String, Cow<'a, str>) {
+fn title_and_text<'a>(post: &'a Publication, settings: &Settings) -> (String, Cow<'a, str>) {
     if let Some(title) = given(&settings.title) {
         return (title.trim().to_owned(), Cow::Borrowed(&post.text));
     }
@@ -643,7 +643,7 @@ fn single(
     kind: &PostKind,
     step: &Step,
 ) -> Result<Call> {
-    let (title, text) = words(post, settings);
+    let (title, text) = title_and_text(post, settings);
     let mut form = vec![
         ("api_type", "json".to_owned()),
         ("kind", kind.kind().to_string()),
@@ -678,7 +678,7 @@ fn single(
 
 /// The call that publishes several pictures.
 fn gallery(cx: &Session<'_>, post: &Publication, settings: &Settings, step: &Step) -> Result<Call> {
-    let (title, text) = words(post, settings);
+    let (title, text) = title_and_text(post, settings);
     let items: Result<Vec<Value>> = post
         .media
         .iter()
@@ -736,7 +736,7 @@ fn linked(address: &str) -> Option<String> {
 }
 
 fn unreadable() -> Failure {
-    Failure::upstream(502, "answered a success that tells nothing")
+    Failure::upstream(502, "answered with a success that names no post")
 }
 
 fn unprepared() -> Failure {
@@ -752,19 +752,19 @@ fn same(kept: &Option<String>, sent: &str) -> bool {
 fn refusal(body: &Value) -> Option<Failure> {
     let errors = body["json"]["errors"].as_array().filter(|errors| !errors.is_empty())?;
     let code = errors[0][0].as_str().unwrap_or_default();
-    let told: Vec<_> = errors
+    let messages: Vec<_> = errors
         .iter()
         .map(|error| {
             let word = error[0].as_str().unwrap_or("an error without a name");
             error[1].as_str().map_or_else(|| word.to_owned(), |text| format!("{text} ({word})"))
         })
         .collect();
-    let message = told.join("; ");
+    let message = messages.join("; ");
     Some(match code {
         "RATELIMIT" => {
             let exact =
                 body["json"]["ratelimit"].as_f64().filter(|seconds| seconds.is_finite() && *seconds > 0.0);
-            // Half a second too early is too early.
+            // Rounded up: half a second too early is refused.
             let exact = exact.map(|seconds| Duration::from_secs(seconds.ceil() as u64));
             Failure::rate_limited(message.clone(), exact.or_else(|| pause(&message)))
         }
@@ -791,7 +791,7 @@ fn refusal(body: &Value) -> Option<Failure> {
     })
 }
 
-/// The wait that a sentence asks for, in words only: "Take a break for 4 minutes".
+/// The wait that a message asks for: "Take a break for 4 minutes".
 fn pause(message: &str) -> Option<Duration> {
     static WAIT: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(\d+) (millisecond|second|minute|hour)s?").expect("the pattern is well-formed")
@@ -1024,18 +1024,24 @@ mod tests {
 
     #[test]
     fn a_limit_is_waited_for_as_it_is_told() {
-        let told = |text: &str, more: Value| {
+        let wait_of = |text: &str, more: Value| {
             let mut body = json!({ "json": { "errors": [["RATELIMIT", text, "ratelimit"]] } });
             body["json"]["ratelimit"] = more;
             failure(200, &[], &body.to_string()).retry_after
         };
         let seconds = |count| Some(Duration::from_secs(count));
-        assert_eq!(told("Take a break for 4 minutes before trying again.", Value::Null), seconds(240));
-        assert_eq!(told("you are doing that too much. try again in 9 minutes.", json!(530.2)), seconds(531));
-        assert_eq!(told("Take a break for 1 second", Value::Null), seconds(1));
-        assert_eq!(told("Take a break for 900 milliseconds", Value::Null), Some(Duration::from_millis(900)));
-        assert_eq!(told("Take a break for 2 hours", Value::Null), seconds(7200));
-        assert_eq!(told("Take a break", Value::Null), None);
+        assert_eq!(wait_of("Take a break for 4 minutes before trying again.", Value::Null), seconds(240));
+        assert_eq!(
+            wait_of("you are doing that too much. try again in 9 minutes.", json!(530.2)),
+            seconds(531)
+        );
+        assert_eq!(wait_of("Take a break for 1 second", Value::Null), seconds(1));
+        assert_eq!(
+            wait_of("Take a break for 900 milliseconds", Value::Null),
+            Some(Duration::from_millis(900))
+        );
+        assert_eq!(wait_of("Take a break for 2 hours", Value::Null), seconds(7200));
+        assert_eq!(wait_of("Take a break", Value::Null), None);
         assert_eq!(failure(429, &[("x-ratelimit-reset", "17")], "").retry_after, seconds(17));
         let both = [("retry-after", "4"), ("x-ratelimit-reset", "17")];
         assert_eq!(failure(429, &both, "").retry_after, seconds(4));
@@ -1072,14 +1078,14 @@ mod tests {
         ] {
             let post = post(text, settings);
             assert_eq!(
-                words(&post, &post.settings().unwrap()),
+                title_and_text(&post, &post.settings().unwrap()),
                 (title.to_owned(), Cow::Borrowed(below)),
                 "{text}"
             );
         }
         let mut film = post(" ", json!({}));
         film.media = vec![media(MediaKind::Video)];
-        assert_eq!(words(&film, &film.settings().unwrap()).0, "a film.of mine");
+        assert_eq!(title_and_text(&film, &film.settings().unwrap()).0, "a film.of mine");
     }
 
     #[test]

@@ -77,9 +77,9 @@ pub(crate) struct Schema {
 
 /// A value that does not match the schema.
 pub(crate) struct Mismatch {
-    /// Where the value is.
+    /// Location of the value.
     pub(crate) path: Vec<Value>,
-    /// What is wrong; the subject is the platform.
+    /// The error, as a sentence whose subject is the platform.
     pub(crate) message: String,
 }
 

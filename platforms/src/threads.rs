@@ -2,8 +2,8 @@
 //!
 //! Posts go out in two steps by containers (see [`crate::graph`]), and Meta fetches media from an
 //! address of ours: there is no upload. The first hashtag of a text becomes its topic and loses its
-//! mark, so a look for a lost post compares texts without marks. A grant lives for 60 days and is
-//! renewed only while it lives; there is no call that gives it back.
+//! mark, so the search for a lost post compares texts without marks. A grant lives for 60 days and is
+//! renewed only while it lives; there is no call that revokes it.
 
 use crate::{
     check::{Draft, Issue, Severity},
@@ -29,7 +29,7 @@ const TOKEN: &str = "https://graph.threads.com/oauth/access_token";
 const LONG_LIVED_TOKEN: &str = "https://graph.threads.com/access_token";
 const REFRESH: &str = "https://graph.threads.com/refresh_access_token";
 
-/// A carousel's most items, of whatever kinds.
+/// Maximum number of items of a carousel, of all kinds together.
 const MAX_ITEMS: usize = 20;
 
 const FIELDS: &str = "id,media_type,media_url,permalink,username,text,timestamp,children{media_url},\
@@ -316,7 +316,7 @@ impl Containers for Threads {
                 let reason = body["error_message"].as_str().unwrap_or("UNKNOWN");
                 let message = format!("Threads could not process the media: {reason}");
                 Status::Failed(match reason {
-                    // What it should have fetched may be there the next time.
+                    // The file may be reachable the next time.
                     "FAILED_DOWNLOADING_VIDEO" => Failure::upstream(502, message).certain(),
                     _ => Failure::rejected(400, message),
                 })
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_is_read_by_its_words() {
+    fn a_containers_state_is_read() {
         let status = |word: &str, error: &str| {
             Threads.status(&json!({ "id": "1", "status": word, "error_message": error }))
         };

@@ -1,9 +1,9 @@
 //! TikTok, over its Content Posting API v2: <https://developers.tiktok.com/doc/content-posting-api-reference-direct-post>.
 //!
 //! A video is posted once its last piece is uploaded, so that piece is the publishing call, and the
-//! publish id of the upload is what its state can be asked by. TikTok fetches photos itself: there the
-//! call that names them publishes, and when its answer is lost nothing but the public list of videos
-//! can tell. What a creator may choose is asked before each post, as TikTok demands.
+//! publish id of the upload identifies its state. TikTok fetches photos itself: there the
+//! call that names them publishes, and when its answer is lost only the public list of videos
+//! can settle it. The creator's choices are read before each post, as TikTok demands.
 
 use crate::{listing::Listing, *};
 use async_trait::async_trait;
@@ -196,7 +196,7 @@ impl Publisher for TikTok {
         let form = [("token", cx.grant.access_token.as_str())];
         let reply = oauth::request(cx, &format!("{API}/oauth/revoke/"), &form)?.send_raw().await?;
         match reply.status.as_u16() {
-            // A token that is dead already is refused, which is as good.
+            // A token that is revoked already is refused, which counts as success.
             200..=299 | 400 | 401 => Ok(()),
             _ => Err(classify::by_status(&reply)),
         }
@@ -257,7 +257,7 @@ impl Publisher for TikTok {
             step.publish = Some(post_photos(cx, post, &step.info).await?);
         } else {
             let count = Pieces::of(first.size_bytes).count;
-            // More than one is left where an earlier attempt was told to go back.
+            // More than one is left where TikTok asked an earlier attempt to go back.
             while step.sent < count {
                 match send(cx, first, &step).await? {
                     Sent::Pieces(count) => step.sent = count,
@@ -296,7 +296,7 @@ impl Publisher for TikTok {
         match status.status.as_str() {
             "PUBLISH_COMPLETE" => match status.post_id() {
                 Some(id) => Ok(Located::Live(id)),
-                // Who may see it is not everybody, or its moderation takes long: it has no id of its own.
+                // A post that is not public, or long in moderation, has no id of its own.
                 None if step.info["privacy_level"] != "PUBLIC_TO_EVERYONE" || age > MODERATION_TIMEOUT => {
                     Ok(Located::Live(publish))
                 }
@@ -322,7 +322,7 @@ impl Analytics for TikTok {
         // By now a post may have the id that it had not when it was published.
         let id = match is_publish(id) {
             true => status(cx, id).await?.post_id().ok_or_else(|| {
-                Failure::rejected(404, format!("TikTok tells no figures of {id}, which is not public"))
+                Failure::rejected(404, format!("TikTok has no figures of {id}, which is not public"))
             })?,
             false => id.to_owned(),
         };
@@ -344,7 +344,7 @@ impl History for TikTok {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
         Ok(list(cx, cursor).await?.map(|video| RemotePost {
             url: address(cx, &video.id),
-            text: video.words().to_owned(),
+            text: video.caption().to_owned(),
             media: video.cover_image_url.clone().into_iter().collect(),
             published_at: video.at(),
             metrics: video.metrics(),
@@ -376,12 +376,12 @@ impl Options for TikTok {
     }
 }
 
-/// Asks what the creator may choose today.
+/// Reads the creator's choices and limits.
 async fn creator(cx: &Session<'_>) -> Result<Creator> {
     ask(cx, "post/publish/creator_info/query/", &json!({})).await
 }
 
-/// A post's description as TikTok wants it, within what its creator may choose.
+/// The `post_info` of a post, within its creator's choices.
 async fn info(cx: &Session<'_>, post: &Publication, first: &Media) -> Result<Value> {
     let creator = creator(cx).await?;
     let settings: Settings = post.settings()?;
@@ -474,9 +474,9 @@ impl Pieces {
 
 /// The result of sending a part.
 enum Sent {
-    /// So many parts are stored.
+    /// Number of parts that are stored.
     Pieces(u64),
-    /// All are.
+    /// All parts are stored.
     All,
     /// The upload does not exist any more.
     Gone,
@@ -500,7 +500,7 @@ async fn send(cx: &Session<'_>, video: &Media, step: &Step) -> Result<Sent> {
         201 => Ok(Sent::All),
         200..=299 => Ok(Sent::Pieces(step.sent + 1)),
         403 | 404 => Ok(Sent::Gone),
-        // TikTok is elsewhere, as after an answer that was lost.
+        // TikTok expects another part, as after a lost answer.
         416 => match status(cx, publish).await?.uploaded_bytes {
             Some(has) if has >= total => Ok(Sent::All),
             Some(has) if has / pieces.size != step.sent => Ok(Sent::Pieces(has / pieces.size)),
@@ -513,7 +513,7 @@ async fn send(cx: &Session<'_>, video: &Media, step: &Step) -> Result<Sent> {
 /// Drops an upload that can't be resumed. Nothing is posted before its last byte, so that the
 /// video can be uploaded again.
 async fn ended(cx: &Session<'_>) -> Failure {
-    let message = "the upload ended before its last byte; it is begun anew";
+    let message = "the upload ended before its last byte; it begins again";
     match cx.save(&Step::default()).await {
         Ok(()) => Failure::upstream(503, message).certain(),
         Err(unsaved) => unsaved,
@@ -529,7 +529,7 @@ async fn ask<T: DeserializeOwned>(cx: &Session<'_>, path: &str, body: &Value) ->
     Ok(answer.data)
 }
 
-/// The creator's public posts. Only the latest are searched, since absence from them means nothing.
+/// The creator's public posts. Only the latest are searched, since absence from them proves nothing.
 struct Posts<'a>(&'a Session<'a>);
 
 #[async_trait]
@@ -579,7 +579,7 @@ fn failed(reason: &str) -> Failure {
 fn address(cx: &Session<'_>, id: &str) -> String {
     let username = &cx.account.username;
     cx.transport.rewrite_url(&match is_publish(id) {
-        // What has no id of its own is seen on its creator's page only.
+        // A post without an id of its own is shown on its creator's page only.
         true => format!("https://www.tiktok.com/@{username}"),
         false => format!("https://www.tiktok.com/@{username}/video/{id}"),
     })
@@ -593,9 +593,9 @@ fn is_publish(id: &str) -> bool {
 /// The adapter's checkpoint. The upload's address is valid for an hour and for this video only.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
-    /// The medium that it is about.
+    /// The uploaded medium.
     media: Option<Uuid>,
-    /// The post as its creator may have it.
+    /// The `post_info` of the publishing call.
     #[serde(default)]
     info: Value,
     publish: Option<String>,
@@ -691,7 +691,7 @@ impl Video {
         DateTime::from_timestamp(self.create_time, 0).unwrap_or_default()
     }
 
-    fn words(&self) -> &str {
+    fn caption(&self) -> &str {
         if self.video_description.is_empty() { &self.title } else { &self.video_description }
     }
 

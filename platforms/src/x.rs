@@ -140,7 +140,7 @@ impl Publisher for X {
         let errors = reply.body["errors"].as_array();
         let first = errors.and_then(|all| all.first());
         if reply.status.is_success() {
-            // An answer of errors and nothing else is no success, whatever its status.
+            // An answer of nothing but errors is a failure, whatever its status.
             let says_more = ["data", "meta", "includes"].iter().any(|key| !reply.body[*key].is_null());
             let error = first.filter(|_| !says_more)?;
             let status = error["status"].as_u64().and_then(|status| u16::try_from(status).ok());
@@ -174,7 +174,7 @@ impl Publisher for X {
             }
             403 if code == Some(89) => Some(Failure::token_expired(message)),
             // Not permitted, locked, suspended, a scope or an enrolment that is missing: a fresh
-            // token would hear the same.
+            // token would not help.
             403 => Some(Failure::rejected(403, message)),
             _ => None,
         }
@@ -233,7 +233,7 @@ impl Analytics for X {
                 ])
                 .send::<Timeline>()
         };
-        // What only the author may see ends after 30 days, and asking for it may then fail as a whole.
+        // Figures for the author alone end after 30 days; a request for them may then fail as a whole.
         let answer = match ask("public_metrics,non_public_metrics").await {
             Err(failure) if failure.code.is_permanent() => ask("public_metrics").await?,
             answer => answer?,
@@ -252,7 +252,7 @@ impl History for X {
         let posts = timeline.data.iter().map(|tweet| RemotePost {
             id: tweet.id.clone(),
             url: address(cx, &tweet.id),
-            text: tweet.words(),
+            text: tweet.original_text(),
             media: tweet.attached(&timeline.includes).filter_map(Medium::address).collect(),
             published_at: tweet.created_at.unwrap_or_default(),
             metrics: tweet.metrics(&timeline.includes),
@@ -450,7 +450,7 @@ fn error_message(reply: &Reply) -> String {
     }
 }
 
-/// The wait until every exhausted window is reset.
+/// Time until every exhausted window is reset.
 fn exhausted(reply: &Reply) -> Option<Duration> {
     ["x-rate-limit", "x-app-limit-24hour", "x-user-limit-24hour"]
         .iter()
@@ -672,7 +672,7 @@ struct Counts {
 impl Tweet {
     /// The text as its author wrote it: short links as what they stand for, escapes undone, the
     /// links that X adds for media and quotes left out.
-    fn words(&self) -> String {
+    fn original_text(&self) -> String {
         let (text, entities) = match &self.note_tweet {
             Some(note) => (&note.text, &note.entities),
             None => (&self.text, &self.entities),
@@ -701,17 +701,17 @@ impl Tweet {
         let parent = self.referenced_tweets.iter().find(|other| other.kind == "replied_to");
         let parent_matches = match (&post.reply_to, parent) {
             (Some(reply), Some(parent)) => parent.id == reply.parent,
-            // Where the list does not say to what: in the same conversation at least.
+            // The list does not name the parent: it must be in the same conversation.
             (Some(reply), None) => {
                 self.id != reply.root && self.conversation_id.as_ref() == Some(&reply.root)
             }
             (None, parent) => parent.is_none(),
         };
-        let words = self.words();
+        let text = self.original_text();
         let text_matches = if post.reply_to.is_some() {
-            canonical_text(strip_mentions(&words)) == canonical_text(strip_mentions(&post.text))
+            canonical_text(strip_mentions(&text)) == canonical_text(strip_mentions(&post.text))
         } else {
-            canonical_text(&words) == canonical_text(&post.text)
+            canonical_text(&text) == canonical_text(&post.text)
         };
         parent_matches && text_matches && self.attachments.media_keys.len() == post.media.len()
     }
@@ -829,10 +829,10 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(
-            canonical_text(&tweet.words()),
+            canonical_text(&tweet.original_text()),
             canonical_text("a <b> &amp; example.com/ and https://example.org/A?b=c")
         );
-        assert_eq!(tweet.words(), "a <b> &amp; http://Example.com and https://example.org/A?b=c");
+        assert_eq!(tweet.original_text(), "a <b> &amp; http://Example.com and https://example.org/A?b=c");
     }
 
     #[test]

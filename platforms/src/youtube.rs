@@ -1,9 +1,8 @@
 //! YouTube, over its Data API v3: <https://developers.google.com/youtube/v3>.
 //!
-//! A video comes into being with its last byte, so all but the last piece is uploaded while preparing,
-//! and that piece is the publishing call. The upload's own address tells at any time whether the video
-//! is there, which settles every doubt; what is processed then, what gets its thumbnail and its place
-//! in a playlist, exists already. A first comment has no such handle and is looked for.
+//! A video is created with its last byte, so all but the last piece is uploaded while preparing,
+//! and that piece is the publishing call. The upload's own address shows at any time whether the video
+//! exists, which settles every lost answer; processing, thumbnail and playlist come after that. A first comment has no such handle and is searched for.
 
 use crate::{listing::Listing, *};
 use async_trait::async_trait;
@@ -25,13 +24,13 @@ const REPORTS: &str = "https://youtubeanalytics.googleapis.com/v2/reports";
 
 /// One piece of an upload: a multiple of 256 KiB.
 const CHUNK_BYTES: u64 = 8 << 20;
-/// Time until a video appears in the lists; until then an upload that is gone means nothing.
+/// Time until a video appears in the lists; until then an upload that is gone proves nothing.
 const LISTING_LAG: TimeDelta = TimeDelta::minutes(2);
-/// The longest title, in characters.
+/// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 100;
-/// The longest a Short plays.
+/// Maximum length of a Short.
 const MAX_SHORT: Duration = Duration::from_secs(180);
-/// The most characters of all tags together.
+/// Maximum length of all tags together, in characters.
 const MAX_TAGS: usize = 500;
 /// The category of a video whose author names none: people and blogs.
 const DEFAULT_CATEGORY: &str = "22";
@@ -237,7 +236,7 @@ impl Publisher for YouTube {
         let settings: Settings = post.settings()?;
         let body = resource(post, &settings, video)?;
         thumbnail(post, &settings)?;
-        // An earlier attempt may have died between sending a piece and keeping that.
+        // An earlier attempt may have died between sending a piece and saving its progress.
         if let Some(upload) = step.upload.clone() {
             match probe(cx, &upload, video.size_bytes).await? {
                 Stored::Bytes(count) => step.sent = count,
@@ -329,7 +328,7 @@ impl Publisher for YouTube {
             .query(&[("part", "status,processingDetails"), ("id", &id)])
             .send()
             .await?;
-        // Looked at seldom once it takes long: each look costs of the day's quota.
+        // Polled less often the longer it takes: each poll costs of the day's quota.
         let busy = Located::Processing {
             poll_after: Duration::from_secs(((cx.now)() - begun).num_seconds().clamp(0, 480) as u64 / 8)
                 .max(Duration::from_secs(5)),
@@ -364,18 +363,18 @@ impl Analytics for YouTube {
             return Err(Failure::rejected(404, format!("video {id} is not there")));
         };
         let mut metrics = video.statistics.metrics();
-        // The counters are of this minute; what only reports tell is some days old, and not everybody
-        // has granted it. Impressions are told by a query of their own, and not for every channel.
-        let told = report(cx, id, "shares,videosAddedToPlaylists").await?;
-        metrics.shares = told.first().copied().unwrap_or(0);
-        metrics.saves = told.get(1).copied().unwrap_or(0);
+        // The counters are current; figures of reports are some days old, and not every grant covers them.
+        // Impressions take a query of their own, and not every channel has them.
+        let figures = report(cx, id, "shares,videosAddedToPlaylists").await?;
+        metrics.shares = figures.first().copied().unwrap_or(0);
+        metrics.saves = figures.get(1).copied().unwrap_or(0);
         metrics.impressions =
             report(cx, id, "videoThumbnailImpressions").await?.first().copied().unwrap_or(0);
         Ok(metrics)
     }
 }
 
-/// Figures of one video over all its time, in the order of their names; none where they are not told.
+/// Figures of one video over all its time, in the order of their names; none where the report is closed.
 async fn report(cx: &Session<'_>, id: &str, metrics: &str) -> Result<Vec<u64>> {
     let table: Result<Table> = cx
         .get(REPORTS)
@@ -486,7 +485,7 @@ fn video(post: &Publication) -> Result<&Media> {
     video.ok_or_else(|| Failure::rejected(422, "YouTube needs a video, and the post has none"))
 }
 
-/// The image that is to be the thumbnail.
+/// The image for the thumbnail.
 fn thumbnail<'a>(post: &'a Publication, settings: &Settings) -> Result<Option<&'a Media>> {
     let mut images = post.media.iter().filter(|medium| medium.kind == MediaKind::Image);
     match given(settings.thumbnail.as_deref()) {
@@ -517,7 +516,7 @@ fn title(post: &Publication, settings: &Settings, video: &Media) -> String {
     }
 }
 
-/// The video's resource, as it is to be. Refused here is what YouTube would take for something else.
+/// The video's resource. Refuses settings that YouTube would accept and understand otherwise.
 fn resource(post: &Publication, settings: &Settings, video: &Media) -> Result<Value> {
     if settings.is_short == Some(true) {
         let shape = video.width.zip(video.height).filter(|(width, height)| width > height);
@@ -562,7 +561,7 @@ fn resource(post: &Publication, settings: &Settings, video: &Media) -> Result<Va
     let mut status = Map::new();
     match (given(settings.publish_at.as_deref()), settings.privacy_status) {
         (Some(_), Some(PrivacyStatus::Unlisted)) => {
-            let message = "publishAt makes a video public, and privacyStatus is to be unlisted";
+            let message = "publishAt makes a video public, and privacyStatus is unlisted";
             return Err(Failure::rejected(422, message));
         }
         (Some(at), _) => {
@@ -603,7 +602,7 @@ async fn begin(cx: &Session<'_>, settings: &Settings, video: &Media, body: &Valu
 
 /// State of an upload.
 enum Stored {
-    /// So many bytes are stored.
+    /// Number of bytes that are stored.
     Bytes(u64),
     /// All bytes are stored, and this is the video.
     Video(String),
@@ -648,7 +647,7 @@ fn stalled(count: u64) -> Failure {
 
 /// Nothing is published before the last byte, so the video can be uploaded again.
 fn ended() -> Failure {
-    let message = "the upload ended before its last byte; it is begun anew";
+    let message = "the upload ended before its last byte; it begins again";
     Failure::upstream(503, message).certain()
 }
 
@@ -663,8 +662,8 @@ async fn own_playlist(cx: &Session<'_>, id: &str) -> Result<()> {
     }
 }
 
-/// Gives a video its thumbnail and its place in a playlist. The video is live by now, so that what is
-/// refused here for good is given up and not the post.
+/// Gives a video its thumbnail and its place in a playlist. The video is live by now, so that a permanent
+/// refusal here is logged and does not fail the post.
 async fn apply_thumbnail_and_playlist(
     cx: &Session<'_>,
     post: &Publication,
@@ -678,15 +677,15 @@ async fn apply_thumbnail_and_playlist(
             .upload(&image.mime, image.size_bytes, cx.stream(image))
             .send_ok()
             .await;
-        forgive(set, id, "thumbnail")?;
+        log_refusal(set, id, "thumbnail")?;
     }
     if let Some(playlist) = settings.playlist() {
-        forgive(enlist(cx, id, playlist).await, id, "place in its playlist")?;
+        log_refusal(add_to_playlist(cx, id, playlist).await, id, "place in its playlist")?;
     }
     Ok(())
 }
 
-async fn enlist(cx: &Session<'_>, id: &str, playlist: &str) -> Result<()> {
+async fn add_to_playlist(cx: &Session<'_>, id: &str, playlist: &str) -> Result<()> {
     let there: List<Value> = cx
         .get(format!("{API}/playlistItems"))
         .query(&[("part", "id"), ("playlistId", playlist), ("videoId", id)])
@@ -703,8 +702,8 @@ async fn enlist(cx: &Session<'_>, id: &str, playlist: &str) -> Result<()> {
         .await
 }
 
-/// Ignores a permanent refusal, or one that lasts a day.
-fn forgive(answer: Result<()>, id: &str, what: &str) -> Result<()> {
+/// Logs a permanent refusal, or one that lasts a day, and goes on.
+fn log_refusal(answer: Result<()>, id: &str, what: &str) -> Result<()> {
     match answer {
         Err(failure) if failure.code.is_permanent() || failure.code == ErrorCode::RateLimited => {
             warn!(video.id = id, error.code = %failure.code, "Video {id} is live without its {what}: {failure}");
@@ -714,7 +713,7 @@ fn forgive(answer: Result<()>, id: &str, what: &str) -> Result<()> {
     }
 }
 
-/// Comments on a video and gives the comment's id.
+/// Comments on a video and returns the comment's id.
 async fn comment(cx: &Session<'_>, video: &str, text: &str) -> Result<String> {
     let comment = json!({ "snippet": { "textOriginal": text } });
     let snippet = json!({
@@ -843,13 +842,13 @@ fn is_comment(id: &str) -> bool {
 /// The adapter's checkpoint. The upload's address is valid for this video only.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
-    /// The medium that it is about.
+    /// The uploaded video.
     media: Option<Uuid>,
     upload: Option<String>,
     #[serde(default)]
     sent: u64,
     video: Option<String>,
-    /// Whether thumbnail and playlist are set.
+    /// True when thumbnail and playlist are set.
     #[serde(default)]
     is_complete: bool,
 }
@@ -857,7 +856,7 @@ struct Step {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct List<T> {
-    // Where there is nothing the member is missing.
+    // Missing in an empty list.
     #[serde(default = "Vec::new")]
     items: Vec<T>,
     next_page_token: Option<String>,
@@ -1072,12 +1071,12 @@ struct ThreadSnippet {
 
 #[derive(Deserialize)]
 struct Said {
-    snippet: Words,
+    snippet: CommentText,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Words {
+struct CommentText {
     #[serde(default)]
     text_display: String,
     text_original: Option<String>,
