@@ -83,18 +83,18 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 
 #[derive(Deserialize, JsonSchema)]
 struct Settings {
-    /// The languages of the text (BCP 47).
+    /// Languages of the text (BCP 47).
     #[schemars(length(max = 3), inner(length(min = 2)))]
     languages: Option<Vec<String>>,
     /// Content warnings.
     labels: Option<Vec<Label>>,
-    /// Tags beside those in the text, without #.
+    /// Additional tags, without #.
     #[schemars(length(max = 8), inner(length(min = 1, max = 64)))]
     tags: Option<Vec<String>>,
-    /// A card below the text of the first post.
+    /// A link card below the text of the first post.
     #[schemars(extend("excludes" = ["media"]))]
     link: Option<Card>,
-    /// The post to quote: its at:// URI, or its address on bsky.app.
+    /// The post to quote: its at:// URI or its bsky.app URL.
     #[schemars(regex(pattern = "^(at://|https://bsky\\.app/profile/)[^/]+/[^/]+/[^/]+$"))]
     quote: Option<String>,
 }

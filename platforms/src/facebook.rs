@@ -106,18 +106,18 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 
 #[derive(Deserialize, JsonSchema)]
 struct Settings {
-    /// Where it goes; to the feed when left out.
+    /// Where the post is shown. Defaults to the feed.
     media_type: Option<MediaType>,
-    /// The link that is shown as a preview.
+    /// The link to show as a preview.
     #[schemars(regex(pattern = "^https?://"), extend("excludes" = ["media"]))]
     link: Option<String>,
-    /// The title of a video or a reel.
+    /// Title of a video or a reel.
     #[schemars(length(max = 255))]
     title: Option<String>,
-    /// The Page of the place that it is tagged with.
+    /// Id of the Page of the place to tag.
     #[schemars(regex(pattern = "^[0-9]+$"))]
     place: Option<String>,
-    /// Whether its video was made with AI.
+    /// Labels the video as made with AI.
     is_ai_generated: Option<bool>,
 }
 

@@ -66,18 +66,18 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Settings {
-    /// What the post is about; without it what the other settings make it.
+    /// Topic of the post. Defaults to what the other settings imply.
     topic_type: Option<TopicType>,
-    /// The language of the text (BCP 47).
+    /// Language of the text (BCP 47).
     language_code: Option<String>,
-    /// The button below it; an offer has its own.
+    /// The button below the post; an offer has its own.
     call_to_action: Option<CallToAction>,
-    /// What happens when, in the location's own time. An offer needs it as well.
+    /// The event with its times in the location's time zone. Required for an offer as well.
     event: Option<Event>,
     offer: Option<Offer>,
-    /// What an alert is about.
+    /// Topic of an alert.
     alert_type: Option<AlertType>,
-    /// When Google shows it.
+    /// Time at which Google shows the post.
     #[schemars(extend("format" = "date-time"))]
     scheduled_time: Option<String>,
 }
@@ -95,7 +95,7 @@ enum TopicType {
 #[serde(rename_all = "camelCase")]
 struct CallToAction {
     action_type: ActionType,
-    /// Where it leads; CALL has none.
+    /// URL that the button links to; CALL has none.
     url: Option<String>,
 }
 
@@ -115,15 +115,15 @@ enum ActionType {
 struct Event {
     #[schemars(length(min = 1, max = 58))]
     title: String,
-    /// A day, or a day and a time.
+    /// A date, or a date and a time.
     #[schemars(regex(pattern = MOMENT))]
     start: Option<String>,
-    /// A day, or a day and a time.
+    /// A date, or a date and a time.
     #[schemars(regex(pattern = MOMENT))]
     end: Option<String>,
-    /// Both as Google writes them, in place of start and end.
+    /// Google's `TimeInterval`, in place of start and end.
     schedule: Option<Map<String, Value>>,
-    /// How it repeats, as Google writes it.
+    /// Recurrence of the event, as in Google's API.
     recurrence_info: Option<Map<String, Value>>,
 }
 

@@ -95,29 +95,29 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 
 #[derive(Deserialize, JsonSchema)]
 struct Settings {
-    /// Where it goes. Without it a single video is a reel and all else goes to the feed.
+    /// Where the post is shown. By default a single video is a reel, and everything else goes to the feed.
     media_type: Option<MediaType>,
-    /// Names of accounts that are invited as its authors.
+    /// Usernames of accounts to invite as co-authors.
     #[schemars(length(max = 3), inner(length(min = 1)))]
     collaborators: Option<Vec<String>>,
-    /// Whether a reel is shown in the feed as well; true when left out.
+    /// Also shows a reel in the feed. Defaults to true.
     share_to_feed: Option<bool>,
-    /// The address of a reel's cover, a JPEG.
+    /// URL of a reel's cover image, a JPEG.
     #[schemars(regex(pattern = "^https?://"))]
     cover_url: Option<String>,
-    /// The moment of a reel that is its cover, in milliseconds; a cover_url wins.
+    /// Moment of a reel to use as its cover, in milliseconds. Ignored with cover_url.
     thumb_offset: Option<u64>,
-    /// The name of a reel's own sound.
+    /// Name of a reel's original audio.
     audio_name: Option<String>,
-    /// The Facebook Page of the place that it is tagged with.
+    /// Id of the Facebook Page of the place to tag.
     #[schemars(regex(pattern = "^[0-9]+$"))]
     location_id: Option<String>,
-    /// Accounts that are tagged, with their place in the picture.
+    /// Accounts to tag, with their position in the image.
     #[schemars(length(max = 20))]
     user_tags: Option<Vec<UserTag>>,
-    /// Shows a reel to those first who don't follow the account.
+    /// Shows a reel first to people who do not follow the account.
     trial_params: Option<TrialParams>,
-    /// Whether it was made with AI.
+    /// Labels the post as made with AI.
     is_ai_generated: Option<bool>,
 }
 

@@ -115,24 +115,24 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 
 #[derive(Deserialize, JsonSchema)]
 struct Settings {
-    /// Who can see it; a page's posts are public.
+    /// Who can see the post. A page's posts are always public.
     visibility: Option<Visibility>,
-    /// The page that a member's account posts for, instead of the member.
+    /// The page to post for, instead of the member.
     #[schemars(regex(pattern = "^[0-9]+$"))]
     organization_id: Option<String>,
-    /// Whether nobody can share it further.
+    /// Prevents others from sharing the post.
     #[serde(rename = "isReshareDisabledByAuthor")]
     is_reshare_disabled_by_author: Option<bool>,
-    /// The title of its video or document; a document's file name unless told.
+    /// Title of the video or document. Defaults to the file name for a document.
     #[schemars(length(min = 1, max = 400))]
     title: Option<String>,
-    /// A link with a card. LinkedIn looks nothing up; the post's picture is the card's.
+    /// A link with a card. LinkedIn reads nothing from the page; the post's image becomes the card's.
     #[schemars(extend("excludes" = ["poll", "reshare"]))]
     link: Option<Link>,
-    /// A poll; it lasts for three days unless told.
+    /// A poll. Lasts three days by default.
     #[schemars(extend("excludes" = ["media", "link", "reshare"]))]
     poll: Option<Poll>,
-    /// The post that is shared with this text.
+    /// The post to share with this text.
     #[schemars(
         regex(pattern = "^urn:li:(share|ugcPost):[0-9]+$"),
         extend("excludes" = ["media", "poll", "link"])

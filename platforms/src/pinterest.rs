@@ -84,25 +84,25 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 
 #[derive(Deserialize, JsonSchema)]
 struct Settings {
-    /// The board that the pin hangs on. Without it, the account's only board.
+    /// Id of the board to save the pin to. Defaults to the account's only board.
     #[schemars(regex(pattern = "^[0-9]+$"))]
     board_id: Option<String>,
-    /// The board's section that the pin hangs in.
+    /// Id of the board's section to save the pin to.
     #[schemars(regex(pattern = "^[0-9]+$"))]
     board_section_id: Option<String>,
-    /// The pin's title.
+    /// Title of the pin.
     #[schemars(length(max = 100))]
     title: Option<String>,
-    /// Where the pin leads.
+    /// URL that the pin links to.
     #[schemars(length(max = 2048), regex(pattern = "^https?://"))]
     link: Option<String>,
-    /// The color that is shown until the picture is there.
+    /// Color to show until the image has loaded.
     #[schemars(regex(pattern = "^#[0-9A-Fa-f]{6}$"))]
     dominant_color: Option<String>,
-    /// The address of a video's cover.
+    /// URL of a video's cover image.
     #[schemars(regex(pattern = "^https?://"), extend("excludes" = ["cover_image_key_frame_time"]))]
     cover_image_url: Option<String>,
-    /// The second of a video that is its cover; the first one unless told.
+    /// Second of a video to use as its cover. Defaults to 0.
     cover_image_key_frame_time: Option<u64>,
 }
 

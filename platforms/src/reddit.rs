@@ -97,35 +97,34 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 
 #[derive(Deserialize, JsonSchema)]
 struct Settings {
-    /// Where it is posted, by name; options/subreddits lists them. Without it, the account's own profile.
+    /// Name of the subreddit; options/subreddits lists them. Defaults to the account's own profile.
     #[schemars(regex(pattern = "^/?([rRuU]/)?[A-Za-z0-9_-]{2,24}$"))]
     subreddit: Option<String>,
-    /// Its title; without it the text's first line, which then is not repeated below, or the file's name.
+    /// Title of the post. Defaults to the text's first line, which then is not repeated below, or to the file name.
     #[schemars(length(min = 1, max = MAX_TITLE))]
     title: Option<String>,
-    /// What kind of post it is; its media and url tell unless it is named. A videogif is a video without sound
-    /// that repeats.
+    /// Kind of post. Defaults to what media and url imply. A videogif is a video without sound that repeats.
     kind: Option<Kind>,
-    /// Where a link leads; without it the first link of the text.
+    /// URL of a link post. Defaults to the first link of the text.
     #[schemars(length(max = 2048), regex(pattern = "^https?://"))]
     url: Option<String>,
-    /// The post's flair, by its id or its text; options/flairs lists those of a subreddit.
+    /// Id or text of the post's flair; options/flairs lists those of a subreddit.
     #[schemars(length(min = 1))]
     flair: Option<String>,
-    /// The words of a flair that leaves them to the author.
+    /// Text of a flair that the author may edit.
     #[schemars(length(max = 64))]
     flair_text: Option<String>,
-    /// What stands below the pictures of a gallery, in their order.
+    /// Captions of a gallery's images, in order.
     #[schemars(length(max = MAX_GALLERY), inner(length(max = 180)))]
     captions: Option<Vec<String>>,
-    /// Whether it is for adults only.
+    /// Marks the post as for adults only.
     nsfw: Option<bool>,
-    /// Whether it gives away a plot.
+    /// Marks the post as a spoiler.
     spoiler: Option<bool>,
-    /// Whether the author is told of comments.
+    /// Notifies the author of comments.
     #[schemars(extend("default" = true))]
     sendreplies: Option<bool>,
-    /// Whether a link may be posted to a subreddit that has it already.
+    /// Allows a link that the subreddit has already.
     #[schemars(extend("default" = true))]
     resubmit: Option<bool>,
 }

@@ -99,10 +99,10 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 struct Settings {
     /// Who can reply.
     reply_control: Option<ReplyControl>,
-    /// The post's topic, without #. Without one, the text's first hashtag is it.
+    /// The post's topic, without #. Defaults to the text's first hashtag.
     #[schemars(length(min = 1, max = 50), regex(pattern = "^[^.&]*$"))]
     topic_tag: Option<String>,
-    /// The link that is shown as a preview.
+    /// The link to show as a preview.
     #[schemars(
         regex(pattern = "^https?://"),
         extend("excludes" = ["media", "poll_attachment", "gif_attachment"])
@@ -123,19 +123,19 @@ struct Settings {
     /// Parts of the text that are spoilers.
     #[schemars(length(max = 10))]
     text_entities: Option<Vec<TextEntity>>,
-    /// Whether its media are hidden at first.
+    /// Marks the media as a spoiler.
     is_spoiler_media: Option<bool>,
-    /// Whether the post goes away after 24 hours.
+    /// Makes the post disappear after 24 hours.
     #[schemars(extend("excludes" = ["media"]))]
     is_ghost_post: Option<bool>,
-    /// Whether replies are shown only after approval.
+    /// Shows replies only after approval.
     enable_reply_approvals: Option<bool>,
-    /// The place that the post is tagged with.
+    /// Id of the place to tag.
     location_id: Option<String>,
-    /// The only countries in which the post is shown.
+    /// Codes of the only countries in which the post is shown.
     #[schemars(inner(regex(pattern = "^[A-Z]{2}$")))]
     allowlisted_country_codes: Option<Vec<String>>,
-    /// Whether it is shared to the Instagram story as well.
+    /// Also shares the post to the Instagram story.
     crossreshare_to_ig: Option<bool>,
 }
 

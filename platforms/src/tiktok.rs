@@ -87,29 +87,30 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 
 #[derive(Deserialize, JsonSchema)]
 struct Settings {
-    /// Who can see it, of what the creator may choose; options/privacy_levels lists that. Without it the widest.
+    /// Who can see the post; options/privacy_levels lists the levels that the creator may choose. Defaults to the
+    /// widest of them.
     privacy_level: Option<PrivacyLevel>,
-    /// Whether nobody may comment.
+    /// Disables comments.
     disable_comment: Option<bool>,
-    /// Whether nobody may make a duet of the video.
+    /// Disables duets with the video.
     disable_duet: Option<bool>,
-    /// Whether nobody may stitch the video.
+    /// Disables stitches of the video.
     disable_stitch: Option<bool>,
-    /// Which moment of the video is its cover, in milliseconds.
+    /// Moment of the video to use as its cover, in milliseconds.
     #[schemars(range(max = i32::MAX))]
     video_cover_timestamp_ms: Option<u32>,
-    /// Whether it is a paid partnership.
+    /// Labels the post as a paid partnership.
     brand_content_toggle: Option<bool>,
-    /// Whether it promotes the creator's own business.
+    /// Labels the post as promoting the creator's own business.
     brand_organic_toggle: Option<bool>,
-    /// Whether it was made with AI.
+    /// Labels the post as made with AI.
     is_aigc: Option<bool>,
-    /// The title of photos; the text is their description.
+    /// Title of a photo post; the text is its description.
     #[schemars(length(max = 90))]
     title: Option<String>,
-    /// Whether TikTok adds music to photos.
+    /// Lets TikTok add music to photos.
     auto_add_music: Option<bool>,
-    /// Which of the photos is the cover, from 0.
+    /// Index of the photo to use as the cover, from 0.
     #[schemars(range(max = 34))]
     photo_cover_index: Option<u32>,
 }

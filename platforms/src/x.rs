@@ -106,11 +106,11 @@ struct Settings {
     /// The community to post to.
     #[schemars(regex(pattern = "^[0-9]{1,19}$"))]
     community_id: Option<String>,
-    /// Whether a community's post is shown to followers as well.
+    /// Also shows a community post to the author's followers.
     share_with_followers: Option<bool>,
-    /// Whether its media were made with AI.
+    /// Labels the media as made with AI.
     made_with_ai: Option<bool>,
-    /// Whether somebody paid for it.
+    /// Labels the post as a paid partnership.
     paid_partnership: Option<bool>,
     #[schemars(extend("excludes" = ["media"]))]
     poll: Option<Poll>,

@@ -1,8 +1,9 @@
 //! YouTube, over its Data API v3: <https://developers.google.com/youtube/v3>.
 //!
-//! A video is created with its last byte, so all but the last piece is uploaded while preparing,
-//! and that piece is the publishing call. The upload's own address shows at any time whether the video
-//! exists, which settles every lost answer; processing, thumbnail and playlist come after that. A first comment has no such handle and is searched for.
+//! A video is created with its last byte, so all but the last piece is uploaded while preparing, and that
+//! piece is the publishing call. The upload's own address shows at any time whether the video exists, which
+//! settles every lost answer; processing, thumbnail and playlist come after that. A first comment has no
+//! such handle and is searched for.
 
 use crate::{listing::Listing, *};
 use async_trait::async_trait;
@@ -106,47 +107,47 @@ pub(crate) static ADAPTER: Adapter = Adapter {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Settings {
-    /// The video's title; without it the text's first line, or the file's name.
+    /// Title of the video. Defaults to the text's first line, or to the file name.
     #[schemars(length(min = 1, max = MAX_TITLE), regex(pattern = "^[^<>]*$"))]
     title: Option<String>,
-    /// Who can watch it.
+    /// Who can watch the video.
     #[schemars(extend("default" = "public"))]
     privacy_status: Option<PrivacyStatus>,
-    /// When YouTube makes it public; it is private until then.
+    /// Time at which YouTube makes the video public; it is private until then.
     #[schemars(
         regex(pattern = r"^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$"),
         extend("format" = "date-time")
     )]
     publish_at: Option<String>,
-    /// Whether it has to be fit for a Short: square or upright, and three minutes at most.
+    /// Requires the video to be fit for a Short: square or upright, and at most three minutes long.
     is_short: Option<bool>,
-    /// Its keywords, of 500 characters together.
+    /// Keywords, with at most 500 characters together.
     #[schemars(inner(length(min = 1), regex(pattern = "^[^<>,]*$")))]
     tags: Option<Vec<String>>,
-    /// The id of its category; options/categories lists them.
+    /// Id of the category; options/categories lists them.
     #[schemars(regex(pattern = "^[0-9]+$"), extend("default" = DEFAULT_CATEGORY))]
     category: Option<String>,
-    /// The id of a playlist that it is added to; options/playlists lists them.
+    /// Id of the playlist to add the video to; options/playlists lists them.
     #[schemars(length(min = 1))]
     playlist: Option<String>,
-    /// Which of the container's media is the thumbnail, by its id; without it the image there.
+    /// Id of the container's medium to use as the thumbnail. Defaults to its image.
     thumbnail: Option<String>,
-    /// Whether it is made for children.
+    /// Declares the video as made for children.
     made_for_kids: Option<bool>,
-    /// Whether it shows what is made or changed by AI and looks real.
+    /// Declares realistic content that was made or changed with AI.
     contains_synthetic_media: Option<bool>,
-    /// Whether subscribers are told.
+    /// Notifies subscribers.
     #[schemars(extend("default" = true))]
     notify_subscribers: Option<bool>,
-    /// Its license.
+    /// License of the video.
     license: Option<License>,
-    /// Whether other sites may embed it.
+    /// Allows other sites to embed the video.
     embeddable: Option<bool>,
-    /// Whether its figures are public.
+    /// Makes the video's statistics public.
     public_stats_viewable: Option<bool>,
-    /// The language of title and text (BCP 47).
+    /// Language of title and text (BCP 47).
     default_language: Option<String>,
-    /// The language spoken in it (BCP 47).
+    /// Language spoken in the video (BCP 47).
     default_audio_language: Option<String>,
 
     // YouTube's own names of three settings above, which are accepted and not validated.
