@@ -406,6 +406,16 @@ mod tests {
     }
 
     #[test]
+    fn an_invalid_setting_does_not_hide_what_the_others_conflict_with() {
+        let reels = json!({ "media_type": "REELS", "thumb_offset": -1 });
+        let instagram = crate::get("instagram").unwrap();
+        let photo = Media { mime: "image/jpeg".into(), width: Some(640), height: Some(640), ..image() };
+        let issues = check(instagram, &[Draft { text: "a", media: &[photo] }], &reels);
+        let codes: Vec<_> = issues.iter().map(|issue| issue.code.as_str()).collect();
+        assert_eq!(codes, ["setting_invalid", "media_kind_not_supported"]);
+    }
+
+    #[test]
     fn settings_are_held_against_their_schema() {
         assert_eq!(
             x(
