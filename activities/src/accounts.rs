@@ -1,5 +1,4 @@
-//! What a platform says about an account: whether it can be spoken for, what its settings can be; and
-//! what it is told when the account leaves.
+//! Calls to platforms about accounts: health checks, values of settings, renewal and revocation of grants.
 
 #![expect(
     dead_code,
@@ -19,10 +18,10 @@ use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tracing::info;
 use workflows::{
     activities::{AccountRef, HealthReport, OptionsRequest, definition},
-    disconnect_account::TRIES,
+    options::REVOKE_TRIES,
 };
 
-/// The activities about accounts.
+/// Activities about accounts and their grants.
 pub(crate) struct Accounts {
     pub(crate) deps: Arc<Deps>,
     pub(crate) shares: Arc<Shares>,
@@ -45,7 +44,7 @@ impl Accounts {
                 grants::mark_active(&deps.engine.db, account_ref.owner, account_ref.account, version, at)
                     .await?;
             }
-            // Refused although it is fresh: no further refresh can help.
+            // Refused although it is fresh: another refresh would not help.
             (Err(failure), Some(version)) if failure.code == ErrorCode::TokenExpired => {
                 deps.mark_lost(&account_ref, version, failure).await?;
             }
@@ -64,11 +63,11 @@ impl Accounts {
         let Some(leaving) = disconnect::grant_to_revoke(&deps.engine.db, &disconnection).await? else {
             return Ok(());
         };
-        if leaving.in_doubt && cx.info().attempt < TRIES {
+        if leaving.in_doubt && cx.info().attempt < REVOKE_TRIES {
             return Err(anyhow::anyhow!("a post of the account is still being looked for").into());
         }
         if leaving.is_shared {
-            // A platform that is told ends it for all of them.
+            // Revoking would end the grant of the other accounts too.
             info!(account.id = %disconnection.account, platform = disconnection.platform, "Not revoked: others share the login");
             return Ok(());
         }
@@ -81,7 +80,7 @@ impl Accounts {
         let session = account.session(&NoCheckpoints);
         match session.platform.publisher.revoke(&session).await {
             Ok(()) => Ok(()),
-            // It knows nothing of the grant, or wants to hear nothing: asking again changes neither.
+            // The platform does not know the grant, or refuses: another try would not help.
             Err(failure) if failure.code.is_permanent() || failure.code == ErrorCode::TokenExpired => {
                 info!(account.id = %disconnection.account, platform = disconnection.platform, "Not revoked: {failure}");
                 Ok(())

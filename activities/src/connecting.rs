@@ -1,7 +1,9 @@
 //! Connecting accounts: a login becomes one account, or a choice among several.
 //!
 //! The code or password arrives sealed, and the grant is sealed again before it is stored, so that no workflow
-//! history holds either. The exchange is made once: a code is valid once, and platforms count wrong passwords.
+//! history holds either; only ids are returned. A login that covers several accounts is stored with its grants
+//! sealed until the user chooses; accounts without a grant of their own share the login's, which is revoked with the
+//! last of them. The quota of accounts is checked under a lock on the organization. The exchange is made once: a code is valid once, and platforms count wrong passwords.
 //! Only listing the identities is retried.
 
 #![expect(
@@ -14,7 +16,7 @@ use ::publishing::{NoCheckpoints, NoMedia, Stop};
 use anyhow::Context;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{AccountId, ErrorCode, Failure, LoginError, NetworkId, Owner};
+use domain::{AccountId, AccountProfile, ErrorCode, Failure, LoginError, NetworkId, Owner};
 use platforms::{Adapter, App, AppPassword, Auth, Code, Grant, Identity, Session, Transport};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
@@ -28,7 +30,7 @@ use store::{
     accounts::Connect,
     connect,
     oauth_states::{self, AuthorizationRequest},
-    pending_logins::{self, Digest, Made, Offer, Pending},
+    pending_logins::{self, Digest, Made, Pending},
     vault,
 };
 use temporalio_macros::activities;
@@ -107,7 +109,7 @@ impl Connecting {
         }
         let only = identities.pop().context("a login covers an identity")?;
         let own = only.grant.clone().unwrap_or(grant);
-        let only = to_offer(only);
+        let only = bounded_profile(only);
         let mut tx = deps.engine.db.begin().await?;
         if let Some(quota) =
             quota_exceeded(&mut tx, &context, slice::from_ref(&only.network_unique_id), callback.limit)
@@ -153,7 +155,7 @@ impl Connecting {
             tenant_id: login.tenant_id,
             shared: None,
         };
-        let only = to_offer(only);
+        let only = bounded_profile(only);
         let mut tx = deps.engine.db.begin().await?;
         if let Some(quota) =
             quota_exceeded(&mut tx, &context, slice::from_ref(&only.network_unique_id), login.limit).await?
@@ -328,12 +330,12 @@ impl Connecting {
         &self,
         tx: &mut store::Connection,
         context: &LoginContext,
-        offer: Offer,
+        profile: AccountProfile,
         mut grant: Grant,
     ) -> anyhow::Result<Option<ConnectedAccount>> {
         let LoginContext { owner, platform, network, tenant_id, shared } = context;
         if grant.refresh_token.as_deref().is_none_or(str::is_empty) && gives_refresh_token_once(platform) {
-            let held = connect::previous_grant(tx, *owner, platform, &offer.network_unique_id).await?;
+            let held = connect::previous_grant(tx, *owner, platform, &profile.network_unique_id).await?;
             if let Some(held) = held.filter(|held| held.network == *network)
                 // One that no key opens any more is no loss: it could not have been used either.
                 && let Ok(opened) = self.deps.engine.opener.open(&held.sealed, &vault::aad_grant(*owner, held.account))
@@ -345,12 +347,7 @@ impl Connecting {
         }
         let connect = Connect {
             platform: platform.clone(),
-            network_unique_id: offer.network_unique_id,
-            username: offer.username,
-            display_name: offer.display_name,
-            account_type: offer.account_type,
-            profile_image_url: offer.profile_image_url,
-            profile_url: offer.profile_url,
+            profile,
             tenant_id: tenant_id.clone(),
             social_network_id: network.map(|network| network.0),
             scopes: grant.scopes.clone(),
@@ -391,7 +388,7 @@ impl Connecting {
             network: context.network,
             tenant_id: context.tenant_id.clone(),
             redirect_uri,
-            offers: identities.into_iter().map(to_offer).collect(),
+            offers: identities.into_iter().map(bounded_profile).collect(),
             made: None,
             expires_at: now + SELECTION_TTL,
         };
@@ -464,7 +461,7 @@ async fn quota_exceeded(
 }
 
 /// The part of an identity that is stored and shown. Postgres stores no U+0000.
-fn to_offer(identity: Identity) -> Offer {
+fn bounded_profile(identity: Identity) -> AccountProfile {
     let clean = |text: String| text.replace('\0', "");
     // Any server may answer here: names and addresses are bounded.
     let name = |text: String| clean(text).chars().take(MAX_NAME_CHARS).collect();
@@ -472,7 +469,7 @@ fn to_offer(identity: Identity) -> Offer {
         let is_web = text.starts_with("https://") || text.starts_with("http://");
         (is_web && text.len() <= MAX_URL_BYTES).then(|| clean(text))
     };
-    Offer {
+    AccountProfile {
         network_unique_id: clean(identity.network_unique_id),
         username: name(identity.username),
         display_name: name(identity.display_name),
@@ -515,7 +512,7 @@ mod tests {
     #[test]
     fn what_a_server_says_of_an_account_is_bounded() {
         let of = |image: &str, name: &str| {
-            to_offer(Identity {
+            bounded_profile(Identity {
                 network_unique_id: "did:plc:a".into(),
                 username: name.into(),
                 display_name: name.into(),

@@ -1,8 +1,8 @@
-//! Bringing the next page of an account's history.
+//! Imports of an account's earlier posts, page by page.
 //!
-//! The row says where it begins; the page is kept together with where the next one does. What the
-//! platform refuses for a while is asked for again after the wait that it wants; what it refuses for
-//! good ends the import, and the posts that are here stay.
+//! The row says where the page begins, and the page is stored together with the beginning of the next one. A
+//! transient failure is retried after the pause that the platform asks for; a permanent one ends the import, and
+//! the posts imported so far stay.
 
 #![expect(
     dead_code,
@@ -77,7 +77,7 @@ impl Imports {
             }
             Err(failure) => failure,
         };
-        // A fresh token was refused, or there is none to be had: no wait will help.
+        // A fresh token was refused, or there is none: no pause helps.
         let spent = Spent { attempts: input.tries + 1, token_attempts: retry::TOKEN_ATTEMPTS };
         match retry::next(&failure, spent, (deps.engine.jitter)()) {
             Some(wait) => {
@@ -116,14 +116,14 @@ impl Imports {
     }
 }
 
-/// What is asked for of a page.
+/// The part of a page that the import asked for.
 fn import_page(page: Page, progress: &Progress) -> ImportPage {
     let is_early = |at: DateTime<Utc>| progress.from_date.is_some_and(|from| at < from);
     let is_late = |at: DateTime<Utc>| progress.to_date.is_some_and(|to| at >= to);
-    // Pages are newest first, but for a post that a platform shows out of input: one that is too early
-    // does not end the list, a whole page of them does.
+    // Pages are newest first, except for pinned posts: one early post does not end the list, a whole page of
+    // them does.
     let is_past = !page.items.is_empty() && page.items.iter().all(|post| is_early(post.published_at));
-    // A list that begins again where it began has no end.
+    // A cursor that does not advance would never end.
     let next = page.next.filter(|next| !is_past && progress.cursor.as_ref() != Some(next));
     let posts =
         page.items.into_iter().filter(|post| !is_early(post.published_at) && !is_late(post.published_at));

@@ -1,8 +1,10 @@
-//! The bytes of media: taken in, looked at, fetched from where their owner says, handed to adapters, and
-//! discarded.
+//! Files of media assets: promoted from the upload area, inspected, downloaded and deleted.
 //!
-//! What was taken in is never changed any more; only then is it looked at, and only what was looked at is
-//! published. A file passes through in pieces, whatever its size.
+//! An upload arrives in an area of its own. `confirm` moves it to where no PUT reaches it, and only then inspects
+//! it: headers within bounds, never pixels. A file that could be two things, ends too early or contradicts what was
+//! declared is refused for good. Up to [`INLINE_LIMIT`] the whole file is hashed while the client waits; of a larger
+//! one the headers are inspected, and the workflow `ProcessMedia` does the rest. The same workflow downloads
+//! imports, redirect by redirect, and deletes files of deleted assets. Files are streamed, whatever their size.
 
 #![expect(
     dead_code,
@@ -31,31 +33,30 @@ use tracing::info;
 use url::Url;
 use workflows::activities::{ConfirmResult, MediaFailure, MediaRef, definition};
 
-/// Up to this size a file is read as a whole while its owner waits.
+/// Largest file that is hashed while the client waits, in bytes.
 const INLINE_LIMIT: u64 = 32 << 20;
-/// How long one that takes a file in is given, beside what a large one takes.
+/// Time limit of promoting a file, plus its size at [`COPY_RATE`].
 const PROMOTE_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
-/// Bytes that a slow store copies in a second.
+/// Copy rate of a slow store, in bytes per second.
 const COPY_RATE: u64 = 10 << 20;
-/// How long bytes are awaited in all.
+/// Lifetime of an asset without a file.
 const UPLOAD_TTL: TimeDelta = TimeDelta::hours(24);
-/// After this, what never came to an end is swept away: longer than anything may take.
+/// Age at which an unfinished upload is deleted: longer than any may take.
 const ORPHAN_AGE: TimeDelta = TimeDelta::hours(48);
-/// Assets that are deleted at once.
+/// Number of assets that one batch deletes.
 const BATCH: i64 = 200;
-/// How often a fetch may be sent elsewhere.
+/// Most redirects of a download.
 const MAX_REDIRECTS: usize = 5;
-/// How long an address may say nothing.
+/// Longest pause of a download.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// The slowest average that a file is fetched at, in bytes per second: one that is fetched takes a place
-/// that others wait for.
+/// Least average rate of a download, in bytes per second: each download uses a slot that others wait for.
 const MIN_RATE: u64 = 64 << 10;
-/// How long fetching may take in all.
+/// Time limit of a download.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(45 * 60);
 /// Pause between two looks at a file that another worker moves.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The activities about media.
+/// Activities on files of media assets.
 pub(crate) struct Media {
     pub(crate) deps: Arc<Deps>,
     pub(crate) shares: Shares,
@@ -81,11 +82,11 @@ impl Media {
     ) -> Result<(), ActivityError> {
         let _share = match (job.what, self.shares.take(job.owner.org, (self.deps.engine.jitter)())) {
             (_, Ok(share)) => Some(share),
-            // Short, and what frees storage should not wait.
+            // Short, and it frees storage.
             (MediaAction::Discard, Err(_)) => None,
             (_, Err(wait)) => return Err(share::crowded(wait)),
         };
-        let tending = async {
+        let work = async {
             match job.what {
                 MediaAction::Fetch => self.fetch(&job).await?,
                 MediaAction::Probe => self.probe(&job).await?,
@@ -93,18 +94,18 @@ impl Media {
             }
             Ok(())
         };
-        with_heartbeat(&cx, tending).await
+        with_heartbeat(&cx, work).await
     }
 
     #[activity(definition = definition::FailMedia)]
     pub(crate) async fn fail_media(
         self: Arc<Self>,
         _cx: ActivityContext,
-        lost: MediaFailure,
+        failure: MediaFailure,
     ) -> Result<(), ActivityError> {
-        let job = &lost.job;
+        let job = &failure.job;
         let what = if job.what == MediaAction::Fetch { "fetched" } else { "read" };
-        let message = format!("it could not be {what}: {}", lost.message);
+        let message = format!("it could not be {what}: {}", failure.message);
         Ok(self.refuse(job, Fault { reason: Reason::Unfetched, message }).await?)
     }
 
@@ -122,7 +123,7 @@ impl Media {
 }
 
 impl Media {
-    /// Looks at what arrived of an asset.
+    /// Inspects the uploaded file of an asset.
     async fn confirm(&self, asset: MediaRef) -> anyhow::Result<ConfirmResult> {
         let MediaRef { media, owner } = asset;
         let Some(row) = store::media::get(&self.deps.engine.db, owner, media).await? else {
@@ -134,25 +135,24 @@ impl Media {
         let file = file(owner, &row);
         match self.deps.engine.media.arrived(&file).await? {
             Some(size) if row.source_url.is_none() => {
-                self.judge(owner, &row, &file, size, size <= INLINE_LIMIT).await?;
+                self.accept_or_refuse(owner, &row, &file, size, size <= INLINE_LIMIT).await?;
                 Ok(ConfirmResult::Settled)
             }
             _ => Ok(ConfirmResult::Missing),
         }
     }
 
-    /// Finds out what a file is, and writes down whether it is taken; the whole of it, or first only what
-    /// its headers say.
-    async fn judge(
+    /// Inspects a file and accepts or refuses it: as a whole, or at first only its headers.
+    async fn accept_or_refuse(
         &self,
         owner: Owner,
         row: &store::media::Media,
         file: &files::StoredFile,
         size: u64,
-        whole: bool,
+        is_whole: bool,
     ) -> anyhow::Result<()> {
-        if whole {
-            self.take_in(owner, row, file, size).await?;
+        if is_whole {
+            self.promote_file(owner, row, file, size).await?;
         }
         let declared = files::DeclaredFile {
             content_type: row.declared.content_type.clone(),
@@ -171,7 +171,7 @@ impl Media {
             }
             Err(files::Fault::Store(error)) => return Err(error.into()),
         };
-        let sha256 = if whole { Some(self.deps.engine.media.digest(file, size).await?) } else { None };
+        let sha256 = if is_whole { Some(self.deps.engine.media.digest(file, size).await?) } else { None };
         if let (Some(found), Some(claimed)) = (&sha256, &declared.sha256)
             && found != claimed
         {
@@ -197,10 +197,10 @@ impl Media {
         Ok(())
     }
 
-    /// Takes a file in, unless that was done. One at a time does it: a second one that came late would
-    /// put other bytes in the place of those that the first has looked at. Who finds another at it waits
-    /// until he is done, or can be doing it no more.
-    async fn take_in(
+    /// Promotes a file, unless that was done. One worker at a time does it: a second one that came late would
+    /// replace bytes that the first has inspected. If another worker holds the claim, waits until it finishes or
+    /// the claim expires.
+    async fn promote_file(
         &self,
         owner: Owner,
         row: &store::media::Media,
@@ -231,11 +231,11 @@ impl Media {
         Ok(())
     }
 
-    /// Writes down why an asset can't be used. Its bytes serve nobody then.
+    /// Marks an asset as failed and deletes its file.
     async fn refuse(&self, job: &MediaJob, fault: Fault) -> anyhow::Result<()> {
         let MediaJob { media, owner, .. } = *job;
         if store::media::fail(&self.deps.engine.db, owner, media, &fault, (self.deps.engine.now)()).await? {
-            info!(media.id = %media, org.id = %owner.org, "Medium {media} is not taken: {}", fault.message);
+            info!(media.id = %media, org.id = %owner.org, "Medium {media} was refused: {}", fault.message);
         }
         if let Some(row) = store::media::find_deleted(&self.deps.engine.db, owner, media).await?
             && row.status == MediaStatus::Failed
@@ -245,7 +245,7 @@ impl Media {
         Ok(())
     }
 
-    /// Looks at the whole of a file whose headers were looked at before.
+    /// Inspects the whole of a file whose headers were inspected before.
     async fn probe(&self, job: &MediaJob) -> anyhow::Result<()> {
         let MediaJob { media, owner, .. } = *job;
         let Some(row) = store::media::get(&self.deps.engine.db, owner, media).await? else { return Ok(()) };
@@ -257,10 +257,10 @@ impl Media {
             let message = "its bytes are not there any more".to_owned();
             return self.refuse(job, Fault { reason: Reason::Unfetched, message }).await;
         };
-        self.judge(owner, &row, &file, size, true).await
+        self.accept_or_refuse(owner, &row, &file, size, true).await
     }
 
-    /// Fetches a file from where its owner says.
+    /// Downloads the file of an import.
     async fn fetch(&self, job: &MediaJob) -> anyhow::Result<()> {
         let MediaJob { media, owner, .. } = *job;
         let Some(row) = store::media::get(&self.deps.engine.db, owner, media).await? else { return Ok(()) };
@@ -271,33 +271,33 @@ impl Media {
             let refused = |reason, message| self.refuse(job, Fault { reason, message });
             match fetched {
                 Ok(Ok(())) => {}
-                Ok(Err(FetchError::Never(reason, message))) => return refused(reason, message).await,
-                Ok(Err(FetchError::Later(error))) => return Err(error),
+                Ok(Err(FetchError::Permanent(reason, message))) => return refused(reason, message).await,
+                Ok(Err(FetchError::Transient(error))) => return Err(error),
                 Err(_) => anyhow::bail!("it did not arrive within {} minutes", FETCH_TIMEOUT.as_secs() / 60),
             }
         }
         let size = self.deps.engine.media.arrived(&file).await?;
-        self.judge(owner, &row, &file, size.unwrap_or_default(), true).await
+        self.accept_or_refuse(owner, &row, &file, size.unwrap_or_default(), true).await
     }
 
-    /// Draws the bytes at an address into the store.
+    /// Downloads the file at an address into the store.
     async fn download(&self, owner: Owner, source: &str, file: &files::StoredFile) -> Result<(), FetchError> {
-        let unfetched = |message: String| FetchError::Never(Reason::Unfetched, message);
+        let unfetched = |message: String| FetchError::Permanent(Reason::Unfetched, message);
         let mut url = Url::parse(source).map_err(|error| unfetched(error.to_string()))?;
         for _ in 0..=MAX_REDIRECTS {
-            // Each hop is judged anew, and its name again when it is resolved.
+            // Each redirect is checked, and its host name again when it is resolved.
             let client = self.deps.egress.client(owner.mode, &url).map_err(unfetched)?;
             let request =
-                client.get(url.clone()).header(header::USER_AGENT, AGENT).header(header::ACCEPT, "*/*");
+                client.get(url.clone()).header(header::USER_AGENT, USER_AGENT).header(header::ACCEPT, "*/*");
             let sent = tokio::time::timeout(IDLE_TIMEOUT, request.send()).await;
             let answer = match sent {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(error)) if egress::is_closed(&error) => {
                     return Err(unfetched("the address is not a public one".to_owned()));
                 }
-                Ok(Err(error)) => return Err(FetchError::Later(error.without_url().into())),
+                Ok(Err(error)) => return Err(FetchError::Transient(error.without_url().into())),
                 Err(_) => {
-                    return Err(FetchError::Later(anyhow::anyhow!(
+                    return Err(FetchError::Transient(anyhow::anyhow!(
                         "no answer within {} s",
                         IDLE_TIMEOUT.as_secs()
                     )));
@@ -312,10 +312,10 @@ impl Media {
             }
             match status {
                 StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
-                    return Err(FetchError::Later(anyhow::anyhow!("it answered {status}")));
+                    return Err(FetchError::Transient(anyhow::anyhow!("it answered {status}")));
                 }
                 status if status.is_server_error() => {
-                    return Err(FetchError::Later(anyhow::anyhow!("it answered {status}")));
+                    return Err(FetchError::Transient(anyhow::anyhow!("it answered {status}")));
                 }
                 status if !status.is_success() => return Err(unfetched(format!("it answered {status}"))),
                 _ => {}
@@ -323,7 +323,7 @@ impl Media {
             let length = answer.content_length();
             let most = self.deps.engine.media.caps().of_claim(None);
             if let Some(length) = length.filter(|length| *length > most) {
-                return Err(FetchError::Never(
+                return Err(FetchError::Permanent(
                     Reason::TooLarge,
                     format!("it has {length} bytes, and at most {most} are taken"),
                 ));
@@ -339,15 +339,15 @@ impl Media {
             {
                 Ok(_) => Ok(()),
                 Err(error @ UploadError::TooLarge(_)) => {
-                    Err(FetchError::Never(Reason::TooLarge, error.to_string()))
+                    Err(FetchError::Permanent(Reason::TooLarge, error.to_string()))
                 }
-                Err(error) => Err(FetchError::Later(error.into())),
+                Err(error) => Err(FetchError::Transient(error.into())),
             };
         }
         Err(unfetched(format!("it leads elsewhere more than {MAX_REDIRECTS} times")))
     }
 
-    /// Discards the bytes of an asset that was deleted, and then its row.
+    /// Deletes the file of a deleted asset, and then its row.
     async fn discard(&self, job: &MediaJob) -> anyhow::Result<()> {
         let MediaJob { media, owner, .. } = *job;
         if store::media::get(&self.deps.engine.db, owner, media).await?.is_some() {
@@ -361,15 +361,15 @@ impl Media {
     }
 }
 
-/// What we call ourselves where we fetch.
-const AGENT: &str = concat!("Fanfare-Media/", env!("CARGO_PKG_VERSION"));
+/// `User-Agent` of downloads.
+const USER_AGENT: &str = concat!("Fanfare-Media/", env!("CARGO_PKG_VERSION"));
 
-/// Why the bytes at an address are not here.
+/// Why a download failed.
 enum FetchError {
-    /// Another try would end the same way.
-    Never(Reason, String),
-    /// Another try may help.
-    Later(anyhow::Error),
+    /// Another try would fail too.
+    Permanent(Reason, String),
+    /// Another try may succeed.
+    Transient(anyhow::Error),
 }
 
 fn file(owner: Owner, row: &store::media::Media) -> files::StoredFile {

@@ -1,7 +1,7 @@
-//! Reading a published target's engagement, and keeping what its platform told.
+//! Engagement metrics of published targets.
 //!
-//! Somebody asks, or the clock does: what was published of late is asked about again and again, ever more
-//! rarely. An account is asked one thing at a time, and left alone as soon as its platform has enough.
+//! Metrics are fetched on request and on a schedule whose interval grows with the post's age. An account has one
+//! call at a time, and no more in this run as soon as its platform throttles or fails.
 
 #![expect(
     dead_code,
@@ -20,11 +20,10 @@ use tokio::time::Instant;
 use tracing::info;
 use workflows::{
     activities::{AccountRef, CollectionSummary, MetricsRequest, definition},
-    collect_metrics::SPAN,
+    options::COLLECTION_SPAN,
 };
 
-/// How often what nobody asks about is asked about: hourly at first, then after a sixth of its age. In a
-/// month that makes some forty calls.
+/// Schedule of collecting: hourly at first, then after a sixth of the post's age; about forty calls in a month.
 const SCHEDULE: CollectionSchedule = CollectionSchedule {
     horizon: TimeDelta::days(30),
     least: Duration::from_secs(60 * 60),
@@ -32,14 +31,14 @@ const SCHEDULE: CollectionSchedule = CollectionSchedule {
     per_account: 20,
     per_platform: 1000,
 };
-/// Accounts of a platform that are asked side by side.
+/// Number of accounts of a platform that are called concurrently.
 const CONCURRENCY: usize = 8;
-/// Snapshots that one statement forgets.
+/// Number of snapshots that one statement deletes.
 const BATCH: i64 = 1000;
 /// How many such statements a collect_account makes at most.
 const BATCHES: u64 = 100;
 
-/// The activities of engagement.
+/// Activities that fetch metrics.
 pub(crate) struct Metrics {
     pub(crate) deps: Arc<Deps>,
     pub(crate) shares: Arc<Shares>,
@@ -51,10 +50,10 @@ impl Metrics {
     pub(crate) async fn fetch_metrics(
         self: Arc<Self>,
         _cx: ActivityContext,
-        reading: MetricsRequest,
+        request: MetricsRequest,
     ) -> Result<Result<(), Failure>, ActivityError> {
-        let _share = self.shares.admit(reading.account_ref.owner.org)?;
-        Ok(read(&self.deps, &reading).await?)
+        let _share = self.shares.admit(request.account_ref.owner.org)?;
+        Ok(fetch(&self.deps, &request).await?)
     }
 
     #[activity(definition = definition::CollectMetrics)]
@@ -72,14 +71,14 @@ impl Metrics {
             let rhythm = CollectionSchedule { least, per_hour, ..SCHEDULE };
             let mut accounts = BTreeMap::<_, Vec<_>>::new();
             for due in store::metrics::due(&deps.engine.db, &platform, rhythm, (deps.engine.now)()).await? {
-                accounts.entry(due.account.0).or_default().push(reading(due, &platform));
+                accounts.entry(due.account.0).or_default().push(request(due, &platform));
             }
-            let until = Instant::now() + SPAN;
-            let rounds = stream::iter(accounts.into_values())
-                .map(|readings| collect_account(deps, readings, until))
+            let until = Instant::now() + COLLECTION_SPAN;
+            let summaries = stream::iter(accounts.into_values())
+                .map(|requests| collect_account(deps, requests, until))
                 .buffer_unordered(CONCURRENCY);
-            let rounds: Vec<CollectionSummary> = rounds.try_collect().await?;
-            Ok(rounds.into_iter().sum())
+            let summaries: Vec<CollectionSummary> = summaries.try_collect().await?;
+            Ok(summaries.into_iter().sum())
         };
         with_heartbeat(&cx, collecting).await
     }
@@ -102,31 +101,31 @@ impl Metrics {
     }
 }
 
-fn reading(due: Due, platform: &str) -> MetricsRequest {
+fn request(due: Due, platform: &str) -> MetricsRequest {
     let account_ref = AccountRef { account: due.account, owner: due.owner, platform: platform.to_owned() };
     MetricsRequest { target: due.target, account_ref, platform_post_id: due.platform_post_id }
 }
 
-/// Asks one account about its targets, one after the other.
+/// Fetches the metrics of one account's targets, one after the other.
 async fn collect_account(
     deps: &Arc<Deps>,
-    readings: Vec<MetricsRequest>,
+    requests: Vec<MetricsRequest>,
     until: Instant,
 ) -> anyhow::Result<CollectionSummary> {
     let mut collected =
-        CollectionSummary { left: u32::try_from(readings.len())?, ..CollectionSummary::default() };
-    for reading in &readings {
+        CollectionSummary { left: u32::try_from(requests.len())?, ..CollectionSummary::default() };
+    for request in &requests {
         if Instant::now() >= until {
             break;
         }
-        let outcome = read(deps, reading).await?;
+        let outcome = fetch(deps, request).await?;
         collected.left -= 1;
         match outcome {
             Ok(()) => collected.read += 1,
             Err(failure) => {
                 collected.failed += 1;
-                // A post that is gone says nothing of the others; a platform that throttles, refuses the
-                // token or has a bad moment would say the same of all.
+                // A deleted post says nothing about the others; throttling, a refused token or a transient error
+                // would repeat for all of them.
                 if !failure.code.is_permanent() {
                     break;
                 }
@@ -136,22 +135,22 @@ async fn collect_account(
     Ok(collected)
 }
 
-/// Reads a target's figures and keeps them; or why there are none.
-async fn read(deps: &Arc<Deps>, reading: &MetricsRequest) -> anyhow::Result<Result<(), Failure>> {
-    let (owner, target) = (reading.account_ref.owner, reading.target);
+/// Fetches and stores a target's metrics.
+async fn fetch(deps: &Arc<Deps>, request: &MetricsRequest) -> anyhow::Result<Result<(), Failure>> {
+    let (owner, target) = (request.account_ref.owner, request.target);
     store::metrics::mark_requested(&deps.engine.db, owner, target, (deps.engine.now)()).await?;
-    let outcome2 = deps
-        .call(&reading.account_ref, |cx| {
-            let id = reading.platform_post_id.clone();
+    let outcome = deps
+        .call(&request.account_ref, |cx| {
+            let id = request.platform_post_id.clone();
             Box::pin(async move {
                 match cx.platform.analytics {
                     Some(analytics) => analytics.metrics(cx, &id).await,
-                    None => Err(Failure::rejected(501, format!("{} tells no metrics", cx.platform.id))),
+                    None => Err(Failure::rejected(501, format!("{} has no metrics", cx.platform.id))),
                 }
             })
         })
         .await?;
-    match outcome2.answer {
+    match outcome.answer {
         Ok(metrics) => {
             let now = (deps.engine.now)();
             store::metrics::record(&deps.engine.db, owner, &Snapshot { target, metrics, captured_at: now })
@@ -161,8 +160,8 @@ async fn read(deps: &Arc<Deps>, reading: &MetricsRequest) -> anyhow::Result<Resu
         }
         Err(failure) => {
             info!(
-                target.id = %target, org.id = %owner.org, platform = reading.account_ref.platform,
-                error.code = %failure.code, "No figures of target {target}: {failure}"
+                target.id = %target, org.id = %owner.org, platform = request.account_ref.platform,
+                error.code = %failure.code, "No metrics of target {target}: {failure}"
             );
             Ok(Err(failure))
         }

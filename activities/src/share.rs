@@ -1,13 +1,15 @@
-//! How many of a worker's slots one organization may hold.
+//! Shares of a worker's slots per organization.
 //!
-//! Slots are few, and some work holds one for a minute or more: a platform that does not answer, a slow
-//! address. So an organization may take another slot only while it holds fewer than are free. Alone it
-//! gets half of them; each of `n` that want all they can get has `1 / (n + 1)`, and as many are left for
-//! the next one (dynamic thresholds, <https://doi.org/10.1109/90.664262>).
+//! Slots are few, and some work uses one for a minute or more: a platform that does not answer, a slow download.
+//! So an organization may take another slot only while it uses fewer than are free. Alone it gets half of them;
+//! each of `n` greedy ones gets `1 / (n + 1)`, and as many are left for the next one (dynamic thresholds,
+//! <https://doi.org/10.1109/90.664262>).
 //!
-//! An activity whose organization holds its share gives its slot back at once and waits in its workflow.
-//! The wait depends on how fast the organization's slots become free and on how many wait already, so that
-//! thousands of them cost no more wake-ups than slots become free.
+//! An activity whose organization has used its share releases its slot at once and waits in its workflow. The
+//! wait depends on how fast the organization's slots become free and on how many wait already, so that thousands
+//! of them cost no more wake-ups than slots become free. No attempt is counted for it. Calls with a waiting client
+//! are refused instead, with 503. So a tenant whose platform, endpoint or address does not answer delays only
+//! itself.
 
 use domain::OrgId;
 use std::{collections::HashMap, sync::Mutex, time::Duration};
@@ -16,10 +18,10 @@ use temporalio_sdk::activities::ActivityError;
 use tokio::time::Instant;
 use workflows::activities::CROWDED;
 
-/// The shortest wait.
-pub(crate) const LEAST: Duration = Duration::from_secs(2);
-/// The longest wait.
-const MOST: Duration = Duration::from_secs(300);
+/// Shortest wait.
+pub(crate) const MIN_WAIT: Duration = Duration::from_secs(2);
+/// Longest wait.
+const MAX_WAIT: Duration = Duration::from_secs(300);
 
 /// The slots of one queue in this process.
 pub(crate) struct Shares {
@@ -48,13 +50,16 @@ struct Holding {
 }
 
 impl Shares {
-    /// Shares of so many slots. `least` is the shortest wait.
+    /// Creates shares of `slots` slots with a shortest wait of `least`.
     pub(crate) fn new(slots: usize, least: Duration) -> Self {
         Self { slots, least, epoch: Instant::now(), taken: Mutex::default() }
     }
 
-    /// A slot for the organization; or how long to wait, because its share is taken. `jitter` is drawn
-    /// from 0..1 by the caller.
+    /// Takes a slot for the organization. `jitter` is a random number from 0..1.
+    ///
+    /// # Errors
+    ///
+    /// The time to wait, when the share is used up.
     pub(crate) fn take(&self, org: OrgId, jitter: f64) -> Result<Share<'_>, Duration> {
         self.take_at(org, jitter, Instant::now())
     }
@@ -77,17 +82,17 @@ impl Shares {
                 let slots = holding.slots as f64;
                 let held_for = 2.0 * (since - holding.since / slots).max(0.0);
                 let next = holding.last_turn.unwrap_or(now).max(now + self.least);
-                let turn = (next + Duration::from_secs_f64(held_for / slots)).min(now + MOST);
+                let turn = (next + Duration::from_secs_f64(held_for / slots)).min(now + MAX_WAIT);
                 *holding.last_turn.insert(turn)
             }
-            // Others hold every slot.
+            // Others use every slot.
             None => now + self.least,
         };
         Err((turn - now).mul_f64(0.75 + jitter / 2.0))
     }
 }
 
-/// A slot that an organization holds; free again when this is dropped.
+/// A slot of an organization; dropping it releases it.
 pub(crate) struct Share<'a> {
     shares: &'a Shares,
     org: OrgId,
@@ -109,15 +114,19 @@ impl Drop for Share<'_> {
 }
 
 impl Shares {
-    /// A slot for a call with a waiting caller, who gets an error when the share is taken.
+    /// Takes a slot for a call with a waiting client.
+    ///
+    /// # Errors
+    ///
+    /// When the share is used up.
     pub(crate) fn admit(&self, org: OrgId) -> anyhow::Result<Share<'_>> {
         self.take(org, 0.5).map_err(|_| anyhow::anyhow!("the organization asks too much at once"))
     }
 }
 
-/// The failure that tells a workflow to wait and then to ask for the same again.
+/// The failure that makes a workflow wait and then repeat the activity.
 pub(crate) fn crowded(wait: Duration) -> ActivityError {
-    let error = anyhow::anyhow!("the organization holds its share of this worker");
+    let error = anyhow::anyhow!("the organization uses its share of this worker");
     ActivityError::application(
         ApplicationFailure::builder(error)
             .type_name(CROWDED.to_owned())
@@ -145,7 +154,7 @@ mod tests {
 
     #[test]
     fn one_organization_gets_half_and_leaves_room_for_the_next() {
-        let shares = Shares::new(100, LEAST);
+        let shares = Shares::new(100, MIN_WAIT);
         let first = all(&shares, 1);
         assert_eq!(first.len(), 50);
         let second = all(&shares, 2);
@@ -155,7 +164,7 @@ mod tests {
 
     #[test]
     fn greedy_organizations_come_to_equal_shares_and_there_is_room_for_one_more() {
-        let shares = Shares::new(100, LEAST);
+        let shares = Shares::new(100, MIN_WAIT);
         let mut held: Vec<Vec<Share<'_>>> = (0..9).map(|number| all(&shares, number)).collect();
         // An organization that gives a slot back asks for another at once, as do all the others.
         for round in 0..1000 {
@@ -172,10 +181,10 @@ mod tests {
 
     #[test]
     fn even_the_only_slot_can_be_had_and_nothing_is_kept_of_who_holds_none() {
-        let shares = Shares::new(1, LEAST);
+        let shares = Shares::new(1, MIN_WAIT);
         let only = shares.take(org(1), 0.5).unwrap_or_else(|_| panic!("it is free"));
         assert!(shares.take(org(1), 0.5).is_err());
-        assert_eq!(shares.take(org(2), 0.5).err(), Some(LEAST));
+        assert_eq!(shares.take(org(2), 0.5).err(), Some(MIN_WAIT));
         drop(only);
         assert!(shares.take(org(2), 0.5).is_ok());
         assert!(shares.taken.lock().unwrap().by.is_empty());
@@ -183,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_more_wait_and_the_longer_slots_are_held_the_longer_is_the_wait() {
-        let shares = Shares::new(100, LEAST);
+        let shares = Shares::new(100, MIN_WAIT);
         let held = all(&shares, 1);
         let waits = |at: Duration, number: usize| -> Vec<f64> {
             let now = shares.epoch + at;
@@ -195,18 +204,18 @@ mod tests {
         // Held for 30 s, they do so at less than one a second; the next come after those.
         let late = waits(Duration::from_secs(30), 50);
         assert!(late.windows(2).all(|pair| pair[1] - pair[0] > 1.1), "{late:?}");
-        assert!(waits(Duration::from_secs(30), 1000)[999] <= MOST.as_secs_f64());
+        assert!(waits(Duration::from_secs(30), 1000)[999] <= MAX_WAIT.as_secs_f64());
         drop(held);
         let _again = all(&shares, 1);
-        assert!(shares.take(org(1), 0.5).err().unwrap() < LEAST * 2, "nobody waits any more");
+        assert!(shares.take(org(1), 0.5).err().unwrap() < MIN_WAIT * 2, "nobody waits any more");
     }
 
     #[test]
     fn waits_are_spread() {
-        let shares = Shares::new(2, LEAST);
+        let shares = Shares::new(2, MIN_WAIT);
         let _held = all(&shares, 1);
         let now = Instant::now();
         let [soon, late] = [0.0, 1.0].map(|jitter| shares.take_at(org(1), jitter, now).err().unwrap());
-        assert!(soon < LEAST && late > LEAST, "{soon:?}, {late:?}");
+        assert!(soon < MIN_WAIT && late > MIN_WAIT, "{soon:?}, {late:?}");
     }
 }

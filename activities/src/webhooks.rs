@@ -1,11 +1,10 @@
-//! Delivering an event to one endpoint.
+//! Delivery of an event to one endpoint.
 //!
-//! The body was fixed when the event happened; the signature is made anew at each attempt, so that a
-//! receiver can refuse a stale one. Whatever is not a 2xx in time is repeated.
+//! The body was fixed when the event happened; each attempt signs it again, so that a receiver can refuse a stale
+//! signature. Everything but a 2xx in time is retried.
 //!
-//! An endpoint that is slow to answer would take all the room there is for deliveries, so each gets only
-//! some of it, and each organization a share ([`crate::share`]); what finds that taken waits in its
-//! workflow, where waiting costs nothing.
+//! A slow endpoint would use up all slots for deliveries, so each endpoint has a limit, and each organization a
+//! share ([`crate::share`]); beyond these a delivery waits in its workflow, where waiting costs nothing.
 
 #![expect(
     dead_code,
@@ -34,11 +33,11 @@ use url::Url;
 use uuid::Uuid;
 use workflows::activities::{DeliveryInput, RevealSecretInput, TestEventInput, TestEventResult, definition};
 
-/// How much of an endpoint's answer the log keeps.
+/// Largest part of an endpoint's answer that the delivery log stores.
 const MAX_EXCERPT_BYTES: usize = 512;
 
-/// Deliveries that one endpoint gets at a time from one process. Far fewer than the queue runs, so that
-/// it takes many dead endpoints to keep a living one waiting.
+/// Concurrent deliveries to one endpoint from one process: far fewer than the slots of the queue, so that only
+/// many dead endpoints could delay a working one.
 const MAX_PER_ENDPOINT: usize = 20;
 
 /// The activities of webhooks.
@@ -54,12 +53,12 @@ impl Webhooks {
     }
 }
 
-/// How many deliveries each endpoint is getting right now.
+/// Number of current deliveries of each endpoint.
 #[derive(Default)]
 struct EndpointPermits(Mutex<HashMap<WebhookId, usize>>);
 
 impl EndpointPermits {
-    /// A permit for one more delivery to the endpoint, unless its share is taken.
+    /// Returns a permit for one more delivery to the endpoint, unless it has [`MAX_PER_ENDPOINT`].
     fn take(&self, webhook: WebhookId) -> Option<Permit<'_>> {
         let mut taken = self.0.lock().expect("nobody panics with it");
         let count = taken.entry(webhook).or_default();
@@ -70,7 +69,7 @@ impl EndpointPermits {
     }
 }
 
-/// A delivery under way; its permit is free again when this is dropped.
+/// Permit of a delivery; dropping it releases it.
 struct Permit<'a> {
     permits: &'a EndpointPermits,
     webhook: WebhookId,
@@ -106,7 +105,7 @@ impl Webhooks {
         else {
             return Ok(None);
         };
-        let Some(_place) = self.permits.take(attempt.webhook) else {
+        let Some(_permit) = self.permits.take(attempt.webhook) else {
             let wait = deps.engine.time_scale.scale(retry::turn(input.waits, (deps.engine.jitter)()));
             deliveries::postponed(&deps.engine.db, input.delivery, input.round, (deps.engine.now)() + wait)
                 .await?;
@@ -134,53 +133,53 @@ impl Webhooks {
     }
 
     #[activity(definition = definition::SendTestEvent)]
-    pub(crate) async fn sample(
+    pub(crate) async fn send_test_event(
         self: Arc<Self>,
         _cx: ActivityContext,
-        sample: TestEventInput,
+        input: TestEventInput,
     ) -> Result<Option<TestEventResult>, ActivityError> {
         let deps = &self.deps;
-        let _share = self.shares.admit(sample.owner.org)?;
-        // Also for an endpoint that is paused: before it is resumed is when one wants to know.
-        let Some(endpoint) = endpoints::sealed_secret(&deps.engine.db, sample.owner, sample.webhook).await?
+        let _share = self.shares.admit(input.owner.org)?;
+        // Also for a paused endpoint: a test before resuming it is useful.
+        let Some(endpoint) = endpoints::sealed_secret(&deps.engine.db, input.owner, input.webhook).await?
         else {
             return Ok(None);
         };
-        let data = event::sample(sample.owner.org, sample.webhook);
+        let data = event::sample(input.owner.org, input.webhook);
         let attempt = Attempt {
             event: EventId(Uuid::now_v7()),
-            webhook: sample.webhook,
+            webhook: input.webhook,
             url: endpoint.url,
             secret_sealed: endpoint.secret_sealed,
             body: event::body(event::SAMPLE, (deps.engine.now)(), &data),
             number: 1,
         };
-        let answer = self.send(sample.owner, &attempt).await?;
+        let answer = self.send(input.owner, &attempt).await?;
         let status = answer.status.and_then(|status| u16::try_from(status).ok());
         Ok(Some(TestEventResult { status, delivered: answer.error.is_none() }))
     }
 
     #[activity(definition = definition::RevealSecret)]
-    pub(crate) async fn reveal(
+    pub(crate) async fn reveal_secret(
         self: Arc<Self>,
         _cx: ActivityContext,
-        reveal: RevealSecretInput,
+        input: RevealSecretInput,
     ) -> Result<Option<Vec<u8>>, ActivityError> {
         let deps = &self.deps;
-        let Some(endpoint) = endpoints::sealed_secret(&deps.engine.db, reveal.owner, reveal.webhook).await?
+        let Some(endpoint) = endpoints::sealed_secret(&deps.engine.db, input.owner, input.webhook).await?
         else {
             return Ok(None);
         };
-        let aad = vault::aad_webhook_secret(reveal.owner, reveal.webhook);
+        let aad = vault::aad_webhook_secret(input.owner, input.webhook);
         let secret =
             deps.engine.opener.open(&endpoint.secret_sealed, &aad).context("open a signing secret")?;
-        let recipient = reveal.recipient.parse::<Sealer>().context("read the key of whoever asks")?;
+        let recipient = input.recipient.parse::<Sealer>().context("read the public key of the request")?;
         Ok(Some(recipient.seal(&secret, &aad)))
     }
 }
 
 impl Webhooks {
-    /// Sends one delivery. What the endpoint does wrong is in the answer, not an error.
+    /// Sends one delivery. The failure of an endpoint is part of the answer, not an error.
     async fn send(&self, owner: Owner, attempt: &Attempt) -> anyhow::Result<Answer> {
         let aad = vault::aad_webhook_secret(owner, attempt.webhook);
         let secret = String::from_utf8(self.deps.engine.opener.open(&attempt.secret_sealed, &aad)?)
@@ -218,7 +217,7 @@ impl Webhooks {
         while excerpt.len() < MAX_EXCERPT_BYTES {
             match body.next().await {
                 Some(Ok(piece)) => excerpt.extend_from_slice(&piece),
-                // The status has been heard; what follows is only for the log.
+                // The status has arrived; the body is only for the log.
                 Some(Err(_)) | None => break,
             }
         }

@@ -1,9 +1,8 @@
-//! The workers: one per task queue, all in one process.
+//! Temporal workers: one per task queue, all in one process.
 //!
-//! The queue of posts has workflows only; a platform's queue has its targets' workflows and all that is
-//! asked of it; the queues of webhooks and of media likewise. Test and live mode have queues of their own,
-//! and in each queue an organization has a share of the slots. Idle queues cost a waiting poll and nothing
-//! else.
+//! The queue of posts has workflows only; a platform's queue has its targets' workflows and all calls to the
+//! platform; the queues of webhooks and of media likewise. Test and live mode have queues of their own, and in
+//! each queue an organization has a share of the slots. An idle queue costs only a waiting poll.
 
 use crate::{
     Deps,
@@ -32,31 +31,31 @@ use temporalio_sdk::{
 };
 use workflows::{
     CleanUpMedia, CollectMetrics, DeliverEvent, DisconnectAccount, ImportPosts, ProcessMedia, PublishPost,
-    PublishTarget, RenewGrant, WorkerRequest, publish_target, queue,
+    PublishTarget, RenewGrant, WorkerRequest, options, queue,
 };
 
-/// What one queue runs at a time.
+/// Concurrent workflow tasks and publish attempts of one queue.
 const SLOTS: usize = 100;
-/// Concurrent questions of the API to one platform, beside its publishing slots.
-const QUESTIONS: usize = 50;
-/// Deliveries at a time: they do little but wait, and some endpoints never answer.
+/// Concurrent calls to one platform for requests, beside its publish attempts.
+const CALLS: usize = 50;
+/// Concurrent deliveries: they mostly wait, and some endpoints never answer.
 const DELIVERIES: usize = 500;
-/// Files at a time: each may hold a few MiB, and hashing takes a core.
+/// Concurrent files: each may hold a few MiB, and hashing takes a core.
 const FILES: usize = 16;
-/// Uploads that are confirmed at a time, while somebody waits for each.
+/// Concurrent confirmations of uploads, each with a waiting client.
 const UPLOADS: usize = 16;
-/// Workflows kept in memory per queue.
-const CACHE: usize = 1000;
-/// How long a task waits for a worker that may be gone before any worker may take it.
-const STICKY: Duration = Duration::from_secs(3);
+/// Cached workflows per queue.
+const CACHED_WORKFLOWS: usize = 1000;
+/// Time after which a workflow task of a sticky queue goes to any worker, because its own may be gone.
+const STICKY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How far apart heartbeats may be held: well below their time-out, so that a moment of slowness costs no
-/// attempt. By default the SDK holds them for four fifths of it.
-const HEARTBEATS: Duration = Duration::from_secs(5);
-const _: () = assert!(HEARTBEATS.as_secs() * 4 <= publish_target::HEARTBEAT.as_secs());
+/// Longest throttling of heartbeats: well below their time-out, so that a moment of slowness costs no attempt. By
+/// default the SDK throttles them to four fifths of it.
+const MAX_HEARTBEAT_THROTTLE: Duration = Duration::from_secs(5);
+const _: () = assert!(MAX_HEARTBEAT_THROTTLE.as_secs() * 4 <= options::HEARTBEAT_TIMEOUT.as_secs());
 
-/// How long what is under way may take to finish when the process is asked to end.
-const GRACE: Duration = Duration::from_secs(10);
+/// Time that running activities have to finish when the process stops.
+const GRACE_PERIOD: Duration = Duration::from_secs(10);
 
 /// The queues that a process serves, beside the one of posts. Every queue needs a process that serves it.
 #[derive(Clone, Debug)]
@@ -85,7 +84,7 @@ impl Workers {
         let runtime = Runtime::from_current_tokio(telemetry).context("start Temporal's runtime")?;
         let client = deps.temporal.clone();
         let deps = Arc::new(deps);
-        let mut posts = options(base, SLOTS);
+        let mut posts = worker_options(base, SLOTS);
         posts.register_workflow::<PublishPost>()?;
         posts.register_workflow::<WorkerRequest>()?;
         posts.register_workflow::<CollectMetrics>()?;
@@ -121,48 +120,48 @@ impl Workers {
     }
 }
 
-/// The queues of one mode.
+/// Workers of the queues of one mode.
 fn in_mode(
     base: &str,
     mode: Mode,
     platforms: &[&str],
     deps: &Arc<Deps>,
 ) -> anyhow::Result<Vec<WorkerOptions>> {
-    let shares = |slots| Shares::new(slots, deps.engine.time_scale.scale(share::LEAST));
+    let shares = |slots| Shares::new(slots, deps.engine.time_scale.scale(share::MIN_WAIT));
     let mut queues = Vec::new();
     for platform in platforms {
-        let mut targets = options(&queue::platform(base, platform, mode), SLOTS + QUESTIONS);
-        let questions = Arc::new(shares(QUESTIONS));
+        let mut targets = worker_options(&queue::platform(base, platform, mode), SLOTS + CALLS);
+        let calls = Arc::new(shares(CALLS));
         targets.register_workflow::<PublishTarget>()?;
         targets.register_workflow::<WorkerRequest>()?;
         targets.register_workflow::<RenewGrant>()?;
         targets.register_workflow::<DisconnectAccount>()?;
         targets.register_workflow::<ImportPosts>()?;
         targets.register_activities(Publishing { deps: deps.clone(), shares: shares(SLOTS) });
-        targets.register_activities(Accounts { deps: deps.clone(), shares: questions.clone() });
-        targets.register_activities(Imports { deps: deps.clone(), shares: questions.clone() });
-        targets.register_activities(Metrics { deps: deps.clone(), shares: questions.clone() });
-        targets.register_activities(Connecting { deps: deps.clone(), shares: questions });
+        targets.register_activities(Accounts { deps: deps.clone(), shares: calls.clone() });
+        targets.register_activities(Imports { deps: deps.clone(), shares: calls.clone() });
+        targets.register_activities(Metrics { deps: deps.clone(), shares: calls.clone() });
+        targets.register_activities(Connecting { deps: deps.clone(), shares: calls });
         queues.push(targets);
     }
-    let mut hooks = options(&queue::webhooks(base, mode), DELIVERIES);
-    hooks.register_workflow::<DeliverEvent>()?;
-    hooks.register_workflow::<WorkerRequest>()?;
-    hooks.register_activities(Webhooks::new(deps.clone(), shares(DELIVERIES)));
-    queues.push(hooks);
-    let mut media = options(&queue::media(base, mode), FILES);
+    let mut webhooks = worker_options(&queue::webhooks(base, mode), DELIVERIES);
+    webhooks.register_workflow::<DeliverEvent>()?;
+    webhooks.register_workflow::<WorkerRequest>()?;
+    webhooks.register_activities(Webhooks::new(deps.clone(), shares(DELIVERIES)));
+    queues.push(webhooks);
+    let mut media = worker_options(&queue::media(base, mode), FILES);
     media.register_workflow::<ProcessMedia>()?;
     media.register_workflow::<CleanUpMedia>()?;
     media.register_activities(Media { deps: deps.clone(), shares: shares(FILES) });
     queues.push(media);
-    let mut uploads = options(&queue::uploads(base, mode), UPLOADS);
+    let mut uploads = worker_options(&queue::uploads(base, mode), UPLOADS);
     uploads.register_workflow::<WorkerRequest>()?;
     uploads.register_activities(Media { deps: deps.clone(), shares: shares(UPLOADS) });
     queues.push(uploads);
     Ok(queues)
 }
 
-fn options(queue: &str, activities: usize) -> WorkerOptions {
+fn worker_options(queue: &str, activities: usize) -> WorkerOptions {
     let slots = FixedSizeSlotSupplier::new;
     WorkerOptions::new(queue)
         .tuner(
@@ -173,16 +172,16 @@ fn options(queue: &str, activities: usize) -> WorkerOptions {
                 .nexus_task_slot_supplier(slots(1))
                 .build(),
         )
-        .max_cached_workflows(CACHE)
+        .max_cached_workflows(CACHED_WORKFLOWS)
         .workflow_task_poller_behavior(pollers(2))
         .activity_task_poller_behavior(pollers(1))
-        .sticky_queue_schedule_to_start_timeout(STICKY)
-        .graceful_shutdown_period(GRACE)
-        .max_heartbeat_throttle_interval(HEARTBEATS)
+        .sticky_queue_schedule_to_start_timeout(STICKY_TIMEOUT)
+        .graceful_shutdown_period(GRACE_PERIOD)
+        .max_heartbeat_throttle_interval(MAX_HEARTBEAT_THROTTLE)
         .build()
 }
 
-/// As many as the load asks for.
+/// Pollers that scale with the load.
 fn pollers(minimum: usize) -> PollerBehavior {
     PollerBehavior::Autoscaling(
         AutoscalingOptions::builder().minimum(minimum).maximum(20).initial(minimum).build(),

@@ -37,6 +37,23 @@ impl std::fmt::Debug for Grant {
     }
 }
 
+/// Public profile of an account on its platform.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountProfile {
+    /// The platform's own stable id of the account.
+    pub network_unique_id: String,
+    /// Handle, without `@`.
+    pub username: String,
+    /// Display name.
+    pub display_name: String,
+    /// Kind of account, for example `profile`, `page` or `channel`.
+    pub account_type: String,
+    /// URL of the profile picture.
+    pub profile_image_url: Option<String>,
+    /// URL of the public page.
+    pub profile_url: Option<String>,
+}
+
 /// An account, page, channel, board or location that a grant covers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
@@ -55,4 +72,17 @@ pub struct Identity {
     /// Its own grant, where it differs from the one that listed it: a page's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Grant>,
+}
+
+impl From<Identity> for AccountProfile {
+    fn from(identity: Identity) -> Self {
+        Self {
+            network_unique_id: identity.network_unique_id,
+            username: identity.username,
+            display_name: identity.display_name,
+            account_type: identity.account_type,
+            profile_image_url: identity.profile_image_url,
+            profile_url: identity.profile_url,
+        }
+    }
 }

@@ -1,7 +1,7 @@
-//! What an adapter is: data about a platform, and the traits that talk to it.
+//! Adapters: data about a platform, and the traits that talk to it.
 //!
 //! Everything that can be written down as data is data in [`Adapter`]: limits, login, settings, and which
-//! abilities the platform has. What has to be done is [`Publisher`]. An adapter never retries, waits or
+//! abilities the platform has. The calls are [`Publisher`]. An adapter never retries, waits or
 //! writes to a database: `prepare` may be repeated, `commit` is the one call that publishes, `locate`
 //! answers whether it happened, and the engine arranges them so that a post goes out at most once.
 
@@ -9,7 +9,7 @@ use crate::{
     auth::{Auth, Code},
     check::{Draft, Issue},
     limits::Limits,
-    oauth,
+    oauth, schema,
     session::{Reply, Session},
 };
 use async_trait::async_trait;
@@ -31,9 +31,9 @@ pub struct Adapter {
     pub name: &'static str,
     /// The content that it accepts.
     pub limits: Limits,
-    /// How an account is connected.
+    /// Login of an account: OAuth 2.0, or an app password.
     pub auth: Auth,
-    /// The JSON Schema of the platform's `config` block.
+    /// The JSON Schema of the platform's `config` block: generated from its settings type.
     pub settings: fn() -> Value,
     /// Publishes, and everything around it.
     pub publisher: &'static dyn Publisher,
@@ -76,7 +76,8 @@ pub trait Publisher: Send + Sync {
         self.identities(cx).await.map(drop)
     }
 
-    /// Exchanges the grant for a fresh one. [`Failure::is_revoked`] tells a dead grant from a transient error.
+    /// Exchanges the grant for a fresh one. [`Failure::is_revoked`] distinguishes a dead grant from a
+    /// transient error.
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
         oauth::refresh(cx).await
     }
@@ -133,7 +134,7 @@ pub trait Deletion: Send + Sync {
 /// Lists the values that a setting can have for an account: its boards, flairs, playlists, locations.
 #[async_trait]
 pub trait Options: Send + Sync {
-    /// The lists that the platform has, in the contract's words, for example `boards`.
+    /// The lists that the platform has, by the contract's names, for example `boards`.
     fn kinds(&self) -> &'static [&'static str];
 
     /// Returns one of those lists in full. `parent` is what it belongs to where one account has several:
@@ -250,19 +251,13 @@ impl Publication {
         self.commit_begun_at.unwrap_or(self.created_at)
     }
 
-    /// A setting that is given: null is absent.
-    pub(crate) fn setting(&self, key: &str) -> Option<&Value> {
-        self.settings.get(key).filter(|value| !value.is_null())
-    }
-
-    /// A text setting that is given and not empty.
-    pub(crate) fn text_setting(&self, key: &str) -> Option<&str> {
-        self.setting(key)?.as_str().filter(|text| !text.is_empty())
-    }
-
-    /// True when a boolean setting is on.
-    pub(crate) fn is_set(&self, key: &str) -> bool {
-        self.settings[key] == true
+    /// The settings as the platform's type.
+    ///
+    /// # Errors
+    ///
+    /// When they were stored by a version with another schema.
+    pub(crate) fn settings<T: DeserializeOwned>(&self) -> Result<T> {
+        schema::read(&self.settings)
     }
 
     /// A publication without content, for tests.
@@ -287,7 +282,7 @@ impl Publication {
 pub struct ReplyTo {
     /// The thread's first post.
     pub root: String,
-    /// The post right above.
+    /// The post that is replied to.
     pub parent: String,
 }
 

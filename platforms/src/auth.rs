@@ -1,17 +1,17 @@
-//! How accounts are connected, as data: OAuth 2.0 with each platform's deviations, or an app password.
+//! Login of accounts, as data: OAuth 2.0 with each platform's deviations, or an app password.
 
 use domain::Grant;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How an account is connected.
+/// Login of an account.
 #[derive(Debug)]
 pub enum Auth {
     /// OAuth 2.0 authorization code (RFC 6749).
     OAuth2(OAuth2),
     /// An identifier and a password created for this app.
     AppPassword {
-        /// Where a session is created when the account names no other service.
+        /// Service that creates the session when the account names no other.
         service: &'static str,
     },
 }
@@ -49,7 +49,7 @@ pub struct OAuth2 {
     pub separator: &'static str,
     /// Name of the parameter that identifies the app.
     pub client_id: &'static str,
-    /// How the app authenticates at the token endpoint.
+    /// Authentication of the app at the token endpoint.
     pub client_auth: ClientAuth,
     /// Additional parameters of the authorization request.
     pub authorize_parameters: Parameters,
@@ -58,7 +58,7 @@ pub struct OAuth2 {
     pub force_login: Parameters,
     /// Additional parameters of the code exchange.
     pub exchange_parameters: Parameters,
-    /// Whether PKCE (RFC 7636) is used.
+    /// True when PKCE (RFC 7636) is used.
     pub pkce: bool,
     /// When a grant can be refreshed.
     pub refresh: Refresh,
@@ -118,7 +118,7 @@ pub enum Refresh {
     Never,
 }
 
-/// How an app authenticates at the token endpoint (RFC 6749, section 2.3.1).
+/// Authentication of an app at the token endpoint (RFC 6749, section 2.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
     /// In the `Authorization` header, where it has a secret.

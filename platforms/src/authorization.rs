@@ -22,7 +22,7 @@ pub struct Authorization<'a> {
     pub state: &'a str,
     /// The PKCE verifier, sent where the platform takes one and only as its digest.
     pub verifier: &'a str,
-    /// Whether to force a new login although the platform knows the user.
+    /// True to force a new login although the platform knows the user.
     pub is_forced: bool,
 }
 

@@ -13,6 +13,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use domain::{ErrorCode, Failure, TargetId};
 use facets::Meaning;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
@@ -72,7 +73,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         ..Limits::DEFAULT
     },
     auth: Auth::AppPassword { service: SERVICE },
-    settings,
+    settings: schema::of::<Settings>,
     publisher: &Bluesky,
     analytics: Some(&Bluesky),
     history: Some(&Bluesky),
@@ -80,47 +81,39 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     options: None,
 };
 
-fn settings() -> Value {
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": true,
-        "properties": {
-            "languages": {
-                "type": "array",
-                "maxItems": 3,
-                "items": { "type": "string", "minLength": 2 },
-                "description": "The languages of the text (BCP 47).",
-            },
-            "labels": {
-                "type": "array",
-                "items": { "type": "string", "enum": ["sexual", "nudity", "porn", "graphic-media"] },
-                "description": "Content warnings.",
-            },
-            "tags": {
-                "type": "array",
-                "maxItems": 8,
-                "items": { "type": "string", "minLength": 1, "maxLength": 64 },
-                "description": "Tags beside those in the text, without #.",
-            },
-            "link": {
-                "type": "object",
-                "required": ["url"],
-                "excludes": ["media"],
-                "properties": {
-                    "url": { "type": "string", "pattern": "^https?://" },
-                    "title": { "type": "string" },
-                    "description": { "type": "string" },
-                },
-                "description": "A card below the text of the first post.",
-            },
-            "quote": {
-                "type": "string",
-                "pattern": "^(at://|https://bsky\\.app/profile/)[^/]+/[^/]+/[^/]+$",
-                "description": "The post to quote: its at:// URI, or its address on bsky.app.",
-            },
-        },
-    })
+#[derive(Deserialize, JsonSchema)]
+struct Settings {
+    /// Languages of the text (BCP 47).
+    #[schemars(length(max = 3), inner(length(min = 2)))]
+    languages: Option<Vec<String>>,
+    /// Content warnings.
+    labels: Option<Vec<Label>>,
+    /// Additional tags, without #.
+    #[schemars(length(max = 8), inner(length(min = 1, max = 64)))]
+    tags: Option<Vec<String>>,
+    /// A link card below the text of the first post.
+    #[schemars(extend("excludes" = ["media"]))]
+    link: Option<Card>,
+    /// The post to quote: its at:// URI or its bsky.app URL.
+    #[schemars(regex(pattern = "^(at://|https://bsky\\.app/profile/)[^/]+/[^/]+/[^/]+$"))]
+    quote: Option<String>,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Label {
+    Sexual,
+    Nudity,
+    Porn,
+    GraphicMedia,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Card {
+    #[schemars(regex(pattern = "^https?://"))]
+    url: String,
+    title: Option<String>,
+    description: Option<String>,
 }
 
 #[async_trait]
@@ -154,8 +147,8 @@ impl Publisher for Bluesky {
         }
     }
 
-    /// Whom the session's server names is believed only when the identity itself names that server and
-    /// its handle leads back to it: a server may claim any identity.
+    /// Accepts the identity that the session's server claims only when the identity itself names that server
+    /// and its handle leads back to it: a server may claim any identity.
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
         let home = home(cx)?;
         let me = me(cx, &home).await?;
@@ -192,7 +185,7 @@ impl Publisher for Bluesky {
         is_account(cx, &me.did)
     }
 
-    /// Also makes the very first session, of a grant that holds nothing but what its owner entrusted:
+    /// Also creates the first session, from a grant that holds nothing but the login:
     /// `extra` with `identifier`, `app_password` and, where it is not the usual one, `service`.
     async fn refresh(&self, cx: &Session<'_>) -> Result<Grant> {
         let service = service(cx.grant)?;
@@ -203,7 +196,7 @@ impl Publisher for Bluesky {
                 200..=299 => {
                     let tokens: Tokens = reply.read()?;
                     // The entryway knows to which of its servers an account has moved; another server
-                    // has no say in where the account is.
+                    // must not decide where the account is.
                     let moved = endpoint(&tokens.did_doc).filter(|_| service == SERVICE);
                     let pds = moved.map(public).transpose()?;
                     return granted(cx, tokens, pds);
@@ -253,19 +246,18 @@ impl Publisher for Bluesky {
         // Feeds sort by it, so it is the time of publishing, and fixed from here on.
         step.created_at.get_or_insert((cx.now)());
         if let (Some(reply), None) = (&post.reply_to, &step.reply) {
-            let root = cite(cx, &home, &reply.root).await?;
+            let root = strong_ref(cx, &home, &reply.root).await?;
             let parent = if reply.parent == reply.root {
                 root.clone()
             } else {
-                cite(cx, &home, &reply.parent).await?
+                strong_ref(cx, &home, &reply.parent).await?
             };
             step.reply = Some(Reference { root, parent });
             cx.save(&step).await?;
         }
-        if let (None, None, Some(quote)) =
-            (&post.reply_to, &step.quote, setting(post, "quote").and_then(Value::as_str))
-        {
-            step.quote = Some(quoted(cx, &home, quote).await?);
+        let settings: Settings = post.settings()?;
+        if let (None, None, Some(quote)) = (&post.reply_to, &step.quote, settings.quote) {
+            step.quote = Some(quoted(cx, &home, &quote).await?);
             cx.save(&step).await?;
         }
         for span in facets::spans(&post.text) {
@@ -285,7 +277,7 @@ impl Publisher for Bluesky {
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
         let step: Step = at.read()?;
         let home = home(cx)?;
-        let record = record(post, &step);
+        let record = record(post, &post.settings()?, &step);
         let reply = cx
             .post(format!("{home}/xrpc/com.atproto.repo.putRecord"))
             .json(&json!({
@@ -319,7 +311,9 @@ impl Publisher for Bluesky {
         let step: Step = at.read()?;
         let found = find(cx, &home(cx)?, &key(post)).await?;
         Ok(match found {
-            Some(found) if is_same(&found.value, &record(post, &step)) => Located::Live(found.uri),
+            Some(found) if is_same(&found.value, &record(post, &post.settings()?, &step)) => {
+                Located::Live(found.uri)
+            }
             _ => Located::Absent,
         })
     }
@@ -381,7 +375,7 @@ fn service(grant: &Grant) -> Result<String> {
     public(grant.extra["service"].as_str().filter(|service| !service.is_empty()).unwrap_or(SERVICE))
 }
 
-/// The server that holds the account's records, as its session told; until it did, the service,
+/// The server that holds the account's records, as its session named it; until then the service,
 /// which passes calls on.
 fn home(cx: &Session<'_>) -> Result<String> {
     match cx.grant.extra["pds"].as_str() {
@@ -431,7 +425,7 @@ impl Document {
         };
         let reply = cx.get(address).anonymous().send_raw().await?;
         if matches!(reply.status.as_u16(), 300..=407 | 409..=424 | 426..=428 | 430..=499) {
-            return Err(no("nobody knows it"));
+            return Err(no("it does not exist"));
         }
         let body = reply.into_result(cx.platform)?.body;
         if body["id"] != did {
@@ -477,8 +471,8 @@ impl Document {
         if seen.as_ref().is_ok_and(|found| found.did == self.did) {
             return Ok(handle.to_owned());
         }
-        let told = cx.get(format!("https://{handle}/.well-known/atproto-did")).anonymous().send_raw().await;
-        if told.is_ok_and(|reply| reply.status.is_success() && reply.text.trim() == self.did) {
+        let reply = cx.get(format!("https://{handle}/.well-known/atproto-did")).anonymous().send_raw().await;
+        if reply.is_ok_and(|reply| reply.status.is_success() && reply.text.trim() == self.did) {
             return Ok(handle.to_owned());
         }
         match seen {
@@ -544,7 +538,7 @@ fn expiry(token: &str) -> Option<DateTime<Utc>> {
 }
 
 /// The record that a post becomes. The same post and step always make the same record.
-fn record(post: &Publication, step: &Step) -> Value {
+fn record(post: &Publication, settings: &Settings, step: &Step) -> Value {
     let created_at = step.created_at.unwrap_or(post.created_at);
     let mut record = json!({
         "$type": POST,
@@ -572,37 +566,36 @@ fn record(post: &Publication, step: &Step) -> Value {
     if !facets.is_empty() {
         record["facets"] = json!(facets);
     }
-    let list = |key: &str| setting(post, key).and_then(Value::as_array).filter(|items| !items.is_empty());
-    if let Some(languages) = list("languages") {
+    if let Some(languages) = settings.languages.as_ref().filter(|all| !all.is_empty()) {
         record["langs"] = json!(languages);
     }
-    if let Some(labels) = list("labels") {
+    if let Some(labels) = settings.labels.as_ref().filter(|all| !all.is_empty()) {
         let values: Vec<_> = labels.iter().map(|label| json!({ "val": label })).collect();
         record["labels"] = json!({ "$type": "com.atproto.label.defs#selfLabels", "values": values });
     }
     if let Some(reply) = &step.reply {
         record["reply"] = json!(reply);
-    } else if let Some(tags) = list("tags") {
+    } else if let Some(tags) = settings.tags.as_ref().filter(|all| !all.is_empty()) {
         record["tags"] = json!(tags);
     }
-    if let Some(embed) = embed(post, step) {
+    if let Some(embed) = embed(post, settings, step) {
         record["embed"] = embed;
     }
     record
 }
 
 /// The embed below the text: media, or a link's card, or a quoted post, alone or with one of these.
-fn embed(post: &Publication, step: &Step) -> Option<Value> {
-    let link = setting(post, "link").filter(|_| post.reply_to.is_none());
+fn embed(post: &Publication, settings: &Settings, step: &Step) -> Option<Value> {
+    let link = settings.link.as_ref().filter(|_| post.reply_to.is_none());
     let media = match (post.media.first(), link) {
         (Some(first), _) if first.kind == MediaKind::Video => Some(video(first, step)),
         (Some(_), _) => Some(images(&post.media, step)),
         (None, Some(link)) => Some(json!({
             "$type": "app.bsky.embed.external",
             "external": {
-                "uri": link["url"],
-                "title": link["title"].as_str().unwrap_or_default(),
-                "description": link["description"].as_str().unwrap_or_default(),
+                "uri": link.url,
+                "title": link.title.as_deref().unwrap_or_default(),
+                "description": link.description.as_deref().unwrap_or_default(),
             },
         })),
         (None, None) => None,
@@ -627,7 +620,7 @@ fn images(media: &[Media], step: &Step) -> Value {
         if is_gallery {
             item["$type"] = json!("app.bsky.embed.gallery#image");
         }
-        // A gallery won't go without one.
+        // A gallery requires one.
         let ratio = aspect_ratio(media).or_else(|| is_gallery.then(|| json!({ "width": 1, "height": 1 })));
         if let Some(ratio) = ratio {
             item["aspectRatio"] = ratio;
@@ -657,10 +650,6 @@ fn video(media: &Media, step: &Step) -> Value {
 fn aspect_ratio(media: &Media) -> Option<Value> {
     let (width, height) = (media.width.filter(|w| *w > 0)?, media.height.filter(|h| *h > 0)?);
     Some(json!({ "width": width, "height": height }))
-}
-
-fn setting<'a>(post: &'a Publication, key: &str) -> Option<&'a Value> {
-    post.settings.get(key).filter(|value| !value.is_null())
 }
 
 /// True when the record under our key is the one we put there. The server may have added to it.
@@ -714,16 +703,16 @@ async fn find(cx: &Session<'_>, home: &str, rkey: &str) -> Result<Option<Found>>
 }
 
 /// A reply's reference to its parent: address and hash of the content.
-async fn cite(cx: &Session<'_>, home: &str, uri: &str) -> Result<Cited> {
+async fn strong_ref(cx: &Session<'_>, home: &str, uri: &str) -> Result<StrongRef> {
     match find(cx, home, parts(uri)?.1).await? {
-        Some(Found { uri, cid: Some(cid), .. }) => Ok(Cited { uri, cid }),
+        Some(Found { uri, cid: Some(cid), .. }) => Ok(StrongRef { uri, cid }),
         _ => Err(Failure::rejected(404, format!("{uri}, which this replies to, is not there any more"))),
     }
 }
 
 /// The same for a quoted post, which may be any account's.
-async fn quoted(cx: &Session<'_>, home: &str, quote: &str) -> Result<Cited> {
-    let missing = || Failure::rejected(404, format!("{quote}, which is to be quoted, is not there"));
+async fn quoted(cx: &Session<'_>, home: &str, quote: &str) -> Result<StrongRef> {
+    let missing = || Failure::rejected(404, format!("the quoted post {quote} does not exist"));
     let uri = match quote.strip_prefix("https://bsky.app/profile/") {
         None => quote.to_owned(),
         Some(rest) => {
@@ -736,7 +725,7 @@ async fn quoted(cx: &Session<'_>, home: &str, quote: &str) -> Result<Cited> {
         }
     };
     let post = view(cx, &uri).await?.ok_or_else(missing)?;
-    Ok(Cited { uri: post.uri, cid: post.cid })
+    Ok(StrongRef { uri: post.uri, cid: post.cid })
 }
 
 async fn view(cx: &Session<'_>, uri: &str) -> Result<Option<View>> {
@@ -758,7 +747,7 @@ async fn resolve(cx: &Session<'_>, home: &str, handle: &str) -> Result<Option<St
         .await;
     match found {
         Ok(found) => Ok(Some(found.did)),
-        // Somebody else's domain that does not answer must not hold the post up.
+        // A mentioned user's domain that does not answer must not delay the post.
         Err(failure) if failure.code.is_permanent() || matches!(failure.code, ErrorCode::Upstream(_)) => {
             Ok(None)
         }
@@ -807,7 +796,7 @@ impl Upload for Bluesky {
     }
 }
 
-/// Hands a video to the service that makes it playable and puts it into the account's repository.
+/// Sends a video to the service that makes it playable and puts it into the account's repository.
 async fn upload_video(cx: &Session<'_>, home: &str, media: &Media) -> Result<Blob> {
     let token = token(cx, home, VIDEO_DID, "app.bsky.video.getUploadLimits").await?;
     let limits: UploadLimits =
@@ -870,10 +859,10 @@ async fn look(cx: &Session<'_>, job_id: &str) -> Result<Job> {
         return Ok(Job::Busy);
     }
     let code = status.failure_code.unwrap_or_default();
-    let words = status.message.or(status.error).unwrap_or_else(|| code.clone());
-    let message = format!("Bluesky could not process the video: {words}");
+    let reason = status.message.or(status.error).unwrap_or_else(|| code.clone());
+    let message = format!("Bluesky could not process the video: {reason}");
     Ok(Job::Failed(match code.as_str() {
-        // The service's own trouble may be gone next time; the video's own won't.
+        // An error of the service may be gone next time; one of the video stays.
         "pds_upload_failure" | "generic_failure" | "" => Failure::upstream(500, message).certain(),
         _ => Failure::rejected(400, message),
     }))
@@ -916,7 +905,7 @@ fn pictures(embed: &Value) -> Vec<String> {
 struct Step {
     created_at: Option<DateTime<Utc>>,
     reply: Option<Reference>,
-    quote: Option<Cited>,
+    quote: Option<StrongRef>,
     /// Identities by handle; `None` for an unknown handle.
     mentions: BTreeMap<String, Option<String>>,
     /// One entry per medium, in order.
@@ -944,12 +933,12 @@ impl Blob {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Reference {
-    root: Cited,
-    parent: Cited,
+    root: StrongRef,
+    parent: StrongRef,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Cited {
+struct StrongRef {
     uri: String,
     cid: String,
 }
@@ -1132,11 +1121,15 @@ mod tests {
         assert_eq!((all.len(), &keys[0]), (10, &self::key(&post("other text"))));
     }
 
+    fn record_of(post: &Publication, step: &Step) -> Value {
+        record(post, &post.settings().expect("the settings of a test"), step)
+    }
+
     #[test]
     fn a_record_marks_links_tags_and_known_handles_by_bytes() {
         let mentions = [("a.test".into(), Some("did:plc:a".into())), ("b.test".into(), None)];
         let step = Step { mentions: mentions.into(), ..Step::default() };
-        let record = record(&post("ä @a.test @b.test #t https://e.org."), &step);
+        let record = record_of(&post("ä @a.test @b.test #t https://e.org."), &step);
         assert_eq!(
             record,
             json!({
@@ -1167,9 +1160,9 @@ mod tests {
             "languages": ["en"], "labels": ["nudity"], "tags": ["t"],
             "link": { "url": "https://e.org", "title": "E" }, "unknown": true,
         });
-        let quote = Cited { uri: "at://did:plc:a/app.bsky.feed.post/1".into(), cid: "bafy".into() };
+        let quote = StrongRef { uri: "at://did:plc:a/app.bsky.feed.post/1".into(), cid: "bafy".into() };
         let main = Publication { settings, ..post("") };
-        let made = record(&main, &Step { quote: Some(quote.clone()), ..Step::default() });
+        let made = record_of(&main, &Step { quote: Some(quote.clone()), ..Step::default() });
         assert_eq!(made["langs"], json!(["en"]));
         assert_eq!(made["labels"]["values"], json!([{ "val": "nudity" }]));
         assert_eq!(made["tags"], json!(["t"]));
@@ -1183,7 +1176,7 @@ mod tests {
             ..main
         };
         let step = Step { reply: Some(Reference { root: quote.clone(), parent: quote }), ..Step::default() };
-        let made = record(&reply, &step);
+        let made = record_of(&reply, &step);
         assert_eq!((&made["tags"], &made["embed"]), (&Value::Null, &Value::Null));
         assert_eq!(made["reply"]["root"]["cid"], "bafy");
     }
@@ -1193,7 +1186,7 @@ mod tests {
         let of = |count: usize| {
             let blob = Uploaded::of_test(Uuid::nil(), Blob::Ready(json!({ "$type": "blob" })));
             let step = Step { blobs: vec![blob; count], ..Step::default() };
-            record(&Publication { media: vec![image(); count], ..post("") }, &step)["embed"].clone()
+            record_of(&Publication { media: vec![image(); count], ..post("") }, &step)["embed"].clone()
         };
         assert_eq!(of(4)["$type"], "app.bsky.embed.images");
         assert_eq!(of(1)["images"][0]["alt"], "a dog");

@@ -93,14 +93,16 @@ pub fn check(platform: &Adapter, containers: &[Draft<'_>], settings: &Value) -> 
         text(&mut found, &part, container, at(&[json!("content")]));
         media(&mut found, &part, container, &at);
     }
-    found.issues.extend(self::settings(platform, settings));
+    let mismatches = self::settings(platform, settings);
+    let valid = without(settings, &mismatches);
+    found.issues.extend(mismatches);
     let at = [json!("config"), json!(platform.id)];
     excludes(&mut found, Schema::of(platform).document(), settings, containers, &at);
     // The adapter would only say the same in other words.
     let is_told = |issue: &Issue| issue.severity == Severity::Error && issue.code.starts_with("media_");
     if !found.issues.iter().any(is_told) {
         let clipped = |issue: Issue| Issue { message: clip(&issue.message, MAX_MESSAGE_CHARACTERS), ..issue };
-        found.issues.extend(platform.publisher.validate(containers, settings).into_iter().map(clipped));
+        found.issues.extend(platform.publisher.validate(containers, &valid).into_iter().map(clipped));
     }
     found.issues.truncate(MAX_ISSUES);
     found.issues
@@ -116,6 +118,14 @@ pub fn settings(platform: &Adapter, settings: &Value) -> Vec<Issue> {
         }
     }
     found.issues
+}
+
+/// The settings without the members that have issues, so that the adapter can read the others.
+fn without(settings: &Value, issues: &[Issue]) -> Value {
+    let Value::Object(members) = settings else { return json!({}) };
+    let is_valid = |key: &str| !issues.iter().any(|issue| issue.path.get(2).is_none_or(|at| at == key));
+    let valid = members.iter().filter(|(key, _)| is_valid(key));
+    Value::Object(valid.map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
 /// The JSON Schema of a platform's `config` block: the adapter's own, with a maximum for each text and list
@@ -393,6 +403,16 @@ mod tests {
         );
         let unknown = Media { width: None, height: None, duration: None, ..video() };
         assert_eq!(x("", &[unknown], json!({})), []);
+    }
+
+    #[test]
+    fn an_invalid_setting_does_not_hide_what_the_others_conflict_with() {
+        let reels = json!({ "media_type": "REELS", "thumb_offset": -1 });
+        let instagram = crate::get("instagram").unwrap();
+        let photo = Media { mime: "image/jpeg".into(), width: Some(640), height: Some(640), ..image() };
+        let issues = check(instagram, &[Draft { text: "a", media: &[photo] }], &reels);
+        let codes: Vec<_> = issues.iter().map(|issue| issue.code.as_str()).collect();
+        assert_eq!(codes, ["setting_invalid", "media_kind_not_supported"]);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub fn by_status(reply: &Reply) -> Failure {
 /// The platform's error message, from the members that most platforms use.
 pub fn message(reply: &Reply) -> String {
     let body = &reply.body;
-    let words = [
+    let message = [
         "/error_description",
         "/message",
         "/detail",
@@ -38,8 +38,8 @@ pub fn message(reply: &Reply) -> String {
     ]
     .iter()
     .find_map(|place| body.pointer(place).and_then(Value::as_str).filter(|text| !text.is_empty()));
-    match words {
-        Some(words) => clip(words),
+    match message {
+        Some(message) => clip(message),
         None if reply.text.is_empty() => format!("HTTP {}", reply.status),
         None => format!("HTTP {}: {}", reply.status, clip(&reply.text)),
     }

@@ -3,28 +3,29 @@
 //! Photos go up unpublished and videos in pieces, so that one last call publishes: of the feed, of a
 //! reel, of a story. A video's status settles a lost call; a feed post is looked for among the Page's
 //! latest, best by the ids of its photos. A Page's token has no end and can't be refreshed. It is not
-//! given back either: what could be taken back is the person's whole grant, with all their Pages.
+//! revoked either, because that would revoke the person's whole grant, with all their Pages.
 
 use crate::{
     check::{Draft, Issue, Severity},
     listing::Listing,
     text::collapse_whitespace,
+    upload::{Begun, Processing, Sent, Upload, Uploaded},
     *,
 };
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{ErrorCode, Failure};
-use graph::{Fields, Insights, Listed, Made};
+use graph::{Fields, Insights, Listed, Made, MediaType};
 use hmac::{Hmac, KeyInit, Mac};
 use reqwest::{
     Body,
     multipart::{Form, Part},
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::Sha256;
 use std::time::Duration;
-use uuid::Uuid;
 
 /// Facebook. <https://developers.facebook.com/docs/pages-api>
 struct Facebook;
@@ -95,7 +96,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         refresh: Refresh::Never,
         ..OAuth2::STANDARD
     }),
-    settings,
+    settings: schema::of::<Settings>,
     publisher: &Facebook,
     analytics: Some(&Facebook),
     history: Some(&Facebook),
@@ -103,39 +104,30 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     options: None,
 };
 
-fn settings() -> Value {
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": true,
-        "properties": {
-            "media_type": {
-                "type": "string",
-                "enum": ["FEED", "REELS", "STORIES"],
-                "description": "Where it goes; to the feed when left out.",
-            },
-            "link": {
-                "type": "string",
-                "pattern": "^https?://",
-                "excludes": ["media"],
-                "description": "The link that is shown as a preview.",
-            },
-            "title": { "type": "string", "maxLength": 255, "description": "The title of a video or a reel." },
-            "place": {
-                "type": "string",
-                "pattern": "^[0-9]+$",
-                "description": "The Page of the place that it is tagged with.",
-            },
-            "is_ai_generated": { "type": "boolean", "description": "Whether its video was made with AI." },
-        },
-    })
+#[derive(Deserialize, JsonSchema)]
+struct Settings {
+    /// Where the post is shown. Defaults to the feed.
+    media_type: Option<MediaType>,
+    /// The link to show as a preview.
+    #[schemars(regex(pattern = "^https?://"), extend("excludes" = ["media"]))]
+    link: Option<String>,
+    /// Title of a video or a reel.
+    #[schemars(length(max = 255))]
+    title: Option<String>,
+    /// Id of the Page of the place to tag.
+    #[schemars(regex(pattern = "^[0-9]+$"))]
+    place: Option<String>,
+    /// Labels the video as made with AI.
+    is_ai_generated: Option<bool>,
 }
 
 #[async_trait]
 impl Publisher for Facebook {
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
-        let Some(main) = containers.first() else { return Vec::new() };
-        match PostKind::choose(main.media, settings) {
+        let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
+            return Vec::new();
+        };
+        match PostKind::choose(main.media, settings.media_type) {
             Err((code, message)) => vec![Issue::of_main(Severity::Error, code, "media", message)],
             Ok(PostKind::PhotoStory | PostKind::VideoStory) if !main.text.trim().is_empty() => {
                 let message = "facebook shows no text on a story".to_owned();
@@ -207,47 +199,33 @@ impl Publisher for Facebook {
     }
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
-        let kind = PostKind::of(post)?;
+        let kind = PostKind::of(post, &post.settings()?)?;
         let mut step: Step = at.read()?;
-        let media: Vec<Uuid> = post.media.iter().map(|media| media.id).collect();
-        if step.media != media || step.since.is_some_and(|since| since + UPLOAD_TTL < (cx.now)()) {
-            step = Step { media, ..Step::default() };
-        }
-        match kind {
-            PostKind::Feed | PostKind::PhotoStory | PostKind::Comment => {
-                for media in &post.media[step.photos.len()..] {
-                    let photo = upload_photo(cx, media).await?;
-                    step.since.get_or_insert((cx.now)());
-                    step.photos.push(photo);
-                    cx.save(&step).await?;
-                }
-            }
-            PostKind::Reel | PostKind::VideoStory => {
-                upload_at_once(cx, &post.media[0], kind.edge(), &mut step).await?
-            }
-            PostKind::Video => upload_in_pieces(cx, &post.media[0], &mut step).await?,
-        }
-        Ok(Prepared::Ready(Checkpoint::of(&step)))
+        let uploads = Uploads { kind, is_resumed: !step.uploads.is_empty() };
+        let pause = upload::advance(&uploads, cx, &post.media, &mut step, |step| &mut step.uploads).await?;
+        Ok(upload::prepared(&step, pause))
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
-        let (kind, step) = (PostKind::of(post)?, at.read::<Step>()?);
+        let (settings, step): (Settings, Step) = (post.settings()?, at.read()?);
+        let kind = PostKind::of(post, &settings)?;
         let own = &cx.account.network_unique_id;
         match kind {
             PostKind::Feed => {
-                let made: Made = send(cx, &format!("{own}/feed"), &feed_fields(post, &step)).send().await?;
+                let made: Made =
+                    send(cx, &format!("{own}/feed"), &feed_fields(post, &settings, &step)).send().await?;
                 Ok(Committed::Live(made.id))
             }
             PostKind::Comment => {
-                let parent = &post.reply_to.as_ref().expect("a comment hangs on something").parent;
+                let parent = &post.reply_to.as_ref().expect("a comment has a parent").parent;
                 let mut fields: Fields = vec![("message", post.text.clone())];
-                fields.extend(step.photos.first().map(|photo| ("attachment_id", photo.clone())));
+                fields.extend(step.first().map(|photo| ("attachment_id", photo.id.clone())));
                 let made: Made = send(cx, &format!("{parent}/comments"), &fields).send().await?;
                 Ok(Committed::Live(made.id))
             }
             PostKind::PhotoStory => {
-                let photo = step.photos.first().ok_or_else(unprepared)?;
-                let fields: Fields = vec![("photo_id", photo.clone())];
+                let photo = step.first().ok_or_else(unprepared)?;
+                let fields: Fields = vec![("photo_id", photo.id.clone())];
                 let done: Done = send(cx, &format!("{own}/photo_stories"), &fields).send().await?;
                 match done.post_id {
                     Some(id) => Ok(Committed::Live(id)),
@@ -255,8 +233,8 @@ impl Publisher for Facebook {
                 }
             }
             PostKind::Reel | PostKind::Video | PostKind::VideoStory => {
-                let video = step.video.clone().ok_or_else(unprepared)?;
-                let fields = finish_fields(kind, post, &video);
+                let video = step.first().cloned().ok_or_else(unprepared)?;
+                let fields = finish_fields(kind, post, &settings, &video);
                 let done: Result<Done> = send(cx, &format!("{own}/{}", kind.edge()), &fields).send().await;
                 match done {
                     Ok(done) => {
@@ -277,7 +255,7 @@ impl Publisher for Facebook {
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
-        let (kind, step) = (PostKind::of(post)?, at.read::<Step>()?);
+        let (kind, step) = (PostKind::of(post, &post.settings()?)?, at.read::<Step>()?);
         let begun = post.begun();
         match kind {
             PostKind::Feed => listing::locate(&FeedPosts { cx, step: &step }, post).await,
@@ -285,35 +263,34 @@ impl Publisher for Facebook {
                 let parent = &post.reply_to.as_ref().expect("a comment has a parent").parent;
                 listing::locate(&Comments { cx, parent }, post).await
             }
-            PostKind::PhotoStory => match step.photos.first() {
+            PostKind::PhotoStory => match step.first() {
                 None => Ok(Located::Absent),
-                Some(photo) => Ok(story(cx, photo).await?.map_or(Located::Absent, Located::Live)),
+                Some(photo) => Ok(story(cx, &photo.id).await?.map_or(Located::Absent, Located::Live)),
             },
             PostKind::Reel | PostKind::Video | PostKind::VideoStory => {
-                let Some(video) = step.video else { return Ok(Located::Absent) };
+                let Some(video) = step.first() else { return Ok(Located::Absent) };
                 match state(cx, &video.id).await? {
                     State::Waiting => Ok(Located::Absent),
                     State::Processing => {
-                        let since = step.since.unwrap_or(begun);
-                        Ok(Located::Processing { poll_after: graph::pause(since, (cx.now)(), true) })
+                        Ok(Located::Processing { poll_after: graph::pause(begun, (cx.now)(), true) })
                     }
                     State::Failed(failure) => Err(failure),
                     State::Published if kind == PostKind::VideoStory => {
                         let found = story(cx, &video.id).await?.or(step.story);
                         Ok(found.map_or(Located::Unknown, Located::Live))
                     }
-                    State::Published => Ok(Located::Live(video.id)),
+                    State::Published => Ok(Located::Live(video.id.clone())),
                 }
             }
         }
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
-        let told: Result<Post> = node(cx, id, "id,permalink_url").await;
-        match told {
+        let post: Result<Post> = node(cx, id, "id,permalink_url").await;
+        match post {
             Ok(Post { permalink_url: Some(url), .. }) => Ok(address(cx, &url)),
             Ok(_) => Ok(cx.transport.rewrite_url(&format!("{SITE}/{id}"))),
-            // A story tells its address in the list of stories only.
+            // Only the list of stories has a story's address.
             Err(failure) if failure.code.is_permanent() => {
                 let all = stories(cx).await.unwrap_or_default();
                 let url = all.into_iter().find(|story| story.post_id == id).and_then(|story| story.url);
@@ -337,7 +314,7 @@ enum PostKind {
 
 impl PostKind {
     /// The kind by the setting, else by the media; or an issue code and a message.
-    fn choose(media: &[Media], settings: &Value) -> Result<Self, (&'static str, String)> {
+    fn choose(media: &[Media], wanted: Option<MediaType>) -> Result<Self, (&'static str, String)> {
         let count = media.len();
         let video = media.first().filter(|media| media.kind == MediaKind::Video);
         let seconds = video.and_then(|media| media.duration);
@@ -354,18 +331,18 @@ impl PostKind {
                 ("media_duration", message)
             })
         };
-        match (settings["media_type"].as_str(), video) {
-            (Some("REELS"), _) if count != 1 => number("video as a reel"),
-            (Some("REELS"), None) => Err((
+        match (wanted, video) {
+            (Some(MediaType::Reels), _) if count != 1 => number("video as a reel"),
+            (Some(MediaType::Reels), None) => Err((
                 "media_kind_not_supported",
                 "facebook takes a video as a reel, and this is none".to_owned(),
             )),
-            (Some("REELS"), Some(_)) => {
+            (Some(MediaType::Reels), Some(_)) => {
                 length("reel", REEL_DURATION.0, REEL_DURATION.1).map_or(Ok(Self::Reel), Err)
             }
-            (Some("STORIES"), _) if count != 1 => number("medium as a story"),
-            (Some("STORIES"), None) => Ok(Self::PhotoStory),
-            (Some("STORIES"), Some(_)) => {
+            (Some(MediaType::Stories), _) if count != 1 => number("medium as a story"),
+            (Some(MediaType::Stories), None) => Ok(Self::PhotoStory),
+            (Some(MediaType::Stories), Some(_)) => {
                 length("story", Duration::from_secs(1), MAX_STORY).map_or(Ok(Self::VideoStory), Err)
             }
             (_, Some(_)) => Ok(Self::Video),
@@ -373,9 +350,9 @@ impl PostKind {
         }
     }
 
-    fn of(post: &Publication) -> Result<Self> {
+    fn of(post: &Publication, settings: &Settings) -> Result<Self> {
         let chosen = match (&post.reply_to, post.media.as_slice()) {
-            (None, media) => Self::choose(media, &post.settings),
+            (None, media) => Self::choose(media, settings.media_type),
             (Some(_), []) => Ok(Self::Comment),
             (Some(_), [one]) if one.kind == MediaKind::Image => Ok(Self::Comment),
             (Some(_), _) => {
@@ -399,28 +376,24 @@ impl PostKind {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
     #[serde(default)]
-    media: Vec<Uuid>,
-    /// Time of the first upload.
-    #[serde(default)]
-    since: Option<DateTime<Utc>>,
-    /// Photos that are uploaded and not published.
-    #[serde(default)]
-    photos: Vec<String>,
-    #[serde(default)]
-    video: Option<Video>,
-    /// The story that a call which was accepted named.
+    uploads: Vec<Uploaded<Ticket>>,
+    /// The story's id, from the answer of the publishing call.
     #[serde(default)]
     story: Option<String>,
 }
 
-/// A video on its kind up.
+/// A photo or a video that is not published.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Video {
+struct Ticket {
     id: String,
-    /// The upload's session, where it goes up in pieces.
+    /// The upload's session, where a video goes up in parts.
     session: Option<String>,
-    offset: u64,
-    is_whole: bool,
+}
+
+impl Step {
+    fn first(&self) -> Option<&Ticket> {
+        self.uploads.first().map(|upload| &upload.ticket)
+    }
 }
 
 /// A call for an object of the API. A proof that the caller is the app goes with it, which Meta demands
@@ -460,47 +433,98 @@ fn unprepared() -> Failure {
 }
 
 /// The fields of a feed post's publishing call.
-fn feed_fields(post: &Publication, step: &Step) -> Fields {
+fn feed_fields(post: &Publication, settings: &Settings, step: &Step) -> Fields {
     let mut fields = Fields::new();
     if !post.text.is_empty() {
         fields.push(("message", post.text.clone()));
     }
-    fields.extend(graph::settings(post, &["link", "place"]));
-    if !step.photos.is_empty() {
-        let photos: Vec<Value> = step.photos.iter().map(|id| json!({ "media_fbid": id })).collect();
+    graph::set(&mut fields, "link", &settings.link);
+    graph::set(&mut fields, "place", &settings.place);
+    if !step.uploads.is_empty() {
+        let photos = step.uploads.iter().map(|photo| json!({ "media_fbid": photo.ticket.id }));
+        let photos: Vec<Value> = photos.collect();
         fields.push(("attached_media", Value::from(photos).to_string()));
     }
     fields
 }
 
 /// The fields of a video's publishing call.
-fn finish_fields(kind: PostKind, post: &Publication, video: &Video) -> Fields {
+fn finish_fields(kind: PostKind, post: &Publication, settings: &Settings, video: &Ticket) -> Fields {
     let mut fields: Fields = vec![("upload_phase", "finish".to_owned())];
     match &video.session {
-        Some(session) => fields.push(("upload_session_id", session.clone())),
-        None => fields.push(("video_id", video.id.clone())),
+        Some(session) if kind == PostKind::Video => fields.push(("upload_session_id", session.clone())),
+        _ => fields.push(("video_id", video.id.clone())),
     }
     if kind == PostKind::VideoStory {
         return fields;
     }
     if kind == PostKind::Reel {
         fields.push(("video_state", "PUBLISHED".to_owned()));
-        fields.extend(graph::settings(post, &["place"]));
+        graph::set(&mut fields, "place", &settings.place);
     } else {
         fields.push(("published", "true".to_owned()));
     }
     if !post.text.is_empty() {
         fields.push(("description", post.text.clone()));
     }
-    fields.extend(graph::settings(post, &["title"]));
-    if post.is_set("is_ai_generated") {
+    graph::set(&mut fields, "title", &settings.title);
+    if settings.is_ai_generated == Some(true) {
         fields.push(("is_ai_generated", "true".to_owned()));
     }
     fields
 }
 
+/// Uploads for a kind of post.
+struct Uploads {
+    kind: PostKind,
+    /// True when an earlier attempt began to upload.
+    is_resumed: bool,
+}
+
+#[async_trait]
+impl Upload for Uploads {
+    type Ticket = Ticket;
+
+    async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<Ticket>> {
+        let (ticket, sent) = match self.kind {
+            PostKind::Feed | PostKind::PhotoStory | PostKind::Comment => {
+                (Ticket { id: photo(cx, media).await?, session: None }, Sent::Whole(Processing::Done))
+            }
+            PostKind::Reel | PostKind::Video | PostKind::VideoStory => {
+                let path = format!("{}/{}", cx.account.network_unique_id, self.kind.edge());
+                let mut fields: Fields = vec![("upload_phase", "start".to_owned())];
+                if self.kind == PostKind::Video {
+                    fields.push(("file_size", media.size_bytes.to_string()));
+                }
+                let started: Started = send(cx, &path, &fields).send().await?;
+                (Ticket { id: started.video_id, session: started.upload_session_id }, Sent::Next(0))
+            }
+        };
+        Ok(Begun { ticket, expires_at: Some((cx.now)() + UPLOAD_TTL), sent })
+    }
+
+    /// A part is known by its offset.
+    async fn send(
+        &self,
+        cx: &Session<'_>,
+        media: &Media,
+        upload: &mut Uploaded<Ticket>,
+        offset: u64,
+    ) -> Result<Sent> {
+        let next = match self.kind {
+            PostKind::Video => send_part(cx, media, &upload.ticket, offset).await?,
+            _ => {
+                let offset = if self.is_resumed { received(cx, &upload.ticket.id).await? } else { offset };
+                send_rest(cx, media, &upload.ticket, offset).await?;
+                media.size_bytes
+            }
+        };
+        Ok(if next < media.size_bytes { Sent::Next(next) } else { Sent::Whole(Processing::Done) })
+    }
+}
+
 /// Uploads a photo that stays invisible until a post is published with it.
-async fn upload_photo(cx: &Session<'_>, media: &Media) -> Result<String> {
+async fn photo(cx: &Session<'_>, media: &Media) -> Result<String> {
     let part = Part::stream_with_length(Body::wrap_stream(cx.stream(media)), media.size_bytes);
     let mut form = Form::new().text("published", "false");
     if let Some(alt) = media.alt_text.as_ref().filter(|alt| !alt.is_empty()) {
@@ -512,84 +536,52 @@ async fn upload_photo(cx: &Session<'_>, media: &Media) -> Result<String> {
     Ok(made.id)
 }
 
-/// Uploads a reel or a story in one request, which goes on where an earlier one broke off.
-async fn upload_at_once(cx: &Session<'_>, media: &Media, edge: &str, step: &mut Step) -> Result<()> {
-    let mut video = match step.video.clone() {
-        Some(video) => video,
-        None => {
-            let path = format!("{}/{edge}", cx.account.network_unique_id);
-            let begun: Begun = send(cx, &path, &vec![("upload_phase", "start".to_owned())]).send().await?;
-            Video { id: begun.video_id, session: None, offset: 0, is_whole: false }
-        }
-    };
-    if video.is_whole {
+/// Sends a reel or a story from `offset` to its end, in one request.
+async fn send_rest(cx: &Session<'_>, media: &Media, video: &Ticket, offset: u64) -> Result<()> {
+    if offset >= media.size_bytes {
         return Ok(());
     }
-    if step.video.is_none() {
-        step.since = Some((cx.now)());
-        step.video = Some(video.clone());
-        cx.save(step).await?;
-    } else {
-        let told: Told = node(cx, &video.id, "status").await?;
-        video.offset = told.status.uploading_phase.received().min(media.size_bytes);
-    }
-    if video.offset < media.size_bytes {
-        let body = cx.slice(media, video.offset..media.size_bytes);
-        cx.post(format!("{UPLOADS}/{}", video.id))
-            .anonymous()
-            .header("authorization", format!("OAuth {}", cx.grant.access_token))
-            .header("offset", video.offset.to_string())
-            .header("file_size", media.size_bytes.to_string())
-            .upload("application/octet-stream", media.size_bytes - video.offset, body)
-            .send_ok()
-            .await?;
-    }
-    step.video = Some(Video { offset: media.size_bytes, is_whole: true, ..video });
-    cx.save(step).await
+    cx.post(format!("{UPLOADS}/{}", video.id))
+        .anonymous()
+        .header("authorization", format!("OAuth {}", cx.grant.access_token))
+        .header("offset", offset.to_string())
+        .header("file_size", media.size_bytes.to_string())
+        .upload(
+            "application/octet-stream",
+            media.size_bytes - offset,
+            cx.slice(media, offset..media.size_bytes),
+        )
+        .send_ok()
+        .await
 }
 
-/// Uploads a video in pieces. Each answer says which is wanted next, and so does a refusal of a piece
-/// that is there already.
-async fn upload_in_pieces(cx: &Session<'_>, media: &Media, step: &mut Step) -> Result<()> {
-    let path = format!("{}/videos", cx.account.network_unique_id);
-    let mut video = match step.video.clone() {
-        Some(video) => video,
-        None => {
-            let size = media.size_bytes.to_string();
-            let fields: Fields = vec![("upload_phase", "start".to_owned()), ("file_size", size)];
-            let begun: Begun = send(cx, &path, &fields).send().await?;
-            let video =
-                Video { id: begun.video_id, session: begun.upload_session_id, offset: 0, is_whole: false };
-            step.since = Some((cx.now)());
-            step.video = Some(video.clone());
-            cx.save(step).await?;
-            video
-        }
-    };
-    while video.offset < media.size_bytes {
-        let end = (video.offset + CHUNK_BYTES).min(media.size_bytes);
-        let bytes = cx.read(media, video.offset..end).await?;
-        let part = Part::stream(bytes).file_name(media.filename.clone());
-        let form = Form::new()
-            .text("upload_phase", "transfer")
-            .text("upload_session_id", video.session.clone().unwrap_or_default())
-            .text("start_offset", video.offset.to_string())
-            .part("video_file_chunk", storage::typed(part, "application/octet-stream")?);
-        let reply = cx.post(format!("{API}/{path}")).query(&proof(cx)).multipart(form).send_raw().await?;
-        let told = ["/start_offset", "/error/error_data/start_offset"];
-        let next = told.iter().find_map(|place| number(reply.body.pointer(place)?));
-        let refused = reply.into_result(cx.platform).err();
-        video.offset = match (next, refused) {
-            // Never the same part twice: that would not terminate.
-            (Some(next), _) if next != video.offset && next <= media.size_bytes => next,
-            (_, Some(failure)) => return Err(failure),
-            _ => return Err(Failure::upstream(502, "Facebook does not say which piece it wants next")),
-        };
-        step.video = Some(video.clone());
-        cx.save(step).await?;
+/// Number of bytes of a video that Facebook has received.
+async fn received(cx: &Session<'_>, id: &str) -> Result<u64> {
+    let video: VideoNode = node(cx, id, "status").await?;
+    Ok(video.status.uploading_phase.received())
+}
+
+/// Sends one part of a video. The answer says which is next, and so does a refusal of a part that was
+/// received already.
+async fn send_part(cx: &Session<'_>, media: &Media, video: &Ticket, offset: u64) -> Result<u64> {
+    let end = (offset + CHUNK_BYTES).min(media.size_bytes);
+    let part = Part::stream(cx.read(media, offset..end).await?).file_name(media.filename.clone());
+    let form = Form::new()
+        .text("upload_phase", "transfer")
+        .text("upload_session_id", video.session.clone().unwrap_or_default())
+        .text("start_offset", offset.to_string())
+        .part("video_file_chunk", storage::typed(part, "application/octet-stream")?);
+    let path = format!("{API}/{}/videos", cx.account.network_unique_id);
+    let reply = cx.post(path).query(&proof(cx)).multipart(form).send_raw().await?;
+    let places = ["/start_offset", "/error/error_data/start_offset"];
+    let next = places.iter().find_map(|place| number(reply.body.pointer(place)?));
+    let refused = reply.into_result(cx.platform).err();
+    match (next, refused) {
+        // Never the same part twice: that would not terminate.
+        (Some(next), _) if next != offset && next <= media.size_bytes => Ok(next),
+        (_, Some(failure)) => Err(failure),
+        _ => Err(Failure::upstream(502, "Facebook does not say which part is next")),
     }
-    step.video = Some(Video { is_whole: true, ..video });
-    Ok(())
 }
 
 /// A number, or a text that is one.
@@ -607,8 +599,8 @@ enum State {
 }
 
 async fn state(cx: &Session<'_>, id: &str) -> Result<State> {
-    let told: Told = node(cx, id, "status").await?;
-    Ok(told.status.state())
+    let video: VideoNode = node(cx, id, "status").await?;
+    Ok(video.status.state())
 }
 
 /// The Page's posts; `step` has the ids of the photos.
@@ -731,8 +723,8 @@ impl Analytics for Facebook {
 
 /// The figures of a video or a reel; of a story, which has an id of the same form, where it is none.
 async fn video_metrics(cx: &Session<'_>, id: &str) -> Result<Metrics> {
-    let told: Result<Value> = node(cx, id, "id,length").await;
-    match told {
+    let video: Result<Value> = node(cx, id, "id,length").await;
+    match video {
         Ok(_) => {}
         Err(failure) if failure.code == ErrorCode::Rejected(400) => {
             let names = [
@@ -777,7 +769,7 @@ async fn insights(cx: &Session<'_>, path: &str, names: &[&str]) -> Result<Insigh
     let ask = |metric: String| get(cx, path).query(&[("metric", metric)]).send::<Insights>();
     match ask(names.join(",")).await {
         Err(failure) if failure.code == ErrorCode::Rejected(400) => {}
-        told => return told,
+        answer => return answer,
     }
     let mut all = Insights::default();
     for name in names {
@@ -815,7 +807,7 @@ impl Deletion for Facebook {
     }
 }
 
-/// A public address; Meta leaves the site out of some.
+/// A public address; Meta omits the host of some.
 fn address(cx: &Session<'_>, url: &str) -> String {
     match url.strip_prefix('/') {
         Some(rest) => cx.transport.rewrite_url(&format!("{SITE}/{rest}")),
@@ -880,7 +872,7 @@ impl Page {
 }
 
 #[derive(Deserialize)]
-struct Begun {
+struct Started {
     video_id: String,
     upload_session_id: Option<String>,
 }
@@ -891,7 +883,7 @@ struct Done {
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct VideoNode {
     status: Progress,
 }
 
@@ -934,12 +926,12 @@ impl Progress {
         let is_broken = phases.iter().any(|phase| phase.status == "error" || phase.publish_status == "error");
         if is_broken || ["error", "expired", "upload_failed"].contains(&self.video_status.as_str()) {
             let faults = phases.iter().flat_map(|phase| phase.errors.iter().chain(&phase.error));
-            let words: Vec<&str> =
+            let messages: Vec<&str> =
                 faults.map(|fault| fault.message.as_str()).filter(|text| !text.is_empty()).collect();
-            let words = if words.is_empty() { self.video_status } else { words.join(" ") };
+            let reason = if messages.is_empty() { self.video_status } else { messages.join(" ") };
             return State::Failed(Failure::rejected(
                 400,
-                format!("Facebook could not process the video: {words}"),
+                format!("Facebook could not process the video: {reason}"),
             ));
         }
         let publishing = &self.publishing_phase;
@@ -1017,8 +1009,8 @@ impl Post {
     fn is(&self, post: &Publication, step: &Step) -> bool {
         let attachments = self.attachments.as_ref().map(|list| list.data.as_slice()).unwrap_or_default();
         let targets: Vec<&str> = attachments.iter().flat_map(Attachment::targets).collect();
-        if !step.photos.is_empty() && !targets.is_empty() {
-            return step.photos.iter().any(|photo| targets.contains(&photo.as_str()));
+        if !step.uploads.is_empty() && !targets.is_empty() {
+            return step.uploads.iter().any(|photo| targets.contains(&photo.ticket.id.as_str()));
         }
         let has_media = attachments
             .iter()
@@ -1048,6 +1040,7 @@ struct Story {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use uuid::Uuid;
 
     #[test]
     fn a_video_is_read_by_its_phases() {
@@ -1104,10 +1097,8 @@ mod tests {
             alt_text: None,
         };
         let ours = Publication { text: "a b".into(), media: vec![media], ..Publication::of_test() };
-        let step = |photos: &[&str]| Step {
-            photos: photos.iter().map(|id| (*id).to_owned()).collect(),
-            ..Step::default()
-        };
+        let photo = |id: &&str| Uploaded::of_test(Uuid::nil(), Ticket { id: (*id).into(), session: None });
+        let step = |photos: &[&str]| Step { uploads: photos.iter().map(photo).collect(), story: None };
         assert!(post.is(&ours, &step(&["9"])));
         assert!(!post.is(&ours, &step(&["10"])), "other photos with the same words");
         assert!(post.is(&ours, &step(&[])));

@@ -1,7 +1,7 @@
 //! OAuth 2.0 and errors of Google's platforms.
 //!
-//! A refresh token does not rotate, and an answer names its reason in words that are more exact than
-//! its status; the list of them is open, so that the status still decides what no reason tells.
+//! A refresh token does not rotate, and an answer names a reason that is more exact than its status; the
+//! list of reasons is open, so that the status decides where none is known.
 //! <https://developers.google.com/identity/protocols/oauth2/web-server>, <https://cloud.google.com/apis/design/errors>
 
 use crate::*;
@@ -24,7 +24,7 @@ const RATE_BACKOFF: Duration = Duration::from_secs(60);
 /// Wait after a channel's upload limit, whose size and reset Google does not document.
 const UPLOAD_CAP_BACKOFF: Duration = Duration::from_secs(6 * 3600);
 
-/// Ends the whole grant. One that has ended already is refused, which is as good.
+/// Revokes the whole grant. One that is revoked already is refused, which counts as success.
 pub(crate) async fn revoke(cx: &Session<'_>) -> Result<()> {
     let token = oauth::refresh_token(cx).unwrap_or(&cx.grant.access_token);
     let reply = cx
@@ -72,7 +72,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
             | "servingLimitExceeded"
             | "uploadRateLimitExceeded",
         ) => Failure::rate_limited(message, classify::retry_after(reply).or(Some(RATE_BACKOFF))),
-        // The login has no channel: a fresh token would hear the same.
+        // The login has no channel: a fresh token would not help.
         (401, "youtubeSignupRequired") => Failure::rejected(401, message),
         (401, _) => Failure::token_expired(message),
         // Seen with this status, and yet it passes.
@@ -108,7 +108,7 @@ fn error_message(reply: &Reply) -> String {
         more.extend(errors.filter_map(|error| error["message"].as_str()));
         more.extend(fields.filter_map(|field| field["description"].as_str()));
     }
-    more.retain(|words| !message.contains(words));
+    more.retain(|text| !message.contains(text));
     more.dedup();
     match reason(reply) {
         _ if !more.is_empty() => format!("{message} {}", more.join(" ")),

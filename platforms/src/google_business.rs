@@ -4,7 +4,7 @@
 //! A location is an account here, and its id is the whole path that posts are made at. Nothing makes a
 //! repeated post harmless, so a lost answer is settled by the location's list. What is created is then
 //! moderated, which is waited for a while: a rejection is worth more than a quick success. Google has
-//! told no figures of single posts since 2023, so there are none.
+//! returned no figures of single posts since 2023, so there are none.
 
 use crate::{
     listing::{Found, Listing},
@@ -13,6 +13,7 @@ use crate::{
 use async_trait::async_trait;
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike, Utc};
 use domain::Failure;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::{collections::HashSet, time::Duration};
@@ -54,7 +55,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         force_login: google::FORCE_LOGIN,
         ..OAuth2::STANDARD
     }),
-    settings,
+    settings: schema::of::<Settings>,
     publisher: &GoogleBusiness,
     analytics: None,
     history: Some(&GoogleBusiness),
@@ -62,55 +63,87 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     options: Some(&GoogleBusiness),
 };
 
-fn settings() -> Value {
-    let moment = r"^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?)?$";
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": true,
-        "properties": {
-            "topicType": {
-                "type": "string",
-                "enum": ["STANDARD", "EVENT", "OFFER", "ALERT"],
-                "description": "What the post is about; without it what the other settings make it.",
-            },
-            "languageCode": { "type": "string", "description": "The language of the text (BCP 47)." },
-            "callToAction": {
-                "type": "object",
-                "required": ["actionType"],
-                "description": "The button below it; an offer has its own.",
-                "properties": {
-                    "actionType": {
-                        "type": "string",
-                        "enum": ["BOOK", "ORDER", "SHOP", "LEARN_MORE", "SIGN_UP", "CALL"],
-                    },
-                    "url": { "type": "string", "description": "Where it leads; CALL has none." },
-                },
-            },
-            "event": {
-                "type": "object",
-                "required": ["title"],
-                "description": "What happens when, in the location's own time. An offer needs it as well.",
-                "properties": {
-                    "title": { "type": "string", "minLength": 1, "maxLength": 58 },
-                    "start": { "type": "string", "pattern": moment, "description": "A day, or a day and a time." },
-                    "end": { "type": "string", "pattern": moment, "description": "A day, or a day and a time." },
-                    "schedule": { "type": "object", "description": "Both as Google writes them, in place of start and end." },
-                    "recurrenceInfo": { "type": "object", "description": "How it repeats, as Google writes it." },
-                },
-            },
-            "offer": {
-                "type": "object",
-                "properties": {
-                    "couponCode": { "type": "string" },
-                    "redeemOnlineUrl": { "type": "string" },
-                    "termsConditions": { "type": "string" },
-                },
-            },
-            "alertType": { "type": "string", "enum": ["COVID_19"], "description": "What an alert is about." },
-            "scheduledTime": { "type": "string", "format": "date-time", "description": "When Google shows it." },
-        },
-    })
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Settings {
+    /// Topic of the post. Defaults to what the other settings imply.
+    topic_type: Option<TopicType>,
+    /// Language of the text (BCP 47).
+    language_code: Option<String>,
+    /// The button below the post; an offer has its own.
+    call_to_action: Option<CallToAction>,
+    /// The event with its times in the location's time zone. Required for an offer as well.
+    event: Option<Event>,
+    offer: Option<Offer>,
+    /// Topic of an alert.
+    alert_type: Option<AlertType>,
+    /// Time at which Google shows the post.
+    #[schemars(extend("format" = "date-time"))]
+    scheduled_time: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+enum TopicType {
+    Standard,
+    Event,
+    Offer,
+    Alert,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct CallToAction {
+    action_type: ActionType,
+    /// URL that the button links to; CALL has none.
+    url: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum ActionType {
+    Book,
+    Order,
+    Shop,
+    LearnMore,
+    SignUp,
+    Call,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Event {
+    #[schemars(length(min = 1, max = 58))]
+    title: String,
+    /// A date, or a date and a time.
+    #[schemars(regex(pattern = MOMENT))]
+    start: Option<String>,
+    /// A date, or a date and a time.
+    #[schemars(regex(pattern = MOMENT))]
+    end: Option<String>,
+    /// Google's `TimeInterval`, in place of start and end.
+    schedule: Option<Map<String, Value>>,
+    /// Recurrence of the event, as in Google's API.
+    recurrence_info: Option<Map<String, Value>>,
+}
+
+const MOMENT: &str = r"^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?)?$";
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Offer {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coupon_code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    redeem_online_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    terms_conditions: Option<String>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
+enum AlertType {
+    #[serde(rename = "COVID_19")]
+    Covid19,
 }
 
 #[async_trait]
@@ -152,8 +185,8 @@ impl Publisher for GoogleBusiness {
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
-        // Told before anything is fetched or created.
-        resource(post)?;
+        // Refused before anything is fetched or created.
+        resource(post, &post.settings()?)?;
         if !step.is_eligible {
             location(cx).await?.eligible(cx)?;
             step.is_eligible = true;
@@ -163,7 +196,7 @@ impl Publisher for GoogleBusiness {
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
-        let mut body = resource(post)?;
+        let mut body = resource(post, &post.settings()?)?;
         if let Some(image) = post.media.first() {
             let address = cx.media.address(image).await;
             let address = address.map_err(|failure| failure.certain())?;
@@ -188,13 +221,14 @@ impl Publisher for GoogleBusiness {
                 let found: LocalPost = cx.get(format!("{POSTS}/{name}")).send().await?;
                 found
             }
-            None => match listing::find(&LocalPosts { cx, topic: resource(post)?["topicType"].take() }, post)
-                .await?
-            {
-                Found::Post(found) => found,
-                Found::Absent => return Ok(Located::Absent),
-                Found::Unknown => return Ok(Located::Unknown),
-            },
+            None => {
+                let topic = json!(topic(&post.settings()?));
+                match listing::find(&LocalPosts { cx, topic }, post).await? {
+                    Found::Post(found) => found,
+                    Found::Absent => return Ok(Located::Absent),
+                    Found::Unknown => return Ok(Located::Unknown),
+                }
+            }
         };
         let age = (cx.now)() - begun;
         if found.is_settled()? || age > MODERATION_TIMEOUT {
@@ -333,70 +367,71 @@ impl Listing for LocalPosts<'_> {
     }
 }
 
-/// The post as Google wants it, but for its photo.
-fn resource(post: &Publication) -> Result<Value> {
-    let set = |name: &str| post.settings.get(name).filter(|value| !value.is_null());
-    let refuse = |message: &str| Err(Failure::rejected(422, message));
-    let topic = match set("topicType").and_then(Value::as_str) {
+/// Topic of the post: as it was set, else as the other settings imply.
+fn topic(settings: &Settings) -> TopicType {
+    match settings.topic_type {
         Some(topic) => topic,
-        None if set("offer").is_some() => "OFFER",
-        None if set("event").is_some() => "EVENT",
-        None if set("alertType").is_some() => "ALERT",
-        None => "STANDARD",
-    };
-    let mut body = Map::new();
-    body.insert("topicType".into(), json!(topic));
-    if !post.text.trim().is_empty() {
-        body.insert("summary".into(), json!(post.text));
+        None if settings.offer.is_some() => TopicType::Offer,
+        None if settings.event.is_some() => TopicType::Event,
+        None if settings.alert_type.is_some() => TopicType::Alert,
+        None => TopicType::Standard,
     }
-    for name in ["languageCode", "scheduledTime"] {
-        body.extend(set(name).map(|value| (name.to_owned(), value.clone())));
-    }
-    match (topic, set("event")) {
-        ("EVENT" | "OFFER", Some(event)) => {
-            body.insert("event".into(), event_of(event)?);
-        }
-        ("EVENT" | "OFFER", None) => {
-            return refuse("an EVENT or OFFER needs an event with its title, start and end");
-        }
-        _ => {}
-    }
-    match (topic, set("callToAction")) {
-        // Google shows no other button below an offer.
-        ("OFFER", _) | (_, None) => {}
-        (_, Some(action)) => {
-            let kind = action["actionType"].as_str().unwrap_or_default();
-            let url = action["url"].as_str().filter(|url| !url.is_empty());
-            let action = match (kind, url) {
-                ("CALL", _) => json!({ "actionType": kind }),
-                (_, Some(url)) => json!({ "actionType": kind, "url": url }),
-                (_, None) => return refuse("callToAction needs a url, unless it is CALL"),
-            };
-            body.insert("callToAction".into(), action);
-        }
-    }
-    if topic == "OFFER" {
-        body.extend(set("offer").map(|offer| ("offer".to_owned(), offer.clone())));
-    }
-    if topic == "ALERT" {
-        body.insert("alertType".into(), set("alertType").cloned().unwrap_or(json!("COVID_19")));
-    }
-    Ok(Value::Object(body))
 }
 
-/// An event with its schedule, of which Google wants every part.
-fn event_of(event: &Value) -> Result<Value> {
+/// The post's resource without its photo.
+fn resource(post: &Publication, settings: &Settings) -> Result<Value> {
     let refuse = |message: &str| Err(Failure::rejected(422, message));
-    let Some(title) = event["title"].as_str().filter(|title| !title.trim().is_empty()) else {
+    let topic = topic(settings);
+    let mut body = json!({ "topicType": topic });
+    if !post.text.trim().is_empty() {
+        body["summary"] = json!(post.text);
+    }
+    if let Some(language) = &settings.language_code {
+        body["languageCode"] = json!(language);
+    }
+    if let Some(time) = &settings.scheduled_time {
+        body["scheduledTime"] = json!(time);
+    }
+    match (topic, &settings.event) {
+        (TopicType::Event | TopicType::Offer, Some(event)) => body["event"] = event_of(event)?,
+        (TopicType::Event | TopicType::Offer, None) => {
+            return refuse("an EVENT or OFFER needs an event with its title, start and end");
+        }
+        (TopicType::Standard | TopicType::Alert, _) => {}
+    }
+    match (topic, &settings.call_to_action) {
+        // Google shows no other button below an offer.
+        (TopicType::Offer, _) | (_, None) => {}
+        (_, Some(CallToAction { action_type: ActionType::Call, .. })) => {
+            body["callToAction"] = json!({ "actionType": ActionType::Call });
+        }
+        (_, Some(CallToAction { action_type, url })) => match url.as_ref().filter(|url| !url.is_empty()) {
+            Some(url) => body["callToAction"] = json!({ "actionType": action_type, "url": url }),
+            None => return refuse("callToAction needs a url, unless it is CALL"),
+        },
+    }
+    if let (TopicType::Offer, Some(offer)) = (topic, &settings.offer) {
+        body["offer"] = json!(offer);
+    }
+    if topic == TopicType::Alert {
+        body["alertType"] = json!(settings.alert_type.unwrap_or(AlertType::Covid19));
+    }
+    Ok(body)
+}
+
+/// An event with its schedule, of which Google requires every part.
+fn event_of(event: &Event) -> Result<Value> {
+    let refuse = |message: &str| Err(Failure::rejected(422, message));
+    if event.title.trim().is_empty() {
         return refuse("an event needs a title");
-    };
-    let mut made = json!({ "title": title });
-    if event["schedule"].is_object() {
-        made["schedule"] = event["schedule"].clone();
+    }
+    let mut made = json!({ "title": event.title });
+    if let Some(schedule) = &event.schedule {
+        made["schedule"] = json!(schedule);
     } else {
         let day_ends = NaiveTime::from_hms_opt(23, 59, 0).expect("a time of the day");
-        let start = moment(&event["start"], NaiveTime::MIN);
-        let end = moment(&event["end"], day_ends);
+        let start = event.start.as_deref().and_then(|start| moment(start, NaiveTime::MIN));
+        let end = event.end.as_deref().and_then(|end| moment(end, day_ends));
         let (Some(start), Some(end)) = (start, end) else {
             return refuse("an event needs start and end, each a day or a day and a time");
         };
@@ -409,15 +444,14 @@ fn event_of(event: &Value) -> Result<Value> {
             "startDate": date(start), "startTime": time(start), "endDate": date(end), "endTime": time(end),
         });
     }
-    if event["recurrenceInfo"].is_object() {
-        made["recurrenceInfo"] = event["recurrenceInfo"].clone();
+    if let Some(recurrence) = &event.recurrence_info {
+        made["recurrenceInfo"] = json!(recurrence);
     }
     Ok(made)
 }
 
 /// A day and a time; of a day alone the time is `usual`.
-fn moment(value: &Value, usual: NaiveTime) -> Option<NaiveDateTime> {
-    let text = value.as_str()?;
+fn moment(text: &str, usual: NaiveTime) -> Option<NaiveDateTime> {
     let day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(|day| day.and_time(usual));
     NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S")
         .or_else(|_| NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M"))
@@ -428,7 +462,7 @@ fn moment(value: &Value, usual: NaiveTime) -> Option<NaiveDateTime> {
 /// The adapter's checkpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
-    /// Whether the location is known to be allowed to post.
+    /// True when the location is known to be allowed to post.
     #[serde(default)]
     is_eligible: bool,
     /// The created post, which is in moderation.
@@ -468,7 +502,7 @@ struct Location {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
-    /// Whether its owner is verified and may post.
+    /// True when its owner is verified and may post.
     #[serde(rename = "hasVoiceOfMerchant")]
     voice: Option<bool>,
     maps_uri: Option<String>,
@@ -536,8 +570,9 @@ mod tests {
 
     #[test]
     fn an_event_has_every_part_of_its_schedule() {
+        let event_of = |event: Value| event_of(&serde_json::from_value(event).expect("an event of a test"));
         let made =
-            event_of(&json!({ "title": "Sale", "start": "2026-12-01", "end": "2026-12-02T18:30" })).unwrap();
+            event_of(json!({ "title": "Sale", "start": "2026-12-01", "end": "2026-12-02T18:30" })).unwrap();
         assert_eq!(
             made["schedule"],
             json!({
@@ -548,12 +583,12 @@ mod tests {
             })
         );
         for wrong in [
-            json!({ "start": "2026-12-01", "end": "2026-12-02" }),
+            json!({ "title": " ", "start": "2026-12-01", "end": "2026-12-02" }),
             json!({ "title": "Sale", "start": "2026-12-01" }),
             json!({ "title": "Sale", "start": "2026-12-02", "end": "2026-12-01" }),
             json!({ "title": "Sale", "start": "2026-13-01", "end": "2026-12-01" }),
         ] {
-            assert!(event_of(&wrong).is_err(), "{wrong}");
+            assert!(event_of(wrong.clone()).is_err(), "{wrong}");
         }
     }
 }

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{ErrorCode, Failure};
 use reqwest::multipart::Form;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -67,7 +68,7 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
         (_, 2_207_051) => Failure::rejected(403, message),
         (_, 2_207_042) => Failure::rate_limited(message, Some(PUBLISHING_CAP_BACKOFF)),
         (_, 2_207_006 | 2_207_008 | 2_207_020 | 2_207_027 | 4_279_009) => unready(),
-        // What it should have fetched may be there the next time.
+        // The file may be reachable the next time.
         (_, 2_207_003 | 2_207_052) => Failure::upstream(502, message).certain(),
         (506, _) | (_, 1_366_051 | 1_455_006) => Failure::rejected(refused, message).ambiguous(),
         (4 | 17 | 32 | 341 | 613 | 80_000..=80_014, _) | (_, 1_390_008) => {
@@ -90,10 +91,10 @@ pub(crate) fn classify(reply: &Reply) -> Option<Failure> {
 
 /// Meta's messages for developers and users, with the numbers that its support asks for.
 fn error_message(error: &Value) -> String {
-    let mut words = error["message"].as_str().unwrap_or("refused without a reason").to_owned();
+    let mut message = error["message"].as_str().unwrap_or("refused without a reason").to_owned();
     for more in ["error_user_title", "error_user_msg"] {
-        if let Some(more) = error[more].as_str().filter(|more| !more.is_empty() && !words.contains(*more)) {
-            words = format!("{words} {more}");
+        if let Some(more) = error[more].as_str().filter(|more| !more.is_empty() && !message.contains(*more)) {
+            message = format!("{message} {more}");
         }
     }
     let numbers = ["code", "error_subcode", "fbtrace_id"].iter().filter_map(|name| match &error[*name] {
@@ -102,7 +103,7 @@ fn error_message(error: &Value) -> String {
         number => Some(format!("{name} {number}")),
     });
     let numbers: Vec<_> = numbers.collect();
-    if numbers.is_empty() { words } else { format!("{words} ({})", numbers.join(", ")) }
+    if numbers.is_empty() { message } else { format!("{message} ({})", numbers.join(", ")) }
 }
 
 /// The wait in the header on business use cases: minutes, by the throttled object.
@@ -164,7 +165,7 @@ pub(crate) async fn exchange(
 }
 
 /// Renews a long-lived token at `address`. It has to be a day old for that; one that is too young is
-/// refused in words that Meta does not document, and serves on as it is.
+/// refused with a message that Meta does not document, and stays valid.
 pub(crate) async fn renew(cx: &Session<'_>, address: &str, kind: &str) -> Result<Grant> {
     let reply = cx
         .get(address)
@@ -304,8 +305,8 @@ impl Insights {
     }
 }
 
-/// The pause before the next look at something that Meta has been processing since `since`: longer,
-/// the longer it takes.
+/// The pause before the next poll of something that Meta has been processing since `since`; it grows
+/// with the time that has passed.
 pub(crate) fn pause(since: DateTime<Utc>, now: DateTime<Utc>, is_moving: bool) -> Duration {
     let least = Duration::from_secs(if is_moving { 5 } else { 2 });
     let half = (now - since).to_std().unwrap_or_default() / 2;
@@ -314,6 +315,15 @@ pub(crate) fn pause(since: DateTime<Utc>, now: DateTime<Utc>, is_moving: bool) -
 
 /// The fields of a container.
 pub(crate) type Fields = Vec<(&'static str, String)>;
+
+/// Setting for the part of the site that a post goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub(crate) enum MediaType {
+    Feed,
+    Reels,
+    Stories,
+}
 
 /// State of a container.
 #[derive(Debug)]
@@ -444,7 +454,7 @@ async fn watch<P: Containers>(
         }
     }
     match lost {
-        // Another attempt fills new ones.
+        // Another attempt creates new ones.
         Some(failure) => {
             *step = Step::default();
             cx.save(step).await?;
@@ -469,8 +479,8 @@ async fn status<P: Containers>(platform: &P, cx: &Session<'_>, id: &str) -> Resu
     }
 }
 
-/// Publishes the container. What is refused although it is published was published by a call whose
-/// answer was lost, or is refused in spite of what happened, as Meta is known to do.
+/// Publishes the container. A refusal of a container that is published means that
+/// an earlier call with a lost answer published it, or that this one did, as Meta is known to do.
 pub(crate) async fn commit<P: Containers>(
     platform: &P,
     cx: &Session<'_>,
@@ -497,7 +507,7 @@ pub(crate) async fn commit<P: Containers>(
     }
 }
 
-/// Finds out what became of the container.
+/// Finds out whether the container was published.
 pub(crate) async fn locate<P: Containers>(
     platform: &P,
     cx: &Session<'_>,
@@ -513,7 +523,7 @@ pub(crate) async fn locate<P: Containers>(
         Status::Processing => {
             Ok(Located::Processing { poll_after: pause(whole.since, now, !post.media.is_empty()) })
         }
-        // No call leads from a container to what it became.
+        // No call leads from a container to its post.
         Status::Published | Status::Gone => Ok(match platform.find(cx, post).await? {
             Located::Live(id) => Located::Live(id),
             _ if now < begun + LISTING_LAG => Located::Processing { poll_after: pause(begun, now, true) },
@@ -522,13 +532,12 @@ pub(crate) async fn locate<P: Containers>(
     }
 }
 
-/// The settings of these names as fields: texts as they are, all else as JSON.
-pub(crate) fn settings(post: &Publication, names: &[&'static str]) -> Fields {
-    let given = names.iter().filter_map(|name| Some((*name, post.settings.get(*name)?)));
-    given
-        .filter(|(_, value)| !value.is_null() && **value != json!("") && **value != json!([]))
-        .map(|(name, value)| (name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
-        .collect()
+/// Adds a setting as a field: a text as it is, all else as JSON. One that is absent or empty is left out.
+pub(crate) fn set(fields: &mut Fields, name: &'static str, setting: &Option<impl Serialize>) {
+    let value = json!(setting);
+    if !value.is_null() && value != json!("") && value != json!([]) {
+        fields.push((name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
+    }
 }
 
 /// A node's fields.

@@ -15,9 +15,10 @@ use crate::{
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::Failure;
-use graph::{Fields, Insights, Listed, Made, Status};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use graph::{Fields, Insights, Listed, Made, MediaType, Status};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::time::Duration;
 
 /// Instagram. <https://developers.facebook.com/docs/instagram-platform>
@@ -28,9 +29,9 @@ const TOKEN: &str = "https://api.instagram.com/oauth/access_token";
 const LONG_LIVED_TOKEN: &str = "https://graph.instagram.com/access_token";
 const REFRESH: &str = "https://graph.instagram.com/refresh_access_token";
 
-/// A carousel's most items, of whatever kinds.
+/// Maximum number of items of a carousel, of all kinds together.
 const MAX_ITEMS: usize = 10;
-/// A story's longest video.
+/// Maximum length of a story's video.
 const MAX_STORY: Duration = Duration::from_secs(60);
 
 const FIELDS: &str = "id,caption,media_type,media_product_type,media_url,permalink,timestamp,like_count,\
@@ -66,7 +67,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         alt_text: Some(AltTextLimit { max: 1000, kinds: &[MediaKind::Image] }),
         replies: Replies::FirstComment,
         publishing: Publishing::Asynchronous { window: Duration::from_secs(3600) },
-        // A container is published once; a comment is not so lucky.
+        // A container is published once; a repeated comment doubles.
         idempotency: Idempotency::MayDuplicate { read_lag: Duration::from_secs(15) },
         comment: Some(CommentLimits { text: TextLimit::characters(2_200), media: &[] }),
         ..Limits::DEFAULT
@@ -84,7 +85,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         refresh: Refresh::BeforeExpiry { min_age: graph::MIN_REFRESH_AGE },
         ..OAuth2::STANDARD
     }),
-    settings,
+    settings: schema::of::<Settings>,
     publisher: &Instagram,
     analytics: Some(&Instagram),
     history: Some(&Instagram),
@@ -92,74 +93,65 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     options: None,
 };
 
-fn settings() -> Value {
-    let share = json!({ "type": "number", "minimum": 0, "maximum": 1 });
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": true,
-        "properties": {
-            "media_type": {
-                "type": "string",
-                "enum": ["FEED", "REELS", "STORIES"],
-                "description": "Where it goes. Without it a single video is a reel and all else goes to the feed.",
-            },
-            "collaborators": {
-                "type": "array",
-                "maxItems": 3,
-                "items": { "type": "string", "minLength": 1 },
-                "description": "Names of accounts that are invited as its authors.",
-            },
-            "share_to_feed": {
-                "type": "boolean",
-                "description": "Whether a reel is shown in the feed as well; true when left out.",
-            },
-            "cover_url": {
-                "type": "string",
-                "pattern": "^https?://",
-                "description": "The address of a reel's cover, a JPEG.",
-            },
-            "thumb_offset": {
-                "type": "integer",
-                "minimum": 0,
-                "description": "The moment of a reel that is its cover, in milliseconds; a cover_url wins.",
-            },
-            "audio_name": { "type": "string", "description": "The name of a reel's own sound." },
-            "location_id": {
-                "type": "string",
-                "pattern": "^[0-9]+$",
-                "description": "The Facebook Page of the place that it is tagged with.",
-            },
-            "user_tags": {
-                "type": "array",
-                "maxItems": 20,
-                "items": {
-                    "type": "object",
-                    "required": ["username"],
-                    "properties": {
-                        "username": { "type": "string", "minLength": 1 }, "x": share, "y": share,
-                    },
-                },
-                "description": "Accounts that are tagged, with their place in the picture.",
-            },
-            "trial_params": {
-                "type": "object",
-                "required": ["graduation_strategy"],
-                "properties": {
-                    "graduation_strategy": { "type": "string", "enum": ["MANUAL", "SS_PERFORMANCE"] },
-                },
-                "description": "Shows a reel to those first who don't follow the account.",
-            },
-            "is_ai_generated": { "type": "boolean", "description": "Whether it was made with AI." },
-        },
-    })
+#[derive(Deserialize, JsonSchema)]
+struct Settings {
+    /// Where the post is shown. By default a single video is a reel, and everything else goes to the feed.
+    media_type: Option<MediaType>,
+    /// Usernames of accounts to invite as co-authors.
+    #[schemars(length(max = 3), inner(length(min = 1)))]
+    collaborators: Option<Vec<String>>,
+    /// Also shows a reel in the feed. Defaults to true.
+    share_to_feed: Option<bool>,
+    /// URL of a reel's cover image, a JPEG.
+    #[schemars(regex(pattern = "^https?://"))]
+    cover_url: Option<String>,
+    /// Moment of a reel to use as its cover, in milliseconds. Ignored with cover_url.
+    thumb_offset: Option<u64>,
+    /// Name of a reel's original audio.
+    audio_name: Option<String>,
+    /// Id of the Facebook Page of the place to tag.
+    #[schemars(regex(pattern = "^[0-9]+$"))]
+    location_id: Option<String>,
+    /// Accounts to tag, with their position in the image.
+    #[schemars(length(max = 20))]
+    user_tags: Option<Vec<UserTag>>,
+    /// Shows a reel first to people who do not follow the account.
+    trial_params: Option<TrialParams>,
+    /// Labels the post as made with AI.
+    is_ai_generated: Option<bool>,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct UserTag {
+    #[schemars(length(min = 1))]
+    username: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1))]
+    x: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 1))]
+    y: Option<f64>,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct TrialParams {
+    graduation_strategy: GraduationStrategy,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum GraduationStrategy {
+    Manual,
+    SsPerformance,
 }
 
 #[async_trait]
 impl Publisher for Instagram {
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
-        let Some(main) = containers.first() else { return Vec::new() };
-        match PostKind::choose(main.media, settings) {
+        let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
+            return Vec::new();
+        };
+        match PostKind::choose(main.media, settings.media_type) {
             Err((code, message)) => vec![Issue::of_main(Severity::Error, code, "media", message)],
             Ok(PostKind::Story) if !main.text.trim().is_empty() => {
                 let message = "instagram shows no text on a story".to_owned();
@@ -213,7 +205,7 @@ impl Publisher for Instagram {
                 false => Err(Failure::rejected(400, "Instagram takes no media in a comment")),
             };
         }
-        PostKind::of(post)?;
+        PostKind::of(post, &post.settings()?)?;
         graph::prepare(self, cx, post, at).await
     }
 
@@ -264,17 +256,17 @@ enum PostKind {
 
 impl PostKind {
     /// The kind by the setting, else by the media; or an issue code and a message.
-    fn choose(media: &[Media], settings: &Value) -> Result<Self, (&'static str, String)> {
+    fn choose(media: &[Media], wanted: Option<MediaType>) -> Result<Self, (&'static str, String)> {
         let is_video = media.first().is_some_and(|media| media.kind == MediaKind::Video);
         let count = media.len();
-        let place = match settings["media_type"].as_str() {
-            Some("STORIES") => Self::Story,
-            Some("REELS") => Self::Reel,
+        let place = match wanted {
+            Some(MediaType::Stories) => Self::Story,
+            Some(MediaType::Reels) => Self::Reel,
             // A single video has been nothing else since November 2023.
             _ if count == 1 && is_video => Self::Reel,
             _ => Self::Feed,
         };
-        // Rounded pixels are forgiven.
+        // A tolerance for rounded pixels.
         let is_odd = |media: &&Media| match (media.width, media.height) {
             (Some(width), Some(height)) if media.kind == MediaKind::Image && height > 0 => {
                 !(0.79..=1.92).contains(&(f64::from(width) / f64::from(height)))
@@ -327,11 +319,11 @@ impl PostKind {
         }
     }
 
-    fn of(post: &Publication) -> Result<Self> {
-        Self::choose(&post.media, &post.settings).map_err(|(_, message)| Failure::rejected(400, message))
+    fn of(post: &Publication, settings: &Settings) -> Result<Self> {
+        Self::choose(&post.media, settings.media_type).map_err(|(_, message)| Failure::rejected(400, message))
     }
 
-    /// The word that lists tell it by.
+    /// The name in lists.
     fn product(self) -> &'static str {
         match self {
             Self::Feed => "FEED",
@@ -358,7 +350,8 @@ impl Containers for Instagram {
     }
 
     async fn parent_fields(&self, cx: &Session<'_>, post: &Publication, items: &[String]) -> Result<Fields> {
-        let place = PostKind::of(post)?;
+        let settings: Settings = post.settings()?;
+        let place = PostKind::of(post, &settings)?;
         let mut fields = match (place, post.media.as_slice()) {
             (_, [one]) => medium(cx, one).await?,
             _ => vec![("media_type", "CAROUSEL".to_owned()), ("children", items.join(","))],
@@ -369,24 +362,26 @@ impl Containers for Instagram {
         match place {
             PostKind::Feed => {}
             PostKind::Reel => {
-                // Left out it would not be shown in the feed.
-                let is_shared = post.settings["share_to_feed"] != json!(false);
+                // Without it the reel would not be shown in the feed.
+                let is_shared = settings.share_to_feed.unwrap_or(true);
                 fields.push(("media_type", "REELS".to_owned()));
                 fields.push(("share_to_feed", is_shared.to_string()));
-                fields.extend(graph::settings(
-                    post,
-                    &["cover_url", "thumb_offset", "audio_name", "trial_params"],
-                ));
+                graph::set(&mut fields, "cover_url", &settings.cover_url);
+                graph::set(&mut fields, "thumb_offset", &settings.thumb_offset);
+                graph::set(&mut fields, "audio_name", &settings.audio_name);
+                graph::set(&mut fields, "trial_params", &settings.trial_params);
             }
             PostKind::Story => fields.push(("media_type", "STORIES".to_owned())),
         }
-        match (place, post.media.len()) {
-            (PostKind::Story, _) => fields.extend(graph::settings(post, &["user_tags"])),
-            // People are tagged in an item of a carousel and not in the whole.
-            (PostKind::Feed, 2..) => fields.extend(graph::settings(post, &["collaborators", "location_id"])),
-            _ => fields.extend(graph::settings(post, &["collaborators", "location_id", "user_tags"])),
+        if place != PostKind::Story {
+            graph::set(&mut fields, "collaborators", &settings.collaborators);
+            graph::set(&mut fields, "location_id", &settings.location_id);
         }
-        if post.is_set("is_ai_generated") {
+        // People are tagged in an item of a carousel and not in the whole.
+        if post.media.len() == 1 {
+            graph::set(&mut fields, "user_tags", &settings.user_tags);
+        }
+        if settings.is_ai_generated == Some(true) {
             fields.push(("is_ai_generated", "true".to_owned()));
         }
         Ok(fields)
@@ -418,7 +413,7 @@ impl Containers for Instagram {
     }
 
     async fn find(&self, cx: &Session<'_>, post: &Publication) -> Result<Located> {
-        listing::locate(&Posts { cx, kind: PostKind::of(post)? }, post).await
+        listing::locate(&Posts { cx, kind: PostKind::of(post, &post.settings()?)? }, post).await
     }
 }
 
@@ -500,7 +495,7 @@ impl Analytics for Instagram {
             cx.get(format!("{API}/{id}/insights")).query(&[("metric", names)]).send().await;
         let insights = match asked {
             Ok(insights) => insights,
-            // Too few people have seen it, or it is too old: what the post itself tells is left.
+            // Too few people have seen it, or it is too old: only the post's own counters remain.
             Err(failure) if failure.code.is_permanent() => {
                 return Ok(Metrics {
                     likes: post.like_count.unwrap_or(0),
@@ -654,10 +649,10 @@ impl Comment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::ErrorCode;
+    use serde_json::json;
 
-    fn post(kinds: &[MediaKind], settings: Value) -> Publication {
-        let media = |kind: &MediaKind| Media {
+    fn media(kind: &MediaKind) -> Media {
+        Media {
             id: uuid::Uuid::nil(),
             kind: *kind,
             mime: String::new(),
@@ -667,32 +662,30 @@ mod tests {
             height: None,
             duration: Some(Duration::from_secs(61)),
             alt_text: None,
-        };
-        Publication {
-            text: "a".into(),
-            media: kinds.iter().map(media).collect(),
-            settings,
-            ..Publication::of_test()
         }
     }
 
     #[test]
     fn a_post_goes_where_its_media_can_go() {
         use MediaKind::{Image, Video};
-        let place = |kinds: &[MediaKind], word: &str| {
-            PostKind::of(&post(kinds, json!({ "media_type": word }))).map_err(|failure| failure.code)
+        let place = |kinds: &[MediaKind], wanted: Option<MediaType>| {
+            let media: Vec<_> = kinds.iter().map(media).collect();
+            PostKind::choose(&media, wanted).map_err(|(code, _)| code)
         };
-        assert_eq!(place(&[Image], ""), Ok(PostKind::Feed));
-        assert_eq!(place(&[Video], ""), Ok(PostKind::Reel));
-        assert_eq!(place(&[Video], "FEED"), Ok(PostKind::Reel));
-        assert_eq!(place(&[Image, Video], ""), Ok(PostKind::Feed));
-        assert_eq!(place(&[Image], "STORIES"), Ok(PostKind::Story));
-        for (kinds, word) in
-            [(&[Image][..], "REELS"), (&[Image, Image], "STORIES"), (&[Video], "STORIES"), (&[], "")]
-        {
-            assert_eq!(place(kinds, word), Err(ErrorCode::Rejected(400)), "{word}");
+        assert_eq!(place(&[Image], None), Ok(PostKind::Feed));
+        assert_eq!(place(&[Video], None), Ok(PostKind::Reel));
+        assert_eq!(place(&[Video], Some(MediaType::Feed)), Ok(PostKind::Reel));
+        assert_eq!(place(&[Image, Video], None), Ok(PostKind::Feed));
+        assert_eq!(place(&[Image], Some(MediaType::Stories)), Ok(PostKind::Story));
+        for (kinds, wanted, code) in [
+            (&[Image][..], Some(MediaType::Reels), "media_kind_not_supported"),
+            (&[Image, Image], Some(MediaType::Stories), "media_too_many"),
+            (&[Video], Some(MediaType::Stories), "media_duration"),
+            (&[], None, "media_required"),
+            (&[Image; 11], None, "media_too_many"),
+        ] {
+            assert_eq!(place(kinds, wanted), Err(code), "{kinds:?}");
         }
-        assert_eq!(place(&[Image; 11], ""), Err(ErrorCode::Rejected(400)));
     }
 
     #[test]

@@ -9,11 +9,11 @@ use std::{ops::RangeInclusive, time::Duration};
 pub struct Limits {
     /// Length of a text and how it is counted.
     pub text: TextLimit,
-    /// Whether a post needs text, media, or either.
+    /// The content that a post needs: text, media, or either.
     pub content: Content,
     /// Media of a container by kind; a kind that is not listed is not accepted.
     pub media: &'static [MediaLimit],
-    /// Whether media of different kinds may be in one container.
+    /// True when media of different kinds may be in one container.
     pub mixed_media: bool,
     /// The kind of media that a post with media must include.
     pub required_media: Option<MediaKind>,
@@ -21,11 +21,11 @@ pub struct Limits {
     pub alt_text: Option<AltTextLimit>,
     /// Characters that no text may contain.
     pub forbidden: &'static [char],
-    /// What may follow the main container.
+    /// The containers that may follow the main one.
     pub replies: Replies,
     /// Limits of a reply, where they differ from the post's.
     pub comment: Option<CommentLimits>,
-    /// Whether publishing is finished with the call's answer.
+    /// When publishing is finished: with the call's answer, or later.
     pub publishing: Publishing,
     /// The effect of repeating a commit, and so when a look-up's `Absent` can be believed.
     pub idempotency: Idempotency,
@@ -144,7 +144,7 @@ pub struct CommentLimits {
     pub media: &'static [MediaLimit],
 }
 
-/// What may follow the main container.
+/// The containers that may follow the main one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replies {
     /// Nothing: further containers are left out.
@@ -175,7 +175,7 @@ impl Replies {
     }
 }
 
-/// Whether publishing is finished with the call's answer.
+/// When publishing is finished: with the call's answer, or later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Publishing {
     /// The call's answer is the outcome.

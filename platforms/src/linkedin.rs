@@ -1,10 +1,10 @@
 //! LinkedIn, over its versioned REST API: <https://learn.microsoft.com/en-us/linkedin/marketing/community-management/shares/posts-api>.
 //!
-//! A login covers the member and the pages that the member may speak for; a page is an account of its
-//! own under the same grant. What a member posted can be listed only by apps that LinkedIn lets do so.
-//! Everybody else is helped by LinkedIn's refusal of duplicates, which names the post that is there:
-//! after a lost answer the same call is made again, and the post it names is ours if it is as young as
-//! the doubt. Texts are "little text", in which reserved characters cut a post short unless escaped.
+//! A login covers the member and the pages that the member may post for; a page is an account of its
+//! own under the same grant. A member's posts can be listed only by apps that LinkedIn permits to.
+//! Other apps rely on LinkedIn's refusal of duplicates, which names the existing post: after a lost
+//! answer the same call is repeated, and the post that the refusal names is ours if it is no older than
+//! the first call. Texts are "little text", in which reserved characters cut a post short unless escaped.
 
 use crate::{
     check::{Draft, Issue, Severity},
@@ -17,8 +17,9 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{ErrorCode, Failure, Metrics};
 use regex::Regex;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::{collections::HashMap, sync::LazyLock, time::Duration};
 
 /// LinkedIn. <https://learn.microsoft.com/en-us/linkedin/marketing/>
@@ -37,7 +38,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(5);
 const MAX_BATCH: usize = 50;
 /// Pixels that a picture must stay below.
 const MAX_PIXELS: u64 = 36_152_320;
-/// Characters that mean something in little text.
+/// Reserved characters of little text.
 const RESERVED: &str = r"|{}@[]()<>#\*_~";
 
 const IMAGES: MediaLimit = MediaLimit {
@@ -104,7 +105,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         revoked_errors: ErrorNames::OneOf(&["invalid_grant", "invalid_request"]),
         ..OAuth2::STANDARD
     }),
-    settings,
+    settings: schema::of::<Settings>,
     publisher: &LinkedIn,
     analytics: Some(&LinkedIn),
     history: Some(&LinkedIn),
@@ -112,78 +113,76 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     options: Some(&LinkedIn),
 };
 
-fn settings() -> Value {
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": true,
-        "properties": {
-            "visibility": {
-                "type": "string",
-                "enum": ["PUBLIC", "CONNECTIONS", "LOGGED_IN"],
-                "description": "Who can see it; a page's posts are public.",
-            },
-            "organization_id": {
-                "type": "string",
-                "pattern": "^[0-9]+$",
-                "description": "The page that a member's account posts for, instead of the member.",
-            },
-            "isReshareDisabledByAuthor": {
-                "type": "boolean",
-                "description": "Whether nobody can share it further.",
-            },
-            "title": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": 400,
-                "description": "The title of its video or document; a document's file name unless told.",
-            },
-            "link": {
-                "type": "object",
-                "excludes": ["poll", "reshare"],
-                "required": ["url", "title"],
-                "properties": {
-                    "url": { "type": "string", "pattern": "^https?://", "maxLength": 8192 },
-                    "title": { "type": "string", "minLength": 1, "maxLength": 400 },
-                    "description": { "type": "string", "maxLength": 4086 },
-                },
-                "description": "A link with a card. LinkedIn looks nothing up; the post's picture is the card's.",
-            },
-            "poll": {
-                "type": "object",
-                "excludes": ["media", "link", "reshare"],
-                "required": ["question", "options"],
-                "properties": {
-                    "question": { "type": "string", "minLength": 1, "maxLength": 140 },
-                    "options": {
-                        "type": "array",
-                        "minItems": 2,
-                        "maxItems": 4,
-                        "items": { "type": "string", "minLength": 1, "maxLength": 30 },
-                    },
-                    "duration": {
-                        "type": "string",
-                        "enum": ["ONE_DAY", "THREE_DAYS", "SEVEN_DAYS", "FOURTEEN_DAYS"],
-                    },
-                },
-                "description": "A poll; it lasts for three days unless told.",
-            },
-            "reshare": {
-                "type": "string",
-                "excludes": ["media", "poll", "link"],
-                "pattern": "^urn:li:(share|ugcPost):[0-9]+$",
-                "description": "The post that is shared with this text.",
-            },
-        },
-    })
+#[derive(Deserialize, JsonSchema)]
+struct Settings {
+    /// Who can see the post. A page's posts are always public.
+    visibility: Option<Visibility>,
+    /// The page to post for, instead of the member.
+    #[schemars(regex(pattern = "^[0-9]+$"))]
+    organization_id: Option<String>,
+    /// Prevents others from sharing the post.
+    #[serde(rename = "isReshareDisabledByAuthor")]
+    is_reshare_disabled_by_author: Option<bool>,
+    /// Title of the video or document. Defaults to the file name for a document.
+    #[schemars(length(min = 1, max = 400))]
+    title: Option<String>,
+    /// A link with a card. LinkedIn reads nothing from the page; the post's image becomes the card's.
+    #[schemars(extend("excludes" = ["poll", "reshare"]))]
+    link: Option<Link>,
+    /// A poll. Lasts three days by default.
+    #[schemars(extend("excludes" = ["media", "link", "reshare"]))]
+    poll: Option<Poll>,
+    /// The post to share with this text.
+    #[schemars(
+        regex(pattern = "^urn:li:(share|ugcPost):[0-9]+$"),
+        extend("excludes" = ["media", "poll", "link"])
+    )]
+    reshare: Option<String>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum Visibility {
+    Public,
+    Connections,
+    LoggedIn,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Link {
+    #[schemars(length(max = 8192), regex(pattern = "^https?://"))]
+    url: String,
+    #[schemars(length(min = 1, max = 400))]
+    title: String,
+    #[schemars(length(max = 4086))]
+    description: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Poll {
+    #[schemars(length(min = 1, max = 140))]
+    question: String,
+    #[schemars(length(min = 2, max = 4), inner(length(min = 1, max = 30)))]
+    options: Vec<String>,
+    duration: Option<PollDuration>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum PollDuration {
+    OneDay,
+    ThreeDays,
+    SevenDays,
+    FourteenDays,
 }
 
 #[async_trait]
 impl Publisher for LinkedIn {
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
+        let Ok(settings) = schema::read::<Settings>(settings) else { return Vec::new() };
         let validate = containers.iter().enumerate().filter_map(|(index, container)| {
-            let settings = if index == 0 { settings } else { &Value::Null };
-            let (code, message) = fits(container.media, settings).err()?;
+            let link = settings.link.as_ref().filter(|_| index == 0);
+            let (code, message) = fits(container.media, link).err()?;
             let path = vec![json!("containers"), json!(index), json!("media")];
             Some(Issue { severity: Severity::Error, code: code.to_owned(), message, path })
         });
@@ -197,10 +196,10 @@ impl Publisher for LinkedIn {
         let message = error_message(reply);
         let says = |word: &str| reply.text.contains(word);
         match reply.status.as_u16() {
-            // Also what LinkedIn calls revoked: it says so of tokens that are seconds old as well. The
-            // refresh that follows tells which it is.
+            // Also where LinkedIn calls the token revoked, which it does for tokens that are seconds old. The
+            // refresh that follows shows which it is.
             401 => Some(Failure::token_expired(message)),
-            // A scope or a role that is missing: a fresh token hears the same.
+            // A scope or a role that is missing: a fresh token would not help.
             403 => Some(Failure::rejected(403, message)),
             // The post that is there may be that of an earlier call whose answer was lost.
             422 if duplicate(reply).is_some() || says("DUPLICATE_POST") => {
@@ -245,13 +244,13 @@ impl Publisher for LinkedIn {
     }
 
     async fn revoke(&self, cx: &Session<'_>) -> Result<()> {
-        // A page speaks with its member's grant, and so may other accounts.
+        // A page uses its member's grant, and so may other accounts.
         if is_page(cx) {
             return Ok(());
         }
         let reply = oauth::request(cx, REVOKE, &[("token", &cx.grant.access_token)])?.send_raw().await?;
         match reply.status.as_u16() {
-            // What is gone already is refused, and that is as good.
+            // A token that is revoked already is refused, which counts as success.
             200..=299 | 400 | 401 => Ok(()),
             _ => Err(classify::by_status(&reply)),
         }
@@ -259,17 +258,18 @@ impl Publisher for LinkedIn {
 
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
-        let settings = if post.reply_to.is_none() { &post.settings } else { &Value::Null };
-        fits(&post.media, settings).map_err(|(_, message)| Failure::rejected(400, message))?;
+        let settings: Settings = post.settings()?;
+        let link = settings.link.as_ref().filter(|_| post.reply_to.is_none());
+        fits(&post.media, link).map_err(|(_, message)| Failure::rejected(400, message))?;
         step.doubt(post.commit_begun_at);
-        let uploads = Uploads { owner: author(cx, post) };
+        let uploads = Uploads { owner: author(cx, &settings) };
         let pause = upload::advance(&uploads, cx, &post.media, &mut step, |step| &mut step.uploads).await?;
         Ok(upload::prepared(&step, pause))
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
-        let mut step: Step = at.read()?;
-        let author = author(cx, post);
+        let (mut step, settings): (Step, Settings) = (at.read()?, post.settings()?);
+        let author = author(cx, &settings);
         if let Some(reply) = &post.reply_to {
             let made: Made = rest(cx.post(format!("{REST}/socialActions/{}/comments", encode(&reply.root))))
                 .json(&comment(&author, post, &reply.root, &step))
@@ -277,9 +277,11 @@ impl Publisher for LinkedIn {
                 .await?;
             return Ok(Committed::Live(made.comment_urn));
         }
-        let reply =
-            rest(cx.post(format!("{REST}/posts"))).json(&body(&author, post, &step)).send_raw().await?;
-        // What is there is ours if a call of ours was in doubt when it came into being.
+        let reply = rest(cx.post(format!("{REST}/posts")))
+            .json(&body(&author, post, &settings, &step))
+            .send_raw()
+            .await?;
+        // The existing post is ours if it was created after a call of ours with a lost answer began.
         step.doubt(post.commit_begun_at);
         if let (Some(begun), Some(urn)) = (step.doubted, duplicate(&reply))
             && made_at(&urn).is_some_and(|at| at >= begun - listing::CLOCK_SKEW)
@@ -296,14 +298,18 @@ impl Publisher for LinkedIn {
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
         let begun = post.begun();
-        let author = author(cx, post);
+        let settings: Settings = post.settings()?;
+        let author = author(cx, &settings);
         let found = match &post.reply_to {
             Some(reply) => listing::locate(&Comments { cx, author: &author, root: &reply.root }, post).await,
-            None => listing::locate(&Posts { cx, author: &author }, post).await,
+            None => {
+                let posts = Posts { cx, author: &author, has_link: settings.link.is_some() };
+                listing::locate(&posts, post).await
+            }
         };
         match found {
             Ok(located) => Ok(located),
-            // The list is closed to this app. A post that is made again is refused and named.
+            // The list is closed to this app. A repeated post is refused, and the refusal names the first.
             Err(failure) if is_closed(&failure) && post.reply_to.is_none() => {
                 let mut step: Step = at.read()?;
                 step.doubt(Some(begun));
@@ -343,7 +349,7 @@ impl Analytics for LinkedIn {
         };
         match (more, closed) {
             (Ok(()), _) => Ok(metrics),
-            // What this app may not read stays at what is known, if anything is.
+            // Figures that this app may not read stay as they are.
             (Err(failure), None) if is_closed(&failure) => Ok(metrics),
             (Err(failure), Some(closed)) if is_closed(&failure) => Err(closed),
             (Err(failure), _) => Err(failure),
@@ -431,7 +437,7 @@ impl Deletion for LinkedIn {
         let address = match comment_parts(id) {
             Some((post, comment)) => {
                 let address = format!("{REST}/socialActions/{}/comments/{comment}", encode(post));
-                // The page's own word is needed where the member commented for it.
+                // Needed where the member commented for the page.
                 let actor = match rest(cx.get(&address)).send::<Made>().await {
                     Ok(comment) => comment.actor,
                     Err(failure) if failure.code == ErrorCode::Rejected(404) => return Ok(()),
@@ -478,7 +484,7 @@ fn finder(call: Call) -> Call {
     rest(call).header("X-RestLi-Method", "FINDER")
 }
 
-/// A URN as it stands in a path or a query; the parentheses around it stay as they are.
+/// A URN, encoded for a path or a query; the parentheses around it stay as they are.
 fn encode(urn: &str) -> String {
     url::form_urlencoded::byte_serialize(urn.as_bytes()).collect()
 }
@@ -503,8 +509,8 @@ fn own(cx: &Session<'_>) -> String {
 }
 
 /// The author of a post: the account, or the page that it posts for.
-fn author(cx: &Session<'_>, post: &Publication) -> String {
-    match post.text_setting("organization_id") {
+fn author(cx: &Session<'_>, settings: &Settings) -> String {
+    match &settings.organization_id {
         Some(page) => format!("urn:li:organization:{page}"),
         None => own(cx),
     }
@@ -539,7 +545,7 @@ async fn organizations(cx: &Session<'_>) -> Result<Vec<Identity>> {
         let address = format!("{REST}/organizations?ids=List({})", ids.join(","));
         let call = rest(cx.get(address)).header("X-RestLi-Method", "BATCH_GET");
         let mut pages: Batch<Organization> = call.send().await?;
-        // One that LinkedIn does not describe to this role can be posted for all the same.
+        // One that LinkedIn does not describe to this role can still be posted for.
         all.extend(ids.iter().map(|id| pages.results.remove(id).unwrap_or_default().identity(id)));
     }
     Ok(all)
@@ -554,7 +560,7 @@ fn is_picture(kind: MediaKind) -> bool {
 }
 
 /// Checks of a container that no table can express; an issue code and a message.
-fn fits(media: &[Media], settings: &Value) -> Result<(), (&'static str, String)> {
+fn fits(media: &[Media], link: Option<&Link>) -> Result<(), (&'static str, String)> {
     for media in media.iter().filter(|media| is_picture(media.kind)) {
         let pixels = u64::from(media.width.unwrap_or(0)) * u64::from(media.height.unwrap_or(0));
         if pixels >= MAX_PIXELS {
@@ -563,8 +569,7 @@ fn fits(media: &[Media], settings: &Value) -> Result<(), (&'static str, String)>
             return Err(("media_dimensions", message));
         }
     }
-    if settings["link"].is_object() && (media.len() > 1 || !media.iter().all(|media| is_picture(media.kind)))
-    {
+    if link.is_some() && (media.len() > 1 || !media.iter().all(|media| is_picture(media.kind))) {
         let message = "linkedin takes one picture with a link, for its card, and no other media";
         return Err(("settings_conflict", message.to_owned()));
     }
@@ -572,9 +577,9 @@ fn fits(media: &[Media], settings: &Value) -> Result<(), (&'static str, String)>
 }
 
 /// The body of the publishing call.
-fn body(author: &str, post: &Publication, step: &Step) -> Value {
+fn body(author: &str, post: &Publication, settings: &Settings, step: &Step) -> Value {
     let is_by_page = author.contains(":organization:");
-    let visibility = post.text_setting("visibility").filter(|_| !is_by_page).unwrap_or("PUBLIC");
+    let visibility = settings.visibility.filter(|_| !is_by_page).unwrap_or(Visibility::Public);
     let mut body = json!({
         "author": author,
         "commentary": little(&post.text),
@@ -585,40 +590,38 @@ fn body(author: &str, post: &Publication, step: &Step) -> Value {
             "thirdPartyDistributionChannels": [],
         },
         "lifecycleState": "PUBLISHED",
-        "isReshareDisabledByAuthor": post.is_set("isReshareDisabledByAuthor"),
+        "isReshareDisabledByAuthor": settings.is_reshare_disabled_by_author == Some(true),
     });
-    if let Some(content) = content(post, step) {
+    if let Some(content) = content(post, settings, step) {
         body["content"] = content;
     }
-    if let Some(parent) = post.text_setting("reshare") {
+    if let Some(parent) = &settings.reshare {
         body["reshareContext"] = json!({ "parent": parent });
     }
     body
 }
 
-fn content(post: &Publication, step: &Step) -> Option<Value> {
+fn content(post: &Publication, settings: &Settings, step: &Step) -> Option<Value> {
     let alt = |media: &Media| media.alt_text.clone().filter(|alt| !alt.is_empty());
-    let link = &post.settings["link"];
-    if link.is_object() {
-        let mut article = Map::new();
-        for (key, name) in [("url", "source"), ("title", "title"), ("description", "description")] {
-            if let Some(text) = link[key].as_str().filter(|text| !text.is_empty()) {
-                article.insert(name.into(), json!(text));
-            }
+    if let Some(Link { url, title, description }) = &settings.link {
+        let mut article = json!({ "source": url, "title": title });
+        if let Some(description) = description.as_ref().filter(|description| !description.is_empty()) {
+            article["description"] = json!(description);
         }
         if let (Some(media), Some(upload)) = (post.media.first(), step.uploads.first()) {
-            article.insert("thumbnail".into(), json!(upload.ticket.urn));
-            article.extend(alt(media).map(|alt| ("thumbnailAltText".into(), json!(alt))));
+            article["thumbnail"] = json!(upload.ticket.urn);
+            if let Some(alt) = alt(media) {
+                article["thumbnailAltText"] = json!(alt);
+            }
         }
         return Some(json!({ "article": article }));
     }
-    let poll = &post.settings["poll"];
-    if poll.is_object() {
-        let options = poll["options"].as_array().into_iter().flatten();
+    if let Some(poll) = &settings.poll {
+        let options: Vec<_> = poll.options.iter().map(|text| json!({ "text": text })).collect();
         return Some(json!({ "poll": {
-            "question": poll["question"],
-            "options": options.map(|text| json!({ "text": text })).collect::<Vec<_>>(),
-            "settings": { "duration": poll["duration"].as_str().unwrap_or("THREE_DAYS") },
+            "question": poll.question,
+            "options": options,
+            "settings": { "duration": poll.duration.unwrap_or(PollDuration::ThreeDays) },
         } }));
     }
     let described = |media: &Media, upload: &Uploaded<Ticket>| {
@@ -634,7 +637,7 @@ fn content(post: &Publication, step: &Step) -> Option<Value> {
                 kind if is_picture(kind) => described(media, upload),
                 _ => json!({ "id": upload.ticket.urn }),
             };
-            let title = post.text_setting("title").map(str::to_owned);
+            let title = settings.title.clone();
             let title = title.or_else(|| (media.kind == MediaKind::Document).then(|| media.filename.clone()));
             if let Some(title) = title {
                 one["title"] = json!(title);
@@ -787,6 +790,8 @@ async fn list(cx: &Session<'_>, author: &str, start: usize, count: usize) -> Res
 struct Posts<'a> {
     cx: &'a Session<'a>,
     author: &'a str,
+    /// True when the wanted post has a link's card.
+    has_link: bool,
 }
 
 #[async_trait]
@@ -809,7 +814,7 @@ impl Listing for Posts<'_> {
 
     fn is(&self, other: &Post, post: &Publication) -> bool {
         collapse_whitespace(&plain(&other.commentary)) == collapse_whitespace(&post.text)
-            && other.has_media() == (!post.media.is_empty() || post.settings["link"].is_object())
+            && other.has_media() == (!post.media.is_empty() || self.has_link)
     }
 }
 
@@ -1062,11 +1067,11 @@ struct Elements<T> {
 struct Paging {
     total: Option<usize>,
     #[serde(default)]
-    links: Vec<Link>,
+    links: Vec<PageLink>,
 }
 
 #[derive(Deserialize)]
-struct Link {
+struct PageLink {
     #[serde(default)]
     rel: String,
 }
@@ -1259,7 +1264,8 @@ mod tests {
             }),
             ..Publication::of_test()
         };
-        let sent = body("urn:li:person:1", &post, &Step::default());
+        let settings = post.settings().unwrap();
+        let sent = body("urn:li:person:1", &post, &settings, &Step::default());
         assert_eq!(
             (&sent["visibility"], &sent["isReshareDisabledByAuthor"]),
             (&json!("CONNECTIONS"), &json!(true))
@@ -1270,6 +1276,6 @@ mod tests {
                 "question": "?", "options": [{ "text": "a" }, { "text": "b" }], "settings": { "duration": "THREE_DAYS" },
             } })
         );
-        assert_eq!(body("urn:li:organization:1", &post, &Step::default())["visibility"], "PUBLIC");
+        assert_eq!(body("urn:li:organization:1", &post, &settings, &Step::default())["visibility"], "PUBLIC");
     }
 }

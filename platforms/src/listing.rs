@@ -10,7 +10,7 @@ use crate::{Located, Page, Publication, Result};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// How much earlier than our clock's commit the platform's clock may date a post.
+/// Time by which the platform's clock may be behind ours when it dates a post.
 pub(crate) const CLOCK_SKEW: TimeDelta = TimeDelta::minutes(5);
 
 /// A list of what an account published: its posts, or the comments below a post.
@@ -22,7 +22,7 @@ pub(crate) trait Listing: Sync {
     /// Pages that a search reads before it gives up with [`Located::Unknown`].
     const MAX_PAGES: usize = 5;
 
-    /// Whether entries come newest first, so that one from before the commit ends the search.
+    /// True when entries come newest first, so that one from before the commit ends the search.
     const IS_NEWEST_FIRST: bool = true;
 
     /// Reads one page. `since` is the earliest time of interest, for platforms that can filter by it.
@@ -31,7 +31,7 @@ pub(crate) trait Listing: Sync {
     /// The id that `commit` would have returned.
     fn id(item: &Self::Item) -> &str;
 
-    /// When the entry was published, where the list tells.
+    /// When the entry was published, where the list includes it.
     fn at(item: &Self::Item) -> Option<DateTime<Utc>>;
 
     /// True when the entry has the content of `post`; its time is compared by [`locate`].
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Seconds relative to the commit, where the list tells; the id; the text.
+    /// Seconds relative to the commit, where the list includes them; the id; the text.
     type Entry = (Option<i64>, &'static str, &'static str);
 
     struct Scripted<const NEWEST_FIRST: bool> {

@@ -1,6 +1,6 @@
 //! Pinterest, over its API v5: <https://developers.pinterest.com/docs/api/v5>.
 //!
-//! A pin is a picture, up to five of them, or a video, and always hangs on a board. Pictures travel
+//! A pin is a picture, up to five of them, or a video, and always belongs to a board. Pictures travel
 //! inside the publishing call, so that no address of ours has to be public; they are encoded as they
 //! are read. There is no key that makes the call repeatable: a lost answer is settled by looking
 //! through the account's latest pins. Comments can't be written over the API.
@@ -18,6 +18,7 @@ use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use domain::{Failure, Metrics};
 use futures::{Stream, StreamExt, stream};
 use reqwest::Body;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, time::Duration};
@@ -69,11 +70,11 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         separator: ",",
         // Only apps from before September 2025 have to ask for it; the others accept it.
         exchange_parameters: &[("continuous_refresh", "true")],
-        // Pinterest has no name for a dead refresh token: it refuses any again that it refused once.
+        // Pinterest has no name for a dead refresh token: it refuses every one that it refused before.
         revoked_errors: ErrorNames::AllBut(&[]),
         ..OAuth2::STANDARD
     }),
-    settings,
+    settings: schema::of::<Settings>,
     publisher: &Pinterest,
     analytics: Some(&Pinterest),
     history: Some(&Pinterest),
@@ -81,47 +82,28 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     options: Some(&Pinterest),
 };
 
-fn settings() -> Value {
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": true,
-        "properties": {
-            "board_id": {
-                "type": "string",
-                "pattern": "^[0-9]+$",
-                "description": "The board that the pin hangs on. Without it, the account's only board.",
-            },
-            "board_section_id": {
-                "type": "string",
-                "pattern": "^[0-9]+$",
-                "description": "The board's section that the pin hangs in.",
-            },
-            "title": { "type": "string", "maxLength": 100, "description": "The pin's title." },
-            "link": {
-                "type": "string",
-                "maxLength": 2048,
-                "pattern": "^https?://",
-                "description": "Where the pin leads.",
-            },
-            "dominant_color": {
-                "type": "string",
-                "pattern": "^#[0-9A-Fa-f]{6}$",
-                "description": "The color that is shown until the picture is there.",
-            },
-            "cover_image_url": {
-                "type": "string",
-                "pattern": "^https?://",
-                "excludes": ["cover_image_key_frame_time"],
-                "description": "The address of a video's cover.",
-            },
-            "cover_image_key_frame_time": {
-                "type": "integer",
-                "minimum": 0,
-                "description": "The second of a video that is its cover; the first one unless told.",
-            },
-        },
-    })
+#[derive(Deserialize, JsonSchema)]
+struct Settings {
+    /// Id of the board to save the pin to. Defaults to the account's only board.
+    #[schemars(regex(pattern = "^[0-9]+$"))]
+    board_id: Option<String>,
+    /// Id of the board's section to save the pin to.
+    #[schemars(regex(pattern = "^[0-9]+$"))]
+    board_section_id: Option<String>,
+    /// Title of the pin.
+    #[schemars(length(max = 100))]
+    title: Option<String>,
+    /// URL that the pin links to.
+    #[schemars(length(max = 2048), regex(pattern = "^https?://"))]
+    link: Option<String>,
+    /// Color to show until the image has loaded.
+    #[schemars(regex(pattern = "^#[0-9A-Fa-f]{6}$"))]
+    dominant_color: Option<String>,
+    /// URL of a video's cover image.
+    #[schemars(regex(pattern = "^https?://"), extend("excludes" = ["cover_image_key_frame_time"]))]
+    cover_image_url: Option<String>,
+    /// Second of a video to use as its cover. Defaults to 0.
+    cover_image_key_frame_time: Option<u64>,
 }
 
 #[async_trait]
@@ -138,7 +120,7 @@ impl Publisher for Pinterest {
             (400, _) if message.contains("Unable to reach") => {
                 Some(Failure::upstream(502, message).certain())
             }
-            // A scope that is missing, or a board that is another's: a fresh token hears the same.
+            // A scope that is missing, or a board that is another's: a fresh token would not help.
             (401, 3 | 7 | 29) => Some(Failure::rejected(401, message)),
             (403, _) => Some(Failure::rejected(403, message)),
             (429, _) => Some(Failure::rate_limited(message, reset(reply))),
@@ -163,7 +145,7 @@ impl Publisher for Pinterest {
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         if step.board.is_none() {
-            step.board = Some(board(cx, post).await?);
+            step.board = Some(board(cx, &post.settings()?).await?);
             cx.save(&step).await?;
         }
         // Pictures travel in the publishing call.
@@ -175,7 +157,7 @@ impl Publisher for Pinterest {
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
         let step: Step = at.read()?;
-        let (length, body) = body(cx, post, &step)?;
+        let (length, body) = body(cx, post, &post.settings()?, &step)?;
         let pin: Created =
             cx.post(format!("{API}/pins")).upload("application/json", length, body).send().await?;
         Ok(Committed::Live(pin.id))
@@ -188,8 +170,8 @@ impl Publisher for Pinterest {
     }
 
     async fn locate(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Located> {
-        let step: Step = at.read()?;
-        listing::locate(&Pins { cx, board: step.board.as_deref() }, post).await
+        let (step, settings): (Step, Settings) = (at.read()?, post.settings()?);
+        listing::locate(&Pins { cx, board: step.board, title: settings.title }, post).await
     }
 
     async fn permalink(&self, cx: &Session<'_>, id: &str) -> Result<String> {
@@ -277,12 +259,12 @@ fn is_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The boards that pins can hang on.
+/// The account's boards.
 async fn boards(cx: &Session<'_>) -> Result<Vec<SelectOption>> {
     names(cx, &format!("{API}/boards")).await
 }
 
-/// All of a list of things with names, but for what is there for advertisements only.
+/// A list of named things in full, without those for advertisements only.
 async fn names(cx: &Session<'_>, address: &str) -> Result<Vec<SelectOption>> {
     let all = pages(|bookmark: Option<String>| async move {
         page::<Named>(cx.get(address).query(&[("page_size", "250")]), bookmark.as_deref()).await
@@ -292,16 +274,16 @@ async fn names(cx: &Session<'_>, address: &str) -> Result<Vec<SelectOption>> {
 }
 
 /// The board that was named, or the only one there is.
-async fn board(cx: &Session<'_>, post: &Publication) -> Result<String> {
-    if let Some(board) = post.text_setting("board_id") {
-        return Ok(board.to_owned());
+async fn board(cx: &Session<'_>, settings: &Settings) -> Result<String> {
+    if let Some(board) = &settings.board_id {
+        return Ok(board.clone());
     }
     let mut all = boards(cx).await?;
     match all.len() {
         1 => Ok(all.remove(0).id),
-        0 => Err(Failure::rejected(422, "a pin hangs on a board, and the account has none")),
+        0 => Err(Failure::rejected(422, "a pin needs a board, and the account has none")),
         count => {
-            let message = format!("a pin hangs on a board: name one of the account's {count} as board_id");
+            let message = format!("a pin needs a board: name one of the account's {count} as board_id");
             Err(Failure::rejected(422, message))
         }
     }
@@ -354,15 +336,21 @@ enum Piece {
 fn body(
     cx: &Session<'_>,
     post: &Publication,
+    settings: &Settings,
     step: &Step,
 ) -> Result<(u64, impl Stream<Item = Result<Bytes>> + Send + use<>)> {
     let mut pin = Map::new();
     if let Some(board) = &step.board {
         pin.insert("board_id".into(), json!(board));
     }
-    for key in ["board_section_id", "title", "link", "dominant_color"] {
-        if let Some(value) = post.text_setting(key) {
-            pin.insert(key.into(), json!(value));
+    for (name, setting) in [
+        ("board_section_id", &settings.board_section_id),
+        ("title", &settings.title),
+        ("link", &settings.link),
+        ("dominant_color", &settings.dominant_color),
+    ] {
+        if let Some(text) = setting.as_ref().filter(|text| !text.is_empty()) {
+            pin.insert(name.into(), json!(text));
         }
     }
     if !post.text.is_empty() {
@@ -378,10 +366,10 @@ fn body(
     match (post.media.as_slice(), step.uploads.first()) {
         ([media], Some(video)) if media.kind == MediaKind::Video => {
             let mut source = json!({ "source_type": "video_id", "media_id": video.ticket });
-            match post.text_setting("cover_image_url") {
+            match &settings.cover_image_url {
                 Some(url) => source["cover_image_url"] = json!(url),
                 None => {
-                    let second = post.settings["cover_image_key_frame_time"].as_u64().unwrap_or(0);
+                    let second = settings.cover_image_key_frame_time.unwrap_or(0);
                     source["cover_image_key_frame_time"] = json!(second);
                 }
             }
@@ -441,20 +429,22 @@ fn picture(pieces: &mut Vec<Piece>, open: &str, media: &Media) -> Result<()> {
 
 /// A pin has one alt text: what its pictures show, in order, as far as it fits.
 fn alt(media: &[Media]) -> Option<String> {
-    let mut told: Vec<&str> = Vec::new();
+    let mut texts: Vec<&str> = Vec::new();
     for alt in media.iter().filter_map(|media| media.alt_text.as_deref()).filter(|alt| !alt.is_empty()) {
-        let length: usize = told.iter().map(|one| one.chars().count() + 1).sum();
-        if !told.contains(&alt) && length + alt.chars().count() <= MAX_ALT_TEXT {
-            told.push(alt);
+        let length: usize = texts.iter().map(|one| one.chars().count() + 1).sum();
+        if !texts.contains(&alt) && length + alt.chars().count() <= MAX_ALT_TEXT {
+            texts.push(alt);
         }
     }
-    (!told.is_empty()).then(|| told.join("\n"))
+    (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
 /// The account's pins.
 struct Pins<'a> {
     cx: &'a Session<'a>,
-    board: Option<&'a str>,
+    board: Option<String>,
+    /// The title of the wanted pin.
+    title: Option<String>,
 }
 
 #[async_trait]
@@ -475,7 +465,7 @@ impl Listing for Pins<'_> {
     }
 
     fn is(&self, pin: &Pin, post: &Publication) -> bool {
-        pin.is(post, self.board)
+        pin.is(post, self.board.as_deref(), self.title.as_deref())
     }
 }
 
@@ -610,7 +600,7 @@ impl Shown {
 
 impl Pin {
     /// True when it has the content of `post`.
-    fn is(&self, post: &Publication, board: Option<&str>) -> bool {
+    fn is(&self, post: &Publication, board: Option<&str>, title: Option<&str>) -> bool {
         let same = |kept: &Option<String>, sent: &str| {
             collapse_whitespace(kept.as_deref().unwrap_or_default()) == collapse_whitespace(sent)
         };
@@ -622,7 +612,7 @@ impl Pin {
         board.is_none_or(|board| self.board_id.as_deref() == Some(board))
             && self.media.kind.as_deref().is_none_or(|own| own == kind)
             && same(&self.description, &post.text)
-            && post.text_setting("title").is_none_or(|title| same(&self.title, title))
+            && title.is_none_or(|title| title.is_empty() || same(&self.title, title))
     }
 
     fn metrics(&self) -> Metrics {
@@ -700,7 +690,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_waited_for_in_seconds_whatever_stands_behind_them() {
+    fn the_wait_of_a_limit_is_its_first_number_of_seconds() {
         for value in ["17", "17, 3;w=1"] {
             let failure = failure(429, &[("x-ratelimit-reset", value)], "{}");
             assert_eq!(failure.retry_after, Some(Duration::from_secs(17)), "{value}");

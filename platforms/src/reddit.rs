@@ -1,10 +1,10 @@
 //! Reddit, over its Data API: <https://www.reddit.com/dev/api>.
 //!
-//! A post hangs in a subreddit, or on its author's own profile, and always has a title. Errors come
+//! A post belongs to a subreddit, or to its author's own profile, and always has a title. Errors come
 //! with a status of success. Pictures and videos go to a storage first, and a post of one of them gets
-//! its id later, over a socket or by the list of the author's posts. That list is also what settles a
+//! its id later, over a socket or by the list of the author's posts. That list also settles a
 //! lost answer: nothing makes the publishing call repeatable. A thread is a chain of comments.
-//! <https://github.com/reddit-archive/reddit> tells how the server reads a request.
+//! <https://github.com/reddit-archive/reddit> shows how the server reads a request.
 
 use crate::{
     check::{Draft, Issue, Severity},
@@ -17,6 +17,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::{ErrorCode, Failure, Metrics};
 use regex::Regex;
 use reqwest::Body;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{borrow::Cow, collections::BTreeMap, sync::LazyLock, time::Duration};
@@ -86,7 +87,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         revoked_errors: ErrorNames::AllBut(&["401"]),
         ..OAuth2::STANDARD
     }),
-    settings,
+    settings: schema::of::<Settings>,
     publisher: &Reddit,
     analytics: Some(&Reddit),
     history: Some(&Reddit),
@@ -94,76 +95,86 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     options: Some(&Reddit),
 };
 
-fn settings() -> Value {
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": true,
-        "properties": {
-            "subreddit": {
-                "type": "string",
-                "pattern": "^/?([rRuU]/)?[A-Za-z0-9_-]{2,24}$",
-                "description":
-                    "Where it is posted, by name; options/subreddits lists them. Without it, the account's own profile.",
-            },
-            "title": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": MAX_TITLE,
-                "description": "Its title; without it the text's first line, which then is not repeated below, or the file's name.",
-            },
-            "kind": {
-                "type": "string",
-                "enum": ["self", "link", "image", "gallery", "video", "videogif"],
-                "description": "What kind of post it is; its media and url tell unless it is named. A videogif is a video without sound that repeats.",
-            },
-            "url": {
-                "type": "string",
-                "maxLength": 2048,
-                "pattern": "^https?://",
-                "description": "Where a link leads; without it the first link of the text.",
-            },
-            "flair": {
-                "type": "string",
-                "minLength": 1,
-                "description": "The post's flair, by its id or its text; options/flairs lists those of a subreddit.",
-            },
-            "flair_text": {
-                "type": "string",
-                "maxLength": 64,
-                "description": "The words of a flair that leaves them to the author.",
-            },
-            "captions": {
-                "type": "array",
-                "maxItems": MAX_GALLERY,
-                "items": { "type": "string", "maxLength": 180 },
-                "description": "What stands below the pictures of a gallery, in their order.",
-            },
-            "nsfw": { "type": "boolean", "description": "Whether it is for adults only." },
-            "spoiler": { "type": "boolean", "description": "Whether it gives away a plot." },
-            "sendreplies": {
-                "type": "boolean",
-                "default": true,
-                "description": "Whether the author is told of comments.",
-            },
-            "resubmit": {
-                "type": "boolean",
-                "default": true,
-                "description": "Whether a link may be posted to a subreddit that has it already.",
-            },
-        },
-    })
+#[derive(Deserialize, JsonSchema)]
+struct Settings {
+    /// Name of the subreddit; options/subreddits lists them. Defaults to the account's own profile.
+    #[schemars(regex(pattern = "^/?([rRuU]/)?[A-Za-z0-9_-]{2,24}$"))]
+    subreddit: Option<String>,
+    /// Title of the post. Defaults to the text's first line, which then is not repeated below, or to the file name.
+    #[schemars(length(min = 1, max = MAX_TITLE))]
+    title: Option<String>,
+    /// Kind of post. Defaults to what media and url imply. A videogif is a video without sound that repeats.
+    kind: Option<Kind>,
+    /// URL of a link post. Defaults to the first link of the text.
+    #[schemars(length(max = 2048), regex(pattern = "^https?://"))]
+    url: Option<String>,
+    /// Id or text of the post's flair; options/flairs lists those of a subreddit.
+    #[schemars(length(min = 1))]
+    flair: Option<String>,
+    /// Text of a flair that the author may edit.
+    #[schemars(length(max = 64))]
+    flair_text: Option<String>,
+    /// Captions of a gallery's images, in order.
+    #[schemars(length(max = MAX_GALLERY), inner(length(max = 180)))]
+    captions: Option<Vec<String>>,
+    /// Marks the post as for adults only.
+    nsfw: Option<bool>,
+    /// Marks the post as a spoiler.
+    spoiler: Option<bool>,
+    /// Notifies the author of comments.
+    #[schemars(extend("default" = true))]
+    sendreplies: Option<bool>,
+    /// Allows a link that the subreddit has already.
+    #[schemars(extend("default" = true))]
+    resubmit: Option<bool>,
+}
+
+domain::words! {
+    /// Kind of post, by Reddit's names; `gallery` is our own.
+    #[derive(JsonSchema)]
+    Kind, "kind of post" {
+        Text = "self",
+        Link = "link",
+        Image = "image",
+        Gallery = "gallery",
+        Video = "video",
+        Videogif = "videogif",
+    }
+}
+
+impl Settings {
+    /// The subreddit, or the account's own profile.
+    fn subreddit(&self, cx: &Session<'_>) -> String {
+        self.subreddit.as_deref().map_or_else(|| own(cx), place)
+    }
+
+    /// The boolean settings with their defaults.
+    fn flags(&self) -> [(&'static str, bool); 4] {
+        [
+            ("nsfw", self.nsfw.unwrap_or(false)),
+            ("spoiler", self.spoiler.unwrap_or(false)),
+            ("sendreplies", self.sendreplies.unwrap_or(true)),
+            ("resubmit", self.resubmit.unwrap_or(true)),
+        ]
+    }
+}
+
+/// A setting that is not blank.
+fn given(setting: &Option<String>) -> Option<&str> {
+    setting.as_deref().filter(|text| !text.trim().is_empty())
 }
 
 #[async_trait]
 impl Publisher for Reddit {
     fn validate(&self, containers: &[Draft<'_>], settings: &Value) -> Vec<Issue> {
-        let Some(main) = containers.first() else { return Vec::new() };
-        let objection = PostKind::of(main.media, main.text, settings).err();
-        let told = |message| {
+        let (Some(main), Ok(settings)) = (containers.first(), schema::read::<Settings>(settings)) else {
+            return Vec::new();
+        };
+        let objection = PostKind::of(main.media, main.text, &settings).err();
+        let issue = |message| {
             Issue::of_main(Severity::Error, "settings_conflict", "media", format!("reddit: {message}"))
         };
-        objection.into_iter().map(told).collect()
+        objection.into_iter().map(issue).collect()
     }
 
     fn classify(&self, reply: &Reply) -> Option<Failure> {
@@ -171,12 +182,12 @@ impl Publisher for Reddit {
         match status {
             200..=299 => refusal(&reply.body),
             400 => {
-                let words = reply.body["explanation"].as_str()?;
+                let message = reply.body["explanation"].as_str()?;
                 let reason = reply.body["reason"].as_str().unwrap_or("BAD_REQUEST");
-                Some(Failure::rejected(400, format!("{words} ({reason})")))
+                Some(Failure::rejected(400, format!("{message} ({reason})")))
             }
-            // A scope that is missing, or a place that is closed to the account: a fresh token hears
-            // the same.
+            // A scope that is missing, or a place that is closed to the account: a fresh token
+            // would not help.
             403 => {
                 let message = match reply.body["reason"].as_str() {
                     Some(reason) => format!("{} ({reason})", classify::message(reply)),
@@ -216,20 +227,20 @@ impl Publisher for Reddit {
         if post.reply_to.is_some() {
             return Ok(Prepared::Ready(at));
         }
-        let kind = post_kind(post)?;
-        let mut step: Step = at.read()?;
+        let (mut step, settings): (Step, Settings) = (at.read()?, post.settings()?);
+        let kind = post_kind(post, &settings)?;
         if step.flair.is_none()
-            && let Some(flair) = setting(post, "flair")
+            && let Some(flair) = given(&settings.flair)
         {
-            step.flair = Some(flair_id(cx, &subreddit(cx, post), flair).await?);
+            step.flair = Some(flair_id(cx, &settings.subreddit(cx), flair).await?);
         }
         if step.assets.is_empty() && !post.media.is_empty() {
-            open(cx, &subreddit(cx, post), &kind).await?;
+            open(cx, &settings.subreddit(cx), &kind).await?;
         }
         upload::advance(self, cx, &post.media, &mut step, |step| &mut step.assets).await?;
         let has_poster =
             step.poster.is_some() || post.media.iter().any(|media| media.kind == MediaKind::Image);
-        if matches!(kind, PostKind::Video(_)) && !has_poster {
+        if matches!(kind, PostKind::Video | PostKind::Videogif) && !has_poster {
             let (name, mime) = ("poster.png", "image/png");
             let file = storage::File { name, mime, length: POSTER.len() as u64, body: POSTER.into() };
             step.poster = Some(send(cx, file).await?.url);
@@ -242,11 +253,11 @@ impl Publisher for Reddit {
         if let Some(reply) = &post.reply_to {
             return comment(cx, &reply.parent, &post.text).await;
         }
-        let mut step: Step = at.read()?;
-        let kind = post_kind(post)?;
+        let (mut step, settings): (Step, Settings) = (at.read()?, post.settings()?);
+        let kind = post_kind(post, &settings)?;
         let answer = match &kind {
-            PostKind::Gallery => gallery(cx, post, &step)?,
-            _ => single(cx, post, &kind, &step)?,
+            PostKind::Gallery => gallery(cx, post, &settings, &step)?,
+            _ => single(cx, post, &settings, &kind, &step)?,
         }
         .reply()
         .await?;
@@ -271,25 +282,26 @@ impl Publisher for Reddit {
             };
             return listing::locate(&Published { cx, list: "comments", is_ours }, post).await;
         }
-        let (step, kind): (Step, PostKind) = (at.read()?, post_kind(post)?);
-        let (title, text) = words(post);
-        let place = subreddit(cx, post);
+        let (step, settings): (Step, Settings) = (at.read()?, post.settings()?);
+        let kind = post_kind(post, &settings)?;
+        let (title, text) = title_and_text(post, &settings);
+        let place = settings.subreddit(cx);
         let is_ours = |thing: &Thing| {
             thing.subreddit.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(&place))
                 && same(&thing.title, &title)
                 && thing.is_self == matches!(kind, PostKind::Text)
-                && thing.is_video == matches!(kind, PostKind::Video(_))
+                && thing.is_video == matches!(kind, PostKind::Video | PostKind::Videogif)
                 && (!thing.is_self || same(&thing.selftext, &text))
         };
-        // The socket knows which post it tells of; a list may hold another that looks the same.
+        // The socket is this upload's own; a list may hold another post that looks the same.
         if let Some(socket) = &step.socket
-            && let Some(told) = socket::message(cx, socket, SOCKET_TIMEOUT).await
+            && let Some(message) = socket::message(cx, socket, SOCKET_TIMEOUT).await
         {
-            if told["type"] == "failed" {
+            if message["type"] == "failed" {
                 let message = "Reddit could not process the medium and does not say why";
                 return Err(Failure::rejected(422, message));
             }
-            if let Some(id) = told["payload"]["redirect"].as_str().and_then(linked) {
+            if let Some(id) = message["payload"]["redirect"].as_str().and_then(linked) {
                 return Ok(Located::Live(id));
             }
         }
@@ -297,8 +309,8 @@ impl Publisher for Reddit {
         if matches!(located, Located::Live(_)) {
             return Ok(located);
         }
-        let may_come =
-            matches!(kind, PostKind::Picture | PostKind::Video(_)) && (cx.now)() - begun < LISTING_LAG;
+        let may_come = matches!(kind, PostKind::Picture | PostKind::Video | PostKind::Videogif)
+            && (cx.now)() - begun < LISTING_LAG;
         Ok(match step.is_accepted || may_come {
             true => Located::Processing { poll_after: POLL_INTERVAL },
             false => located,
@@ -374,29 +386,29 @@ enum PostKind {
     Link(String),
     Picture,
     Gallery,
-    /// With the platform's word for it.
-    Video(&'static str),
+    Video,
+    /// A video without sound that repeats.
+    Videogif,
 }
 
 impl PostKind {
-    /// The kind of a post, or why it can have none.
-    fn of(media: &[Media], text: &str, settings: &Value) -> Result<Self, String> {
-        let word = |key: &str| settings[key].as_str().filter(|word| !word.is_empty());
-        let (wanted, url) = (word("kind"), word("url"));
+    /// The kind of a post, or an error message.
+    fn of(media: &[Media], text: &str, settings: &Settings) -> Result<Self, String> {
+        let (wanted, url) = (settings.kind, settings.url.as_deref());
         let videos = media.iter().filter(|medium| medium.kind == MediaKind::Video).count();
         let gifs = media.iter().any(|medium| medium.kind == MediaKind::Gif);
-        if url.is_some() && !(media.is_empty() && wanted.is_none_or(|kind| kind == "link")) {
+        if url.is_some() && !(media.is_empty() && wanted.is_none_or(|kind| kind == Kind::Link)) {
             return Err("only a link without media takes a `url`".into());
         }
         let kind = match (media.len(), videos) {
-            (0, _) if url.is_some() || wanted == Some("link") => {
+            (0, _) if url.is_some() || wanted == Some(Kind::Link) => {
                 let first = || text::links(text).into_iter().find(|link| link.scheme);
                 let url = url.or_else(|| first().map(|link| &text[link.range]));
                 Self::Link(url.ok_or("a link needs a `url`, or one in its text")?.to_owned())
             }
             (0, _) => Self::Text,
-            (1 | 2, 1) if !gifs && wanted == Some("videogif") => Self::Video("videogif"),
-            (1 | 2, 1) if !gifs => Self::Video("video"),
+            (1 | 2, 1) if !gifs && wanted == Some(Kind::Videogif) => Self::Videogif,
+            (1 | 2, 1) if !gifs => Self::Video,
             (_, 1..) => return Err("a video takes one image beside it, its poster, and nothing else".into()),
             (1, 0) => Self::Picture,
             (2..=MAX_GALLERY, 0) => Self::Gallery,
@@ -405,37 +417,32 @@ impl PostKind {
             }
         };
         match wanted {
-            Some(wanted) if wanted != kind.word() => {
-                Err(format!("the kind is to be {wanted}, and the media make it {}", kind.word()))
+            Some(wanted) if wanted != kind.kind() => {
+                Err(format!("the kind is to be {wanted}, and the media make it {}", kind.kind()))
             }
             _ => Ok(kind),
         }
     }
 
-    /// The contract's word for it, which is Reddit's own but for a gallery.
-    fn word(&self) -> &'static str {
+    fn kind(&self) -> Kind {
         match self {
-            Self::Text => "self",
-            Self::Link(_) => "link",
-            Self::Picture => "image",
-            Self::Gallery => "gallery",
-            Self::Video(word) => word,
+            Self::Text => Kind::Text,
+            Self::Link(_) => Kind::Link,
+            Self::Picture => Kind::Image,
+            Self::Gallery => Kind::Gallery,
+            Self::Video => Kind::Video,
+            Self::Videogif => Kind::Videogif,
         }
     }
 }
 
-fn post_kind(post: &Publication) -> Result<PostKind> {
-    PostKind::of(&post.media, &post.text, &post.settings).map_err(|message| Failure::rejected(422, message))
-}
-
-/// A setting that is not blank.
-fn setting<'a>(post: &'a Publication, key: &str) -> Option<&'a str> {
-    post.text_setting(key).filter(|text| !text.trim().is_empty())
+fn post_kind(post: &Publication, settings: &Settings) -> Result<PostKind> {
+    PostKind::of(&post.media, &post.text, settings).map_err(|message| Failure::rejected(422, message))
 }
 
 /// The title, and the text below it.
-fn words(post: &Publication) -> (String, Cow<'_, str>) {
-    if let Some(title) = setting(post, "title") {
+fn title_and_text<'a>(post: &'a Publication, settings: &Settings) -> (String, Cow<'a, str>) {
+    if let Some(title) = given(&settings.title) {
         return (title.trim().to_owned(), Cow::Borrowed(&post.text));
     }
     let text = post.text.trim();
@@ -468,11 +475,6 @@ fn place(written: &str) -> String {
 
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
-}
-
-/// The subreddit of a post: the setting, or the account's own profile.
-fn subreddit(cx: &Session<'_>, post: &Publication) -> String {
-    setting(post, "subreddit").map_or_else(|| own(cx), place)
 }
 
 fn own(cx: &Session<'_>) -> String {
@@ -556,7 +558,7 @@ async fn open(cx: &Session<'_>, name: &str, kind: &PostKind) -> Result<()> {
     let (flag, what) = match kind {
         PostKind::Picture => ("allow_images", "images"),
         PostKind::Gallery => ("allow_galleries", "galleries"),
-        PostKind::Video(_) => ("allow_videos", "videos"),
+        PostKind::Video | PostKind::Videogif => ("allow_videos", "videos"),
         PostKind::Text | PostKind::Link(_) => return Ok(()),
     };
     match about["data"][flag].as_bool() {
@@ -633,12 +635,18 @@ async fn send(cx: &Session<'_>, file: storage::File<'_>) -> Result<Asset> {
 }
 
 /// The call that publishes a text, a link, a picture or a video.
-fn single(cx: &Session<'_>, post: &Publication, kind: &PostKind, step: &Step) -> Result<Call> {
-    let (title, text) = words(post);
+fn single(
+    cx: &Session<'_>,
+    post: &Publication,
+    settings: &Settings,
+    kind: &PostKind,
+    step: &Step,
+) -> Result<Call> {
+    let (title, text) = title_and_text(post, settings);
     let mut form = vec![
         ("api_type", "json".to_owned()),
-        ("kind", kind.word().to_owned()),
-        ("sr", subreddit(cx, post)),
+        ("kind", kind.kind().to_string()),
+        ("sr", settings.subreddit(cx)),
         ("title", title),
         ("validate_on_submit", "true".to_owned()),
     ];
@@ -651,7 +659,7 @@ fn single(cx: &Session<'_>, post: &Publication, kind: &PostKind, step: &Step) ->
         PostKind::Picture => {
             form.push(("url", of(&[MediaKind::Image, MediaKind::Gif]).ok_or_else(unprepared)?));
         }
-        PostKind::Video(_) => {
+        PostKind::Video | PostKind::Videogif => {
             let poster = of(&[MediaKind::Image]).or_else(|| step.poster.clone());
             form.push(("url", of(&[MediaKind::Video]).ok_or_else(unprepared)?));
             form.push(("video_poster_url", poster.ok_or_else(unprepared)?));
@@ -662,27 +670,27 @@ fn single(cx: &Session<'_>, post: &Publication, kind: &PostKind, step: &Step) ->
         form.push(("text", text.into_owned()));
     }
     form.extend(step.flair.clone().map(|flair| ("flair_id", flair)));
-    form.extend(setting(post, "flair_text").map(|text| ("flair_text", text.to_owned())));
-    form.extend(flags(post).into_iter().map(|(name, value)| (name, value.to_string())));
+    form.extend(given(&settings.flair_text).map(|text| ("flair_text", text.to_owned())));
+    form.extend(settings.flags().into_iter().map(|(name, value)| (name, value.to_string())));
     Ok(named(cx, cx.post(format!("{API}/api/submit"))).form(&form))
 }
 
 /// The call that publishes several pictures.
-fn gallery(cx: &Session<'_>, post: &Publication, step: &Step) -> Result<Call> {
-    let (title, text) = words(post);
+fn gallery(cx: &Session<'_>, post: &Publication, settings: &Settings, step: &Step) -> Result<Call> {
+    let (title, text) = title_and_text(post, settings);
     let items: Result<Vec<Value>> = post
         .media
         .iter()
         .enumerate()
         .map(|(index, media)| {
             let asset = step.asset(media).ok_or_else(unprepared)?;
-            let caption = post.settings["captions"][index].as_str().unwrap_or_default();
-            Ok(json!({ "media_id": asset.id, "caption": caption, "outbound_url": "" }))
+            let caption = settings.captions.as_ref().and_then(|captions| captions.get(index));
+            Ok(json!({ "media_id": asset.id, "caption": caption.map_or("", String::as_str), "outbound_url": "" }))
         })
         .collect();
     let mut body = json!({
         "api_type": "json",
-        "sr": subreddit(cx, post),
+        "sr": settings.subreddit(cx),
         "title": title,
         "items": items?,
         "show_error_list": true,
@@ -694,19 +702,13 @@ fn gallery(cx: &Session<'_>, post: &Publication, step: &Step) -> Result<Call> {
     if let Some(flair) = &step.flair {
         body["flair_id"] = json!(flair);
     }
-    if let Some(text) = setting(post, "flair_text") {
+    if let Some(text) = given(&settings.flair_text) {
         body["flair_text"] = json!(text);
     }
-    for (name, value) in flags(post) {
+    for (name, value) in settings.flags() {
         body[name] = json!(value);
     }
     Ok(named(cx, cx.post(format!("{API}/api/submit_gallery_post.json"))).json(&body))
-}
-
-/// Boolean settings with their defaults.
-fn flags(post: &Publication) -> [(&'static str, bool); 4] {
-    let flag = |name: &'static str, usual| (name, post.settings[name].as_bool().unwrap_or(usual));
-    [flag("nsfw", false), flag("spoiler", false), flag("sendreplies", true), flag("resubmit", true)]
 }
 
 /// The call that publishes a comment below a post or another comment.
@@ -733,7 +735,7 @@ fn linked(address: &str) -> Option<String> {
 }
 
 fn unreadable() -> Failure {
-    Failure::upstream(502, "answered a success that tells nothing")
+    Failure::upstream(502, "answered with a success that names no post")
 }
 
 fn unprepared() -> Failure {
@@ -749,19 +751,19 @@ fn same(kept: &Option<String>, sent: &str) -> bool {
 fn refusal(body: &Value) -> Option<Failure> {
     let errors = body["json"]["errors"].as_array().filter(|errors| !errors.is_empty())?;
     let code = errors[0][0].as_str().unwrap_or_default();
-    let told: Vec<_> = errors
+    let messages: Vec<_> = errors
         .iter()
         .map(|error| {
             let word = error[0].as_str().unwrap_or("an error without a name");
             error[1].as_str().map_or_else(|| word.to_owned(), |text| format!("{text} ({word})"))
         })
         .collect();
-    let message = told.join("; ");
+    let message = messages.join("; ");
     Some(match code {
         "RATELIMIT" => {
             let exact =
                 body["json"]["ratelimit"].as_f64().filter(|seconds| seconds.is_finite() && *seconds > 0.0);
-            // Half a second too early is too early.
+            // Rounded up: half a second too early is refused.
             let exact = exact.map(|seconds| Duration::from_secs(seconds.ceil() as u64));
             Failure::rate_limited(message.clone(), exact.or_else(|| pause(&message)))
         }
@@ -788,7 +790,7 @@ fn refusal(body: &Value) -> Option<Failure> {
     })
 }
 
-/// The wait that a sentence asks for, in words only: "Take a break for 4 minutes".
+/// The wait that a message asks for: "Take a break for 4 minutes".
 fn pause(message: &str) -> Option<Duration> {
     static WAIT: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(\d+) (millisecond|second|minute|hour)s?").expect("the pattern is well-formed")
@@ -1021,18 +1023,24 @@ mod tests {
 
     #[test]
     fn a_limit_is_waited_for_as_it_is_told() {
-        let told = |text: &str, more: Value| {
+        let wait_of = |text: &str, more: Value| {
             let mut body = json!({ "json": { "errors": [["RATELIMIT", text, "ratelimit"]] } });
             body["json"]["ratelimit"] = more;
             failure(200, &[], &body.to_string()).retry_after
         };
         let seconds = |count| Some(Duration::from_secs(count));
-        assert_eq!(told("Take a break for 4 minutes before trying again.", Value::Null), seconds(240));
-        assert_eq!(told("you are doing that too much. try again in 9 minutes.", json!(530.2)), seconds(531));
-        assert_eq!(told("Take a break for 1 second", Value::Null), seconds(1));
-        assert_eq!(told("Take a break for 900 milliseconds", Value::Null), Some(Duration::from_millis(900)));
-        assert_eq!(told("Take a break for 2 hours", Value::Null), seconds(7200));
-        assert_eq!(told("Take a break", Value::Null), None);
+        assert_eq!(wait_of("Take a break for 4 minutes before trying again.", Value::Null), seconds(240));
+        assert_eq!(
+            wait_of("you are doing that too much. try again in 9 minutes.", json!(530.2)),
+            seconds(531)
+        );
+        assert_eq!(wait_of("Take a break for 1 second", Value::Null), seconds(1));
+        assert_eq!(
+            wait_of("Take a break for 900 milliseconds", Value::Null),
+            Some(Duration::from_millis(900))
+        );
+        assert_eq!(wait_of("Take a break for 2 hours", Value::Null), seconds(7200));
+        assert_eq!(wait_of("Take a break", Value::Null), None);
         assert_eq!(failure(429, &[("x-ratelimit-reset", "17")], "").retry_after, seconds(17));
         let both = [("retry-after", "4"), ("x-ratelimit-reset", "17")];
         assert_eq!(failure(429, &both, "").retry_after, seconds(4));
@@ -1068,16 +1076,23 @@ mod tests {
             ("", json!({}), "Untitled", ""),
         ] {
             let post = post(text, settings);
-            assert_eq!(words(&post), (title.to_owned(), Cow::Borrowed(below)), "{text}");
+            assert_eq!(
+                title_and_text(&post, &post.settings().unwrap()),
+                (title.to_owned(), Cow::Borrowed(below)),
+                "{text}"
+            );
         }
         let mut film = post(" ", json!({}));
         film.media = vec![media(MediaKind::Video)];
-        assert_eq!(words(&film).0, "a film.of mine");
+        assert_eq!(title_and_text(&film, &film.settings().unwrap()).0, "a film.of mine");
     }
 
     #[test]
     fn media_and_settings_make_the_kind_of_post() {
         use MediaKind::{Gif, Image, Video};
+        let kind = |media: &[Media], text: &str, settings: &Value| {
+            PostKind::of(media, text, &schema::read(settings).expect("the settings of a test"))
+        };
         for (kinds, settings, word) in [
             (&[][..], json!({}), Some("self")),
             (&[], json!({ "kind": "self" }), Some("self")),
@@ -1099,12 +1114,16 @@ mod tests {
             (&[Video], json!({ "kind": "self" }), None),
         ] {
             let media: Vec<_> = kinds.iter().copied().map(media).collect();
-            let kind = PostKind::of(&media, "see https://example.com/a.", &settings);
-            assert_eq!(kind.as_ref().ok().map(PostKind::word), word, "{kinds:?} {settings} {kind:?}");
+            let kind = kind(&media, "see https://example.com/a.", &settings);
+            assert_eq!(
+                kind.as_ref().ok().map(|kind| kind.kind().as_str()),
+                word,
+                "{kinds:?} {settings} {kind:?}"
+            );
         }
-        let link = PostKind::of(&[], "see https://example.com/a.", &json!({ "kind": "link" }));
+        let link = kind(&[], "see https://example.com/a.", &json!({ "kind": "link" }));
         assert_eq!(link, Ok(PostKind::Link("https://example.com/a".into())));
-        assert!(PostKind::of(&[], "see example.com", &json!({ "kind": "link" })).is_err());
+        assert!(kind(&[], "see example.com", &json!({ "kind": "link" })).is_err());
     }
 
     #[test]

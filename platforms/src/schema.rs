@@ -4,7 +4,10 @@
 //! <https://json-schema.org/draft/2020-12/json-schema-validation>
 
 use crate::{Adapter, text::clip};
+use domain::Failure;
 use regex::Regex;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -15,6 +18,57 @@ const DEFAULT_MAX_LENGTH: u64 = 10_000;
 /// Maximum length, in characters, of a value that a message repeats.
 const MAX_QUOTED_CHARACTERS: usize = 100;
 
+/// The schema of a settings type, in the part of JSON Schema that [`Schema`] reads: subschemas in place, and
+/// no null, which everywhere stands for an absent member.
+pub(crate) fn of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let mut document = settings.into_generator().into_root_schema_for::<T>().to_value();
+    simplify(&mut document);
+    document["additionalProperties"] = json!(true);
+    document
+}
+
+/// Removes what Rust's types add to a schema and a post's author has no use for.
+fn simplify(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else { return };
+    object.remove("title");
+    object.remove("additionalProperties");
+    if let Some(Value::Array(types)) = object.get("type") {
+        let given = types.iter().find(|one| *one != "null").cloned();
+        object.insert("type".to_owned(), json!(given));
+    }
+    if let Some(Value::Array(options)) = object.get_mut("enum") {
+        options.retain(|option| !option.is_null());
+    }
+    // The width of a number, such as `uint32`.
+    if object.get("type").is_some_and(|one| one == "integer" || one == "number") {
+        object.remove("format");
+    }
+    // A doc comment may have several lines.
+    if let Some(Value::String(text)) = object.get_mut("description") {
+        *text = text.replace('\n', " ");
+    }
+    for (_, part) in object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        simplify(part);
+    }
+    if let Some(items) = object.get_mut("items") {
+        simplify(items);
+    }
+}
+
+/// Reads a platform's `config` block.
+///
+/// # Errors
+///
+/// When the block does not match the type's schema: settings are validated when a post is created, but a later
+/// version may find some that an earlier one has stored.
+pub(crate) fn read<T: DeserializeOwned>(settings: &Value) -> Result<T, Failure> {
+    let settings = if settings.is_null() { json!({}) } else { settings.clone() };
+    serde_json::from_value(settings).map_err(|error| {
+        Failure::rejected(422, format!("the stored settings can't be read by this version: {error}"))
+    })
+}
+
 /// A platform's schema with its compiled patterns.
 pub(crate) struct Schema {
     document: Value,
@@ -23,9 +77,9 @@ pub(crate) struct Schema {
 
 /// A value that does not match the schema.
 pub(crate) struct Mismatch {
-    /// Where the value is.
+    /// Location of the value.
     pub(crate) path: Vec<Value>,
-    /// What is wrong; the subject is the platform.
+    /// The error, as a sentence whose subject is the platform.
     pub(crate) message: String,
 }
 
@@ -187,5 +241,87 @@ fn type_of(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "camelCase")]
+    struct Settings {
+        /// Who can
+        /// see it.
+        seen_by: Option<Audience>,
+        #[schemars(range(max = 9))]
+        index: Option<u32>,
+        #[schemars(inner(length(max = 3)), extend("excludes" = ["index"]))]
+        tags: Option<Vec<String>>,
+        poll: Option<Poll>,
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "UPPERCASE")]
+    enum Audience {
+        Everyone,
+        Friends,
+    }
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    struct Poll {
+        question: String,
+        raw: Option<serde_json::Map<String, Value>>,
+    }
+
+    #[test]
+    fn a_settings_type_makes_a_schema_without_references_and_nulls() {
+        assert_eq!(
+            of::<Settings>(),
+            json!({
+                "$schema": "https://json-schema.org/draft/2020-12/schema",
+                "type": "object",
+                "additionalProperties": true,
+                "properties": {
+                    "seenBy": {
+                        "type": "string", "enum": ["EVERYONE", "FRIENDS"], "description": "Who can see it.",
+                    },
+                    "index": { "type": "integer", "minimum": 0, "maximum": 9 },
+                    "tags": {
+                        "type": "array", "items": { "type": "string", "maxLength": 3 }, "excludes": ["index"],
+                    },
+                    "poll": {
+                        "type": "object",
+                        "required": ["question"],
+                        "properties": { "question": { "type": "string" }, "raw": { "type": "object" } },
+                    },
+                },
+            })
+        );
+    }
+
+    #[test]
+    fn settings_that_match_the_schema_can_be_read() {
+        let schema = Schema::new(of::<Settings>());
+        for settings in [
+            json!({}),
+            json!({ "seenBy": null, "index": null, "tags": null, "poll": null, "unknown": 1 }),
+            json!({ "seenBy": "FRIENDS", "index": 9, "tags": [""], "poll": { "question": "?", "raw": null } }),
+            json!({ "poll": { "question": "", "raw": { "a": [null] }, "unknown": {} } }),
+        ] {
+            let mismatches: Vec<_> =
+                schema.validate(&settings, &[], 9).into_iter().map(|one| one.message).collect();
+            assert_eq!(mismatches, Vec::<String>::new(), "{settings}");
+            assert!(read::<Settings>(&settings).is_ok(), "{settings}");
+        }
+        assert_eq!(read(&Value::Null), Ok(Settings::default()));
+    }
+
+    #[test]
+    fn settings_of_another_schema_are_a_final_failure() {
+        let failure = read::<Settings>(&json!({ "seenBy": "NOBODY" })).unwrap_err();
+        assert_eq!(failure.code, domain::ErrorCode::Rejected(422));
+        assert!(!failure.is_ambiguous());
     }
 }

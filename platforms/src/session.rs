@@ -87,7 +87,7 @@ impl Transport {
     pub fn rewrite_url(&self, address: &str) -> String {
         match &self.sandbox {
             None => address.to_owned(),
-            // What the sandbox gave as an address leads there already.
+            // An address that the sandbox returned is its own already.
             Some(sandbox) if is_below(sandbox, address) => address.to_owned(),
             Some(sandbox) => in_sandbox(sandbox, address),
         }
@@ -317,7 +317,7 @@ impl Call {
     /// # Errors
     ///
     /// Any reply that is no success, classified. A 2xx that does not parse is ambiguous: the platform did
-    /// something, and only a look-up can tell what.
+    /// something, and only a look-up shows what.
     pub async fn send<T: DeserializeOwned>(self) -> Result<T> {
         self.reply().await?.read()
     }
@@ -446,8 +446,8 @@ fn bearer(token: &str) -> String {
     format!("Bearer {token}")
 }
 
-/// A request that got no reply. A connection that was never made carried nothing; whatever else
-/// broke may have broken after the platform had read the request.
+/// A request that got no reply. A connection that was never made carried nothing; any
+/// other error may have come after the platform had read the request.
 fn network_failure(error: reqwest::Error) -> Failure {
     let sent = !(error.is_connect() || error.is_builder());
     // The address may carry a token in its query, so it stays out of the message.

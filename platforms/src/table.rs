@@ -146,6 +146,6 @@ fn the_table_of_platforms_is_current() {
     if std::env::var_os("FANFARE_RECORD").is_some() {
         fs::write(&path, drawn).expect("the page can be written");
     } else {
-        assert!(page == drawn, "the adapters have changed: `just platforms` draws the table anew");
+        assert!(page == drawn, "the adapters have changed: `just platforms` redraws the table");
     }
 }

@@ -19,7 +19,7 @@ static LONGEST_TLD: LazyLock<usize> =
 
 static TLDS: LazyLock<HashSet<&str>> = LazyLock::new(|| include_str!("tlds.txt").lines().collect());
 
-/// What may follow a domain: port, path and query. A path does not end in punctuation, and a
+/// The part of a link behind its domain: port, path and query. A path does not end in punctuation, and a
 /// parenthesis in it has to be closed.
 static REST: LazyLock<Regex> = LazyLock::new(|| {
     let latin = r"\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{24F}\u{253}\u{254}\u{256}\u{257}\u{259}\u{25B}\u{263}\u{268}\u{26F}\u{272}\u{289}\u{28B}\u{2BB}\u{300}-\u{36F}\u{1E00}-\u{1EFF}";
@@ -36,7 +36,7 @@ static REST: LazyLock<Regex> = LazyLock::new(|| {
 pub struct Link {
     /// Position in bytes.
     pub range: Range<usize>,
-    /// Whether it has a scheme; `example.com` has none.
+    /// True when it has a scheme; `example.com` has none.
     pub scheme: bool,
 }
 
@@ -70,7 +70,7 @@ pub fn graphemes(text: &str) -> usize {
     text.graphemes(true).count()
 }
 
-/// The links of a text, in order. Takes time in proportion to the text's length, whatever stands in it.
+/// The links of a text, in order. Takes time in proportion to the text's length, whatever it contains.
 pub fn links(text: &str) -> Vec<Link> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -187,7 +187,7 @@ impl Hosts {
         hosts
     }
 
-    /// Where the domain ends that begins at `at`, of which only Latin ones are seen.
+    /// End of the domain that begins at `at`; only Latin ones are recognized.
     fn domain(&mut self, text: &str, at: usize) -> Option<usize> {
         if !self.range.contains(&at) {
             *self = Self::read(text, at, true);
@@ -195,7 +195,7 @@ impl Hosts {
         self.domain_from(text, at)
     }
 
-    /// Where the domain ends that begins at `at`, a place in the stretch.
+    /// End of the domain that begins at `at`, a position in the stretch.
     fn domain_from(&self, text: &str, at: usize) -> Option<usize> {
         let next = self.labels.partition_point(|label| label.dot < at);
         self.labels.get(next)?.domain(text, at)
@@ -203,7 +203,7 @@ impl Hosts {
 }
 
 impl Label {
-    /// Where the domain ends whose first label begins at `begin` and is the rest of this one.
+    /// End of the domain whose first label begins at `begin` and is the rest of this one.
     fn domain(&self, text: &str, begin: usize) -> Option<usize> {
         let is_whole = self.is_ended && text[begin..self.dot].starts_with(letter);
         let own = self.tld.filter(|_| self.underscore.is_none_or(|at| at < begin));

@@ -2,8 +2,8 @@
 //!
 //! Posts go out in two steps by containers (see [`crate::graph`]), and Meta fetches media from an
 //! address of ours: there is no upload. The first hashtag of a text becomes its topic and loses its
-//! mark, so a look for a lost post compares texts without marks. A grant lives for 60 days and is
-//! renewed only while it lives; there is no call that gives it back.
+//! mark, so the search for a lost post compares texts without marks. A grant lives for 60 days and is
+//! renewed only while it lives; there is no call that revokes it.
 
 use crate::{
     check::{Draft, Issue, Severity},
@@ -15,8 +15,9 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use domain::Failure;
 use graph::{Fields, Insights, Listed, Status};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use std::time::Duration;
 use unicode_properties::UnicodeEmoji;
 
@@ -28,7 +29,7 @@ const TOKEN: &str = "https://graph.threads.com/oauth/access_token";
 const LONG_LIVED_TOKEN: &str = "https://graph.threads.com/access_token";
 const REFRESH: &str = "https://graph.threads.com/refresh_access_token";
 
-/// A carousel's most items, of whatever kinds.
+/// Maximum number of items of a carousel, of all kinds together.
 const MAX_ITEMS: usize = 20;
 
 const FIELDS: &str = "id,media_type,media_url,permalink,username,text,timestamp,children{media_url},\
@@ -86,7 +87,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         refresh: Refresh::BeforeExpiry { min_age: graph::MIN_REFRESH_AGE },
         ..OAuth2::STANDARD
     }),
-    settings,
+    settings: schema::of::<Settings>,
     publisher: &Threads,
     analytics: Some(&Threads),
     history: Some(&Threads),
@@ -94,98 +95,101 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     options: None,
 };
 
-fn settings() -> Value {
-    let choice = json!({ "type": "string", "minLength": 1, "maxLength": 25 });
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": true,
-        "properties": {
-            "reply_control": {
-                "type": "string",
-                "enum": [
-                    "everyone", "accounts_you_follow", "mentioned_only", "parent_post_author_only",
-                    "followers_only",
-                ],
-                "description": "Who can reply.",
-            },
-            "topic_tag": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": 50,
-                "pattern": "^[^.&]*$",
-                "description": "The post's topic, without #. Without one, the text's first hashtag is it.",
-            },
-            "link_attachment": {
-                "type": "string",
-                "pattern": "^https?://",
-                "excludes": ["media", "poll_attachment", "gif_attachment"],
-                "description": "The link that is shown as a preview.",
-            },
-            "quote_post_id": {
-                "type": "string",
-                "pattern": "^[0-9]+$",
-                "description": "The post to quote.",
-            },
-            "poll_attachment": {
-                "type": "object",
-                "excludes": ["media", "gif_attachment"],
-                "required": ["option_a", "option_b"],
-                "properties": {
-                    "option_a": choice, "option_b": choice, "option_c": choice, "option_d": choice,
-                },
-                "description": "A poll of two to four options.",
-            },
-            "gif_attachment": {
-                "type": "object",
-                "excludes": ["media"],
-                "required": ["gif_id"],
-                "properties": {
-                    "gif_id": { "type": "string", "minLength": 1 },
-                    "provider": { "type": "string", "enum": ["GIPHY"] },
-                },
-                "description": "A GIF of a provider's collection.",
-            },
-            "text_attachment": {
-                "type": "object",
-                "excludes": ["media", "poll_attachment"],
-                "required": ["plaintext"],
-                "properties": {
-                    "plaintext": { "type": "string", "minLength": 1, "maxLength": 10000 },
-                    "link_attachment_url": { "type": "string" },
-                    "text_with_styling_info": { "type": "array", "items": { "type": "object" } },
-                },
-                "description": "A longer text below the post.",
-            },
-            "text_entities": {
-                "type": "array",
-                "maxItems": 10,
-                "items": { "type": "object", "required": ["entity_type", "offset", "length"] },
-                "description": "Parts of the text that are spoilers.",
-            },
-            "is_spoiler_media": { "type": "boolean", "description": "Whether its media are hidden at first." },
-            "is_ghost_post": {
-                "type": "boolean",
-                "excludes": ["media"],
-                "description": "Whether the post goes away after 24 hours.",
-            },
-            "enable_reply_approvals": {
-                "type": "boolean",
-                "description": "Whether replies are shown only after approval.",
-            },
-            "location_id": { "type": "string", "description": "The place that the post is tagged with." },
-            "allowlisted_country_codes": {
-                "type": "array",
-                "items": { "type": "string", "pattern": "^[A-Z]{2}$" },
-                "description": "The only countries in which the post is shown.",
-            },
-            "crossreshare_to_ig": {
-                "type": "boolean",
-                "description": "Whether it is shared to the Instagram story as well.",
-            },
-        },
-    })
+#[derive(Deserialize, JsonSchema)]
+struct Settings {
+    /// Who can reply.
+    reply_control: Option<ReplyControl>,
+    /// The post's topic, without #. Defaults to the text's first hashtag.
+    #[schemars(length(min = 1, max = 50), regex(pattern = "^[^.&]*$"))]
+    topic_tag: Option<String>,
+    /// The link to show as a preview.
+    #[schemars(
+        regex(pattern = "^https?://"),
+        extend("excludes" = ["media", "poll_attachment", "gif_attachment"])
+    )]
+    link_attachment: Option<String>,
+    /// The post to quote.
+    #[schemars(regex(pattern = "^[0-9]+$"))]
+    quote_post_id: Option<String>,
+    /// A poll of two to four options.
+    #[schemars(extend("excludes" = ["media", "gif_attachment"]))]
+    poll_attachment: Option<Poll>,
+    /// A GIF of a provider's collection.
+    #[schemars(extend("excludes" = ["media"]))]
+    gif_attachment: Option<Gif>,
+    /// A longer text below the post.
+    #[schemars(extend("excludes" = ["media", "poll_attachment"]))]
+    text_attachment: Option<TextAttachment>,
+    /// Parts of the text that are spoilers.
+    #[schemars(length(max = 10))]
+    text_entities: Option<Vec<TextEntity>>,
+    /// Marks the media as a spoiler.
+    is_spoiler_media: Option<bool>,
+    /// Makes the post disappear after 24 hours.
+    #[schemars(extend("excludes" = ["media"]))]
+    is_ghost_post: Option<bool>,
+    /// Shows replies only after approval.
+    enable_reply_approvals: Option<bool>,
+    /// Id of the place to tag.
+    location_id: Option<String>,
+    /// Codes of the only countries in which the post is shown.
+    #[schemars(inner(regex(pattern = "^[A-Z]{2}$")))]
+    allowlisted_country_codes: Option<Vec<String>>,
+    /// Also shares the post to the Instagram story.
+    crossreshare_to_ig: Option<bool>,
 }
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ReplyControl {
+    Everyone,
+    AccountsYouFollow,
+    MentionedOnly,
+    ParentPostAuthorOnly,
+    FollowersOnly,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Poll {
+    #[schemars(length(min = 1, max = 25))]
+    option_a: String,
+    #[schemars(length(min = 1, max = 25))]
+    option_b: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 25))]
+    option_c: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 25))]
+    option_d: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Gif {
+    #[schemars(length(min = 1))]
+    gif_id: String,
+    provider: Option<Provider>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+enum Provider {
+    Giphy,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct TextAttachment {
+    #[schemars(length(min = 1, max = 10000))]
+    plaintext: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link_attachment_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text_with_styling_info: Option<Vec<Map<String, Value>>>,
+}
+
+// As Threads documents it, and passed on unread.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("required" = ["entity_type", "offset", "length"]))]
+struct TextEntity(Map<String, Value>);
 
 /// The length of a text as Threads counts it.
 fn length(text: &str) -> usize {
@@ -275,37 +279,31 @@ impl Containers for Threads {
         if !post.text.is_empty() {
             fields.push(("text", post.text.clone()));
         }
+        let settings: Settings = post.settings()?;
         match &post.reply_to {
             Some(reply) => fields.push(("reply_to_id", reply.parent.clone())),
             // These are about the post that begins a thread.
-            None => fields.extend(graph::settings(
-                post,
-                &[
-                    "topic_tag",
-                    "link_attachment",
-                    "quote_post_id",
-                    "poll_attachment",
-                    "gif_attachment",
-                    "text_attachment",
-                    "text_entities",
-                    "is_spoiler_media",
-                    "is_ghost_post",
-                    "enable_reply_approvals",
-                    "location_id",
-                    "crossreshare_to_ig",
-                ],
-            )),
+            None => {
+                let gif = settings.gif_attachment.map(|gif| {
+                    json!({ "gif_id": gif.gif_id, "provider": gif.provider.unwrap_or(Provider::Giphy) })
+                });
+                graph::set(&mut fields, "topic_tag", &settings.topic_tag);
+                graph::set(&mut fields, "link_attachment", &settings.link_attachment);
+                graph::set(&mut fields, "quote_post_id", &settings.quote_post_id);
+                graph::set(&mut fields, "poll_attachment", &settings.poll_attachment);
+                graph::set(&mut fields, "gif_attachment", &gif);
+                graph::set(&mut fields, "text_attachment", &settings.text_attachment);
+                graph::set(&mut fields, "text_entities", &settings.text_entities);
+                graph::set(&mut fields, "is_spoiler_media", &settings.is_spoiler_media);
+                graph::set(&mut fields, "is_ghost_post", &settings.is_ghost_post);
+                graph::set(&mut fields, "enable_reply_approvals", &settings.enable_reply_approvals);
+                graph::set(&mut fields, "location_id", &settings.location_id);
+                graph::set(&mut fields, "crossreshare_to_ig", &settings.crossreshare_to_ig);
+            }
         }
-        fields.extend(graph::settings(post, &["reply_control"]));
-        let countries = post.settings["allowlisted_country_codes"].as_array();
-        let countries: Vec<_> = countries.into_iter().flatten().filter_map(Value::as_str).collect();
-        if !countries.is_empty() {
-            fields.push(("allowlisted_country_codes", countries.join(",")));
-        }
-        if let Some((_, gif)) = fields.iter_mut().find(|(name, _)| *name == "gif_attachment") {
-            let id = &post.settings["gif_attachment"]["gif_id"];
-            *gif = json!({ "gif_id": id, "provider": "GIPHY" }).to_string();
-        }
+        graph::set(&mut fields, "reply_control", &settings.reply_control);
+        let countries = settings.allowlisted_country_codes.map(|codes| codes.join(","));
+        graph::set(&mut fields, "allowlisted_country_codes", &countries);
         Ok(fields)
     }
 
@@ -318,7 +316,7 @@ impl Containers for Threads {
                 let reason = body["error_message"].as_str().unwrap_or("UNKNOWN");
                 let message = format!("Threads could not process the media: {reason}");
                 Status::Failed(match reason {
-                    // What it should have fetched may be there the next time.
+                    // The file may be reachable the next time.
                     "FAILED_DOWNLOADING_VIDEO" => Failure::upstream(502, message).certain(),
                     _ => Failure::rejected(400, message),
                 })
@@ -543,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_is_read_by_its_words() {
+    fn a_containers_state_is_read() {
         let status = |word: &str, error: &str| {
             Threads.status(&json!({ "id": "1", "status": word, "error_message": error }))
         };

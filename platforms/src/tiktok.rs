@@ -1,14 +1,15 @@
 //! TikTok, over its Content Posting API v2: <https://developers.tiktok.com/doc/content-posting-api-reference-direct-post>.
 //!
 //! A video is posted once its last piece is uploaded, so that piece is the publishing call, and the
-//! publish id of the upload is what its state can be asked by. TikTok fetches photos itself: there the
-//! call that names them publishes, and when its answer is lost nothing but the public list of videos
-//! can tell. What a creator may choose is asked before each post, as TikTok demands.
+//! publish id of the upload identifies its state. TikTok fetches photos itself: there the
+//! call that names them publishes, and when its answer is lost only the public list of videos
+//! can settle it. The creator's choices are read before each post, as TikTok demands.
 
 use crate::{listing::Listing, *};
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::Failure;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -33,14 +34,6 @@ const MODERATION_TIMEOUT: TimeDelta = TimeDelta::minutes(5);
 
 const FIELDS: &str =
     "id,create_time,title,video_description,cover_image_url,like_count,comment_count,share_count,view_count";
-
-/// Privacy levels with their names, from the widest to the narrowest.
-const PRIVACY: [(&str, &str); 4] = [
-    ("PUBLIC_TO_EVERYONE", "Everyone"),
-    ("FOLLOWER_OF_CREATOR", "Followers"),
-    ("MUTUAL_FOLLOW_FRIENDS", "Friends"),
-    ("SELF_ONLY", "Only me"),
-];
 
 pub(crate) static ADAPTER: Adapter = Adapter {
     id: "tiktok",
@@ -84,7 +77,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         force_login: &[("disable_auto_auth", "1")],
         ..OAuth2::STANDARD
     }),
-    settings,
+    settings: schema::of::<Settings>,
     publisher: &TikTok,
     analytics: Some(&TikTok),
     history: Some(&TikTok),
@@ -92,44 +85,57 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     options: Some(&TikTok),
 };
 
-fn settings() -> Value {
-    let levels = PRIVACY.map(|(level, _)| level);
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": true,
-        "properties": {
-            "privacy_level": {
-                "type": "string",
-                "enum": levels,
-                "description": "Who can see it, of what the creator may choose; options/privacy_levels lists that. Without it the widest.",
-            },
-            "disable_comment": { "type": "boolean", "description": "Whether nobody may comment." },
-            "disable_duet": { "type": "boolean", "description": "Whether nobody may make a duet of the video." },
-            "disable_stitch": { "type": "boolean", "description": "Whether nobody may stitch the video." },
-            "video_cover_timestamp_ms": {
-                "type": "integer",
-                "minimum": 0,
-                "maximum": i32::MAX,
-                "description": "Which moment of the video is its cover, in milliseconds.",
-            },
-            "brand_content_toggle": { "type": "boolean", "description": "Whether it is a paid partnership." },
-            "brand_organic_toggle": { "type": "boolean", "description": "Whether it promotes the creator's own business." },
-            "is_aigc": { "type": "boolean", "description": "Whether it was made with AI." },
-            "title": {
-                "type": "string",
-                "maxLength": 90,
-                "description": "The title of photos; the text is their description.",
-            },
-            "auto_add_music": { "type": "boolean", "description": "Whether TikTok adds music to photos." },
-            "photo_cover_index": {
-                "type": "integer",
-                "minimum": 0,
-                "maximum": 34,
-                "description": "Which of the photos is the cover, from 0.",
-            },
-        },
-    })
+#[derive(Deserialize, JsonSchema)]
+struct Settings {
+    /// Who can see the post; options/privacy_levels lists the levels that the creator may choose. Defaults to the
+    /// widest of them.
+    privacy_level: Option<PrivacyLevel>,
+    /// Disables comments.
+    disable_comment: Option<bool>,
+    /// Disables duets with the video.
+    disable_duet: Option<bool>,
+    /// Disables stitches of the video.
+    disable_stitch: Option<bool>,
+    /// Moment of the video to use as its cover, in milliseconds.
+    #[schemars(range(max = i32::MAX))]
+    video_cover_timestamp_ms: Option<u32>,
+    /// Labels the post as a paid partnership.
+    brand_content_toggle: Option<bool>,
+    /// Labels the post as promoting the creator's own business.
+    brand_organic_toggle: Option<bool>,
+    /// Labels the post as made with AI.
+    is_aigc: Option<bool>,
+    /// Title of a photo post; the text is its description.
+    #[schemars(length(max = 90))]
+    title: Option<String>,
+    /// Lets TikTok add music to photos.
+    auto_add_music: Option<bool>,
+    /// Index of the photo to use as the cover, from 0.
+    #[schemars(range(max = 34))]
+    photo_cover_index: Option<u32>,
+}
+
+domain::words! {
+    /// Privacy level, from the widest to the narrowest.
+    #[derive(JsonSchema)]
+    PrivacyLevel, "privacy level" {
+        Public = "PUBLIC_TO_EVERYONE",
+        Followers = "FOLLOWER_OF_CREATOR",
+        Friends = "MUTUAL_FOLLOW_FRIENDS",
+        Private = "SELF_ONLY",
+    }
+}
+
+impl PrivacyLevel {
+    /// The name in TikTok's app.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Public => "Everyone",
+            Self::Followers => "Followers",
+            Self::Friends => "Friends",
+            Self::Private => "Only me",
+        }
+    }
 }
 
 /// TikTok counts what JavaScript counts.
@@ -191,12 +197,14 @@ impl Publisher for TikTok {
         let form = [("token", cx.grant.access_token.as_str())];
         let reply = oauth::request(cx, &format!("{API}/oauth/revoke/"), &form)?.send_raw().await?;
         match reply.status.as_u16() {
-            // A token that is dead already is refused, which is as good.
+            // A token that is revoked already is refused, which counts as success.
             200..=299 | 400 | 401 => Ok(()),
             _ => Err(classify::by_status(&reply)),
         }
     }
 
+    // Not by `crate::upload`: a video's last piece publishes it, so that `prepare` and `commit` share one loop,
+    // and `locate` asks by the upload's own id.
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         let mut step: Step = at.read()?;
         let first = post.media.first().ok_or_else(|| Failure::rejected(422, "TikTok needs media"))?;
@@ -250,7 +258,7 @@ impl Publisher for TikTok {
             step.publish = Some(post_photos(cx, post, &step.info).await?);
         } else {
             let count = Pieces::of(first.size_bytes).count;
-            // More than one is left where an earlier attempt was told to go back.
+            // More than one is left where TikTok asked an earlier attempt to go back.
             while step.sent < count {
                 match send(cx, first, &step).await? {
                     Sent::Pieces(count) => step.sent = count,
@@ -289,7 +297,7 @@ impl Publisher for TikTok {
         match status.status.as_str() {
             "PUBLISH_COMPLETE" => match status.post_id() {
                 Some(id) => Ok(Located::Live(id)),
-                // Who may see it is not everybody, or its moderation takes long: it has no id of its own.
+                // A post that is not public, or long in moderation, has no id of its own.
                 None if step.info["privacy_level"] != "PUBLIC_TO_EVERYONE" || age > MODERATION_TIMEOUT => {
                     Ok(Located::Live(publish))
                 }
@@ -315,7 +323,7 @@ impl Analytics for TikTok {
         // By now a post may have the id that it had not when it was published.
         let id = match is_publish(id) {
             true => status(cx, id).await?.post_id().ok_or_else(|| {
-                Failure::rejected(404, format!("TikTok tells no figures of {id}, which is not public"))
+                Failure::rejected(404, format!("TikTok has no figures of {id}, which is not public"))
             })?,
             false => id.to_owned(),
         };
@@ -337,7 +345,7 @@ impl History for TikTok {
     async fn page(&self, cx: &Session<'_>, cursor: Option<&str>) -> Result<Page> {
         Ok(list(cx, cursor).await?.map(|video| RemotePost {
             url: address(cx, &video.id),
-            text: video.words().to_owned(),
+            text: video.caption().to_owned(),
             media: video.cover_image_url.clone().into_iter().collect(),
             published_at: video.at(),
             metrics: video.metrics(),
@@ -362,27 +370,27 @@ impl Options for TikTok {
             return Err(Failure::rejected(404, format!("TikTok has no list of {kind}")));
         }
         let levels = creator(cx).await?.privacy_level_options;
-        let name = |level: &str| PRIVACY.iter().find(|(known, _)| *known == level).map(|(_, name)| *name);
-        Ok(levels
-            .into_iter()
-            .map(|level| SelectOption { name: name(&level).unwrap_or(&level).to_owned(), id: level })
-            .collect())
+        let name = |level: &str| {
+            level.parse().map_or(level.to_owned(), |known: PrivacyLevel| known.name().to_owned())
+        };
+        Ok(levels.into_iter().map(|level| SelectOption { name: name(&level), id: level }).collect())
     }
 }
 
-/// Asks what the creator may choose today.
+/// Reads the creator's choices and limits.
 async fn creator(cx: &Session<'_>) -> Result<Creator> {
     ask(cx, "post/publish/creator_info/query/", &json!({})).await
 }
 
-/// A post's description as TikTok wants it, within what its creator may choose.
+/// The `post_info` of a post, within its creator's choices.
 async fn info(cx: &Session<'_>, post: &Publication, first: &Media) -> Result<Value> {
     let creator = creator(cx).await?;
-    let set = |name: &str| post.settings.get(name).filter(|value| !value.is_null());
-    let is_on = |name: &str| set(name) == Some(&json!(true));
+    let settings: Settings = post.settings()?;
+    let is_on = |setting: Option<bool>| setting == Some(true);
     let allowed = &creator.privacy_level_options;
-    let privacy = match set("privacy_level").and_then(Value::as_str) {
-        Some(wanted) if allowed.iter().any(|level| level == wanted) => wanted,
+    let is_allowed = |level: PrivacyLevel| allowed.iter().any(|other| other == level.as_str());
+    let privacy = match settings.privacy_level {
+        Some(wanted) if is_allowed(wanted) => wanted,
         Some(wanted) => {
             let message = format!(
                 "the creator may choose a privacy_level of {}, and it is {wanted}",
@@ -391,21 +399,20 @@ async fn info(cx: &Session<'_>, post: &Publication, first: &Media) -> Result<Val
             return Err(Failure::rejected(422, message));
         }
         None => {
-            let widest = PRIVACY.iter().find(|(level, _)| allowed.iter().any(|other| other == level));
-            widest.map_or("SELF_ONLY", |(level, _)| level)
+            let widest = PrivacyLevel::ALL.iter().copied().find(|level| is_allowed(*level));
+            widest.unwrap_or(PrivacyLevel::Private)
         }
     };
     let mut info = Map::new();
     info.insert("privacy_level".into(), json!(privacy));
-    info.insert("disable_comment".into(), json!(is_on("disable_comment") || creator.comment_disabled));
-    for name in ["brand_content_toggle", "brand_organic_toggle"] {
-        info.insert(name.into(), json!(is_on(name)));
-    }
+    info.insert("disable_comment".into(), json!(is_on(settings.disable_comment) || creator.comment_disabled));
+    info.insert("brand_content_toggle".into(), json!(is_on(settings.brand_content_toggle)));
+    info.insert("brand_organic_toggle".into(), json!(is_on(settings.brand_organic_toggle)));
     if first.kind == MediaKind::Image {
-        let title = set("title").and_then(Value::as_str).filter(|title| !title.is_empty());
+        let title = settings.title.filter(|title| !title.is_empty());
         info.extend(title.map(|title| ("title".to_owned(), json!(title))));
         info.insert("description".into(), json!(post.text));
-        info.insert("auto_add_music".into(), json!(is_on("auto_add_music")));
+        info.insert("auto_add_music".into(), json!(is_on(settings.auto_add_music)));
         return Ok(Value::Object(info));
     }
     let longest = creator.max_video_post_duration_sec.map(Duration::from_secs);
@@ -418,22 +425,23 @@ async fn info(cx: &Session<'_>, post: &Publication, first: &Media) -> Result<Val
         return Err(Failure::rejected(422, message));
     }
     info.insert("title".into(), json!(post.text));
-    info.insert("disable_duet".into(), json!(is_on("disable_duet") || creator.duet_disabled));
-    info.insert("disable_stitch".into(), json!(is_on("disable_stitch") || creator.stitch_disabled));
-    info.insert("is_aigc".into(), json!(is_on("is_aigc")));
-    let cover = set("video_cover_timestamp_ms").cloned();
-    info.extend(cover.map(|cover| ("video_cover_timestamp_ms".to_owned(), cover)));
+    info.insert("disable_duet".into(), json!(is_on(settings.disable_duet) || creator.duet_disabled));
+    info.insert("disable_stitch".into(), json!(is_on(settings.disable_stitch) || creator.stitch_disabled));
+    info.insert("is_aigc".into(), json!(is_on(settings.is_aigc)));
+    let cover = settings.video_cover_timestamp_ms;
+    info.extend(cover.map(|cover| ("video_cover_timestamp_ms".to_owned(), json!(cover))));
     Ok(Value::Object(info))
 }
 
 /// Posts photos by their addresses and gives the publish id.
 async fn post_photos(cx: &Session<'_>, post: &Publication, info: &Value) -> Result<String> {
+    let settings: Settings = post.settings()?;
     let mut photos = Vec::with_capacity(post.media.len());
     for medium in &post.media {
         let address = cx.media.address(medium).await;
         photos.push(address.map_err(|failure| failure.certain())?.to_string());
     }
-    let cover = post.settings["photo_cover_index"].as_u64().filter(|index| *index < photos.len() as u64);
+    let cover = settings.photo_cover_index.filter(|index| (*index as usize) < photos.len());
     let begun: Data<Begun> = cx
         .post(format!("{API}/post/publish/content/init/"))
         .json(&json!({
@@ -445,7 +453,7 @@ async fn post_photos(cx: &Session<'_>, post: &Publication, info: &Value) -> Resu
                 "photo_images": photos,
                 "photo_cover_index": cover.unwrap_or(0),
             },
-            "is_aigc": post.is_set("is_aigc"),
+            "is_aigc": settings.is_aigc == Some(true),
         }))
         .send()
         .await?;
@@ -467,9 +475,9 @@ impl Pieces {
 
 /// The result of sending a part.
 enum Sent {
-    /// So many parts are stored.
+    /// Number of parts that are stored.
     Pieces(u64),
-    /// All are.
+    /// All parts are stored.
     All,
     /// The upload does not exist any more.
     Gone,
@@ -493,7 +501,7 @@ async fn send(cx: &Session<'_>, video: &Media, step: &Step) -> Result<Sent> {
         201 => Ok(Sent::All),
         200..=299 => Ok(Sent::Pieces(step.sent + 1)),
         403 | 404 => Ok(Sent::Gone),
-        // TikTok is elsewhere, as after an answer that was lost.
+        // TikTok expects another part, as after a lost answer.
         416 => match status(cx, publish).await?.uploaded_bytes {
             Some(has) if has >= total => Ok(Sent::All),
             Some(has) if has / pieces.size != step.sent => Ok(Sent::Pieces(has / pieces.size)),
@@ -506,7 +514,7 @@ async fn send(cx: &Session<'_>, video: &Media, step: &Step) -> Result<Sent> {
 /// Drops an upload that can't be resumed. Nothing is posted before its last byte, so that the
 /// video can be uploaded again.
 async fn ended(cx: &Session<'_>) -> Failure {
-    let message = "the upload ended before its last byte; it is begun anew";
+    let message = "the upload ended before its last byte; it begins again";
     match cx.save(&Step::default()).await {
         Ok(()) => Failure::upstream(503, message).certain(),
         Err(unsaved) => unsaved,
@@ -522,7 +530,7 @@ async fn ask<T: DeserializeOwned>(cx: &Session<'_>, path: &str, body: &Value) ->
     Ok(answer.data)
 }
 
-/// The creator's public posts. Only the latest are searched, since absence from them means nothing.
+/// The creator's public posts. Only the latest are searched, since absence from them proves nothing.
 struct Posts<'a>(&'a Session<'a>);
 
 #[async_trait]
@@ -572,7 +580,7 @@ fn failed(reason: &str) -> Failure {
 fn address(cx: &Session<'_>, id: &str) -> String {
     let username = &cx.account.username;
     cx.transport.rewrite_url(&match is_publish(id) {
-        // What has no id of its own is seen on its creator's page only.
+        // A post without an id of its own is shown on its creator's page only.
         true => format!("https://www.tiktok.com/@{username}"),
         false => format!("https://www.tiktok.com/@{username}/video/{id}"),
     })
@@ -586,9 +594,9 @@ fn is_publish(id: &str) -> bool {
 /// The adapter's checkpoint. The upload's address is valid for an hour and for this video only.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
-    /// The medium that it is about.
+    /// The uploaded medium.
     media: Option<Uuid>,
-    /// The post as its creator may have it.
+    /// The `post_info` of the publishing call.
     #[serde(default)]
     info: Value,
     publish: Option<String>,
@@ -684,7 +692,7 @@ impl Video {
         DateTime::from_timestamp(self.create_time, 0).unwrap_or_default()
     }
 
-    fn words(&self) -> &str {
+    fn caption(&self) -> &str {
         if self.video_description.is_empty() { &self.title } else { &self.video_description }
     }
 

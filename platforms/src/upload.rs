@@ -22,13 +22,13 @@ pub(crate) trait Upload: Sync {
     /// An upload that expires within this time is not used any more.
     const EXPIRY_MARGIN: TimeDelta = TimeDelta::zero();
 
-    /// Whether [`Upload::describe`] is to be called.
+    /// True when [`Upload::describe`] is called.
     const IS_DESCRIBED: bool = false;
 
     /// Begins an upload; a medium that goes in one call is sent here.
     async fn begin(&self, cx: &Session<'_>, media: &Media) -> Result<Begun<Self::Ticket>>;
 
-    /// Sends one part, counted from 0.
+    /// Sends one part: the one that [`Sent::Next`] named, by its index or its offset.
     async fn send(
         &self,
         _cx: &Session<'_>,
@@ -76,7 +76,7 @@ pub(crate) struct Begun<T> {
 pub(crate) enum Sent {
     /// This part is next.
     Next(u64),
-    /// All parts are sent; the upload is to be finished.
+    /// All parts are sent; finish the upload.
     All,
     /// The medium is there as a whole, and there is nothing to finish.
     Whole(Processing),
@@ -128,7 +128,7 @@ enum Stage {
     Ready,
 }
 
-/// What a call made of an upload.
+/// State of an upload after a call.
 enum Next {
     Stage(Stage),
     Wait(Duration),

@@ -16,6 +16,7 @@ use reqwest::{
     Body,
     multipart::{Form, Part},
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -87,7 +88,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         revoked_errors: ErrorNames::OneOf(&["invalid_request", "invalid_grant"]),
         ..OAuth2::STANDARD
     }),
-    settings,
+    settings: schema::of::<Settings>,
     publisher: &X,
     analytics: Some(&X),
     history: Some(&X),
@@ -95,50 +96,42 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     options: None,
 };
 
-fn settings() -> Value {
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": true,
-        "properties": {
-            "reply_settings": {
-                "type": "string",
-                "enum": ["everyone", "following", "mentionedUsers", "subscribers", "verified"],
-                "description": "Who can reply.",
-            },
-            "quote_tweet_id": {
-                "type": "string",
-                "pattern": "^[0-9]{1,19}$",
-                "excludes": ["media", "poll"],
-                "description": "The post to quote.",
-            },
-            "community_id": {
-                "type": "string",
-                "pattern": "^[0-9]{1,19}$",
-                "description": "The community to post to.",
-            },
-            "share_with_followers": {
-                "type": "boolean",
-                "description": "Whether a community's post is shown to followers as well.",
-            },
-            "made_with_ai": { "type": "boolean", "description": "Whether its media were made with AI." },
-            "paid_partnership": { "type": "boolean", "description": "Whether somebody paid for it." },
-            "poll": {
-                "type": "object",
-                "excludes": ["media"],
-                "required": ["options", "duration_minutes"],
-                "properties": {
-                    "options": {
-                        "type": "array",
-                        "minItems": 2,
-                        "maxItems": 4,
-                        "items": { "type": "string", "minLength": 1, "maxLength": 25 },
-                    },
-                    "duration_minutes": { "type": "integer", "minimum": 5, "maximum": 10080 },
-                },
-            },
-        },
-    })
+#[derive(Deserialize, JsonSchema)]
+struct Settings {
+    /// Who can reply.
+    reply_settings: Option<ReplySettings>,
+    /// The post to quote.
+    #[schemars(regex(pattern = "^[0-9]{1,19}$"), extend("excludes" = ["media", "poll"]))]
+    quote_tweet_id: Option<String>,
+    /// The community to post to.
+    #[schemars(regex(pattern = "^[0-9]{1,19}$"))]
+    community_id: Option<String>,
+    /// Also shows a community post to the author's followers.
+    share_with_followers: Option<bool>,
+    /// Labels the media as made with AI.
+    made_with_ai: Option<bool>,
+    /// Labels the post as a paid partnership.
+    paid_partnership: Option<bool>,
+    #[schemars(extend("excludes" = ["media"]))]
+    poll: Option<Poll>,
+}
+
+#[derive(PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+enum ReplySettings {
+    Everyone,
+    Following,
+    MentionedUsers,
+    Subscribers,
+    Verified,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Poll {
+    #[schemars(length(min = 2, max = 4), inner(length(min = 1, max = 25)))]
+    options: Vec<String>,
+    #[schemars(range(min = 5, max = 10080))]
+    duration_minutes: u32,
 }
 
 #[async_trait]
@@ -147,7 +140,7 @@ impl Publisher for X {
         let errors = reply.body["errors"].as_array();
         let first = errors.and_then(|all| all.first());
         if reply.status.is_success() {
-            // An answer of errors and nothing else is no success, whatever its status.
+            // An answer of nothing but errors is a failure, whatever its status.
             let says_more = ["data", "meta", "includes"].iter().any(|key| !reply.body[*key].is_null());
             let error = first.filter(|_| !says_more)?;
             let status = error["status"].as_u64().and_then(|status| u16::try_from(status).ok());
@@ -181,7 +174,7 @@ impl Publisher for X {
             }
             403 if code == Some(89) => Some(Failure::token_expired(message)),
             // Not permitted, locked, suspended, a scope or an enrolment that is missing: a fresh
-            // token would hear the same.
+            // token would not help.
             403 => Some(Failure::rejected(403, message)),
             _ => None,
         }
@@ -213,8 +206,8 @@ impl Publisher for X {
     }
 
     async fn commit(&self, cx: &Session<'_>, post: &Publication, at: &Checkpoint) -> Result<Committed> {
-        let created: Data<Tweeted> =
-            cx.post(format!("{API}/tweets")).json(&body(post, &at.read()?)).send().await?;
+        let body = body(post, &post.settings()?, &at.read()?);
+        let created: Data<Tweeted> = cx.post(format!("{API}/tweets")).json(&body).send().await?;
         Ok(Committed::Live(created.data.id))
     }
 
@@ -240,7 +233,7 @@ impl Analytics for X {
                 ])
                 .send::<Timeline>()
         };
-        // What only the author may see ends after 30 days, and asking for it may then fail as a whole.
+        // Figures for the author alone end after 30 days; a request for them may then fail as a whole.
         let answer = match ask("public_metrics,non_public_metrics").await {
             Err(failure) if failure.code.is_permanent() => ask("public_metrics").await?,
             answer => answer?,
@@ -259,7 +252,7 @@ impl History for X {
         let posts = timeline.data.iter().map(|tweet| RemotePost {
             id: tweet.id.clone(),
             url: address(cx, &tweet.id),
-            text: tweet.words(),
+            text: tweet.original_text(),
             media: tweet.attached(&timeline.includes).filter_map(Medium::address).collect(),
             published_at: tweet.created_at.unwrap_or_default(),
             metrics: tweet.metrics(&timeline.includes),
@@ -276,38 +269,25 @@ impl Deletion for X {
 }
 
 /// The body of the publishing call. X refuses members that are null or empty, so they are left out.
-fn body(post: &Publication, step: &Step) -> Value {
+fn body(post: &Publication, settings: &Settings, step: &Step) -> Value {
     let mut body = Map::new();
-    if !post.text.is_empty() {
-        body.insert("text".into(), json!(post.text));
-    }
-    if !step.uploads.is_empty() {
-        let ids: Vec<_> = step.uploads.iter().map(|upload| &upload.ticket).collect();
-        body.insert("media".into(), json!({ "media_ids": ids }));
-    }
-    let is_main = post.reply_to.is_none();
-    if let Some(reply) = &post.reply_to {
-        body.insert("reply".into(), json!({ "in_reply_to_tweet_id": reply.parent }));
-    }
-    let setting = |key: &str| post.settings.get(key).filter(|value| !value.is_null());
-    let mut keep = |key: &str, value: Option<&Value>| {
-        if let Some(value) = value {
-            body.insert(key.to_owned(), value.clone());
-        }
-    };
+    let mut keep = |key: &str, value: Option<Value>| body.extend(value.map(|value| (key.to_owned(), value)));
+    let is_on = |setting: Option<bool>| setting.filter(|is_on| *is_on).map(Value::Bool);
+    keep("text", Some(post.text.as_str()).filter(|text| !text.is_empty()).map(Value::from));
+    let ids: Vec<_> = step.uploads.iter().map(|upload| &upload.ticket).collect();
+    keep("media", (!ids.is_empty()).then(|| json!({ "media_ids": ids })));
     // Disclosures hold for every post of a thread; the rest is about the post that begins it.
-    for key in ["made_with_ai", "paid_partnership"] {
-        keep(key, setting(key).filter(|value| **value == json!(true)));
-    }
-    if is_main {
-        keep("reply_settings", setting("reply_settings").filter(|value| **value != json!("everyone")));
-        keep("share_with_followers", setting("share_with_followers").filter(|value| **value == json!(true)));
-        for key in ["quote_tweet_id", "community_id"] {
-            keep(key, setting(key).filter(|value| **value != json!("")));
-        }
-        let poll = setting("poll")
-            .map(|poll| json!({ "options": poll["options"], "duration_minutes": poll["duration_minutes"] }));
-        keep("poll", poll.as_ref());
+    keep("made_with_ai", is_on(settings.made_with_ai));
+    keep("paid_partnership", is_on(settings.paid_partnership));
+    if let Some(reply) = &post.reply_to {
+        keep("reply", Some(json!({ "in_reply_to_tweet_id": reply.parent })));
+    } else {
+        let reply_settings = settings.reply_settings.as_ref().filter(|who| **who != ReplySettings::Everyone);
+        keep("reply_settings", reply_settings.map(|who| json!(who)));
+        keep("share_with_followers", is_on(settings.share_with_followers));
+        keep("quote_tweet_id", settings.quote_tweet_id.as_ref().map(|id| json!(id)));
+        keep("community_id", settings.community_id.as_ref().map(|id| json!(id)));
+        keep("poll", settings.poll.as_ref().map(|poll| json!(poll)));
     }
     Value::Object(body)
 }
@@ -470,7 +450,7 @@ fn error_message(reply: &Reply) -> String {
     }
 }
 
-/// The wait until every exhausted window is reset.
+/// Time until every exhausted window is reset.
 fn exhausted(reply: &Reply) -> Option<Duration> {
     ["x-rate-limit", "x-app-limit-24hour", "x-user-limit-24hour"]
         .iter()
@@ -692,7 +672,7 @@ struct Counts {
 impl Tweet {
     /// The text as its author wrote it: short links as what they stand for, escapes undone, the
     /// links that X adds for media and quotes left out.
-    fn words(&self) -> String {
+    fn original_text(&self) -> String {
         let (text, entities) = match &self.note_tweet {
             Some(note) => (&note.text, &note.entities),
             None => (&self.text, &self.entities),
@@ -721,17 +701,17 @@ impl Tweet {
         let parent = self.referenced_tweets.iter().find(|other| other.kind == "replied_to");
         let parent_matches = match (&post.reply_to, parent) {
             (Some(reply), Some(parent)) => parent.id == reply.parent,
-            // Where the list does not say to what: in the same conversation at least.
+            // The list does not name the parent: it must be in the same conversation.
             (Some(reply), None) => {
                 self.id != reply.root && self.conversation_id.as_ref() == Some(&reply.root)
             }
             (None, parent) => parent.is_none(),
         };
-        let words = self.words();
+        let text = self.original_text();
         let text_matches = if post.reply_to.is_some() {
-            canonical_text(strip_mentions(&words)) == canonical_text(strip_mentions(&post.text))
+            canonical_text(strip_mentions(&text)) == canonical_text(strip_mentions(&post.text))
         } else {
-            canonical_text(&words) == canonical_text(&post.text)
+            canonical_text(&text) == canonical_text(&post.text)
         };
         parent_matches && text_matches && self.attachments.media_keys.len() == post.media.len()
     }
@@ -849,10 +829,10 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(
-            canonical_text(&tweet.words()),
+            canonical_text(&tweet.original_text()),
             canonical_text("a <b> &amp; example.com/ and https://example.org/A?b=c")
         );
-        assert_eq!(tweet.words(), "a <b> &amp; http://Example.com and https://example.org/A?b=c");
+        assert_eq!(tweet.original_text(), "a <b> &amp; http://Example.com and https://example.org/A?b=c");
     }
 
     #[test]
@@ -867,15 +847,16 @@ mod tests {
             ..Publication::of_test()
         };
         assert_eq!(
-            body(&post, &Step::default()),
+            body(&post, &post.settings().unwrap(), &Step::default()),
             json!({
                 "text": "hello", "paid_partnership": true, "community_id": "7",
                 "poll": { "options": ["a", "b"], "duration_minutes": 5 },
             })
         );
         let reply = ReplyTo { root: "1".into(), parent: "2".into() };
+        let post = Publication { reply_to: Some(reply), ..post };
         assert_eq!(
-            body(&Publication { reply_to: Some(reply), ..post }, &Step::default()),
+            body(&post, &post.settings().unwrap(), &Step::default()),
             json!({ "text": "hello", "paid_partnership": true, "reply": { "in_reply_to_tweet_id": "2" } })
         );
     }

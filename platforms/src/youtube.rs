@@ -1,14 +1,15 @@
 //! YouTube, over its Data API v3: <https://developers.google.com/youtube/v3>.
 //!
-//! A video comes into being with its last byte, so all but the last piece is uploaded while preparing,
-//! and that piece is the publishing call. The upload's own address tells at any time whether the video
-//! is there, which settles every doubt; what is processed then, what gets its thumbnail and its place
-//! in a playlist, exists already. A first comment has no such handle and is looked for.
+//! A video is created with its last byte, so all but the last piece is uploaded while preparing, and that
+//! piece is the publishing call. The upload's own address shows at any time whether the video exists, which
+//! settles every lost answer; processing, thumbnail and playlist come after that. A first comment has no
+//! such handle and is searched for.
 
 use crate::{listing::Listing, *};
 use async_trait::async_trait;
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use domain::{ErrorCode, Failure};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -24,13 +25,13 @@ const REPORTS: &str = "https://youtubeanalytics.googleapis.com/v2/reports";
 
 /// One piece of an upload: a multiple of 256 KiB.
 const CHUNK_BYTES: u64 = 8 << 20;
-/// Time until a video appears in the lists; until then an upload that is gone means nothing.
+/// Time until a video appears in the lists; until then an upload that is gone proves nothing.
 const LISTING_LAG: TimeDelta = TimeDelta::minutes(2);
-/// The longest title, in characters.
+/// Maximum length of a title, in characters.
 const MAX_TITLE: usize = 100;
-/// The longest a Short plays.
+/// Maximum length of a Short.
 const MAX_SHORT: Duration = Duration::from_secs(180);
-/// The most characters of all tags together.
+/// Maximum length of all tags together, in characters.
 const MAX_TAGS: usize = 500;
 /// The category of a video whose author names none: people and blogs.
 const DEFAULT_CATEGORY: &str = "22";
@@ -95,7 +96,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
         force_login: google::FORCE_LOGIN,
         ..OAuth2::STANDARD
     }),
-    settings,
+    settings: schema::of::<Settings>,
     publisher: &YouTube,
     analytics: Some(&YouTube),
     history: Some(&YouTube),
@@ -103,68 +104,93 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     options: Some(&YouTube),
 };
 
-fn settings() -> Value {
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "additionalProperties": true,
-        "properties": {
-            "title": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": MAX_TITLE,
-                "pattern": "^[^<>]*$",
-                "description": "The video's title; without it the text's first line, or the file's name.",
-            },
-            "privacyStatus": {
-                "type": "string",
-                "enum": ["public", "unlisted", "private"],
-                "default": "public",
-                "description": "Who can watch it.",
-            },
-            "publishAt": {
-                "type": "string",
-                "format": "date-time",
-                "pattern": r"^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$",
-                "description": "When YouTube makes it public; it is private until then.",
-            },
-            "isShort": {
-                "type": "boolean",
-                "description": "Whether it has to be fit for a Short: square or upright, and three minutes at most.",
-            },
-            "tags": {
-                "type": "array",
-                "items": { "type": "string", "minLength": 1, "pattern": "^[^<>,]*$" },
-                "description": "Its keywords, of 500 characters together.",
-            },
-            "category": {
-                "type": "string",
-                "pattern": "^[0-9]+$",
-                "default": DEFAULT_CATEGORY,
-                "description": "The id of its category; options/categories lists them.",
-            },
-            "playlist": {
-                "type": "string",
-                "minLength": 1,
-                "description": "The id of a playlist that it is added to; options/playlists lists them.",
-            },
-            "thumbnail": {
-                "type": "string",
-                "description": "Which of the container's media is the thumbnail, by its id; without it the image there.",
-            },
-            "madeForKids": { "type": "boolean", "description": "Whether it is made for children." },
-            "containsSyntheticMedia": {
-                "type": "boolean",
-                "description": "Whether it shows what is made or changed by AI and looks real.",
-            },
-            "notifySubscribers": { "type": "boolean", "default": true, "description": "Whether subscribers are told." },
-            "license": { "type": "string", "enum": ["youtube", "creativeCommon"], "description": "Its license." },
-            "embeddable": { "type": "boolean", "description": "Whether other sites may embed it." },
-            "publicStatsViewable": { "type": "boolean", "description": "Whether its figures are public." },
-            "defaultLanguage": { "type": "string", "description": "The language of title and text (BCP 47)." },
-            "defaultAudioLanguage": { "type": "string", "description": "The language spoken in it (BCP 47)." },
-        },
-    })
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Settings {
+    /// Title of the video. Defaults to the text's first line, or to the file name.
+    #[schemars(length(min = 1, max = MAX_TITLE), regex(pattern = "^[^<>]*$"))]
+    title: Option<String>,
+    /// Who can watch the video.
+    #[schemars(extend("default" = "public"))]
+    privacy_status: Option<PrivacyStatus>,
+    /// Time at which YouTube makes the video public; it is private until then.
+    #[schemars(
+        regex(pattern = r"^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$"),
+        extend("format" = "date-time")
+    )]
+    publish_at: Option<String>,
+    /// Requires the video to be fit for a Short: square or upright, and at most three minutes long.
+    is_short: Option<bool>,
+    /// Keywords, with at most 500 characters together.
+    #[schemars(inner(length(min = 1), regex(pattern = "^[^<>,]*$")))]
+    tags: Option<Vec<String>>,
+    /// Id of the category; options/categories lists them.
+    #[schemars(regex(pattern = "^[0-9]+$"), extend("default" = DEFAULT_CATEGORY))]
+    category: Option<String>,
+    /// Id of the playlist to add the video to; options/playlists lists them.
+    #[schemars(length(min = 1))]
+    playlist: Option<String>,
+    /// Id of the container's medium to use as the thumbnail. Defaults to its image.
+    thumbnail: Option<String>,
+    /// Declares the video as made for children.
+    made_for_kids: Option<bool>,
+    /// Declares realistic content that was made or changed with AI.
+    contains_synthetic_media: Option<bool>,
+    /// Notifies subscribers.
+    #[schemars(extend("default" = true))]
+    notify_subscribers: Option<bool>,
+    /// License of the video.
+    license: Option<License>,
+    /// Allows other sites to embed the video.
+    embeddable: Option<bool>,
+    /// Makes the video's statistics public.
+    public_stats_viewable: Option<bool>,
+    /// Language of title and text (BCP 47).
+    default_language: Option<String>,
+    /// Language spoken in the video (BCP 47).
+    default_audio_language: Option<String>,
+
+    // YouTube's own names of three settings above, which are accepted and not validated.
+    #[schemars(skip)]
+    category_id: Option<Value>,
+    #[schemars(skip)]
+    playlist_id: Option<Value>,
+    #[schemars(skip)]
+    self_declared_made_for_kids: Option<Value>,
+}
+
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum PrivacyStatus {
+    Public,
+    Unlisted,
+    Private,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+enum License {
+    Youtube,
+    CreativeCommon,
+}
+
+impl Settings {
+    fn category(&self) -> Option<&str> {
+        given(self.category.as_deref()).or_else(|| given(self.category_id.as_ref()?.as_str()))
+    }
+
+    fn playlist(&self) -> Option<&str> {
+        given(self.playlist.as_deref()).or_else(|| given(self.playlist_id.as_ref()?.as_str()))
+    }
+
+    fn made_for_kids(&self) -> Option<bool> {
+        self.self_declared_made_for_kids.as_ref().and_then(Value::as_bool).or(self.made_for_kids)
+    }
+}
+
+/// A setting without the space around it; `None` when it is blank.
+fn given(setting: Option<&str>) -> Option<&str> {
+    setting.map(str::trim).filter(|text| !text.is_empty())
 }
 
 #[async_trait]
@@ -194,6 +220,8 @@ impl Publisher for YouTube {
         google::revoke(cx).await
     }
 
+    // Not by `crate::upload`: the last piece publishes the video, so that `prepare` and `commit` share one loop,
+    // and YouTube itself says where an upload resumes.
     async fn prepare(&self, cx: &Session<'_>, post: &Publication, at: Checkpoint) -> Result<Prepared> {
         if post.reply_to.is_some() {
             return Ok(Prepared::Ready(at));
@@ -206,9 +234,10 @@ impl Publisher for YouTube {
         if step.video.is_some() {
             return Ok(Prepared::Ready(Checkpoint::of(&step)));
         }
-        let body = resource(post, video)?;
-        thumbnail(post)?;
-        // An earlier attempt may have died between sending a piece and keeping that.
+        let settings: Settings = post.settings()?;
+        let body = resource(post, &settings, video)?;
+        thumbnail(post, &settings)?;
+        // An earlier attempt may have died between sending a piece and saving its progress.
         if let Some(upload) = step.upload.clone() {
             match probe(cx, &upload, video.size_bytes).await? {
                 Stored::Bytes(count) => step.sent = count,
@@ -217,10 +246,10 @@ impl Publisher for YouTube {
             }
         }
         if step.upload.is_none() {
-            if let Some(playlist) = setting(post, &["playlist", "playlistId"]) {
-                own_playlist(cx, &playlist).await?;
+            if let Some(playlist) = settings.playlist() {
+                own_playlist(cx, playlist).await?;
             }
-            step.upload = Some(begin(cx, post, video, &body).await?);
+            step.upload = Some(begin(cx, &settings, video, &body).await?);
             cx.save(&step).await?;
         }
         while step.video.is_none() && step.sent + CHUNK_BYTES < video.size_bytes {
@@ -276,13 +305,13 @@ impl Publisher for YouTube {
             return listing::locate(&Comments { cx, video: &reply.root }, post).await;
         }
         let video = video(post)?;
-        let mut step: Step = at.read()?;
+        let (mut step, settings): (Step, Settings) = (at.read()?, post.settings()?);
         if step.video.is_none() {
             let Some(upload) = step.upload.as_deref() else { return Ok(Located::Absent) };
             step.video = match probe(cx, upload, video.size_bytes).await? {
                 Stored::Video(id) => Some(id),
                 Stored::Bytes(_) => return Ok(Located::Absent),
-                Stored::Nothing => match found_video(cx, post, &title(post, video)).await? {
+                Stored::Nothing => match found_video(cx, post, &title(post, &settings, video)).await? {
                     Located::Live(id) => Some(id),
                     located if (cx.now)() - begun > LISTING_LAG => return Ok(located),
                     _ => return Ok(Located::Processing { poll_after: Duration::from_secs(30) }),
@@ -291,7 +320,7 @@ impl Publisher for YouTube {
         }
         let id = step.video.clone().expect("found above");
         if !step.is_complete {
-            apply_thumbnail_and_playlist(cx, post, &id).await?;
+            apply_thumbnail_and_playlist(cx, post, &settings, &id).await?;
             step.is_complete = true;
             cx.save(&step).await?;
         }
@@ -300,7 +329,7 @@ impl Publisher for YouTube {
             .query(&[("part", "status,processingDetails"), ("id", &id)])
             .send()
             .await?;
-        // Looked at seldom once it takes long: each look costs of the day's quota.
+        // Polled less often the longer it takes: each poll costs of the day's quota.
         let busy = Located::Processing {
             poll_after: Duration::from_secs(((cx.now)() - begun).num_seconds().clamp(0, 480) as u64 / 8)
                 .max(Duration::from_secs(5)),
@@ -335,18 +364,18 @@ impl Analytics for YouTube {
             return Err(Failure::rejected(404, format!("video {id} is not there")));
         };
         let mut metrics = video.statistics.metrics();
-        // The counters are of this minute; what only reports tell is some days old, and not everybody
-        // has granted it. Impressions are told by a query of their own, and not for every channel.
-        let told = report(cx, id, "shares,videosAddedToPlaylists").await?;
-        metrics.shares = told.first().copied().unwrap_or(0);
-        metrics.saves = told.get(1).copied().unwrap_or(0);
+        // The counters are current; figures of reports are some days old, and not every grant covers them.
+        // Impressions take a query of their own, and not every channel has them.
+        let figures = report(cx, id, "shares,videosAddedToPlaylists").await?;
+        metrics.shares = figures.first().copied().unwrap_or(0);
+        metrics.saves = figures.get(1).copied().unwrap_or(0);
         metrics.impressions =
             report(cx, id, "videoThumbnailImpressions").await?.first().copied().unwrap_or(0);
         Ok(metrics)
     }
 }
 
-/// Figures of one video over all its time, in the order of their names; none where they are not told.
+/// Figures of one video over all its time, in the order of their names; none where the report is closed.
 async fn report(cx: &Session<'_>, id: &str, metrics: &str) -> Result<Vec<u64>> {
     let table: Result<Table> = cx
         .get(REPORTS)
@@ -457,12 +486,12 @@ fn video(post: &Publication) -> Result<&Media> {
     video.ok_or_else(|| Failure::rejected(422, "YouTube needs a video, and the post has none"))
 }
 
-/// The image that is to be the thumbnail.
-fn thumbnail(post: &Publication) -> Result<Option<&Media>> {
+/// The image for the thumbnail.
+fn thumbnail<'a>(post: &'a Publication, settings: &Settings) -> Result<Option<&'a Media>> {
     let mut images = post.media.iter().filter(|medium| medium.kind == MediaKind::Image);
-    match setting(post, &["thumbnail"]) {
+    match given(settings.thumbnail.as_deref()) {
         None => Ok(images.next()),
-        Some(id) => match images.find(|image| Uuid::try_parse(&id).is_ok_and(|id| id == image.id)) {
+        Some(id) => match images.find(|image| Uuid::try_parse(id).is_ok_and(|id| id == image.id)) {
             Some(image) => Ok(Some(image)),
             None => {
                 let message =
@@ -473,17 +502,14 @@ fn thumbnail(post: &Publication) -> Result<Option<&Media>> {
     }
 }
 
-/// A setting under any of its names, as text.
-fn setting(post: &Publication, names: &[&str]) -> Option<String> {
-    let value = names.iter().find_map(|name| post.settings[*name].as_str());
-    value.map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned)
-}
-
 /// The title: as it was set, else the text's first line, else the file's name.
-fn title(post: &Publication, video: &Media) -> String {
+fn title(post: &Publication, settings: &Settings, video: &Media) -> String {
     let line = || post.text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
     let stem = || video.filename.rsplit_once('.').map_or(video.filename.as_str(), |(stem, _)| stem);
-    let title = setting(post, &["title"]).or_else(line).unwrap_or_else(|| stem().replace(['<', '>'], ""));
+    let title = given(settings.title.as_deref())
+        .map(str::to_owned)
+        .or_else(line)
+        .unwrap_or_else(|| stem().replace(['<', '>'], ""));
     match title.chars().count() > MAX_TITLE {
         true => title.chars().take(MAX_TITLE).collect::<String>().trim_end().to_owned(),
         false if title.is_empty() => "Video".to_owned(),
@@ -491,10 +517,9 @@ fn title(post: &Publication, video: &Media) -> String {
     }
 }
 
-/// The video's resource, as it is to be. Refused here is what YouTube would take for something else.
-fn resource(post: &Publication, video: &Media) -> Result<Value> {
-    let set = |name: &str| post.settings.get(name).filter(|value| !value.is_null());
-    if set("isShort") == Some(&json!(true)) {
+/// The video's resource. Refuses settings that YouTube would accept and understand otherwise.
+fn resource(post: &Publication, settings: &Settings, video: &Media) -> Result<Value> {
+    if settings.is_short == Some(true) {
         let shape = video.width.zip(video.height).filter(|(width, height)| width > height);
         if let Some((width, height)) = shape {
             let message = format!("a Short is square or upright, and the video has {width}x{height}");
@@ -510,14 +535,13 @@ fn resource(post: &Publication, video: &Media) -> Result<Value> {
         }
     }
     let mut snippet = Map::new();
-    snippet.insert("title".into(), json!(title(post, video)));
+    snippet.insert("title".into(), json!(title(post, settings, video)));
     snippet.insert("description".into(), json!(post.text));
-    let category = setting(post, &["category", "categoryId"]);
-    snippet.insert("categoryId".into(), json!(category.as_deref().unwrap_or(DEFAULT_CATEGORY)));
-    if let Some(tags) = set("tags").and_then(Value::as_array).filter(|tags| !tags.is_empty()) {
+    snippet.insert("categoryId".into(), json!(settings.category().unwrap_or(DEFAULT_CATEGORY)));
+    if let Some(tags) = settings.tags.as_ref().filter(|tags| !tags.is_empty()) {
         // YouTube counts a tag with a space as if it stood in quotes, and what separates them.
         let weight = |tag: &str| tag.chars().count() + if tag.contains(' ') { 2 } else { 0 };
-        let length: usize = tags.iter().filter_map(Value::as_str).map(weight).sum();
+        let length: usize = tags.iter().map(|tag| weight(tag)).sum();
         let length = length + tags.len() - 1;
         if length > MAX_TAGS {
             let message = format!("YouTube takes {MAX_TAGS} characters of tags, and there are {length}");
@@ -525,42 +549,42 @@ fn resource(post: &Publication, video: &Media) -> Result<Value> {
         }
         snippet.insert("tags".into(), json!(tags));
     }
-    for name in ["defaultLanguage", "defaultAudioLanguage"] {
-        snippet.extend(setting(post, &[name]).map(|value| (name.to_owned(), json!(value))));
-    }
+    let keep = |to: &mut Map<String, Value>, name: &str, value: Option<Value>| {
+        to.extend(value.map(|value| (name.to_owned(), value)));
+    };
+    keep(&mut snippet, "defaultLanguage", given(settings.default_language.as_deref()).map(Value::from));
+    keep(
+        &mut snippet,
+        "defaultAudioLanguage",
+        given(settings.default_audio_language.as_deref()).map(Value::from),
+    );
 
     let mut status = Map::new();
-    let privacy = setting(post, &["privacyStatus"]);
-    match (setting(post, &["publishAt"]), privacy.as_deref()) {
-        (Some(_), Some("unlisted")) => {
-            let message = "publishAt makes a video public, and privacyStatus is to be unlisted";
+    match (given(settings.publish_at.as_deref()), settings.privacy_status) {
+        (Some(_), Some(PrivacyStatus::Unlisted)) => {
+            let message = "publishAt makes a video public, and privacyStatus is unlisted";
             return Err(Failure::rejected(422, message));
         }
         (Some(at), _) => {
-            status.insert("privacyStatus".into(), json!("private"));
+            status.insert("privacyStatus".into(), json!(PrivacyStatus::Private));
             status.insert("publishAt".into(), json!(at));
         }
         (None, privacy) => {
-            status.insert("privacyStatus".into(), json!(privacy.unwrap_or("public")));
+            status.insert("privacyStatus".into(), json!(privacy.unwrap_or(PrivacyStatus::Public)));
         }
     }
-    for (name, field) in [
-        ("madeForKids", "selfDeclaredMadeForKids"),
-        ("selfDeclaredMadeForKids", "selfDeclaredMadeForKids"),
-        ("containsSyntheticMedia", "containsSyntheticMedia"),
-        ("license", "license"),
-        ("embeddable", "embeddable"),
-        ("publicStatsViewable", "publicStatsViewable"),
-    ] {
-        status.extend(set(name).map(|value| (field.to_owned(), value.clone())));
-    }
+    keep(&mut status, "selfDeclaredMadeForKids", settings.made_for_kids().map(Value::from));
+    keep(&mut status, "containsSyntheticMedia", settings.contains_synthetic_media.map(Value::from));
+    keep(&mut status, "license", settings.license.map(|license| json!(license)));
+    keep(&mut status, "embeddable", settings.embeddable.map(Value::from));
+    keep(&mut status, "publicStatsViewable", settings.public_stats_viewable.map(Value::from));
     Ok(json!({ "snippet": snippet, "status": status }))
 }
 
 /// Begins an upload and returns its address. YouTube validates the resource here.
-async fn begin(cx: &Session<'_>, post: &Publication, video: &Media, body: &Value) -> Result<String> {
+async fn begin(cx: &Session<'_>, settings: &Settings, video: &Media, body: &Value) -> Result<String> {
     let mut query = vec![("uploadType", "resumable"), ("part", "snippet,status")];
-    if post.settings["notifySubscribers"] == json!(false) {
+    if settings.notify_subscribers == Some(false) {
         query.push(("notifySubscribers", "false"));
     }
     let mut call = cx
@@ -579,7 +603,7 @@ async fn begin(cx: &Session<'_>, post: &Publication, video: &Media, body: &Value
 
 /// State of an upload.
 enum Stored {
-    /// So many bytes are stored.
+    /// Number of bytes that are stored.
     Bytes(u64),
     /// All bytes are stored, and this is the video.
     Video(String),
@@ -624,7 +648,7 @@ fn stalled(count: u64) -> Failure {
 
 /// Nothing is published before the last byte, so the video can be uploaded again.
 fn ended() -> Failure {
-    let message = "the upload ended before its last byte; it is begun anew";
+    let message = "the upload ended before its last byte; it begins again";
     Failure::upstream(503, message).certain()
 }
 
@@ -639,25 +663,30 @@ async fn own_playlist(cx: &Session<'_>, id: &str) -> Result<()> {
     }
 }
 
-/// Gives a video its thumbnail and its place in a playlist. The video is live by now, so that what is
-/// refused here for good is given up and not the post.
-async fn apply_thumbnail_and_playlist(cx: &Session<'_>, post: &Publication, id: &str) -> Result<()> {
-    if let Some(image) = thumbnail(post)? {
+/// Gives a video its thumbnail and its place in a playlist. The video is live by now, so that a permanent
+/// refusal here is logged and does not fail the post.
+async fn apply_thumbnail_and_playlist(
+    cx: &Session<'_>,
+    post: &Publication,
+    settings: &Settings,
+    id: &str,
+) -> Result<()> {
+    if let Some(image) = thumbnail(post, settings)? {
         let set = cx
             .post(format!("{UPLOAD}/thumbnails/set"))
             .query(&[("videoId", id), ("uploadType", "media")])
             .upload(&image.mime, image.size_bytes, cx.stream(image))
             .send_ok()
             .await;
-        forgive(set, id, "thumbnail")?;
+        log_refusal(set, id, "thumbnail")?;
     }
-    if let Some(playlist) = setting(post, &["playlist", "playlistId"]) {
-        forgive(enlist(cx, id, &playlist).await, id, "place in its playlist")?;
+    if let Some(playlist) = settings.playlist() {
+        log_refusal(add_to_playlist(cx, id, playlist).await, id, "place in its playlist")?;
     }
     Ok(())
 }
 
-async fn enlist(cx: &Session<'_>, id: &str, playlist: &str) -> Result<()> {
+async fn add_to_playlist(cx: &Session<'_>, id: &str, playlist: &str) -> Result<()> {
     let there: List<Value> = cx
         .get(format!("{API}/playlistItems"))
         .query(&[("part", "id"), ("playlistId", playlist), ("videoId", id)])
@@ -674,8 +703,8 @@ async fn enlist(cx: &Session<'_>, id: &str, playlist: &str) -> Result<()> {
         .await
 }
 
-/// Ignores a permanent refusal, or one that lasts a day.
-fn forgive(answer: Result<()>, id: &str, what: &str) -> Result<()> {
+/// Logs a permanent refusal, or one that lasts a day, and goes on.
+fn log_refusal(answer: Result<()>, id: &str, what: &str) -> Result<()> {
     match answer {
         Err(failure) if failure.code.is_permanent() || failure.code == ErrorCode::RateLimited => {
             warn!(video.id = id, error.code = %failure.code, "Video {id} is live without its {what}: {failure}");
@@ -685,7 +714,7 @@ fn forgive(answer: Result<()>, id: &str, what: &str) -> Result<()> {
     }
 }
 
-/// Comments on a video and gives the comment's id.
+/// Comments on a video and returns the comment's id.
 async fn comment(cx: &Session<'_>, video: &str, text: &str) -> Result<String> {
     let comment = json!({ "snippet": { "textOriginal": text } });
     let snippet = json!({
@@ -814,13 +843,13 @@ fn is_comment(id: &str) -> bool {
 /// The adapter's checkpoint. The upload's address is valid for this video only.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Step {
-    /// The medium that it is about.
+    /// The uploaded video.
     media: Option<Uuid>,
     upload: Option<String>,
     #[serde(default)]
     sent: u64,
     video: Option<String>,
-    /// Whether thumbnail and playlist are set.
+    /// True when thumbnail and playlist are set.
     #[serde(default)]
     is_complete: bool,
 }
@@ -828,7 +857,7 @@ struct Step {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct List<T> {
-    // Where there is nothing the member is missing.
+    // Missing in an empty list.
     #[serde(default = "Vec::new")]
     items: Vec<T>,
     next_page_token: Option<String>,
@@ -1043,12 +1072,12 @@ struct ThreadSnippet {
 
 #[derive(Deserialize)]
 struct Said {
-    snippet: Words,
+    snippet: CommentText,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Words {
+struct CommentText {
     #[serde(default)]
     text_display: String,
     text_original: Option<String>,

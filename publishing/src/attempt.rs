@@ -151,7 +151,7 @@ impl Engine {
         let mut status = attempt.status;
         let mut unknown_url = None;
         for entry in &attempt.entries {
-            let checkpoints = RowCheckpoints { engine: self, attempt, position: entry.position };
+            let checkpoints = RowCheckpoints { engine: self, attempt, position: entry.container.position };
             let cx = account.session(&checkpoints);
             let id = match &entry.platform_id {
                 Some(id) => id.clone(),
@@ -161,7 +161,7 @@ impl Engine {
                     self.publish(&cx, account.platform, run, entry, &post).await?
                 }
             };
-            if entry.position == 0 && status != TargetStatus::Published {
+            if entry.container.position == 0 && status != TargetStatus::Published {
                 // Live from here on, with or without its address and the rest.
                 let url = address(account.platform, &cx, &id).await;
                 let end = End::Live { id: id.clone(), url: url.as_ref().ok().cloned() };
@@ -369,16 +369,22 @@ impl Engine {
         let doubted_since = entry.doubted_since.or(entry.commit_begun_at);
         let taken = match doubted_since {
             Some(since) => {
-                publishing::captured_ids(&self.db, attempt.key, entry.position, attempt.account.id, since)
-                    .await?
+                publishing::captured_ids(
+                    &self.db,
+                    attempt.key,
+                    entry.container.position,
+                    attempt.account.id,
+                    since,
+                )
+                .await?
             }
             None => Vec::new(),
         };
         Ok(Publication {
             target: attempt.key.target,
-            position: entry.position,
-            text: entry.content.clone(),
-            media: self.resolve_media(attempt.key.owner, &entry.media).await?,
+            position: entry.container.position,
+            text: entry.container.content.clone(),
+            media: self.resolve_media(attempt.key.owner, &entry.container.media).await?,
             settings: attempt.settings.clone(),
             reply_to: match (ids.first(), ids.last()) {
                 (Some(root), Some(parent)) => Some(ReplyTo { root: root.clone(), parent: parent.clone() }),

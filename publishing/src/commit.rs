@@ -32,7 +32,7 @@ impl Engine {
         post: &Publication,
     ) -> Result<String, Interrupt> {
         let attempt = &run.attempt;
-        let (target, position, fence) = (attempt.key.target, entry.position, attempt.fence);
+        let (target, position, fence) = (attempt.key.target, entry.container.position, attempt.fence);
         let at = Checkpoint(entry.checkpoint.clone());
         if entry.commit_begun_at.is_some() {
             match self.locate(cx, platform, run, entry, post, &at).await? {
@@ -174,7 +174,7 @@ impl Engine {
             return Ok(true);
         }
         persist(attempt, "the id of a post that was found", || {
-            publishing::adopt(&self.db, attempt.key, entry.position, id)
+            publishing::adopt(&self.db, attempt.key, entry.container.position, id)
         })
         .await
     }

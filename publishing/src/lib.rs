@@ -9,12 +9,48 @@
 //!    anything else can happen.
 //! 5. One transaction settles the target and appends its events.
 //!
+//! What can go wrong between the steps, and what keeps it from publishing twice:
+//!
+//! | Failure | The next attempt finds | and |
+//! |---|---|---|
+//! | the worker dies before the intent | no intent | publishes |
+//! | … between intent and call, or during the call | an intent without outcome | looks it up: live is captured; absent is published, but is believed only when the call can't be on its way any more and the platform's reads have caught up |
+//! | the answer is lost, is a 5xx or unreadable | an ambiguous intent | the same |
+//! | the worker dies between answer and capture | an intent without outcome | the same |
+//! | … after capture | an id | settles, calls nobody |
+//! | another post of the account has the same text | an id of another target | passes over it: an id belongs to one target of an account |
+//! | the account published so much since that the look-up ran out of pages | "unknown" | ends `dead`, "it may be live" |
+//! | two attempts at once (the first seemed dead) | another fence | the slower one can neither write an intent nor end the target; the answer to its call still counts |
+//! | the post is deleted, or the account disconnected | an intent, or none | looks up what was begun, publishes nothing |
+//! | the platform can't tell | | ends `dead`, "it may be live" |
+//!
+//! [`platforms::Idempotency`] says what a repeated commit does. On Bluesky it has no effect: the record's key is
+//! derived from the target. On X it may publish twice, so that a look-up waits until the author's timeline shows
+//! every earlier write.
+//!
 //! The intent names the deadline of the call, and the call is ended then. An attempt whose worker died may
 //! still have a call on its way; a look-up's "absent" is believed only after that deadline.
 //!
-//! The row and the platform's answer alone decide the next step (budget, polling window, time of the next
-//! attempt, ambiguity), never how often or why the caller runs it. So every method may be called again at any
-//! time, from any process: the engine knows no workflow, no queue and no HTTP server.
+//! What follows a live main container (a first comment, a thread) is retried by itself: the target is `published`
+//! from the moment its main container is live, and `error_code` says what is missing. Containers that the platform
+//! has no place for are left out from the start; the target's `error_message` says so, without an `error_code`.
+//!
+//! # The row decides
+//!
+//! Budget, polling window, time of the next attempt, ambiguity and deadlines are in the row and measured by the
+//! database's clock; a worker whose clock differs by more than 5 s does not start. They and the platform's answer
+//! decide the next step, never how often or why the caller runs it:
+//!
+//! - `begin` counts an attempt, unless it continues one that the platform was processing. A failure ends the
+//!   continuation, so that ten attempts are ten on the asynchronous path too.
+//! - The polling window opens with the platform's first "still processing" and ends with the next intent. The last
+//!   look comes when it closes; a post that is still processing then ends `dead`, `poll_timeout`.
+//! - An attempt that could only look, because it was too early to say that nothing is live, costs nothing.
+//! - "Dead" and "canceled" count only for the attempt that holds the fence, and a target that has ended keeps its
+//!   end. A post that is found live after that is reported on the timeline and in the log.
+//!
+//! So every method may be called again at any time, from any process: the engine knows no workflow, no queue and
+//! no HTTP server.
 
 mod attempt;
 mod call;

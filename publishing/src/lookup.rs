@@ -41,7 +41,7 @@ impl Engine {
             return Ok(PollResult::Ready);
         };
         let ids: Vec<_> = attempt.entries.iter().map_while(|entry| entry.platform_id.clone()).collect();
-        let checkpoints = RowCheckpoints { engine: self, attempt, position: entry.position };
+        let checkpoints = RowCheckpoints { engine: self, attempt, position: entry.container.position };
         let cx = account.session(&checkpoints);
         let publisher = account.platform.publisher;
         let at = Checkpoint(entry.checkpoint.clone());
@@ -49,7 +49,7 @@ impl Engine {
             Ok(post) => match entry.commit_begun_at {
                 Some(_) => match publisher.locate(&cx, &post, &at).await {
                     Ok(Located::Live(id)) if self.adopt(attempt, entry, &id).await? => {
-                        self.capture(attempt, entry.position, &id).await?;
+                        self.capture(attempt, entry.container.position, &id).await?;
                         Ok(None)
                     }
                     // Another post of the account with the same text, which was captured in this moment.
@@ -167,18 +167,19 @@ impl Engine {
         let Some((entry, begun)) = open.and_then(|entry| Some((entry, entry.commit_begun_at?))) else {
             return Ok(None);
         };
-        let checkpoints = RowCheckpoints { engine: self, attempt, position: entry.position };
+        let checkpoints = RowCheckpoints { engine: self, attempt, position: entry.container.position };
         let cx = account.session(&checkpoints);
         let Ok(post) = self.publication(attempt, entry, &ids).await else { return Ok(None) };
         let at = Checkpoint(entry.checkpoint.clone());
         let pause = match self.locate(&cx, account.platform, &run, entry, &post, &at).await {
             Ok(Some(id)) => {
-                self.capture(attempt, entry.position, &id).await?;
+                self.capture(attempt, entry.container.position, &id).await?;
                 // Settling finds it live; what was to follow it is not published.
                 return Ok(None);
             }
             Ok(None) => {
-                publishing::clear_intent(&self.db, key.target, entry.position, attempt.fence).await?;
+                publishing::clear_intent(&self.db, key.target, entry.container.position, attempt.fence)
+                    .await?;
                 return Ok(None);
             }
             Err(Interrupt::Early(_, pause) | Interrupt::Processing(pause)) => pause,

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use domain::{Failure, Media, MediaStatus, Owner};
 use platforms::MediaStore;
-use serde_json::Value;
 use std::{ops::Range, sync::Arc, time::Duration};
 use store::{media, posts::Attachment};
 use tokio::time::Instant;
@@ -41,10 +40,8 @@ impl Engine {
     pub(crate) async fn resolve_media(
         &self,
         owner: Owner,
-        references: &Value,
+        references: &[Attachment],
     ) -> Result<Vec<Media>, MediaError> {
-        let references: Vec<Attachment> =
-            serde_json::from_value(references.clone()).map_err(|error| MediaError::Fault(error.into()))?;
         let ids: Vec<_> = references.iter().map(|reference| reference.id).collect();
         if ids.is_empty() {
             return Ok(Vec::new());
@@ -54,7 +51,7 @@ impl Engine {
             let found = media::find(&self.db, owner, &ids).await?;
             let mut media = Vec::with_capacity(references.len());
             let mut unready = None;
-            for reference in &references {
+            for reference in references {
                 let unusable = |why: &str| {
                     let message = format!("medium {} {why}", reference.id);
                     MediaError::Unusable(Failure::rejected(422, message))

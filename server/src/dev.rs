@@ -301,12 +301,7 @@ async fn connect(db: &Pool, sandbox: &Sandbox, keys: &Keys, org: OrgId) -> anyho
         let grant = serde_json::to_vec(&connected.grant).context("a grant is plain data")?;
         let connect = accounts::Connect {
             platform: platform.id.to_owned(),
-            network_unique_id: connected.identity.network_unique_id,
-            username: connected.identity.username,
-            display_name: connected.identity.display_name,
-            account_type: connected.identity.account_type,
-            profile_image_url: connected.identity.profile_image_url,
-            profile_url: connected.identity.profile_url,
+            profile: connected.identity.into(),
             tenant_id: None,
             social_network_id: None,
             scopes: connected.grant.scopes,

@@ -269,7 +269,8 @@ impl Relay {
         started(self.temporal.start_workflow(DisconnectAccount::run, order, options).await)?;
         let keeper = self.temporal.get_workflow_handle::<RenewGrant>(renew_grant::id(disconnection.account));
         let version = Lenient::new(disconnection.grant_version);
-        told(keeper.signal(RenewGrant::part, version, WorkflowSignalOptions::default()).await).map(|_| ())
+        told(keeper.signal(RenewGrant::disconnected, version, WorkflowSignalOptions::default()).await)
+            .map(|_| ())
     }
 
     async fn keep(&self, grant_ref: &ExpiringGrant) -> Result<(), Uncarried> {

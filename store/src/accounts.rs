@@ -6,12 +6,12 @@
 
 use crate::{
     Change,
-    decode::Word,
+    decode::Parsed,
     grants,
     page::{Cursor, Page, Request},
 };
 use chrono::{DateTime, Utc};
-use domain::{AccountId, Owner, ProfileId};
+use domain::{AccountId, AccountProfile, Owner, ProfileId};
 use sqlx::{PgConnection, PgPool, QueryBuilder};
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -57,7 +57,7 @@ pub struct Account {
     /// The OAuth app it was connected through.
     pub social_network_id: Option<Uuid>,
     /// Whether posts can go to it.
-    #[sqlx(try_from = "Word<AccountStatus>")]
+    #[sqlx(try_from = "Parsed<AccountStatus>")]
     pub status: AccountStatus,
     /// What the platform allows.
     pub scopes: Vec<String>,
@@ -78,18 +78,8 @@ pub struct Account {
 pub struct Connect {
     /// Its platform.
     pub platform: String,
-    /// The platform's own id of it.
-    pub network_unique_id: String,
-    /// Its handle there.
-    pub username: String,
-    /// Its name there, for people; one that its owner gave it stays.
-    pub display_name: String,
-    /// What it is there, for example `profile` or `page`.
-    pub account_type: String,
-    /// Its picture.
-    pub profile_image_url: Option<String>,
-    /// Its public page.
-    pub profile_url: Option<String>,
+    /// Profile on the platform; a display name that the owner set stays.
+    pub profile: AccountProfile,
     /// The end tenant it is to belong to, unless it belongs to one already.
     pub tenant_id: Option<String>,
     /// The OAuth app it was connected through.
@@ -154,7 +144,7 @@ macro_rules! select {
             Account,
             r#"select id, platform, network_unique_id, username, display_name, account_type,
                       profile_image_url, profile_url, tenant_id, profile_id, social_network_id,
-                      status as "status: Word<AccountStatus>", scopes, token_expires_at, last_synced_at,
+                      status as "status: Parsed<AccountStatus>", scopes, token_expires_at, last_synced_at,
                       last_error_code, created_at, updated_at
                from accounts "# + $tail,
             $($arg),+
@@ -196,12 +186,12 @@ pub async fn upsert(
         owner.org.0,
         owner.mode.as_str(),
         connect.platform,
-        connect.network_unique_id,
-        connect.username,
-        connect.display_name,
-        connect.account_type,
-        connect.profile_image_url,
-        connect.profile_url,
+        connect.profile.network_unique_id,
+        connect.profile.username,
+        connect.profile.display_name,
+        connect.profile.account_type,
+        connect.profile.profile_image_url,
+        connect.profile.profile_url,
         connect.tenant_id,
         connect.social_network_id,
         &connect.scopes,
@@ -218,7 +208,7 @@ pub async fn upsert(
            where id = $1
            returning id, platform, network_unique_id, username, display_name, account_type,
              profile_image_url, profile_url, tenant_id, profile_id, social_network_id,
-             status as "status: Word<AccountStatus>", scopes, token_expires_at, last_synced_at,
+             status as "status: Parsed<AccountStatus>", scopes, token_expires_at, last_synced_at,
              last_error_code, created_at, updated_at"#,
         id,
         seal(AccountId(id)),
@@ -326,7 +316,7 @@ pub async fn edit(
                or exists (select from profiles where id = $7 and org_id = $2 and mode = $3))
            returning id, platform, network_unique_id, username, display_name, account_type,
              profile_image_url, profile_url, tenant_id, profile_id, social_network_id,
-             status as "status: Word<AccountStatus>", scopes, token_expires_at, last_synced_at,
+             status as "status: Parsed<AccountStatus>", scopes, token_expires_at, last_synced_at,
              last_error_code, created_at, updated_at"#,
         id.0,
         owner.org.0,

@@ -1,6 +1,4 @@
-//! How columns become values of the domain.
-//!
-//! `domain` knows nothing of SQL, so its enumerations arrive here as text and are read on the way in.
+//! Decoding columns into the enumerations of the domain, which knows no SQL.
 
 use domain::{ErrorSource, MediaKind, MediaStatus, Mode, PostStatus, TargetStatus};
 use sqlx::{
@@ -10,11 +8,11 @@ use sqlx::{
 };
 use std::{error::Error, str::FromStr};
 
-/// A text column that holds one of an enumeration's words.
+/// A text column that is parsed on the way in.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Word<T>(pub(crate) T);
+pub(crate) struct Parsed<T>(pub(crate) T);
 
-impl<T> Type<Postgres> for Word<T> {
+impl<T> Type<Postgres> for Parsed<T> {
     fn type_info() -> PgTypeInfo {
         <str as Type<Postgres>>::type_info()
     }
@@ -24,29 +22,29 @@ impl<T> Type<Postgres> for Word<T> {
     }
 }
 
-impl<T> PgHasArrayType for Word<T> {
+impl<T> PgHasArrayType for Parsed<T> {
     fn array_type_info() -> PgTypeInfo {
         <String as PgHasArrayType>::array_type_info()
     }
 }
 
-impl<'r, T: FromStr<Err: Error + Send + Sync + 'static>> Decode<'r, Postgres> for Word<T> {
+impl<'r, T: FromStr<Err: Error + Send + Sync + 'static>> Decode<'r, Postgres> for Parsed<T> {
     fn decode(value: PgValueRef<'r>) -> Result<Self, BoxDynError> {
         Ok(Self(<&str as Decode<Postgres>>::decode(value)?.parse()?))
     }
 }
 
-macro_rules! words {
-    ($($word:ty),+ $(,)?) => {$(
-        impl From<Word<$word>> for $word {
-            fn from(word: Word<$word>) -> Self {
-                word.0
+macro_rules! into_inner {
+    ($($inner:ty),+ $(,)?) => {$(
+        impl From<Parsed<$inner>> for $inner {
+            fn from(parsed: Parsed<$inner>) -> Self {
+                parsed.0
             }
         }
     )+};
 }
 
-words!(
+into_inner!(
     ErrorSource,
     MediaKind,
     MediaStatus,
@@ -60,7 +58,7 @@ words!(
     crate::team::Status,
 );
 
-/// The values of a column of words.
-pub(crate) fn unwrap<T>(words: Vec<Word<T>>) -> Vec<T> {
-    words.into_iter().map(|word| word.0).collect()
+/// Unwraps the values of an array column.
+pub(crate) fn unwrap<T>(parsed: Vec<Parsed<T>>) -> Vec<T> {
+    parsed.into_iter().map(|parsed| parsed.0).collect()
 }

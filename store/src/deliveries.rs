@@ -5,7 +5,7 @@
 //! earlier round finds another number in the row and leaves it alone.
 
 use crate::{
-    decode::Word,
+    decode::Parsed,
     outbox,
     page::{Cursor, Page, Request},
 };
@@ -41,7 +41,7 @@ pub struct Delivery {
     /// The event's name.
     pub event: String,
     /// How far it has come.
-    #[sqlx(try_from = "Word<DeliveryStatus>")]
+    #[sqlx(try_from = "Parsed<DeliveryStatus>")]
     pub status: DeliveryStatus,
     /// Attempts begun in this round.
     pub attempts: i32,
@@ -240,7 +240,7 @@ pub async fn redeliver(
 ) -> sqlx::Result<Redelivered> {
     let mut tx = db.begin().await?;
     let found = sqlx::query!(
-        r#"select d.status as "status: Word<DeliveryStatus>", w.is_active, d.event_id, e.post_id
+        r#"select d.status as "status: Parsed<DeliveryStatus>", w.is_active, d.event_id, e.post_id
            from deliveries d join webhooks w on w.id = d.webhook_id join events e on e.id = d.event_id
            where d.id = $1 and d.webhook_id = $2 and d.org_id = $3 and d.mode = $4 and w.deleted_at is null
            for no key update of d"#,
@@ -264,7 +264,7 @@ pub async fn redeliver(
                response_excerpt = null, latency_ms = null, error = null, next_attempt_at = null,
                delivered_at = null
            where id = $1
-           returning id, event, status as "status: Word<DeliveryStatus>", attempts, response_status, error,
+           returning id, event, status as "status: Parsed<DeliveryStatus>", attempts, response_status, error,
              next_attempt_at, created_at, delivered_at, round"#,
         id.0
     )

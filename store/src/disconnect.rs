@@ -5,7 +5,7 @@
 //! nothing new, and the grant is kept for that until the workflow of the parting revokes and erases it.
 
 use crate::{
-    decode::Word,
+    decode::Parsed,
     events::{self, NewEvent},
     grants::{AccountGrant, account_grant},
     imports, outbox, posts,
@@ -60,7 +60,7 @@ async fn cancel(
     now: DateTime<Utc>,
 ) -> sqlx::Result<Vec<(PostId, PostStatus)>> {
     let posts = sqlx::query!(
-        r#"select id, status as "status: Word<PostStatus>" from posts p
+        r#"select id, status as "status: Parsed<PostStatus>" from posts p
            where org_id = $2 and mode = $3 and exists (
              select from targets t
              where t.post_id = p.id and t.account_id = $1 and t.status in ('pending', 'queued', 'failed'))

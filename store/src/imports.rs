@@ -5,7 +5,7 @@
 //! behind: of two attempts at the same page one changes something, and posts are counted once.
 
 use crate::{
-    decode::Word,
+    decode::Parsed,
     events::{self, NewEvent},
     outbox,
     page::{Cursor, Page, Request},
@@ -43,7 +43,7 @@ pub struct Import {
     #[sqlx(try_from = "Uuid")]
     pub account_id: AccountId,
     /// How far it has come.
-    #[sqlx(try_from = "Word<ImportStatus>")]
+    #[sqlx(try_from = "Parsed<ImportStatus>")]
     pub status: ImportStatus,
     /// Posts that were published before are left out.
     pub from_date: Option<DateTime<Utc>>,
@@ -139,7 +139,7 @@ macro_rules! returning {
     ($head:literal, $($arg:expr),+ $(,)?) => {
         sqlx::query_as!(
             Import,
-            $head + r#" returning id, account_id, status as "status: Word<ImportStatus>", from_date, to_date,
+            $head + r#" returning id, account_id, status as "status: Parsed<ImportStatus>", from_date, to_date,
                  imported_count, skipped_count, error_message, started_at, finished_at, created_at"#,
             $($arg),+
         )
@@ -197,7 +197,7 @@ pub async fn get(
 ) -> sqlx::Result<Option<Import>> {
     sqlx::query_as!(
         Import,
-        r#"select id, account_id, status as "status: Word<ImportStatus>", from_date, to_date, imported_count,
+        r#"select id, account_id, status as "status: Parsed<ImportStatus>", from_date, to_date, imported_count,
              skipped_count, error_message, started_at, finished_at, created_at
            from imports where id = $1 and account_id = $2 and org_id = $3 and mode = $4"#,
         id.0,

@@ -3,7 +3,7 @@
 //! A key is 40 random characters, far beyond guessing, so a plain SHA-256 digest is all that is kept
 //! of it: slow hashes protect what people choose, and would be paid for on every request.
 
-use crate::decode::{self, Word};
+use crate::decode::{self, Parsed};
 use chrono::{DateTime, SubsecRound, Utc};
 use domain::{KeyId, Mode, OrgId, Owner, scope::Scope};
 use rand::distr::{Alphanumeric, SampleString};
@@ -55,7 +55,7 @@ struct Row {
     org_id: OrgId,
     mode: Mode,
     name: String,
-    scopes: Vec<Word<Scope>>,
+    scopes: Vec<Parsed<Scope>>,
     last_four: String,
     expires_at: Option<DateTime<Utc>>,
     revoked_at: Option<DateTime<Utc>>,
@@ -118,7 +118,7 @@ pub async fn authenticate(db: &PgPool, presented: &str, now: DateTime<Utc>) -> s
         Row,
         r#"update api_keys set last_used_at = $2
            where digest = $1 and (revoked_at is null or revoked_at > $2) and (expires_at is null or expires_at > $2)
-           returning id, org_id, mode as "mode: Word<Mode>", name, scopes as "scopes: Vec<Word<Scope>>", last_four,
+           returning id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", last_four,
              expires_at, revoked_at, last_used_at, created_at"#,
         digest(presented),
         now
@@ -130,7 +130,7 @@ pub async fn authenticate(db: &PgPool, presented: &str, now: DateTime<Utc>) -> s
 pub async fn list(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result<Vec<Key>> {
     let rows = sqlx::query_as!(
         Row,
-        r#"select id, org_id, mode as "mode: Word<Mode>", name, scopes as "scopes: Vec<Word<Scope>>", last_four,
+        r#"select id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", last_four,
                   expires_at, revoked_at, last_used_at, created_at
            from api_keys
            where org_id = $1 and mode = $2 and (revoked_at is null or revoked_at > $3)
@@ -163,7 +163,7 @@ pub async fn revoke(db: &PgPool, owner: Owner, id: KeyId, at: DateTime<Utc>) -> 
 pub async fn get(db: &PgPool, owner: Owner, id: KeyId, now: DateTime<Utc>) -> sqlx::Result<Option<Key>> {
     let row = sqlx::query_as!(
         Row,
-        r#"select id, org_id, mode as "mode: Word<Mode>", name, scopes as "scopes: Vec<Word<Scope>>", last_four,
+        r#"select id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", last_four,
                   expires_at, revoked_at, last_used_at, created_at
            from api_keys
            where id = $1 and org_id = $2 and mode = $3 and (revoked_at is null or revoked_at > $4)"#,
@@ -198,7 +198,7 @@ pub async fn rotate(
            )
            insert into api_keys (id, org_id, mode, name, digest, last_four, scopes, expires_at, created_at)
            select $6, $2, $3, name, $7, $8, scopes, expires_at, $5 from old
-           returning id, org_id, mode as "mode: Word<Mode>", name, scopes as "scopes: Vec<Word<Scope>>", last_four,
+           returning id, org_id, mode as "mode: Parsed<Mode>", name, scopes as "scopes: Vec<Parsed<Scope>>", last_four,
                      expires_at, revoked_at, last_used_at, created_at"#,
         id.0,
         owner.org.0,

@@ -3,7 +3,7 @@
 //! Whoever creates or edits a post takes the assets' rows with him (`lock_for_post`), and whoever deletes an asset
 //! takes its row first and looks for posts then, so that no post is left with an asset that is gone.
 
-use crate::{decode::Word, outbox};
+use crate::{decode::Parsed, outbox};
 use chrono::{DateTime, Utc};
 use domain::{
     MediaId, MediaKind, MediaStatus, Owner,
@@ -172,9 +172,9 @@ macro_rules! select {
     ($tail:literal, $($arg:expr),+ $(,)?) => {
         sqlx::query_as!(
             Row,
-            r#"select id, status as "status: Word<MediaStatus>", kind as "kind: Word<MediaKind>", filename,
+            r#"select id, status as "status: Parsed<MediaStatus>", kind as "kind: Parsed<MediaKind>", filename,
                  content_type, size, sha256, width, height, duration_ms, alt_text,
-                 declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Word<Reason>", error,
+                 declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Parsed<Reason>", error,
                  upload_expires_at, created_at
                from media "# + $tail,
             $($arg),+
@@ -192,9 +192,9 @@ pub async fn create(db: &PgPool, owner: Owner, new: NewMedia, now: DateTime<Utc>
         r#"insert into media (id, org_id, mode, kind, filename, content_type, size, alt_text, declared, source_url,
              upload_expires_at, created_at, updated_at)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)
-           returning id, status as "status: Word<MediaStatus>", kind as "kind: Word<MediaKind>", filename,
+           returning id, status as "status: Parsed<MediaStatus>", kind as "kind: Parsed<MediaKind>", filename,
              content_type, size, sha256, width, height, duration_ms, alt_text,
-             declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Word<Reason>", error,
+             declared as "declared: Json<DeclaredFile>", source_url, error_code as "error_code: Parsed<Reason>", error,
              upload_expires_at, created_at"#,
         id.0,
         owner.org.0,
@@ -456,7 +456,7 @@ pub async fn expire(
 ) -> sqlx::Result<usize> {
     let mut tx = db.begin().await?;
     let candidates = sqlx::query!(
-        r#"select id, org_id, mode as "mode: Word<domain::Mode>" from media m
+        r#"select id, org_id, mode as "mode: Parsed<domain::Mode>" from media m
            where deleted_at is null and (
              (status = 'pending_upload' and created_at < $1)
              or (created_at < $2 and not exists (
@@ -510,8 +510,8 @@ pub async fn erase(db: &PgPool, owner: Owner, id: MediaId) -> sqlx::Result<()> {
 #[derive(sqlx::FromRow)]
 struct Row {
     id: Uuid,
-    status: Word<MediaStatus>,
-    kind: Word<MediaKind>,
+    status: Parsed<MediaStatus>,
+    kind: Parsed<MediaKind>,
     filename: String,
     content_type: Option<String>,
     size: Option<i64>,
@@ -522,7 +522,7 @@ struct Row {
     alt_text: Option<String>,
     declared: Json<DeclaredFile>,
     source_url: Option<String>,
-    error_code: Option<Word<Reason>>,
+    error_code: Option<Parsed<Reason>>,
     error: Option<String>,
     upload_expires_at: DateTime<Utc>,
     created_at: DateTime<Utc>,

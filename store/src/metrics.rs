@@ -4,7 +4,7 @@
 //! last, and when. What is old is thinned out by whoever adds to it, and forgotten after two years: the
 //! figures of a target do not grow with the number of those who ask.
 
-use crate::decode::Word;
+use crate::decode::Parsed;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{AccountId, Metrics, Mode, Owner, PostId, TargetId};
 use sqlx::PgPool;
@@ -170,7 +170,7 @@ pub async fn due(
     now: DateTime<Utc>,
 ) -> sqlx::Result<Vec<Due>> {
     sqlx::query!(
-        r#"select d.id as "id!", d.account_id as "account_id!", d.org_id as "org_id!", d.mode as "mode!: Word<Mode>",
+        r#"select d.id as "id!", d.account_id as "account_id!", d.org_id as "org_id!", d.mode as "mode!: Parsed<Mode>",
              d.platform_post_id as "platform_post_id!"
            from (
              select t.id, t.account_id, t.org_id, t.mode, t.platform_post_id,

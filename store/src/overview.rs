@@ -5,7 +5,7 @@
 
 use crate::{
     accounts::{Account, AccountStatus},
-    decode::Word,
+    decode::Parsed,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{AccountId, ErrorSource, Owner, PostId, TargetId, TargetStatus, WebhookId};
@@ -125,8 +125,8 @@ pub async fn stuck(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Resul
               order by p.due_at desc limit $5)
            )
            select t.id as "target!", t.post_id as "post!", left(c.content, $6) as "excerpt!",
-             t.platform as "platform!", a.username, t.status as "status!: Word<TargetStatus>", t.error_code,
-             t.error_message, t.error_source as "error_source: Word<ErrorSource>", t.attempts as "attempts!",
+             t.platform as "platform!", a.username, t.status as "status!: Parsed<TargetStatus>", t.error_code,
+             t.error_message, t.error_source as "error_source: Parsed<ErrorSource>", t.attempts as "attempts!",
              t.next_attempt_at, t.processing_since, coalesce(p.scheduled_at, p.created_at) as "due_at!",
              t.updated_at as "updated_at!"
            from troubled t join posts p on p.id = t.post_id and p.deleted_at is null
@@ -168,7 +168,7 @@ pub async fn refused(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Account>> {
     sqlx::query_as!(
         Account,
         r#"select id, platform, network_unique_id, username, display_name, account_type, profile_image_url,
-             profile_url, tenant_id, profile_id, social_network_id, status as "status: Word<AccountStatus>",
+             profile_url, tenant_id, profile_id, social_network_id, status as "status: Parsed<AccountStatus>",
              scopes, token_expires_at, last_synced_at, last_error_code, created_at, updated_at
            from accounts where org_id = $1 and mode = $2 and status in ('token_expired', 'reauth_required')
            order by updated_at desc, id limit $3"#,
@@ -235,7 +235,7 @@ pub async fn names(
 ) -> sqlx::Result<HashMap<AccountId, Named>> {
     let ids: Vec<Uuid> = accounts.iter().map(|account| account.0).collect();
     let rows = sqlx::query!(
-        r#"select id, username, display_name, status as "status: Word<AccountStatus>" from accounts
+        r#"select id, username, display_name, status as "status: Parsed<AccountStatus>" from accounts
            where id = any($3) and org_id = $1 and mode = $2"#,
         owner.org.0,
         owner.mode.as_str(),

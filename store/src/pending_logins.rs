@@ -5,8 +5,7 @@
 //! once the choice is made.
 
 use chrono::{DateTime, Utc};
-use domain::{AccountId, NetworkId, Owner};
-use serde::{Deserialize, Serialize};
+use domain::{AccountId, AccountProfile, NetworkId, Owner};
 use sha2::{Digest as _, Sha256};
 use sqlx::{PgConnection, PgPool, types::Json};
 use std::{fmt, str::FromStr};
@@ -63,23 +62,6 @@ impl FromStr for Digest {
 #[error("not the 64 hexadecimal digits of a digest")]
 pub struct Malformed;
 
-/// An account that a login covers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offer {
-    /// The platform's own id of it.
-    pub network_unique_id: String,
-    /// Its handle there.
-    pub username: String,
-    /// Its name, for people.
-    pub display_name: String,
-    /// What it is there, for example `page`.
-    pub account_type: String,
-    /// Its picture.
-    pub profile_image_url: Option<String>,
-    /// Its public page.
-    pub profile_url: Option<String>,
-}
-
 /// A login that waits for a choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
@@ -94,7 +76,7 @@ pub struct Pending {
     /// Where the user goes from our own page; `None` to stay there.
     pub redirect_uri: Option<String>,
     /// What can be chosen.
-    pub offers: Vec<Offer>,
+    pub offers: Vec<AccountProfile>,
     /// The choice, once it is made.
     pub made: Option<Made>,
     /// Until when it can be made.
@@ -161,12 +143,12 @@ pub async fn store(
 
 struct Row {
     org_id: Uuid,
-    mode: crate::decode::Word<domain::Mode>,
+    mode: crate::decode::Parsed<domain::Mode>,
     platform: String,
     network_id: Option<Uuid>,
     tenant_id: Option<String>,
     redirect_uri: Option<String>,
-    offers: Json<Vec<Offer>>,
+    offers: Json<Vec<AccountProfile>>,
     grants_sealed: Option<Vec<u8>>,
     chosen: Option<Vec<String>>,
     account_ids: Option<Vec<Uuid>>,

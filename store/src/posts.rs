@@ -5,7 +5,7 @@
 //! it first wins.
 
 use crate::{
-    decode::Word,
+    decode::Parsed,
     events::{self, NewEvent},
     media, outbox,
     page::{Cursor, Page, Request},
@@ -58,19 +58,29 @@ pub struct Post {
     pub targets: Vec<Target>,
 }
 
-/// What one call to a platform publishes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A container: what one call to a platform publishes. Reads back from the JSON that Postgres makes of its row.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Container {
-    /// Its identifier.
+    /// Container id.
     pub id: ContainerId,
-    /// Where it stands, from 0.
+    /// Position in the post; 0 is the main container.
     pub position: u16,
-    /// What it is to the post.
-    pub role: Role,
-    /// Its text.
+    /// Text.
     pub content: String,
-    /// Its media, in order.
+    /// Media assets, in order.
     pub media: Vec<Attachment>,
+}
+
+impl Container {
+    /// Creates a container with a fresh id.
+    pub fn new(position: u16, content: String, media: Vec<Attachment>) -> Self {
+        Self { id: ContainerId(Uuid::now_v7()), position, content, media }
+    }
+
+    /// Role of the container in its post.
+    pub fn role(&self) -> Role {
+        Role::at(self.position)
+    }
 }
 
 /// A media asset in a container.
@@ -119,7 +129,7 @@ pub struct Summary {
     #[sqlx(try_from = "Uuid")]
     pub id: PostId,
     /// Its state.
-    #[sqlx(try_from = "Word<PostStatus>")]
+    #[sqlx(try_from = "Parsed<PostStatus>")]
     pub status: PostStatus,
     /// Whether it waits to be released.
     pub is_draft: bool,
@@ -142,19 +152,10 @@ pub struct NewPost {
     pub default_config: Value,
     /// The caller's idempotency key.
     pub external_ref: Option<String>,
-    /// What is published, in order.
-    pub containers: Vec<NewContainer>,
+    /// Containers, in order.
+    pub containers: Vec<Container>,
     /// Where: accounts and their platforms, in order.
     pub accounts: Vec<(AccountId, String)>,
-}
-
-/// What a container of a new post is to be.
-#[derive(Clone, Debug)]
-pub struct NewContainer {
-    /// Its text.
-    pub content: String,
-    /// Its media, in order.
-    pub media: Vec<Attachment>,
 }
 
 /// What creating a post came to.
@@ -166,13 +167,21 @@ pub enum Created {
     Replay(Post),
 }
 
-/// Why a post is not created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a post was not created.
+#[derive(Debug)]
 pub enum CreateError {
     /// The queue has no open slot.
-    Full,
-    /// One of its media was deleted meanwhile.
-    Bereft,
+    NoOpenSlot,
+    /// One of the media assets was deleted meanwhile.
+    MediaMissing,
+    /// The database failed.
+    Database(sqlx::Error),
+}
+
+impl From<sqlx::Error> for CreateError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
 }
 
 /// Which posts to list; every condition that is given must hold.
@@ -200,12 +209,12 @@ macro_rules! select {
     ($tail:literal, $($arg:expr),+ $(,)?) => {
         sqlx::query_as!(
             Row,
-            r#"select p.id, p.status as "status: Word<PostStatus>", p.is_draft, p.version, p.scheduled_at,
+            r#"select p.id, p.status as "status: Parsed<PostStatus>", p.is_draft, p.version, p.scheduled_at,
                       p.published_at, p.default_config, p.external_ref, p.created_at, p.updated_at,
                       (select coalesce(json_agg(json_build_object(
                          'id', c.id, 'position', c.position, 'content', c.content, 'media', c.media
                        ) order by c.position), '[]')
-                       from containers c where c.post_id = p.id) as "containers!: Json<Vec<ContainerRow>>",
+                       from containers c where c.post_id = p.id) as "containers!: Json<Vec<Container>>",
                       (select coalesce(json_agg(json_build_object(
                          'id', t.id, 'account_id', t.account_id, 'platform', t.platform, 'status', t.status,
                          'platform_post_id', t.platform_post_id, 'platform_post_url', t.platform_post_url,
@@ -228,7 +237,7 @@ pub async fn create(
     owner: Owner,
     new: NewPost,
     now: DateTime<Utc>,
-) -> sqlx::Result<Result<Created, CreateError>> {
+) -> Result<Created, CreateError> {
     let post = build(new, now.trunc_subsecs(6));
     write(db.begin().await?, owner, post, None).await
 }
@@ -241,18 +250,19 @@ pub async fn queue(
     new: NewPost,
     queue: &Queue,
     now: DateTime<Utc>,
-) -> sqlx::Result<Result<Created, CreateError>> {
+) -> Result<Created, CreateError> {
     // Whoever loses a slot has lost it to a post that is there now, so this ends with the slots.
     loop {
         let mut tx = db.begin().await?;
         let Some(slot) = slots::reserve(&mut tx, owner, queue, None, now).await? else {
             // The last one may have gone to a call with the same key.
-            let Some(key) = &new.external_ref else { return Ok(Err(CreateError::Full)) };
-            return Ok(replay_in(&mut tx, owner, key).await?.map(Created::Replay).ok_or(CreateError::Full));
+            let key = new.external_ref.as_ref().ok_or(CreateError::NoOpenSlot)?;
+            let first = replay_in(&mut tx, owner, key).await?;
+            return first.map(Created::Replay).ok_or(CreateError::NoOpenSlot);
         };
         let post = build(NewPost { scheduled_at: Some(slot), ..new.clone() }, now.trunc_subsecs(6));
         match write(tx, owner, post, Some(queue.account)).await {
-            Err(error) if slots::is_taken(&error) => {}
+            Err(CreateError::Database(error)) if slots::is_taken(&error) => {}
             written => return written,
         }
     }
@@ -264,23 +274,23 @@ async fn write(
     owner: Owner,
     post: Post,
     slot_account: Option<AccountId>,
-) -> sqlx::Result<Result<Created, CreateError>> {
+) -> Result<Created, CreateError> {
     let ids = attached(post.containers.iter().map(|container| &container.media));
     let has_media = media::lock_for_post(&mut tx, owner, &ids).await?;
     if !insert(&mut tx, owner, &post, slot_account).await? {
         // The unique index has seen the other row, so the next statement sees it too.
         let key = post.external_ref.as_deref().expect("only a key can be taken");
         let first = replay_in(&mut tx, owner, key).await?.ok_or(sqlx::Error::RowNotFound)?;
-        return Ok(Ok(Created::Replay(first)));
+        return Ok(Created::Replay(first));
     }
     if !has_media {
-        return Ok(Err(CreateError::Bereft));
+        return Err(CreateError::MediaMissing);
     }
     if !post.is_draft {
         outbox::push(&mut tx, &Message::PublishPost(job(owner, &post))).await?;
     }
     tx.commit().await?;
-    Ok(Ok(Created::New(post)))
+    Ok(Created::New(post))
 }
 
 /// The post that was created with this key, deleted or not.
@@ -390,13 +400,6 @@ fn attached<'a>(lists: impl Iterator<Item = &'a Vec<Attachment>>) -> Vec<Uuid> {
 /// The post as it will stand, ids and times included.
 fn build(new: NewPost, now: DateTime<Utc>) -> Post {
     let status = PostStatus::of_plan(new.is_draft, new.scheduled_at.is_some());
-    let containers = (0..).zip(new.containers).map(|(position, container)| Container {
-        id: ContainerId(Uuid::now_v7()),
-        position,
-        role: Role::at(position),
-        content: container.content,
-        media: container.media,
-    });
     let targets = new.accounts.into_iter().map(|(account_id, platform)| Target {
         id: TargetId(Uuid::now_v7()),
         account_id,
@@ -422,7 +425,7 @@ fn build(new: NewPost, now: DateTime<Utc>) -> Post {
         external_ref: new.external_ref,
         created_at: now,
         updated_at: now,
-        containers: containers.collect(),
+        containers: new.containers,
         targets: targets.collect(),
     }
 }
@@ -510,7 +513,7 @@ async fn replay_in(tx: &mut PgConnection, owner: Owner, key: &str) -> sqlx::Resu
 /// Takes the post's row for the rest of the transaction, and gives its state and version.
 async fn lock(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<(PostStatus, i32)>> {
     let row = sqlx::query!(
-        r#"select status as "status: Word<PostStatus>", version from posts
+        r#"select status as "status: Parsed<PostStatus>", version from posts
            where id = $1 and org_id = $2 and mode = $3 and deleted_at is null for no key update"#,
         id.0,
         owner.org.0,
@@ -547,7 +550,7 @@ async fn withdraw(
                then 'canceled' else t.status end,
                fence = fence + 1, next_attempt_at = case when t.status = 'published' then $2::timestamptz end, updated_at = $2
            where t.id = any($1)
-           returning t.id, t.status as "status: Word<TargetStatus>", t.attempts"#,
+           returning t.id, t.status as "status: Parsed<TargetStatus>", t.attempts"#,
         &open,
         now
     )
@@ -569,7 +572,7 @@ pub(crate) async fn close(
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<PostStatus>> {
     let rows = sqlx::query!(
-        r#"select t.status as "status: Word<TargetStatus>", t.error_message, t.account_id, t.platform, a.username
+        r#"select t.status as "status: Parsed<TargetStatus>", t.error_message, t.account_id, t.platform, a.username
            from targets t join accounts a on a.id = t.account_id where t.post_id = $1 order by t.id"#,
         id.0
     )
@@ -639,27 +642,12 @@ struct Row {
     external_ref: Option<String>,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
-    containers: Json<Vec<ContainerRow>>,
+    containers: Json<Vec<Container>>,
     targets: Json<Vec<Target>>,
-}
-
-#[derive(Deserialize)]
-struct ContainerRow {
-    id: ContainerId,
-    position: u16,
-    content: String,
-    media: Vec<Attachment>,
 }
 
 impl From<Row> for Post {
     fn from(row: Row) -> Self {
-        let containers = row.containers.0.into_iter().map(|container| Container {
-            id: container.id,
-            position: container.position,
-            role: Role::at(container.position),
-            content: container.content,
-            media: container.media,
-        });
         Self {
             id: row.id,
             status: row.status,
@@ -671,7 +659,7 @@ impl From<Row> for Post {
             external_ref: row.external_ref,
             created_at: row.created_at,
             updated_at: row.updated_at,
-            containers: containers.collect(),
+            containers: row.containers.0,
             targets: row.targets.0,
         }
     }

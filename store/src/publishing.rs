@@ -16,17 +16,18 @@ use crate::{
     events::{self, NewEvent},
     grants::{AccountGrant, account_grant},
     outbox,
+    posts::{Attachment, Container},
 };
 use chrono::{DateTime, Utc};
 use domain::{
-    ContainerId, ErrorCode, ErrorSource, Failure, Owner, PostId, PostStatus, TargetId, TargetStatus,
+    ErrorCode, ErrorSource, Failure, Owner, PostId, PostStatus, TargetId, TargetStatus,
     event::{self, EventAccount, EventName, Outcome},
     outbox::Message,
     post::roll_up,
     retry::Spent,
 };
 use serde_json::{Value, json};
-use sqlx::{PgConnection, PgExecutor, PgPool};
+use sqlx::{PgConnection, PgExecutor, PgPool, types::Json};
 use std::time::Duration;
 
 pub use left_out::leave_out;
@@ -124,14 +125,8 @@ impl Attempt {
 /// One container of a target's post, and what became of it there.
 #[derive(Debug)]
 pub struct Entry {
-    /// The container.
-    pub container: ContainerId,
-    /// Which one, from 0.
-    pub position: u16,
-    /// Its text.
-    pub content: String,
-    /// Its media references: `[{ "id", "alt_text" }]`.
-    pub media: Value,
+    /// Container.
+    pub container: Container,
     /// How far preparing has come.
     pub checkpoint: Value,
     /// The intent: when the call that publishes was begun.
@@ -197,7 +192,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         return Ok(BeginResult::Stale);
     }
     let entries = sqlx::query!(
-        r#"select c.id, c.position, c.content, c.media, p.checkpoint as "checkpoint?",
+        r#"select c.id, c.position, c.content, c.media as "media: Json<Vec<Attachment>>", p.checkpoint as "checkpoint?",
              p.commit_begun_at as "commit_begun_at?", p.commit_deadline as "commit_deadline?",
              p.doubted_since as "doubted_since?", p.commit_ended_at as "commit_ended_at?",
              p.ambiguous_error_code as "ambiguous_error_code?", p.accepted as "accepted?", p.platform_id as "platform_id?"
@@ -212,10 +207,12 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         .into_iter()
         .map(|row| {
             Ok(Entry {
-                container: row.id.into(),
-                position: u16::try_from(row.position).map_err(decode)?,
-                content: row.content,
-                media: row.media,
+                container: Container {
+                    id: row.id.into(),
+                    position: u16::try_from(row.position).map_err(decode)?,
+                    content: row.content,
+                    media: row.media.0,
+                },
                 checkpoint: row.checkpoint.unwrap_or(Value::Null),
                 commit_begun_at: row.commit_begun_at,
                 commit_deadline: row.commit_deadline,

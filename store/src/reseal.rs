@@ -5,7 +5,7 @@
 //! itself, so that the walk may be broken off and begun again at any time, while everything runs.
 
 use crate::{
-    decode::Word,
+    decode::Parsed,
     pending_logins::Digest,
     vault::{self, KeyId},
 };
@@ -93,7 +93,7 @@ macro_rules! columns {
             let header = vault::header(current);
             match column {
                 $(Column::$name => sqlx::query!(
-                    "select " + $read + r#" as "key!", org_id, mode as "mode: Word<Mode>", "# + $column
+                    "select " + $read + r#" as "key!", org_id, mode as "mode: Parsed<Mode>", "# + $column
                         + r#" as "sealed!" from "# + $table + " where ($2::bytea is null or " + $key + " > "
                         + $before + "$2" + $after + ") and substring(" + $column
                         + " from 1 for 5) <> $1 order by " + $key + " limit $3",

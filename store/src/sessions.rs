@@ -5,7 +5,7 @@
 //! holds is far beyond guessing, so a plain SHA-256 digest is all that is kept of it.
 
 use crate::{
-    decode::{self, Word},
+    decode::{self, Parsed},
     keys::{self, Key},
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -50,7 +50,7 @@ pub struct Session {
 /// The session that a text stands for; `None` when it has ended, or its key has.
 pub async fn find(db: &PgPool, text: &str, now: DateTime<Utc>) -> sqlx::Result<Option<Session>> {
     let row = sqlx::query!(
-        r#"select k.id, k.org_id, k.mode as "mode: Word<Mode>", k.name, k.scopes as "scopes: Vec<Word<Scope>>",
+        r#"select k.id, k.org_id, k.mode as "mode: Parsed<Mode>", k.name, k.scopes as "scopes: Vec<Parsed<Scope>>",
              k.last_four, k.expires_at, k.revoked_at, k.last_used_at, k.created_at, o.name as organization
            from sessions s
            join api_keys k on k.id = s.key_id and k.org_id = s.org_id and k.mode = s.mode

@@ -4,7 +4,7 @@
 //! row's workflow may be gone: terminated, or lost with Temporal's data. The row is carried to Temporal
 //! again then, which does nothing where the workflow is alive. A row is swept once a minute at most.
 
-use crate::{decode::Word, outbox, posts};
+use crate::{decode::Parsed, outbox, posts};
 use domain::{
     Mode, OrgId, Owner,
     outbox::{Disconnection, EventDispatch, ExpiringGrant, ImportRef, MediaAction, MediaJob, Message},
@@ -45,7 +45,7 @@ pub async fn sweep(db: &PgPool, grace: Duration, limit: i64) -> sqlx::Result<usi
     Ok(pushed)
 }
 
-fn owner(org: Uuid, mode: Word<Mode>) -> Owner {
+fn owner(org: Uuid, mode: Parsed<Mode>) -> Owner {
     Owner { org: OrgId(org), mode: mode.into() }
 }
 
@@ -82,7 +82,7 @@ async fn unpublished(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
              for no key update skip locked)
            update posts set swept_at = now()
            where id in (select id from overdue union select id from incomplete)
-           returning id, org_id, mode as "mode: Word<Mode>""#,
+           returning id, org_id, mode as "mode: Parsed<Mode>""#,
         grace,
         REST.as_secs_f64(),
         limit
@@ -109,7 +109,7 @@ async fn undelivered(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
            update deliveries d set swept_at = now()
            from overdue o, events e
            where d.id = o.id and e.id = d.event_id
-           returning d.id, d.event_id, d.round, d.event, d.org_id, d.mode as "mode: Word<Mode>", e.post_id"#,
+           returning d.id, d.event_id, d.round, d.event, d.org_id, d.mode as "mode: Parsed<Mode>", e.post_id"#,
         grace,
         REST.as_secs_f64(),
         limit
@@ -145,7 +145,7 @@ async fn imports(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<
            update imports i set swept_at = now()
            from open o, accounts a
            where i.id = o.id and a.id = i.account_id
-           returning i.id, i.account_id, i.org_id, i.mode as "mode: Word<Mode>", a.platform"#,
+           returning i.id, i.account_id, i.org_id, i.mode as "mode: Parsed<Mode>", a.platform"#,
         grace,
         REST.as_secs_f64(),
         limit
@@ -176,7 +176,7 @@ async fn media(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Ve
                and (swept_at is null or swept_at < now() - make_interval(secs => $2))
              order by updated_at limit $3 for update skip locked)
            update media m set swept_at = now() from open o where m.id = o.id
-           returning m.id, m.org_id, m.mode as "mode: Word<Mode>", m.deleted_at is not null as "is_deleted!",
+           returning m.id, m.org_id, m.mode as "mode: Parsed<Mode>", m.deleted_at is not null as "is_deleted!",
              m.status = 'uploaded' as "is_uploaded!""#,
         grace,
         REST.as_secs_f64(),
@@ -208,7 +208,7 @@ async fn disconnected(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Re
                and (swept_at is null or swept_at < now() - make_interval(secs => $2))
              order by updated_at limit $3 for no key update skip locked)
            update accounts a set swept_at = now() from leaving l where a.id = l.id
-           returning a.id, a.org_id, a.mode as "mode: Word<Mode>", a.platform, a.grant_version"#,
+           returning a.id, a.org_id, a.mode as "mode: Parsed<Mode>", a.platform, a.grant_version"#,
         grace,
         REST.as_secs_f64(),
         limit
@@ -241,7 +241,7 @@ async fn grants(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<V
                and (swept_at is null or swept_at < now() - make_interval(secs => $2))
              order by token_expires_at limit $3 for no key update skip locked)
            update accounts a set swept_at = now() from ending e where a.id = e.id
-           returning a.id, a.org_id, a.mode as "mode: Word<Mode>", a.platform, a.grant_version,
+           returning a.id, a.org_id, a.mode as "mode: Parsed<Mode>", a.platform, a.grant_version,
              coalesce(a.granted_at, a.updated_at) as "granted_at!", a.token_expires_at as "expires_at!""#,
         grace,
         RENEWAL_REST.as_secs_f64(),

@@ -4,7 +4,7 @@
 //! so these queries name no mode. An invitation's token is far beyond guessing, so a plain SHA-256
 //! digest is all that is kept of it.
 
-use crate::decode::Word;
+use crate::decode::Parsed;
 use chrono::{DateTime, Utc};
 use domain::{MemberId, OrgId};
 use rand::distr::{Alphanumeric, SampleString};
@@ -85,7 +85,7 @@ pub async fn invite(
         r#"insert into members (id, org_id, email, role, status, invitation_digest, invited_at)
            values ($1, $2, $3, $4, 'invited', $5, $6)
            on conflict (org_id, lower(email)) do nothing
-           returning id, email, name, role as "role: Word<Role>", status as "status: Word<Status>",
+           returning id, email, name, role as "role: Parsed<Role>", status as "status: Parsed<Status>",
              invited_at, joined_at"#,
         Uuid::now_v7(),
         org.0,
@@ -111,7 +111,7 @@ pub async fn create_owner(
         r#"insert into members (id, org_id, email, role, status, invited_at, joined_at)
            values ($1, $2, $3, 'owner', 'active', $4, $4)
            on conflict (org_id, lower(email)) do nothing
-           returning id, email, name, role as "role: Word<Role>", status as "status: Word<Status>",
+           returning id, email, name, role as "role: Parsed<Role>", status as "status: Parsed<Status>",
              invited_at, joined_at"#,
         Uuid::now_v7(),
         org.0,
@@ -126,7 +126,7 @@ pub async fn create_owner(
 pub async fn list(db: &PgPool, org: OrgId) -> sqlx::Result<Vec<Member>> {
     sqlx::query_as!(
         Member,
-        r#"select id, email, name, role as "role: Word<Role>", status as "status: Word<Status>", invited_at,
+        r#"select id, email, name, role as "role: Parsed<Role>", status as "status: Parsed<Status>", invited_at,
              joined_at
            from members where org_id = $1 order by invited_at, id"#,
         org.0
@@ -150,7 +150,7 @@ pub struct Invitation {
 pub async fn invitation(db: &PgPool, token: &str) -> sqlx::Result<Option<Invitation>> {
     sqlx::query_as!(
         Invitation,
-        r#"select o.name as organization, m.email, m.role as "role: Word<Role>"
+        r#"select o.name as organization, m.email, m.role as "role: Parsed<Role>"
            from members m join organizations o on o.id = m.org_id
            where m.invitation_digest = $1 and m.status = 'invited'"#,
         Sha256::digest(token).to_vec()
@@ -170,7 +170,7 @@ pub async fn accept(
         Member,
         r#"update members set status = 'active', name = $2, joined_at = $3, invitation_digest = null
            where invitation_digest = $1 and status = 'invited'
-           returning id, email, name, role as "role: Word<Role>", status as "status: Word<Status>",
+           returning id, email, name, role as "role: Parsed<Role>", status as "status: Parsed<Status>",
              invited_at, joined_at"#,
         Sha256::digest(token).to_vec(),
         name,
@@ -186,7 +186,7 @@ pub async fn remove(db: &PgPool, org: OrgId, id: MemberId) -> sqlx::Result<Remov
     let mut tx = db.begin().await?;
     // All owners are locked, so that of the last two who remove each other one stays.
     let owners = sqlx::query!(
-        r#"select id, status as "status: Word<Status>" from members
+        r#"select id, status as "status: Parsed<Status>" from members
            where org_id = $1 and role = 'owner' order by id for update"#,
         org.0
     )

@@ -5,7 +5,7 @@
 //! Callers that nobody knows yet are counted by address.
 
 use crate::{
-    decode::{self, Word},
+    decode::{self, Parsed},
     keys::{self, Key},
 };
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, Utc};
@@ -194,8 +194,8 @@ pub async fn authenticate_and_count(
              )
              returning requests, exhausted, windows
            )
-           select id as "id!", org_id as "org_id!", mode as "mode!: Word<Mode>", name as "name!",
-                  scopes as "scopes!: Vec<Word<Scope>>", last_four as "last_four!", expires_at, revoked_at, last_used_at, created_at as "created_at!",
+           select id as "id!", org_id as "org_id!", mode as "mode!: Parsed<Mode>", name as "name!",
+                  scopes as "scopes!: Vec<Parsed<Scope>>", last_four as "last_four!", expires_at, revoked_at, last_used_at, created_at as "created_at!",
                   plan as "plan!", requests as "requests!", exhausted as "exhausted!", windows as "windows!"
            from key, metered, set_config('synchronous_commit', 'off', true)"#,
         keys::digest(presented),

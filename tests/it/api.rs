@@ -11,7 +11,7 @@ use store::{
     accounts, keys,
     keys::NewKey,
     organizations,
-    posts::{self, NewContainer, NewPost},
+    posts::{self, Container, NewPost},
 };
 use tests::World;
 
@@ -341,10 +341,10 @@ async fn a_list_is_walked_to_its_end_and_its_cursor_is_good_for_nothing_else() {
             scheduled_at: None,
             default_config: json!({}),
             external_ref: None,
-            containers: vec![NewContainer { content: "a".to_owned(), media: Vec::new() }],
+            containers: vec![Container::new(0, "a".to_owned(), Vec::new())],
             accounts: vec![(account.id, account.platform.clone())],
         };
-        posts::create(&world.db, world.owner, new, now).await.unwrap().unwrap();
+        posts::create(&world.db, world.owner, new, now).await.unwrap();
     }
     let all = world.get("/posts?limit=100").await;
     assert_eq!((all["data"].as_array().unwrap().len(), &all["next_cursor"]), (5, &Value::Null));

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use store::{
     networks, oauth_states,
-    pending_logins::{Digest, Offer, Pending},
+    pending_logins::{Digest, Pending},
     vault,
 };
 use temporalio_client::{UntypedWorkflow, WorkflowFetchHistoryOptions};
@@ -485,7 +485,7 @@ async fn a_choice_has_its_time() {
     let world = world().start().await;
     let choose = format!("{}/connect/choose", world.base);
     for (token, left, status) in [("in-time", 60, 200), ("too-late", 0, 404)] {
-        let offer = Offer {
+        let offer = domain::AccountProfile {
             network_unique_id: "1".into(),
             username: "ada".into(),
             display_name: "Ada".into(),

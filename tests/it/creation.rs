@@ -15,12 +15,14 @@ fn path(post: &Value) -> String {
 async fn namesake(world: &World, username: &str) -> String {
     let connect = Connect {
         platform: "bluesky".to_owned(),
-        network_unique_id: format!("did:web:{username}"),
-        username: username.to_owned(),
-        display_name: username.to_owned(),
-        account_type: "profile".to_owned(),
-        profile_image_url: None,
-        profile_url: None,
+        profile: domain::AccountProfile {
+            network_unique_id: format!("did:web:{username}"),
+            username: username.to_owned(),
+            display_name: username.to_owned(),
+            account_type: "profile".to_owned(),
+            profile_image_url: None,
+            profile_url: None,
+        },
         tenant_id: None,
         social_network_id: None,
         scopes: Vec::new(),

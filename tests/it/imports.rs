@@ -285,12 +285,14 @@ async fn what_can_not_be_imported_is_told() {
     assert!(platforms::all().iter().all(|platform| platform.history.is_some()));
     let connect = Connect {
         platform: "elsewhere".to_owned(),
-        network_unique_id: "ada".to_owned(),
-        username: "ada_of_elsewhere".to_owned(),
-        display_name: "Ada".to_owned(),
-        account_type: "profile".to_owned(),
-        profile_image_url: None,
-        profile_url: None,
+        profile: domain::AccountProfile {
+            network_unique_id: "ada".to_owned(),
+            username: "ada_of_elsewhere".to_owned(),
+            display_name: "Ada".to_owned(),
+            account_type: "profile".to_owned(),
+            profile_image_url: None,
+            profile_url: None,
+        },
         tenant_id: None,
         social_network_id: None,
         scopes: Vec::new(),

@@ -22,7 +22,7 @@ use store::{
     metrics::{self, CollectionSchedule, Snapshot},
     organizations, outbox,
     page::Request,
-    posts::{self, CreateError, Created, NewContainer, NewPost, Post},
+    posts::{self, Container, CreateError, Created, NewPost, Post},
     publishing::{self, Barred, BeginResult, End, Purpose, Settled, TargetKey},
     slots::{self, Queue},
     timeline,
@@ -42,12 +42,14 @@ async fn owner(db: &Pool) -> Owner {
 fn connect(platform: &str, network_unique_id: &str, username: &str) -> Connect {
     Connect {
         platform: platform.to_owned(),
-        network_unique_id: network_unique_id.to_owned(),
-        username: username.to_owned(),
-        display_name: username.to_owned(),
-        account_type: "profile".to_owned(),
-        profile_image_url: None,
-        profile_url: None,
+        profile: domain::AccountProfile {
+            network_unique_id: network_unique_id.to_owned(),
+            username: username.to_owned(),
+            display_name: username.to_owned(),
+            account_type: "profile".to_owned(),
+            profile_image_url: None,
+            profile_url: None,
+        },
         tenant_id: None,
         social_network_id: None,
         scopes: vec!["write".to_owned()],
@@ -71,15 +73,15 @@ fn draft_of(accounts: &[&Account]) -> NewPost {
         default_config: json!({ "x": { "reply_settings": "following" } }),
         external_ref: None,
         containers: vec![
-            NewContainer { content: "main".to_owned(), media: vec![] },
-            NewContainer { content: "comment".to_owned(), media: vec![] },
+            Container::new(0, "main".to_owned(), vec![]),
+            Container::new(1, "comment".to_owned(), vec![]),
         ],
         accounts: accounts.iter().map(|account| (account.id, account.platform.clone())).collect(),
     }
 }
 
 async fn create(db: &Pool, owner: Owner, new: NewPost) -> Post {
-    match posts::create(db, owner, new, at(10)).await.unwrap().unwrap() {
+    match posts::create(db, owner, new, at(10)).await.unwrap() {
         Created::New(post) => post,
         Created::Replay(post) => panic!("{} was there already", post.id),
     }
@@ -144,7 +146,7 @@ async fn one_key_makes_one_post_however_many_ask_at_once() {
     let created = join_all((0..16).map(|_| posts::create(&db, owner, new(), at(10)))).await;
     let (mut made, mut ids) = (0, HashSet::new());
     for created in created {
-        let post = match created.unwrap().unwrap() {
+        let post = match created.unwrap() {
             Created::New(post) => {
                 made += 1;
                 post
@@ -160,10 +162,10 @@ async fn one_key_makes_one_post_however_many_ask_at_once() {
     assert_eq!(timeline::list(&db, owner, id).await.unwrap().len(), 1);
 
     assert!(posts::delete(&db, owner, id, at(20)).await.unwrap());
-    let again = posts::create(&db, owner, new(), at(30)).await.unwrap().unwrap();
+    let again = posts::create(&db, owner, new(), at(30)).await.unwrap();
     assert!(matches!(again, Created::Replay(post) if post.id == id && post.status == PostStatus::Canceled));
     let live = Owner { mode: Mode::Live, ..owner };
-    assert!(matches!(posts::create(&db, live, new(), at(30)).await.unwrap().unwrap(), Created::New(_)));
+    assert!(matches!(posts::create(&db, live, new(), at(30)).await.unwrap(), Created::New(_)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -582,7 +584,7 @@ async fn a_timeline_tells_what_happened_and_what_was_told_in_order() {
     let webhook = webhooks::create(&db, owner, new, |_| vec![1], at(1)).await.unwrap().unwrap();
     assert_eq!(webhooks::get(&db, owner, webhook.id).await.unwrap(), Some(webhook.clone()));
     let account = account(&db, owner, "x", "1", "one").await;
-    let created = posts::create(&db, owner, draft_of(&[&account]), tests::now()).await.unwrap().unwrap();
+    let created = posts::create(&db, owner, draft_of(&[&account]), tests::now()).await.unwrap();
     let Created::New(post) = created else { panic!("new") };
     let (key, _) = begin(&db, owner, &post, 0).await;
     let end = End::Live { id: "9".to_owned(), url: Some("https://x.com/one/status/9".to_owned()) };
@@ -611,9 +613,7 @@ async fn pages_neither_skip_nor_repeat_while_posts_arrive() {
         // Several share a moment, and some differ by less than a millisecond.
         let made = at(n / 5) + TimeDelta::microseconds(n % 2);
         let account = if n % 3 == 0 { &bluesky } else { &x };
-        let Created::New(post) =
-            posts::create(&db, owner, draft_of(&[account]), made).await.unwrap().unwrap()
-        else {
+        let Created::New(post) = posts::create(&db, owner, draft_of(&[account]), made).await.unwrap() else {
             panic!("there is no key to be taken")
         };
         expected.push((post.created_at, post.id, n % 3 == 0));
@@ -635,7 +635,7 @@ async fn pages_neither_skip_nor_repeat_while_posts_arrive() {
             let created_before = Some(at(1000));
             let filter = posts::Filter { created_before, ..filter.clone() };
             let (page, arrived) = tokio::join!(posts::list(&db, owner, &filter, request), arrive);
-            arrived.unwrap().unwrap();
+            arrived.unwrap();
             let page = page.unwrap();
             later += 1;
             seen.extend(page.items.iter().map(|post| post.id));
@@ -1200,7 +1200,7 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_it_is_moved() {
     let open = slots::open(&db, owner, &queue, at(0), 3).await.unwrap();
     let push = async || match posts::queue(&db, owner, draft_of(&[&ada, &bob]), &queue, at(0)).await.unwrap()
     {
-        Ok(Created::New(post)) => post,
+        Created::New(post) => post,
         other => panic!("no new post: {other:?}"),
     };
     let (one, two) = (push().await, push().await);
@@ -1242,10 +1242,8 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_it_is_moved() {
     assert_eq!((moved.scheduled_at, moved.status), (None, PostStatus::Queued));
     assert_eq!(slots::open(&db, owner, &queue, at(0), 3).await.unwrap(), open);
     let none = Queue { schedule: Schedule { slots: vec![], ..queue.schedule.clone() }, ..queue };
-    assert_eq!(
-        posts::queue(&db, owner, draft_of(&[&ada]), &none, at(4)).await.unwrap(),
-        Err(CreateError::Full)
-    );
+    let refused = posts::queue(&db, owner, draft_of(&[&ada]), &none, at(4)).await;
+    assert!(matches!(refused, Err(CreateError::NoOpenSlot)), "{refused:?}");
     let crowded = posts::requeue(&db, owner, two.id, edit(&moved), &none, at(4)).await.unwrap();
-    assert_eq!(crowded, posts::Edited::Crowded);
+    assert_eq!(crowded, posts::Edited::NoOpenSlot);
 }

@@ -1,28 +1,28 @@
 //! Search attributes: how operators find workflows in Temporal's UI.
 //!
-//! `FanfarePlatform = 'x' and FanfareError = 'rate_limited' and ExecutionStatus = 'Running'` lists
-//! every publish that is stuck on X for its rate limit. All are keywords and must be registered with
+//! `FanfarePlatform = 'x' and FanfareError = 'rate_limited' and ExecutionStatus = 'Running'` lists every publish
+//! that waits for X's rate limit. All are keywords and must be registered with
 //! the namespace before the first workflow starts.
 
 use temporalio_common::search_attributes::SearchAttributeKey;
 
-/// The organization.
+/// Organization id.
 pub const ORG: SearchAttributeKey<String> = SearchAttributeKey::keyword("FanfareOrg");
-/// The post.
+/// Post id.
 pub const POST: SearchAttributeKey<String> = SearchAttributeKey::keyword("FanfarePost");
-/// The platform.
+/// Platform id.
 pub const PLATFORM: SearchAttributeKey<String> = SearchAttributeKey::keyword("FanfarePlatform");
-/// The account.
+/// Account id.
 pub const ACCOUNT: SearchAttributeKey<String> = SearchAttributeKey::keyword("FanfareAccount");
-/// How it failed or ended, in the contract's words. Without it, a completed workflow published: telling
-/// that too would cost each post a tenth of what it costs Temporal.
+/// Status of a target or post that failed or is being retried. A completed workflow without it published:
+/// setting it there too would add a tenth to what a post costs Temporal.
 pub const STATUS: SearchAttributeKey<String> = SearchAttributeKey::keyword("FanfareStatus");
-/// Why the last attempt failed: the contract's `error_code`.
+/// The `error_code` of the last failed attempt.
 pub const ERROR: SearchAttributeKey<String> = SearchAttributeKey::keyword("FanfareError");
-/// The event that is being delivered.
+/// Name of the event that is being delivered.
 pub const EVENT: SearchAttributeKey<String> = SearchAttributeKey::keyword("FanfareEvent");
 
-/// Name and type of each, for those who register them.
+/// Name and type of each, for registration with the namespace.
 pub const ALL: [(&str, &str); 7] = [
     ("FanfareOrg", "Keyword"),
     ("FanfarePost", "Keyword"),

@@ -1,45 +1,35 @@
-//! Deletes media that nobody waits for any more: a batch at a time, until none is left.
+//! Deletes expired media assets and orphaned files, batch by batch.
 //!
-//! A schedule starts it. What is due stands in the rows, so that a run that fails or never comes is made
-//! good by the next.
+//! A schedule starts it. What is due is in the rows, so that the next run makes up for a failed one.
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
-use crate::activities::Media;
-use std::time::Duration;
-use temporalio_workflow::{
-    ActivityOptions, RetryPolicy, WorkflowContext, WorkflowResult, workflow, workflow_methods,
-};
+use crate::{activities::Media, options};
+use temporalio_workflow::{WorkflowContext, WorkflowResult, workflow, workflow_methods};
 
-/// The id of the schedule, and what the ids of its runs begin with.
+/// Id of the schedule, and prefix of the ids of its runs.
 pub fn id(base: &str) -> String {
     format!("{base}-clean-up-media")
 }
 
-/// Batches of one run, so that its history stays short.
+/// Most batches of one run, so that its history stays short.
 const BATCHES: usize = 500;
 
-/// Tidies up once. See the [module](self).
+/// Deletes what is due. See the [module](self).
 #[workflow]
 #[derive(Default)]
 pub struct CleanUpMedia;
 
 #[workflow_methods]
 impl CleanUpMedia {
-    /// Runs until nothing is left that is due, or for a good while.
+    /// Runs until nothing is due, or for [`BATCHES`] batches.
     #[run(name = "CleanUpMedia")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
         for _ in 0..BATCHES {
-            if !ctx.execute_activity(Media::clean_up_media, (), once()).await? {
+            if !ctx.execute_activity(Media::clean_up_media, (), options::clean_up_media()).await? {
                 break;
             }
         }
         Ok(())
     }
-}
-
-fn once() -> ActivityOptions {
-    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(120))
-        .retry_policy(RetryPolicy::builder().maximum_attempts(3).build())
-        .build()
 }

@@ -1,45 +1,33 @@
-//! A round of collecting figures that nobody asks for: each platform on its own queue, side by side.
+//! Collects the metrics that are due, all platforms side by side, each on its own queue.
 //!
-//! A schedule starts it. Whose turn it is stands in the rows, so that a history holds counts and a round
-//! that fails or never runs is made good by the next. A platform whose worker is away keeps the others
-//! from nothing.
+//! A schedule starts it. What is due is in the rows, so that a history holds only counts and the next run makes
+//! up for a failed one. A platform without a worker delays no other.
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
 use crate::{
     activities::{CollectionSummary, Metrics},
-    queue,
+    options, queue,
 };
 use domain::Mode;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 use temporalio_workflow::{
-    ActivityCloseTimeouts, ActivityOptions, RetryPolicy, WorkflowContext, WorkflowContextView,
-    WorkflowResult, join_all, workflow, workflow_methods,
+    WorkflowContext, WorkflowContextView, WorkflowResult, join_all, workflow, workflow_methods,
 };
 
-/// How long the readings of one platform may go on in a round.
-pub const SPAN: Duration = Duration::from_secs(240);
-/// How long a round of one platform may take, the last reading included.
-const ROUND: Duration = Duration::from_secs(300);
-/// How long it may wait for a worker, and be tried again.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// How long a worker may be silent before another takes over.
-const HEARTBEAT: Duration = Duration::from_secs(30);
-
-/// What the workflow is started with.
+/// Input of the workflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Input {
-    /// The platforms that tell figures.
+    /// Ids of the platforms with metrics.
     pub platforms: Vec<String>,
 }
 
-/// The id of the schedule, and what the ids of its runs begin with.
+/// Id of the schedule, and prefix of the ids of its runs.
 pub fn id(base: &str) -> String {
     format!("{base}-collect-metrics")
 }
 
-/// Collects figures once. See the [module](self).
+/// Collects metrics once. See the [module](self).
 #[workflow]
 pub struct CollectMetrics {
     input: Input,
@@ -52,42 +40,25 @@ impl CollectMetrics {
         Self { input }
     }
 
-    /// Runs until every platform has been asked or given up.
+    /// Runs until every platform was called or has failed.
     #[run(name = "CollectMetrics")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<CollectionSummary> {
         let ctx = &*ctx;
         let platforms = ctx.state(|collect| collect.input.platforms.clone());
-        // Any worker can forget; the first platform's queue is as good as another.
+        // Any worker can delete rows; the first platform's queue is as good as another.
         if let Some(first) = platforms.first() {
-            let options = on(queue::platform(ctx.task_queue(), first, Mode::Live), "Forget what is too old");
-            // What is not forgotten now is later.
+            let queue = queue::platform(ctx.task_queue(), first, Mode::Live);
+            let options = options::metrics(queue, "Delete old metrics".to_owned());
+            // The next run deletes what this one does not.
             let _ = ctx.execute_activity(Metrics::prune_metrics, (), options).await;
         }
-        let rounds = join_all(platforms.into_iter().map(|platform| {
-            // A round reads the figures of both modes.
+        let runs = join_all(platforms.into_iter().map(|platform| {
+            // One run covers both modes.
             let queue = queue::platform(ctx.task_queue(), &platform, Mode::Live);
-            let options = on(queue, &format!("Read {platform}"));
+            let options = options::metrics(queue, format!("Fetch metrics from {platform}"));
             ctx.execute_activity(Metrics::collect_metrics, platform, options)
         }))
         .await;
-        Ok(rounds.into_iter().filter_map(Result::ok).sum())
+        Ok(runs.into_iter().filter_map(Result::ok).sum())
     }
-}
-
-fn on(queue: String, summary: &str) -> ActivityOptions {
-    ActivityOptions::with_close_timeouts(ActivityCloseTimeouts::ScheduleAndStartToClose {
-        schedule_to_close: PATIENCE,
-        start_to_close: ROUND,
-    })
-    .heartbeat_timeout(HEARTBEAT)
-    .retry_policy(
-        RetryPolicy::builder()
-            .initial_interval(Duration::from_secs(5))
-            .backoff_coefficient(2.0)
-            .maximum_attempts(3)
-            .build(),
-    )
-    .task_queue(queue)
-    .summary(summary.to_owned())
-    .build()
 }

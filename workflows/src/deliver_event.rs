@@ -1,35 +1,33 @@
-//! An event: one `deliver` activity per subscribed endpoint, side by side.
+//! Delivers an event: one `deliver` activity per subscribed endpoint, side by side.
 //!
-//! A slow or dead endpoint holds up nothing but its own deliveries. The row counts the attempts and
-//! marks the last; the policy shows them in Temporal's UI.
+//! A slow or dead endpoint delays only its own deliveries. The row counts the attempts and marks the last; the
+//! retry policy shows them in Temporal's UI.
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
 use crate::{
     activities::{DeliveryInput, Webhooks},
-    attributes,
+    attributes, options,
 };
-use domain::{TimeScale, outbox::EventDispatch, retry};
+use domain::{TimeScale, outbox::EventDispatch};
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 use temporalio_common::search_attributes::SearchAttributes;
 use temporalio_workflow::{
-    ActivityExecutionError, ActivityOptions, RetryPolicy, WorkflowContext, WorkflowContextView,
-    WorkflowResult, WorkflowTermination, join_all, workflow, workflow_methods,
+    ActivityExecutionError, WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination,
+    join_all, workflow, workflow_methods,
 };
 
-/// What the workflow is started with.
+/// Input of the workflow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Input {
-    /// The event.
+    /// Event and its deliveries.
     pub dispatch: EventDispatch,
-    /// How fast the waits run.
+    /// Scale of all waits.
     #[serde(default)]
     pub time_scale: TimeScale,
 }
 
-/// The workflow's id: fixed, so that starting it twice does nothing. One that was asked for again has an
-/// id of its own, each time.
+/// Id of the workflow: fixed, so that starting it twice does nothing. Each redelivery has an id of its own.
 pub fn id(dispatch: &EventDispatch) -> String {
     match (dispatch.round, &dispatch.deliveries[..]) {
         (round @ 1.., [delivery]) => format!("redeliver-{delivery}-{round}"),
@@ -37,7 +35,7 @@ pub fn id(dispatch: &EventDispatch) -> String {
     }
 }
 
-/// The search attributes it is started with.
+/// Search attributes of the workflow.
 pub fn search_attributes(dispatch: &EventDispatch) -> SearchAttributes {
     let mut all = vec![
         attributes::ORG.value_set(dispatch.owner.org.to_string()),
@@ -60,7 +58,7 @@ impl DeliverEvent {
         Self { input }
     }
 
-    /// Runs until every endpoint has it or was given up.
+    /// Runs until every endpoint has received the event, or its delivery has failed.
     #[run(name = "DeliverEvent")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
         let Input { dispatch, time_scale } = ctx.state(|event| event.input.clone());
@@ -69,10 +67,13 @@ impl DeliverEvent {
             let mut input =
                 DeliveryInput { delivery: *delivery, owner: dispatch.owner, round: dispatch.round, waits: 0 };
             async move {
-                // The row says when it is over; a policy that ran out, for example because workers
-                // died, only means that nobody has written it there yet.
+                // The row says when the delivery is over; an exhausted policy, for example because workers
+                // died, only means that the row does not say so yet.
                 loop {
-                    match ctx.execute_activity(Webhooks::deliver, input.clone(), attempts(time_scale)).await {
+                    match ctx
+                        .execute_activity(Webhooks::deliver, input.clone(), options::deliver(time_scale))
+                        .await
+                    {
                         Ok(None) => return Ok(()),
                         Ok(Some(wait)) => {
                             input.waits += 1;
@@ -89,18 +90,4 @@ impl DeliverEvent {
         .await;
         delivered.into_iter().collect()
     }
-}
-
-fn attempts(time_scale: TimeScale) -> ActivityOptions {
-    ActivityOptions::with_start_to_close_timeout(retry::DELIVERY_TIMEOUT + Duration::from_secs(15))
-        .retry_policy(
-            RetryPolicy::builder()
-                .initial_interval(time_scale.scale(retry::DELIVERY_BASE))
-                .backoff_coefficient(2.0)
-                .maximum_interval(time_scale.scale(retry::CAP))
-                .maximum_attempts(retry::DELIVERIES)
-                .build(),
-        )
-        .summary("Deliver to an endpoint")
-        .build()
 }

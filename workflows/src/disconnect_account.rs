@@ -1,41 +1,33 @@
-//! Parting with an account that was disconnected: its platform is told, then its grant is erased.
+//! Disconnects an account: revokes its grant at the platform, then erases it.
 //!
-//! The platform gets a few tries to hear of it; the grant is erased whether it did or not. A call that
-//! may have published is looked up with that grant first, for as long as these tries take.
+//! Revoking is tried a few times; the grant is erased in any case. A call that may have published is looked up
+//! with the grant first, for as long as these tries take.
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
-use crate::{activities::Accounts, attributes, publish_target::settling};
+use crate::{activities::Accounts, attributes, options};
 use domain::{TimeScale, outbox::Disconnection};
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 use temporalio_common::search_attributes::SearchAttributes;
-use temporalio_workflow::{
-    ActivityOptions, RetryPolicy, WorkflowContext, WorkflowContextView, WorkflowResult, workflow,
-    workflow_methods,
-};
+use temporalio_workflow::{WorkflowContext, WorkflowContextView, WorkflowResult, workflow, workflow_methods};
 
-/// How often it is tried to tell the platform; the last time whatever is in doubt. With the waits between
-/// them, two and a half minutes: longer than a call and the lag of a platform's reads take.
-pub const TRIES: u32 = 6;
-
-/// What the workflow is started with.
+/// Input of the workflow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Input {
-    /// The account, and the grant it had.
+    /// Account and the version of its grant.
     #[serde(flatten)]
     pub disconnection: Disconnection,
-    /// How fast the waits run.
+    /// Scale of all waits.
     #[serde(default)]
     pub time_scale: TimeScale,
 }
 
-/// The workflow's id: fixed for one grant, so that starting it twice does nothing.
+/// Id of the workflow: fixed for one grant, so that starting it twice does nothing.
 pub fn id(disconnection: &Disconnection) -> String {
     format!("disconnect-{}-{}", disconnection.account, disconnection.grant_version)
 }
 
-/// The search attributes it is started with.
+/// Search attributes of the workflow.
 pub fn search_attributes(disconnection: &Disconnection) -> SearchAttributes {
     SearchAttributes::new([
         attributes::ORG.value_set(disconnection.owner.org.to_string()),
@@ -44,7 +36,7 @@ pub fn search_attributes(disconnection: &Disconnection) -> SearchAttributes {
     ])
 }
 
-/// Parts with one account. See the [module](self).
+/// Disconnects one account. See the [module](self).
 #[workflow]
 pub struct DisconnectAccount {
     input: Input,
@@ -60,24 +52,17 @@ impl DisconnectAccount {
     /// Runs until the grant is erased.
     #[run(name = "DisconnectAccount")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
-        let Input { disconnection, time_scale } = ctx.state(|part| part.input.clone());
-        // Whether the platform heard of it changes nothing about what follows.
-        let _ =
-            ctx.execute_activity(Accounts::revoke_grant, disconnection.clone(), revoking(time_scale)).await;
-        Ok(ctx.execute_activity(Accounts::erase_grant, disconnection, settling(ctx.task_queue())).await?)
+        let Input { disconnection, time_scale } = ctx.state(|state| state.input.clone());
+        // The grant is erased whether the platform revoked it or not.
+        let _ = ctx
+            .execute_activity(
+                Accounts::revoke_grant,
+                disconnection.clone(),
+                options::revoke_grant(time_scale),
+            )
+            .await;
+        Ok(ctx
+            .execute_activity(Accounts::erase_grant, disconnection, options::settle(ctx.task_queue()))
+            .await?)
     }
-}
-
-fn revoking(time_scale: TimeScale) -> ActivityOptions {
-    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(90))
-        .retry_policy(
-            RetryPolicy::builder()
-                // A worker that died is only missed after a while, at whatever pace.
-                .initial_interval(time_scale.scale(Duration::from_secs(5)).max(Duration::from_secs(1)))
-                .backoff_coefficient(2.0)
-                .maximum_attempts(TRIES)
-                .build(),
-        )
-        .summary("Tell the platform")
-        .build()
 }

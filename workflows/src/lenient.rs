@@ -1,7 +1,7 @@
-//! The body of a signal, which anybody with Temporal's CLI can write.
+//! Bodies of signals, which anyone with Temporal's CLI can send.
 //!
-//! A signal whose body can't be decoded fails the workflow's task, again and again, until an operator
-//! resets the workflow. So bodies are decoded here: one that can't be read is ignored and logged.
+//! A signal whose body can't be decoded fails the workflow task, again and again, until an operator resets the
+//! workflow. So bodies are decoded here: a malformed one is ignored and logged.
 
 use serde::{Serialize, de::DeserializeOwned};
 use temporalio_common::{
@@ -13,17 +13,17 @@ use temporalio_common::{
 };
 use tracing::warn;
 
-/// The body of a signal: a `T`, or the reason why it is none.
+/// The body of a signal: a `T`, or the decoding error.
 #[derive(Clone, Debug)]
 pub struct Lenient<T>(Result<T, String>);
 
 impl<T> Lenient<T> {
-    /// A body to be sent.
+    /// Wraps a body to send.
     pub fn new(body: T) -> Self {
         Self(Ok(body))
     }
 
-    /// The body; `None`, and a line in the log, when it can't be read.
+    /// Returns the body; logs a malformed one and returns `None`.
     pub(crate) fn read(self, signal: &'static str) -> Option<T> {
         self.0.inspect_err(|error| warn!(signal, error, "Ignored a signal whose body can't be read")).ok()
     }
@@ -47,7 +47,7 @@ impl<T: DeserializeOwned + 'static> TemporalDeserializable for Lenient<T> {
         cx: &SerializationContext<'_>,
         payloads: Vec<Payload>,
     ) -> Result<Self, PayloadConversionError> {
-        // A body that means nothing may be missing.
+        // A body without meaning may be missing.
         let payload = payloads.into_iter().next().unwrap_or_default();
         let read: Result<T, _> = PayloadConverter::serde_json().from_payload(cx, payload);
         Ok(Self(read.map_err(|error| error.to_string())))

@@ -1,8 +1,8 @@
-//! Deterministic orchestration: what happens next, and nothing of how.
+//! Workflows: deterministic orchestration, without side effects.
 //!
-//! A workflow is replayed from its history after a crash, so it sees only its context, the domain and
-//! the declarations in [`activities`]. Facts are in Postgres; here is progress. Inputs and results
-//! are ids and small values, since histories are read by operators: no content, no token.
+//! A workflow is replayed from its history after a crash, so it sees only its context, the domain and the
+//! declarations in [`activities`]. Postgres holds the facts; a workflow holds progress. Inputs and results are
+//! ids and small values, since operators read histories: no content, no tokens.
 
 pub mod activities;
 pub mod attributes;
@@ -12,6 +12,7 @@ pub mod deliver_event;
 pub mod disconnect_account;
 pub mod import_posts;
 pub mod lenient;
+pub mod options;
 pub mod process_media;
 pub mod publish_post;
 pub mod publish_target;

@@ -1,9 +1,8 @@
-//! A post: waits until it is due, then starts one [`PublishTarget`] per account.
+//! Publishes a post: waits until it is due, then starts one [`PublishTarget`] per account.
 //!
-//! The row decides, not this workflow. An edit raises the row's version and signals the new job; a
-//! target that was started for an older version reports that it is stale, and the loop starts over
-//! with the job that has arrived. So an immediate post needs no look-up, and an edit can't slip
-//! between.
+//! The row decides, not this workflow. An edit raises the row's version and signals the new job; a target that was
+//! started for an older version reports that it is stale, and the loop starts over with the new job. So an
+//! immediate post needs no query, and no edit is lost.
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
@@ -32,23 +31,23 @@ use temporalio_workflow::{
     join_all, select, workflow, workflow_methods,
 };
 
-/// Targets started at a time.
-const WAVE: usize = 100;
+/// Number of targets that are started at a time.
+const BATCH: usize = 100;
 
-/// How often a target is asked after that another run started, at first and at most.
-const RUNNING: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
+/// Pause between two looks at a target that another run started: first and longest.
+const RUNNING_PAUSE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
 
-/// What the workflow is started with.
+/// Input of the workflow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Input {
-    /// The post.
+    /// Post and its targets.
     pub job: PostJob,
-    /// How fast the waits run.
+    /// Scale of all waits.
     #[serde(default)]
     pub time_scale: TimeScale,
 }
 
-/// The workflow's id: fixed, so that starting it twice does nothing.
+/// Id of the workflow: fixed, so that starting it twice does nothing.
 pub fn id(post: PostId) -> String {
     format!("post-{post}")
 }
@@ -68,7 +67,7 @@ impl PublishPost {
         Self { job: input.job, time_scale: input.time_scale, canceled: false }
     }
 
-    /// Runs until every target is terminal, or the post is withdrawn.
+    /// Runs until every target is terminal, or the post is canceled.
     #[run(name = "PublishPost")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
         loop {
@@ -78,8 +77,8 @@ impl PublishPost {
                 // An operator canceled it before it was due.
                 Err(canceled) => {
                     let job = ctx.state(|post| post.job.clone());
-                    for assignment in &job.targets {
-                        Self::stop(ctx, target_input(&job, assignment)).await?;
+                    for target in &job.targets {
+                        Self::stop(ctx, target_input(&job, target)).await?;
                     }
                     return Err(canceled);
                 }
@@ -87,7 +86,7 @@ impl PublishPost {
             let job = ctx.state(|post| post.job.clone());
             let ended = Self::publish(ctx, &job).await?;
             if ended.contains(&None) {
-                // The row is ahead of the job: its new version is on its way here.
+                // The row is ahead of the job: the signal with its new version is on its way.
                 ctx.wait_condition(move |post: &Self| post.canceled || post.job.version > job.version)
                     .await?;
                 continue;
@@ -102,7 +101,7 @@ impl PublishPost {
         Ok(())
     }
 
-    /// The row changed: another time, other targets.
+    /// The row changed: another time or other targets.
     #[signal(name = "post_changed")]
     pub fn post_changed(&mut self, _ctx: &mut SyncWorkflowContext<Self>, job: Lenient<PostJob>) {
         let Some(job) = job.read("post_changed") else { return };
@@ -111,13 +110,13 @@ impl PublishPost {
         }
     }
 
-    /// The post was withdrawn. Targets that have begun find that in the row.
+    /// The post was deleted. Targets that have begun find that in the row.
     #[signal(name = "cancel")]
     pub fn cancel(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _body: Lenient<()>) {
         self.canceled = true;
     }
 
-    /// Waits for the post's time, whatever it becomes meanwhile. False when it is withdrawn.
+    /// Waits for the post's time, which may change meanwhile. Returns false when the post is canceled.
     async fn due(ctx: &WorkflowContext<Self>) -> Result<bool, WorkflowTermination> {
         loop {
             let (version, due, canceled) = ctx.state(|post| (post.job.version, post.job.due, post.canceled));
@@ -130,52 +129,52 @@ impl PublishPost {
             if wait.is_zero() {
                 return Ok(true);
             }
-            let alarm = ctx.cancellation_token().child_token();
+            let cancellation = ctx.cancellation_token().child_token();
             let timer = ctx.timer(
                 TimerOptions::builder(wait)
                     .summary(format!("until {due}"))
-                    .cancellation_token(alarm.clone())
+                    .cancellation_token(cancellation.clone())
                     .build(),
             );
             let mut timer = pin!(timer);
             select! {
-                rung = timer => if rung == TimerResult::Cancelled {
+                fired = timer => if fired == TimerResult::Cancelled {
                     return Err(WorkflowTermination::cancelled());
                 },
                 post_changed = ctx.wait_condition(move |post: &Self| post.canceled || post.job.version != version) => {
                     post_changed?;
-                    alarm.cancel();
+                    cancellation.cancel();
                 }
             }
         }
     }
 
-    /// Starts all targets, in waves, then waits for all. `None` stands for a stale one.
+    /// Starts all targets, in batches, then waits for all. `None` stands for a stale one.
     async fn publish(
         ctx: &WorkflowContext<Self>,
         job: &PostJob,
     ) -> WorkflowResult<Vec<Option<TargetStatus>>> {
         let time_scale = ctx.state(|post| post.time_scale);
-        let start = |assignment| {
-            let input = publish_target::Input { target_input: target_input(job, assignment), time_scale };
-            ctx.start_child_workflow(PublishTarget::run, input, child(ctx.task_queue(), job, assignment))
+        let start = |target| {
+            let input = publish_target::Input { target_input: target_input(job, target), time_scale };
+            ctx.start_child_workflow(PublishTarget::run, input, child_options(ctx.task_queue(), job, target))
         };
         let mut started = Vec::with_capacity(job.targets.len());
-        for wave in job.targets.chunks(WAVE) {
-            started.extend(join_all(wave.iter().map(start)).await);
+        for batch in job.targets.chunks(BATCH) {
+            started.extend(join_all(batch.iter().map(start)).await);
         }
         let results =
-            join_all(started.into_iter().zip(&job.targets).map(|(mut started, assignment)| async move {
-                let mut pause = time_scale.scale(RUNNING.0);
+            join_all(started.into_iter().zip(&job.targets).map(|(mut started, target)| async move {
+                let mut pause = time_scale.scale(RUNNING_PAUSE.0);
                 loop {
                     let ended = match started {
                         Ok(child) => child.result().await.ok(),
-                        // A run before a reset, or an operator, started it: its row is in good hands, and once
-                        // it has ended the next start finds that in the row.
+                        // A run before a reset, or an operator, started it; once it has ended, the next start
+                        // finds the result in the row.
                         Err(error) if is_running(&error) && !ctx.cancellation_token().is_cancelled() => {
                             ctx.timer(pause).await;
-                            pause = (pause * 2).min(time_scale.scale(RUNNING.1));
-                            started = start(assignment).await;
+                            pause = (pause * 2).min(time_scale.scale(RUNNING_PAUSE.1));
+                            started = start(target).await;
                             continue;
                         }
                         Err(_) => None,
@@ -183,8 +182,8 @@ impl PublishPost {
                     return match ended {
                         Some(Ended::Stale) => Ok(None),
                         Some(Ended::Status(status)) => Ok(Some(status)),
-                        // Somebody ended the target's workflow; its row must not stay open.
-                        None => Self::stop(ctx, target_input(job, assignment)).await.map(Some),
+                        // The target's workflow was terminated; its row must not stay open.
+                        None => Self::stop(ctx, target_input(job, target)).await.map(Some),
                     };
                 }
             }))
@@ -213,29 +212,29 @@ fn is_running(error: &ChildWorkflowStartError) -> bool {
     )
 }
 
-fn target_input(job: &PostJob, assignment: &TargetRef) -> TargetInput {
+fn target_input(job: &PostJob, target: &TargetRef) -> TargetInput {
     TargetInput {
-        target: assignment.target,
+        target: target.target,
         post: job.post,
         owner: job.owner,
-        account: assignment.account,
-        platform: assignment.platform.clone(),
+        account: target.account,
+        platform: target.platform.clone(),
         version: job.version,
     }
 }
 
-fn child(base: &str, job: &PostJob, assignment: &TargetRef) -> ChildWorkflowOptions {
+fn child_options(base: &str, job: &PostJob, target: &TargetRef) -> ChildWorkflowOptions {
     ChildWorkflowOptions::builder()
-        .workflow_id(publish_target::id(assignment.target))
-        .task_queue(queue::platform(base, &assignment.platform, job.owner.mode))
-        // A post's workflow that is terminated or reset takes no target with it: each ends by itself.
+        .workflow_id(publish_target::id(target.target))
+        .task_queue(queue::platform(base, &target.platform, job.owner.mode))
+        // Terminating or resetting a post's workflow terminates no target.
         .parent_close_policy(ParentClosePolicy::Abandon)
-        .static_summary(format!("Publish on {}", assignment.platform))
+        .static_summary(format!("Publish on {}", target.platform))
         .search_attributes(SearchAttributes::new([
             attributes::ORG.value_set(job.owner.org.to_string()),
             attributes::POST.value_set(job.post.to_string()),
-            attributes::PLATFORM.value_set(assignment.platform.clone()),
-            attributes::ACCOUNT.value_set(assignment.account.to_string()),
+            attributes::PLATFORM.value_set(target.platform.clone()),
+            attributes::ACCOUNT.value_set(target.account.to_string()),
         ]))
         .build()
 }

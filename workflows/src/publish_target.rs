@@ -1,10 +1,9 @@
-//! A target: one account of a post, from its first attempt to its end.
+//! Publishes a target: one account of a post, from its first attempt to its final status.
 //!
-//! On the happy path this is one activity. It is retried for as long as the row asks for another
-//! attempt, so that Temporal's UI shows the last failure and the next try of a stuck publish; the loop
-//! below only turns where something else has to happen: a platform that is still processing, a refused
-//! token, an operator who stops it. Budget, window and waits are the row's, so that this workflow may be
-//! reset or started again at any moment.
+//! On the happy path this is one activity. Temporal retries it for as long as the row asks for another attempt,
+//! so that its UI shows the last failure and the next try of a stuck publish; the loop below only turns for
+//! something else: a platform that is processing, a refused token, an operator who stops the workflow. Budget,
+//! polling window and waits are in the row, so that this workflow may be reset or started again at any time.
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
@@ -12,53 +11,43 @@ use crate::{
     activities::{GRANT_LOST, Publishing, RefreshInput, SettleInput, TargetInput},
     attributes,
     lenient::Lenient,
+    options,
 };
 use domain::{
     ErrorCode, TargetId, TargetStatus, TimeScale,
     publish::{PollResult, PublishResult, SettleReason, SettleResult},
-    retry,
 };
 use serde::{Deserialize, Serialize};
 use std::{pin::pin, time::Duration};
 use temporalio_common::error::IncomingError;
 use temporalio_workflow::{
-    ActivityCancellationType, ActivityExecutionError, ActivityOptions, RetryPolicy, SyncWorkflowContext,
-    TimerOptions, WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult, select,
-    workflow, workflow_methods,
+    ActivityCancellationType, ActivityExecutionError, SyncWorkflowContext, TimerOptions,
+    WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult, select, workflow,
+    workflow_methods,
 };
 
-/// The longest an attempt may take: a large video over a slow line. A worker that dies is noticed
-/// much sooner, by [`HEARTBEAT`].
-const ATTEMPT: Duration = Duration::from_secs(2 * 60 * 60);
-
-/// How long a worker may be silent before its attempt is given to another.
-pub const HEARTBEAT: Duration = Duration::from_secs(60);
-
-/// How soon an attempt is given to another worker when its own was lost. The attempt was counted.
-const LOST: Duration = Duration::from_secs(5);
-
-/// What the workflow is started with.
+/// Input of the workflow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Input {
     /// The target.
     #[serde(flatten)]
     pub target_input: TargetInput,
-    /// How fast the waits run.
+    /// Scale of all waits.
     #[serde(default)]
     pub time_scale: TimeScale,
 }
 
-/// How it ended.
+/// Result of the workflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// With the target in this state.
+    /// The target has this final status.
     Status(TargetStatus),
-    /// Before it began: the post was edited.
+    /// The post was edited before the first attempt.
     Stale,
 }
 
-/// The workflow's id.
+/// Id of the workflow.
 pub fn id(target: TargetId) -> String {
     format!("target-{target}")
 }
@@ -67,7 +56,7 @@ pub fn id(target: TargetId) -> String {
 #[workflow]
 pub struct PublishTarget {
     input: Input,
-    /// How often somebody wanted the next attempt now.
+    /// Number of requests to make the next attempt now.
     retry_requests: u32,
 }
 
@@ -87,11 +76,11 @@ impl PublishTarget {
             let Some(attempt) = Self::attempt(ctx, &target_input, time_scale, retry_requests).await else {
                 continue;
             };
-            let why = match attempt {
+            let reason = match attempt {
                 Ok(PublishResult::Ended { status }) => return Ok(Self::end(ctx, status)),
                 Ok(PublishResult::Stale) => return Ok(Ended::Stale),
                 Ok(PublishResult::Wait { pause }) => {
-                    Self::rest(ctx, pause, retry_requests).await;
+                    Self::sleep_until_retry(ctx, pause, retry_requests).await;
                     continue;
                 }
                 Ok(PublishResult::Processing { pause }) => {
@@ -101,35 +90,37 @@ impl PublishTarget {
                         Ok(PollResult::TokenRefused { grant_version }) => {
                             match Self::refresh(ctx, &target_input, grant_version, time_scale).await? {
                                 Ok(()) => continue,
-                                Err(why) => why,
+                                Err(reason) => reason,
                             }
                         }
-                        Err(why) => why,
+                        Err(reason) => reason,
                     }
                 }
                 Ok(PublishResult::TokenRefused { grant_version }) => {
                     match Self::refresh(ctx, &target_input, grant_version, time_scale).await? {
                         Ok(()) => continue,
-                        Err(why) => why,
+                        Err(reason) => reason,
                     }
                 }
                 Err(error) => unanswered(&error),
             };
-            match Self::settle(ctx, &target_input, why).await? {
+            match Self::settle(ctx, &target_input, reason).await? {
                 SettleResult::Ended { status } => return Ok(Self::end(ctx, status)),
-                SettleResult::RetryAfter { pause } => Self::rest(ctx, pause, retry_requests).await,
+                SettleResult::RetryAfter { pause } => {
+                    Self::sleep_until_retry(ctx, pause, retry_requests).await
+                }
             }
         }
     }
 
-    /// Somebody wants the next attempt now.
+    /// Makes the next attempt now.
     #[signal(name = "retry_now")]
     pub fn retry_now(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _body: Lenient<()>) {
-        // A body has no meaning here; whatever an operator sends along does no harm.
+        // Any body is ignored.
         self.retry_requests += 1;
     }
 
-    /// An attempt failed and is going to be repeated; the operators' search should find it.
+    /// Shows a failed attempt, which will be repeated, in the operators' search.
     #[signal(name = "attempt_failed")]
     pub fn attempt_failed(&mut self, ctx: &mut SyncWorkflowContext<Self>, code: Lenient<ErrorCode>) {
         let Some(code) = code.read("attempt_failed") else { return };
@@ -139,9 +130,9 @@ impl PublishTarget {
         ]);
     }
 
-    /// The activity that publishes, with its retries. `None` when somebody wants the next one now: the
-    /// activity is canceled, which ends its backoff. An attempt that is under way ends by itself first,
-    /// and is not repeated; how the target stands is in its row.
+    /// Runs the activity that publishes, with its retries. `None` when the next attempt is requested now: the
+    /// activity is canceled, which ends its backoff. An attempt that is under way finishes first and is not
+    /// repeated; the target's state is in its row.
     async fn attempt(
         ctx: &WorkflowContext<Self>,
         target_input: &TargetInput,
@@ -151,41 +142,46 @@ impl PublishTarget {
         let backoff = ctx.cancellation_token().child_token();
         // The same in every replay; the attempts of one lost worker do not all come back at once.
         let jitter = f64::from(ctx.random::<u32>()) / f64::from(u32::MAX);
-        let mut options = attempts(target_input, time_scale, jitter);
+        let mut options = options::publish(&target_input.platform, time_scale, jitter);
         options.cancellation_token = Some(backoff.clone());
         options.cancellation_type = ActivityCancellationType::WaitCancellationCompleted;
         let mut activity = pin!(ctx.execute_activity(Publishing::publish, target_input.clone(), options));
         select! {
             done = activity.as_mut() => Some(done),
-            hurried = ctx.wait_condition(move |target: &Self| target.retry_requests != retry_requests) => {
+            requested = ctx.wait_condition(move |target: &Self| target.retry_requests != retry_requests) => {
                 backoff.cancel();
                 let done = activity.await;
                 // When the wait failed, it is the workflow that is being canceled.
-                if hurried.is_ok() && done.is_err() { None } else { Some(done) }
+                if requested.is_ok() && done.is_err() { None } else { Some(done) }
             }
         }
     }
 
-    /// Waits, unless somebody wants the next attempt now.
-    async fn rest(ctx: &WorkflowContext<Self>, pause: Duration, retry_requests: u32) {
-        let alarm = ctx.cancellation_token().child_token();
-        let timer = ctx.timer(TimerOptions::builder(pause).cancellation_token(alarm.clone()).build());
+    /// Sleeps until the next attempt is due or requested.
+    async fn sleep_until_retry(ctx: &WorkflowContext<Self>, pause: Duration, retry_requests: u32) {
+        let cancellation = ctx.cancellation_token().child_token();
+        let timer = ctx.timer(TimerOptions::builder(pause).cancellation_token(cancellation.clone()).build());
         let mut timer = pin!(timer);
         select! {
             _ = timer => {}
-            _ = ctx.wait_condition(move |target: &Self| target.retry_requests != retry_requests) => alarm.cancel(),
+            _ = ctx.wait_condition(move |target: &Self| target.retry_requests != retry_requests) => cancellation.cancel(),
         }
     }
 
-    /// Looks at a platform that is still processing until the row says that it is over.
+    /// Polls a platform that is processing, until the row says that this is over.
     async fn poll(
         ctx: &WorkflowContext<Self>,
         target_input: &TargetInput,
         pause: Duration,
     ) -> Result<PollResult, SettleReason> {
         ctx.timer(pause).await;
-        let polled =
-            ctx.execute_activity(Publishing::poll, target_input.clone(), polling(target_input, pause)).await;
+        let polled = ctx
+            .execute_activity(
+                Publishing::poll,
+                target_input.clone(),
+                options::poll(&target_input.platform, pause),
+            )
+            .await;
         polled.map_err(|error| unanswered(&error))
     }
 
@@ -196,13 +192,15 @@ impl PublishTarget {
         time_scale: TimeScale,
     ) -> WorkflowResult<Result<(), SettleReason>> {
         let refusal = RefreshInput { target: target_input.clone(), grant_version };
-        let error =
-            match ctx.execute_activity(Publishing::refresh_token, refusal, refreshing(time_scale)).await {
-                Ok(()) => return Ok(Ok(())),
-                Err(error) => error,
-            };
-        let message = words(&error);
-        Ok(Err(match typed(&error) {
+        let error = match ctx
+            .execute_activity(Publishing::refresh_token, refusal, options::refresh_token(time_scale))
+            .await
+        {
+            Ok(()) => return Ok(Ok(())),
+            Err(error) => error,
+        };
+        let message = root_message(&error);
+        Ok(Err(match failure_type(&error) {
             Some(GRANT_LOST) => SettleReason::GrantLost { message },
             Some(code) => {
                 SettleReason::RefreshFailed { code: code.parse().unwrap_or(ErrorCode::NetworkError), message }
@@ -211,21 +209,25 @@ impl PublishTarget {
         }))
     }
 
-    /// Also when the workflow itself is being canceled: no row is left open.
+    /// Settles the target, even while the workflow is being canceled: no row is left open.
     async fn settle(
         ctx: &WorkflowContext<Self>,
         target_input: &TargetInput,
-        why: SettleReason,
+        reason: SettleReason,
     ) -> WorkflowResult<SettleResult> {
-        if why == SettleReason::Stopped {
+        if reason == SettleReason::Stopped {
             return Ok(SettleResult::Ended {
                 status: stop(ctx, ctx.task_queue(), target_input.clone()).await?,
             });
         }
-        let mut options = settling(ctx.task_queue());
+        let mut options = options::settle(ctx.task_queue());
         options.cancellation_token = Some(WorkflowCancellationToken::new());
         Ok(ctx
-            .execute_activity(Publishing::settle, SettleInput { target: target_input.clone(), why }, options)
+            .execute_activity(
+                Publishing::settle,
+                SettleInput { target: target_input.clone(), why: reason },
+                options,
+            )
             .await?)
     }
 
@@ -237,101 +239,41 @@ impl PublishTarget {
     }
 }
 
-/// Ends a target that an operator stopped, also while `ctx` is being canceled: it is looked up until it can
-/// be ended, and not attempted again. `queue` is the task queue of its platform.
+/// Ends a target that an operator stopped, even while `ctx` is being canceled: it is looked up until it can be
+/// ended, and not attempted again. `queue` is the task queue of its platform.
 pub(crate) async fn stop<W>(
     ctx: &WorkflowContext<W>,
     queue: &str,
     target_input: TargetInput,
 ) -> WorkflowResult<TargetStatus> {
-    let settlement = SettleInput { target: target_input, why: SettleReason::Stopped };
+    let input = SettleInput { target: target_input, why: SettleReason::Stopped };
     loop {
-        let mut options = settling(queue);
+        let mut options = options::settle(queue);
         options.cancellation_token = Some(WorkflowCancellationToken::new());
-        match ctx.execute_activity(Publishing::settle, settlement.clone(), options).await? {
+        match ctx.execute_activity(Publishing::settle, input.clone(), options).await? {
             SettleResult::Ended { status } => return Ok(status),
             SettleResult::RetryAfter { pause } => {
-                let alarm = WorkflowCancellationToken::new();
-                ctx.timer(TimerOptions::builder(pause).cancellation_token(alarm).build()).await;
+                let cancellation = WorkflowCancellationToken::new();
+                ctx.timer(TimerOptions::builder(pause).cancellation_token(cancellation).build()).await;
             }
         }
     }
 }
 
-/// Each retryable failure brings its own next delay, from the row; the policy speaks when a worker dies
-/// without a word. The row ends the retries.
-fn attempts(target_input: &TargetInput, time_scale: TimeScale, jitter: f64) -> ActivityOptions {
-    let first = time_scale.scale(LOST).mul_f64(0.5 + jitter / 2.0).max(Duration::from_millis(10));
-    ActivityOptions::with_start_to_close_timeout(ATTEMPT)
-        .heartbeat_timeout(time_scale.scale(HEARTBEAT).max(Duration::from_secs(2)))
-        .retry_policy(
-            RetryPolicy::builder()
-                .initial_interval(first)
-                .backoff_coefficient(2.0)
-                .maximum_interval(time_scale.scale(retry::CAP).max(first))
-                .maximum_attempts(0)
-                .build(),
-        )
-        .summary(format!("Publish on {}", target_input.platform))
-        .build()
-}
-
-/// Looks as often as the platform asks for, until the row says that its window has closed.
-fn polling(target_input: &TargetInput, pause: Duration) -> ActivityOptions {
-    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(120))
-        .retry_policy(
-            RetryPolicy::builder()
-                .initial_interval(pause.max(Duration::from_millis(100)))
-                .backoff_coefficient(1.0)
-                .maximum_attempts(0)
-                .build(),
-        )
-        .summary(format!("Wait for {}", target_input.platform))
-        .build()
-}
-
-fn refreshing(time_scale: TimeScale) -> ActivityOptions {
-    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(180))
-        .retry_policy(
-            RetryPolicy::builder()
-                .initial_interval(time_scale.scale(Duration::from_secs(2)))
-                .backoff_coefficient(2.0)
-                .maximum_attempts(3)
-                .build(),
-        )
-        .summary("Refresh the token")
-        .build()
-}
-
-/// Settling is a database transaction: it is tried for as long as the database takes to come back.
-pub(crate) fn settling(queue: &str) -> ActivityOptions {
-    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(30))
-        .task_queue(queue.to_owned())
-        .retry_policy(
-            RetryPolicy::builder()
-                .initial_interval(Duration::from_secs(1))
-                .backoff_coefficient(2.0)
-                .maximum_interval(Duration::from_secs(60))
-                .maximum_attempts(0)
-                .build(),
-        )
-        .build()
-}
-
 fn unanswered(error: &ActivityExecutionError) -> SettleReason {
     match error {
         ActivityExecutionError::Cancelled(_) => SettleReason::Stopped,
-        other => SettleReason::Unanswered { message: words(other) },
+        other => SettleReason::Unanswered { message: root_message(other) },
     }
 }
 
-fn typed(error: &ActivityExecutionError) -> Option<&str> {
+fn failure_type(error: &ActivityExecutionError) -> Option<&str> {
     match error.cause() {
         Some(IncomingError::Application(failure)) => failure.type_name(),
         _ => None,
     }
 }
 
-fn words(error: &ActivityExecutionError) -> String {
+fn root_message(error: &ActivityExecutionError) -> String {
     error.cause().map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -1,24 +1,27 @@
-//! Task queues: one for posts; and in each mode one per platform, one for webhooks, one for media and one
-//! for confirming uploads.
+//! Task queues: one for posts; and for each mode one per platform, one for webhooks, one for media and one for
+//! confirming uploads.
 //!
-//! A slow or throttled platform then delays no other, and a queue's rate limit is its platform's. What
-//! happens in test mode delays nothing that is live, because no queue with activities is shared. A
-//! target's workflow runs on its platform's queue beside its activities, so that the worker that
-//! schedules the publish activity may start it at once (eager execution) instead of waiting for the
-//! server to hand it out: a third of the latency of a publish.
+//! A slow or throttled platform delays no other. Test mode delays nothing in live mode, because the modes share
+//! no queue with activities. A target's workflow runs on its platform's queue beside its activities, so that the
+//! worker that schedules the publish activity may start it at once (eager execution) instead of waiting for the
+//! server: a third of the latency of a publish.
+//!
+//! Tasks wait in Temporal's queues in turns of organizations: every workflow is started with its organization as
+//! fairness key, which its children and activities inherit ([`turn`]). The server needs `matching.useNewMatcher` and
+//! `matching.enableFairness` for that, as `fanfare dev` and the compose file set them.
 
 use domain::{Mode, OrgId};
 use temporalio_common::Priority;
 
-/// How the tasks of an organization stand among those of others: where the server hands them out fairly
-/// (`matching.enableFairness`), organizations take turns.
+/// Priority of an organization's tasks: with `matching.enableFairness` the server dispatches them in turns of
+/// organizations.
 pub fn turn(org: OrgId) -> Priority {
     let mut turn = Priority::default();
     turn.fairness_key = Some(org.to_string());
     turn
 }
 
-/// The queue of posts, unless the operator names another.
+/// Default name of the queue of posts.
 pub const DEFAULT: &str = "fanfare";
 
 /// The queue of a platform's targets, beside the queue of posts `base`.
@@ -36,13 +39,13 @@ pub fn media(base: &str, mode: Mode) -> String {
     of(mode, format!("{base}-media"))
 }
 
-/// The queue of uploads to be confirmed, beside the queue of posts `base`: somebody waits for each, and
-/// slow imports must not be in the way.
+/// The queue for confirming uploads, beside the queue of posts `base`: a client waits for each, so that slow
+/// downloads must not delay them.
 pub fn uploads(base: &str, mode: Mode) -> String {
     of(mode, format!("{base}-uploads"))
 }
 
-/// A queue in this mode.
+/// Name of a queue in a mode.
 fn of(mode: Mode, queue: String) -> String {
     match mode {
         Mode::Live => queue,

@@ -1,15 +1,18 @@
-//! Keeping an account connected: its grant is renewed well before it ends.
+//! Renews the grant of an account well before it ends.
 //!
-//! Each run keeps one grant: it sleeps until the grant's time has come, has it renewed, and goes on as a
-//! new run with the grant that came of it. So a history stays short however long the account is
-//! connected, and a new version's code is at work after one renewal. A grant that came from elsewhere,
-//! by a refresh on demand or because the account was connected again, is told by a signal.
+//! Each run renews one grant: it sleeps until that is due, has it renewed, and continues as a new run with the
+//! fresh grant. So a history stays short however long the account is connected, and a new version's code takes
+//! effect after one renewal. A grant from elsewhere, by a refresh on demand or because the account was
+//! connected again, arrives by signal.
+//!
+//! A renewal is due when 70 to 80 % of the grant's life are over ([`domain::renewal`]). A grant without an end has no
+//! workflow; one without a refresh token serves until it ends and is reported as expired then.
 
 #![expect(missing_docs, reason = "the macros make undocumented markers beside the documented functions")]
 
-use crate::{activities::Accounts, attributes, lenient::Lenient};
+use crate::{activities::Accounts, attributes, lenient::Lenient, options};
 use chrono::{DateTime, Utc};
-use domain::{AccountId, TimeScale, outbox::ExpiringGrant, renewal, retry};
+use domain::{AccountId, TimeScale, outbox::ExpiringGrant, renewal};
 use serde::{Deserialize, Serialize};
 use std::{
     pin::pin,
@@ -17,30 +20,30 @@ use std::{
 };
 use temporalio_common::search_attributes::SearchAttributes;
 use temporalio_workflow::{
-    ActivityCancellationType, ActivityExecutionError, ActivityOptions, ContinueAsNewOptions, RetryPolicy,
-    SyncWorkflowContext, TimerOptions, TimerResult, WorkflowContext, WorkflowContextView, WorkflowResult,
-    WorkflowTermination, select, workflow, workflow_methods,
+    ActivityCancellationType, ActivityExecutionError, ContinueAsNewOptions, SyncWorkflowContext,
+    TimerOptions, TimerResult, WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination,
+    select, workflow, workflow_methods,
 };
 
-/// What the workflow is started with.
+/// Input of the workflow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Input {
-    /// The grant.
+    /// Grant to renew.
     #[serde(flatten)]
     pub grant_ref: ExpiringGrant,
-    /// How old a grant has to be before its platform renews it.
+    /// Least age at which the platform renews a grant.
     pub rest: Duration,
-    /// How fast the waits run.
+    /// Scale of all waits.
     #[serde(default)]
     pub time_scale: TimeScale,
 }
 
-/// The workflow's id: one per account, whatever grants it gets.
+/// Id of the workflow: one per account.
 pub fn id(account: AccountId) -> String {
     format!("renew-grant-{account}")
 }
 
-/// The search attributes it is started with.
+/// Search attributes of the workflow.
 pub fn search_attributes(grant_ref: &ExpiringGrant) -> SearchAttributes {
     SearchAttributes::new([
         attributes::ORG.value_set(grant_ref.owner.org.to_string()),
@@ -49,7 +52,7 @@ pub fn search_attributes(grant_ref: &ExpiringGrant) -> SearchAttributes {
     ])
 }
 
-/// Keeps one account connected. See the [module](self).
+/// Renews the grants of one account. See the [module](self).
 #[workflow]
 pub struct RenewGrant {
     input: Input,
@@ -66,21 +69,23 @@ impl RenewGrant {
     /// Runs until the grant was renewed, replaced or lost, or the account is disconnected.
     #[run(name = "RenewGrant")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<()> {
-        let Input { grant_ref, rest, time_scale } = ctx.state(|keep| keep.input.clone());
+        let Input { grant_ref, rest, time_scale } = ctx.state(|state| state.input.clone());
         let version = grant_ref.grant_version;
-        if Self::ripe(ctx, &grant_ref, rest, time_scale).await? {
+        if Self::wait_until_due(ctx, &grant_ref, rest, time_scale).await? {
             match Self::renew(ctx, grant_ref, time_scale).await {
-                Some(Ok(Some(fresh))) => ctx.state_mut(|keep| keep.learn(fresh)),
-                // There is nothing left to keep, unless we have heard of something newer.
-                Some(Ok(None)) if ctx.state(|keep| !keep.has_news(version)) => return Ok(()),
-                Some(Err(error)) if ctx.state(|keep| !keep.has_news(version)) => return Err(error.into()),
+                Some(Ok(Some(fresh))) => ctx.state_mut(|state| state.update(fresh)),
+                // Nothing is left to renew, unless a newer grant was signaled.
+                Some(Ok(None)) if ctx.state(|state| !state.is_superseded(version)) => return Ok(()),
+                Some(Err(error)) if ctx.state(|state| !state.is_superseded(version)) => {
+                    return Err(error.into());
+                }
                 _ => {}
             }
         }
-        if ctx.state(|keep| keep.disconnected) {
+        if ctx.state(|state| state.disconnected) {
             return Ok(());
         }
-        let next = ctx.state(|keep| keep.input.clone());
+        let next = ctx.state(|state| state.input.clone());
         match ctx.continue_as_new(next, ContinueAsNewOptions::default())? {}
     }
 
@@ -88,19 +93,19 @@ impl RenewGrant {
     #[signal(name = "grant_updated")]
     pub fn grant_updated(&mut self, _ctx: &mut SyncWorkflowContext<Self>, grant_ref: Lenient<ExpiringGrant>) {
         if let Some(grant_ref) = grant_ref.read("grant_updated") {
-            self.learn(grant_ref);
+            self.update(grant_ref);
         }
     }
 
-    /// The account was disconnected with this grant.
+    /// The account was disconnected while it had this grant.
     #[signal(name = "disconnected")]
-    pub fn part(&mut self, _ctx: &mut SyncWorkflowContext<Self>, grant_version: Lenient<i64>) {
+    pub fn disconnected(&mut self, _ctx: &mut SyncWorkflowContext<Self>, grant_version: Lenient<i64>) {
         if let Some(grant_version) = grant_version.read("disconnected") {
             self.disconnected |= grant_version >= self.input.grant_ref.grant_version;
         }
     }
 
-    fn learn(&mut self, grant_ref: ExpiringGrant) {
+    fn update(&mut self, grant_ref: ExpiringGrant) {
         if grant_ref.grant_version > self.input.grant_ref.grant_version {
             self.input.grant_ref = grant_ref;
             // An account that was connected again after it was disconnected.
@@ -108,12 +113,12 @@ impl RenewGrant {
         }
     }
 
-    fn has_news(&self, version: i64) -> bool {
+    fn is_superseded(&self, version: i64) -> bool {
         self.disconnected || self.input.grant_ref.grant_version > version
     }
 
-    /// Waits until it is time to renew the grant. False when there is news first.
-    async fn ripe(
+    /// Waits until the renewal is due. Returns false when the grant is superseded first.
+    async fn wait_until_due(
         ctx: &WorkflowContext<Self>,
         grant_ref: &ExpiringGrant,
         rest: Duration,
@@ -126,30 +131,29 @@ impl RenewGrant {
         let due = renewal::due(grant_ref.granted_at, grant_ref.expires_at, rest, jitter);
         let pause = time_scale.scale(renewal::PAUSE).mul_f64(0.5 + jitter / 2.0);
         let wait = (due - now).to_std().unwrap_or_default().max(pause);
-        let alarm = ctx.cancellation_token().child_token();
+        let cancellation = ctx.cancellation_token().child_token();
         let timer = ctx.timer(
             TimerOptions::builder(wait)
                 .summary(format!("until {due}"))
-                .cancellation_token(alarm.clone())
+                .cancellation_token(cancellation.clone())
                 .build(),
         );
         let mut timer = pin!(timer);
         select! {
-            rung = timer => match rung {
+            fired = timer => match fired {
                 TimerResult::Cancelled => Err(WorkflowTermination::cancelled()),
                 TimerResult::Fired => Ok(true),
             },
-            news = ctx.wait_condition(move |keep: &Self| keep.has_news(version)) => {
-                news?;
-                alarm.cancel();
+            superseded = ctx.wait_condition(move |state: &Self| state.is_superseded(version)) => {
+                superseded?;
+                cancellation.cancel();
                 Ok(false)
             }
         }
     }
 
-    /// Has the grant renewed, however long its platform is away. News ends the waiting between two
-    /// tries; a try that is under way ends by itself, and what it brought counts. `None` when it brought
-    /// nothing.
+    /// Has the grant renewed, however long the platform is away. A newer grant ends the backoff; a try that is
+    /// under way finishes, and its result counts. `None` when it had none.
     async fn renew(
         ctx: &WorkflowContext<Self>,
         grant_ref: ExpiringGrant,
@@ -157,34 +161,18 @@ impl RenewGrant {
     ) -> Option<Result<Option<ExpiringGrant>, ActivityExecutionError>> {
         let version = grant_ref.grant_version;
         let backoff = ctx.cancellation_token().child_token();
-        let mut options = renewing(time_scale);
+        let mut options = options::renew_grant(time_scale);
         options.cancellation_token = Some(backoff.clone());
         options.cancellation_type = ActivityCancellationType::WaitCancellationCompleted;
         let mut activity = pin!(ctx.execute_activity(Accounts::renew_grant, grant_ref, options));
         select! {
             done = activity.as_mut() => Some(done),
-            news = ctx.wait_condition(move |keep: &Self| keep.has_news(version)) => {
+            superseded = ctx.wait_condition(move |state: &Self| state.is_superseded(version)) => {
                 backoff.cancel();
                 let done = activity.await;
                 // When the wait failed, it is the workflow that is being canceled.
-                if news.is_ok() && done.is_err() { None } else { Some(done) }
+                if superseded.is_ok() && done.is_err() { None } else { Some(done) }
             }
         }
     }
-}
-
-/// Tried for as long as the platform is away, before and after the grant's end: being away is no refusal.
-fn renewing(time_scale: TimeScale) -> ActivityOptions {
-    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(180))
-        .retry_policy(
-            RetryPolicy::builder()
-                // A worker that died is only missed after a while, at whatever pace.
-                .initial_interval(time_scale.scale(renewal::PAUSE).max(Duration::from_millis(500)))
-                .backoff_coefficient(2.0)
-                .maximum_interval(time_scale.scale(retry::CAP).max(Duration::from_secs(1)))
-                .maximum_attempts(0)
-                .build(),
-        )
-        .summary("Renew the grant")
-        .build()
 }

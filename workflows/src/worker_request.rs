@@ -12,15 +12,14 @@ use crate::{
         LoginSelection, Media, MediaRef, Metrics, MetricsRequest, OAuthCallback, OptionsRequest,
         PasswordLogin, RevealSecretInput, SelectionResult, TestEventInput, TestEventResult, Webhooks,
     },
-    attributes, queue,
+    attributes, options, queue,
 };
 use domain::{Failure, Owner, PostId, SelectOption, retry};
 use serde::{Deserialize, Serialize};
 use std::{fmt::Display, time::Duration};
 use temporalio_common::search_attributes::SearchAttributes;
 use temporalio_workflow::{
-    ActivityCloseTimeouts, ActivityOptions, RetryPolicy, WorkflowContext, WorkflowContextView,
-    WorkflowResult, join_all, workflow, workflow_methods,
+    WorkflowContext, WorkflowContextView, WorkflowResult, join_all, workflow, workflow_methods,
 };
 
 /// Time limit of one call to a platform on behalf of a request, a token refresh included.
@@ -378,7 +377,7 @@ impl WorkerRequest {
                 let fetched = join_all(request.targets.into_iter().map(|target| {
                     let account = &target.account_ref;
                     let queue = queue::platform(ctx.task_queue(), &account.platform, account.owner.mode);
-                    let mut options = repeatable(FetchMetrics::TIMEOUT);
+                    let mut options = options::repeatable(FetchMetrics::TIMEOUT);
                     options.task_queue = Some(queue);
                     ctx.execute_activity(Metrics::fetch_metrics, target, options)
                 }))
@@ -389,67 +388,44 @@ impl WorkerRequest {
                 )
             }
             Input::CheckHealth(CheckHealth(account)) => {
-                let options = repeatable(CheckHealth::TIMEOUT);
+                let options = options::repeatable(CheckHealth::TIMEOUT);
                 Output::CheckHealth(ctx.execute_activity(Accounts::check_health, account, options).await?)
             }
             Input::ListOptions(request) => {
-                let options = repeatable(OptionsRequest::TIMEOUT);
+                let options = options::repeatable(OptionsRequest::TIMEOUT);
                 Output::ListOptions(ctx.execute_activity(Accounts::list_options, request, options).await?)
             }
             Input::SendTestEvent(input) => {
                 // The caller asks for the outcome of this one request.
-                let options = once(TestEventInput::TIMEOUT);
+                let options = options::once(TestEventInput::TIMEOUT);
                 Output::SendTestEvent(ctx.execute_activity(Webhooks::send_test_event, input, options).await?)
             }
             Input::OAuthCallback(callback) => {
                 // A code is valid once.
-                let options = once(OAuthCallback::TIMEOUT + STORE_TIMEOUT);
+                let options = options::once(OAuthCallback::TIMEOUT + STORE_TIMEOUT);
                 Output::OAuthCallback(
                     ctx.execute_activity(Connecting::exchange_code, callback, options).await?,
                 )
             }
             Input::PasswordLogin(login) => {
                 // Platforms count wrong passwords.
-                let options = once(PasswordLogin::TIMEOUT + STORE_TIMEOUT);
+                let options = options::once(PasswordLogin::TIMEOUT + STORE_TIMEOUT);
                 Output::PasswordLogin(ctx.execute_activity(Connecting::sign_in, login, options).await?)
             }
             Input::FinalizeLogin(selection) => {
-                let options = repeatable(LoginSelection::TIMEOUT);
+                let options = options::repeatable(LoginSelection::TIMEOUT);
                 Output::FinalizeLogin(
                     ctx.execute_activity(Connecting::finalize_login, selection, options).await?,
                 )
             }
             Input::RevealSecret(input) => {
-                let options = repeatable(RevealSecretInput::TIMEOUT);
+                let options = options::repeatable(RevealSecretInput::TIMEOUT);
                 Output::RevealSecret(ctx.execute_activity(Webhooks::reveal_secret, input, options).await?)
             }
             Input::ConfirmMedia(ConfirmMedia(media)) => {
-                let options = repeatable(ConfirmMedia::TIMEOUT);
+                let options = options::repeatable(ConfirmMedia::TIMEOUT);
                 Output::ConfirmMedia(ctx.execute_activity(Media::confirm_media, media, options).await?)
             }
         })
     }
-}
-
-/// Options of an activity that must not run twice.
-fn once(timeout: Duration) -> ActivityOptions {
-    let once = RetryPolicy::builder().maximum_attempts(1).build();
-    ActivityOptions::with_start_to_close_timeout(timeout).retry_policy(once).build()
-}
-
-/// Options of an activity that may run twice: a worker's fault is made good by another attempt, if there is
-/// time.
-fn repeatable(timeout: Duration) -> ActivityOptions {
-    ActivityOptions::with_close_timeouts(ActivityCloseTimeouts::ScheduleAndStartToClose {
-        schedule_to_close: timeout + Duration::from_secs(4),
-        start_to_close: timeout + Duration::from_secs(2),
-    })
-    .retry_policy(
-        RetryPolicy::builder()
-            .initial_interval(Duration::from_secs(1))
-            .backoff_coefficient(2.0)
-            .maximum_attempts(3)
-            .build(),
-    )
-    .build()
 }

@@ -93,7 +93,7 @@ impl<'a> FromRequest<'a> for Login {
 /// Returns a pending login.
 async fn get(app: &App, pending: store::pending_logins::Pending) -> Result<PendingLogin, Problem> {
     let connected = connected(app, &pending).await?;
-    let offer = |offer: store::pending_logins::Offer| Offer {
+    let offer = |offer: domain::AccountProfile| Offer {
         already_connected: connected.contains(&offer.network_unique_id),
         id: offer.network_unique_id,
         account_type: offer.account_type,

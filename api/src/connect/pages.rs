@@ -5,6 +5,7 @@
 
 use askama::Template;
 use base64::{Engine, prelude::BASE64_STANDARD};
+use domain::AccountProfile;
 use domain::LoginError;
 use poem::{
     Response,
@@ -12,7 +13,7 @@ use poem::{
 };
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
-use store::{accounts::Account, pending_logins::Offer};
+use store::accounts::Account;
 use url::Url;
 
 const STYLE: &str = include_str!("../../templates/page.css");
@@ -60,7 +61,7 @@ pub(crate) struct ChoicePage<'a> {
     /// The platform.
     pub(crate) platform: &'a str,
     /// Accounts that can be selected.
-    pub(crate) offers: &'a [Offer],
+    pub(crate) offers: &'a [AccountProfile],
     /// Platform ids of accounts that are already connected.
     pub(crate) connected: &'a [String],
     /// Platform ids of the selected accounts.
@@ -71,7 +72,7 @@ pub(crate) struct ChoicePage<'a> {
 
 /// The selection page, with an error above the form.
 pub(crate) fn choice(status: StatusCode, page: &ChoicePage<'_>, error: Option<&str>) -> Response {
-    let line = |offer: &Offer| {
+    let line = |offer: &AccountProfile| {
         let mut more = describe(&offer.username, &offer.display_name, &offer.account_type);
         if page.connected.contains(&offer.network_unique_id) {
             more.push_str(" · connected already, would be renewed");
@@ -215,7 +216,7 @@ mod tests {
     use super::*;
 
     async fn shown(error: Option<&str>, redirect_uri: Option<&str>) -> (Response, String) {
-        let offer = |id: &str, name: &str| Offer {
+        let offer = |id: &str, name: &str| AccountProfile {
             network_unique_id: id.to_owned(),
             username: "<script>alert(1)</script>".to_owned(),
             display_name: name.to_owned(),

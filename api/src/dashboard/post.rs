@@ -121,7 +121,7 @@ pub(crate) async fn show(
             .containers
             .iter()
             .map(|container| Text {
-                name: match container.role {
+                name: match container.role() {
                     domain::Role::Main => "Post",
                     domain::Role::FirstComment => "First comment",
                     domain::Role::Thread => "Thread",

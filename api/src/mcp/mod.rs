@@ -2,7 +2,9 @@
 //!
 //! Requests are limited by IP address first; then the API's keys, scopes, limits and quotas apply, and
 //! calling a tool counts as a call of its operation. There are no sessions, so that any process can answer
-//! any call; `rmcp` implements the protocol.
+//! any call; `rmcp` implements the protocol. A tool is a line in [`tools`]: a name, a scope, annotations, and the
+//! function that its operation calls; its schemas come from the operation's description in the document
+//! ([`schema`]).
 //! <https://modelcontextprotocol.io/specification/2025-11-25/basic/transports>
 
 mod schema;

@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use store::{
     media::{self as assets, Media as Asset},
-    posts::{Attachment, NewContainer},
+    posts::{Attachment, Container},
 };
 use uuid::Uuid;
 
@@ -66,7 +66,7 @@ pub async fn find_media(call: &Call<'_>, ids: &[Uuid]) -> Result<HashMap<Uuid, A
 /// # Errors
 ///
 /// If the database is unavailable.
-pub async fn stored_media(call: &Call<'_>, containers: &[NewContainer]) -> Result<Vec<Vec<Media>>, Problem> {
+pub async fn stored_media(call: &Call<'_>, containers: &[Container]) -> Result<Vec<Vec<Media>>, Problem> {
     let references = containers.iter().flat_map(|container| &container.media);
     let known = find_media(call, &references.map(|reference| reference.id).collect::<Vec<_>>()).await?;
     let medium = |reference: &Attachment| Some(known.get(&reference.id)?.medium(reference.alt_text.clone()));
@@ -81,7 +81,7 @@ pub fn media_not_ready() -> Problem {
 /// Checks the content once per platform. `media` belongs to the containers, in order.
 pub fn check<'a>(
     targeted: impl IntoIterator<Item = &'a str>,
-    containers: &[NewContainer],
+    containers: &[Container],
     media: &[Vec<Media>],
     config: &Value,
     source: &SourcePaths,

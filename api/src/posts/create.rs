@@ -22,7 +22,7 @@ use poem_openapi::Object;
 use serde_json::{Map, Value};
 use store::{
     accounts::Account,
-    posts::{self, Attachment, CreateError, Created, NewContainer},
+    posts::{self, Attachment, Container, CreateError, Created},
     slots::Queue,
 };
 use uuid::Uuid;
@@ -155,12 +155,14 @@ pub async fn create(call: &Call<'_>, body: NewPost, header: Option<&str>) -> Res
         accounts: draft.accounts.into_iter().map(|account| (account.id, account.platform)).collect(),
     };
     let created = match &draft.queue {
-        Some(queue) => posts::queue(call.db(), call.owner, new, queue, call.now()).await?,
-        None => posts::create(call.db(), call.owner, new, call.now()).await?,
+        Some(queue) => posts::queue(call.db(), call.owner, new, queue, call.now()).await,
+        None => posts::create(call.db(), call.owner, new, call.now()).await,
     };
     created.map_err(|error| match (error, &draft.queue) {
-        (CreateError::Full, Some(queue)) => slots::full(queue, QUEUED_FROM_ACCOUNT),
-        _ => checks::media_not_ready(),
+        (CreateError::NoOpenSlot, Some(queue)) => slots::full(queue, QUEUED_FROM_ACCOUNT),
+        (CreateError::NoOpenSlot, None) => unreachable!("only a post for a queue needs a slot"),
+        (CreateError::MediaMissing, _) => checks::media_not_ready(),
+        (CreateError::Database(error), _) => error.into(),
     })
 }
 
@@ -169,7 +171,7 @@ pub(crate) struct Draft {
     /// The target accounts, without duplicates.
     pub accounts: Vec<Account>,
     /// The main text, then the replies.
-    pub containers: Vec<NewContainer>,
+    pub containers: Vec<Container>,
     /// The media of each container.
     media: Vec<Vec<Media>>,
     /// Settings by platform; an object.
@@ -240,7 +242,7 @@ pub(crate) async fn containers(
     call: &Call<'_>,
     content: Option<String>,
     containers: Option<Vec<NewText>>,
-) -> Result<(Vec<NewContainer>, Vec<Vec<Media>>), Problem> {
+) -> Result<(Vec<Container>, Vec<Vec<Media>>), Problem> {
     let single = content.map(|content| NewText { content, media: Vec::new() });
     let texts: Vec<_> = single.into_iter().chain(containers.unwrap_or_default()).collect();
     let references = texts.iter().flat_map(|text| &text.media);
@@ -263,7 +265,8 @@ pub(crate) async fn containers(
             let path = [Segment::from("containers"), index.into(), "media".into(), at.into(), "id".into()];
             issues.push(Issue::custom(path, message));
         }
-        resolved.push(NewContainer { content: text.content, media: references });
+        let position = u16::try_from(index).expect("the schema bounds the containers");
+        resolved.push(Container::new(position, text.content, references));
         media_by_container.push(media);
     }
     if issues.is_empty() {

@@ -24,7 +24,7 @@ use crate::{
 use poem_openapi::{Object, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::{
-    posts::{Edit, Edited, NewContainer, Post},
+    posts::{Container, Edit, Edited, Post},
     slots::Queue,
 };
 
@@ -96,15 +96,15 @@ pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Pro
         match edited {
             Edited::Post(post) => return Ok(*post),
             Edited::Begun => return Err(publishing_started()),
-            Edited::Unknown => return Err(missing()),
-            Edited::Bereft => return Err(checks::media_not_ready()),
-            Edited::Homeless => {
+            Edited::NotFound => return Err(missing()),
+            Edited::MediaMissing => return Err(checks::media_not_ready()),
+            Edited::NoConnectedAccount => {
                 let detail = "none of the post's accounts is connected; specify other accounts";
                 let issue = Issue::custom(["accounts"], "Are not connected");
                 return Err(Problem::new(Code::AccountNotFound, detail).with_issues(vec![issue]));
             }
-            Edited::Crowded => {
-                let queue = queue.expect("only a queue can be crowded");
+            Edited::NoOpenSlot => {
+                let queue = queue.expect("only a queue has no open slot");
                 return Err(slots::full(&queue, QUEUED_FROM_ACCOUNT));
             }
             Edited::Outdated => {}
@@ -142,7 +142,7 @@ async fn resolve_edit(
     let containers = match (body.content, body.containers, &post.containers[..]) {
         (None, None, _) => None,
         (Some(content), None, [only]) => {
-            let containers = vec![NewContainer { content, media: only.media.clone() }];
+            let containers = vec![Container::new(0, content, only.media.clone())];
             let media = checks::stored_media(call, &containers).await?;
             Some((containers, media))
         }
@@ -152,7 +152,7 @@ async fn resolve_edit(
     let default_config = settings::amend(&post.default_config, body.blocks, body.config);
     let (result, media) = match containers.clone() {
         Some(replaced) => replaced,
-        None => (stored_containers(post), checks::stored_media(call, &stored_containers(post)).await?),
+        None => (post.containers.clone(), checks::stored_media(call, &post.containers).await?),
     };
     let targeted: Vec<_> = match &accounts {
         Some(accounts) => accounts.iter().map(|account| account.platform.as_str()).collect(),
@@ -184,14 +184,6 @@ async fn resolve_edit(
         accounts.map(|accounts| accounts.into_iter().map(|account| (account.id, account.platform)).collect());
     let containers = containers.map(|(containers, _)| containers);
     Ok((Edit { version: post.version, is_draft, scheduled_at, default_config, containers, accounts }, queue))
-}
-
-/// The containers of a stored post.
-fn stored_containers(post: &Post) -> Vec<NewContainer> {
-    let containers = post.containers.iter();
-    containers
-        .map(|container| NewContainer { content: container.content.clone(), media: container.media.clone() })
-        .collect()
 }
 
 fn publishing_started() -> Problem {

@@ -380,7 +380,7 @@ impl From<posts::Container> for Container {
         Self {
             id: container.id.0,
             position: container.position,
-            role: EnumString::of(container.role.as_str()),
+            role: EnumString::of(container.role().as_str()),
             content: container.content,
             media: container.media.into_iter().map(ContainerMedia::from).collect(),
         }

@@ -13,7 +13,7 @@ pub(super) fn trials() -> Vec<Trial> {
     trials::of(
         "pinterest",
         &singles![
-            a_pin_hangs_on_the_only_board_or_the_one_that_is_named,
+            a_pin_goes_to_the_only_board_or_the_named_one,
             a_scope_that_is_missing_is_no_reason_for_a_fresh_token,
             a_refresh_token_is_good_once,
             a_video_is_uploaded_once_whatever_happens_to_the_looks,
@@ -21,7 +21,7 @@ pub(super) fn trials() -> Vec<Trial> {
     )
 }
 
-async fn a_pin_hangs_on_the_only_board_or_the_one_that_is_named() {
+async fn a_pin_goes_to_the_only_board_or_the_named_one() {
     let world = World::start().await;
     let actor = actor(&world, "pinterest");
     let keep = Kept::default();

@@ -14,7 +14,7 @@ pub(super) fn trials() -> Vec<Trial> {
     trials::of(
         "reddit",
         &singles![
-            a_post_hangs_where_its_settings_say,
+            a_post_goes_where_its_settings_say,
             a_place_without_media_is_told_before_anything_is_uploaded,
             a_gallery_keeps_its_captions_and_a_video_its_poster,
             a_post_of_a_picture_gets_its_id_later_and_is_found_without_it_too,
@@ -36,7 +36,7 @@ async fn send(actor: &Actor, path: &str, form: &[(&str, &str)]) -> Value {
     call.send().await.expect("an answer").json().await.expect("JSON")
 }
 
-async fn a_post_hangs_where_its_settings_say() {
+async fn a_post_goes_where_its_settings_say() {
     let world = World::start().await;
     let actor = actor(&world, "reddit");
     let keep = Kept::default();

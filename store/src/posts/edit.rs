@@ -4,7 +4,7 @@
 //! row's version, so that an attempt which was started for an older one finds that it is stale; the
 //! message takes the new job to the workflow. Temporal need not be up for it.
 
-use super::{NewContainer, Post, PostStatus, attached, job, lock};
+use super::{Container, Post, PostStatus, attached, job, lock};
 use crate::{
     media, outbox,
     slots::{self, Queue},
@@ -28,7 +28,7 @@ pub struct Edit {
     /// Settings by platform; an object.
     pub default_config: Value,
     /// What is published, in order; `None` as it was.
-    pub containers: Option<Vec<NewContainer>>,
+    pub containers: Option<Vec<Container>>,
     /// Where: accounts and their platforms, no account twice; `None` as it was.
     pub accounts: Option<Vec<(AccountId, String)>>,
 }
@@ -43,13 +43,13 @@ pub enum Edited {
     /// Publishing has begun, or the post has ended.
     Begun,
     /// None of its accounts is connected any more.
-    Homeless,
+    NoConnectedAccount,
     /// The queue it was to wait in has no open slot.
-    Crowded,
+    NoOpenSlot,
     /// One of its media was deleted meanwhile.
-    Bereft,
+    MediaMissing,
     /// There is no such post.
-    Unknown,
+    NotFound,
 }
 
 /// Changes a post, and tells its workflow. One that held a slot gives it back when it gets another time or
@@ -94,7 +94,7 @@ async fn change(
     let now = now.trunc_subsecs(6);
     let mut tx = db.begin().await?;
     let before = match lock(&mut tx, owner, id).await? {
-        None => return Ok(Edited::Unknown),
+        None => return Ok(Edited::NotFound),
         Some((status, _)) if !status.is_editable() => return Ok(Edited::Begun),
         Some((_, version)) if version != edit.version => return Ok(Edited::Outdated),
         Some((status, _)) => status,
@@ -102,7 +102,7 @@ async fn change(
     let scheduled_at = match queue {
         None => edit.scheduled_at,
         Some(queue) => match slots::reserve(&mut tx, owner, queue, Some(id), now).await? {
-            None => return Ok(Edited::Crowded),
+            None => return Ok(Edited::NoOpenSlot),
             slot => slot,
         },
     };
@@ -131,7 +131,7 @@ async fn change(
     if let Some(containers) = &edit.containers {
         let ids = attached(containers.iter().map(|container| &container.media));
         if !media::lock_for_post(&mut tx, owner, &ids).await? {
-            return Ok(Edited::Bereft);
+            return Ok(Edited::MediaMissing);
         }
         replace_containers(&mut tx, owner, id, containers).await?;
     }
@@ -140,7 +140,7 @@ async fn change(
     }
     let open = revive(&mut tx, id, now).await?;
     if after != PostStatus::Draft && open == 0 {
-        return Ok(Edited::Homeless);
+        return Ok(Edited::NoConnectedAccount);
     }
     if after == PostStatus::Draft {
         // The workflow that had taken them up finds, when their time comes, that they are stale.
@@ -174,17 +174,18 @@ async fn replace_containers(
     tx: &mut PgConnection,
     owner: Owner,
     id: PostId,
-    containers: &[NewContainer],
+    containers: &[Container],
 ) -> sqlx::Result<()> {
     sqlx::query!("delete from containers where post_id = $1", id.0).execute(&mut *tx).await?;
     sqlx::query!(
         "insert into containers (id, post_id, org_id, mode, position, content, media)
-         select c.id, $1, $2, $3, c.position - 1, c.content, c.media
-         from unnest($4::uuid[], $5::text[], $6::jsonb[]) with ordinality as c (id, content, media, position)",
+         select c.id, $1, $2, $3, c.position, c.content, c.media
+         from unnest($4::uuid[], $5::smallint[], $6::text[], $7::jsonb[]) as c (id, position, content, media)",
         id.0,
         owner.org.0,
         owner.mode.as_str(),
-        &containers.iter().map(|_| Uuid::now_v7()).collect::<Vec<_>>(),
+        &containers.iter().map(|container| container.id.0).collect::<Vec<_>>(),
+        &containers.iter().map(|container| container.position.cast_signed()).collect::<Vec<_>>(),
         &containers.iter().map(|container| container.content.clone()).collect::<Vec<_>>(),
         &containers.iter().map(|container| json!(container.media)).collect::<Vec<_>>()
     )
