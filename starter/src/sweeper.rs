@@ -6,15 +6,20 @@
 
 use domain::TimeScale;
 use std::time::Duration;
-use store::{Pool, sweep};
+use store::{
+    Pool,
+    sweep::{self, Patience},
+};
 use tracing::{info, warn};
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_secs(20);
 /// How late a step may be before its row is swept.
 const GRACE: Duration = Duration::from_secs(30);
-/// A scaled time is no shorter.
-const SHORTEST: Duration = Duration::from_secs(1);
+/// How long a row is left alone after it was swept.
+const REST: Duration = Duration::from_secs(60);
+/// A scaled time is no shorter, and a scaled rest no shorter than the second.
+const SHORTEST: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 /// Rows of a kind that are swept at a time.
 const BATCH: i64 = 500;
 
@@ -29,11 +34,12 @@ pub struct Sweeper {
 impl Sweeper {
     /// Sweeps until the process ends.
     pub async fn run(self) {
-        let scaled = |time| self.time_scale.scale(time).max(SHORTEST);
-        let (every, grace) = (scaled(EVERY), scaled(GRACE));
+        let scaled = |time, shortest| self.time_scale.scale(time).max(shortest);
+        let every = scaled(EVERY, SHORTEST.0);
+        let patience = Patience { grace: scaled(GRACE, SHORTEST.0), rest: scaled(REST, SHORTEST.1) };
         loop {
             tokio::time::sleep(every).await;
-            match sweep::sweep(&self.db, grace, BATCH).await {
+            match sweep::sweep(&self.db, patience, BATCH).await {
                 Ok(0) => {}
                 Ok(pushed) => info!(rows = pushed, "Carry {pushed} overdue rows to Temporal again"),
                 Err(error) => warn!(%error, "The sweeper can't read what is overdue"),

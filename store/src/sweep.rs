@@ -2,7 +2,7 @@
 //!
 //! A row names its next step and the time of it. When that time is over and nothing has happened, the
 //! row's workflow may be gone: terminated, or lost with Temporal's data. The row is carried to Temporal
-//! again then, which does nothing where the workflow is alive. A row is swept once a minute at most.
+//! again then, which does nothing where the workflow is alive. Then it is left alone for a while.
 
 use crate::{decode::Parsed, outbox, posts};
 use domain::{
@@ -13,28 +13,34 @@ use sqlx::{PgConnection, PgPool};
 use std::{collections::BTreeMap, time::Duration};
 use uuid::Uuid;
 
-/// How long a row is left alone after it was swept.
-const REST: Duration = Duration::from_secs(60);
-/// Likewise for a grant, whose workflow asks the platform with growing pauses.
-const RENEWAL_REST: Duration = Duration::from_secs(600);
+/// How many times as long a grant is left alone, whose workflow asks the platform with growing pauses.
+const RENEWAL_RESTS: f64 = 10.0;
 /// The part of a grant's life after which it should have been renewed.
 const RENEWED_BY: f64 = 0.8;
 
-/// Leaves a message for each row that is overdue by more than `grace`, up to `limit` rows of a kind.
-/// Gives how many.
-pub async fn sweep(db: &PgPool, grace: Duration, limit: i64) -> sqlx::Result<usize> {
+/// How patient the sweeper is.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// How late a step may be.
+    pub grace: Duration,
+    /// How long a row is left alone after it was swept.
+    pub rest: Duration,
+}
+
+/// Leaves a message for each row whose step is late, up to `limit` rows of a kind. Gives how many.
+pub async fn sweep(db: &PgPool, patience: Patience, limit: i64) -> sqlx::Result<usize> {
     let mut pushed = 0;
-    let grace = grace.as_secs_f64();
+    let (grace, rest) = (patience.grace.as_secs_f64(), patience.rest.as_secs_f64());
     for kind in [Kind::Posts, Kind::Deliveries, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants]
     {
         let mut tx = db.begin().await?;
         let messages = match kind {
-            Kind::Posts => unpublished(&mut tx, grace, limit).await?,
-            Kind::Deliveries => undelivered(&mut tx, grace, limit).await?,
-            Kind::Imports => imports(&mut tx, grace, limit).await?,
-            Kind::Media => media(&mut tx, grace, limit).await?,
-            Kind::Disconnected => disconnected(&mut tx, grace, limit).await?,
-            Kind::Grants => grants(&mut tx, grace, limit).await?,
+            Kind::Posts => unpublished(&mut tx, grace, rest, limit).await?,
+            Kind::Deliveries => undelivered(&mut tx, grace, rest, limit).await?,
+            Kind::Imports => imports(&mut tx, grace, rest, limit).await?,
+            Kind::Media => media(&mut tx, grace, rest, limit).await?,
+            Kind::Disconnected => disconnected(&mut tx, grace, rest, limit).await?,
+            Kind::Grants => grants(&mut tx, grace, rest, limit).await?,
         };
         for message in &messages {
             outbox::push(&mut tx, message).await?;
@@ -59,7 +65,7 @@ enum Kind {
 }
 
 /// Posts that are due, and targets whose next step is.
-async fn unpublished(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+async fn unpublished(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with overdue as (
              select p.id from posts p
@@ -84,7 +90,7 @@ async fn unpublished(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
            where id in (select id from overdue union select id from incomplete)
            returning id, org_id, mode as "mode: Parsed<Mode>""#,
         grace,
-        REST.as_secs_f64(),
+        rest,
         limit
     )
     .fetch_all(&mut *tx)
@@ -98,7 +104,7 @@ async fn unpublished(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
 }
 
 /// Deliveries whose next attempt is overdue; those of one event that was never delivered go together.
-async fn undelivered(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+async fn undelivered(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with overdue as (
              select id from deliveries
@@ -111,7 +117,7 @@ async fn undelivered(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
            where d.id = o.id and e.id = d.event_id
            returning d.id, d.event_id, d.round, d.event, d.org_id, d.mode as "mode: Parsed<Mode>", e.post_id"#,
         grace,
-        REST.as_secs_f64(),
+        rest,
         limit
     )
     .fetch_all(tx)
@@ -135,7 +141,7 @@ async fn undelivered(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
 }
 
 /// Imports that have not ended.
-async fn imports(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+async fn imports(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with open as (
              select id from imports
@@ -147,7 +153,7 @@ async fn imports(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<
            where i.id = o.id and a.id = i.account_id
            returning i.id, i.account_id, i.org_id, i.mode as "mode: Parsed<Mode>", a.platform"#,
         grace,
-        REST.as_secs_f64(),
+        rest,
         limit
     )
     .fetch_all(tx)
@@ -166,7 +172,7 @@ async fn imports(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<
 }
 
 /// Files that are to be fetched, looked at or discarded.
-async fn media(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+async fn media(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with open as (
              select id from media
@@ -179,7 +185,7 @@ async fn media(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Ve
            returning m.id, m.org_id, m.mode as "mode: Parsed<Mode>", m.deleted_at is not null as "is_deleted!",
              m.status = 'uploaded' as "is_uploaded!""#,
         grace,
-        REST.as_secs_f64(),
+        rest,
         limit
     )
     .fetch_all(tx)
@@ -199,7 +205,12 @@ async fn media(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Ve
 }
 
 /// Disconnected accounts whose grant is still here.
-async fn disconnected(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+async fn disconnected(
+    tx: &mut PgConnection,
+    grace: f64,
+    rest: f64,
+    limit: i64,
+) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with leaving as (
              select id from accounts
@@ -210,7 +221,7 @@ async fn disconnected(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Re
            update accounts a set swept_at = now() from leaving l where a.id = l.id
            returning a.id, a.org_id, a.mode as "mode: Parsed<Mode>", a.platform, a.grant_version"#,
         grace,
-        REST.as_secs_f64(),
+        rest,
         limit
     )
     .fetch_all(tx)
@@ -231,7 +242,7 @@ async fn disconnected(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Re
 }
 
 /// Grants that should have been renewed by now.
-async fn grants(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+async fn grants(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with ending as (
              select id from accounts
@@ -244,7 +255,7 @@ async fn grants(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<V
            returning a.id, a.org_id, a.mode as "mode: Parsed<Mode>", a.platform, a.grant_version,
              coalesce(a.granted_at, a.updated_at) as "granted_at!", a.token_expires_at as "expires_at!""#,
         grace,
-        RENEWAL_REST.as_secs_f64(),
+        rest * RENEWAL_RESTS,
         limit,
         RENEWED_BY
     )
