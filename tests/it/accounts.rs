@@ -235,7 +235,8 @@ async fn an_account_that_is_removed_is_told_off_erased_and_can_come_back() {
             "{now:#}"
         );
     }
-    assert_eq!(target(&of(&shared).await, "bluesky")["status"], "queued");
+    let is_queued = |post: &Value| target(post, "bluesky")["status"] == "queued";
+    world.until(shared["id"].as_str().unwrap(), "the workflow of the other target", is_queued).await;
     let told = receiver.events(&["account.disconnected", "post.error"]).await;
     assert_eq!(told.len(), 2, "{told:?}");
     for delivery in &told {

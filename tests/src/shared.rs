@@ -3,6 +3,7 @@
 //! They are found, fetched or built by the same code as `fanfare dev`'s, live in a directory of the
 //! run's own, and die with the test process.
 
+use crate::wait::wait_until;
 use devstack::{Postgres, PostgresOptions, TemporalOptions};
 use nix::unistd::{Uid, geteuid};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -86,20 +87,26 @@ pub async fn sql(db: &Pool, statements: &str) {
     sqlx::raw_sql(AssertSqlSafe(statements.to_owned())).execute(db).await.expect("the statements run");
 }
 
-/// Runs Temporal's CLI as an operator would, and gives what it prints.
+/// Runs Temporal's CLI as an operator would, again where the server asks for that, and gives what it prints.
 pub async fn temporal(program: &str, args: &[&str]) -> String {
     let server = &shared(program).await.temporal_server;
-    let output = Command::new(&server.program)
-        .args(args)
-        .args(["--namespace", "default", "--address", &server.address])
-        .env_clear()
-        .env("HOME", directory())
-        .output()
-        .await
-        .expect("Temporal's CLI runs");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "temporal {args:?}: {errors}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    wait_until("Temporal's CLI", async || {
+        let output = Command::new(&server.program)
+            .args(args)
+            .args(["--namespace", "default", "--address", &server.address])
+            .env_clear()
+            .env("HOME", directory())
+            .output()
+            .await
+            .expect("Temporal's CLI runs");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        if errors.contains("Workflow is busy") {
+            return Err(errors);
+        }
+        assert!(output.status.success(), "temporal {args:?}: {errors}");
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    })
+    .await
 }
 
 /// A directory of this run, after removing those of runs that are over. Postgres's user must get into
