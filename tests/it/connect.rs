@@ -835,7 +835,8 @@ async fn no_worker_no_login() {
 
 #[tokio::test]
 async fn what_somebody_logs_in_with_is_told_nowhere() {
-    let mut world = world().running(&[]).everywhere().start().await;
+    let mut world =
+        world().running(&[]).platforms(&["x", "google_business", "facebook", "bluesky"]).start().await;
     let log = std::env::temp_dir().join(format!("fanfare-log-{}", Uuid::now_v7()));
     world.set("RUST_LOG", "debug,h2=info,hyper=info");
     world.log_to(&log);

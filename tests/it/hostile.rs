@@ -279,7 +279,7 @@ async fn without_a_key_nothing_costs_much() {
 
 #[tokio::test]
 async fn no_text_and_no_setting_of_a_post_costs_much() {
-    let world = world().own().everywhere().start().await;
+    let world = world().running(&["api"]).everywhere().start().await;
     let mut accounts = Vec::new();
     for platform in platforms::IDS {
         accounts.push(world.connect(platform, "ada").await);

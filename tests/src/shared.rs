@@ -10,7 +10,11 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread,
 };
 use store::Pool;
 use tokio::{process::Command, sync::OnceCell};
@@ -109,25 +113,31 @@ pub async fn temporal(program: &str, args: &[&str]) -> String {
     .await
 }
 
-/// A directory of this run, after removing those of runs that are over. Postgres's user must get into
-/// it, so it is not in root's home.
+/// A directory of this run.
 pub fn directory() -> PathBuf {
+    static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(make_directory);
+    DIRECTORY.clone()
+}
+
+/// Makes the directory, and has those of runs that are over removed meanwhile: they have tens of thousands of
+/// files. Postgres's user must get into it, so it is not in root's home.
+fn make_directory() -> PathBuf {
     let root = std::env::temp_dir().join(format!("fanfare-tests-{}", Uid::current()));
-    std::fs::create_dir_all(&root).expect("a directory for tests");
-    if geteuid().is_root() {
-        std::fs::set_permissions(&root, std::fs::Permissions::from_mode(0o711)).expect("passable");
-    }
-    for entry in std::fs::read_dir(&root).expect("readable").flatten() {
-        let over = entry.file_name().to_str().is_some_and(|pid| !Path::new("/proc").join(pid).exists());
-        if over {
-            // Another run may be removing it too.
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
     let dir = root.join(std::process::id().to_string());
     std::fs::create_dir_all(&dir).expect("a directory for this run");
     if geteuid().is_root() {
-        std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o711)).expect("passable");
+        for passable in [&root, &dir] {
+            std::fs::set_permissions(passable, std::fs::Permissions::from_mode(0o711)).expect("passable");
+        }
     }
+    thread::spawn(move || {
+        for entry in std::fs::read_dir(&root).expect("readable").flatten() {
+            let over = entry.file_name().to_str().is_some_and(|pid| !Path::new("/proc").join(pid).exists());
+            if over {
+                // Another run may be removing it too.
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+    });
     dir
 }

@@ -9,7 +9,10 @@
 
 use crate::http::problem::Problem;
 use bytes::Bytes;
-use futures::{FutureExt, Stream, StreamExt, stream};
+use futures::{
+    FutureExt, Stream, StreamExt,
+    stream::{self, BoxStream},
+};
 use poem::{Body, Endpoint, IntoResponse, Middleware, Request, Response, http::header::EXPECT};
 use std::{
     io,
@@ -76,11 +79,11 @@ impl<E: Endpoint<Output = Response>> Endpoint for Timed<E> {
 
 /// A body that is still there after the endpoint dropped it.
 #[derive(Clone)]
-struct Shared(Arc<Mutex<Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>>>);
+struct Shared(Arc<Mutex<BoxStream<'static, io::Result<Bytes>>>>);
 
 impl Shared {
     fn new(body: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Self {
-        Self(Arc::new(Mutex::new(Box::pin(body))))
+        Self(Arc::new(Mutex::new(body.boxed())))
     }
 
     /// Receives and drops the rest, up to [`DRAIN_LIMIT`] and within the time limit of the body, while the
