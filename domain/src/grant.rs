@@ -57,32 +57,10 @@ pub struct AccountProfile {
 /// An account, page, channel, board or location that a grant covers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The platform's own stable id of it.
-    pub network_unique_id: String,
-    /// Its handle, without `@`.
-    pub username: String,
-    /// Its name for people.
-    pub display_name: String,
-    /// What it is, for example `profile`, `page`, `channel`.
-    pub account_type: String,
-    /// Its picture.
-    pub profile_image_url: Option<String>,
-    /// Its public page.
-    pub profile_url: Option<String>,
-    /// Its own grant, where it differs from the one that listed it: a page's token.
+    /// Profile on the platform.
+    #[serde(flatten)]
+    pub profile: AccountProfile,
+    /// Grant of its own, where it differs from the one that listed it: a page's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Grant>,
-}
-
-impl From<Identity> for AccountProfile {
-    fn from(identity: Identity) -> Self {
-        Self {
-            network_unique_id: identity.network_unique_id,
-            username: identity.username,
-            display_name: identity.display_name,
-            account_type: identity.account_type,
-            profile_image_url: identity.profile_image_url,
-            profile_url: identity.profile_url,
-        }
-    }
 }

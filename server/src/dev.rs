@@ -301,7 +301,7 @@ async fn connect(db: &Pool, sandbox: &Sandbox, keys: &Keys, org: OrgId) -> anyho
         let grant = serde_json::to_vec(&connected.grant).context("a grant is plain data")?;
         let connect = accounts::Connect {
             platform: platform.id.to_owned(),
-            profile: connected.identity.into(),
+            profile: connected.identity.profile,
             tenant_id: None,
             social_network_id: None,
             scopes: connected.grant.scopes,
