@@ -8,7 +8,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-crate::words! {
+crate::string_enum! {
     /// The name of an event.
     EventName, "event" {
         /// A post reached its first account.

@@ -26,7 +26,7 @@ pub enum ErrorCode {
     NetworkError,
 }
 
-crate::words! {
+crate::string_enum! {
     /// Who can do something about a failure.
     ErrorSource, "error source" {
         /// The author: change the content, or reconnect the account.
@@ -73,10 +73,10 @@ impl fmt::Display for ErrorCode {
 }
 
 impl FromStr for ErrorCode {
-    type Err = crate::word::Unknown;
+    type Err = crate::string_enum::UnknownValue;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let unknown = || crate::word::Unknown { what: "error code", found: text.to_owned() };
+        let unknown = || crate::string_enum::UnknownValue { what: "error code", found: text.to_owned() };
         match text {
             "rate_limited" => Ok(Self::RateLimited),
             "token_expired" => Ok(Self::TokenExpired),

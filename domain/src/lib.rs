@@ -24,8 +24,9 @@ pub mod sandbox;
 pub mod scope;
 pub mod signature;
 pub mod slot;
+pub mod string_enum;
 pub mod time_scale;
-pub mod word;
+
 
 pub use choice::SelectOption;
 pub use email::Email;

@@ -1,6 +1,6 @@
 //! How connecting an account can fail.
 
-crate::words! {
+crate::string_enum! {
     /// Why no account was connected, as whoever began it is told.
     LoginError, "login error" {
         /// The account's owner said no.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 use uuid::Uuid;
 
-crate::words! {
+crate::string_enum! {
     /// What a medium is.
     MediaKind, "media kind" {
         /// A still image.
@@ -19,7 +19,7 @@ crate::words! {
     }
 }
 
-crate::words! {
+crate::string_enum! {
     /// The state of a media asset.
     MediaStatus, "media status" {
         /// Its bytes are awaited.

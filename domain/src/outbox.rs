@@ -140,7 +140,7 @@ pub struct MediaJob {
     pub owner: Owner,
 }
 
-crate::words! {
+crate::string_enum! {
     /// What is done with the bytes of a media asset.
     MediaAction, "care" {
         /// They are fetched from the address that its owner named.

@@ -6,7 +6,7 @@
 use crate::OrgId;
 use serde::{Deserialize, Serialize};
 
-crate::words! {
+crate::string_enum! {
     /// Which of an organization's two sets of data, and which side of the wire.
     Mode, "mode" {
         /// The real platforms.

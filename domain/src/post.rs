@@ -2,7 +2,7 @@
 
 use TargetStatus::{Canceled, Dead, Published};
 
-crate::words! {
+crate::string_enum! {
     /// The state of a post.
     PostStatus, "post status" {
         /// Idle until it is released.
@@ -40,7 +40,7 @@ impl PostStatus {
     }
 }
 
-crate::words! {
+crate::string_enum! {
     /// The state of one account of a post.
     TargetStatus, "target status" {
         /// Its workflow has not taken it up yet.
@@ -65,7 +65,7 @@ impl TargetStatus {
     }
 }
 
-crate::words! {
+crate::string_enum! {
     /// What a container is to its post.
     Role, "role" {
         /// The post itself.

@@ -1,6 +1,6 @@
 //! What a key may do.
 
-crate::words! {
+crate::string_enum! {
     /// One permission of an API key.
     Scope, "scope" {
         /// Read posts.

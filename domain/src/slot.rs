@@ -15,7 +15,7 @@ pub const HORIZON: TimeDelta = TimeDelta::days(365);
 /// No zone's clock is or was this far from UTC.
 const ASKEW: TimeDelta = TimeDelta::hours(16);
 
-crate::words! {
+crate::string_enum! {
     /// A day of the week.
     Weekday, "weekday" {
         /// The first.

@@ -6,7 +6,7 @@ use domain::{ErrorCode, ErrorSource, MediaStatus, PostStatus, TargetStatus};
 use std::fmt;
 use store::{accounts::AccountStatus, deliveries::DeliveryStatus};
 
-domain::words! {
+domain::string_enum! {
     /// The result of an action, as a query parameter.
     Done, "notice" {
         /// A retry was started.

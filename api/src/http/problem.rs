@@ -31,7 +31,7 @@ const MAX_PATH_LENGTH: usize = 12;
 /// `Retry-After` in seconds when the database is unavailable.
 const RETRY_AFTER_SECONDS: u32 = 5;
 
-domain::words! {
+domain::string_enum! {
     /// Problem codes.
     Code, "problem code" {
         /// The body or a parameter is invalid.
@@ -83,7 +83,7 @@ domain::words! {
     }
 }
 
-crate::types::enum_string::string_enum!(Code, "ProblemCode");
+crate::types::enum_string::openapi_enum!(Code, "ProblemCode");
 
 impl Code {
     /// HTTP status of the code.
