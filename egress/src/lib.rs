@@ -4,7 +4,7 @@
 //! changes its answer (DNS rebinding) gains nothing. No redirects, no proxy from the environment, and
 //! limits on time and size.
 
-use domain::{Mode, address::AllowedRanges};
+use domain::{Mode, ip_ranges::AllowedRanges};
 use futures::{FutureExt, future::BoxFuture};
 use reqwest::{
     Client, ClientBuilder,
@@ -68,7 +68,7 @@ impl Gate {
                 .user_agent("Fanfare-Webhooks/1.0")
                 .build()
         };
-        Ok(Self { client: client(AllowedRanges::allows)?, plain: client(AllowedRanges::holds)?, opened })
+        Ok(Self { client: client(AllowedRanges::allows)?, plain: client(AllowedRanges::contains)?, opened })
     }
 
     fn client(&self, url: &Url) -> &Client {
@@ -91,7 +91,7 @@ impl Gate {
         match url.scheme() {
             "https" => Ok(()),
             // Within the operator's own walls; a name is judged when it is resolved.
-            "http" if literal.is_none_or(|address| self.opened.holds(address)) => Ok(()),
+            "http" if literal.is_none_or(|address| self.opened.contains(address)) => Ok(()),
             _ => Err("only https is sent to".to_owned()),
         }
     }

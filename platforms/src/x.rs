@@ -577,7 +577,7 @@ impl ProcessingInfo {
             }
             _ => {
                 Processing::Busy(self.check_after_secs.map_or(POLL_INTERVAL, |wait| {
-                    Duration::from_secs(wait).min(domain::failure::LONGEST_WAIT)
+                    Duration::from_secs(wait).min(domain::failure::MAX_RETRY_AFTER)
                 }))
             }
         }

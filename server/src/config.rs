@@ -10,7 +10,7 @@ use clap::{
     Args,
     error::{ContextKind, ContextValue},
 };
-use domain::{App, Mode, TimeScale, address::AllowedRanges, sandbox::Address};
+use domain::{App, Mode, TimeScale, ip_ranges::AllowedRanges, sandbox::Address};
 use media::{Location, SizeLimits};
 use sandbox::Access;
 use std::{collections::BTreeMap, error::Error, net::SocketAddr, str::FromStr, time::Duration};

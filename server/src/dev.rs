@@ -15,7 +15,7 @@ use crate::{
 };
 use anyhow::Context;
 use devstack::{Lock, Postgres, PostgresOptions, TemporalOptions};
-use domain::{Mode, OrgId, Owner, address::AllowedRanges};
+use domain::{Mode, OrgId, Owner, ip_ranges::AllowedRanges};
 use media::Location;
 use sandbox::{Access, Address, Options, Sandbox};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};

@@ -11,7 +11,7 @@ use activities::{Deps, worker::Workers};
 use anyhow::Context;
 use api::app::TemporalUi;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{address::AllowedRanges, sandbox::Address};
+use domain::{ip_ranges::AllowedRanges, sandbox::Address};
 use egress::Egress;
 use media::FileStore;
 use publishing::{Apps, Engine, Transports};

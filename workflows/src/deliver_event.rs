@@ -98,7 +98,7 @@ fn attempts(time_scale: TimeScale) -> ActivityOptions {
                 .initial_interval(time_scale.scale(retry::DELIVERY_BASE))
                 .backoff_coefficient(2.0)
                 .maximum_interval(time_scale.scale(retry::CAP))
-                .maximum_attempts(retry::DELIVERIES)
+                .maximum_attempts(retry::DELIVERY_ATTEMPTS)
                 .build(),
         )
         .summary("Deliver to an endpoint")

@@ -124,7 +124,7 @@ impl RenewGrant {
         // The same in every replay.
         let jitter = f64::from(ctx.random::<u32>()) / f64::from(u32::MAX);
         let due = renewal::due(grant_ref.granted_at, grant_ref.expires_at, rest, jitter);
-        let pause = time_scale.scale(renewal::PAUSE).mul_f64(0.5 + jitter / 2.0);
+        let pause = time_scale.scale(renewal::MIN_INTERVAL).mul_f64(0.5 + jitter / 2.0);
         let wait = (due - now).to_std().unwrap_or_default().max(pause);
         let alarm = ctx.cancellation_token().child_token();
         let timer = ctx.timer(
@@ -179,7 +179,7 @@ fn renewing(time_scale: TimeScale) -> ActivityOptions {
         .retry_policy(
             RetryPolicy::builder()
                 // A worker that died is only missed after a while, at whatever pace.
-                .initial_interval(time_scale.scale(renewal::PAUSE).max(Duration::from_millis(500)))
+                .initial_interval(time_scale.scale(renewal::MIN_INTERVAL).max(Duration::from_millis(500)))
                 .backoff_coefficient(2.0)
                 .maximum_interval(time_scale.scale(retry::CAP).max(Duration::from_secs(1)))
                 .maximum_attempts(0)

@@ -104,7 +104,7 @@ impl CallbackParams {
         let words: Vec<_> = words.into_iter().flatten().collect();
         let said = ["error_description", "error_message", "error_msg"].into_iter().find_map(&mut field);
         let error = words.first().map(|first| {
-            let meant = words.iter().map(|word| LoginError::of_word(word));
+            let meant = words.iter().map(|word| LoginError::from_oauth_error(word));
             let meant = meant.into_iter().find(|error| *error != LoginError::ExchangeFailed);
             (meant.unwrap_or(LoginError::ExchangeFailed), said.unwrap_or_else(|| first.clone()))
         });
