@@ -128,7 +128,7 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
         let problem = Problem::new(Code::Unprocessable, "files of this type are not accepted");
         return Err(problem.with_issues(vec![issue]));
     }
-    let most = call.app.config.media.caps().of_claim(claimed);
+    let most = call.app.config.media.size_limits().for_declared(claimed);
     if body.size.is_some_and(|size| size > most) {
         return Err(too_large(format!("at most {most} bytes are taken of such a file")));
     }
