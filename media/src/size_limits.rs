@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_operator_sets_what_he_names_and_the_rest_stays() {
+    fn an_operators_limits_replace_the_defaults_of_their_kinds() {
         let limits: SizeLimits = r#"{"gif": 7}"#.parse().unwrap();
         assert_eq!((limits.for_kind(MediaKind::Gif), limits.for_kind(MediaKind::Image)), (7, 20 << 20));
         assert_eq!(limits.for_declared(Some(MediaKind::Gif)), 20 << 20);
