@@ -165,7 +165,7 @@ async fn keys_are_changed_while_everything_runs() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     loop {
         let line = lines.next_line().await.unwrap().expect("it runs until it is killed");
-        if line.contains("6 sealed anew, about 6 left") {
+        if line.contains("6 re-encrypted, about 6 left") {
             break;
         }
     }
@@ -438,7 +438,10 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
     assert!(world.stop("worker").await && world.stop("api").await);
     let log = std::fs::read_to_string(&log).unwrap();
     // What is looked through is there to be seen.
-    assert!(log.contains("Published target") && log.contains("Carried"), "the log of both processes");
+    assert!(
+        log.contains("Published target") && log.contains("messages to Temporal"),
+        "the log of both processes"
+    );
     assert!(search.seen.iter().any(|(place, text)| place.contains("renew-grant-") && text.contains(&x)));
     assert_eq!(world.owner.mode, Mode::Test);
     search.seen.push(("the log".to_owned(), log));
