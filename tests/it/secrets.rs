@@ -180,10 +180,13 @@ async fn keys_are_changed_while_everything_runs() {
     assert!(done.status.success(), "{said}\n{}", String::from_utf8_lossy(&done.stderr));
     // Six accounts, the client secret, the signing secret and the login that waits for a choice. What the
     // killed one was waiting to write, Postgres may have written all the same.
-    assert!(["Sealed 9 values anew", "Sealed 8 values anew"].iter().any(|end| said.contains(end)), "{said}");
+    assert!(
+        ["Re-encrypted 9 values", "Re-encrypted 8 values"].iter().any(|end| said.contains(end)),
+        "{said}"
+    );
     assert_eq!(opened(&world, &only_new, &ids).await, 12);
     let again = world.command(&["key", "reseal"]).await;
-    assert!(String::from_utf8(again.stdout).unwrap().contains("Sealed 0 values anew"));
+    assert!(String::from_utf8(again.stdout).unwrap().contains("Re-encrypted 0 values"));
 
     // The old key is gone: all that was kept is still good.
     world.set("FANFARE_OPEN_KEYS", &format!("2:{}", new.reveal()));

@@ -131,8 +131,8 @@ async fn give(
         .header(header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox")
         .header(header::CACHE_CONTROL, "private, max-age=3600");
     if status == StatusCode::PARTIAL_CONTENT {
-        let told = format!("bytes {}-{}/{size}", range.start, range.end - 1);
-        response = response.header(header::CONTENT_RANGE, told);
+        let content_range = format!("bytes {}-{}/{size}", range.start, range.end - 1);
+        response = response.header(header::CONTENT_RANGE, content_range);
     }
     let bytes = app.config.media.stream(&asset(&pass, &row), range);
     Ok(response.body(Body::from_bytes_stream(bytes.map(|piece| piece.map_err(io::Error::other)))))

@@ -69,8 +69,8 @@ pub struct EnumString<V>(String, PhantomData<fn() -> V>);
 
 impl<V: StringEnum> EnumString<V> {
     /// A value that is known to be in the list.
-    pub fn of(word: &str) -> Self {
-        Self(word.to_owned(), PhantomData)
+    pub fn of(value: &str) -> Self {
+        Self(value.to_owned(), PhantomData)
     }
 
     /// The string.
@@ -123,9 +123,9 @@ scalar! {
             });
         },
         parse: |value| match value {
-            Value::String(word) if V::values().contains(&word.as_str()) => Ok(Self(word, PhantomData)),
+            Value::String(text) if V::values().contains(&text.as_str()) => Ok(Self(text, PhantomData)),
             value => Err(value),
         },
-        write: |word| word.0.clone().into(),
+        write: |value| value.0.clone().into(),
     }
 }
