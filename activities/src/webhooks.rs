@@ -106,7 +106,7 @@ impl Webhooks {
             return Ok(None);
         };
         let Some(_permit) = self.permits.take(attempt.webhook) else {
-            let wait = deps.engine.time_scale.scale(retry::turn(input.waits, (deps.engine.jitter)()));
+            let wait = deps.engine.time_scale.scale(retry::permit_wait(input.waits, (deps.engine.jitter)()));
             deliveries::postponed(&deps.engine.db, input.delivery, input.round, (deps.engine.now)() + wait)
                 .await?;
             return Ok(Some(wait));
@@ -117,8 +117,8 @@ impl Webhooks {
                 .await?;
             return Ok(None);
         }
-        let wait =
-            retry::redeliver(attempt.number.unsigned_abs()).map(|wait| deps.engine.time_scale.scale(wait));
+        let wait = retry::delivery_backoff(attempt.number.unsigned_abs())
+            .map(|wait| deps.engine.time_scale.scale(wait));
         let next = wait.map(|wait| (deps.engine.now)() + wait);
         deliveries::failed(&deps.engine.db, input.delivery, input.round, &answer, next).await?;
         let Some(wait) = wait else { return Ok(None) };
@@ -145,13 +145,13 @@ impl Webhooks {
         else {
             return Ok(None);
         };
-        let data = event::sample(input.owner.org, input.webhook);
+        let data = event::test_event(input.owner.org, input.webhook);
         let attempt = Attempt {
             event: EventId(Uuid::now_v7()),
             webhook: input.webhook,
             url: endpoint.url,
             secret_sealed: endpoint.secret_sealed,
-            body: event::body(event::SAMPLE, (deps.engine.now)(), &data),
+            body: event::body(event::TEST_EVENT, (deps.engine.now)(), &data),
             number: 1,
         };
         let answer = self.send(input.owner, &attempt).await?;

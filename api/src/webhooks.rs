@@ -201,7 +201,7 @@ pub async fn test(call: &Call<'_>, id: &str) -> Result<TestResult, Problem> {
     let sent = workers::request(call, TestEventInput { webhook, owner: call.owner }).await?;
     let sent = sent.ok_or_else(missing)?;
     Ok(TestResult {
-        event: event::SAMPLE.to_owned(),
+        event: event::TEST_EVENT.to_owned(),
         delivered: sent.delivered,
         response_status: sent.status.unwrap_or(0),
         signed: true,

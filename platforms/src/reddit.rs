@@ -129,7 +129,7 @@ struct Settings {
     resubmit: Option<bool>,
 }
 
-domain::words! {
+domain::string_enum! {
     /// Kind of post, by Reddit's names; `gallery` is our own.
     #[derive(JsonSchema)]
     Kind, "kind of post" {

@@ -115,7 +115,7 @@ struct Settings {
     photo_cover_index: Option<u32>,
 }
 
-domain::words! {
+domain::string_enum! {
     /// Privacy level, from the widest to the narrowest.
     #[derive(JsonSchema)]
     PrivacyLevel, "privacy level" {

@@ -557,11 +557,9 @@ impl ProcessingInfo {
                     _ => Failure::rejected(400, message.trim_end()),
                 })
             }
-            _ => {
-                Processing::Busy(self.check_after_secs.map_or(POLL_INTERVAL, |wait| {
-                    Duration::from_secs(wait).min(domain::failure::LONGEST_WAIT)
-                }))
-            }
+            _ => Processing::Busy(self.check_after_secs.map_or(POLL_INTERVAL, |wait| {
+                Duration::from_secs(wait).min(domain::failure::MAX_RETRY_AFTER)
+            })),
         }
     }
 }

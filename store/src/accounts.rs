@@ -16,7 +16,7 @@ use sqlx::{PgConnection, PgPool, QueryBuilder};
 use std::collections::HashMap;
 use uuid::Uuid;
 
-domain::words! {
+domain::string_enum! {
     /// Whether posts can go to an account.
     AccountStatus, "account status" {
         /// They can.

@@ -18,7 +18,7 @@ use sqlx::{PgPool, QueryBuilder};
 use std::time::Duration;
 use uuid::Uuid;
 
-domain::words! {
+domain::string_enum! {
     /// How far a delivery has come.
     DeliveryStatus, "delivery status" {
         /// Its next attempt is to come.

@@ -19,7 +19,7 @@ use domain::{
 use sqlx::{PgConnection, PgPool, QueryBuilder, types::Json};
 use uuid::Uuid;
 
-domain::words! {
+domain::string_enum! {
     /// How far an import has come.
     ImportStatus, "import status" {
         /// Nobody has begun.

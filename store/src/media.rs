@@ -82,7 +82,7 @@ pub struct DeclaredFile {
     pub sha256: Option<String>,
 }
 
-domain::words! {
+domain::string_enum! {
     /// What kind of reason an asset can't be used for.
     Reason, "reason" {
         /// It is over the cap of its kind.

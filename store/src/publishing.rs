@@ -1012,7 +1012,7 @@ async fn append(
     Ok(())
 }
 
-fn word<T: std::str::FromStr<Err = domain::word::Unknown>>(text: &str) -> sqlx::Result<T> {
+fn word<T: std::str::FromStr<Err = domain::string_enum::UnknownValue>>(text: &str) -> sqlx::Result<T> {
     text.parse().map_err(decode)
 }
 

@@ -15,7 +15,7 @@ use uuid::Uuid;
 /// Random characters of an invitation's token: 256 bits.
 const TOKEN_LENGTH: usize = 43;
 
-domain::words! {
+domain::string_enum! {
     /// What a person may do.
     Role, "role" {
         /// Everything, the organization's end included.
@@ -29,7 +29,7 @@ domain::words! {
     }
 }
 
-domain::words! {
+domain::string_enum! {
     /// How far a person has come.
     Status, "status" {
         /// Invited, and not there yet.

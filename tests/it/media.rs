@@ -723,7 +723,7 @@ async fn bytes_that_nobody_waits_for_go_by_the_clock() {
     let awaited = announce(&world, json!({ "filename": "a.png" })).await;
     assert_eq!(put(&world, awaited["upload_url"].as_str().unwrap(), png(8, 8)).await, StatusCode::OK);
     let files = || {
-        let arriving = world.files.join(format!("arriving/test/{}", world.owner.org));
+        let arriving = world.files.join(format!("staging/test/{}", world.owner.org));
         let names = std::fs::read_dir(arriving).unwrap().map(|file| file.unwrap().file_name());
         names.map(|name| name.into_string().unwrap()).collect::<Vec<_>>()
     };
