@@ -150,7 +150,7 @@ impl Relay {
             }
         }
         if !done.is_empty() {
-            outbox::done(&self.db, &done, &started).await?;
+            outbox::complete(&self.db, &done, &started).await?;
             info!(messages = done.len(), "Carried {} messages to Temporal", done.len());
         }
         Ok(full)
