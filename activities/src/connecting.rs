@@ -30,7 +30,7 @@ use store::{
     accounts::Connect,
     connect,
     oauth_states::{self, AuthorizationRequest},
-    pending_logins::{self, Digest, Made, Pending},
+    pending_logins::{self, Digest, Pending, Selection},
     vault,
 };
 use temporalio_macros::activities;
@@ -389,7 +389,7 @@ impl Connecting {
             tenant_id: context.tenant_id.clone(),
             redirect_uri,
             offers: identities.into_iter().map(|identity| bounded_profile(identity.profile)).collect(),
-            made: None,
+            selection: None,
             expires_at: now + SELECTION_TTL,
         };
         Ok(pending_logins::store(&self.deps.engine.db, digest, &pending, &sealed, now).await?)
@@ -405,8 +405,8 @@ impl Connecting {
             return Ok(SelectionResult::Gone);
         };
         let pending = locked.pending;
-        if let Some(made) = pending.made {
-            return Ok(match made.is_of(&selection.ids) {
+        if let Some(made) = pending.selection {
+            return Ok(match made.is_same(&selection.ids) {
                 true => SelectionResult::Repeated { accounts: made.accounts },
                 false => SelectionResult::Other,
             });
@@ -441,7 +441,7 @@ impl Connecting {
             accounts.insert(id, connected.account);
         }
         let accounts: Vec<_> = selection.ids.iter().filter_map(|id| accounts.get(id).copied()).collect();
-        let made = Made { chosen: selection.ids.clone(), accounts };
+        let made = Selection { chosen: selection.ids.clone(), accounts };
         pending_logins::settle(&mut tx, owner, digest, &made).await?;
         tx.commit().await?;
         Ok(SelectionResult::Connected { accounts: made.accounts })

@@ -26,7 +26,7 @@ use domain::{
 use futures::TryStreamExt;
 use reqwest::{StatusCode, header};
 use std::{io, sync::Arc, time::Duration};
-use store::media::{Fault, Found, Reason};
+use store::media::{Fault, Inspected, Reason};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tracing::info;
@@ -178,7 +178,7 @@ impl Media {
             let message = format!("the bytes have the SHA-256 {found}, and {claimed} was announced");
             return self.refuse(&job, Fault { reason: Reason::Unfit, message }).await;
         }
-        let found = Found {
+        let found = Inspected {
             kind: found.kind,
             content_type: found.content_type.to_owned(),
             size,

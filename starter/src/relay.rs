@@ -153,7 +153,7 @@ impl Relay {
             }
         }
         if !sent.is_empty() {
-            outbox::done(&self.db, &sent, &started).await?;
+            outbox::complete(&self.db, &sent, &started).await?;
             info!(messages = sent.len(), "Sent {} messages to Temporal", sent.len());
         }
         Ok(is_full)

@@ -1,8 +1,8 @@
-//! Finds rows whose next step is overdue.
+//! Sweeping: finds rows whose next step is overdue.
 //!
-//! A row names its next step and the time of it. When that time is over and nothing has happened, the
-//! row's workflow may be gone: terminated, or lost with Temporal's data. The row is carried to Temporal
-//! again then, which does nothing where the workflow is alive. A row is swept once a minute at most.
+//! A row contains the time of its next step. When a step is overdue, the row's workflow may be gone:
+//! terminated, or lost with Temporal's data. The row's message is then pushed to the outbox again, which
+//! does nothing if the workflow runs. A row is swept once a minute at most.
 
 use crate::{decode::Parsed, outbox, posts};
 use domain::{
@@ -13,15 +13,15 @@ use sqlx::{PgConnection, PgPool};
 use std::{collections::BTreeMap, time::Duration};
 use uuid::Uuid;
 
-/// How long a row is left alone after it was swept.
-const REST: Duration = Duration::from_secs(60);
-/// Likewise for a grant, whose workflow asks the platform with growing pauses.
-const RENEWAL_REST: Duration = Duration::from_secs(600);
-/// The part of a grant's life after which it should have been renewed.
-const RENEWED_BY: f64 = 0.8;
+/// Shortest time between two sweeps of a row.
+const INTERVAL: Duration = Duration::from_secs(60);
+/// The same for a grant, whose workflow retries with growing intervals.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(600);
+/// Part of a grant's lifetime after which it should have been renewed.
+const RENEWAL_DUE_AT: f64 = 0.8;
 
-/// Leaves a message for each row that is overdue by more than `grace`, up to `limit` rows of a kind.
-/// Gives how many.
+/// Pushes a message for each row that is overdue by more than `grace`, up to `limit` rows of a kind. Returns
+/// the number of messages.
 pub async fn sweep(db: &PgPool, grace: Duration, limit: i64) -> sqlx::Result<usize> {
     let mut pushed = 0;
     let grace = grace.as_secs_f64();
@@ -58,7 +58,7 @@ enum Kind {
     Grants,
 }
 
-/// Posts that are due, and targets whose next step is.
+/// Returns messages for posts that are due, and for targets whose next step is.
 async fn unpublished(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with overdue as (
@@ -84,7 +84,7 @@ async fn unpublished(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
            where id in (select id from overdue union select id from incomplete)
            returning id, org_id, mode as "mode: Parsed<Mode>""#,
         grace,
-        REST.as_secs_f64(),
+        INTERVAL.as_secs_f64(),
         limit
     )
     .fetch_all(&mut *tx)
@@ -97,7 +97,7 @@ async fn unpublished(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
     Ok(messages)
 }
 
-/// Deliveries whose next attempt is overdue; those of one event that was never delivered go together.
+/// Returns messages for overdue deliveries; those of one event in its first round share a message.
 async fn undelivered(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with overdue as (
@@ -111,7 +111,7 @@ async fn undelivered(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
            where d.id = o.id and e.id = d.event_id
            returning d.id, d.event_id, d.round, d.event, d.org_id, d.mode as "mode: Parsed<Mode>", e.post_id"#,
         grace,
-        REST.as_secs_f64(),
+        INTERVAL.as_secs_f64(),
         limit
     )
     .fetch_all(tx)
@@ -119,7 +119,7 @@ async fn undelivered(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
     let mut dispatches: BTreeMap<_, EventDispatch> = BTreeMap::new();
     for row in swept {
         let round = row.round.unsigned_abs();
-        // A delivery that was asked for again has a workflow of its own.
+        // A redelivery has a workflow of its own.
         let alone = (round > 0).then_some(row.id);
         let dispatch = dispatches.entry((row.event_id, alone)).or_insert_with(|| EventDispatch {
             event: row.event_id.into(),
@@ -134,7 +134,7 @@ async fn undelivered(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Res
     Ok(dispatches.into_values().map(Message::DeliverEvent).collect())
 }
 
-/// Imports that have not ended.
+/// Returns messages for imports that have not ended.
 async fn imports(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with open as (
@@ -147,7 +147,7 @@ async fn imports(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<
            where i.id = o.id and a.id = i.account_id
            returning i.id, i.account_id, i.org_id, i.mode as "mode: Parsed<Mode>", a.platform"#,
         grace,
-        REST.as_secs_f64(),
+        INTERVAL.as_secs_f64(),
         limit
     )
     .fetch_all(tx)
@@ -165,7 +165,7 @@ async fn imports(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<
         .collect())
 }
 
-/// Files that are to be fetched, looked at or discarded.
+/// Returns messages for media to download, inspect or discard.
 async fn media(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with open as (
@@ -179,7 +179,7 @@ async fn media(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Ve
            returning m.id, m.org_id, m.mode as "mode: Parsed<Mode>", m.deleted_at is not null as "is_deleted!",
              m.status = 'uploaded' as "is_uploaded!""#,
         grace,
-        REST.as_secs_f64(),
+        INTERVAL.as_secs_f64(),
         limit
     )
     .fetch_all(tx)
@@ -198,7 +198,7 @@ async fn media(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Ve
         .collect())
 }
 
-/// Disconnected accounts whose grant is still here.
+/// Returns messages for disconnected accounts with a stored grant.
 async fn disconnected(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with leaving as (
@@ -210,7 +210,7 @@ async fn disconnected(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Re
            update accounts a set swept_at = now() from leaving l where a.id = l.id
            returning a.id, a.org_id, a.mode as "mode: Parsed<Mode>", a.platform, a.grant_version"#,
         grace,
-        REST.as_secs_f64(),
+        INTERVAL.as_secs_f64(),
         limit
     )
     .fetch_all(tx)
@@ -230,7 +230,7 @@ async fn disconnected(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Re
         .collect())
 }
 
-/// Grants that should have been renewed by now.
+/// Returns messages for grants that should have been renewed.
 async fn grants(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with ending as (
@@ -244,9 +244,9 @@ async fn grants(tx: &mut PgConnection, grace: f64, limit: i64) -> sqlx::Result<V
            returning a.id, a.org_id, a.mode as "mode: Parsed<Mode>", a.platform, a.grant_version,
              coalesce(a.granted_at, a.updated_at) as "granted_at!", a.token_expires_at as "expires_at!""#,
         grace,
-        RENEWAL_REST.as_secs_f64(),
+        RENEWAL_INTERVAL.as_secs_f64(),
         limit,
-        RENEWED_BY
+        RENEWAL_DUE_AT
     )
     .fetch_all(tx)
     .await?;

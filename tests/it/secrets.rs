@@ -6,14 +6,14 @@ use crate::{
     world,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use domain::Mode;
+use domain::{AccountId, Mode};
 use futures::StreamExt;
 use platforms::Grant;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, path::PathBuf, process::Stdio};
 use store::{
-    accounts, grants,
+    grants,
     vault::{self, KeyId, Opener, PrivateKey},
 };
 use temporalio_client::WorkflowFetchHistoryOptions;
@@ -157,10 +157,10 @@ async fn keys_are_changed_while_everything_runs() {
     publishes(&world, "With both keys", "user1").await;
 
     // Half-way through the accounts it meets a row that is in use, and is killed there.
-    let middle = ids[6].parse().unwrap();
+    let middle: AccountId = ids[6].parse().unwrap();
     let mut busy = world.db.begin().await.unwrap();
-    let status = accounts::AccountStatus::TokenExpired;
-    assert!(accounts::set_status(&mut busy, world.owner, middle, status, None, tests::now()).await.unwrap());
+    let lock = sqlx::query("select from accounts where id = $1 for update").bind(middle.0);
+    lock.fetch_one(&mut *busy).await.unwrap();
     let mut child = world.spawn(&["key", "reseal", "--batch", "2"], Stdio::piped());
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     loop {

@@ -237,7 +237,7 @@ fn redirect(to: &str) -> Response {
 
 async fn show_choice(app: &App, token: &str) -> Result<Response, Problem> {
     let Some(pending) = pending::find(app, token).await? else { return Ok(pages::gone()) };
-    match &pending.made {
+    match &pending.selection {
         Some(made) => {
             let accounts = pending::accounts(app, pending.owner, &made.accounts).await?;
             Ok(pages::finished(&pending.platform, &accounts))

@@ -71,7 +71,7 @@ pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result
             let text = sessions::begin(&app.db, &key, now).await?;
             let next = form.given("next").filter(|next| is_dashboard_path(next)).unwrap_or(PATH);
             let mut response = see(next.strip_prefix(PATH).unwrap_or_default());
-            set(&mut response, app, request, &text, sessions::LIFE.num_seconds());
+            set(&mut response, app, request, &text, sessions::TTL.num_seconds());
             return Ok(response);
         }
         Some(_) => "This key does not have all scopes: signing in requires a key with the scope *.",

@@ -23,7 +23,7 @@ use media::StoredFile;
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
-use store::media::{DeclaredFile, Deleted, NewMedia, Reason};
+use store::media::{DeclaredFile, DeleteResult, NewMedia, Reason};
 use tracing::error;
 use url::Url;
 use uuid::Uuid;
@@ -241,9 +241,9 @@ pub async fn get(call: &Call<'_>, id: &str) -> Result<Media, Problem> {
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
     match store::media::delete(call.db(), call.owner, id, call.now()).await? {
-        Deleted::Gone => Ok(DeletedResource { id: id.0, deleted: true }),
-        Deleted::Needed => Err(Problem::new(Code::Conflict, "a post that has not ended needs it")),
-        Deleted::Unknown => Err(missing()),
+        DeleteResult::Deleted => Ok(DeletedResource { id: id.0, deleted: true }),
+        DeleteResult::InUse => Err(Problem::new(Code::Conflict, "a post that has not ended needs it")),
+        DeleteResult::NotFound => Err(missing()),
     }
 }
 
