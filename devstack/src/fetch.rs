@@ -36,7 +36,7 @@ pub fn tool_dir() -> anyhow::Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// When it can't be created.
+/// If it can't be created.
 pub(crate) async fn cached(
     tool_dir: &Path,
     name: &str,

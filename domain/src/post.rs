@@ -132,6 +132,9 @@ mod tests {
         for status in PostStatus::ALL {
             assert_eq!(status.as_str().parse(), Ok(*status));
         }
-        assert_eq!("gone".parse::<TargetStatus>().unwrap_err().to_string(), "\"gone\" is no target status");
+        assert_eq!(
+            "gone".parse::<TargetStatus>().unwrap_err().to_string(),
+            "\"gone\" is not a valid target status"
+        );
     }
 }
