@@ -181,7 +181,7 @@ async function failAndRecover(page, accounts) {
   for (const account of Object.values(accounts)) await spoil(account, "503", 0);
   for (const { id } of post.targets) {
     // Unless it was tried again by itself in the meantime.
-    if (await tap(page, `#retry-${id}`)) await says(page, "The next attempt comes now.");
+    if (await tap(page, `#retry-${id}`)) await says(page, "The next attempt starts now.");
     await mark(page);
     await page.waitForFunction((id) => !document.getElementById(`stuck-${id}`), { timeout: PATIENCE }, id);
     await stayed(page);
@@ -204,7 +204,7 @@ async function redeliverAndRotate(page, hook, old) {
   await says(page, "Redeliver");
   const again = hook.after(hook.count());
   await press(page, "Redeliver");
-  await says(page, "The delivery is on its way again.");
+  await says(page, "The delivery was queued again.");
   check(signs(old, await again), "the redelivery is not signed");
   await says(page, "Delivered");
   await look(page, "an endpoint with deliveries");

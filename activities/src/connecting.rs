@@ -30,7 +30,7 @@ use store::{
     accounts::Connect,
     connect,
     oauth_states::{self, AuthorizationRequest},
-    pending_logins::{self, Digest, Made, Pending},
+    pending_logins::{self, Digest, Pending, Selection},
     vault,
 };
 use temporalio_macros::activities;
@@ -109,7 +109,7 @@ impl Connecting {
         }
         let only = identities.pop().context("a login covers an identity")?;
         let own = only.grant.clone().unwrap_or(grant);
-        let only = bounded_profile(only);
+        let only = bounded_profile(only.profile);
         let mut tx = deps.engine.db.begin().await?;
         if let Some(quota) =
             quota_exceeded(&mut tx, &context, slice::from_ref(&only.network_unique_id), callback.limit)
@@ -155,7 +155,7 @@ impl Connecting {
             tenant_id: login.tenant_id,
             shared: None,
         };
-        let only = bounded_profile(only);
+        let only = bounded_profile(only.profile);
         let mut tx = deps.engine.db.begin().await?;
         if let Some(quota) =
             quota_exceeded(&mut tx, &context, slice::from_ref(&only.network_unique_id), login.limit).await?
@@ -245,7 +245,7 @@ impl<'a> LoginSession<'a> {
             return Err((LoginError::NoPages, detail));
         }
         if let Some(expected) = &intent.network_unique_id {
-            identities.retain(|identity| identity.network_unique_id == *expected);
+            identities.retain(|identity| identity.profile.network_unique_id == *expected);
             if identities.is_empty() {
                 let detail = format!("the login does not cover {expected}, which was to be connected");
                 return Err((LoginError::WrongAccount, detail));
@@ -270,7 +270,7 @@ impl<'a> LoginSession<'a> {
             match self.platform.publisher.identities(&self.session(grant)).await {
                 Ok(mut identities) => {
                     let mut seen = HashSet::new();
-                    identities.retain(|identity| seen.insert(identity.network_unique_id.clone()));
+                    identities.retain(|identity| seen.insert(identity.profile.network_unique_id.clone()));
                     return Ok(identities);
                 }
                 Err(failure)
@@ -376,7 +376,7 @@ impl Connecting {
     ) -> anyhow::Result<()> {
         let own = identities.iter().filter_map(|identity| {
             let grant = identity.grant.clone()?;
-            Some((identity.network_unique_id.clone(), grant))
+            Some((identity.profile.network_unique_id.clone(), grant))
         });
         let grants = Grants { login, own: own.collect() };
         let plain = serde_json::to_vec(&grants).expect("a grant is plain data");
@@ -388,8 +388,8 @@ impl Connecting {
             network: context.network,
             tenant_id: context.tenant_id.clone(),
             redirect_uri,
-            offers: identities.into_iter().map(bounded_profile).collect(),
-            made: None,
+            offers: identities.into_iter().map(|identity| bounded_profile(identity.profile)).collect(),
+            selection: None,
             expires_at: now + SELECTION_TTL,
         };
         Ok(pending_logins::store(&self.deps.engine.db, digest, &pending, &sealed, now).await?)
@@ -405,8 +405,8 @@ impl Connecting {
             return Ok(SelectionResult::Gone);
         };
         let pending = locked.pending;
-        if let Some(made) = pending.made {
-            return Ok(match made.is_of(&selection.ids) {
+        if let Some(made) = pending.selection {
+            return Ok(match made.is_same(&selection.ids) {
                 true => SelectionResult::Repeated { accounts: made.accounts },
                 false => SelectionResult::Other,
             });
@@ -441,7 +441,7 @@ impl Connecting {
             accounts.insert(id, connected.account);
         }
         let accounts: Vec<_> = selection.ids.iter().filter_map(|id| accounts.get(id).copied()).collect();
-        let made = Made { chosen: selection.ids.clone(), accounts };
+        let made = Selection { chosen: selection.ids.clone(), accounts };
         pending_logins::settle(&mut tx, owner, digest, &made).await?;
         tx.commit().await?;
         Ok(SelectionResult::Connected { accounts: made.accounts })
@@ -460,8 +460,8 @@ async fn quota_exceeded(
     Ok(full.map(|full| AccountQuota { limit: full.limit, used: full.used }))
 }
 
-/// The part of an identity that is stored and shown. Postgres stores no U+0000.
-fn bounded_profile(identity: Identity) -> AccountProfile {
+/// The part of a profile that is stored and shown. Postgres stores no U+0000.
+fn bounded_profile(profile: AccountProfile) -> AccountProfile {
     let clean = |text: String| text.replace('\0', "");
     // Any server may answer here: names and addresses are bounded.
     let name = |text: String| clean(text).chars().take(MAX_NAME_CHARS).collect();
@@ -470,12 +470,12 @@ fn bounded_profile(identity: Identity) -> AccountProfile {
         (is_web && text.len() <= MAX_URL_BYTES).then(|| clean(text))
     };
     AccountProfile {
-        network_unique_id: clean(identity.network_unique_id),
-        username: name(identity.username),
-        display_name: name(identity.display_name),
-        account_type: identity.account_type,
-        profile_image_url: identity.profile_image_url.and_then(link),
-        profile_url: identity.profile_url.and_then(link),
+        network_unique_id: clean(profile.network_unique_id),
+        username: name(profile.username),
+        display_name: name(profile.display_name),
+        account_type: profile.account_type,
+        profile_image_url: profile.profile_image_url.and_then(link),
+        profile_url: profile.profile_url.and_then(link),
     }
 }
 
@@ -512,14 +512,13 @@ mod tests {
     #[test]
     fn what_a_server_says_of_an_account_is_bounded() {
         let of = |image: &str, name: &str| {
-            bounded_profile(Identity {
+            bounded_profile(AccountProfile {
                 network_unique_id: "did:plc:a".into(),
                 username: name.into(),
                 display_name: name.into(),
                 account_type: "profile".into(),
                 profile_image_url: Some(image.into()),
                 profile_url: Some("javascript:alert(1)".into()),
-                grant: None,
             })
         };
         let found = of("https://example.com/a.jpg", &"é\0".repeat(1_000));

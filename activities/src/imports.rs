@@ -21,7 +21,7 @@ use domain::{
 };
 use platforms::{Page, RemotePost};
 use std::sync::Arc;
-use store::imports::{Found, ImportPage, Progress};
+use store::imports::{FoundPost, ImportPage, Progress};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tracing::info;
@@ -127,11 +127,11 @@ fn import_page(page: Page, progress: &Progress) -> ImportPage {
     let next = page.next.filter(|next| !is_past && progress.cursor.as_ref() != Some(next));
     let posts =
         page.items.into_iter().filter(|post| !is_early(post.published_at) && !is_late(post.published_at));
-    ImportPage { posts: posts.take(progress.left).map(found).collect(), next }
+    ImportPage { posts: posts.take(progress.remaining).map(found).collect(), next }
 }
 
-fn found(post: RemotePost) -> Found {
-    Found {
+fn found(post: RemotePost) -> FoundPost {
+    FoundPost {
         platform_post_id: post.id,
         platform_post_url: post.url,
         content: post.text,
@@ -167,7 +167,7 @@ mod tests {
         let progress = Progress {
             from_date: Some(at(10)),
             to_date: Some(at(20)),
-            left: 3,
+            remaining: 3,
             cursor: Some("here".to_owned()),
             pages: 1,
         };

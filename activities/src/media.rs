@@ -26,7 +26,7 @@ use domain::{
 use futures::TryStreamExt;
 use reqwest::{StatusCode, header};
 use std::{io, sync::Arc, time::Duration};
-use store::media::{Fault, Found, Reason};
+use store::media::{Fault, Inspected, Reason};
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tracing::info;
@@ -114,7 +114,7 @@ impl Media {
         let (deps, now) = (&self.deps, (self.deps.engine.now)());
         let idle = deps.retention.map(|retention| now - retention);
         let expired = store::media::expire(&deps.engine.db, now - UPLOAD_TTL, idle, BATCH, now).await?;
-        let swept = deps.engine.media.sweep(now - ORPHAN_AGE).await?;
+        let swept = deps.engine.media.remove_orphans(now - ORPHAN_AGE).await?;
         if expired + swept > 0 {
             info!(expired, swept, "Deleted {expired} media assets and {swept} strays");
         }
@@ -133,7 +133,7 @@ impl Media {
             return Ok(ConfirmResult::Settled);
         }
         let file = file(owner, &row);
-        match self.deps.engine.media.arrived(&file).await? {
+        match self.deps.engine.media.uploaded_size(&file).await? {
             Some(size) if row.source_url.is_none() => {
                 self.accept_or_refuse(owner, &row, &file, size, size <= INLINE_LIMIT).await?;
                 Ok(ConfirmResult::Settled)
@@ -178,7 +178,7 @@ impl Media {
             let message = format!("the bytes have the SHA-256 {found}, and {claimed} was announced");
             return self.refuse(&job, Fault { reason: Reason::Unfit, message }).await;
         }
-        let found = Found {
+        let found = Inspected {
             kind: found.kind,
             content_type: found.content_type.to_owned(),
             size,
@@ -219,7 +219,7 @@ impl Media {
             )
             .await?
             {
-                let taking = self.deps.engine.media.take_in(file);
+                let taking = self.deps.engine.media.promote(file);
                 let taken = tokio::time::timeout(limit.to_std()?, taking).await;
                 taken.context("the store did not take the file in in time")??;
             } else if store::media::get(&self.deps.engine.db, owner, row.id).await?.is_none() {
@@ -253,7 +253,7 @@ impl Media {
             return Ok(());
         }
         let file = file(owner, &row);
-        let Some(size) = self.deps.engine.media.arrived(&file).await? else {
+        let Some(size) = self.deps.engine.media.uploaded_size(&file).await? else {
             let message = "its bytes are not there any more".to_owned();
             return self.refuse(job, Fault { reason: Reason::Unfetched, message }).await;
         };
@@ -276,7 +276,7 @@ impl Media {
                 Err(_) => anyhow::bail!("it did not arrive within {} minutes", FETCH_TIMEOUT.as_secs() / 60),
             }
         }
-        let size = self.deps.engine.media.arrived(&file).await?;
+        let size = self.deps.engine.media.uploaded_size(&file).await?;
         self.accept_or_refuse(owner, &row, &file, size.unwrap_or_default(), true).await
     }
 
@@ -292,7 +292,7 @@ impl Media {
             let sent = tokio::time::timeout(IDLE_TIMEOUT, request.send()).await;
             let answer = match sent {
                 Ok(Ok(answer)) => answer,
-                Ok(Err(error)) if egress::is_closed(&error) => {
+                Ok(Err(error)) if egress::is_blocked(&error) => {
                     return Err(unfetched("the address is not a public one".to_owned()));
                 }
                 Ok(Err(error)) => return Err(FetchError::Transient(error.without_url().into())),
@@ -321,7 +321,7 @@ impl Media {
                 _ => {}
             }
             let length = answer.content_length();
-            let most = self.deps.engine.media.caps().of_claim(None);
+            let most = self.deps.engine.media.size_limits().for_declared(None);
             if let Some(length) = length.filter(|length| *length > most) {
                 return Err(FetchError::Permanent(
                     Reason::TooLarge,
@@ -329,7 +329,7 @@ impl Media {
                 ));
             }
             let pieces = answer.bytes_stream().map_err(io::Error::other);
-            let tempo = files::Tempo { silence: IDLE_TIMEOUT, least: MIN_RATE };
+            let tempo = files::MinRate { idle_timeout: IDLE_TIMEOUT, bytes_per_second: MIN_RATE };
             return match self
                 .deps
                 .engine

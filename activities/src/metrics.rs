@@ -25,8 +25,8 @@ use workflows::{
 
 /// Schedule of collecting: hourly at first, then after a sixth of the post's age; about forty calls in a month.
 const SCHEDULE: CollectionSchedule = CollectionSchedule {
-    horizon: TimeDelta::days(30),
-    least: Duration::from_secs(60 * 60),
+    max_age: TimeDelta::days(30),
+    min_interval: Duration::from_secs(60 * 60),
     per_hour: Duration::from_secs(10 * 60),
     per_account: 20,
     per_platform: 1000,
@@ -64,13 +64,13 @@ impl Metrics {
     ) -> Result<CollectionSummary, ActivityError> {
         let deps = &self.deps;
         let collecting = async {
-            let (least, per_hour) = (
-                deps.engine.time_scale.scale(SCHEDULE.least),
+            let (min_interval, per_hour) = (
+                deps.engine.time_scale.scale(SCHEDULE.min_interval),
                 deps.engine.time_scale.scale(SCHEDULE.per_hour),
             );
-            let rhythm = CollectionSchedule { least, per_hour, ..SCHEDULE };
+            let schedule = CollectionSchedule { min_interval, per_hour, ..SCHEDULE };
             let mut accounts = BTreeMap::<_, Vec<_>>::new();
-            for due in store::metrics::due(&deps.engine.db, &platform, rhythm, (deps.engine.now)()).await? {
+            for due in store::metrics::due(&deps.engine.db, &platform, schedule, (deps.engine.now)()).await? {
                 accounts.entry(due.account.0).or_default().push(request(due, &platform));
             }
             let until = Instant::now() + COLLECTION_SPAN;

@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 use store::{
-    deliveries::{self, Answer, Attempt},
+    deliveries::{self, Attempt, Response},
     vault::{self, Sealer},
     webhooks as endpoints,
 };
@@ -106,21 +106,27 @@ impl Webhooks {
             return Ok(None);
         };
         let Some(_permit) = self.permits.take(attempt.webhook) else {
-            let wait = deps.engine.time_scale.scale(retry::turn(input.waits, (deps.engine.jitter)()));
-            deliveries::postponed(&deps.engine.db, input.delivery, input.round, (deps.engine.now)() + wait)
+            let wait = deps.engine.time_scale.scale(retry::permit_wait(input.waits, (deps.engine.jitter)()));
+            deliveries::postpone(&deps.engine.db, input.delivery, input.round, (deps.engine.now)() + wait)
                 .await?;
             return Ok(Some(wait));
         };
         let answer = self.send(input.owner, &attempt).await?;
         if answer.error.is_none() {
-            deliveries::delivered(&deps.engine.db, input.delivery, input.round, &answer, (deps.engine.now)())
-                .await?;
+            deliveries::mark_delivered(
+                &deps.engine.db,
+                input.delivery,
+                input.round,
+                &answer,
+                (deps.engine.now)(),
+            )
+            .await?;
             return Ok(None);
         }
-        let wait =
-            retry::redeliver(attempt.number.unsigned_abs()).map(|wait| deps.engine.time_scale.scale(wait));
+        let wait = retry::delivery_backoff(attempt.number.unsigned_abs())
+            .map(|wait| deps.engine.time_scale.scale(wait));
         let next = wait.map(|wait| (deps.engine.now)() + wait);
-        deliveries::failed(&deps.engine.db, input.delivery, input.round, &answer, next).await?;
+        deliveries::mark_failed(&deps.engine.db, input.delivery, input.round, &answer, next).await?;
         let Some(wait) = wait else { return Ok(None) };
         let error = anyhow::anyhow!(answer.error.unwrap_or_default());
         Err(ActivityError::application(
@@ -145,13 +151,13 @@ impl Webhooks {
         else {
             return Ok(None);
         };
-        let data = event::sample(input.owner.org, input.webhook);
+        let data = event::test_event(input.owner.org, input.webhook);
         let attempt = Attempt {
             event: EventId(Uuid::now_v7()),
             webhook: input.webhook,
             url: endpoint.url,
             secret_sealed: endpoint.secret_sealed,
-            body: event::body(event::SAMPLE, (deps.engine.now)(), &data),
+            body: event::body(event::TEST_EVENT, (deps.engine.now)(), &data),
             number: 1,
         };
         let answer = self.send(input.owner, &attempt).await?;
@@ -180,14 +186,14 @@ impl Webhooks {
 
 impl Webhooks {
     /// Sends one delivery. The failure of an endpoint is part of the answer, not an error.
-    async fn send(&self, owner: Owner, attempt: &Attempt) -> anyhow::Result<Answer> {
+    async fn send(&self, owner: Owner, attempt: &Attempt) -> anyhow::Result<Response> {
         let aad = vault::aad_webhook_secret(owner, attempt.webhook);
         let secret = String::from_utf8(self.deps.engine.opener.open(&attempt.secret_sealed, &aad)?)
             .context("a signing secret is text")?;
         let url = Url::parse(&attempt.url).context("an endpoint's address was checked when it was given")?;
         let client = match self.deps.egress.client(owner.mode, &url) {
             Ok(client) => client,
-            Err(refusal) => return Ok(Answer { error: Some(refusal), ..Answer::default() }),
+            Err(refusal) => return Ok(Response { error: Some(refusal), ..Response::default() }),
         };
         let began = Instant::now();
         let signature =
@@ -204,10 +210,10 @@ impl Webhooks {
         let response = match sent {
             Ok(response) => response,
             Err(error) => {
-                return Ok(Answer {
+                return Ok(Response {
                     error: Some(reason(&error)),
                     latency: began.elapsed(),
-                    ..Answer::default()
+                    ..Response::default()
                 });
             }
         };
@@ -222,7 +228,7 @@ impl Webhooks {
             }
         }
         excerpt.truncate(MAX_EXCERPT_BYTES);
-        Ok(Answer {
+        Ok(Response {
             status: Some(i32::from(status.as_u16())),
             excerpt: Some(String::from_utf8_lossy(&excerpt).replace('\0', "\u{fffd}"))
                 .filter(|text| !text.is_empty()),

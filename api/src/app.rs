@@ -3,7 +3,7 @@
 use crate::{connect::oauth_state, http::rate_limits::Limits, plans::Plans};
 use chrono::{DateTime, Utc};
 use domain::sandbox::Address;
-use domain::{Mode, address};
+use domain::{Mode, ip_ranges};
 use starter::requests::Workers;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use store::{Pool, vault::Sealer};
@@ -71,14 +71,14 @@ impl Config {
 #[derive(Clone, Debug, Default)]
 pub struct AllowedRanges {
     /// Ranges for live data.
-    pub live: address::AllowedRanges,
+    pub live: ip_ranges::AllowedRanges,
     /// Ranges for test data.
-    pub test: address::AllowedRanges,
+    pub test: ip_ranges::AllowedRanges,
 }
 
 impl AllowedRanges {
     /// The ranges of a mode.
-    pub fn of(&self, mode: Mode) -> &address::AllowedRanges {
+    pub fn of(&self, mode: Mode) -> &ip_ranges::AllowedRanges {
         match mode {
             Mode::Live => &self.live,
             Mode::Test => &self.test,

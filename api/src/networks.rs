@@ -193,7 +193,7 @@ pub async fn authorize(call: &Call<'_>, platform: &str, body: NewAuthorization) 
         );
         return Err(Problem::new(Code::NoAppAvailable, detail));
     }
-    let network = networks::of(call.db(), call.owner, platform).await?;
+    let network = networks::get_by_platform(call.db(), call.owner, platform).await?;
     if let (Some(network), Some(link)) = (&network, &body.redirect_uri) {
         allow(network, link)?;
     }

@@ -83,7 +83,7 @@ impl FromStr for Plans {
                 plan.key
             );
             let is_url = plan.upgrade_url.as_deref().is_none_or(|url| Url::parse(url).is_ok());
-            ensure!(is_url, "the upgrade_url of the plan {} is no URL", plan.key);
+            ensure!(is_url, "the upgrade_url of the plan {} is not a URL", plan.key);
             let key = plan.key.clone();
             ensure!(plans.insert(key.clone(), plan).is_none(), "there are two plans {key}");
         }

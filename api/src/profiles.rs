@@ -139,8 +139,8 @@ pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Proble
 
 fn saved(saved: Saved, asked: &[Uuid]) -> Result<Profile, Problem> {
     let strangers = match saved {
-        Saved::Done(profile) => return Ok(profile.into()),
-        Saved::Strangers(strangers) => strangers,
+        Saved::Stored(profile) => return Ok(profile.into()),
+        Saved::UnknownAccounts(unknown) => unknown,
     };
     let is_stranger = |id: &Uuid| strangers.contains(&AccountId(*id));
     let issues = asked.iter().enumerate().filter(|(_, id)| is_stranger(id)).map(|(index, _)| {

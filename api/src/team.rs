@@ -15,7 +15,7 @@ use crate::{
 };
 use domain::MemberId;
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
-use store::team::{self, Removal, Role, Status};
+use store::team::{self, RemoveResult, Role, Status};
 use uuid::Uuid;
 
 /// The operations on the team.
@@ -78,11 +78,11 @@ pub async fn remove(call: &Call<'_>, id: &str) -> Result<DeletedResource, Proble
     let missing = || Problem::not_found("team member");
     let id: MemberId = id.parse().map_err(|_| missing())?;
     match team::remove(call.db(), call.owner.org, id).await? {
-        Removal::Done => Ok(DeletedResource { id: id.0, deleted: true }),
-        Removal::LastOwner => {
+        RemoveResult::Removed => Ok(DeletedResource { id: id.0, deleted: true }),
+        RemoveResult::LastOwner => {
             Err(Problem::new(Code::Conflict, "the last owner can't be removed; add another owner first"))
         }
-        Removal::None => Err(missing()),
+        RemoveResult::NotFound => Err(missing()),
     }
 }
 

@@ -33,7 +33,7 @@ use poem_openapi::{ApiResponse, Object, OpenApi, param::Path, types::MaybeUndefi
 use rand::distr::{Alphanumeric, SampleString};
 use serde_json::{Map, Value};
 use store::{
-    deliveries::{self, DeliveryStatus, Redelivered},
+    deliveries::{self, DeliveryStatus, RedeliverResult},
     vault::{self, Opener, PrivateKey},
     webhooks,
 };
@@ -159,7 +159,8 @@ pub async fn create(call: &Call<'_>, body: NewWebhook) -> Result<Webhook, Proble
         |id| call.app.config.sealer.seal(secret.as_bytes(), &vault::aad_webhook_secret(call.owner, id));
     let webhook = webhooks::create(call.db(), call.owner, new, seal, call.now()).await?;
     let webhook = webhook.ok_or_else(|| {
-        let detail = format!("there are {} endpoints, which is as many as there may be", webhooks::MOST);
+        let detail =
+            format!("there are {} endpoints, which is as many as there may be", webhooks::MAX_ENDPOINTS);
         Problem::new(Code::Conflict, detail)
     })?;
     Ok(Webhook { signing_secret: Some(secret), ..webhook.into() })
@@ -201,7 +202,7 @@ pub async fn test(call: &Call<'_>, id: &str) -> Result<TestResult, Problem> {
     let sent = workers::request(call, TestEventInput { webhook, owner: call.owner }).await?;
     let sent = sent.ok_or_else(missing)?;
     Ok(TestResult {
-        event: event::SAMPLE.to_owned(),
+        event: event::TEST_EVENT.to_owned(),
         delivered: sent.delivered,
         response_status: sent.status.unwrap_or(0),
         signed: true,
@@ -248,10 +249,12 @@ pub async fn redeliver(call: &Call<'_>, id: &str, delivery_id: &str) -> Result<D
     let missing = || Problem::not_found("delivery");
     let delivery: DeliveryId = delivery_id.parse().map_err(|_| missing())?;
     match deliveries::redeliver(call.db(), call.owner, webhook, delivery).await? {
-        Redelivered::Queued(delivery) => Ok(delivery.into()),
-        Redelivered::Open => Err(Problem::new(Code::Conflict, "the delivery is still in progress")),
-        Redelivered::Paused => Err(Problem::new(Code::Conflict, "the endpoint is paused; resume it first")),
-        Redelivered::Unknown => Err(missing()),
+        RedeliverResult::Queued(delivery) => Ok(delivery.into()),
+        RedeliverResult::InProgress => Err(Problem::new(Code::Conflict, "the delivery is still in progress")),
+        RedeliverResult::Paused => {
+            Err(Problem::new(Code::Conflict, "the endpoint is paused; resume it first"))
+        }
+        RedeliverResult::NotFound => Err(missing()),
     }
 }
 

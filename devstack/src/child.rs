@@ -1,7 +1,7 @@
-//! A child process: started, watched, restarted when it dies, ended when asked or let go.
+//! Supervises a child process: starts it, restarts it when it dies, stops it on request or on drop.
 //!
-//! The thread that watches it also starts it, and lives as long as the child: the kernel ends a
-//! guarded child with the thread that made it.
+//! The thread that starts the child lives as long as the child does: `PR_SET_PDEATHSIG` signals a
+//! guarded child when the thread that created it ends.
 
 use crate::fetch::reason;
 use anyhow::Context;
@@ -26,38 +26,38 @@ use std::{
 use tokio::sync::watch;
 use tracing::warn;
 
-/// The pause before a child that died is started again, at first and at most.
-const RESTART_PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
-/// A child that lived this long starts with the first pause again.
-const STEADY_AFTER: Duration = Duration::from_secs(30);
-/// How often a child that has not served yet is started. With the pauses between, that takes longer than
-/// a crashed predecessor's locks and shared memory live.
-const TRIES: u32 = 7;
-/// How long a child may take to end after each signal, before the next one.
-const GRACE: Duration = Duration::from_secs(20);
+/// First and longest backoff before a child that died is restarted.
+const RESTART_BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+/// Uptime after which the backoff is reset.
+const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(30);
+/// Number of starts before a child that never became ready is given up. With the backoff, that takes
+/// longer than a crashed predecessor holds its locks and shared memory.
+const MAX_STARTS: u32 = 7;
+/// Time for a child to exit after each signal, before the next one.
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How a child is started.
+/// Command and environment of a child.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// What it is, for people.
+    /// Name in messages.
     pub name: &'static str,
-    /// The program.
+    /// Path of the program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Arguments, without the program.
     pub args: Vec<String>,
-    /// The user and group it runs as, where they are not ours.
+    /// User and group id to run as; `None` for those of this process.
     pub ids: Option<(u32, u32)>,
-    /// A folder that its user can reach only with our help.
+    /// Directory that the child's user can reach only through an inherited descriptor.
     pub protected_dir: Option<PathBuf>,
-    /// Where its output goes.
+    /// File to which stdout and stderr are appended.
     pub log: PathBuf,
-    /// What asks it to end, and what makes it end where it does not listen.
+    /// Signals to stop the child, in this order; SIGKILL follows.
     pub stop: (Signal, Signal),
-    /// The program whose `guard` command ends the child with us.
+    /// Program whose `guard` command runs the child, so that it ends with this process.
     pub guard: PathBuf,
 }
 
-/// A child that is being watched. It ends with this value.
+/// A supervised child process. Stopped on drop.
 #[derive(Debug)]
 pub struct Child {
     name: &'static str,
@@ -71,11 +71,11 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts it, and goes on starting it whenever it dies.
+    /// Starts the child, and restarts it whenever it dies.
     ///
     /// # Errors
     ///
-    /// When no thread can be made to watch it.
+    /// If no supervisor thread can be created.
     pub fn start(spec: Spec) -> anyhow::Result<Self> {
         let stopping = Arc::new(AtomicBool::new(false));
         let (pid, pid_seen) = watch::channel(None);
@@ -85,35 +85,35 @@ impl Child {
         let watcher = thread::Builder::new()
             .name(format!("watch-{name}"))
             .spawn(move || watch(&spec, &flag, &pid, &starts))
-            .context("no thread to watch a child")?;
+            .context("create a supervisor thread")?;
         let watcher = Some(watcher);
         Ok(Self { name, stop, stopping, pid: pid_seen, starts: starts_seen, log, log_began, watcher })
     }
 
-    /// Its process id, as it changes; `None` while it is down.
+    /// Returns the current process id; `None` while the child is down.
     pub fn pid(&self) -> watch::Receiver<Option<u32>> {
         self.pid.clone()
     }
 
-    /// Waits until `up` says that the process with this id serves.
+    /// Waits until `is_up` returns true for the child's process id.
     ///
     /// # Errors
     ///
-    /// One sentence with the end of its log, when it dies again and again or never comes up.
-    pub async fn ready(&self, patience: Duration, up: impl AsyncFn(u32) -> bool) -> anyhow::Result<()> {
-        let deadline = Instant::now() + patience;
+    /// If it keeps dying or is not ready within `timeout`, with the last line of its log.
+    pub async fn ready(&self, timeout: Duration, is_up: impl AsyncFn(u32) -> bool) -> anyhow::Result<()> {
+        let deadline = Instant::now() + timeout;
         loop {
             let pid = *self.pid.borrow();
             if let Some(pid) = pid
-                && up(pid).await
+                && is_up(pid).await
                 && *self.pid.borrow() == Some(pid)
             {
                 return Ok(());
             }
-            let hopeless = *self.starts.borrow() > TRIES || Instant::now() > deadline;
+            let has_failed = *self.starts.borrow() > MAX_STARTS || Instant::now() > deadline;
             anyhow::ensure!(
-                !hopeless,
-                "{} does not come up: {} (see {})",
+                !has_failed,
+                "{} does not start: {} (see {})",
                 self.name,
                 last_line(&self.log, self.log_began),
                 self.log.display()
@@ -122,29 +122,29 @@ impl Child {
         }
     }
 
-    /// Ends it, and waits until it has ended.
+    /// Stops the child and waits until it has exited.
     ///
     /// # Errors
     ///
-    /// When its watcher failed.
+    /// If the supervisor thread panicked.
     pub async fn end(mut self) -> anyhow::Result<()> {
         let ended = tokio::task::spawn_blocking(move || self.stop_and_join()).await?;
-        ended.context("the watcher of a child failed")
+        ended.context("the supervisor of a child panicked")
     }
 
-    /// Asks, then insists, then kills; `None` when the watcher panicked.
+    /// Sends the two stop signals, then SIGKILL; `None` if the supervisor thread panicked.
     fn stop_and_join(&mut self) -> Option<()> {
         let Some(watcher) = self.watcher.take() else { return Some(()) };
         self.stopping.store(true, Ordering::SeqCst);
         watcher.thread().unpark();
         for signal in [self.stop.0, self.stop.1, Signal::SIGKILL] {
             if signal != self.stop.0 {
-                warn!(child = self.name, %signal, "{} does not end when asked", self.name);
+                warn!(child = self.name, %signal, "{} does not exit, sending {signal}", self.name);
             }
             if let Some(pid) = *self.pid.borrow() {
                 send_signal(self.name, pid, signal);
             }
-            let until = Instant::now() + GRACE;
+            let until = Instant::now() + STOP_TIMEOUT;
             while !watcher.is_finished() && Instant::now() < until {
                 thread::sleep(Duration::from_millis(5));
             }
@@ -159,33 +159,33 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if self.stop_and_join().is_none() {
-            warn!(child = self.name, "the watcher of {} failed", self.name);
+            warn!(child = self.name, "the supervisor of {} panicked", self.name);
         }
     }
 }
 
 fn watch(spec: &Spec, stopping: &AtomicBool, pid: &watch::Sender<Option<u32>>, starts: &watch::Sender<u32>) {
-    let mut pause = RESTART_PAUSE.0;
+    let mut pause = RESTART_BACKOFF.0;
     while !stopping.load(Ordering::SeqCst) {
         let began = Instant::now();
         starts.send_modify(|count| *count += 1);
         match spawn(spec) {
             Ok(mut child) => {
                 pid.send_replace(Some(child.id()));
-                // Asked to end between the check above and the announcement: nobody knew the pid.
+                // Stopped between the check above and the publication of the pid.
                 if stopping.load(Ordering::SeqCst) {
                     send_signal(spec.name, child.id(), spec.stop.0);
                 }
                 let ended = child.wait();
                 pid.send_replace(None);
                 if !stopping.load(Ordering::SeqCst) && began.elapsed() > Duration::from_secs(2) {
-                    warn!(child = spec.name, ?ended, "{} died and is started again", spec.name);
+                    warn!(child = spec.name, ?ended, "{} died and is restarted", spec.name);
                 }
             }
             Err(error) => warn!(child = spec.name, %error, "{} can't be started", spec.name),
         }
-        if began.elapsed() > STEADY_AFTER {
-            pause = RESTART_PAUSE.0;
+        if began.elapsed() > BACKOFF_RESET_AFTER {
+            pause = RESTART_BACKOFF.0;
         }
         let until = Instant::now() + pause;
         while !stopping.load(Ordering::SeqCst) {
@@ -193,10 +193,10 @@ fn watch(spec: &Spec, stopping: &AtomicBool, pid: &watch::Sender<Option<u32>>, s
             if left.is_zero() {
                 break;
             }
-            // Whoever ends us wakes us.
+            // `stop_and_join` unparks this thread.
             thread::park_timeout(left);
         }
-        pause = (pause * 2).min(RESTART_PAUSE.1);
+        pause = (pause * 2).min(RESTART_BACKOFF.1);
     }
 }
 
@@ -211,12 +211,12 @@ fn spawn(spec: &Spec) -> std::io::Result<std::process::Child> {
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)
-        // Ctrl-C in a terminal goes to us alone; we end our children in order.
+        // Ctrl-C in a terminal signals this process only, which stops its children in order.
         .process_group(0)
         .spawn()
 }
 
-/// The arguments of the `guard` command, up to the program.
+/// Returns the arguments of the `guard` command, up to the program.
 pub(crate) fn guard_args(ids: Option<(u32, u32)>, protected_dir: Option<&Path>) -> Vec<String> {
     let mut args = ["guard", "--parent", &std::process::id().to_string()].map(str::to_owned).to_vec();
     if let Some((uid, gid)) = ids {
@@ -234,11 +234,11 @@ fn send_signal(name: &str, pid: u32, signal: Signal) {
         && let Err(error) = kill(Pid::from_raw(pid), signal)
         && error != Errno::ESRCH
     {
-        warn!(child = name, %error, "{name} could not be signalled");
+        warn!(child = name, %error, "{name} can't be signalled");
     }
 }
 
-/// The last line that was written after this many bytes.
+/// Returns the last line after the offset `began`.
 fn last_line(log: &Path, began: u64) -> String {
     let mut text = Vec::new();
     let read = File::open(log).and_then(|mut log| {
@@ -253,11 +253,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_of_an_earlier_start_tells_nothing_about_this_one() {
+    fn the_log_of_an_earlier_start_is_not_quoted() {
         let log = std::env::temp_dir().join(format!("fanfare-child-{}.log", std::process::id()));
         fs::write(&log, "an old fault\n").unwrap();
         let began = fs::metadata(&log).unwrap().len();
-        assert_eq!(last_line(&log, began), "it says nothing");
+        assert_eq!(last_line(&log, began), "no output");
         fs::write(&log, "an old fault\nport taken\n\n").unwrap();
         assert_eq!(last_line(&log, began), "port taken");
         fs::remove_file(log).unwrap();

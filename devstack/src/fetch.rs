@@ -1,7 +1,7 @@
-//! Programs that are not on the machine: fetched or built once, kept for the next time.
+//! Downloads or builds missing programs once and caches them.
 //!
-//! The folder is shared by all data directories and by the tests, and several processes may want the
-//! same program at once: one makes it, the others wait, and none ever sees a half-made one.
+//! The directory is shared by all data directories and by the tests. Of several processes that need the same
+//! program one installs it while the others wait; a rename makes it visible when it is complete.
 
 use crate::progress;
 use anyhow::Context;
@@ -14,30 +14,30 @@ use std::{
 };
 use tokio::process::Command;
 
-/// How often a log is told that something still goes on.
-const STILL: u64 = 30;
+/// Interval of progress messages in a log, in seconds.
+const LOG_INTERVAL_SECONDS: u64 = 30;
 
-/// Where fetched and built programs are kept: `FANFARE_TOOLS`, else the user's cache.
+/// Returns the directory of downloaded and built programs: `FANFARE_TOOLS`, else in the user's cache.
 ///
 /// # Errors
 ///
-/// When there is no place to keep them.
+/// If there is no such directory and none can be created.
 pub fn tool_dir() -> anyhow::Result<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let dir = set("FANFARE_TOOLS")
         .or_else(|| set("XDG_CACHE_HOME").map(|cache| cache.join("fanfare")))
         .or_else(|| set("HOME").map(|home| home.join(".cache/fanfare")))
-        .context("set FANFARE_TOOLS to a folder for fetched programs")?;
-    fs::create_dir_all(&dir).with_context(|| format!("{} can't be made", dir.display()))?;
+        .context("set FANFARE_TOOLS to a directory for downloaded programs")?;
+    fs::create_dir_all(&dir).with_context(|| format!("{} can't be created", dir.display()))?;
     dir.canonicalize().with_context(|| format!("{} can't be read", dir.display()))
 }
 
-/// Gives `tool_dir/name` after making it, unless it is there.
+/// Returns `tool_dir/name`; creates it with `make` if it does not exist.
 ///
 /// # Errors
 ///
-/// When it can't be made.
-pub(crate) async fn kept(
+/// If it can't be created.
+pub(crate) async fn cached(
     tool_dir: &Path,
     name: &str,
     make: impl AsyncFnOnce(&Path) -> anyhow::Result<()>,
@@ -46,47 +46,46 @@ pub(crate) async fn kept(
     if path.exists() {
         return Ok(path);
     }
-    let _lock = alone(tool_dir, name).await?;
+    let _lock = lock(tool_dir, name).await?;
     if path.exists() {
         return Ok(path);
     }
-    // A process that was killed in the middle may have children that still write: never into ours.
-    let half_made = format!("{name}.half-");
-    for entry in fs::read_dir(tool_dir).context("reading the folder of fetched programs")?.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(&half_made) {
-            fs::remove_dir_all(entry.path()).context("clearing a half-made program")?;
+    // Children of a killed process may still write into its unfinished directory: start with a new one.
+    let prefix = format!("{name}.half-");
+    for entry in fs::read_dir(tool_dir).context("reading the directory of downloaded programs")?.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+            fs::remove_dir_all(entry.path()).context("removing an unfinished download")?;
         }
     }
-    let half = tool_dir.join(format!("{half_made}{}", std::process::id()));
-    fs::create_dir_all(&half).context("the folder of fetched programs can't be written to")?;
-    make(&half).await?;
-    fs::rename(&half, &path).context("keeping a fetched program")?;
+    let unfinished = tool_dir.join(format!("{prefix}{}", std::process::id()));
+    fs::create_dir_all(&unfinished).context("the directory of downloaded programs is not writable")?;
+    make(&unfinished).await?;
+    fs::rename(&unfinished, &path).context("storing a downloaded program")?;
     Ok(path)
 }
 
-/// Waits until nobody else makes this program, and keeps others from it while the file lives.
-async fn alone(tool_dir: &Path, name: &str) -> anyhow::Result<File> {
+/// Waits for the lock of this program, which is held until the file is dropped.
+async fn lock(tool_dir: &Path, name: &str) -> anyhow::Result<File> {
     let lock = File::create(tool_dir.join(format!("{name}.lock")))
-        .context("the folder of fetched programs can't be written to")?;
-    let mut told = false;
+        .context("the directory of downloaded programs is not writable")?;
+    let mut is_reported = false;
     while let Err(error) = lock.try_lock() {
         if let fs::TryLockError::Error(error) = error {
-            return Err(error).context("locking the folder of fetched programs");
+            return Err(error).context("locking the directory of downloaded programs");
         }
-        if !std::mem::replace(&mut told, true) {
-            progress(&format!("Waiting for another process that fetches {name}"));
+        if !std::mem::replace(&mut is_reported, true) {
+            progress(&format!("Waiting for another process that installs {name}"));
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     Ok(lock)
 }
 
-/// Runs a program to its end, telling how long it takes; of its output the last line is told, and only
-/// when it fails. Ends it when nobody waits any more.
+/// Runs a program and shows the elapsed time. Kills it if the future is dropped.
 ///
 /// # Errors
 ///
-/// One sentence.
+/// If it can't be started or fails, with the last line of its stderr.
 pub(crate) async fn run(what: &str, command: &mut Command) -> anyhow::Result<()> {
     let terminal = std::io::stderr().is_terminal();
     if !terminal {
@@ -99,11 +98,11 @@ pub(crate) async fn run(what: &str, command: &mut Command) -> anyhow::Result<()>
     let output = loop {
         tokio::select! {
             output = &mut output => break output,
-            _ = tick.tick() => still(what, began.elapsed().as_secs(), terminal),
+            _ = tick.tick() => show_elapsed(what, began.elapsed().as_secs(), terminal),
         }
     };
     if terminal {
-        line_over("");
+        replace_line("");
     }
     let output = output.with_context(|| format!("{program} can't be run"))?;
     if !output.status.success() {
@@ -113,29 +112,29 @@ pub(crate) async fn run(what: &str, command: &mut Command) -> anyhow::Result<()>
     Ok(())
 }
 
-fn still(what: &str, seconds: u64, terminal: bool) {
+fn show_elapsed(what: &str, seconds: u64, terminal: bool) {
     if terminal {
-        line_over(&format!("fanfare: {what} … {seconds} s"));
-    } else if seconds > 0 && seconds.is_multiple_of(STILL) {
+        replace_line(&format!("fanfare: {what} … {seconds} s"));
+    } else if seconds > 0 && seconds.is_multiple_of(LOG_INTERVAL_SECONDS) {
         progress(&format!("{what} … {seconds} s"));
     }
 }
 
-/// Writes over the terminal's last line.
-fn line_over(text: &str) {
+/// Replaces the terminal's current line.
+fn replace_line(text: &str) {
     let mut terminal = std::io::stderr().lock();
-    // Who can't be told can be served all the same.
-    let _told = write!(terminal, "\r\x1b[2K{text}").and_then(|()| terminal.flush());
+    // Progress output may fail.
+    let _ = write!(terminal, "\r\x1b[2K{text}").and_then(|()| terminal.flush());
 }
 
-/// The last thing that a program said.
+/// Returns the last line of a program's output.
 pub(crate) fn reason(output: &[u8]) -> String {
     let text = String::from_utf8_lossy(output);
     let last = text.lines().map(str::trim).rev().find(|line| !line.is_empty());
-    last.unwrap_or("it says nothing").to_owned()
+    last.unwrap_or("no output").to_owned()
 }
 
-/// A program on `PATH`.
+/// Finds a program on `PATH`.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).find(|file| file.is_file())
 }
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_at_once_make_it_once() {
+    async fn concurrent_requests_install_once() {
         let tool_dir = folder("once");
         let made = Cell::new(0);
         let make = async |half: &Path| {
@@ -161,7 +160,7 @@ mod tests {
             fs::write(half.join("program"), "it")?;
             Ok(())
         };
-        let (one, other) = tokio::join!(kept(&tool_dir, "it", &make), kept(&tool_dir, "it", &make));
+        let (one, other) = tokio::join!(cached(&tool_dir, "it", &make), cached(&tool_dir, "it", &make));
         assert_eq!(one.unwrap(), other.unwrap());
         assert_eq!(made.get(), 1);
         assert_eq!(fs::read_to_string(tool_dir.join("it/program")).unwrap(), "it");
@@ -169,17 +168,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_half_made_one_is_never_used() {
+    async fn an_unfinished_download_is_never_used() {
         let tool_dir = folder("half");
         let stale = tool_dir.join("it.half-1");
         fs::create_dir_all(&stale).unwrap();
-        let failed = kept(&tool_dir, "it", async |half: &Path| {
+        let failed = cached(&tool_dir, "it", async |half: &Path| {
             fs::write(half.join("program"), "ha")?;
             anyhow::bail!("the line is dead")
         });
         assert!(failed.await.is_err());
         assert!(!tool_dir.join("it").exists() && !stale.exists());
-        let made = kept(&tool_dir, "it", async |half: &Path| {
+        let made = cached(&tool_dir, "it", async |half: &Path| {
             anyhow::ensure!(fs::read_dir(half)?.next().is_none(), "something was left");
             Ok(())
         });
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_that_fails_is_quoted() {
+    async fn the_error_of_a_failed_program_is_quoted() {
         let mut command = Command::new("sh");
         command.args(["-c", "echo first >&2; echo 'no such package' >&2; echo >&2; exit 3"]);
         let error = run("Trying", &mut command).await.unwrap_err().to_string();

@@ -1,8 +1,7 @@
-//! A program that dies when its parent does.
+//! Runs a program that dies when its parent does.
 //!
-//! A process can ask the kernel for a signal at its parent's end, and keeps that wish when it becomes
-//! another program. Dropping root's rights would clear it, so that comes first; see
-//! <https://man7.org/linux/man-pages/man2/PR_SET_PDEATHSIG.2const.html>.
+//! A process can request a signal for its parent's death, which survives `exec`. Changing the user clears it,
+//! so that comes first; see <https://man7.org/linux/man-pages/man2/PR_SET_PDEATHSIG.2const.html>.
 
 use anyhow::Context;
 use clap::Args;
@@ -14,19 +13,19 @@ use std::{
     process::Command,
 };
 
-/// What to become, and under whose protection.
+/// Arguments of the `guard` command.
 #[derive(Args, Clone, Debug)]
 pub struct Guarded {
-    /// The process that must be the parent
+    /// Process id that the parent must have
     #[arg(long)]
     parent: i32,
-    /// The user to become
+    /// User id to run as
     #[arg(long, requires = "gid")]
     uid: Option<u32>,
-    /// The group to become
+    /// Group id to run as
     #[arg(long, requires = "uid")]
     gid: Option<u32>,
-    /// A folder that the program reaches although its user may not pass the folders above it
+    /// Directory to open before changing the user, who may have no access to its parents
     #[arg(long)]
     protected_dir: Option<PathBuf>,
     /// The program and its arguments
@@ -35,11 +34,11 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    /// Becomes the program. Returns only when that is not possible.
+    /// Replaces this process with the program. Returns only on failure.
     pub fn exec(self) -> anyhow::Error {
-        let become_it = || -> anyhow::Result<anyhow::Error> {
+        let try_exec = || -> anyhow::Result<anyhow::Error> {
             let args = match &self.protected_dir {
-                Some(protected_dir) => through(protected_dir, &open(protected_dir)?, &self.program[1..]),
+                Some(protected_dir) => replace_path(protected_dir, &open(protected_dir)?, &self.program[1..]),
                 None => self.program[1..].to_vec(),
             };
             let mut command = Command::new(&self.program[0]);
@@ -48,7 +47,7 @@ impl Guarded {
             let failed = command.exec();
             Ok(anyhow::Error::new(failed).context(format!("starting {}", self.program[0])))
         };
-        become_it().unwrap_or_else(|error| error)
+        try_exec().unwrap_or_else(|error| error)
     }
 
     #[cfg(target_os = "linux")]
@@ -62,9 +61,9 @@ impl Guarded {
             setgid(Gid::from_raw(gid)).context("changing the group")?;
             setuid(Uid::from_raw(uid)).context("changing the user")?;
         }
-        prctl::set_pdeathsig(Some(Signal::SIGINT)).context("asking for a signal at the parent's end")?;
-        // It may have ended before we asked.
-        anyhow::ensure!(getppid().as_raw() == self.parent, "the parent is gone");
+        prctl::set_pdeathsig(Some(Signal::SIGINT)).context("requesting a signal for the parent's death")?;
+        // The parent may have died before the request.
+        anyhow::ensure!(getppid().as_raw() == self.parent, "the parent has died");
         Ok(())
     }
 
@@ -77,16 +76,16 @@ impl Guarded {
     }
 }
 
-/// Opens the folder with the rights we still have, and gives the name by which the program finds what
-/// is open. A descriptor that `fcntl` copies stays open in the program.
+/// Opens the directory before privileges are dropped, and returns the path of the descriptor. A descriptor
+/// that `fcntl` duplicates stays open across `exec`.
 fn open(protected_dir: &Path) -> anyhow::Result<String> {
-    let folder = File::open(protected_dir).with_context(|| format!("opening {}", protected_dir.display()))?;
-    let kept = fcntl(&folder, FcntlArg::F_DUPFD(3)).context("keeping a folder open")?;
-    Ok(format!("/proc/self/fd/{kept}"))
+    let dir = File::open(protected_dir).with_context(|| format!("opening {}", protected_dir.display()))?;
+    let descriptor = fcntl(&dir, FcntlArg::F_DUPFD(3)).context("keeping a directory open")?;
+    Ok(format!("/proc/self/fd/{descriptor}"))
 }
 
-/// The arguments, with the open folder's name in the place of its path.
-fn through(protected_dir: &Path, open: &str, args: &[String]) -> Vec<String> {
+/// Replaces the directory's path in the arguments by the descriptor's.
+fn replace_path(protected_dir: &Path, open: &str, args: &[String]) -> Vec<String> {
     let protected_dir = protected_dir.to_string_lossy();
     args.iter().map(|arg| arg.replace(&*protected_dir, open)).collect()
 }
@@ -96,9 +95,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_door_is_named_wherever_its_path_stood() {
+    fn the_protected_path_is_replaced_in_every_argument() {
         let args = ["-D", "/root/a/data", "--pwfile=/root/a/password", "-c"].map(str::to_owned);
-        let changed = through(Path::new("/root/a"), "/proc/self/fd/9", &args);
+        let changed = replace_path(Path::new("/root/a"), "/proc/self/fd/9", &args);
         assert_eq!(changed, ["-D", "/proc/self/fd/9/data", "--pwfile=/proc/self/fd/9/password", "-c"]);
     }
 }

@@ -1,8 +1,8 @@
-//! Postgres and Temporal on one machine: found, fetched or built, started, watched and ended.
+//! Runs Postgres and Temporal on one machine: finds, downloads or builds them, starts, supervises and stops them.
 //!
-//! `fanfare dev` and the integration tests get theirs from here, so that both work on a fresh machine
-//! and keep what they fetched for the next time. Children never outlive us: on Linux the kernel ends
-//! them with the thread that watches them, elsewhere the next start takes over what is left.
+//! Used by `fanfare dev` and by the integration tests, so that both work on a fresh machine and reuse
+//! downloads. Children do not outlive their parent: on Linux the kernel signals them when the thread that
+//! started them ends, elsewhere the next start ends orphans.
 
 mod binaries;
 mod child;
@@ -27,27 +27,27 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Says what takes its time. Goes to stderr, where it mixes with nothing that is read by programs.
+/// Prints a progress message to stderr; stdout is left to output that programs read.
 pub fn progress(what: &str) {
     eprintln!("fanfare: {what}");
 }
 
-/// One fanfare per data directory, for as long as this lives.
+/// Lock of a data directory: one `fanfare` process at a time. Released on drop.
 #[derive(Debug)]
 pub struct Lock {
-    /// The data directory, absolute.
+    /// Absolute path of the data directory.
     pub dir: PathBuf,
     _file: File,
 }
 
 impl Lock {
-    /// Makes the directory and takes it.
+    /// Creates the directory and locks it.
     ///
     /// # Errors
     ///
-    /// One sentence, when it can't be written to or another process has it.
+    /// If it is not writable, or another process has locked it.
     pub fn take(dir: &Path) -> anyhow::Result<Self> {
-        let unwritable = || format!("the data directory {} can't be written to", dir.display());
+        let unwritable = || format!("the data directory {} is not writable", dir.display());
         std::fs::create_dir_all(dir).with_context(unwritable)?;
         let dir = dir.canonicalize().with_context(unwritable)?;
         let path = dir.join("lock");
@@ -64,7 +64,7 @@ impl Lock {
                 let mut holder = String::new();
                 file.read_to_string(&mut holder).unwrap_or_default();
                 anyhow::bail!(
-                    "the data directory {} is in use by the fanfare with process id {}",
+                    "the data directory {} is in use by the fanfare process {}",
                     dir.display(),
                     holder.trim()
                 );
@@ -77,20 +77,20 @@ impl Lock {
     }
 }
 
-/// Ports of this machine that are free now, each the preferred one where that is.
+/// Returns free ports: each preferred port if it is free, else any.
 ///
 /// # Errors
 ///
-/// When there are none.
+/// If no port is free.
 fn ports<const N: usize>(preferred: [u16; N]) -> anyhow::Result<[u16; N]> {
     let bind = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let mut found = preferred;
-    // Held until all are found: no two may be the same.
-    let mut held = Vec::new();
+    // Kept open until all are found, so that no two are the same.
+    let mut listeners = Vec::new();
     for port in &mut found {
         let listener = bind(*port).or_else(|_| bind(0)).context("no port is free")?;
         *port = listener.local_addr()?.port();
-        held.push(listener);
+        listeners.push(listener);
     }
     Ok(found)
 }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_taken_port_is_left_to_whoever_has_it() {
+    fn a_used_port_is_replaced_by_a_free_one() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port();
         let [mine, other] = ports([port, 0]).unwrap();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_taken_once() {
+    fn a_directory_is_locked_once() {
         let dir = std::env::temp_dir().join(format!("fanfare-lock-{}", std::process::id()));
         let lock = Lock::take(&dir).unwrap();
         let sentence = Lock::take(&dir).unwrap_err().to_string();
@@ -121,11 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_no_directory() {
+    fn a_data_directory_below_a_file_is_an_error() {
         let file = std::env::temp_dir().join(format!("fanfare-file-{}", std::process::id()));
         std::fs::write(&file, "").unwrap();
         let sentence = Lock::take(&file.join("data")).unwrap_err().to_string();
-        assert!(sentence.contains("can't be written to"), "{sentence}");
+        assert!(sentence.contains("is not writable"), "{sentence}");
         std::fs::remove_file(file).unwrap();
     }
 }

@@ -1,7 +1,7 @@
-//! What a fanfare that was killed left running, found and ended.
+//! Finds and stops servers that a killed `fanfare` left running.
 //!
-//! Only a process whose own command line or working directory names our files is ours: a process id
-//! that was written down may belong to somebody else by now.
+//! A process is identified by the files in its command line or its working directory: a recorded process id
+//! may have been reused.
 
 use crate::progress;
 use anyhow::Context;
@@ -15,49 +15,49 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long one may take to end by itself, and then how long it may take to die.
-const GRACE: Duration = Duration::from_secs(10);
-/// What stands between the words of a command line here.
-const BETWEEN: char = if cfg!(target_os = "linux") { '\0' } else { ' ' };
+/// Time for a process to exit after each of the two signals.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Separator of the arguments in a command line.
+const ARG_SEPARATOR: char = if cfg!(target_os = "linux") { '\0' } else { ' ' };
 
 /// A process of this machine.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) pid: i32,
-    /// Its command line, its words separated by [`BETWEEN`].
+    /// Command line, its arguments separated by [`ARG_SEPARATOR`].
     command: String,
 }
 
 impl Running {
-    /// Whether one of its words is this one.
-    pub(crate) fn says(&self, word: &str) -> bool {
+    /// Returns true if one of the arguments is `word`.
+    pub(crate) fn has_arg(&self, word: &str) -> bool {
         self.command.match_indices(word).any(|(at, _)| {
             let (before, after) = (&self.command[..at], &self.command[at + word.len()..]);
-            (before.is_empty() || before.ends_with(BETWEEN))
-                && (after.is_empty() || after.starts_with(BETWEEN))
+            (before.is_empty() || before.ends_with(ARG_SEPARATOR))
+                && (after.is_empty() || after.starts_with(ARG_SEPARATOR))
         })
     }
 
-    /// The file name of its program.
+    /// Returns the file name of the program.
     pub(crate) fn program(&self) -> &str {
-        let first = self.command.split(BETWEEN).next().unwrap_or_default();
+        let first = self.command.split(ARG_SEPARATOR).next().unwrap_or_default();
         first.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Whether it works in this folder. Postgres does so in its cluster, by whatever path it came.
+    /// Returns true if this is the working directory. Postgres changes to its data directory.
     #[cfg(target_os = "linux")]
     pub(crate) fn works_in(&self, dir: &Path) -> bool {
         std::fs::read_link(format!("/proc/{}/cwd", self.pid)).is_ok_and(|cwd| cwd == dir)
     }
 
-    /// Whether it was told to work in this folder.
+    /// Returns true if the directory is one of the arguments.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn works_in(&self, dir: &Path) -> bool {
-        self.says(&dir.to_string_lossy())
+        self.has_arg(&dir.to_string_lossy())
     }
 }
 
-/// All processes that can be seen. One that has ended but was not waited for yet is none of them.
+/// Returns all visible processes, without zombies.
 #[cfg(target_os = "linux")]
 pub(crate) fn running() -> Vec<Running> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -65,13 +65,13 @@ pub(crate) fn running() -> Vec<Running> {
         .filter_map(|entry| {
             let pid = entry.file_name().to_str()?.parse().ok()?;
             let line = std::fs::read(entry.path().join("cmdline")).ok()?;
-            let command = String::from_utf8_lossy(&line).trim_end_matches(BETWEEN).to_owned();
+            let command = String::from_utf8_lossy(&line).trim_end_matches(ARG_SEPARATOR).to_owned();
             (!command.is_empty()).then_some(Running { pid, command })
         })
         .collect()
 }
 
-/// All processes that can be seen.
+/// Returns all visible processes.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn running() -> Vec<Running> {
     let Ok(list) = std::process::Command::new("ps").args(["-axww", "-o", "pid=,command="]).output() else {
@@ -86,11 +86,11 @@ pub(crate) fn running() -> Vec<Running> {
         .collect()
 }
 
-/// Ends those that `ours` finds: asks first, then insists.
+/// Stops the processes that `ours` returns: with the signal `ask`, then with `insist`.
 ///
 /// # Errors
 ///
-/// One sentence, when one stays.
+/// If a process does not exit.
 pub(crate) async fn end(
     name: &str,
     ask: Signal,
@@ -100,22 +100,23 @@ pub(crate) async fn end(
     for signal in [ask, insist] {
         let began = Instant::now();
         for pid in ours() {
-            progress(&format!("Taking over from a {name} that was left running (process {pid})"));
+            progress(&format!("Stopping a {name} that was left running (process {pid})"));
             match kill(Pid::from_raw(pid), signal) {
-                // It went by itself meanwhile.
+                // It has exited meanwhile.
                 Ok(()) | Err(Errno::ESRCH) => {}
                 Err(error) => {
-                    return Err(error)
-                        .with_context(|| format!("a {name} that was left running (process {pid}) stays"));
+                    return Err(error).with_context(|| {
+                        format!("a {name} that was left running (process {pid}) can't be stopped")
+                    });
                 }
             }
         }
-        while !ours().is_empty() && began.elapsed() < GRACE {
+        while !ours().is_empty() && began.elapsed() < STOP_TIMEOUT {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
     let left = ours();
-    anyhow::ensure!(left.is_empty(), "a {name} that was left running (process {left:?}) does not end");
+    anyhow::ensure!(left.is_empty(), "a {name} that was left running (process {left:?}) does not exit");
     Ok(())
 }
 
@@ -124,13 +125,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_whole_word_names_our_files() {
+    fn only_a_whole_argument_matches() {
         let command = ["/usr/bin/temporal", "server", "start-dev", "--db-filename", "/a b/temporal.db"];
-        let running = Running { pid: 1, command: command.join(&BETWEEN.to_string()) };
-        assert!(running.says("/a b/temporal.db"));
-        assert!(running.says("start-dev"));
-        assert!(!running.says("/a b/temporal"));
-        assert!(!running.says("temporal.db"));
+        let running = Running { pid: 1, command: command.join(&ARG_SEPARATOR.to_string()) };
+        assert!(running.has_arg("/a b/temporal.db"));
+        assert!(running.has_arg("start-dev"));
+        assert!(!running.has_arg("/a b/temporal"));
+        assert!(!running.has_arg("temporal.db"));
         assert_eq!(running.program(), "temporal");
     }
 

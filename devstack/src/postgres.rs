@@ -1,9 +1,8 @@
-//! A private Postgres cluster.
+//! Runs a private Postgres cluster.
 //!
-//! All of it stays in the data directory, also where that is in root's home, through which the
-//! unprivileged user that Postgres wants to be may not pass: the guard opens the folder as root, and
-//! Postgres finds it under the descriptor's name. It listens on TCP with a password, so that any client
-//! can be given its address.
+//! The cluster stays in the data directory even if that is in root's home, which the unprivileged user that
+//! runs Postgres can't enter: the guard opens the directory as root, and Postgres uses the descriptor's
+//! path. It listens on TCP with a password, so that any client can use its URL.
 
 use crate::{
     binaries::{self, major},
@@ -23,40 +22,40 @@ use std::{
 };
 use tokio::process::Command;
 
-/// How long it may take to come up after a crash.
+/// Time limit for the server to start, including crash recovery.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// The superuser of the cluster.
+/// Superuser of the cluster.
 const ROLE: &str = "fanfare";
 
 /// Settings of a cluster.
 #[derive(Clone, Debug)]
 pub struct PostgresOptions {
-    /// The preferred port; 0 for any free one.
+    /// Preferred port; 0 for any free one.
     pub port: u16,
-    /// The superuser's password.
+    /// Password of the superuser.
     pub password: String,
-    /// True when committed transactions have to survive a crash of the machine. A cluster for tests that is
-    /// thrown away saves the time of the disk.
+    /// True if committed transactions must survive a crash of the machine. A temporary cluster for tests is
+    /// faster without.
     pub is_durable: bool,
 }
 
-/// A running cluster. It ends with this value.
+/// A running cluster. Stopped on drop.
 #[derive(Debug)]
 pub struct Postgres {
-    /// Where it listens.
+    /// TCP port on 127.0.0.1.
     pub port: u16,
     password: String,
-    /// The process.
+    /// The server process.
     pub child: Child,
 }
 
 impl Postgres {
-    /// Starts the cluster under `dir`, after making it if there is none. `guard` is a program that
-    /// knows the `guard` command.
+    /// Starts the cluster in `dir`, which is created if it does not exist. `guard` is a program that has the
+    /// `guard` command.
     ///
     /// # Errors
     ///
-    /// One sentence. Nothing is left running then.
+    /// If Postgres can't be installed or started. No process is left running.
     pub async fn start(dir: &Path, guard: &Path, options: &PostgresOptions) -> anyhow::Result<Self> {
         let cluster = Cluster::open(dir)?;
         let bin = binaries::find(cluster.version()?, cluster.ids).await.with_context(|| {
@@ -77,7 +76,7 @@ impl Postgres {
         let settings = [
             ("listen_addresses", "127.0.0.1"),
             ("port", &port_text),
-            // A socket's path may have 107 bytes only, and a data directory can be anywhere.
+            // A socket's path has at most 107 bytes, and the data directory's may be longer.
             ("unix_socket_directories", ""),
             ("max_connections", "200"),
             ("shared_buffers", "128MB"),
@@ -94,8 +93,8 @@ impl Postgres {
             ids: cluster.ids.map(|ids| (ids.uid, ids.gid)),
             protected_dir: cluster.protected_dir(),
             log: cluster.dir.join("postgres.log"),
-            // A fast end; where it waits for itself, as it does when asked amid a recovery, an
-            // immediate one. Both lose nothing.
+            // Fast shutdown, then immediate shutdown, since a fast one can hang during recovery.
+            // Neither loses data.
             stop: (Signal::SIGINT, Signal::SIGQUIT),
             guard: guard.to_owned(),
         })?;
@@ -106,7 +105,7 @@ impl Postgres {
         Ok(Self { port, password: options.password.clone(), child })
     }
 
-    /// The address of a database of the cluster.
+    /// Returns the URL of a database of the cluster.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://{ROLE}:{}@127.0.0.1:{}/{database}", self.password, self.port)
     }
@@ -117,14 +116,14 @@ struct Cluster {
     dir: PathBuf,
     data: PathBuf,
     ids: Option<UserIds>,
-    /// Whether its user can't pass the folders above it.
+    /// True if the cluster's user has no access to the parent directories.
     is_hidden: bool,
 }
 
 impl Cluster {
-    /// Makes its folder, for its user only.
+    /// Creates the directory with access for the cluster's user only.
     fn open(dir: &Path) -> anyhow::Result<Self> {
-        let unusable = || format!("the folder {} can't be used for a Postgres cluster", dir.display());
+        let unusable = || format!("the directory {} can't be used for a Postgres cluster", dir.display());
         fs::create_dir_all(dir).with_context(unusable)?;
         let dir = dir.canonicalize().with_context(unusable)?;
         let data = dir.join("data");
@@ -136,7 +135,7 @@ impl Cluster {
         let is_hidden = ids.is_some_and(|ids| !ids.may("-x", &dir));
         anyhow::ensure!(
             !is_hidden || Path::new("/proc/self/fd").exists(),
-            "Postgres's user can't get into {}: choose another --data-dir",
+            "Postgres's user has no access to {}: choose another --data-dir",
             dir.display()
         );
         Ok(Self { dir, data, ids, is_hidden })
@@ -146,24 +145,24 @@ impl Cluster {
         self.is_hidden.then(|| self.dir.clone())
     }
 
-    /// The major version that made it, or `None` when nobody did yet.
+    /// Returns the major version that created the cluster; `None` if it does not exist.
     fn version(&self) -> anyhow::Result<Option<u32>> {
         let file = self.data.join("PG_VERSION");
         if !file.exists() {
             return Ok(None);
         }
         let made = fs::read_to_string(file).context("reading the version of the Postgres cluster")?;
-        let version = major(&made).with_context(|| format!("{} is no version of Postgres", made.trim()))?;
+        let version = major(&made).with_context(|| format!("{} is not a Postgres version", made.trim()))?;
         Ok(Some(version))
     }
 
     async fn initialize(&self, bin: &Path, guard: &Path, password: &str) -> anyhow::Result<()> {
-        // Made under another name: a kill in the middle never leaves half a cluster.
+        // Created under another name, so that an interruption never leaves an incomplete cluster.
         let half = self.dir.join("data.half");
         if half.exists() {
-            fs::remove_dir_all(&half).context("clearing a half-made cluster")?;
+            fs::remove_dir_all(&half).context("removing an incomplete cluster")?;
         }
-        DirBuilder::new().mode(0o700).create(&half).context("making a folder for the cluster")?;
+        DirBuilder::new().mode(0o700).create(&half).context("creating a directory for the cluster")?;
         let secret = self.dir.join("password");
         File::options()
             .create(true)
@@ -172,7 +171,7 @@ impl Cluster {
             .mode(0o600)
             .open(&secret)
             .and_then(|mut file| file.write_all(password.as_bytes()))
-            .context("telling Postgres its password")?;
+            .context("writing the password file")?;
         if let Some(UserIds { uid, gid }) = self.ids {
             for mine in [&half, &secret] {
                 chown(mine, Some(uid), Some(gid)).context("giving the cluster to its user")?;
@@ -186,13 +185,13 @@ impl Cluster {
             .arg(format!("--pwfile={}", text(&secret)))
             .args(["-D", &text(&half)])
             .current_dir("/");
-        let made = run("Making a Postgres cluster, once", &mut initdb).await;
-        fs::remove_file(&secret).context("removing the password's file")?;
+        let made = run("Creating a Postgres cluster (only once)", &mut initdb).await;
+        fs::remove_file(&secret).context("removing the password file")?;
         made?;
-        fs::rename(&half, &self.data).context("keeping the cluster")
+        fs::rename(&half, &self.data).context("renaming the cluster's directory")
     }
 
-    /// Ends a server that outlived the fanfare that started it.
+    /// Stops a server that outlived its parent.
     async fn take_over(&self) -> anyhow::Result<()> {
         let Some(Status { pid, .. }) = self.status() else { return Ok(()) };
         let ours = || {
@@ -203,7 +202,7 @@ impl Cluster {
         orphans::end("Postgres", Signal::SIGINT, Signal::SIGQUIT, || ours().into_iter().collect()).await
     }
 
-    /// Whether this process serves at this port: a foreign one may have come there before it.
+    /// Returns true if the process `pid` is ready on `port`: another server may have that port.
     fn serves(&self, pid: u32, port: u16) -> bool {
         self.status().is_some_and(|status| {
             u32::try_from(status.pid) == Ok(pid) && status.port == Some(port) && status.is_ready
@@ -215,7 +214,7 @@ impl Cluster {
     }
 }
 
-/// What a server says about itself; the lines are listed in
+/// Content of `postmaster.pid`; its lines are listed in
 /// <https://github.com/postgres/postgres/blob/REL_17_STABLE/src/include/utils/pidfile.h>.
 #[derive(Debug, PartialEq)]
 struct Status {
@@ -244,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_ready_when_it_says_so() {
+    fn a_server_is_ready_when_its_pid_file_says_so() {
         let full = "21029\n/a/data\n1795242768\n5611\n\n127.0.0.1\n 10428421     65587\nready   \n";
         let ready = Status { pid: 21029, port: Some(5611), is_ready: true };
         assert_eq!(Status::parse(full), Some(ready));

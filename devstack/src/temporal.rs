@@ -1,12 +1,12 @@
-//! A Temporal server with its UI, and a file for its database.
+//! Runs Temporal's development server with its UI on an SQLite file.
 //!
-//! The settings are those that a single machine needs: a write-ahead log, one partition per task queue,
-//! and queues that are read as soon as something is in them (by default a shard looks 20 times a
-//! second, which alone costs a post a third of a second).
+//! The settings suit a single machine: a write-ahead log, one partition per task queue, and fast polling of
+//! the history queues (by default a shard polls 20 times a second, which alone delays a post by a third of
+//! a second).
 
 use crate::{
     child::{Child, Spec},
-    fetch::{kept, on_path, reason, run, tool_dir},
+    fetch::{cached, on_path, reason, run, tool_dir},
     orphans, ports,
 };
 use anyhow::Context;
@@ -19,53 +19,52 @@ use std::{
 };
 use tokio::{net::TcpStream, process::Command};
 
-/// The version that is fetched or built.
+/// Version of the CLI that is downloaded or built.
 const VERSION: &str = "1.5.1";
 /// Temporal's own download site; see <https://docs.temporal.io/cli/setup-cli>.
 const DOWNLOAD: &str = "https://temporal.download/cli/archive";
-/// How long it may take to come up.
+/// Time limit for the server to start.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How a server is to be.
+/// Options of a server.
 #[derive(Clone, Debug, Default)]
 pub struct TemporalOptions {
-    /// Its gRPC port, if that is free.
+    /// Preferred gRPC port; 0 for any free one.
     pub port: u16,
-    /// Its UI's port, if that is free; `None` for a server without.
+    /// Preferred port of the UI; `None` disables the UI.
     pub ui_port: Option<u16>,
     /// Name and type of each custom search attribute.
     pub search_attributes: Vec<(&'static str, &'static str)>,
-    /// Whether short timers fire on time: by default the server rounds them up to a second.
+    /// True to fire short timers on time: by default the server rounds them up to a second.
     pub exact_timers: bool,
 }
 
-/// A running server. It ends with this value.
+/// A running server. Stopped on drop.
 #[derive(Debug)]
 pub struct Temporal {
-    /// Where it listens, as `host:port`.
+    /// gRPC address as `host:port`.
     pub address: String,
-    /// Its gRPC port.
+    /// gRPC port.
     pub port: u16,
-    /// Its UI.
+    /// URL of the UI; `None` if disabled.
     pub ui_url: Option<String>,
-    /// Its UI's port.
+    /// Port of the UI; `None` if disabled.
     pub ui_port: Option<u16>,
-    /// Temporal's CLI, which is the server as well.
+    /// Path of Temporal's CLI, which is also the server.
     pub program: PathBuf,
-    /// The process.
+    /// The server process.
     pub child: Child,
 }
 
 impl Temporal {
-    /// Starts a server whose database is under `dir`. `guard` is a program that knows the `guard`
-    /// command.
+    /// Starts a server with its database in `dir`. `guard` is a program that has the `guard` command.
     ///
     /// # Errors
     ///
-    /// One sentence. Nothing is left running then.
+    /// If Temporal can't be installed or started. No process is left running.
     pub async fn start(dir: &Path, guard: &Path, options: &TemporalOptions) -> anyhow::Result<Self> {
         let program = binary().await?;
-        fs::create_dir_all(dir).with_context(|| format!("{} can't be made", dir.display()))?;
+        fs::create_dir_all(dir).with_context(|| format!("{} can't be created", dir.display()))?;
         let dir = dir.canonicalize().with_context(|| format!("{} can't be read", dir.display()))?;
         let database = dir.join("temporal.db");
         take_over(&database).await?;
@@ -84,7 +83,7 @@ impl Temporal {
         for partitions in ["matching.numTaskqueueReadPartitions", "matching.numTaskqueueWritePartitions"] {
             add("--dynamic-config-value", format!("{partitions}=1"));
         }
-        // Tasks carry their organization's name, and are handed out in turns of organizations.
+        // Tasks have their organization as fairness key and are dispatched round-robin over organizations.
         for fairness in ["matching.useNewMatcher", "matching.enableFairness"] {
             add("--dynamic-config-value", format!("{fairness}=true"));
         }
@@ -132,8 +131,8 @@ impl Temporal {
     }
 }
 
-/// The custom search attributes of a running server. What it is told at its start counts only for a
-/// database that is new: an older one gets those that came later from here.
+/// Registers custom search attributes with a running server. Those in its start arguments apply to a new
+/// database only.
 struct Attributes<'a> {
     program: &'a Path,
     dir: &'a Path,
@@ -144,7 +143,7 @@ impl Attributes<'_> {
     async fn complete(&self, is_new: bool, wanted: &[(&str, &str)]) -> anyhow::Result<()> {
         let lines: String = wanted.iter().map(|(name, kind)| format!("{name}={kind}\n")).collect();
         let file = self.dir.join("attributes");
-        // Asking costs a process; what was complete once stays so.
+        // Listing starts a process; a list that was complete stays complete.
         if fs::read_to_string(&file).is_ok_and(|known| known == lines) {
             return Ok(());
         }
@@ -158,7 +157,7 @@ impl Attributes<'_> {
                 }
             }
         }
-        fs::write(file, lines).context("keeping the list of search attributes")
+        fs::write(file, lines).context("storing the list of search attributes")
     }
 
     async fn operate(&self, what: &[&str]) -> anyhow::Result<String> {
@@ -167,7 +166,7 @@ impl Attributes<'_> {
             .args(["operator", "search-attribute"])
             .args(what)
             .args(["--namespace", "default", "--address", &format!("127.0.0.1:{}", self.port)])
-            // The user's settings are for another server: addresses, keys, TLS.
+            // The user's environment may configure another server: address, keys, TLS.
             .env_clear()
             .env("HOME", self.dir)
             .stdin(Stdio::null())
@@ -175,19 +174,19 @@ impl Attributes<'_> {
         let output = command.output().await.context("Temporal's CLI can't be run")?;
         anyhow::ensure!(
             output.status.success(),
-            "Temporal does not take its search attributes: {}",
+            "Temporal's search attributes can't be created: {}",
             reason(&output.stderr)
         );
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }
 
-/// The program: told, found, downloaded or built, in this order.
+/// Returns the CLI: configured, on `PATH`, downloaded or built, in this order.
 async fn binary() -> anyhow::Result<PathBuf> {
-    if let Some(told) = std::env::var_os("TEMPORAL_CLI").filter(|told| !told.is_empty()) {
-        let told = PathBuf::from(told);
-        anyhow::ensure!(told.is_file(), "TEMPORAL_CLI names {}, which is not there", told.display());
-        return told.canonicalize().context("finding TEMPORAL_CLI");
+    if let Some(path) = std::env::var_os("TEMPORAL_CLI").filter(|path| !path.is_empty()) {
+        let path = PathBuf::from(path);
+        anyhow::ensure!(path.is_file(), "TEMPORAL_CLI is {}, which does not exist", path.display());
+        return path.canonicalize().context("finding TEMPORAL_CLI");
     }
     if let Some(found) = on_path("temporal") {
         return found.canonicalize().context("finding temporal on PATH");
@@ -197,12 +196,12 @@ async fn binary() -> anyhow::Result<PathBuf> {
         return beside.canonicalize().context("finding .fanfare/bin/temporal");
     }
     let (tool_dir, name) = (tool_dir()?, format!("temporal-cli-{VERSION}"));
-    let made = kept(&tool_dir, &name, async |half: &Path| {
+    let made = cached(&tool_dir, &name, async |half: &Path| {
         let Err(unreachable) = download(half).await else { return Ok(()) };
         let built = build(half).await;
         built.map_err(|unbuilt| {
             anyhow::anyhow!(
-                "there is no Temporal: TEMPORAL_CLI is not set, `temporal` is not on PATH nor in .fanfare/bin, \
+                "Temporal is not installed: TEMPORAL_CLI is not set, `temporal` is neither on PATH nor in .fanfare/bin, \
                  the download failed ({unreachable:#}) and so did building it ({unbuilt:#})"
             )
         })
@@ -216,7 +215,7 @@ async fn download(into: &Path) -> anyhow::Result<()> {
     let curl = on_path("curl").context("curl is not on PATH")?;
     let archive = into.join("archive.tar.gz");
     run(
-        "Downloading Temporal's CLI, once",
+        "Downloading Temporal's CLI (only once)",
         Command::new(curl)
             .args([
                 "--fail",
@@ -236,17 +235,17 @@ async fn download(into: &Path) -> anyhow::Result<()> {
     run("Unpacking Temporal's CLI", Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(into))
         .await?;
     fs::remove_file(archive)?;
-    anyhow::ensure!(into.join("temporal").is_file(), "the archive holds no program");
+    anyhow::ensure!(into.join("temporal").is_file(), "the archive has no program");
     Ok(())
 }
 
 async fn build(into: &Path) -> anyhow::Result<()> {
     let go = on_path("go").context("Go is not on PATH")?;
     run(
-        "Building Temporal's CLI with Go, once (about three minutes)",
+        "Building Temporal's CLI with Go (only once, about three minutes)",
         Command::new(go)
             .env("GOBIN", into)
-            // A cross-compiled program would be put elsewhere, and would not run here.
+            // A cross-compiled program would be installed elsewhere and would not run here.
             .env_remove("GOOS")
             .env_remove("GOARCH")
             .arg("install")
@@ -257,12 +256,12 @@ async fn build(into: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ends a server that outlived the fanfare that started it: two on one file would corrupt it.
+/// Stops a server that outlived its parent: two servers on one database file would corrupt it.
 async fn take_over(database: &Path) -> anyhow::Result<()> {
     let database = database.to_string_lossy();
     let ours = || {
         let all = orphans::running().into_iter();
-        all.filter(|one| one.says("start-dev") && one.says(&database)).map(|one| one.pid).collect()
+        all.filter(|one| one.has_arg("start-dev") && one.has_arg(&database)).map(|one| one.pid).collect()
     };
     orphans::end("Temporal", Signal::SIGTERM, Signal::SIGKILL, ours).await
 }

@@ -1,4 +1,4 @@
-//! The unprivileged user that root's cluster belongs to: Postgres refuses to run as root.
+//! The unprivileged user that owns root's cluster: Postgres refuses to run as root.
 
 use anyhow::Context;
 use nix::unistd::{User, geteuid};
@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// A user and his group.
+/// A user id and group id.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UserIds {
     pub(crate) uid: u32,
@@ -16,11 +16,11 @@ pub(crate) struct UserIds {
 }
 
 impl UserIds {
-    /// Whose a cluster is, or will be; `None` when it is ours because we are not root.
+    /// Returns the owner of a cluster, also before it exists; `None` if this process does not run as root.
     ///
     /// # Errors
     ///
-    /// When there is nobody it could belong to.
+    /// If there is no unprivileged user.
     pub(crate) fn of(cluster: &Path) -> anyhow::Result<Option<Self>> {
         if !geteuid().is_root() {
             return Ok(None);
@@ -29,16 +29,16 @@ impl UserIds {
             return Ok(Some(Self { uid: known.uid(), gid: known.gid() }));
         }
         for name in ["postgres", "nobody", "daemon"] {
-            if let Some(user) = User::from_name(name).context("looking users up")? {
+            if let Some(user) = User::from_name(name).context("looking up a user")? {
                 return Ok(Some(Self { uid: user.uid.as_raw(), gid: user.gid.as_raw() }));
             }
         }
         anyhow::bail!("Postgres does not run as root, and there is no unprivileged user to run it as")
     }
 
-    /// Whether he may do this, an option of `test`, with a file; the folders above it count too.
+    /// Returns true if the user passes `test {what} {file}`; permissions of parent directories count too.
     pub(crate) fn may(self, what: &str, file: &Path) -> bool {
-        // By its path: he may be kept from the folders of root's `PATH`.
+        // An absolute path: the user may have no access to the directories of root's `PATH`.
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", "test \"$1\" \"$2\"", "sh", what]).arg(file);
         shell.current_dir("/").uid(self.uid).gid(self.gid).stderr(Stdio::null());

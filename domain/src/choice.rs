@@ -1,12 +1,12 @@
-//! What a setting of a post can be, as an account's platform lists it: a board, a flair, a playlist.
+//! Options of a post setting that a platform lists per account: boards, flairs, playlists.
 
 use serde::{Deserialize, Serialize};
 
-/// One of the things that a setting can be.
+/// One value that a setting accepts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelectOption {
-    /// What the setting wants.
+    /// Value of the setting.
     pub id: String,
-    /// Its name, for people.
+    /// Human-readable name.
     pub name: String,
 }

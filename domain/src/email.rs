@@ -1,28 +1,28 @@
-//! Addresses of people.
+//! E-mail addresses.
 //!
-//! What browsers take in a field for an address is taken here, for that is what people can type, and
-//! only hosts with a dot: nobody is reached at `ada@localhost`. Whether an address works shows when
-//! somebody writes to it. <https://html.spec.whatwg.org/multipage/input.html#valid-e-mail-address>
+//! Accepts the addresses that a browser's e-mail field accepts, if the host has a dot: no mail reaches
+//! `ada@localhost`. Delivery is not checked.
+//! <https://html.spec.whatwg.org/multipage/input.html#valid-e-mail-address>
 
 use std::{fmt, str::FromStr};
 
-/// The longest address, in characters (RFC 5321, section 4.5.3.1.3, without its brackets).
-const LENGTH: usize = 254;
-/// The longest part before the `@`.
-const LOCAL_LENGTH: usize = 64;
-/// The longest part of a host between two dots.
-const LABEL_LENGTH: usize = 63;
+/// Maximum length of an address, in bytes (RFC 5321, section 4.5.3.1.3, without its brackets).
+const MAX_LENGTH: usize = 254;
+/// Maximum length of the part before the `@`.
+const MAX_LOCAL_LENGTH: usize = 64;
+/// Maximum length of one label of the host name.
+const MAX_LABEL_LENGTH: usize = 63;
 
-/// An address, kept as it was written.
+/// A valid e-mail address, in the spelling that was entered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Email(String);
 
-/// A text that is no address.
+/// The error of parsing a text that is not a valid address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAnEmail;
 
 impl Email {
-    /// As it was written.
+    /// Returns the address in the spelling that was entered.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -34,9 +34,13 @@ impl FromStr for Email {
     fn from_str(text: &str) -> Result<Self, NotAnEmail> {
         let (local, host) = text.rsplit_once('@').ok_or(NotAnEmail)?;
         let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || b".!#$%&'*+/=?^_`{|}~-".contains(&byte);
-        let is_local = (1..=LOCAL_LENGTH).contains(&local.len()) && local.bytes().all(is_sign);
+        let is_local = (1..=MAX_LOCAL_LENGTH).contains(&local.len()) && local.bytes().all(is_sign);
         let is_host = host.contains('.') && host.split('.').all(is_label);
-        if text.len() <= LENGTH && is_local && is_host { Ok(Self(text.to_owned())) } else { Err(NotAnEmail) }
+        if text.len() <= MAX_LENGTH && is_local && is_host {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NotAnEmail)
+        }
     }
 }
 
@@ -48,14 +52,14 @@ impl fmt::Display for Email {
 
 impl fmt::Display for NotAnEmail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("not an address such as ada@example.com")
+        f.write_str("not an e-mail address such as ada@example.com")
     }
 }
 
 impl std::error::Error for NotAnEmail {}
 
 fn is_label(label: &str) -> bool {
-    (1..=LABEL_LENGTH).contains(&label.len())
+    (1..=MAX_LABEL_LENGTH).contains(&label.len())
         && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         && !label.starts_with('-')
         && !label.ends_with('-')

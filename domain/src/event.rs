@@ -1,14 +1,14 @@
-//! What happened, as webhooks tell it.
+//! Webhook events: their names and bodies.
 //!
-//! Post and account events use camelCase fields, import events snake_case: the contract's own
-//! inconsistency, kept because receivers depend on it.
+//! Post and account events use camelCase fields, import events snake_case. The contract itself is
+//! inconsistent here; receivers depend on it.
 
 use crate::{AccountId, ImportId, OrgId, PostId, TargetId, WebhookId};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-crate::words! {
+crate::string_enum! {
     /// The name of an event.
     EventName, "event" {
         /// A post reached its first account.
@@ -23,7 +23,7 @@ crate::words! {
         AccountTokenExpired = "account.token_expired",
         /// A grant was revoked.
         AccountReauthRequired = "account.reauth_required",
-        /// An account finished the connect flow.
+        /// An account was connected, or connected again.
         AccountConnected = "account.connected",
         /// An account was removed.
         AccountDisconnected = "account.disconnected",
@@ -34,40 +34,40 @@ crate::words! {
     }
 }
 
-/// The subscription to every event.
+/// Subscribes a webhook to every event.
 pub const EVERY_EVENT: &str = "*";
 
-/// The name of the sample that a test call sends; nobody subscribes to it.
-pub const SAMPLE: &str = "webhook.test";
+/// Name of the test event. It is sent on request only; no subscription includes it.
+pub const TEST_EVENT: &str = "webhook.test";
 
-/// An account, as events name it.
+/// The account fields of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventAccount {
-    /// The account.
+    /// Account id.
     pub account: AccountId,
-    /// Its platform.
+    /// Platform id.
     pub network: String,
-    /// Its name there.
+    /// Handle on the platform, without `@`.
     pub username: String,
 }
 
-/// How far one account of a post has come, as `post.published` and `post.error` list it.
+/// The state of one account of a post in `post.published` and `post.error`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Live, with the platform's id of the post.
     Live(String),
-    /// Not live and not going to be, with the reason.
+    /// Failed or canceled, with the reason.
     Failed(String),
-    /// Still under way.
+    /// Not terminal yet.
     Open,
 }
 
-/// A timestamp as the whole interface writes it: UTC, milliseconds, `Z`.
+/// Formats a timestamp as the API and the webhooks do: UTC, milliseconds, `Z`.
 pub fn timestamp(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// The body of a delivery, fixed once and for all its attempts.
+/// Returns the body of an event's deliveries. It is the same in every attempt.
 pub fn body(event: &str, at: DateTime<Utc>, data: &Value) -> String {
     #[derive(Serialize)]
     struct Body<'a> {
@@ -78,15 +78,15 @@ pub fn body(event: &str, at: DateTime<Utc>, data: &Value) -> String {
     serde_json::to_string(&Body { event, timestamp: timestamp(at), data }).expect("an event is plain data")
 }
 
-/// The data of `post.published` and `post.error`.
+/// Returns the `data` of `post.published` and `post.error`.
 pub fn post(post: PostId, org: OrgId, accounts: &[(EventAccount, Outcome)]) -> Value {
     let accounts: Vec<_> = accounts
         .iter()
-        .map(|(subject, outcome)| {
+        .map(|(account, outcome)| {
             let mut entry = json!({
-                "accountId": subject.account,
-                "network": subject.network,
-                "username": subject.username,
+                "accountId": account.account,
+                "network": account.network,
+                "username": account.username,
             });
             match outcome {
                 Outcome::Live(id) => entry["platformPostId"] = json!(id),
@@ -99,43 +99,43 @@ pub fn post(post: PostId, org: OrgId, accounts: &[(EventAccount, Outcome)]) -> V
     json!({ "postId": post, "orgId": org, "socialAccounts": accounts })
 }
 
-/// The data of `post.target.published`.
+/// Returns the `data` of `post.target.published`.
 pub fn target_published(
     post: PostId,
     target: TargetId,
     org: OrgId,
-    subject: &EventAccount,
+    account: &EventAccount,
     id: &str,
     url: Option<&str>,
 ) -> Value {
-    let mut data = target_data(post, target, org, subject);
+    let mut data = target_data(post, target, org, account);
     data["platformPostId"] = json!(id);
     data["platformPostUrl"] = json!(url);
     data
 }
 
-/// The data of `post.target.failed`.
+/// Returns the `data` of `post.target.failed`.
 pub fn target_failed(
     post: PostId,
     target: TargetId,
     org: OrgId,
-    subject: &EventAccount,
+    account: &EventAccount,
     code: &str,
     error: &str,
 ) -> Value {
-    let mut data = target_data(post, target, org, subject);
+    let mut data = target_data(post, target, org, account);
     data["errorCode"] = json!(code);
     data["error"] = json!(error);
     data
 }
 
-/// The data of every `account.*` event.
-pub fn account(org: OrgId, subject: &EventAccount, tenant: Option<&str>, error: Option<&str>) -> Value {
+/// Returns the `data` of an `account.*` event.
+pub fn account(org: OrgId, account: &EventAccount, tenant: Option<&str>, error: Option<&str>) -> Value {
     let mut data = json!({
         "orgId": org,
-        "accountId": subject.account,
-        "network": subject.network,
-        "username": subject.username,
+        "accountId": account.account,
+        "network": account.network,
+        "username": account.username,
         "tenantId": tenant,
     });
     if let Some(error) = error {
@@ -144,7 +144,7 @@ pub fn account(org: OrgId, subject: &EventAccount, tenant: Option<&str>, error: 
     data
 }
 
-/// The data of `import.completed`, or with an error that of `import.failed`.
+/// Returns the `data` of `import.completed`, or of `import.failed` if there is an error.
 pub fn import(org: OrgId, import: ImportId, account: AccountId, imported: i32, error: Option<&str>) -> Value {
     let mut data = json!({
         "orgId": org,
@@ -160,19 +160,19 @@ pub fn import(org: OrgId, import: ImportId, account: AccountId, imported: i32, e
     data
 }
 
-/// The data of the sample that a test call sends.
-pub fn sample(org: OrgId, webhook: WebhookId) -> Value {
+/// Returns the `data` of the test event.
+pub fn test_event(org: OrgId, webhook: WebhookId) -> Value {
     json!({ "orgId": org, "webhookId": webhook })
 }
 
-fn target_data(post: PostId, target: TargetId, org: OrgId, subject: &EventAccount) -> Value {
+fn target_data(post: PostId, target: TargetId, org: OrgId, account: &EventAccount) -> Value {
     json!({
         "postId": post,
         "targetId": target,
         "orgId": org,
-        "accountId": subject.account,
-        "network": subject.network,
-        "username": subject.username,
+        "accountId": account.account,
+        "network": account.network,
+        "username": account.username,
     })
 }
 
@@ -191,8 +191,8 @@ mod tests {
     }
 
     #[test]
-    fn a_target_still_under_way_has_neither_id_nor_error() {
-        let subject = |name: &str| EventAccount {
+    fn a_target_that_is_not_terminal_has_neither_id_nor_error() {
+        let account = |name: &str| EventAccount {
             account: AccountId(Uuid::nil()),
             network: "x".into(),
             username: name.into(),
@@ -201,9 +201,9 @@ mod tests {
             PostId(Uuid::nil()),
             OrgId(Uuid::nil()),
             &[
-                (subject("a"), Outcome::Live("1".into())),
-                (subject("b"), Outcome::Failed("no".into())),
-                (subject("c"), Outcome::Open),
+                (account("a"), Outcome::Live("1".into())),
+                (account("b"), Outcome::Failed("no".into())),
+                (account("c"), Outcome::Open),
             ],
         );
         let keys =

@@ -1,55 +1,55 @@
-//! A platform's refusal, named by what to do next.
+//! Failed platform calls, with error codes that determine what happens next.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::{fmt, str::FromStr, time::Duration};
 
-/// The longest message that is kept, in characters: some servers answer with a page of HTML.
-pub const MESSAGE: usize = 500;
+/// Maximum length of a stored message, in characters: some servers answer with a page of HTML.
+pub const MAX_MESSAGE_CHARS: usize = 500;
 
-/// The longest wait that a platform can ask for: its header may hold any number.
-pub const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
+/// Maximum wait that a platform can request; its `Retry-After` header may hold any number.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 
-/// The stable reason of a failed attempt: the contract's `error_code`.
+/// Stable reason of a failed attempt: `error_code` in the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorCode {
-    /// The platform asks to slow down.
+    /// The platform throttles.
     RateLimited,
     /// The platform refused the access token.
     TokenExpired,
-    /// The platform failed, with this 5xx status.
+    /// The platform answered with this 5xx status.
     Upstream(u16),
     /// The platform refused the content, with this 4xx status.
     Rejected(u16),
-    /// An asynchronous job of the platform outlasted its window.
+    /// The platform did not finish processing within its time limit.
     PollTimeout,
-    /// No HTTP status came back.
+    /// No HTTP response was received.
     NetworkError,
 }
 
-crate::words! {
-    /// Who can do something about a failure.
+crate::string_enum! {
+    /// Who can fix a failure.
     ErrorSource, "error source" {
-        /// The author: change the content, or reconnect the account.
+        /// The author, who can change the content or reconnect the account.
         User = "user",
-        /// The platform: it failed, throttled, or took too long.
+        /// The platform, which failed, throttled or took too long.
         Platform = "platform",
-        /// Fanfare or the network between.
+        /// The operator of Fanfare, or of the network between it and the platform.
         Service = "service",
     }
 }
 
 impl ErrorCode {
-    /// Whether another attempt would be refused as well.
+    /// Returns true if another attempt would fail as well.
     pub fn is_permanent(self) -> bool {
         matches!(self, Self::Rejected(_) | Self::PollTimeout)
     }
 
-    /// Whether the platform may have done what was asked although it did not say so.
+    /// Returns true if the call may have had its effect although it failed.
     pub fn leaves_doubt(self) -> bool {
         matches!(self, Self::Upstream(_) | Self::NetworkError)
     }
 
-    /// Who can do something about it.
+    /// Returns who can fix a failure with this code.
     pub fn source(self) -> ErrorSource {
         match self {
             Self::TokenExpired | Self::Rejected(_) => ErrorSource::User,
@@ -73,10 +73,10 @@ impl fmt::Display for ErrorCode {
 }
 
 impl FromStr for ErrorCode {
-    type Err = crate::word::Unknown;
+    type Err = crate::string_enum::UnknownValue;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let unknown = || crate::word::Unknown { what: "error code", found: text.to_owned() };
+        let unknown = || crate::string_enum::UnknownValue { what: "error code", found: text.to_owned() };
         match text {
             "rate_limited" => Ok(Self::RateLimited),
             "token_expired" => Ok(Self::TokenExpired),
@@ -107,30 +107,30 @@ impl<'de> Deserialize<'de> for ErrorCode {
     }
 }
 
-/// What a platform, or the way to it, answered instead of doing what was asked.
+/// A failed call to a platform.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What to do next depends on this alone.
+    /// Decides on its own what happens next.
     pub code: ErrorCode,
-    /// The platform's own words, or what went wrong on the way. Unstable; for people.
+    /// Error message of the platform or of the HTTP client. Human-readable, not stable.
     pub message: String,
-    /// How long the platform asks to wait.
+    /// Wait that the platform requests before the next call.
     pub retry_after: Option<Duration>,
-    /// What the failed call did at the platform.
+    /// Effect of the failed call on the platform.
     #[serde(rename = "doubt")]
     pub effect: Effect,
-    /// What the failure says about the grant.
+    /// State of the grant that follows from the failure.
     #[serde(rename = "revoked")]
     pub grant: GrantState,
 }
 
-/// What a failed call did at the platform. Serialized as a boolean, true for [`Effect::Unknown`].
+/// Effect of a failed call on the platform. Serialized as a boolean, true for [`Effect::Unknown`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "bool", into = "bool")]
 pub enum Effect {
-    /// Nothing: the call can be repeated.
+    /// The call had no effect and can be repeated.
     None,
-    /// The platform may have done what was asked; only a look-up can tell.
+    /// The call may have had its effect; only a look-up can find out.
     Unknown,
 }
 
@@ -146,11 +146,11 @@ impl From<Effect> for bool {
     }
 }
 
-/// What a failure says about the grant. Serialized as a boolean, true for [`GrantState::Revoked`].
+/// State of a grant after a failure. Serialized as a boolean, true for [`GrantState::Revoked`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "bool", into = "bool")]
 pub enum GrantState {
-    /// Nothing: a refresh may help.
+    /// The failure does not concern the grant, or a refresh may help.
     Unchanged,
     /// The grant no longer exists, so no refresh can help.
     Revoked,
@@ -169,77 +169,78 @@ impl From<GrantState> for bool {
 }
 
 impl Failure {
-    /// A failure with the effect that its code implies. Of the message the first [`MESSAGE`] characters are
-    /// kept, without U+0000, which Postgres does not store.
+    /// Creates a failure with the effect that its code implies. The message is cut to
+    /// [`MAX_MESSAGE_CHARS`] and loses U+0000, which Postgres does not store.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         let mut message = message.into();
         message.retain(|c| c != '\0');
-        if let Some((end, _)) = message.char_indices().nth(MESSAGE) {
+        if let Some((end, _)) = message.char_indices().nth(MAX_MESSAGE_CHARS) {
             message.truncate(end);
         }
         let effect = Effect::from(code.leaves_doubt());
         Self { code, message, retry_after: None, effect, grant: GrantState::Unchanged }
     }
 
-    /// A final refusal, by the platform with a 4xx status, or by Fanfare itself, which counts as 400.
+    /// Creates the failure of content that the platform refused with a 4xx status. Another status, of a refusal
+    /// by Fanfare itself, counts as 400.
     pub fn rejected(status: u16, message: impl Into<String>) -> Self {
         let status = if (400..500).contains(&status) { status } else { 400 };
         Self::new(ErrorCode::Rejected(status), message)
     }
 
-    /// The access token was refused; a refresh may help.
+    /// Creates the failure of an access token that was refused; a refresh may help.
     pub fn token_expired(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::TokenExpired, message)
     }
 
-    /// The grant is gone; only its owner can give a new one.
+    /// Creates the failure of a revoked grant; only the account's owner can grant access again.
     pub fn revoked(message: impl Into<String>) -> Self {
         Self { grant: GrantState::Revoked, ..Self::token_expired(message) }
     }
 
-    /// The platform asks to slow down, for at most [`LONGEST_WAIT`].
+    /// Creates the failure of a throttled call. The wait is at most [`MAX_RETRY_AFTER`].
     pub fn rate_limited(message: impl Into<String>, retry_after: Option<Duration>) -> Self {
-        let retry_after = retry_after.map(|wait| wait.min(LONGEST_WAIT));
+        let retry_after = retry_after.map(|wait| wait.min(MAX_RETRY_AFTER));
         Self { retry_after, ..Self::new(ErrorCode::RateLimited, message) }
     }
 
-    /// The platform failed, with a 5xx status; any other counts as 502.
+    /// Creates the failure of a 5xx answer; another status counts as 502.
     pub fn upstream(status: u16, message: impl Into<String>) -> Self {
         let status = if (500..600).contains(&status) { status } else { 502 };
         Self::new(ErrorCode::Upstream(status), message)
     }
 
-    /// The reply never came. `sent` says whether the request may have arrived.
+    /// Creates the failure of a call without a response. `sent` is true if the request may have arrived.
     pub fn network(message: impl Into<String>, sent: bool) -> Self {
         Self::new(ErrorCode::NetworkError, message).with_effect(Effect::from(sent))
     }
 
-    /// The same failure of a call that certainly did nothing.
+    /// Returns the failure with [`Effect::None`].
     pub fn certain(self) -> Self {
         self.with_effect(Effect::None)
     }
 
-    /// The same failure of a call that may have done what was asked.
+    /// Returns the failure with [`Effect::Unknown`].
     pub fn ambiguous(self) -> Self {
         self.with_effect(Effect::Unknown)
     }
 
-    /// The same failure with this effect.
+    /// Returns the failure with this effect.
     pub fn with_effect(self, effect: Effect) -> Self {
         Self { effect, ..self }
     }
 
-    /// The same failure with the wait that the platform asks for.
+    /// Returns the failure with the wait that the platform requests.
     pub fn after(self, retry_after: Option<Duration>) -> Self {
         Self { retry_after, ..self }
     }
 
-    /// True when the platform may have done what was asked, so that only a look-up can tell.
+    /// Returns true if the call may have had its effect, so that a look-up is needed.
     pub fn is_ambiguous(&self) -> bool {
         self.effect == Effect::Unknown
     }
 
-    /// True when the grant no longer exists, so that no refresh can help.
+    /// Returns true if the grant no longer exists, so that no refresh can help.
     pub fn is_revoked(&self) -> bool {
         self.grant == GrantState::Revoked
     }
@@ -289,12 +290,12 @@ mod tests {
     }
 
     #[test]
-    fn a_message_and_a_wait_have_an_end() {
+    fn messages_and_waits_are_bounded() {
         let failure = Failure::rejected(400, "é\0".repeat(1_000_000));
-        assert_eq!(failure.message, "é".repeat(MESSAGE));
+        assert_eq!(failure.message, "é".repeat(MAX_MESSAGE_CHARS));
         assert_eq!(Failure::network("short", true).message, "short");
         let wait = |seconds| Failure::rate_limited("", Some(Duration::from_secs(seconds))).retry_after;
-        assert_eq!((wait(u64::MAX), wait(60)), (Some(LONGEST_WAIT), Some(Duration::from_secs(60))));
+        assert_eq!((wait(u64::MAX), wait(60)), (Some(MAX_RETRY_AFTER), Some(Duration::from_secs(60))));
     }
 
     #[test]

@@ -1,32 +1,32 @@
-//! What a platform granted, to which app, and for whom.
+//! OAuth apps, the grants they receive, and the accounts that a grant covers.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The OAuth app that the account was connected through.
+/// Credentials of an OAuth app.
 #[derive(Clone, PartialEq, Eq)]
 pub struct App {
-    /// Its public identifier.
+    /// OAuth client id.
     pub client_id: String,
-    /// Its secret; `None` for a public client.
+    /// OAuth client secret; `None` for a public client.
     pub client_secret: Option<String>,
 }
 
-/// What a platform granted. Never logged, never in a response; stored sealed.
+/// A platform's grant of access to an account. Never logged, never in a response; stored encrypted.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// Sent with each call.
+    /// Access token.
     pub access_token: String,
-    /// Exchanged for a fresh grant; an empty one never replaces a stored one.
+    /// Refresh token; one that is absent from a refresh response never replaces a stored one.
     pub refresh_token: Option<String>,
-    /// When the access token dies.
+    /// Expiry of the access token; `None` if it does not expire.
     pub expires_at: Option<DateTime<Utc>>,
-    /// The scopes that were granted.
+    /// Granted scopes.
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// What else the platform's adapter needs and the account's owner entrusted to us, for example
-    /// the service address and app password of a Bluesky account.
+    /// Further credentials in the adapter's own form, for example the service address and app
+    /// password of a Bluesky account.
     #[serde(default)]
     pub extra: Value,
 }
@@ -57,32 +57,10 @@ pub struct AccountProfile {
 /// An account, page, channel, board or location that a grant covers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The platform's own stable id of it.
-    pub network_unique_id: String,
-    /// Its handle, without `@`.
-    pub username: String,
-    /// Its name for people.
-    pub display_name: String,
-    /// What it is, for example `profile`, `page`, `channel`.
-    pub account_type: String,
-    /// Its picture.
-    pub profile_image_url: Option<String>,
-    /// Its public page.
-    pub profile_url: Option<String>,
-    /// Its own grant, where it differs from the one that listed it: a page's token.
+    /// Profile on the platform.
+    #[serde(flatten)]
+    pub profile: AccountProfile,
+    /// Grant of its own, where it differs from the one that listed it: a page's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Grant>,
-}
-
-impl From<Identity> for AccountProfile {
-    fn from(identity: Identity) -> Self {
-        Self {
-            network_unique_id: identity.network_unique_id,
-            username: identity.username,
-            display_name: identity.display_name,
-            account_type: identity.account_type,
-            profile_image_url: identity.profile_image_url,
-            profile_url: identity.profile_url,
-        }
-    }
 }

@@ -1,7 +1,7 @@
-//! Identifiers. Each kind is a type of its own, so that a target's id can't be passed for a post's.
+//! Ids. Each kind is a type of its own, so that a target id can't be passed for a post id.
 //!
-//! All are UUIDs of version 7 (RFC 9562): they sort by the time they were made, which keeps the
-//! indexes of growing tables compact. They are made where rows are made, in `store`.
+//! All are UUIDs of version 7 (RFC 9562): they sort by creation time, which keeps the indexes of growing
+//! tables compact. `store` creates them together with their rows.
 
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
@@ -36,7 +36,7 @@ macro_rules! ids {
 }
 
 ids! {
-    /// An organization: the tenant everything belongs to.
+    /// An organization: the tenant that owns everything else.
     OrgId,
     /// An API key.
     KeyId,
@@ -56,13 +56,13 @@ ids! {
     WebhookId,
     /// An organization's own OAuth app at a platform.
     NetworkId,
-    /// An authorization that is under way at a platform.
+    /// An OAuth authorization that has not returned yet.
     StateId,
     /// A group of accounts.
     ProfileId,
     /// A media asset.
     MediaId,
-    /// A person of an organization.
+    /// A member of an organization.
     MemberId,
     /// An import of an account's earlier posts.
     ImportId,

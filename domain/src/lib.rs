@@ -1,16 +1,16 @@
-//! The vocabulary of Fanfare: what a post is, how it ends, and what is told about it.
+//! Types and rules shared by all crates: posts, failures, retries, events, outbox messages.
 //!
-//! Nothing here performs I/O, awaits, reads a clock or draws a random number; whoever calls passes
-//! time and randomness in. That is why the same rules serve the API, the activities and the
-//! deterministic workflows, and why they are tested without any of these.
+//! Nothing here performs I/O, awaits, reads a clock or draws a random number; callers pass time and
+//! randomness in. The same rules therefore serve the API, the activities and the deterministic
+//! workflows, and are tested without any of these.
 
-pub mod address;
 pub mod choice;
 pub mod email;
 pub mod event;
 pub mod failure;
 pub mod grant;
 pub mod id;
+pub mod ip_ranges;
 pub mod login;
 pub mod media;
 pub mod metrics;
@@ -24,8 +24,8 @@ pub mod sandbox;
 pub mod scope;
 pub mod signature;
 pub mod slot;
+pub mod string_enum;
 pub mod time_scale;
-pub mod word;
 
 pub use choice::SelectOption;
 pub use email::Email;

@@ -1,32 +1,32 @@
-//! How connecting an account can fail.
+//! Errors of connecting an account.
 
-crate::words! {
-    /// Why no account was connected, as whoever began it is told.
+crate::string_enum! {
+    /// Reason why no account was connected: the `error` parameter of the redirect.
     LoginError, "login error" {
-        /// The account's owner said no.
+        /// The user refused access.
         AccessDenied = "access_denied",
-        /// He took longer than a quarter of an hour.
+        /// The user returned more than 15 minutes after the start.
         StateExpired = "state_expired",
-        /// Somebody came back from this authorization before.
+        /// The authorization's `state` was already used.
         StateUsed = "state_used",
-        /// The platform did not give what it had announced.
+        /// The platform did not exchange the code for a grant.
         ExchangeFailed = "exchange_failed",
-        /// He allowed less than publishing needs.
+        /// The user granted fewer scopes than publishing needs.
         InsufficientScope = "insufficient_scope",
-        /// The login covers nothing that can be posted to.
+        /// The login covers no account that can be posted to.
         NoPages = "no_pages",
-        /// Somebody else logged in than was to be connected.
+        /// The login is for another account than the one to be reconnected.
         WrongAccount = "wrong_account",
-        /// The organization's plan has room for no more accounts.
+        /// The organization has as many accounts as its plan allows.
         QuotaExceeded = "quota_exceeded",
     }
 }
 
 impl LoginError {
-    /// What a platform means that sends its user back with an error word. The standard's words (RFC 6749
-    /// section 4.1.2.1, OpenID Connect Core section 3.1.2.6), and LinkedIn's own.
-    pub fn of_word(word: &str) -> Self {
-        match word {
+    /// Maps the `error` parameter of an OAuth callback: the standard codes (RFC 6749 section 4.1.2.1,
+    /// OpenID Connect Core section 3.1.2.6) and LinkedIn's own.
+    pub fn from_oauth_error(code: &str) -> Self {
+        match code {
             "access_denied"
             | "user_denied"
             | "user_cancelled_login"
@@ -46,15 +46,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_platforms_word_is_one_of_ours() {
-        for (word, expected) in [
+    fn oauth_error_codes_map_to_login_errors() {
+        for (code, expected) in [
             ("access_denied", LoginError::AccessDenied),
             ("user_cancelled_authorize", LoginError::AccessDenied),
             ("unauthorized_scope_error", LoginError::InsufficientScope),
             ("server_error", LoginError::ExchangeFailed),
             ("", LoginError::ExchangeFailed),
         ] {
-            assert_eq!(LoginError::of_word(word), expected, "{word}");
+            assert_eq!(LoginError::from_oauth_error(code), expected, "{code}");
         }
     }
 }

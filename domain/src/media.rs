@@ -1,10 +1,10 @@
-//! What a media asset is, and how far it has come.
+//! Media assets: kinds and states.
 
 use std::time::Duration;
 use uuid::Uuid;
 
-crate::words! {
-    /// What a medium is.
+crate::string_enum! {
+    /// Kind of a media asset.
     MediaKind, "media kind" {
         /// A still image.
         Image = "image",
@@ -14,51 +14,51 @@ crate::words! {
         Gif = "gif",
         /// A document, for example a PDF.
         Document = "document",
-        /// Sound.
+        /// An audio file.
         Audio = "audio",
     }
 }
 
-crate::words! {
+crate::string_enum! {
     /// The state of a media asset.
     MediaStatus, "media status" {
-        /// Its bytes are awaited.
+        /// The file has not been uploaded yet.
         PendingUpload = "pending_upload",
-        /// Its bytes are there, and are being looked at.
+        /// The file is uploaded and being inspected.
         Uploaded = "uploaded",
-        /// It was looked at and can be published.
+        /// The file was inspected and can be published.
         Ready = "ready",
-        /// It can't be used, and never will be.
+        /// The file can't be used. Final.
         Failed = "failed",
     }
 }
 
 impl MediaStatus {
-    /// Whether a post may refer to it.
+    /// Returns true if a post may refer to an asset in this state.
     pub fn is_usable(self) -> bool {
         matches!(self, Self::Uploaded | Self::Ready)
     }
 }
 
-/// One medium of a container. Its bytes lie elsewhere.
+/// A media asset of a container, without its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Media {
-    /// The media asset.
+    /// Asset id.
     pub id: Uuid,
-    /// What it is, as its bytes say.
+    /// Kind, as detected from the bytes.
     pub kind: MediaKind,
-    /// Its content type, for example `image/png`.
+    /// Content type, for example `image/png`.
     pub mime: String,
-    /// Its name, for platforms that want one.
+    /// File name, for platforms that require one.
     pub filename: String,
-    /// Its size.
+    /// File size in bytes.
     pub size_bytes: u64,
-    /// Pixels, where it has any.
+    /// Width in pixels; `None` for audio and documents.
     pub width: Option<u32>,
-    /// Pixels, where it has any.
+    /// Height in pixels; `None` for audio and documents.
     pub height: Option<u32>,
-    /// How long it plays, where it does.
+    /// Play time; `None` for still images and documents.
     pub duration: Option<Duration>,
-    /// What it shows, for those who can't see it.
+    /// Alternative text for people who can't see the asset.
     pub alt_text: Option<String>,
 }

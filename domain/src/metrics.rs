@@ -1,17 +1,17 @@
-//! Engagement, in the contract's figures.
+//! Engagement metrics in the API's terms.
 //!
-//! Platforms count different things under different names; an adapter translates, and what its
-//! platform does not tell is 0. How the figures become a rate and a total stands here, once.
+//! Platforms count different things under different names; adapters map them, and a metric that a
+//! platform does not report is 0. Rate and totals are computed here only.
 
 use serde::{Deserialize, Serialize};
 use std::iter::Sum;
 
-/// Engagement of one post. A figure that the platform does not tell is 0.
+/// Engagement metrics of one post. A metric that the platform does not report is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// Times shown.
+    /// Number of times the post was shown.
     pub impressions: u64,
-    /// People who saw it.
+    /// Number of people who saw the post.
     pub reach: u64,
     /// Likes and other reactions.
     pub likes: u64,
@@ -23,18 +23,18 @@ pub struct Metrics {
     pub saves: u64,
     /// Clicks on links.
     pub clicks: u64,
-    /// Plays of its video.
+    /// Plays of the post's video.
     pub video_views: u64,
 }
 
 impl Metrics {
-    /// What was done with the post for each time it was seen: a fraction. Over impressions; where none
-    /// are told over reach, then over views; 0 where nobody tells how often it was seen.
+    /// Returns interactions per view, as a fraction. The divisor is impressions, else reach, else video
+    /// views: the first that is not 0. Returns 0 if all are.
     pub fn engagement_rate(&self) -> f64 {
-        let seen = [self.impressions, self.reach, self.video_views].into_iter().find(|figure| *figure > 0);
-        let done = [self.likes, self.comments, self.shares, self.saves, self.clicks];
-        let done = done.into_iter().fold(0, u64::saturating_add);
-        seen.map_or(0.0, |seen| done as f64 / seen as f64)
+        let views = [self.impressions, self.reach, self.video_views].into_iter().find(|count| *count > 0);
+        let interactions = [self.likes, self.comments, self.shares, self.saves, self.clicks];
+        let interactions = interactions.into_iter().fold(0, u64::saturating_add);
+        views.map_or(0.0, |views| interactions as f64 / views as f64)
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rate_is_over_the_best_figure_that_is_told() {
+    fn the_rate_is_over_the_first_count_of_views_that_is_reported() {
         let done = Metrics { likes: 1, comments: 2, shares: 3, saves: 4, clicks: 5, ..Metrics::default() };
         for (metrics, rate) in [
             (Metrics { impressions: 30, reach: 15, video_views: 5, ..done }, 0.5),

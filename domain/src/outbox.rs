@@ -1,172 +1,172 @@
-//! What a transaction owes Temporal.
+//! Messages of the transactional outbox: work for Temporal.
 //!
-//! The row that made follow-up work necessary and the message that asks for it are written together;
-//! the relay carries the message to Temporal when it can. A message is ids and small values only: it
-//! becomes a workflow's input and so part of a history that operators read.
+//! A row and the message for the follow-up work that it requires are written in one transaction; the
+//! relay sends the message to Temporal. A message holds ids and small values only: it becomes a
+//! workflow's input, and so part of a history that operators read.
 
 use crate::{AccountId, DeliveryId, EventId, ImportId, MediaId, Owner, PostId, TargetId};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-/// One piece of follow-up work.
+/// A request for follow-up work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Message {
-    /// Publish a post, at its time.
+    /// Publish a post at its scheduled time.
     PublishPost(PostJob),
-    /// The row of a post that was to be published changed: another time, other targets.
+    /// Update the workflow of an edited post: its time or its targets changed.
     PostChanged(PostJob),
-    /// A post that was to be published was withdrawn.
+    /// Cancel the workflow of a post.
     PostCanceled {
-        /// The post.
+        /// Post id.
         post: PostId,
-        /// The post's owner.
+        /// Owner of the post.
         owner: Owner,
     },
-    /// Somebody wants the next attempt of a failed target now.
+    /// Retry a failed target now, without waiting for its backoff.
     RetryTarget {
-        /// The target.
+        /// Target id.
         target: TargetId,
-        /// Its post.
+        /// Id of the target's post.
         post: PostId,
-        /// The post's owner.
+        /// Owner of the post.
         owner: Owner,
     },
-    /// Tell the endpoints that subscribed.
+    /// Deliver an event to the subscribed webhook endpoints.
     DeliverEvent(EventDispatch),
-    /// Revoke and erase the grant of an account that was disconnected.
+    /// Revoke and erase the grant of a disconnected account.
     DisconnectAccount(Disconnection),
-    /// Bring here what an account published earlier.
+    /// Import the posts that an account published earlier.
     ImportPosts(ImportRef),
-    /// Renew the grant of an account before it ends.
+    /// Renew an account's grant before it expires.
     RenewGrant(ExpiringGrant),
-    /// Fetch, look at or discard the bytes of a media asset.
+    /// Fetch, inspect or delete the file of a media asset.
     ProcessMedia(MediaJob),
 }
 
 impl Message {
-    /// The owner of the rows that the work is about.
+    /// Returns the owner of the rows that the work concerns.
     pub fn owner(&self) -> Owner {
         match self {
             Self::PublishPost(job) | Self::PostChanged(job) => job.owner,
             Self::PostCanceled { owner, .. } | Self::RetryTarget { owner, .. } => *owner,
             Self::DeliverEvent(dispatch) => dispatch.owner,
-            Self::DisconnectAccount(parting) => parting.owner,
-            Self::ImportPosts(ingest) => ingest.owner,
-            Self::RenewGrant(keeping) => keeping.owner,
-            Self::ProcessMedia(chore) => chore.owner,
+            Self::DisconnectAccount(disconnection) => disconnection.owner,
+            Self::ImportPosts(import) => import.owner,
+            Self::RenewGrant(grant) => grant.owner,
+            Self::ProcessMedia(job) => job.owner,
         }
     }
 }
 
-/// A post to be published, as one version of its row says.
+/// One version of a post that is to be published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PostJob {
-    /// The post.
+    /// Post id.
     pub post: PostId,
-    /// Whose it is.
+    /// Owner of the post.
     pub owner: Owner,
-    /// The row's version: an attempt for an older one finds that it is stale.
+    /// Version of the row: an attempt with an older version finds that it is stale.
     pub version: i32,
-    /// Not before; `None` at once.
+    /// Earliest time to publish; `None` publishes immediately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<DateTime<Utc>>,
-    /// One per account.
+    /// Targets, one per account.
     pub targets: Vec<TargetRef>,
 }
 
-/// One account of a post.
+/// A target of a post.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetRef {
-    /// The target.
+    /// Target id.
     pub target: TargetId,
-    /// The account.
+    /// Account that the target publishes to.
     pub account: AccountId,
-    /// The account's platform.
+    /// Platform id.
     pub platform: String,
 }
 
-/// An account that was disconnected, and the grant it had.
+/// A disconnected account and its grant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disconnection {
-    /// The account.
+    /// Account id.
     pub account: AccountId,
-    /// Whose it is.
+    /// Owner of the row.
     pub owner: Owner,
-    /// Its platform.
+    /// Platform id.
     pub platform: String,
-    /// Which grant: one that a later connection brought is not meant.
+    /// Version of the grant to revoke: a grant from a later connection is kept.
     pub grant_version: i64,
 }
 
-/// An import of what an account published earlier.
+/// An import of the posts that an account published earlier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportRef {
-    /// The import.
+    /// Import id.
     pub import: ImportId,
-    /// Whose it is.
+    /// Owner of the row.
     pub owner: Owner,
-    /// The account.
+    /// Account id.
     pub account: AccountId,
-    /// Its platform.
+    /// Platform id.
     pub platform: String,
 }
 
-/// A grant that ends, and is to be renewed before it does.
+/// A grant that is to be renewed before it expires.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpiringGrant {
-    /// The account.
+    /// Account id.
     pub account: AccountId,
-    /// Whose it is.
+    /// Owner of the row.
     pub owner: Owner,
-    /// Its platform.
+    /// Platform id.
     pub platform: String,
-    /// Which grant: of two, the one with the higher number is the later.
+    /// Version of the grant: it grows with each grant of the account.
     pub grant_version: i64,
-    /// When it was got.
+    /// Time at which the platform issued the grant.
     pub granted_at: DateTime<Utc>,
-    /// When its access token ends.
+    /// Expiry of the access token.
     pub expires_at: DateTime<Utc>,
 }
 
-/// Something to be done with the bytes of a media asset.
+/// An action on the file of a media asset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MediaJob {
-    /// What.
+    /// The action.
     pub what: MediaAction,
-    /// The asset.
+    /// Asset id.
     pub media: MediaId,
-    /// Whose it is.
+    /// Owner of the row.
     pub owner: Owner,
 }
 
-crate::words! {
-    /// What is done with the bytes of a media asset.
-    MediaAction, "care" {
-        /// They are fetched from the address that its owner named.
+crate::string_enum! {
+    /// Action on the file of a media asset.
+    MediaAction, "media action" {
+        /// Download it from the URL that the asset was created with.
         Fetch = "fetch",
-        /// They are looked at.
+        /// Inspect its bytes.
         Probe = "probe",
-        /// They are discarded, after the asset.
+        /// Delete it, after the asset was deleted.
         Discard = "discard",
     }
 }
 
-/// An event and the deliveries it owes, one per subscribed endpoint.
+/// An event and its deliveries, one per subscribed endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventDispatch {
-    /// The event.
+    /// Event id.
     pub event: EventId,
-    /// Whose it is.
+    /// Owner of the row.
     pub owner: Owner,
-    /// Its name.
+    /// Name of the event.
     pub name: String,
-    /// The post it is about.
+    /// Post that the event is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post: Option<PostId>,
-    /// One per endpoint.
+    /// Deliveries, one per endpoint.
     pub deliveries: Vec<DeliveryId>,
-    /// 0 when the event happened; then counted up each time one of them is asked for again, alone.
+    /// 0 for the original dispatch; 1 and up for redeliveries, which have one delivery each.
     #[serde(default, skip_serializing_if = "is_first")]
     pub round: u32,
 }

@@ -1,17 +1,16 @@
-//! Who owns a row: an organization, in one of its two modes.
+//! Owner of a row: an organization in one of its two modes.
 //!
-//! Test data and live data of an organization never meet, so the mode is half of the owner and every
-//! query carries both.
+//! Test data and live data of an organization are kept apart, so every query filters by both.
 
 use crate::OrgId;
 use serde::{Deserialize, Serialize};
 
-crate::words! {
-    /// Which of an organization's two sets of data, and which side of the wire.
+crate::string_enum! {
+    /// One of an organization's two sets of data, and the platforms it is published to.
     Mode, "mode" {
-        /// The real platforms.
+        /// Live data, published to the real platforms.
         Live = "live",
-        /// The built-in sandbox.
+        /// Test data, published to the built-in sandbox.
         Test = "test",
     }
 }
@@ -19,8 +18,8 @@ crate::words! {
 /// An organization in one mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Owner {
-    /// The organization.
+    /// Organization id.
     pub org: OrgId,
-    /// Its live or its test data.
+    /// Live or test data.
     pub mode: Mode,
 }

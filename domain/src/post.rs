@@ -1,31 +1,31 @@
-//! The states of a post and of its targets, and how the second make the first.
+//! States of a post and of its targets, and how a post's state follows from its targets'.
 
 use TargetStatus::{Canceled, Dead, Published};
 
-crate::words! {
+crate::string_enum! {
     /// The state of a post.
     PostStatus, "post status" {
-        /// Idle until it is released.
+        /// Not to be published until it is queued or scheduled.
         Draft = "draft",
-        /// Waits for its time.
+        /// Waiting for its scheduled time.
         Scheduled = "scheduled",
         /// About to be published.
         Queued = "queued",
-        /// From the first target's first attempt until the last target is terminal.
+        /// The first attempt has begun, and not every target is terminal.
         Publishing = "publishing",
-        /// Every target is live.
+        /// Every target is published.
         Published = "published",
-        /// Some targets are live, the others are not and will not be.
+        /// Some targets are published, the others have failed or were canceled.
         Partial = "partial",
-        /// No target is live, and none will be.
+        /// Every target has failed or was canceled.
         Failed = "failed",
-        /// Withdrawn before it was published.
+        /// Canceled before publishing began.
         Canceled = "canceled",
     }
 }
 
 impl PostStatus {
-    /// The state of a post that nothing has begun for.
+    /// Returns the state of a post for which publishing has not begun.
     pub fn of_plan(is_draft: bool, has_time: bool) -> Self {
         match (is_draft, has_time) {
             (true, _) => Self::Draft,
@@ -34,51 +34,51 @@ impl PostStatus {
         }
     }
 
-    /// Whether it can still be edited or canceled: publishing has not begun.
+    /// Returns true if the post can be edited or canceled: publishing has not begun.
     pub fn is_editable(self) -> bool {
         matches!(self, Self::Draft | Self::Scheduled | Self::Queued)
     }
 }
 
-crate::words! {
-    /// The state of one account of a post.
+crate::string_enum! {
+    /// The state of a target: one account of a post.
     TargetStatus, "target status" {
-        /// Its workflow has not taken it up yet.
+        /// Its workflow has not started yet.
         Pending = "pending",
-        /// Waits for its turn or its time.
+        /// Waiting for its scheduled time or a free slot.
         Queued = "queued",
         /// Live on the platform.
         Published = "published",
-        /// The last attempt failed; another follows.
+        /// The last attempt failed; another one follows.
         Failed = "failed",
-        /// Failed for good.
+        /// Failed; no further attempt follows.
         Dead = "dead",
-        /// Withdrawn before it was published.
+        /// Canceled before publishing began.
         Canceled = "canceled",
     }
 }
 
 impl TargetStatus {
-    /// Whether nothing more will happen.
+    /// Returns true if the state is final.
     pub fn is_terminal(self) -> bool {
         matches!(self, Published | Dead | Canceled)
     }
 }
 
-crate::words! {
-    /// What a container is to its post.
+crate::string_enum! {
+    /// The role of a container in its post.
     Role, "role" {
         /// The post itself.
         Main = "main",
-        /// The first reply to it.
+        /// The first reply to the post.
         FirstComment = "first_comment",
-        /// A further entry of the thread.
+        /// A further post of the thread.
         Thread = "thread",
     }
 }
 
 impl Role {
-    /// The role of the container at a 0-based position.
+    /// Returns the role of the container at a 0-based position.
     pub fn at(position: u16) -> Self {
         match position {
             0 => Self::Main,
@@ -88,11 +88,11 @@ impl Role {
     }
 }
 
-/// The state of a post whose targets are all terminal, or `None` while one is not.
+/// Returns the final state of a post, or `None` while a target is not terminal.
 ///
 /// # Panics
 ///
-/// Never for a post of the service: each has at least one target.
+/// If `targets` is empty. Every post of the service has at least one.
 pub fn roll_up(targets: &[TargetStatus]) -> Option<PostStatus> {
     assert!(!targets.is_empty(), "a post has at least one target");
     if !targets.iter().all(|target| target.is_terminal()) {
@@ -132,6 +132,9 @@ mod tests {
         for status in PostStatus::ALL {
             assert_eq!(status.as_str().parse(), Ok(*status));
         }
-        assert_eq!("gone".parse::<TargetStatus>().unwrap_err().to_string(), "\"gone\" is no target status");
+        assert_eq!(
+            "gone".parse::<TargetStatus>().unwrap_err().to_string(),
+            "\"gone\" is not a valid target status"
+        );
     }
 }

@@ -1,10 +1,10 @@
-//! Results of publishing, as they pass between the engine and the workflow of a target.
+//! Results that the publishing engine returns to the workflow of a target.
 
 use crate::{ErrorCode, TargetStatus};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How a publish attempt ended that is not to be repeated as it was.
+/// Result of a publish attempt that Temporal is not to retry as it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum PublishResult {
@@ -15,15 +15,15 @@ pub enum PublishResult {
     },
     /// The post was edited before its first attempt: another workflow publishes it.
     Stale,
-    /// No attempt was made or counted: it is too early for one, or the organization uses its share of the
-    /// worker's slots.
+    /// No attempt was made or counted: it is too early, or the organization already uses its share of
+    /// the worker's slots.
     Wait {
         /// Time to wait.
         pause: Duration,
     },
     /// The platform is processing the post.
     Processing {
-        /// Time to wait before the platform is asked again.
+        /// Time to wait before polling the platform again.
         pause: Duration,
     },
     /// The platform refused the access token.
@@ -33,11 +33,11 @@ pub enum PublishResult {
     },
 }
 
-/// Result of asking a platform whether it is still processing a post.
+/// Result of polling a platform that is processing a post.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum PollResult {
-    /// Processing is over: the next attempt continues.
+    /// Processing has finished: the next attempt continues.
     Ready,
     /// The target is terminal.
     Ended {
@@ -55,7 +55,7 @@ pub enum PollResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum SettleReason {
-    /// The attempts ended without a result: their worker died, or Fanfare failed.
+    /// The attempts ended without a result: their worker died, or Fanfare had an internal error.
     Unanswered {
         /// Temporal's error message.
         message: String,
@@ -65,7 +65,7 @@ pub enum SettleReason {
         /// The platform's error message.
         message: String,
     },
-    /// The platform gave no answer to the refresh.
+    /// The platform did not answer the refresh.
     RefreshFailed {
         /// Error message of the last try.
         message: String,

@@ -1,27 +1,27 @@
-//! When a grant that ends is renewed ahead of its end.
+//! Time at which a grant is renewed before it expires.
 //!
-//! Well before, so that a platform's bad hours cost nobody his account; at a moment of each grant's own,
-//! so that those that were got together are not renewed together.
+//! Early, so that an outage of the platform costs no account; jittered, so that grants issued together
+//! are not renewed together.
 
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 
-/// The share of a grant's life after which it is renewed, at the earliest and at the latest.
+/// Earliest and latest renewal, as a share of the grant's lifetime.
 const SHARE: (f64, f64) = (0.7, 0.8);
-/// No grant is renewed sooner after the last time: a platform may give back the very one it was shown.
-pub const PAUSE: Duration = Duration::from_secs(60);
+/// Minimum time between two renewals of a grant: a platform may return the grant that it was given.
+pub const MIN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// When to renew a grant that was got at `granted_at`, and that its platform renews once it is as old as
-/// `rest`. `jitter` is drawn from 0..1 by the caller.
+/// Returns the time at which to renew a grant that was issued at `granted_at`. The platform renews no grant
+/// younger than `min_age`. The caller draws `jitter` from 0..1.
 pub fn due(
     granted_at: DateTime<Utc>,
     expires_at: DateTime<Utc>,
-    rest: Duration,
+    min_age: Duration,
     jitter: f64,
 ) -> DateTime<Utc> {
-    let life = (expires_at - granted_at).to_std().unwrap_or_default();
-    let age = life.mul_f64(SHARE.0 + (SHARE.1 - SHARE.0) * jitter);
-    granted_at + age.max(rest)
+    let lifetime = (expires_at - granted_at).to_std().unwrap_or_default();
+    let age = lifetime.mul_f64(SHARE.0 + (SHARE.1 - SHARE.0) * jitter);
+    granted_at + age.max(min_age)
 }
 
 #[cfg(test)]
@@ -31,7 +31,7 @@ mod tests {
 
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-    /// The age in minutes at which a grant of so many minutes is renewed.
+    /// Returns the age in minutes at which a grant with this lifetime in minutes is renewed.
     fn age(life: i64, rest: Duration, jitter: f64) -> i64 {
         let granted_at = DateTime::UNIX_EPOCH;
         (due(granted_at, granted_at + TimeDelta::minutes(life), rest, jitter) - granted_at).num_minutes()

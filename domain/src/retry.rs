@@ -1,37 +1,37 @@
-//! When a failed attempt is repeated.
+//! Retry policies of publish attempts and webhook deliveries.
 
 use crate::{ErrorCode, Failure};
 use std::time::Duration;
 
-/// Publish attempts a target may use up.
+/// Maximum number of publish attempts of a target.
 pub const ATTEMPTS: u32 = 10;
-/// How many of them the platform may refuse for the token before the target is given up.
+/// Maximum number of attempts that may fail with a refused token.
 pub const TOKEN_ATTEMPTS: u32 = 3;
-/// The ceiling of the first wait.
+/// Upper limit of the first backoff.
 pub const BASE: Duration = Duration::from_secs(30);
-/// No computed wait is longer.
+/// Upper limit of every computed backoff.
 pub const CAP: Duration = Duration::from_secs(60 * 60);
 
-/// Delivery attempts of one event to one endpoint.
-pub const DELIVERIES: u32 = 8;
-/// The wait after the first failed delivery; doubled after each further one.
+/// Maximum number of attempts of one delivery.
+pub const DELIVERY_ATTEMPTS: u32 = 8;
+/// Backoff after the first failed delivery attempt; it doubles with each further one.
 pub const DELIVERY_BASE: Duration = Duration::from_secs(60);
-/// How long an endpoint may take to answer.
+/// Timeout of a request to a webhook endpoint.
 pub const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a target has used up of its budget, the failed attempt included.
+/// Attempts that a target has used of its budget, including the failed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spent {
-    /// Publish attempts begun.
+    /// Number of publish attempts begun.
     pub attempts: u32,
-    /// Of these, how many were refused for the token.
+    /// Number of these that failed with a refused token.
     pub token_attempts: u32,
 }
 
-/// How long to wait after `failure`, or `None` when there is to be no further attempt.
+/// Returns the wait after `failure`, or `None` if no further attempt follows.
 ///
-/// Full jitter over an exponentially growing ceiling; a wait that the platform asks for overrides
-/// it. `jitter` is drawn from 0..1 by the caller.
+/// Exponential backoff with full jitter; a wait that the platform requests takes precedence. The caller
+/// draws `jitter` from 0..1.
 pub fn next(failure: &Failure, spent: Spent, jitter: f64) -> Option<Duration> {
     let refused = failure.code == ErrorCode::TokenExpired
         && (failure.is_revoked() || spent.token_attempts >= TOKEN_ATTEMPTS);
@@ -41,20 +41,20 @@ pub fn next(failure: &Failure, spent: Spent, jitter: f64) -> Option<Duration> {
     Some(failure.retry_after.unwrap_or_else(|| ceiling(spent.attempts).mul_f64(jitter)))
 }
 
-/// The longest computed wait after the given attempt, counted from 1.
+/// Returns the longest backoff after an attempt, counted from 1.
 pub fn ceiling(attempt: u32) -> Duration {
     doubled(BASE, attempt)
 }
 
-/// The wait after a failed delivery attempt, counted from 1, or `None` after the last.
-pub fn redeliver(attempt: u32) -> Option<Duration> {
-    (attempt < DELIVERIES).then(|| doubled(DELIVERY_BASE, attempt))
+/// Returns the wait after a failed delivery attempt, counted from 1, or `None` after the last.
+pub fn delivery_backoff(attempt: u32) -> Option<Duration> {
+    (attempt < DELIVERY_ATTEMPTS).then(|| doubled(DELIVERY_BASE, attempt))
 }
 
-/// How long a delivery waits whose endpoint has as many as it gets at a time, after so many waits:
-/// seconds at first, then up to a minute, so that a thousand of them ask little of anyone. `jitter` is
-/// drawn from 0..1 by the caller.
-pub fn turn(waits: u32, jitter: f64) -> Duration {
+/// Returns how long a delivery waits for a permit of its endpoint, after `waits` earlier waits: seconds at
+/// first, then up to a minute, so that a thousand waiting deliveries cause little load. The caller draws
+/// `jitter` from 0..1.
+pub fn permit_wait(waits: u32, jitter: f64) -> Duration {
     let ceiling = doubled(Duration::from_secs(2), waits + 1).min(DELIVERY_BASE);
     ceiling.mul_f64(0.5 + jitter / 2.0)
 }
@@ -100,10 +100,10 @@ mod tests {
 
     #[test]
     fn deliveries_double_from_a_minute_to_an_hour() {
-        let turns: Vec<_> = [0, 1, 4, 5, 60].map(|n| turn(n, 1.0).as_secs()).to_vec();
+        let turns: Vec<_> = [0, 1, 4, 5, 60].map(|n| permit_wait(n, 1.0).as_secs()).to_vec();
         assert_eq!(turns, [2, 4, 32, 60, 60]);
-        assert_eq!(turn(0, 0.0), Duration::from_secs(1));
-        let waits: Vec<_> = (1..=8).map(|n| redeliver(n).map(|wait| wait.as_secs() / 60)).collect();
+        assert_eq!(permit_wait(0, 0.0), Duration::from_secs(1));
+        let waits: Vec<_> = (1..=8).map(|n| delivery_backoff(n).map(|wait| wait.as_secs() / 60)).collect();
         let expected = [1, 2, 4, 8, 16, 32, 60].map(Some);
         assert_eq!(waits[..7], expected);
         assert_eq!(waits[7], None);

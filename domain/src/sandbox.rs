@@ -1,7 +1,7 @@
-//! The address of a sandbox.
+//! URL of a sandbox.
 //!
-//! A sandbox that is reachable from other machines has a token. Each organization has accounts of its own
-//! there, below a path signed with that token, so that nobody finds another organization's accounts.
+//! A sandbox that is reachable from other machines has a token. Each organization then has its own
+//! accounts below a path signed with that token, so that no organization can reach another's.
 
 use crate::OrgId;
 use hmac::{Hmac, KeyInit, Mac};
@@ -11,10 +11,10 @@ use uuid::Uuid;
 
 /// Prefix of the paths of organizations.
 pub const ORGS: &str = "/_orgs/";
-/// Bytes of the signature that a path holds.
+/// Length of the truncated signature in a path, in bytes.
 const SIGNATURE_BYTES: usize = 16;
 
-/// The address of a sandbox, as its clients know it.
+/// URL of a sandbox and the token that signs the paths of organizations.
 #[derive(Clone)]
 pub struct Address {
     url: Url,
@@ -22,17 +22,18 @@ pub struct Address {
 }
 
 impl Address {
-    /// The sandbox at `url` with its token, if it has one.
+    /// Creates the address of the sandbox at `url`. `token` is `None` if the sandbox is local.
     pub fn new(url: Url, token: Option<String>) -> Self {
         Self { url, token }
     }
 
-    /// The sandbox's own address.
+    /// Returns the sandbox's base URL.
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// The address of an organization's accounts: signed where the sandbox has a token, else the sandbox's own.
+    /// Returns the base URL of an organization's accounts: a signed path if the sandbox has a token, else the
+    /// sandbox's base URL.
     pub fn of(&self, org: OrgId) -> Url {
         let mut url = self.url.clone();
         if let Some(token) = &self.token {
@@ -45,7 +46,7 @@ impl Address {
     }
 }
 
-/// The organization of a signed name, `{organization}.{signature}`; `None` when the signature is wrong.
+/// Returns the organization of a signed name, `{organization}.{signature}`; `None` if the signature is wrong.
 pub fn verify(token: &str, name: &str) -> Option<OrgId> {
     let (org, signature) = name.split_once('.')?;
     let org: Uuid = org.parse().ok()?;

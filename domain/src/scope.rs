@@ -1,19 +1,19 @@
-//! What a key may do.
+//! Permissions of API keys.
 
-crate::words! {
+crate::string_enum! {
     /// One permission of an API key.
     Scope, "scope" {
         /// Read posts.
         PostsRead = "posts:read",
-        /// Create, change and cancel posts.
+        /// Create, update and cancel posts.
         PostsWrite = "posts:write",
         /// Read connected accounts.
         AccountsRead = "accounts:read",
-        /// Connect, change and disconnect accounts.
+        /// Connect, update and disconnect accounts.
         AccountsWrite = "accounts:write",
         /// Read OAuth apps.
         NetworksRead = "networks:read",
-        /// Register and change OAuth apps.
+        /// Create, update and delete OAuth apps.
         NetworksWrite = "networks:write",
         /// Read media.
         MediaRead = "media:read",
@@ -21,32 +21,32 @@ crate::words! {
         MediaWrite = "media:write",
         /// Read webhook endpoints and deliveries.
         WebhooksRead = "webhooks:read",
-        /// Register and change webhook endpoints.
+        /// Create, update and delete webhook endpoints.
         WebhooksWrite = "webhooks:write",
         /// Read posting slots.
         SchedulingRead = "scheduling:read",
-        /// Set posting slots.
+        /// Replace posting slots.
         SchedulingWrite = "scheduling:write",
-        /// Read engagement.
+        /// Read engagement metrics.
         AnalyticsRead = "analytics:read",
         /// Read the team.
         TeamRead = "team:read",
-        /// Change the team.
+        /// Invite, update and remove members.
         TeamWrite = "team:write",
         /// Read profiles.
         ProfilesRead = "profiles:read",
-        /// Change profiles.
+        /// Create, update and delete profiles.
         ProfilesWrite = "profiles:write",
         /// Read usage.
         UsageRead = "usage:read",
         /// Create and revoke keys.
         KeysWrite = "keys:write",
-        /// Everything.
+        /// Every permission.
         All = "*",
     }
 }
 
-/// Whether a key with these scopes may do what `needed` stands for.
+/// Returns true if the granted scopes include `needed`.
 pub fn allows(granted: &[Scope], needed: Scope) -> bool {
     granted.contains(&Scope::All) || granted.contains(&needed)
 }

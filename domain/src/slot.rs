@@ -1,36 +1,35 @@
-//! Posting slots: wall-clock times that come again every week, and the instants they fall on.
+//! Posting slots: weekly local times, and the instants they fall on.
 //!
-//! People plan by the clock on the wall, and the wall's clock is moved. Only the times are kept, and the
-//! instants are drawn from them and a zone each time: a slot at nine is at nine in summer and in winter.
-//! A time that a change of the clock skips moves forward by the gap, one that comes twice is the first,
-//! so that each week has each slot.
+//! Only the local times are stored; the instants are computed from them and a time zone each time, so that
+//! a slot at nine is at nine in summer and in winter. A time that a clock change skips moves forward by the
+//! gap, and of a time that occurs twice the first is used, so that each week has each slot.
 
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone, Utc};
 use chrono_tz::{GapInfo, Tz};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, fmt, iter, str::FromStr};
 
-/// How far ahead a slot is looked for.
+/// How far ahead slots are computed.
 pub const HORIZON: TimeDelta = TimeDelta::days(365);
-/// No zone's clock is or was this far from UTC.
-const ASKEW: TimeDelta = TimeDelta::hours(16);
+/// More than any zone's offset from UTC, past or present.
+const MAX_UTC_OFFSET: TimeDelta = TimeDelta::hours(16);
 
-crate::words! {
+crate::string_enum! {
     /// A day of the week.
     Weekday, "weekday" {
-        /// The first.
+        /// Day 1 of ISO 8601.
         Monday = "monday",
-        /// The second.
+        /// Day 2 of ISO 8601.
         Tuesday = "tuesday",
-        /// The third.
+        /// Day 3 of ISO 8601.
         Wednesday = "wednesday",
-        /// The fourth.
+        /// Day 4 of ISO 8601.
         Thursday = "thursday",
-        /// The fifth.
+        /// Day 5 of ISO 8601.
         Friday = "friday",
-        /// The sixth.
+        /// Day 6 of ISO 8601.
         Saturday = "saturday",
-        /// The seventh.
+        /// Day 7 of ISO 8601.
         Sunday = "sunday",
     }
 }
@@ -41,34 +40,34 @@ impl Weekday {
     }
 }
 
-/// A minute of the day as a clock shows it, written `HH:MM`.
+/// A local time of day in minutes, formatted `HH:MM`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Time(NaiveTime);
 
-/// A text that is no minute of the day.
+/// The error of parsing a text that is not a time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoTime;
+pub struct InvalidTime;
 
-impl fmt::Display for NoTime {
+impl fmt::Display for InvalidTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no time from 00:00 to 23:59")
+        f.write_str("not a time from 00:00 to 23:59")
     }
 }
 
-impl std::error::Error for NoTime {}
+impl std::error::Error for InvalidTime {}
 
 impl FromStr for Time {
-    type Err = NoTime;
+    type Err = InvalidTime;
 
-    fn from_str(text: &str) -> Result<Self, NoTime> {
+    fn from_str(text: &str) -> Result<Self, InvalidTime> {
         let two = |part: &str| {
             let are_digits = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
             are_digits.then(|| part.parse().ok()).flatten()
         };
-        let (hour, minute) = text.split_once(':').ok_or(NoTime)?;
-        let time = NaiveTime::from_hms_opt(two(hour).ok_or(NoTime)?, two(minute).ok_or(NoTime)?, 0);
-        time.map(Self).ok_or(NoTime)
+        let (hour, minute) = text.split_once(':').ok_or(InvalidTime)?;
+        let time = NaiveTime::from_hms_opt(two(hour).ok_or(InvalidTime)?, two(minute).ok_or(InvalidTime)?, 0);
+        time.map(Self).ok_or(InvalidTime)
     }
 }
 
@@ -79,9 +78,9 @@ impl fmt::Display for Time {
 }
 
 impl TryFrom<String> for Time {
-    type Error = NoTime;
+    type Error = InvalidTime;
 
-    fn try_from(text: String) -> Result<Self, NoTime> {
+    fn try_from(text: String) -> Result<Self, InvalidTime> {
         text.parse()
     }
 }
@@ -92,36 +91,37 @@ impl From<Time> for String {
     }
 }
 
-/// A time of the week at which a post may go out.
+/// A weekly time at which a post may be published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Slot {
-    /// The day.
+    /// Day of the week, in the schedule's time zone.
     pub weekday: Weekday,
-    /// The time of that day.
+    /// Local time of day.
     pub time: Time,
 }
 
-/// Slots, and the zone whose clocks they are read off.
+/// Slots and the time zone they are in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// The slots, in any order.
     pub slots: Vec<Slot>,
-    /// The zone.
+    /// Time zone of the slots.
     pub zone: Tz,
 }
 
 impl Schedule {
-    /// The instants after `after` that the slots fall on, in order and each once, as far as [`HORIZON`].
+    /// Returns the instants of the slots after `after` and within [`HORIZON`], in order and without duplicates.
     pub fn after(&self, after: DateTime<Utc>) -> impl Iterator<Item = DateTime<Utc>> {
         let end = after.checked_add_signed(HORIZON).unwrap_or(DateTime::<Utc>::MAX_UTC);
-        let first = after.naive_utc().checked_sub_signed(ASKEW).unwrap_or(NaiveDateTime::MIN);
+        let first = after.naive_utc().checked_sub_signed(MAX_UTC_OFFSET).unwrap_or(NaiveDateTime::MIN);
         let mut days = first.date().iter_days().peekable();
         let mut ahead = BTreeSet::new();
         iter::from_fn(move || {
             loop {
-                // What later days have comes after this: what is before it is in order.
-                let settled =
-                    days.peek().and_then(|day| day.and_time(NaiveTime::MIN).checked_sub_signed(ASKEW));
+                // The slots of later days come after this instant, so the ones before it are in order.
+                let settled = days
+                    .peek()
+                    .and_then(|day| day.and_time(NaiveTime::MIN).checked_sub_signed(MAX_UTC_OFFSET));
                 let next = ahead.first().copied();
                 if next.is_some_and(|next: DateTime<Utc>| settled.is_none_or(|at| next.naive_utc() < at)) {
                     return ahead.pop_first();
@@ -138,12 +138,12 @@ impl Schedule {
     }
 }
 
-/// When the zone's clocks show this for the first time; `None` beyond the calendar.
+/// Returns the first instant that has this local time; `None` beyond the calendar.
 fn instant(zone: Tz, local: NaiveDateTime) -> Option<DateTime<Utc>> {
     if let Some(shown) = zone.from_local_datetime(&local).earliest() {
         return Some(shown.to_utc());
     }
-    // A clock that nobody had moved would show it now; the moved one shows as much more as it was moved.
+    // Inside a gap, the offset before the change gives the local time moved forward by the gap.
     let (_, before) = GapInfo::new(&local, &zone)?.begin?;
     before.fix().from_local_datetime(&local).single().map(|at| at.to_utc())
 }
@@ -200,8 +200,8 @@ mod tests {
         changes
     }
 
-    /// Walks from minute to minute and looks at the wall. Knows of instants to their wall-clock time,
-    /// and of nothing the other way round.
+    /// Reference implementation: steps through every minute. It uses the conversion from instants to local
+    /// times only.
     fn walked(schedule: &Schedule, from: DateTime<Utc>, to: DateTime<Utc>) -> Vec<DateTime<Utc>> {
         let mut found = BTreeSet::new();
         let mut seen = HashSet::new();
@@ -210,7 +210,7 @@ mod tests {
         let (mut now, mut shown) = (start, wall(schedule.zone, start));
         while now < to {
             let (later, next) = (now + MINUTE, wall(schedule.zone, now + MINUTE));
-            // What the clock passes over comes as long after the last minute as it would have.
+            // A skipped local time is as long after the last minute as without the change.
             let mut skipped = shown + MINUTE;
             while skipped < next {
                 if is_slot(skipped) {
@@ -390,7 +390,7 @@ mod tests {
             "-1:00",
             " 9:00",
         ] {
-            assert_eq!(text.parse::<Time>(), Err(NoTime), "{text}");
+            assert_eq!(text.parse::<Time>(), Err(InvalidTime), "{text}");
         }
         let slot = slot(Weekday::Sunday, "07:30");
         let written = serde_json::to_value(slot).unwrap();

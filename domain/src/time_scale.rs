@@ -1,8 +1,8 @@
-//! How fast Fanfare's waiting runs.
+//! Scale of Fanfare's waits.
 //!
-//! Every wait that publishing and delivery impose (backoff, polling interval, settling time) passes
-//! through here. 1 is the contract; a smaller factor lets a test or a demonstration see ten attempts
-//! in a second instead of hours. What a platform is told or asks for in clock time is not scaled.
+//! Applies to every wait of publishing and delivery (backoff, polling interval, read lag). 1 is the
+//! documented behavior; a smaller factor shows ten attempts in a second instead of hours, for tests and
+//! demonstrations. Times that are sent to or requested by a platform are not scaled.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -13,15 +13,15 @@ use std::time::Duration;
 pub struct TimeScale(f64);
 
 impl TimeScale {
-    /// The contract's own waiting times.
+    /// The documented waits.
     pub const CONTRACT: Self = Self(1.0);
 
-    /// A scale of `factor` times the contract's waiting times, or `None` unless 0 < `factor` ≤ 1.
+    /// Creates a scale of `factor` times the documented waits; `None` unless 0 < `factor` ≤ 1.
     pub fn new(factor: f64) -> Option<Self> {
         (factor > 0.0 && factor <= 1.0).then_some(Self(factor))
     }
 
-    /// The scaled wait.
+    /// Returns the scaled wait.
     pub fn scale(self, wait: Duration) -> Duration {
         wait.mul_f64(self.0)
     }

@@ -1,10 +1,9 @@
-//! The way to every address that a user gave us.
+//! HTTP clients for URLs that users provide.
 //!
-//! A name is resolved and its addresses are judged at the moment of connecting, so that a name that
-//! changes its answer (DNS rebinding) gains nothing. No redirects, no proxy from the environment, and
-//! limits on time and size.
+//! The resolver filters a name's addresses when the connection is made, so that DNS rebinding gains
+//! nothing. No redirects, no proxy from the environment, and a connect timeout.
 
-use domain::{Mode, address::AllowedRanges};
+use domain::{Mode, ip_ranges::AllowedRanges};
 use futures::{FutureExt, future::BoxFuture};
 use reqwest::{
     Client, ClientBuilder,
@@ -18,65 +17,68 @@ use std::{
 };
 use url::{Host, Url};
 
-/// Clients for users' addresses, one per mode.
+/// Clients for URLs that users provide, one per mode.
 pub struct Egress {
-    live: Gate,
-    test: Gate,
+    live: FilteredClients,
+    test: FilteredClients,
 }
 
-struct Gate {
+struct FilteredClients {
     client: Client,
-    /// For what is not encrypted: it reaches opened ranges only.
+    /// For `http`: it connects to added ranges only.
     plain: Client,
-    opened: Arc<AllowedRanges>,
+    allowed: Arc<AllowedRanges>,
 }
 
-/// How long a connection may take to be made.
+/// Time limit for establishing a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
 impl Egress {
-    /// Lets requests through to public addresses, and in each mode to what was opened for it.
+    /// Creates clients that connect to public addresses and to the ranges added for each mode.
     ///
     /// # Errors
     ///
-    /// When no TLS provider is installed in this process.
+    /// If no TLS provider is installed in this process.
     pub fn new(live: AllowedRanges, test: AllowedRanges) -> reqwest::Result<Self> {
-        Ok(Self { live: Gate::new(live, Arc::new(look_up))?, test: Gate::new(test, Arc::new(look_up))? })
+        Ok(Self {
+            live: FilteredClients::new(live, Arc::new(look_up))?,
+            test: FilteredClients::new(test, Arc::new(look_up))?,
+        })
     }
 
-    /// A client that may be used for `url`, or why not.
+    /// Returns the client to use for `url`.
     ///
     /// # Errors
     ///
-    /// A sentence for the owner of the address.
+    /// If the URL is not allowed, with a message for the user who provided it.
     pub fn client(&self, mode: Mode, url: &Url) -> Result<&Client, String> {
         let gate = match mode {
             Mode::Live => &self.live,
             Mode::Test => &self.test,
         };
-        gate.judge(url)?;
+        gate.check_url(url)?;
         Ok(gate.client(url))
     }
 }
 
-impl Gate {
-    fn new(opened: AllowedRanges, names: Arc<Names>) -> reqwest::Result<Self> {
-        let opened = Arc::new(opened);
+impl FilteredClients {
+    fn new(allowed: AllowedRanges, names: Arc<Names>) -> reqwest::Result<Self> {
+        let allowed = Arc::new(allowed);
         let client = |allows: fn(&AllowedRanges, IpAddr) -> bool| {
             unfiltered()
-                .dns_resolver(Judge { opened: opened.clone(), allows, names: names.clone() })
+                .dns_resolver(FilteringResolver { allowed: allowed.clone(), allows, names: names.clone() })
                 .user_agent("Fanfare-Webhooks/1.0")
                 .build()
         };
-        Ok(Self { client: client(AllowedRanges::allows)?, plain: client(AllowedRanges::holds)?, opened })
+        Ok(Self { client: client(AllowedRanges::allows)?, plain: client(AllowedRanges::contains)?, allowed })
     }
 
     fn client(&self, url: &Url) -> &Client {
         if url.scheme() == "https" { &self.client } else { &self.plain }
     }
 
-    /// What can be judged without resolving a name. An address written out never reaches the resolver.
-    fn judge(&self, url: &Url) -> Result<(), String> {
+    /// Checks the scheme and an IP address in the URL, which never reaches the resolver.
+    fn check_url(&self, url: &Url) -> Result<(), String> {
         let literal = match url.host() {
             None => return Err("the URL has no host".to_owned()),
             Some(Host::Domain(_)) => None,
@@ -84,26 +86,30 @@ impl Gate {
             Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
         };
         if let Some(address) = literal
-            && !self.opened.allows(address)
+            && !self.allowed.allows(address)
         {
             return Err(format!("{address} is not a public address"));
         }
         match url.scheme() {
             "https" => Ok(()),
-            // Within the operator's own walls; a name is judged when it is resolved.
-            "http" if literal.is_none_or(|address| self.opened.holds(address)) => Ok(()),
+            // Only in ranges that the operator added; the resolver checks the addresses of a name.
+            "http" if literal.is_none_or(|address| self.allowed.contains(address)) => Ok(()),
             _ => Err("only https is sent to".to_owned()),
         }
     }
 }
 
-/// Builds a client that connects to public addresses and to `opened` only.
-pub fn filtered(opened: AllowedRanges) -> ClientBuilder {
-    let opened = Arc::new(opened);
-    unfiltered().dns_resolver(Judge { opened, allows: AllowedRanges::allows, names: Arc::new(look_up) })
+/// Builds a client that connects to public addresses and to `allowed` only.
+pub fn filtered(allowed: AllowedRanges) -> ClientBuilder {
+    let allowed = Arc::new(allowed);
+    unfiltered().dns_resolver(FilteringResolver {
+        allowed,
+        allows: AllowedRanges::allows,
+        names: Arc::new(look_up),
+    })
 }
 
-/// Builds a client that connects to any address: for addresses that the operator configured.
+/// Builds a client that connects to any address: for URLs that the operator configured.
 #[expect(clippy::disallowed_methods, reason = "this is the client that the lint points to")]
 pub fn unfiltered() -> ClientBuilder {
     Client::builder()
@@ -114,46 +120,47 @@ pub fn unfiltered() -> ClientBuilder {
         .user_agent(concat!("Fanfare/", env!("CARGO_PKG_VERSION")))
 }
 
-/// What tells the addresses of a name.
+/// Looks up the addresses of a name.
 type Names = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync;
 
-/// Asks the operating system.
+/// Looks a name up with the operating system's resolver.
 fn look_up(name: String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
     async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) }.boxed()
 }
 
-/// Resolves names, and forgets the addresses that may not be connected to.
-struct Judge {
-    opened: Arc<AllowedRanges>,
+/// A DNS resolver that returns only addresses that may be connected to.
+struct FilteringResolver {
+    allowed: Arc<AllowedRanges>,
     allows: fn(&AllowedRanges, IpAddr) -> bool,
     names: Arc<Names>,
 }
 
-impl Resolve for Judge {
+impl Resolve for FilteringResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (opened, allows, names) = (self.opened.clone(), self.allows, self.names.clone());
+        let (allowed, allows, names) = (self.allowed.clone(), self.allows, self.names.clone());
         Box::pin(async move {
             let found = names(name.as_str().to_owned()).await?;
-            let allowed: Vec<_> = found.into_iter().filter(|address| allows(&opened, address.ip())).collect();
+            let allowed: Vec<_> =
+                found.into_iter().filter(|address| allows(&allowed, address.ip())).collect();
             if allowed.is_empty() {
-                return Err(Closed(name.as_str().to_owned()).into());
+                return Err(NoAllowedAddress(name.as_str().to_owned()).into());
             }
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
 }
 
-/// A name that leads to no address that may be connected to.
+/// The error of a name that resolves to no address that may be connected to.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} has no address that may be connected to")]
-struct Closed(String);
+struct NoAllowedAddress(String);
 
-/// Whether a request failed because its name leads to no address that may be connected to: another try
-/// would gain nothing.
-pub fn is_closed(error: &reqwest::Error) -> bool {
+/// Returns true if a request failed because its name resolves to no address that may be connected to, so that
+/// a retry is pointless.
+pub fn is_blocked(error: &reqwest::Error) -> bool {
     let mut cause: Option<&dyn std::error::Error> = Some(error);
     while let Some(inner) = cause {
-        if inner.is::<Closed>() {
+        if inner.is::<NoAllowedAddress>() {
             return true;
         }
         cause = inner.source();
@@ -170,9 +177,9 @@ mod tests {
         net::TcpListener,
     };
 
-    fn gate(opened: &str, names: Arc<Names>) -> Gate {
+    fn gate(allowed: &str, names: Arc<Names>) -> FilteredClients {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Gate::new(AllowedRanges::parse(opened).unwrap(), names).unwrap()
+        FilteredClients::new(AllowedRanges::parse(allowed).unwrap(), names).unwrap()
     }
 
     /// Counts who connects, and tells each that all is well.
@@ -209,7 +216,7 @@ mod tests {
         });
         let gate = gate("127.0.0.2/32", names);
         let url = Url::parse(&format!("http://rebinding.example:{}/hook", open.port())).unwrap();
-        gate.judge(&url).unwrap();
+        gate.check_url(&url).unwrap();
         for is_reached in [true, false, true, false] {
             let answer = gate.client(&url).post(url.clone()).send().await;
             assert_eq!(answer.is_ok(), is_reached, "{answer:?}");
@@ -220,7 +227,7 @@ mod tests {
 
     #[test]
     fn addresses_written_out_are_judged_without_a_resolver() {
-        let gate = |opened: &str| gate(opened, Arc::new(look_up));
+        let gate = |allowed: &str| gate(allowed, Arc::new(look_up));
         let url = |text: &str| Url::parse(text).unwrap();
         let closed = gate("");
         for refused in [
@@ -230,10 +237,10 @@ mod tests {
             "http://8.8.8.8/",
             "ftp://8.8.8.8/",
         ] {
-            assert!(closed.judge(&url(refused)).is_err(), "{refused}");
+            assert!(closed.check_url(&url(refused)).is_err(), "{refused}");
         }
-        assert!(closed.judge(&url("https://8.8.8.8/")).is_ok());
-        assert!(gate("127.0.0.0/8").judge(&url("http://127.0.0.1:9000/hook")).is_ok());
-        assert!(gate("127.0.0.0/8").judge(&url("http://8.8.8.8/")).is_err());
+        assert!(closed.check_url(&url("https://8.8.8.8/")).is_ok());
+        assert!(gate("127.0.0.0/8").check_url(&url("http://127.0.0.1:9000/hook")).is_ok());
+        assert!(gate("127.0.0.0/8").check_url(&url("http://8.8.8.8/")).is_err());
     }
 }

@@ -1,45 +1,45 @@
-//! The formats of files that are taken.
+//! Supported file formats.
 //!
-//! A format is found by the first bytes (crate `infer`). The table lists what platforms or people can do
-//! something with, and nothing that a browser would run: no SVG, no HTML.
+//! A format is detected by the first bytes (crate `infer`). The table has no format in which a browser
+//! would run code: no SVG, no HTML.
 
 use domain::MediaKind::{self, Audio, Document, Image, Video};
 
-/// A format of files.
+/// A file format.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Format {
-    /// Its content type.
+    /// Content type.
     pub mime: &'static str,
-    /// What a file of it is, unless its bytes tell it more exactly.
+    /// Media kind, unless the file's structure determines another.
     pub kind: MediaKind,
-    /// How its structure is read.
+    /// Structure, which selects the parser.
     pub(crate) shape: Shape,
-    /// Other names of the content type.
+    /// Alternative spellings of the content type.
     aliases: &'static [&'static str],
-    /// How file names end.
+    /// File name extensions, without the dot.
     extensions: &'static [&'static str],
 }
 
-/// How a format's structure is read.
+/// Structure of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Png,
     Jpeg,
-    /// RIFF around everything.
+    /// RIFF container.
     WebP,
-    /// Boxes of ISO base media around a still image.
+    /// ISO base media container of a still image.
     Heif,
     Gif,
-    /// Boxes of ISO base media.
+    /// ISO base media container.
     Movie,
     /// EBML.
     WebM,
-    /// RIFF around everything.
+    /// RIFF container.
     Wave,
-    Sound,
+    Audio,
     Pdf,
     Zip,
-    /// A compound file of older office programs.
+    /// OLE compound file of older office programs.
     Compound,
 }
 
@@ -63,12 +63,12 @@ static FORMATS: &[Format] = &[
     row("video/mp4", Video, Shape::Movie, &["video/x-m4v", "application/mp4"], &["mp4", "m4v"]),
     row("video/quicktime", Video, Shape::Movie, &[], &["mov", "qt"]),
     row("video/webm", Video, Shape::WebM, &[], &["webm"]),
-    row("audio/mpeg", Audio, Shape::Sound, &["audio/mp3", "audio/x-mpeg", "audio/x-mp3"], &["mp3"]),
+    row("audio/mpeg", Audio, Shape::Audio, &["audio/mp3", "audio/x-mpeg", "audio/x-mp3"], &["mp3"]),
     row("audio/mp4", Audio, Shape::Movie, &["audio/m4a", "audio/x-m4a"], &["m4a", "m4b"]),
-    row("audio/aac", Audio, Shape::Sound, &["audio/x-aac", "audio/aacp"], &["aac"]),
+    row("audio/aac", Audio, Shape::Audio, &["audio/x-aac", "audio/aacp"], &["aac"]),
     row("audio/wav", Audio, Shape::Wave, &["audio/x-wav", "audio/wave", "audio/vnd.wave"], &["wav"]),
-    row("audio/ogg", Audio, Shape::Sound, &["application/ogg", "audio/opus"], &["ogg", "oga", "opus"]),
-    row("audio/flac", Audio, Shape::Sound, &["audio/x-flac"], &["flac"]),
+    row("audio/ogg", Audio, Shape::Audio, &["application/ogg", "audio/opus"], &["ogg", "oga", "opus"]),
+    row("audio/flac", Audio, Shape::Audio, &["audio/x-flac"], &["flac"]),
     row("application/pdf", Document, Shape::Pdf, &["application/x-pdf"], &["pdf"]),
     row("application/msword", Document, Shape::Compound, &[], &["doc"]),
     row("application/vnd.ms-excel", Document, Shape::Compound, &[], &["xls"]),
@@ -97,13 +97,13 @@ static FORMATS: &[Format] = &[
     row("application/vnd.oasis.opendocument.text", Document, Shape::Zip, &[], &["odt"]),
 ];
 
-/// The format that a content type names; its parameters say nothing here.
+/// Returns the format of a content type, whose parameters are ignored.
 pub fn format(content_type: &str) -> Option<&'static Format> {
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     FORMATS.iter().find(|format| format.mime == essence || format.aliases.contains(&essence.as_str()))
 }
 
-/// What a file claims to be by its content type, or else by its name.
+/// Returns the kind that a file is declared to be by its content type, else by its name.
 pub fn claimed(content_type: Option<&str>, filename: &str) -> Option<MediaKind> {
     let by_name = || {
         let extension = filename.rsplit_once('.')?.1.to_ascii_lowercase();
@@ -112,7 +112,7 @@ pub fn claimed(content_type: Option<&str>, filename: &str) -> Option<MediaKind> 
     content_type.and_then(format).or_else(by_name).map(|format| format.kind)
 }
 
-/// The format that a file's first bytes are of.
+/// Detects the format from a file's first bytes.
 pub(crate) fn of_bytes(head: &[u8]) -> Option<&'static Format> {
     if let Some(brand) = brand(head) {
         return format(match brand {
@@ -123,14 +123,14 @@ pub(crate) fn of_bytes(head: &[u8]) -> Option<&'static Format> {
             _ => "video/mp4",
         });
     }
-    // Matroska and WebM begin alike; which of them it is, its header tells.
+    // Matroska begins like WebM; the probe reads the DocType.
     if head.starts_with(b"\x1aE\xdf\xa3") {
         return format("video/webm");
     }
     format(infer::get(head)?.mime_type())
 }
 
-/// The major brand of ISO base media. <https://mp4ra.org/registered-types/brands>
+/// Returns the major brand of ISO base media. <https://mp4ra.org/registered-types/brands>
 fn brand(head: &[u8]) -> Option<&[u8; 4]> {
     (head.get(4..8)? == b"ftyp").then(|| head.get(8..12)?.try_into().ok()).flatten()
 }

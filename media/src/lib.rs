@@ -1,19 +1,21 @@
-//! The bytes of media: where they are kept, who may fetch them, and what they are.
+//! Media files: storage, signed access and inspection.
 //!
-//! The store is a directory or a bucket; a file passes through as a stream, so that memory does not grow
-//! with it. What a file is, its bytes decide: a name or a declared type only ever narrows what is
-//! accepted. Nothing here decodes a picture or a sound; a probe reads headers, within bounds.
+//! The store is a directory or a bucket; files are streamed, so that memory use does not grow with them.
+//! A file's bytes determine its type: a name or a declared type only narrows what is accepted. Nothing
+//! here decodes pictures or audio; probes read a bounded number of headers.
 
-mod caps;
+mod file_store;
 mod format;
 mod inspect;
-mod pass;
 mod probe;
-mod shelf;
+mod signed_token;
+mod size_limits;
 mod window;
 
-pub use caps::SizeLimits;
+pub use file_store::{
+    BUFFER_BYTES, Digest, FileStore, Location, MinRate, Name, Piece, StoredFile, UploadError,
+};
 pub use format::{Format, claimed, format};
 pub use inspect::{DeclaredFile, Fault, FileProperties, Refusal};
-pub use pass::{Key, Permission, SignedToken};
-pub use shelf::{Digest, FileStore, HELD, Location, Name, Piece, StoredFile, Tempo, UploadError};
+pub use signed_token::{Key, Permission, SignedToken};
+pub use size_limits::SizeLimits;

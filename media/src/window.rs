@@ -1,7 +1,7 @@
-//! A file in a store, to be read as if it lay here: what parsers of headers expect.
+//! Blocking `Read` and `Seek` over a file in an object store, as header parsers expect.
 //!
-//! Read in windows, and only so much in all, so that no file makes a probe read for ever. To be used on a
-//! thread that may block.
+//! Reads in windows and up to a budget in total, so that no file can make a probe read without end. To be
+//! used on a thread that may block.
 
 use bytes::Bytes;
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
@@ -11,26 +11,26 @@ use std::{
 };
 use tokio::runtime::Handle;
 
-/// How much is asked of the store at once.
-const WINDOW: u64 = 256 << 10;
+/// Bytes per request to the store.
+const WINDOW_BYTES: u64 = 256 << 10;
 
-/// A file in a store.
+/// A reader of a stored file.
 pub(crate) struct Window {
     pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) path: Path,
     pub(crate) size: u64,
     runtime: Handle,
     position: u64,
-    /// What was read last, and where it begins.
+    /// Offset and content of the last window.
     held: (u64, Bytes),
-    /// How much may still be read.
+    /// Bytes that may still be read.
     budget: u64,
-    /// What the store said when it could not be read.
+    /// Error of the store, which `io::Error` would hide.
     pub(crate) failure: Option<object_store::Error>,
 }
 
 impl Window {
-    /// A file of this size; so many bytes may be read in all.
+    /// Creates a reader of a file of `size` bytes that reads at most `budget` bytes in total.
     pub(crate) fn new(store: Arc<dyn ObjectStore>, path: Path, size: u64, budget: u64) -> Self {
         let held = (0, Bytes::new());
         Self { store, path, size, runtime: Handle::current(), position: 0, held, budget, failure: None }
@@ -44,16 +44,16 @@ impl Read for Window {
         }
         let (start, held) = &self.held;
         if self.position < *start || self.position >= start + held.len() as u64 {
-            let end = (self.position + WINDOW).min(self.size);
+            let end = (self.position + WINDOW_BYTES).min(self.size);
             self.budget = self
                 .budget
                 .checked_sub(end - self.position)
-                .ok_or_else(|| io::Error::other("what describes the file is spread too far"))?;
+                .ok_or_else(|| io::Error::other("the file's headers are too far apart"))?;
             let read = self.runtime.block_on(self.store.get_range(&self.path, self.position..end));
             let bytes = read.map_err(|error| {
-                let told = io::Error::other(error.to_string());
+                let message = io::Error::other(error.to_string());
                 self.failure = Some(error);
-                told
+                message
             })?;
             self.held = (self.position, bytes);
         }

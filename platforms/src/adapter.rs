@@ -14,8 +14,8 @@ use crate::{
 };
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+pub use domain::{AccountProfile, Grant, Identity, Media, MediaKind, Metrics, SelectOption};
 use domain::{Failure, TargetId};
-pub use domain::{Grant, Identity, Media, MediaKind, Metrics, SelectOption};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::time::Duration;

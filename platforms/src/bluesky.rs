@@ -166,16 +166,18 @@ impl Publisher for Bluesky {
             profile => profile?,
         };
         Ok(vec![Identity {
-            display_name: profile
-                .display_name
-                .filter(|name| !name.is_empty())
-                .unwrap_or_else(|| handle.clone()),
-            profile_url: Some(format!("https://bsky.app/profile/{}", me.did)),
+            profile: AccountProfile {
+                display_name: profile
+                    .display_name
+                    .filter(|name| !name.is_empty())
+                    .unwrap_or_else(|| handle.clone()),
+                profile_url: Some(format!("https://bsky.app/profile/{}", me.did)),
+                profile_image_url: profile.avatar,
+                network_unique_id: me.did,
+                username: handle,
+                account_type: "profile".to_owned(),
+            },
             grant: None,
-            profile_image_url: profile.avatar,
-            network_unique_id: me.did,
-            username: handle,
-            account_type: "profile".to_owned(),
         }])
     }
 

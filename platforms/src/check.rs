@@ -48,7 +48,7 @@ impl Issue {
     }
 }
 
-domain::words! {
+domain::string_enum! {
     /// Severity of an issue.
     Severity, "severity" {
         /// The platform would refuse the post.

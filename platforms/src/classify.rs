@@ -4,7 +4,7 @@ use crate::session::Reply;
 use chrono::{DateTime, Utc};
 use domain::{
     ErrorCode, Failure,
-    failure::{LONGEST_WAIT, MESSAGE},
+    failure::{MAX_MESSAGE_CHARS, MAX_RETRY_AFTER},
 };
 use serde_json::Value;
 use std::time::Duration;
@@ -45,17 +45,17 @@ pub fn message(reply: &Reply) -> String {
     }
 }
 
-/// `Retry-After` (RFC 9110, section 10.2.3): seconds, or a date; at most [`LONGEST_WAIT`].
+/// `Retry-After` (RFC 9110, section 10.2.3): seconds, or a date; at most [`MAX_RETRY_AFTER`].
 pub fn retry_after(reply: &Reply) -> Option<Duration> {
     let value = reply.header("retry-after")?;
     if let Ok(seconds) = value.parse() {
-        return Some(Duration::from_secs(seconds).min(LONGEST_WAIT));
+        return Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER));
     }
     let at = DateTime::parse_from_rfc2822(value).ok()?;
     until(at.to_utc(), reply)
 }
 
-/// The wait, at most [`LONGEST_WAIT`], until a header's Unix time in seconds, measured by the platform's own clock where it
+/// The wait, at most [`MAX_RETRY_AFTER`], until a header's Unix time in seconds, measured by the platform's own clock where it
 /// tells it, since a skewed clock of ours would turn a minute into nothing.
 pub fn until_epoch(reply: &Reply, header: &str) -> Option<Duration> {
     let at = DateTime::from_timestamp(reply.header(header)?.parse().ok()?, 0)?;
@@ -67,11 +67,11 @@ fn until(at: DateTime<Utc>, reply: &Reply) -> Option<Duration> {
         .header("date")
         .and_then(|date| DateTime::parse_from_rfc2822(date).ok())
         .map_or(reply.at, |date| date.to_utc());
-    Some((at - now).to_std().unwrap_or(Duration::ZERO).min(LONGEST_WAIT))
+    Some((at - now).to_std().unwrap_or(Duration::ZERO).min(MAX_RETRY_AFTER))
 }
 
 fn clip(text: &str) -> String {
-    text.chars().filter(|c| *c != '\0').take(MESSAGE).collect()
+    text.chars().filter(|c| *c != '\0').take(MAX_MESSAGE_CHARS).collect()
 }
 
 #[cfg(test)]

@@ -851,12 +851,16 @@ impl Page {
     fn identity(self, scopes: &[String]) -> Identity {
         let username = self.username.filter(|name| !name.is_empty()).unwrap_or_else(|| self.id.clone());
         Identity {
-            display_name: self.name.filter(|name| !name.is_empty()).unwrap_or_else(|| username.clone()),
-            account_type: "page".to_owned(),
-            profile_image_url: self
-                .picture
-                .and_then(|picture| Some(picture.pointer("/data/url")?.as_str()?.to_owned())),
-            profile_url: Some(self.link.unwrap_or_else(|| format!("{SITE}/{}", self.id))),
+            profile: AccountProfile {
+                display_name: self.name.filter(|name| !name.is_empty()).unwrap_or_else(|| username.clone()),
+                account_type: "page".to_owned(),
+                profile_image_url: self
+                    .picture
+                    .and_then(|picture| Some(picture.pointer("/data/url")?.as_str()?.to_owned())),
+                profile_url: Some(self.link.unwrap_or_else(|| format!("{SITE}/{}", self.id))),
+                network_unique_id: self.id,
+                username,
+            },
             // Derived from a long-lived token, a Page's own has no end.
             grant: self.access_token.map(|access_token| Grant {
                 access_token,
@@ -865,8 +869,6 @@ impl Page {
                 scopes: scopes.to_vec(),
                 extra: Value::Null,
             }),
-            network_unique_id: self.id,
-            username,
         }
     }
 }

@@ -162,12 +162,14 @@ impl Publisher for GoogleBusiness {
                     continue;
                 }
                 found.push(Identity {
-                    network_unique_id: format!("{account}/{}", location.name),
-                    username: location.title.clone(),
-                    display_name: location.title,
-                    account_type: "location".to_owned(),
-                    profile_image_url: None,
-                    profile_url: location.metadata.maps_uri,
+                    profile: AccountProfile {
+                        network_unique_id: format!("{account}/{}", location.name),
+                        username: location.title.clone(),
+                        display_name: location.title,
+                        account_type: "location".to_owned(),
+                        profile_image_url: None,
+                        profile_url: location.metadata.maps_uri,
+                    },
                     grant: None,
                 });
             }
@@ -290,7 +292,9 @@ impl Options for GoogleBusiness {
             return Err(Failure::rejected(404, format!("Google Business Profile has no list of {kind}")));
         }
         let all = self.identities(cx).await?.into_iter();
-        Ok(all.map(|one| SelectOption { id: one.network_unique_id, name: one.display_name }).collect())
+        Ok(all
+            .map(|one| SelectOption { id: one.profile.network_unique_id, name: one.profile.display_name })
+            .collect())
     }
 }
 

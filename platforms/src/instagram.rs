@@ -177,15 +177,17 @@ impl Publisher for Instagram {
         let me: User = serde_json::from_value(me.clone())
             .map_err(|error| Failure::upstream(502, format!("the profile can't be read: {error}")))?;
         Ok(vec![Identity {
-            display_name: me.name.filter(|name| !name.is_empty()).unwrap_or_else(|| me.username.clone()),
-            profile_url: Some(format!("https://www.instagram.com/{}/", me.username)),
-            network_unique_id: me.user_id,
-            username: me.username,
-            account_type: match me.account_type.as_deref() {
-                Some("MEDIA_CREATOR") => "creator".to_owned(),
-                _ => "business".to_owned(),
+            profile: AccountProfile {
+                display_name: me.name.filter(|name| !name.is_empty()).unwrap_or_else(|| me.username.clone()),
+                profile_url: Some(format!("https://www.instagram.com/{}/", me.username)),
+                network_unique_id: me.user_id,
+                username: me.username,
+                account_type: match me.account_type.as_deref() {
+                    Some("MEDIA_CREATOR") => "creator".to_owned(),
+                    _ => "business".to_owned(),
+                },
+                profile_image_url: me.profile_picture_url,
             },
-            profile_image_url: me.profile_picture_url,
             grant: None,
         }])
     }

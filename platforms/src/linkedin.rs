@@ -222,12 +222,14 @@ impl Publisher for LinkedIn {
             false => None,
         };
         let mut all = vec![Identity {
-            profile_url: vanity.as_ref().map(|vanity| format!("https://www.linkedin.com/in/{vanity}")),
-            username: vanity.unwrap_or_else(|| me.sub.clone()),
-            network_unique_id: me.sub,
-            display_name: name,
-            account_type: "profile".to_owned(),
-            profile_image_url: me.picture,
+            profile: AccountProfile {
+                profile_url: vanity.as_ref().map(|vanity| format!("https://www.linkedin.com/in/{vanity}")),
+                username: vanity.unwrap_or_else(|| me.sub.clone()),
+                network_unique_id: me.sub,
+                display_name: name,
+                account_type: "profile".to_owned(),
+                profile_image_url: me.picture,
+            },
             grant: None,
         }];
         if has(cx, &["rw_organization_admin", "r_organization_admin"]) {
@@ -468,7 +470,10 @@ impl Options for LinkedIn {
             "organizations" => Ok(organizations(cx)
                 .await?
                 .into_iter()
-                .map(|page| SelectOption { id: page.network_unique_id, name: page.display_name })
+                .map(|page| SelectOption {
+                    id: page.profile.network_unique_id,
+                    name: page.profile.display_name,
+                })
                 .collect()),
             _ => Err(Failure::rejected(422, format!("LinkedIn has no list of {kind}"))),
         }
@@ -1036,12 +1041,14 @@ impl Organization {
     fn identity(self, id: &str) -> Identity {
         let username = self.vanity_name.filter(|name| !name.is_empty()).unwrap_or_else(|| id.to_owned());
         Identity {
-            network_unique_id: id.to_owned(),
-            display_name: self.localized_name.unwrap_or_else(|| username.clone()),
-            profile_url: Some(format!("https://www.linkedin.com/company/{username}")),
-            username,
-            account_type: "organization".to_owned(),
-            profile_image_url: None,
+            profile: AccountProfile {
+                network_unique_id: id.to_owned(),
+                display_name: self.localized_name.unwrap_or_else(|| username.clone()),
+                profile_url: Some(format!("https://www.linkedin.com/company/{username}")),
+                username,
+                account_type: "organization".to_owned(),
+                profile_image_url: None,
+            },
             grant: None,
         }
     }

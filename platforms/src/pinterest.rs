@@ -131,13 +131,19 @@ impl Publisher for Pinterest {
     async fn identities(&self, cx: &Session<'_>) -> Result<Vec<Identity>> {
         let me: User = cx.get(format!("{API}/user_account")).send().await?;
         Ok(vec![Identity {
-            display_name: me.business_name.filter(|name| !name.is_empty()).unwrap_or(me.username.clone()),
-            profile_url: Some(format!("https://www.pinterest.com/{}/", me.username)),
-            account_type: if me.account_type.as_deref() == Some("BUSINESS") { "business" } else { "profile" }
+            profile: AccountProfile {
+                display_name: me.business_name.filter(|name| !name.is_empty()).unwrap_or(me.username.clone()),
+                profile_url: Some(format!("https://www.pinterest.com/{}/", me.username)),
+                account_type: if me.account_type.as_deref() == Some("BUSINESS") {
+                    "business"
+                } else {
+                    "profile"
+                }
                 .to_owned(),
-            profile_image_url: me.profile_image.filter(|url| !url.is_empty()),
-            network_unique_id: me.id,
-            username: me.username,
+                profile_image_url: me.profile_image.filter(|url| !url.is_empty()),
+                network_unique_id: me.id,
+                username: me.username,
+            },
             grant: None,
         }])
     }

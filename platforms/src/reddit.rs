@@ -129,7 +129,7 @@ struct Settings {
     resubmit: Option<bool>,
 }
 
-domain::words! {
+domain::string_enum! {
     /// Kind of post, by Reddit's names; `gallery` is our own.
     #[derive(JsonSchema)]
     Kind, "kind of post" {
@@ -206,12 +206,14 @@ impl Publisher for Reddit {
         // The picture's parameters are signed and run out.
         let picture = me.icon_img.as_deref().and_then(|url| url.split('?').next());
         Ok(vec![Identity {
-            display_name: title.unwrap_or_else(|| me.name.clone()),
-            profile_url: Some(format!("{SITE}/user/{}/", me.name)),
-            account_type: "profile".to_owned(),
-            profile_image_url: picture.filter(|url| !url.is_empty()).map(str::to_owned),
-            network_unique_id: me.id,
-            username: me.name,
+            profile: AccountProfile {
+                display_name: title.unwrap_or_else(|| me.name.clone()),
+                profile_url: Some(format!("{SITE}/user/{}/", me.name)),
+                account_type: "profile".to_owned(),
+                profile_image_url: picture.filter(|url| !url.is_empty()).map(str::to_owned),
+                network_unique_id: me.id,
+                username: me.name,
+            },
             grant: None,
         }])
     }

@@ -11,7 +11,7 @@ use crate::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use domain::{App, ErrorCode, Failure, Grant, address::AllowedRanges};
+use domain::{App, ErrorCode, Failure, Grant, ip_ranges::AllowedRanges};
 use futures::{Stream, StreamExt, stream};
 use reqwest::{
     Body, Method, RequestBuilder, StatusCode,

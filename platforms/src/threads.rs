@@ -218,12 +218,14 @@ impl Publisher for Threads {
         let me: User =
             graph::read(cx, &format!("{API}/me"), "id,username,name,threads_profile_picture_url").await?;
         Ok(vec![Identity {
-            display_name: me.name.filter(|name| !name.is_empty()).unwrap_or_else(|| me.username.clone()),
-            profile_url: Some(format!("https://www.threads.com/@{}", me.username)),
-            network_unique_id: me.id,
-            username: me.username,
-            account_type: "profile".to_owned(),
-            profile_image_url: me.threads_profile_picture_url,
+            profile: AccountProfile {
+                display_name: me.name.filter(|name| !name.is_empty()).unwrap_or_else(|| me.username.clone()),
+                profile_url: Some(format!("https://www.threads.com/@{}", me.username)),
+                network_unique_id: me.id,
+                username: me.username,
+                account_type: "profile".to_owned(),
+                profile_image_url: me.threads_profile_picture_url,
+            },
             grant: None,
         }])
     }

@@ -115,7 +115,7 @@ struct Settings {
     photo_cover_index: Option<u32>,
 }
 
-domain::words! {
+domain::string_enum! {
     /// Privacy level, from the widest to the narrowest.
     #[derive(JsonSchema)]
     PrivacyLevel, "privacy level" {
@@ -182,13 +182,15 @@ impl Publisher for TikTok {
         let display = named(me.display_name);
         let username = named(me.username).or_else(|| display.clone()).unwrap_or_else(|| me.open_id.clone());
         Ok(vec![Identity {
-            profile_url: named(me.profile_deep_link)
-                .or_else(|| is_profiled.then(|| format!("https://www.tiktok.com/@{username}"))),
-            display_name: display.unwrap_or_else(|| username.clone()),
-            username,
-            account_type: "profile".to_owned(),
-            profile_image_url: named(me.avatar_url),
-            network_unique_id: me.open_id,
+            profile: AccountProfile {
+                profile_url: named(me.profile_deep_link)
+                    .or_else(|| is_profiled.then(|| format!("https://www.tiktok.com/@{username}"))),
+                display_name: display.unwrap_or_else(|| username.clone()),
+                username,
+                account_type: "profile".to_owned(),
+                profile_image_url: named(me.avatar_url),
+                network_unique_id: me.open_id,
+            },
             grant: None,
         }])
     }

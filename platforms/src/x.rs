@@ -188,14 +188,16 @@ impl Publisher for X {
             .await?;
         let me = me.data;
         Ok(vec![Identity {
-            profile_url: Some(format!("https://x.com/{}", me.username)),
+            profile: AccountProfile {
+                profile_url: Some(format!("https://x.com/{}", me.username)),
+                // The address of the small picture, less its mark, is that of the large one.
+                profile_image_url: me.profile_image_url.map(|url| url.replacen("_normal.", ".", 1)),
+                network_unique_id: me.id,
+                username: me.username,
+                display_name: me.name,
+                account_type: "profile".to_owned(),
+            },
             grant: None,
-            // The address of the small picture, less its mark, is that of the large one.
-            profile_image_url: me.profile_image_url.map(|url| url.replacen("_normal.", ".", 1)),
-            network_unique_id: me.id,
-            username: me.username,
-            display_name: me.name,
-            account_type: "profile".to_owned(),
         }])
     }
 
@@ -555,11 +557,9 @@ impl ProcessingInfo {
                     _ => Failure::rejected(400, message.trim_end()),
                 })
             }
-            _ => {
-                Processing::Busy(self.check_after_secs.map_or(POLL_INTERVAL, |wait| {
-                    Duration::from_secs(wait).min(domain::failure::LONGEST_WAIT)
-                }))
-            }
+            _ => Processing::Busy(self.check_after_secs.map_or(POLL_INTERVAL, |wait| {
+                Duration::from_secs(wait).min(domain::failure::MAX_RETRY_AFTER)
+            })),
         }
     }
 }

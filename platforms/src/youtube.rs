@@ -210,7 +210,7 @@ impl Publisher for YouTube {
 
     async fn health(&self, cx: &Session<'_>) -> Result<()> {
         let ours = &cx.account.network_unique_id;
-        match self.identities(cx).await?.iter().any(|channel| channel.network_unique_id == *ours) {
+        match self.identities(cx).await?.iter().any(|channel| channel.profile.network_unique_id == *ours) {
             true => Ok(()),
             false => Err(Failure::rejected(404, format!("the login no longer leads to channel {ours}"))),
         }
@@ -902,13 +902,19 @@ impl Channel {
             None => format!("https://www.youtube.com/channel/{}", self.id),
         };
         Identity {
-            // A channel may have no handle.
-            username: handle.filter(|handle| !handle.is_empty()).unwrap_or(&self.id).to_owned(),
-            display_name: if self.snippet.title.is_empty() { self.id.clone() } else { self.snippet.title },
-            account_type: "channel".to_owned(),
-            profile_image_url: self.snippet.thumbnails.largest(),
-            profile_url: Some(profile_url),
-            network_unique_id: self.id,
+            profile: AccountProfile {
+                // A channel may have no handle.
+                username: handle.filter(|handle| !handle.is_empty()).unwrap_or(&self.id).to_owned(),
+                display_name: if self.snippet.title.is_empty() {
+                    self.id.clone()
+                } else {
+                    self.snippet.title
+                },
+                account_type: "channel".to_owned(),
+                profile_image_url: self.snippet.thumbnails.largest(),
+                profile_url: Some(profile_url),
+                network_unique_id: self.id,
+            },
             grant: None,
         }
     }

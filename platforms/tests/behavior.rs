@@ -378,7 +378,10 @@ async fn an_app_password_makes_a_session_and_mends_a_dead_one(platform: &'static
         assert_eq!(fresh.extra["app_password"], actor.grant.extra["app_password"], "{name}");
         let mut mended = actor.clone();
         mended.grant = fresh;
-        assert_eq!(mended.identities().await.on(name)[0].network_unique_id, actor.account.network_unique_id);
+        assert_eq!(
+            mended.identities().await.on(name)[0].profile.network_unique_id,
+            actor.account.network_unique_id
+        );
     }
 }
 
@@ -685,7 +688,8 @@ async fn a_code_becomes_a_grant_once(platform: &'static Adapter) {
     assert!(grant.expires_at.is_none_or(|at| at > fixtures::clock()), "{name}");
     actor.grant = grant;
     let identities = actor.identities().await.on(name);
-    let own = identities.into_iter().find(|one| one.network_unique_id == actor.account.network_unique_id);
+    let own =
+        identities.into_iter().find(|one| one.profile.network_unique_id == actor.account.network_unique_id);
     if let Some(grant) = own.unwrap_or_else(|| panic!("{name}: it is not listed")).grant {
         actor.grant = grant;
     }
@@ -699,10 +703,10 @@ async fn a_connection_names_its_identities(platform: &'static Adapter) {
     let actor = world.actor(platform);
     let name = actor.name();
     let identities = actor.identities().await.on(name);
-    let own = identities.iter().find(|one| one.network_unique_id == actor.account.network_unique_id);
+    let own = identities.iter().find(|one| one.profile.network_unique_id == actor.account.network_unique_id);
     let own = own.unwrap_or_else(|| panic!("{name}: {identities:?}"));
-    assert_eq!(own.username, actor.account.username, "{name}");
-    assert!(!own.display_name.is_empty(), "{name}");
+    assert_eq!(own.profile.username, actor.account.username, "{name}");
+    assert!(!own.profile.display_name.is_empty(), "{name}");
 }
 
 async fn metrics_are_read_and_a_missing_post_is_told(platform: &'static Adapter) {

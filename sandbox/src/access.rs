@@ -10,7 +10,7 @@ use crate::{Options, Sandbox, control};
 use anyhow::Context;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use domain::{
-    address::AllowedRanges,
+    ip_ranges::AllowedRanges,
     sandbox::{self, ORGS},
 };
 use poem::{

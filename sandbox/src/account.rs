@@ -7,6 +7,7 @@ use super::{
 };
 use crate::Identity;
 use chrono::{DateTime, Utc};
+use domain::AccountProfile;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::ops::RangeInclusive;
@@ -33,12 +34,14 @@ impl Account {
     /// Returns the account's identity, on platforms without a display name.
     pub(crate) fn identity(&self, kind: &str, picture: Option<String>, page: String) -> Identity {
         Identity {
-            network_unique_id: self.id.clone(),
-            username: self.username.clone(),
-            display_name: self.username.clone(),
-            account_type: kind.to_owned(),
-            profile_image_url: picture,
-            profile_url: Some(page),
+            profile: AccountProfile {
+                network_unique_id: self.id.clone(),
+                username: self.username.clone(),
+                display_name: self.username.clone(),
+                account_type: kind.to_owned(),
+                profile_image_url: picture,
+                profile_url: Some(page),
+            },
             grant: None,
         }
     }

@@ -20,6 +20,7 @@ use super::{
     simulator::{Grants, MediaView, PostView, Simulator},
 };
 use crate::{App, Grant, Identity};
+use domain::AccountProfile;
 use serde_json::{Value, json};
 
 /// The platform's identifier.
@@ -121,12 +122,14 @@ impl Simulator for Bluesky {
 
     fn identity(&self, account: &Account) -> Identity {
         Identity {
-            network_unique_id: account.id.clone(),
-            username: account.username.clone(),
-            display_name: view::display_name(account),
-            account_type: "profile".into(),
-            profile_image_url: None,
-            profile_url: Some(format!("https://bsky.app/profile/{}", account.username)),
+            profile: AccountProfile {
+                network_unique_id: account.id.clone(),
+                username: account.username.clone(),
+                display_name: view::display_name(account),
+                account_type: "profile".into(),
+                profile_image_url: None,
+                profile_url: Some(format!("https://bsky.app/profile/{}", account.username)),
+            },
             grant: None,
         }
     }

@@ -56,8 +56,8 @@ struct AccountPanel<'a> {
 #[derive(Template)]
 #[template(
     ext = "html",
-    source = r#"<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{{ who.display_name }} on {{ platform }}</title><style>{{ style|safe }}</style>
-<main><p><a href="/">Sandbox</a> / {{ platform }}</p><h1><a href="/{{ platform }}/{{ who.username }}">{{ who.display_name }}</a> <small>@{{ who.username }}</small></h1>
+    source = r#"<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{{ who.profile.display_name }} on {{ platform }}</title><style>{{ style|safe }}</style>
+<main><p><a href="/">Sandbox</a> / {{ platform }}</p><h1><a href="/{{ platform }}/{{ who.profile.username }}">{{ who.profile.display_name }}</a> <small>@{{ who.profile.username }}</small></h1>
 {% for view in views %}{{ view|safe }}{% else %}<p>No posts yet.</p>{% endfor %}</main></html>"#
 )]
 struct Page<'a> {
@@ -206,7 +206,7 @@ fn view<'a>(
         }
     }
     let time = post.at.format("%-d %B %Y, %H:%M:%S UTC").to_string();
-    render(&View { post, platform, username: &who.username, time, replies })
+    render(&View { post, platform, username: &who.profile.username, time, replies })
 }
 
 fn render(template: &impl Template) -> String {

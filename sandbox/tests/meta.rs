@@ -235,7 +235,7 @@ async fn instagram_publishes_a_container_once() {
     let ada = world.user("instagram", "graph.instagram.com/v25.0");
     let picture = offer(jpeg(1080, 1080)).await;
     let me = ada.get("/me?fields=user_id,username,account_type").await;
-    assert_eq!(me["user_id"], ada.connected.identity.network_unique_id);
+    assert_eq!(me["user_id"], ada.connected.identity.profile.network_unique_id);
     let item = [("image_url", picture.as_str()), ("is_carousel_item", "true"), ("alt_text", "gray")];
     let items = [id(&ada.post("/me/media", &item).await), id(&ada.post("/me/media", &item).await)];
     let whole = [("media_type", "CAROUSEL"), ("children", &items.join(",")), ("caption", "two of them")];

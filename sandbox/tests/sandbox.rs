@@ -77,14 +77,18 @@ impl World {
 
     fn x(&self, username: &str) -> X<'_> {
         let connected = self.sandbox.connect("x", username).unwrap();
-        X { world: self, id: connected.identity.network_unique_id, token: connected.grant.access_token }
+        X {
+            world: self,
+            id: connected.identity.profile.network_unique_id,
+            token: connected.grant.access_token,
+        }
     }
 
     fn bluesky(&self, username: &str) -> Bluesky<'_> {
         let connected = self.sandbox.connect("bluesky", username).unwrap();
         Bluesky {
             world: self,
-            did: connected.identity.network_unique_id,
+            did: connected.identity.profile.network_unique_id,
             token: connected.grant.access_token,
             refresh: connected.grant.refresh_token.unwrap(),
             extra: connected.grant.extra,

@@ -1,4 +1,4 @@
-//! The commands that do one thing and end.
+//! One-shot commands, and the stand-alone sandbox.
 
 use crate::{
     clock,
@@ -14,13 +14,13 @@ use std::{
 };
 use store::{Pool, keys, organizations, team, vault::PrivateKey};
 
-/// Brings the tables up to date.
+/// Applies the database migrations.
 pub(crate) async fn migrate(database: &Database) -> anyhow::Result<()> {
     let db = store::connect(&database.database_url, 2).await?;
     store::migrate(&db).await
 }
 
-/// Runs the sandbox by itself.
+/// Runs the sandbox as a process of its own.
 pub(crate) async fn sandbox(listen: SocketAddr, data: Option<PathBuf>, access: Access) -> anyhow::Result<()> {
     let stop = services::on_signal()?;
     let sandbox = Sandbox::open_with(Options { data, clock: clock::now }, access)?;
@@ -30,14 +30,14 @@ pub(crate) async fn sandbox(listen: SocketAddr, data: Option<PathBuf>, access: A
     sandbox::serve(sandbox, listener, stop.cancelled_owned()).await
 }
 
-/// An organization and its first keys, one per mode.
+/// A new organization and its first API keys, one per mode.
 pub(crate) struct NewOrganization {
     pub(crate) org: OrgId,
     pub(crate) live_key: String,
     pub(crate) test_key: String,
 }
 
-/// Creates an organization with a key for everything in each mode, and its first owner if one is named.
+/// Creates an organization with an API key of scope `*` in each mode, and its first owner if given.
 pub(crate) async fn create_organization(
     db: &Pool,
     name: &str,
@@ -47,7 +47,7 @@ pub(crate) async fn create_organization(
     if let Some(email) = owner {
         team::create_owner(db, org, email.as_str(), clock::now())
             .await?
-            .context("a new organization has no people")?;
+            .context("a new organization has no members")?;
     }
     let key = async |mode| {
         let owner = Owner { org, mode };
@@ -58,7 +58,7 @@ pub(crate) async fn create_organization(
     Ok(NewOrganization { org, live_key: key(Mode::Live).await?, test_key: key(Mode::Test).await? })
 }
 
-/// Creates an organization and prints what its people need.
+/// Creates an organization and prints its id and API keys.
 pub(crate) async fn create_org(database: &Database, name: &str, owner: Option<&Email>) -> anyhow::Result<()> {
     let db = store::connect(&database.database_url, 2).await?;
     let NewOrganization { org, live_key, test_key } = create_organization(&db, name, owner).await?;
@@ -66,7 +66,7 @@ pub(crate) async fn create_org(database: &Database, name: &str, owner: Option<&E
     Ok(())
 }
 
-/// Puts an organization on a plan.
+/// Changes the plan of an organization.
 pub(crate) async fn set_plan(
     database: &Database,
     pricing: &Pricing,
@@ -80,14 +80,14 @@ pub(crate) async fn set_plan(
     Ok(())
 }
 
-/// Prints a pair of sealing keys.
+/// Prints a new key pair for encryption, and a new secret.
 pub(crate) fn generate_key(id: u32) {
     let pair = pair(id);
     println!("FANFARE_SEAL_KEY={}\nFANFARE_OPEN_KEYS={}", pair.seal, pair.open);
     println!("# once, for all API processes:\nFANFARE_SECRET={}", config::fresh_secret());
 }
 
-/// A pair of sealing keys in text form.
+/// A key pair for encryption, in text form.
 pub(crate) struct Pair {
     pub(crate) seal: String,
     pub(crate) open: String,

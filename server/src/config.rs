@@ -1,4 +1,4 @@
-//! What an operator can set: flags and environment variables, with one description for both.
+//! Configuration of the operator: flags and environment variables, with one description for both.
 
 use crate::http;
 use activities::worker::Served;
@@ -10,77 +10,77 @@ use clap::{
     Args,
     error::{ContextKind, ContextValue},
 };
-use domain::{App, Mode, TimeScale, address::AllowedRanges, sandbox::Address};
+use domain::{App, Mode, TimeScale, ip_ranges::AllowedRanges, sandbox::Address};
 use media::{Location, SizeLimits};
 use sandbox::Access;
 use std::{collections::BTreeMap, error::Error, net::SocketAddr, str::FromStr, time::Duration};
 use store::vault::{Opener, Sealer};
 use url::Url;
 
-/// How often figures are collected, in seconds, unless the operator says otherwise.
+/// Default interval of metrics collection, in seconds.
 pub(crate) const COLLECT_EVERY: u64 = 15 * 60;
 
-/// The database.
+/// Connection to Postgres.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Database {
-    /// Postgres, for example postgres://fanfare@localhost/fanfare
+    /// URL of the Postgres database, for example postgres://fanfare@localhost/fanfare
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_parser = postgres)]
     pub(crate) database_url: String,
-    /// Connections this process may hold
+    /// Maximum database connections of this process
     #[arg(long, env = "FANFARE_DATABASE_CONNECTIONS", default_value_t = 16)]
     pub(crate) database_connections: u32,
 }
 
-/// Temporal.
+/// Connection to Temporal, and scheduling.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Temporal {
-    /// The server, for example http://localhost:7233
+    /// URL of the Temporal server, for example http://localhost:7233
     #[arg(long, env = "TEMPORAL_ADDRESS", hide_env_values = true, default_value = "http://127.0.0.1:7233")]
     pub(crate) temporal_address: ServerAddress,
-    /// The namespace
+    /// Temporal namespace
     #[arg(long, env = "TEMPORAL_NAMESPACE", default_value = "default")]
     pub(crate) temporal_namespace: String,
-    /// The address of Temporal's own pages, for the dashboard to lead to
+    /// URL of Temporal's UI, for links in the dashboard
     #[arg(long, env = "FANFARE_TEMPORAL_UI", hide_env_values = true)]
     pub(crate) temporal_ui: Option<Url>,
-    /// The task queue of posts; those of platforms and webhooks are named after it
+    /// Task queue of posts; the names of the other task queues begin with it
     #[arg(long, env = "FANFARE_TASK_QUEUE", default_value = workflows::queue::DEFAULT)]
     pub(crate) task_queue: String,
-    /// A factor from 0 to 1 on every wait of publishing and delivery: for demonstrations and tests
+    /// Factor from 0 to 1 on every wait of publishing and delivery, for demonstrations and tests
     #[arg(long, env = "FANFARE_TIME_SCALE", value_parser = time_scale)]
     pub(crate) time_scale: Option<TimeScale>,
-    /// The former name of the time scale
+    /// Former name of --time-scale
     #[arg(long, env = "FANFARE_PACE", value_parser = time_scale, hide = true)]
     pub(crate) pace: Option<TimeScale>,
-    /// Seconds between two rounds of collecting the figures of what was published of late; 0 for none
+    /// Seconds between metrics collection runs; 0 disables collection
     #[arg(long, env = "FANFARE_COLLECT_EVERY", default_value_t = COLLECT_EVERY)]
     pub(crate) collect_every: u64,
 }
 
-/// HTTP in.
+/// The HTTP API.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Http {
-    /// Where the API listens
+    /// Address to listen on
     #[arg(long, env = "FANFARE_LISTEN", default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,
-    /// The address that clients use, ending with /api/v1; by default that of the listener
+    /// Public URL of the API, ending with /api/v1; the listener's address by default
     #[arg(long, env = "FANFARE_BASE_URL")]
     pub(crate) base_url: Option<Url>,
-    /// 32 bytes in base64url that cursors are signed with; the same for every API process
+    /// Secret from which signing keys are derived: 32 bytes in base64url, the same for every API process
     #[arg(long, env = "FANFARE_SECRET", hide_env_values = true, value_parser = secret)]
     pub(crate) secret: Secret,
-    /// The public key that secrets are sealed to, as `fanfare key generate` prints it
+    /// Public key that encrypts secrets, as `fanfare key generate` prints it
     #[arg(long, env = "FANFARE_SEAL_KEY")]
     pub(crate) seal_key: Sealer,
-    /// The public identifiers of the OAuth apps in FANFARE_SHARED_APPS, as JSON by platform: the API
-    /// asks for authorizations in their names and never sees their secrets
+    /// Client ids of the OAuth apps in FANFARE_SHARED_APPS, as JSON by platform: the API needs them for
+    /// authorization URLs and never sees the client secrets
     #[arg(long, env = "FANFARE_SHARED_CLIENTS", default_value = "")]
     pub(crate) shared_clients: SharedClients,
     #[command(flatten)]
-    pub(crate) bounds: LimitsConfig,
+    pub(crate) limits: LimitsConfig,
 }
 
-/// The public identifiers of shared apps.
+/// Client ids of shared OAuth apps, by platform.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedClients(pub(crate) BTreeMap<String, String>);
 
@@ -91,46 +91,46 @@ impl FromStr for SharedClients {
         if text.is_empty() {
             return Ok(Self::default());
         }
-        let clients = serde_json::from_str(text).context("not of the form {\"x\": \"client id\", …}")?;
+        let clients = serde_json::from_str(text).context("expected JSON such as {\"x\": \"client id\"}")?;
         Ok(Self(clients))
     }
 }
 
-/// How much may be called, and by whom.
+/// Limits of requests and connections.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LimitsConfig {
-    /// Rate limits that differ from the contract's, as JSON by bucket: {"posts": {"limit": 240, "window": 60}}
+    /// Rate limits that replace the defaults, as JSON by bucket: {"posts": {"limit": 240, "window": 60}}
     #[arg(long, env = "FANFARE_RATE_LIMITS", default_value = "", hide_default_value = true)]
     pub(crate) rate_limits: Limits,
     #[command(flatten)]
     pub(crate) pricing: Pricing,
-    /// Proxies in front, each of which appends to X-Forwarded-For: so far from its end the caller stands
+    /// Number of trusted proxies that append to X-Forwarded-For; 0 ignores the header
     #[arg(long, env = "FANFARE_TRUSTED_HOPS", default_value_t = 0)]
     pub(crate) trusted_hops: usize,
     #[command(flatten)]
-    pub(crate) patience: Patience,
+    pub(crate) connections: ConnectionLimits,
 }
 
-/// How many connections there may be, and how long their clients may take.
+/// Limits and timeouts of connections.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Patience {
-    /// Connections at a time; more wait, and idle ones are closed to make room for them
+pub(crate) struct ConnectionLimits {
+    /// Maximum connections; further ones wait, and idle ones are closed to make room for them
     #[arg(long, env = "FANFARE_CONNECTIONS", default_value_t = 1000,
         value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) connections: u16,
-    /// Seconds that the head of a request may take
+    /// Seconds for receiving the head of a request
     #[arg(long, env = "FANFARE_HEAD_TIMEOUT", default_value_t = 15)]
     pub(crate) head_timeout: u64,
-    /// Seconds that the body of a request may take; with a file, that none of it may come
+    /// Seconds for receiving the body of a request; for a file upload, maximum seconds without data
     #[arg(long, env = "FANFARE_BODY_TIMEOUT", default_value_t = 30)]
     pub(crate) body_timeout: u64,
-    /// Seconds that a connection may be idle: longer than a proxy in front keeps it
+    /// Seconds that a connection may be idle; should exceed the idle timeout of a proxy in front
     #[arg(long, env = "FANFARE_IDLE_TIMEOUT", default_value_t = 75)]
     pub(crate) idle_timeout: u64,
 }
 
-impl Patience {
-    /// The limits of connections.
+impl ConnectionLimits {
+    /// Returns the limits for the HTTP server.
     pub(crate) fn limits(&self) -> http::Limits {
         http::Limits {
             connections: self.connections.into(),
@@ -142,10 +142,10 @@ impl Patience {
     }
 }
 
-/// What organizations pay for.
+/// Plans of organizations.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Pricing {
-    /// The plans, as JSON: [{"key", "name", "api_requests", "posts", "social_accounts", "upgrade_url"}]
+    /// Plans, as JSON: [{"key", "name", "api_requests", "posts", "social_accounts", "upgrade_url"}]
     #[arg(
         long,
         env = "FANFARE_PLANS",
@@ -156,10 +156,10 @@ pub(crate) struct Pricing {
     pub(crate) plans: Plans,
 }
 
-/// What opens sealed secrets. Only workers have it.
+/// Keys that decrypt secrets. Only workers have them.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Keys {
-    /// The private keys that open what was sealed, the newest first, separated by commas
+    /// Private keys that decrypt secrets, newest first, separated by commas
     #[arg(long, env = "FANFARE_OPEN_KEYS", hide_env_values = true)]
     pub(crate) open_keys: Opener,
     /// OAuth apps shared with all organizations, as JSON by platform
@@ -167,7 +167,7 @@ pub(crate) struct Keys {
     pub(crate) shared_apps: SharedApps,
 }
 
-/// What only workers are told.
+/// Configuration of workers.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WorkerConfig {
     #[command(flatten)]
@@ -176,36 +176,36 @@ pub(crate) struct WorkerConfig {
     pub(crate) queues: Queues,
 }
 
-/// The task queues that the workers of a process serve.
+/// Task queues that the workers of a process poll.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Queues {
-    /// Platforms whose queues the workers serve, separated by commas; all by default. Each platform needs a
-    /// worker that serves it
+    /// Platforms whose queues the workers poll, separated by commas; all by default. Each platform needs a
+    /// worker
     #[arg(long, env = "FANFARE_PLATFORMS", default_value = "", hide_default_value = true, value_parser = platforms)]
     pub(crate) platforms: Platforms,
-    /// Modes whose queues the workers serve, live or test; both by default
+    /// Modes whose queues the workers poll, live or test; both by default
     #[arg(long, env = "FANFARE_MODES", default_value = "", hide_default_value = true, value_parser = modes)]
     pub(crate) modes: Modes,
 }
 
 impl Queues {
-    /// Every queue.
+    /// Returns all platforms and modes.
     pub(crate) fn all() -> Self {
         let platforms = platforms::all().iter().map(|platform| platform.id).collect();
         Self { platforms: Platforms(platforms), modes: Modes(Mode::ALL.to_vec()) }
     }
 
-    /// The queues, for the workers.
+    /// Returns the queues for the workers.
     pub(crate) fn served(&self) -> Served {
         Served { modes: self.modes.0.clone(), platforms: self.platforms.0.clone() }
     }
 }
 
-/// Platforms, by id.
+/// Platform ids.
 #[derive(Clone, Debug)]
 pub(crate) struct Platforms(Vec<&'static str>);
 
-/// Modes.
+/// A list of modes.
 #[derive(Clone, Debug)]
 pub(crate) struct Modes(Vec<Mode>);
 
@@ -214,7 +214,7 @@ fn platforms(text: &str) -> anyhow::Result<Platforms> {
         return Ok(Queues::all().platforms);
     }
     let known = |id: &str| platforms::get(id).map(|platform| platform.id);
-    let named = |id: &str| known(id.trim()).with_context(|| format!("{id} is no platform"));
+    let named = |id: &str| known(id.trim()).with_context(|| format!("unknown platform {id}"));
     Ok(Platforms(text.split(',').map(named).collect::<Result<_, _>>()?))
 }
 
@@ -225,7 +225,7 @@ fn modes(text: &str) -> anyhow::Result<Modes> {
     Ok(Modes(text.split(',').map(|mode| mode.trim().parse()).collect::<Result<_, _>>()?))
 }
 
-/// The OAuth apps that this installation shares with its organizations.
+/// OAuth apps that this installation shares with its organizations, by platform.
 #[derive(Clone, Default)]
 pub(crate) struct SharedApps(pub(crate) BTreeMap<String, App>);
 
@@ -236,13 +236,13 @@ impl std::fmt::Debug for SharedApps {
 }
 
 impl SharedApps {
-    /// What the API may know of them.
+    /// Returns the client ids, which the API may know.
     pub(crate) fn clients(&self) -> SharedClients {
         SharedClients(client_ids(&self.0))
     }
 }
 
-/// The public part of apps, by platform.
+/// Returns the client ids of apps, by platform.
 pub(crate) fn client_ids(apps: &BTreeMap<String, App>) -> BTreeMap<String, String> {
     apps.iter().map(|(platform, app)| (platform.clone(), app.client_id.clone())).collect()
 }
@@ -260,110 +260,110 @@ impl FromStr for SharedApps {
             return Ok(Self::default());
         }
         let apps: BTreeMap<String, Shared> = serde_json::from_str(text)
-            .context("not of the form {\"x\": {\"client_id\": …, \"client_secret\": …}}")?;
+            .context("expected JSON such as {\"x\": {\"client_id\": …, \"client_secret\": …}}")?;
         let app = |app: Shared| App { client_id: app.client_id, client_secret: app.client_secret };
         Ok(Self(apps.into_iter().map(|(platform, shared)| (platform, app(shared))).collect()))
     }
 }
 
-/// Where the bytes of media are kept, and for how long.
+/// Storage of media files.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Storage {
-    /// Where media are kept, the same for all processes: file:///path or s3://bucket/prefix. A bucket is
-    /// reached as AWS_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
-    /// AWS_ALLOW_HTTP and AWS_VIRTUAL_HOSTED_STYLE_REQUEST say
+    /// Location of media files, the same for all processes: file:///path or s3://bucket/prefix. A bucket is
+    /// configured with AWS_ENDPOINT, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
+    /// AWS_ALLOW_HTTP and AWS_VIRTUAL_HOSTED_STYLE_REQUEST
     #[arg(long = "media", env = "FANFARE_MEDIA", hide_env_values = true)]
-    pub(crate) place: Location,
+    pub(crate) location: Location,
     #[command(flatten)]
-    pub(crate) keeping: MediaRetention,
+    pub(crate) limits: MediaLimits,
 }
 
-/// How large media may be, and for how long they are kept.
+/// Maximum sizes and retention of media files.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct MediaRetention {
-    /// The largest size of each kind in bytes, as JSON: {"video": 1073741824}
+pub(crate) struct MediaLimits {
+    /// Maximum size of each media kind in bytes, as JSON: {"video": 1073741824}
     #[arg(long, env = "FANFARE_MEDIA_MAX_BYTES", default_value = "", hide_default_value = true)]
     pub(crate) media_caps: SizeLimits,
-    /// Days that a file is kept after the last post that uses it has ended; 0 for ever
+    /// Days that a file is kept after the last post that uses it has ended; 0 keeps files without limit
     #[arg(long, env = "FANFARE_MEDIA_RETENTION", default_value_t = 30)]
     pub(crate) media_retention: u16,
 }
 
 impl Temporal {
-    /// The factor on every wait; 1 by default.
+    /// Returns the factor on every wait; 1 by default.
     pub(crate) fn time_scale(&self) -> TimeScale {
         self.time_scale.or(self.pace).unwrap_or_default()
     }
 }
 
-impl MediaRetention {
-    /// How long; `None` for ever.
+impl MediaLimits {
+    /// Returns the retention time; `None` keeps files without limit.
     pub(crate) fn retention(&self) -> Option<TimeDelta> {
         (self.media_retention > 0).then(|| TimeDelta::days(self.media_retention.into()))
     }
 }
 
-/// What a worker makes addresses of files with, where they are kept in a directory: the API serves them.
+/// What a worker needs to create URLs of files in a directory, which the API serves.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MediaUrlConfig {
-    /// The API's address, ending with /api/v1, as platforms reach it
+    /// Public URL of the API, ending with /api/v1
     #[arg(long, env = "FANFARE_BASE_URL")]
     pub(crate) base_url: Option<Url>,
-    /// The API's secret, for platforms that fetch media from a directory of ours
+    /// The API's secret, for platforms that fetch media files from a directory
     #[arg(long, env = "FANFARE_SECRET", hide_env_values = true, value_parser = secret)]
     pub(crate) secret: Option<Secret>,
 }
 
-/// Where requests may go.
+/// Destinations of outgoing requests.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct NetworkConfig {
-    /// The sandbox that test mode publishes to; without it, test mode can't publish
+    /// URL of the sandbox that test mode publishes to; without it, test mode can't publish
     #[arg(long, env = "FANFARE_SANDBOX_URL", hide_env_values = true)]
     pub(crate) sandbox_url: Option<Url>,
-    /// The sandbox's token, where others than this machine reach it: each organization then has accounts of
-    /// its own there
+    /// Token of a sandbox that is reachable from other machines: each organization then has its own accounts
+    /// there
     #[arg(long, env = "FANFARE_SANDBOX_TOKEN", hide_env_values = true, value_parser = token)]
     pub(crate) sandbox_token: Option<Token>,
-    /// Ranges (CIDR, separated by commas) that webhooks may be sent to although they are not public
+    /// Non-public IP ranges that webhooks may be sent to, as CIDR separated by commas
     #[arg(long, env = "FANFARE_EGRESS_ALLOW", default_value = "", value_parser = AllowedRanges::parse)]
     pub(crate) egress_allow: AllowedRanges,
 }
 
 impl NetworkConfig {
-    /// The sandbox, where one runs.
+    /// Returns the sandbox's address, if one is configured.
     pub(crate) fn sandbox(&self) -> Option<Address> {
         let token = self.sandbox_token.clone().map(|Token(token)| token);
         Some(Address::new(self.sandbox_url.clone()?, token))
     }
 }
 
-/// How a sandbox is protected that others than its machine reach.
+/// Access to a sandbox from other machines.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Guarding {
-    /// Token for the sandbox's control paths; also signs the organizations' addresses in it. The same for API,
-    /// workers and sandbox. On loopback the sandbox is open to its machine
+pub(crate) struct SandboxAccess {
+    /// Token for the sandbox's control paths, which also signs the organizations' paths. The same for API,
+    /// workers and sandbox. Optional on loopback
     #[arg(long, env = "FANFARE_SANDBOX_TOKEN", hide_env_values = true, value_parser = token)]
     pub(crate) sandbox_token: Option<Token>,
-    /// The address that API, workers and browsers know the sandbox by
+    /// URL at which API, workers and browsers reach the sandbox
     #[arg(long, env = "FANFARE_SANDBOX_URL")]
     pub(crate) sandbox_url: Option<Url>,
-    /// Prefixes of media addresses that are fetched although they are not public, separated by commas: the
-    /// API's address and the bucket's. Without it, addresses of this machine
-    #[arg(long, env = "FANFARE_SANDBOX_MEDIA", value_delimiter = ',', value_parser = place)]
+    /// Prefixes of non-public media URLs that the sandbox may fetch, separated by commas: the API's and the
+    /// bucket's. Loopback addresses by default
+    #[arg(long, env = "FANFARE_SANDBOX_MEDIA", value_delimiter = ',', value_parser = prefix)]
     pub(crate) sandbox_media: Option<Vec<Option<Url>>>,
 }
 
-impl Guarding {
-    pub(crate) fn access(self) -> Access {
+impl SandboxAccess {
+    pub(crate) fn options(self) -> Access {
         Access {
             token: self.sandbox_token.map(|Token(token)| token),
             url: self.sandbox_url,
-            media: self.sandbox_media.map(|places| places.into_iter().flatten().collect()),
+            media: self.sandbox_media.map(|prefixes| prefixes.into_iter().flatten().collect()),
         }
     }
 }
 
-/// A secret in text form. Prints as `***`.
+/// A token. Prints as `***`.
 #[derive(Clone)]
 pub(crate) struct Token(pub(crate) String);
 
@@ -374,17 +374,17 @@ impl std::fmt::Debug for Token {
 }
 
 fn token(text: &str) -> anyhow::Result<Token> {
-    anyhow::ensure!(text.len() >= 16, "a token has at least 16 characters");
+    anyhow::ensure!(text.len() >= 16, "a token needs at least 16 characters");
     Ok(Token(text.to_owned()))
 }
 
-/// One of several addresses; between two commas there may be none.
-fn place(text: &str) -> Result<Option<Url>, url::ParseError> {
+/// Parses one URL of a list; empty entries are allowed.
+fn prefix(text: &str) -> Result<Option<Url>, url::ParseError> {
     let text = text.trim();
     (!text.is_empty()).then(|| text.parse()).transpose()
 }
 
-/// A server's address. Prints without the user and the password that may stand in it.
+/// URL of a server. Prints without user and password.
 #[derive(Clone)]
 pub(crate) struct ServerAddress(pub(crate) Url);
 
@@ -419,23 +419,23 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Reads a secret from its text form.
+/// Parses a secret.
 pub(crate) fn secret(text: &str) -> anyhow::Result<Secret> {
     let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).context("not base64url")?;
     Ok(Secret(bytes.try_into().map_err(|_| anyhow::anyhow!("not 32 bytes long"))?))
 }
 
-/// The text form of a fresh secret.
+/// Generates a secret in text form.
 pub(crate) fn fresh_secret() -> String {
     URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
 }
 
-/// Checks an address of Postgres, without a word of what it holds.
+/// Validates a URL of Postgres. Errors do not quote it, since it may hold a password.
 fn postgres(text: &str) -> anyhow::Result<String> {
-    let url = Url::parse(text).context("not of the form postgres://user:password@host/database")?;
+    let url = Url::parse(text).context("expected postgres://user:password@host/database")?;
     anyhow::ensure!(
         matches!(url.scheme(), "postgres" | "postgresql"),
-        "not of the form postgres://user:password@host/database"
+        "expected postgres://user:password@host/database"
     );
     Ok(text.to_owned())
 }
@@ -454,21 +454,21 @@ pub(crate) fn malformed(command: &clap::Command, error: &clap::Error) -> Option<
     let reason = error.source().map(ToString::to_string).filter(|reason| !quotes(reason, value));
     let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
     let help = setting.get_help().map(ToString::to_string).unwrap_or_default();
-    Some(format!("error: {variable} (or {argument}) can't be read{reason}\n\nIt holds: {help}"))
+    Some(format!("error: {variable} (or {argument}) is invalid{reason}\n\n{variable}: {help}"))
 }
 
-/// The settings of a command and its subcommands whose values are shown nowhere.
+/// Returns the settings of a command and its subcommands whose values are secret.
 fn secrets(command: &clap::Command) -> Vec<&clap::Arg> {
     let own = command.get_arguments().filter(|argument| argument.is_hide_env_values_set());
     own.chain(command.get_subcommands().flat_map(secrets)).collect()
 }
 
-/// True when a text repeats a part of a value from which the value could be guessed.
+/// Returns true if a text contains a part of a value that is long enough to disclose it.
 fn quotes(text: &str, value: &str) -> bool {
     const PART: usize = 7;
     value.as_bytes().windows(PART).any(|part| text.as_bytes().windows(PART).any(|found| found == part))
 }
 
 fn time_scale(text: &str) -> anyhow::Result<TimeScale> {
-    text.parse().ok().and_then(TimeScale::new).context("a pace is a number above 0 and up to 1")
+    text.parse().ok().and_then(TimeScale::new).context("a time scale is a number above 0 and up to 1")
 }

@@ -1,21 +1,21 @@
-//! `fanfare dev`: the whole product in one process tree, with nothing to configure.
+//! `fanfare dev`: the whole system in one process tree, without configuration.
 //!
-//! Ports are taken before anything is started, so that a taken one leaves nothing half-started. All
-//! state lives in the data directory: keys, ports, the Postgres cluster, Temporal's file, the sandbox.
-//! The same directory gives the same addresses again, so that links into the sandbox stay good.
+//! Ports are bound before anything is started, so that a port in use leaves nothing half-started. All state is
+//! in the data directory: keys, ports, the Postgres cluster, Temporal's database, the sandbox. The next start
+//! uses the same ports, so that links into the sandbox stay valid.
 
 use crate::{
     clock,
     commands::{self, NewOrganization},
     config::{
-        self, Database, Http, Keys, LimitsConfig, MediaRetention, Queues, SharedApps, Storage, Temporal,
+        self, Database, Http, Keys, LimitsConfig, MediaLimits, Queues, SharedApps, Storage, Temporal,
         WorkerConfig,
     },
     services::{self, Api, Files, Ranges},
 };
 use anyhow::Context;
 use devstack::{Lock, Postgres, PostgresOptions, TemporalOptions};
-use domain::{Mode, OrgId, Owner, address::AllowedRanges};
+use domain::{Mode, OrgId, Owner, ip_ranges::AllowedRanges};
 use media::Location;
 use sandbox::{Access, Address, Options, Sandbox};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -30,12 +30,12 @@ use store::{Pool, accounts, page, vault};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-/// The name of the first organization.
+/// Name of the first organization.
 const ORGANIZATION: &str = "Fanfare";
-/// The handle of the accounts that are connected at the first start; a Bluesky handle is a host name.
+/// Handle of the accounts that are connected at the first start; a Bluesky handle is a host name.
 const HANDLE: &str = "fanfare";
 
-/// Secrets of this installation, made at the first start.
+/// Secrets of this installation, created at the first start.
 #[derive(Deserialize, Serialize)]
 struct Secrets {
     seal_key: String,
@@ -44,15 +44,15 @@ struct Secrets {
     database_password: String,
 }
 
-/// The organization that is made at the first start.
+/// The organization that is created at the first start.
 #[derive(Deserialize, Serialize)]
-struct First {
+struct FirstOrganization {
     org_id: OrgId,
     live_key: String,
     test_key: String,
 }
 
-/// Ports of the last start, taken again when they are free.
+/// Ports of the last start, used again if they are free.
 #[derive(Default, Deserialize, Serialize)]
 struct Ports {
     sandbox: u16,
@@ -61,7 +61,7 @@ struct Ports {
     temporal_ui: u16,
 }
 
-/// What other programs need to know; rewritten whenever a child is restarted.
+/// Content of `dev.json`, for other programs; rewritten whenever a child is restarted.
 #[derive(Serialize)]
 struct Manifest {
     base_url: String,
@@ -85,26 +85,27 @@ struct Pids {
     postgres: u32,
 }
 
-/// Runs until Ctrl-C.
+/// Runs everything until SIGINT or SIGTERM.
 pub(crate) async fn run(
     data_dir: &Path,
     port: u16,
-    bounds: LimitsConfig,
-    keeping: MediaRetention,
+    limits: LimitsConfig,
+    media: MediaLimits,
 ) -> anyhow::Result<()> {
     let stop = services::on_signal()?;
     let lock = Lock::take(data_dir)?;
     let dir = lock.dir.as_path();
     let api =
-        listen(port).with_context(|| format!("port {port} can't be taken: choose another with --port"))?;
+        listen(port).with_context(|| format!("port {port} is not available: choose another with --port"))?;
     let mut ports: Ports = read(&dir.join("ports.json"))?.unwrap_or_default();
-    let sandbox_listener = listen(ports.sandbox).or_else(|_| listen(0)).context("no port for the sandbox")?;
+    let sandbox_listener =
+        listen(ports.sandbox).or_else(|_| listen(0)).context("no port is free for the sandbox")?;
     ports.sandbox = sandbox_listener.local_addr()?.port();
     let secrets = secrets(dir)?;
-    let guard = std::env::current_exe().context("finding our own program")?;
+    let guard = std::env::current_exe().context("finding the path of this program")?;
 
     let started = tokio::select! {
-        // Fetching and building can take minutes: nobody has to wait for that before leaving.
+        // Downloads and builds can take minutes and must not delay a stop.
         () = stop.cancelled() => return Ok(()),
         started = children(dir, &guard, &ports, &secrets) => started?,
     };
@@ -114,15 +115,15 @@ pub(crate) async fn run(
     ports.temporal_ui = temporal.ui_port.unwrap_or_default();
     write(&dir.join("ports.json"), &ports)?;
 
-    let storage = Storage { place: Location::Directory(dir.join("media")), keeping };
-    let ran =
-        serve(dir, &secrets, bounds, &storage, (&postgres, &temporal), (api, sandbox_listener), stop).await;
-    // Also when that failed: nothing is left running.
+    let storage = Storage { location: Location::Directory(dir.join("media")), limits: media };
+    let served =
+        serve(dir, &secrets, limits, &storage, (&postgres, &temporal), (api, sandbox_listener), stop).await;
+    // Also after a failure: no process is left running.
     let ended = temporal.child.end().await.and(postgres.child.end().await);
-    ran.and(ended)
+    served.and(ended)
 }
 
-/// Postgres and Temporal. When this fails or is given up, neither is left running.
+/// Starts Postgres and Temporal. On failure or cancellation neither is left running.
 async fn children(
     dir: &Path,
     guard: &Path,
@@ -153,7 +154,7 @@ async fn children(
 async fn serve(
     dir: &Path,
     secrets: &Secrets,
-    bounds: LimitsConfig,
+    limits: LimitsConfig,
     storage: &Storage,
     (postgres, temporal): (&Postgres, &devstack::Temporal),
     (api, sandbox_listener): (TcpListener, TcpListener),
@@ -165,7 +166,7 @@ async fn serve(
     store::migrate(&db).await?;
 
     let address = api.local_addr()?;
-    // Nothing else on this machine is fetched, whatever a post's settings name.
+    // The sandbox fetches no other local URL, whatever a post's settings contain.
     let media = vec![Url::parse(&format!("http://{address}/api/v1/media/"))?];
     let access = Access { media: Some(media), ..Access::default() };
     let options = Options { data: Some(dir.join("sandbox")), clock: clock::now };
@@ -174,7 +175,7 @@ async fn serve(
     let keys = Keys { open_keys: secrets.open_key.parse()?, shared_apps: SharedApps::default() };
     let first = first(dir, &db).await?;
     connect(&db, &sandbox, &keys, first.org_id).await?;
-    let working = WorkerConfig { keys, queues: Queues::all() };
+    let worker = WorkerConfig { keys, queues: Queues::all() };
 
     let settings = Temporal {
         temporal_address: format!("http://{}", temporal.address).parse()?,
@@ -190,25 +191,25 @@ async fn serve(
         base_url: None,
         secret: config::secret(&secrets.secret)?,
         seal_key: secrets.seal_key.parse()?,
-        shared_clients: working.keys.shared_apps.clients(),
-        bounds,
+        shared_clients: worker.keys.shared_apps.clients(),
+        limits,
     };
-    // A receiver on one's own machine can be tried in test mode; live mode stays closed.
-    let opened = Ranges { live: AllowedRanges::default(), test: AllowedRanges::loopback() };
+    // Test mode may send webhooks to receivers on this machine, live mode may not.
+    let allowed = Ranges { live: AllowedRanges::default(), test: AllowedRanges::loopback() };
     let client = services::connect(&settings).await?;
     let sandbox_address = Address::new(Url::parse(&sandbox_url)?, None);
-    let api = Api::on(
+    let api = Api::new(
         api,
         db.clone(),
         settings.clone(),
         &http,
-        opened.clone(),
+        allowed.clone(),
         Some(sandbox_address.clone()),
         storage,
     )?;
-    let files = Files { shelf: api.shelf(), retention: storage.keeping.retention() };
+    let files = Files { store: api.files(), retention: storage.limits.retention() };
     let workers =
-        services::workers(db, client, &settings, &working, Some(sandbox_address), &opened, files).await?;
+        services::workers(db, client, &settings, &worker, Some(sandbox_address), &allowed, files).await?;
 
     let origin = format!("http://{address}");
     let manifest = |server: u32, temporal_pid: u32, postgres_pid: u32| Manifest {
@@ -225,7 +226,7 @@ async fn serve(
         live_key: first.live_key.clone(),
         pids: Pids { server, temporal: temporal_pid, postgres: postgres_pid },
     };
-    let publish = || -> anyhow::Result<Manifest> {
+    let write_manifest = || -> anyhow::Result<Manifest> {
         let (temporal, postgres) = (*temporal.child.pid().borrow(), *postgres.child.pid().borrow());
         let manifest =
             manifest(std::process::id(), temporal.unwrap_or_default(), postgres.unwrap_or_default());
@@ -235,7 +236,7 @@ async fn serve(
 
     let quit = stop.clone();
     let sandbox = tokio::spawn(sandbox::serve(sandbox, sandbox_listener, quit.cancelled_owned()));
-    banner(&publish()?, dir);
+    banner(&write_manifest()?, dir);
     let watching = async {
         let (mut temporal, mut postgres) = (temporal.child.pid(), postgres.child.pid());
         loop {
@@ -244,7 +245,7 @@ async fn serve(
                 changed = temporal.changed() => changed?,
                 changed = postgres.changed() => changed?,
             }
-            publish()?;
+            write_manifest()?;
         }
     };
     let (ran, watched) =
@@ -257,7 +258,7 @@ fn listen(port: u16) -> std::io::Result<TcpListener> {
     TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
 }
 
-/// The installation's secrets, made at the first start.
+/// Returns the installation's secrets, which are created at the first start.
 fn secrets(dir: &Path) -> anyhow::Result<Secrets> {
     let path = dir.join("secrets.json");
     if let Some(known) = read(&path)? {
@@ -274,20 +275,20 @@ fn secrets(dir: &Path) -> anyhow::Result<Secrets> {
     Ok(fresh)
 }
 
-/// The first organization and its keys, made at the first start.
-async fn first(dir: &Path, db: &Pool) -> anyhow::Result<First> {
+/// Returns the first organization and its keys, which are created at the first start.
+async fn first(dir: &Path, db: &Pool) -> anyhow::Result<FirstOrganization> {
     let path = dir.join("organization.json");
     if let Some(known) = read(&path)? {
         return Ok(known);
     }
     let NewOrganization { org, live_key, test_key } =
         commands::create_organization(db, ORGANIZATION, None).await?;
-    let first = First { org_id: org, live_key, test_key };
+    let first = FirstOrganization { org_id: org, live_key, test_key };
     write(&path, &first)?;
     Ok(first)
 }
 
-/// Connects one account per platform in test mode, unless that was done before.
+/// Connects one account per platform in test mode, unless there is one.
 async fn connect(db: &Pool, sandbox: &Sandbox, keys: &Keys, org: OrgId) -> anyhow::Result<()> {
     let owner = Owner { org, mode: Mode::Test };
     for platform in platforms::all() {
@@ -301,7 +302,7 @@ async fn connect(db: &Pool, sandbox: &Sandbox, keys: &Keys, org: OrgId) -> anyho
         let grant = serde_json::to_vec(&connected.grant).context("a grant is plain data")?;
         let connect = accounts::Connect {
             platform: platform.id.to_owned(),
-            profile: connected.identity.into(),
+            profile: connected.identity.profile,
             tenant_id: None,
             social_network_id: None,
             scopes: connected.grant.scopes,
@@ -318,7 +319,7 @@ async fn connect(db: &Pool, sandbox: &Sandbox, keys: &Keys, org: OrgId) -> anyho
 
 fn banner(manifest: &Manifest, dir: &Path) {
     let Manifest { base_url, docs_url, dashboard_url, temporal_ui_url, sandbox_url, test_key, .. } = manifest;
-    // Those that take a text alone, by the handles that they have.
+    // The platforms that accept a post of text only.
     let accounts = [HANDLE.to_owned(), format!("{HANDLE}.bsky.social")];
     let body = serde_json::json!({ "content": "Hello from Fanfare", "accounts": accounts });
     println!(
@@ -327,29 +328,29 @@ fn banner(manifest: &Manifest, dir: &Path) {
 
   API          {base_url}
   Dashboard    {dashboard_url}
-  Documents    {docs_url}
+  API docs     {docs_url}
   Temporal UI  {temporal_ui_url}
   Sandbox      {sandbox_url}
   Test key     {test_key}
-  Everything   {}
+  All of these {}
 
-  A first post, to the sandbox:
+  Publish a first post to the sandbox:
 
   curl {base_url}/posts -H 'Authorization: Bearer {test_key}' -H 'Content-Type: application/json' -d '{body}'
 
-  Ctrl-C ends it; the next start goes on.
+  Press Ctrl-C to stop; the next start keeps all data.
 ",
         dir.join("dev.json").display()
     );
 }
 
-/// The name of the first account of a platform. No two platforms have the same, since a post that
-/// names an account by its handle has to mean one.
+/// Returns the handle of a platform's first account. Handles differ between platforms, so that a post can select
+/// one account by handle.
 fn name(platform: &str) -> String {
     match platform {
-        // Bluesky's handle goes on with its server's name.
+        // A Bluesky handle ends with the server's name.
         "x" | "bluesky" => HANDLE.to_owned(),
-        // Letters alone are a name everywhere.
+        // Every platform accepts a handle of letters.
         _ => format!("{HANDLE}{}", platform.replace('_', "")),
     }
 }
@@ -358,23 +359,23 @@ fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<Option<T>> {
     match fs::read(path) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
-            .with_context(|| format!("{} can't be read: remove it to start anew", path.display())),
+            .with_context(|| format!("{} can't be parsed: delete it to create a new one", path.display())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("{} can't be read", path.display())),
     }
 }
 
-/// Written whole or not at all, and readable by its owner only: secrets are in it.
+/// Writes a file atomically, readable by its owner only because it holds secrets.
 fn write(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
-    let half = path.with_extension("half");
+    let temporary = path.with_extension("half");
     let unwritable = || format!("{} can't be written", path.display());
     let mut file: File = File::options()
         .create(true)
         .truncate(true)
         .write(true)
         .mode(0o600)
-        .open(&half)
+        .open(&temporary)
         .with_context(unwritable)?;
     file.write_all(&serde_json::to_vec_pretty(value).context("plain data")?).with_context(unwritable)?;
-    fs::rename(&half, path).with_context(unwritable)
+    fs::rename(&temporary, path).with_context(unwritable)
 }

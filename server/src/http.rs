@@ -1,8 +1,8 @@
 //! The API's HTTP server: hyper, with limits on what clients may keep open or unfinished.
 //!
-//! poem's own server has no time-out for a request's head, no ceilings, and accepts in a busy loop when
-//! no file descriptor is left. How long a body may take is the API's business (`api::Config`), because
-//! the answer to a slow one is a problem document.
+//! poem's own server has no timeout for a request's head and no limits, and accepts in a busy loop when no
+//! file descriptor is left. The timeout of a body belongs to the API (`api::Config`), because it answers a
+//! slow one with a problem document.
 
 use hyper::{
     body::{Body, Frame, Incoming, SizeHint},
@@ -35,38 +35,36 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-/// How long to leave the listener alone after it failed, as when no file descriptor is left.
-const PAUSE: Duration = Duration::from_millis(100);
-/// The largest head of a request in HTTP/1.1, and the most that is read ahead of a body, in bytes.
-const BUFFER: usize = 64 << 10;
-/// Requests that a connection of HTTP/2 may have under way.
-const STREAMS: u32 = 128;
-/// How often a connection of HTTP/2 is asked whether its client is still there, and how long that may take.
+/// Pause after a failed accept, for example when no file descriptor is left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Maximum size of an HTTP/1.1 request head, and read buffer of a body, in bytes.
+const BUFFER_BYTES: usize = 64 << 10;
+/// Maximum concurrent requests of an HTTP/2 connection.
+const MAX_STREAMS: u32 = 128;
+/// Interval and timeout of HTTP/2 keep-alive pings.
 const PING: Duration = Duration::from_secs(30);
 
-/// Ceilings of connections, and time-outs.
+/// Limits and timeouts of connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Connections at a time. More wait in the listener's backlog; the one that has been idle for longest
-    /// is closed to make room for them.
+    /// Maximum connections. Further ones wait in the listener's backlog; the longest idle one is closed to make
+    /// room for them.
     pub(crate) connections: usize,
-    /// How long a request's head may take from its first byte; the first one of a connection, from the
-    /// moment that it was accepted.
+    /// Timeout of a request's head, from its first byte; of a connection's first request, from the accept.
     pub(crate) head: Duration,
-    /// How long a connection may be idle between two requests.
+    /// Timeout of an idle connection between two requests.
     pub(crate) idle: Duration,
-    /// How long a client may take for the next piece of an answer, of a MiB at most.
+    /// Timeout for a client to read the next chunk of a response, of at most 1 MiB.
     pub(crate) unread: Duration,
-    /// How long requests under way may take once the server was told to stop.
+    /// Time for open requests to finish after a stop.
     pub(crate) grace: Duration,
 }
 
-/// Serves until `stop`; then closes idle connections and lets the others finish their requests within
-/// the grace period.
+/// Serves until `stop`; then closes idle connections and waits for open requests within the grace period.
 ///
 /// # Errors
 ///
-/// When the listener can't be used.
+/// If the listener can't be used.
 pub(crate) async fn serve(
     listener: std::net::TcpListener,
     endpoint: impl Endpoint<Output = Response> + 'static,
@@ -111,11 +109,11 @@ pub(crate) async fn serve(
                     }
                     // An idle connection holds a file descriptor that others wait for.
                     crowded.notify_one();
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
         }
-        // Those that ended leave the set.
+        // Removes finished connections from the set.
         while connections.try_join_next().is_some() {}
     }
     drop(listener);
@@ -132,7 +130,7 @@ struct Connection<E> {
     local: SocketAddr,
     peer: SocketAddr,
     limits: Limits,
-    /// Told when another connection waits for this one's place.
+    /// Notified when another connection waits for a free slot.
     crowded: Arc<Notify>,
     stop: CancellationToken,
     _permit: OwnedSemaphorePermit,
@@ -140,32 +138,32 @@ struct Connection<E> {
 
 impl<E: Endpoint<Output = Response> + 'static> Connection<E> {
     async fn serve(self, stream: TcpStream) {
-        // Answers are written whole: there is nothing to wait for before sending.
+        // Responses are written as a whole, so Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
         let (activity, mut changes) = watch::channel(Activity::accepted());
         let io = TokioIo::new(Observed { stream, activity: activity.clone() });
         let service = service_fn(|request: hyper::Request<Incoming>| {
-            let under_way = UnderWay::begin(activity.clone(), request.version());
+            let open_request = OpenRequest::begin(activity.clone(), request.version());
             let endpoint = self.endpoint.clone();
             let (local, peer) = (LocalAddr(self.local.into()), RemoteAddr(self.peer.into()));
             async move {
                 let request = Request::from((request, local, peer, Scheme::HTTP));
                 let response = endpoint.get_response(request).await;
                 let response = hyper::Response::from(response);
-                Ok::<_, io::Error>(response.map(|body| Answer::begin(body, under_way)))
+                Ok::<_, io::Error>(response.map(|body| ResponseBody::begin(body, open_request)))
             }
         });
         let mut builder = auto::Builder::new(TokioExecutor::new());
-        // The time-out of a head is ours: hyper's own counts idle time as well.
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(BUFFER);
+        // The timeout of heads is implemented here, because hyper's includes idle time.
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(BUFFER_BYTES);
         builder
             .http2()
             .timer(TokioTimer::new())
-            .max_concurrent_streams(STREAMS)
+            .max_concurrent_streams(MAX_STREAMS)
             .keep_alive_interval(PING)
             .keep_alive_timeout(PING);
         let mut connection = pin!(builder.serve_connection(io, service));
-        let (mut leaving, mut told) = (false, false);
+        let (mut is_closing, mut is_shut_down) = (false, false);
         loop {
             let now = *changes.borrow_and_update();
             let deadline = now.deadline(&self.limits);
@@ -176,7 +174,7 @@ impl<E: Endpoint<Output = Response> + 'static> Connection<E> {
                 }
             };
             tokio::select! {
-                // Received bytes are handled before anything else is decided.
+                // Received bytes take precedence over timeouts.
                 biased;
                 ended = connection.as_mut() => {
                     if let Err(error) = ended {
@@ -186,23 +184,23 @@ impl<E: Endpoint<Output = Response> + 'static> Connection<E> {
                 }
                 _ = changes.changed() => {}
                 () = expiry => {
-                    // Pieces of an answer move the deadline without a word.
+                    // Sent chunks move the deadline without a notification.
                     let now = *changes.borrow();
                     if now.deadline(&self.limits).is_some_and(|deadline| deadline > Instant::now()) {
                         continue;
                     }
-                    if leaving || !now.is_idle() {
+                    if is_closing || !now.is_idle() {
                         debug!(peer = %self.peer, "A client of the API was too slow");
                         return;
                     }
-                    leaving = true;
+                    is_closing = true;
                 }
-                () = self.crowded.notified(), if now.is_idle() && !leaving => leaving = true,
-                () = self.stop.cancelled(), if !leaving => leaving = true,
+                () = self.crowded.notified(), if now.is_idle() && !is_closing => is_closing = true,
+                () = self.stop.cancelled(), if !is_closing => is_closing = true,
             }
-            if leaving && !std::mem::replace(&mut told, true) {
+            if is_closing && !std::mem::replace(&mut is_shut_down, true) {
                 connection.as_mut().graceful_shutdown();
-                activity.send_modify(Activity::told_to_leave);
+                activity.send_modify(Activity::begin_close);
             }
         }
     }
@@ -211,49 +209,49 @@ impl<E: Endpoint<Output = Response> + 'static> Connection<E> {
 /// The state of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Activity {
-    /// Requests whose answer is not handed over yet.
+    /// Requests whose response is not fully sent.
     requests: usize,
-    /// Of these, how many have an answer.
-    answers: usize,
-    /// When a piece of an answer was last taken.
-    taken: Instant,
-    /// True when a request head is due, rather than allowed to come at any time. Counts where there are no requests.
+    /// Number of these that have begun their response.
+    responses: usize,
+    /// Time at which the last chunk of a response was sent.
+    sent_at: Instant,
+    /// True if the head timeout applies, false if the idle timeout does. Relevant without open requests only.
     head_due: bool,
-    /// Since when that is so.
+    /// Start of that timeout.
     since: Instant,
-    /// True when several requests share it (HTTP/2); bytes may then belong to none of them.
+    /// True for HTTP/2, where received bytes need not belong to a request.
     is_shared: bool,
 }
 
 impl Activity {
     fn accepted() -> Self {
         let now = Instant::now();
-        Self { requests: 0, answers: 0, taken: now, head_due: true, since: now, is_shared: false }
+        Self { requests: 0, responses: 0, sent_at: now, head_due: true, since: now, is_shared: false }
     }
 
-    /// True when it is kept open for further requests.
+    /// Returns true if the connection only waits for further requests.
     fn is_idle(&self) -> bool {
         self.requests == 0 && !self.head_due
     }
 
-    /// When to end it, unless something happens before. While an answer is being made there is no limit
-    /// here.
+    /// Returns the time at which the connection is closed without further activity; `None` while a response is
+    /// being computed.
     fn deadline(&self, limits: &Limits) -> Option<Instant> {
-        match (self.requests, self.answers) {
+        match (self.requests, self.responses) {
             (0, _) if self.head_due => Some(self.since + limits.head),
             (0, _) => Some(self.since + limits.idle),
             (_, 0) => None,
-            _ => Some(self.taken + limits.unread),
+            _ => Some(self.sent_at + limits.unread),
         }
     }
 
-    /// A client may go on sending for as long as a head may take.
-    fn told_to_leave(&mut self) {
+    /// Starts closing: the client may finish sending a request within the head timeout.
+    fn begin_close(&mut self) {
         (self.head_due, self.since) = (true, Instant::now());
     }
 
-    /// Bytes came. Whether that changes anything.
-    fn heard(&mut self) -> bool {
+    /// Records received bytes; returns true if a request begins.
+    fn received(&mut self) -> bool {
         let begins = self.is_idle() && !self.is_shared;
         if begins {
             (self.head_due, self.since) = (true, Instant::now());
@@ -262,10 +260,10 @@ impl Activity {
     }
 }
 
-/// A request under way, until its answer was handed over.
-struct UnderWay(watch::Sender<Activity>);
+/// An open request, until its response is fully sent.
+struct OpenRequest(watch::Sender<Activity>);
 
-impl UnderWay {
+impl OpenRequest {
     fn begin(activity: watch::Sender<Activity>, version: Version) -> Self {
         activity.send_modify(|now| {
             now.requests += 1;
@@ -276,7 +274,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         self.0.send_modify(|now| {
             now.requests -= 1;
@@ -285,26 +283,26 @@ impl Drop for UnderWay {
     }
 }
 
-/// The body of an answer, which keeps its request under way.
-struct Answer<B> {
+/// Body of a response, which keeps its request open.
+struct ResponseBody<B> {
     body: B,
-    under_way: UnderWay,
+    open_request: OpenRequest,
 }
 
-impl<B> Answer<B> {
-    fn begin(body: B, under_way: UnderWay) -> Self {
-        under_way.0.send_modify(|now| (now.answers, now.taken) = (now.answers + 1, Instant::now()));
-        Self { body, under_way }
+impl<B> ResponseBody<B> {
+    fn begin(body: B, open_request: OpenRequest) -> Self {
+        open_request.0.send_modify(|now| (now.responses, now.sent_at) = (now.responses + 1, Instant::now()));
+        Self { body, open_request }
     }
 }
 
-impl<B> Drop for Answer<B> {
+impl<B> Drop for ResponseBody<B> {
     fn drop(&mut self) {
-        self.under_way.0.send_modify(|now| now.answers -= 1);
+        self.open_request.0.send_modify(|now| now.responses -= 1);
     }
 }
 
-impl<B: Body + Unpin> Body for Answer<B> {
+impl<B: Body + Unpin> Body for ResponseBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -312,9 +310,9 @@ impl<B: Body + Unpin> Body for Answer<B> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        // The deadline is only put off: nobody has to be woken for that.
-        self.under_way.0.send_if_modified(|now| {
-            now.taken = Instant::now();
+        // The deadline only moves later, which needs no wake-up.
+        self.open_request.0.send_if_modified(|now| {
+            now.sent_at = Instant::now();
             false
         });
         Pin::new(&mut self.body).poll_frame(cx)
@@ -329,7 +327,7 @@ impl<B: Body + Unpin> Body for Answer<B> {
     }
 }
 
-/// A connection that tells when bytes come.
+/// A stream that records received bytes.
 struct Observed {
     stream: TcpStream,
     activity: watch::Sender<Activity>,
@@ -344,7 +342,7 @@ impl AsyncRead for Observed {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if buffer.filled().len() > before {
-            self.activity.send_if_modified(Activity::heard);
+            self.activity.send_if_modified(Activity::received);
         }
         read
     }

@@ -1,4 +1,4 @@
-//! The composition root: reads the configuration, puts the parts together and runs them.
+//! The composition root: parses the configuration, creates the services and runs them.
 
 mod clock;
 mod commands;
@@ -10,18 +10,18 @@ mod services;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use config::{
-    Database, Guarding, Http, Keys, LimitsConfig, MediaRetention, MediaUrlConfig, NetworkConfig, Pricing,
+    Database, Http, Keys, LimitsConfig, MediaLimits, MediaUrlConfig, NetworkConfig, Pricing, SandboxAccess,
     Storage, Temporal, WorkerConfig,
 };
 use domain::{Email, OrgId};
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
 
-/// Publishes one piece of content to many social accounts, and tells what became of it.
+/// Publishes posts to many social accounts and reports the results
 #[derive(Debug, Parser)]
 #[command(name = "fanfare", version)]
 struct Cli {
-    /// Logs as JSON lines
+    /// Log as JSON lines
     #[arg(long, env = "FANFARE_LOG_JSON", global = true)]
     log_json: bool,
     #[command(subcommand)]
@@ -30,20 +30,20 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Everything on this machine: Postgres, Temporal, API, worker and sandbox
+    /// Runs everything on this machine: Postgres, Temporal, API, worker and sandbox
     Dev {
-        /// Where all state lives
+        /// Directory for all state
         #[arg(long, default_value = ".fanfare")]
         data_dir: PathBuf,
-        /// Where the API listens; 0 for any free port
+        /// Port of the API; 0 picks a free port
         #[arg(long, default_value_t = 8080)]
         port: u16,
         #[command(flatten)]
-        bounds: LimitsConfig,
+        limits: LimitsConfig,
         #[command(flatten)]
-        keeping: MediaRetention,
+        media: MediaLimits,
     },
-    /// The HTTP API, and the relay to Temporal
+    /// Runs the HTTP API and the outbox relay to Temporal
     Api {
         #[command(flatten)]
         database: Database,
@@ -52,26 +52,26 @@ enum Command {
         #[command(flatten)]
         http: Http,
         #[command(flatten)]
-        reach: NetworkConfig,
+        network: NetworkConfig,
         #[command(flatten)]
         storage: Storage,
     },
-    /// The worker: publishes, refreshes tokens, delivers webhooks
+    /// Runs the workers: publishing, token refresh, webhook delivery
     Worker {
         #[command(flatten)]
         database: Database,
         #[command(flatten)]
         temporal: Temporal,
         #[command(flatten)]
-        working: WorkerConfig,
+        worker: WorkerConfig,
         #[command(flatten)]
-        reach: NetworkConfig,
+        network: NetworkConfig,
         #[command(flatten)]
         storage: Storage,
         #[command(flatten)]
-        serving: MediaUrlConfig,
+        media_url: MediaUrlConfig,
     },
-    /// API and worker in one process
+    /// Runs API and workers in one process
     All {
         #[command(flatten)]
         database: Database,
@@ -80,32 +80,32 @@ enum Command {
         #[command(flatten)]
         http: Http,
         #[command(flatten)]
-        working: WorkerConfig,
+        worker: WorkerConfig,
         #[command(flatten)]
-        reach: NetworkConfig,
+        network: NetworkConfig,
         #[command(flatten)]
         storage: Storage,
     },
-    /// Brings the database's tables up to date
+    /// Applies the database migrations
     Migrate {
         #[command(flatten)]
         database: Database,
     },
-    /// The platforms' other side: a sandbox that speaks their HTTP APIs
+    /// Runs the sandbox, which emulates the platforms' HTTP APIs
     Sandbox {
-        /// Where it listens
+        /// Address to listen on
         #[arg(long, env = "FANFARE_SANDBOX_LISTEN", default_value = "127.0.0.1:8090")]
         listen: SocketAddr,
-        /// Where it keeps what was published; without it, in memory
+        /// Directory for published posts; in memory by default
         #[arg(long, env = "FANFARE_SANDBOX_DATA")]
         data_dir: Option<PathBuf>,
         #[command(flatten)]
-        guarding: Guarding,
+        access: SandboxAccess,
     },
-    /// Organizations
+    /// Manages organizations
     #[command(subcommand)]
     Org(Org),
-    /// Sealing keys
+    /// Manages encryption keys
     #[command(subcommand)]
     Key(Key),
     /// Prints the OpenAPI document
@@ -117,21 +117,21 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum Org {
-    /// Creates an organization and prints its id and its first keys
+    /// Creates an organization and prints its id and its first API keys
     Create {
-        /// Its name
+        /// Name of the organization
         name: String,
-        /// The address of its first owner
+        /// E-mail address of the first owner
         #[arg(long)]
         owner: Option<Email>,
         #[command(flatten)]
         database: Database,
     },
-    /// Puts an organization on a plan, which counts from its next call on
+    /// Changes the plan of an organization, effective from its next request
     Plan {
-        /// Its id
+        /// Organization id
         org: OrgId,
-        /// The plan's key
+        /// Key of the plan
         plan: String,
         #[command(flatten)]
         pricing: Pricing,
@@ -142,17 +142,17 @@ enum Org {
 
 #[derive(Debug, Subcommand)]
 enum Key {
-    /// Prints a fresh pair: FANFARE_SEAL_KEY for every process, FANFARE_OPEN_KEYS for workers only
+    /// Generates a key pair: FANFARE_SEAL_KEY for every process, FANFARE_OPEN_KEYS for workers only
     Generate {
-        /// The number it goes by; a rotation takes the next
+        /// Key number; use the next one for a rotation
         #[arg(long, default_value_t = 1)]
         id: u32,
     },
-    /// Seals everything anew that an older key of FANFARE_OPEN_KEYS sealed, while services run. To rotate:
-    /// give workers "old,new", then "new,old" and every process the new FANFARE_SEAL_KEY; run this; then
-    /// drop the old key
+    /// Re-encrypts values that are encrypted with an older key of FANFARE_OPEN_KEYS, while services run. To
+    /// rotate: give workers "old,new", then "new,old" and every process the new FANFARE_SEAL_KEY; run this;
+    /// then remove the old key
     Reseal {
-        /// How many values are read at a time
+        /// Number of values per batch
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
         batch: u16,
         #[command(flatten)]
@@ -162,15 +162,15 @@ enum Key {
     },
 }
 
-/// The command line with all its settings.
+/// Returns the command line with all its settings.
 pub fn command() -> clap::Command {
     let mut command = Cli::command();
-    // Arguments get their full names here.
+    // Builds the full names of the arguments.
     command.build();
     command
 }
 
-/// Runs the command line.
+/// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -186,9 +186,9 @@ pub fn main() -> ExitCode {
         return report(Err(guarded.exec()));
     }
     log(cli.log_json);
-    // Two providers are in the tree; without a choice, the first TLS connection would panic.
+    // Two providers are compiled in; without a choice the first TLS connection would panic.
     if rustls::crypto::ring::default_provider().install_default().is_err() {
-        return report(Err(anyhow::anyhow!("another TLS provider was installed first")));
+        return report(Err(anyhow::anyhow!("a TLS provider is already installed")));
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -199,22 +199,22 @@ pub fn main() -> ExitCode {
 
 async fn run(command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Dev { data_dir, port, bounds, keeping } => dev::run(&data_dir, port, bounds, keeping).await,
-        Command::Api { database, temporal, http, reach, storage } => {
+        Command::Dev { data_dir, port, limits, media } => dev::run(&data_dir, port, limits, media).await,
+        Command::Api { database, temporal, http, network, storage } => {
             let role = services::Role::Api(&http);
-            services::run(&database, &temporal, &reach, &storage, role).await
+            services::run(&database, &temporal, &network, &storage, role).await
         }
-        Command::Worker { database, temporal, working, reach, storage, serving } => {
-            let role = services::Role::Worker(&working, &serving);
-            services::run(&database, &temporal, &reach, &storage, role).await
+        Command::Worker { database, temporal, worker, network, storage, media_url } => {
+            let role = services::Role::Worker(&worker, &media_url);
+            services::run(&database, &temporal, &network, &storage, role).await
         }
-        Command::All { database, temporal, http, working, reach, storage } => {
-            let role = services::Role::All(&http, &working);
-            services::run(&database, &temporal, &reach, &storage, role).await
+        Command::All { database, temporal, http, worker, network, storage } => {
+            let role = services::Role::All(&http, &worker);
+            services::run(&database, &temporal, &network, &storage, role).await
         }
         Command::Migrate { database } => commands::migrate(&database).await,
-        Command::Sandbox { listen, data_dir, guarding } => {
-            commands::sandbox(listen, data_dir, guarding.access()).await
+        Command::Sandbox { listen, data_dir, access } => {
+            commands::sandbox(listen, data_dir, access.options()).await
         }
         Command::Org(Org::Create { name, owner, database }) => {
             commands::create_org(&database, &name, owner.as_ref()).await
@@ -235,7 +235,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
     }
 }
 
-/// One clear sentence and a non-zero exit.
+/// Prints an error to stderr and returns the exit code.
 fn report(outcome: anyhow::Result<()>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -248,7 +248,7 @@ fn report(outcome: anyhow::Result<()>) -> ExitCode {
 
 fn log(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
-        // A parameter of DATABASE_URL that sqlx does not know would be shown with its value.
+        // sqlx would log an unknown parameter of DATABASE_URL with its value.
         EnvFilter::new(
             "info,temporalio_sdk_core=error,temporalio_sdk=error,temporalio_client=error,sqlx=warn,\
              sqlx_postgres::options=error,poem=warn",

@@ -1,4 +1,4 @@
-//! The binary `fanfare`. Everything is in the library, so that the tests can run the same program.
+//! The binary `fanfare`. All code is in the library, so that the tests can run the same program.
 
 fn main() -> std::process::ExitCode {
     fanfare_server::main()

@@ -1,7 +1,7 @@
-//! `fanfare key reseal`: what older keys of the ring sealed is sealed to the current one.
+//! `fanfare key reseal`: re-encrypts values of older keys with the current one.
 //!
-//! Services go on meanwhile, for a worker opens with every key of its ring. Broken off, it is begun again
-//! and finds what is left. It ends well only when nothing needs an older key any more.
+//! Services keep running, since a worker decrypts with every key in FANFARE_OPEN_KEYS. An interrupted run can be
+//! repeated and continues with what is left. It succeeds only when no value needs an older key.
 
 use crate::config::{Database, Keys};
 use anyhow::Context;
@@ -12,7 +12,7 @@ use store::{
     vault::{KeyId, Opener, Sealer},
 };
 
-/// Seals everything anew, so many values at a time.
+/// Re-encrypts all values in batches of `batch`.
 pub(crate) async fn run(database: &Database, keys: &Keys, batch: u16) -> anyhow::Result<()> {
     let db = store::connect(&database.database_url, 2).await?;
     let (opener, sealer) = (&keys.open_keys, keys.open_keys.sealer());
@@ -20,7 +20,7 @@ pub(crate) async fn run(database: &Database, keys: &Keys, batch: u16) -> anyhow:
     let mut total = 0;
     for column in Column::ALL {
         let left = reseal::count(&db, *column, current).await?;
-        say(&format!("{column}: {left} to be sealed with key {}", current.0))?;
+        print_line(&format!("{column}: {left} to re-encrypt with key {}", current.0))?;
         let walk = Walk { db: &db, column: *column, opener, sealer: &sealer, current };
         total += walk.all(i64::from(batch), left).await?;
     }
@@ -30,10 +30,10 @@ pub(crate) async fn run(database: &Database, keys: &Keys, batch: u16) -> anyhow:
     }
     anyhow::ensure!(
         left == 0,
-        "sealed {total} values anew, and {left} still need another key: some process seals with one \
-         (FANFARE_SEAL_KEY, FANFARE_OPEN_KEYS), or it is missing from FANFARE_OPEN_KEYS here; then again"
+        "re-encrypted {total} values, {left} still need another key: a process uses it for encryption \
+         (FANFARE_SEAL_KEY, FANFARE_OPEN_KEYS), or it is missing from FANFARE_OPEN_KEYS here; fix that and run again"
     );
-    say(&format!("Sealed {total} values anew. Nothing needs another key than {} any more", current.0))
+    print_line(&format!("Re-encrypted {total} values. All values now use key {}", current.0))
 }
 
 struct Walk<'a> {
@@ -45,7 +45,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Walks the column to its end, and gives how many values were sealed anew.
+    /// Re-encrypts the values of the column and returns their number.
     async fn all(&self, batch: i64, left: i64) -> anyhow::Result<i64> {
         let (mut after, mut done, mut unopened) = (None::<Vec<u8>>, 0, 0);
         loop {
@@ -57,22 +57,26 @@ impl Walk<'_> {
                 match self.opener.open(&value.sealed, &aad) {
                     Ok(plain) => {
                         let sealed = self.sealer.seal(&plain, &aad);
-                        // One that was replaced meanwhile is newer than ours.
+                        // A value that was replaced meanwhile already uses the current key.
                         done += i64::from(reseal::replace(self.db, self.column, value, &sealed).await?);
                     }
                     Err(error) => {
                         unopened += 1;
-                        say(&format!("{}: {value} does not open: {error}", self.column))?;
+                        print_line(&format!("{}: {value} can't be decrypted: {error}", self.column))?;
                     }
                 }
             }
-            say(&format!("{}: {done} sealed anew, about {} left", self.column, left - done - unopened))?;
+            print_line(&format!(
+                "{}: {done} re-encrypted, about {} left",
+                self.column,
+                left - done - unopened
+            ))?;
         }
     }
 }
 
-/// A line for whoever watches, at once.
-fn say(line: &str) -> anyhow::Result<()> {
+/// Prints a line of progress to stdout and flushes it.
+fn print_line(line: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).context("writing to standard output")
 }

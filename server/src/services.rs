@@ -1,4 +1,4 @@
-//! The parts of a running service: API with relay, workers, sandbox, and how they end together.
+//! The services of a process: API with relay, and workers. They stop together.
 
 use crate::{
     clock,
@@ -11,7 +11,7 @@ use activities::{Deps, worker::Workers};
 use anyhow::Context;
 use api::app::TemporalUi;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{address::AllowedRanges, sandbox::Address};
+use domain::{ip_ranges::AllowedRanges, sandbox::Address};
 use egress::Egress;
 use media::FileStore;
 use publishing::{Apps, Engine, Transports};
@@ -31,77 +31,77 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use url::Url;
 
-/// How long the relay may take for the messages that it holds when the process is told to stop.
-const HANDOVER: Duration = Duration::from_secs(10);
+/// Time limit for the relay to send the messages that it has claimed when the process stops.
+const RELAY_GRACE: Duration = Duration::from_secs(10);
 
-/// Which parts one process runs, and what only they are told.
+/// The services that a process runs, with their configuration.
 pub(crate) enum Role<'a> {
-    /// The API and the relay.
+    /// API and relay.
     Api(&'a Http),
-    /// The workers.
+    /// Workers.
     Worker(&'a WorkerConfig, &'a MediaUrlConfig),
     /// Both.
     All(&'a Http, &'a WorkerConfig),
 }
 
-/// Runs the parts that are configured until a signal ends them.
+/// Runs the services of a role until SIGINT or SIGTERM.
 pub(crate) async fn run(
     database: &Database,
     temporal: &Temporal,
-    reach: &NetworkConfig,
+    network: &NetworkConfig,
     storage: &Storage,
     role: Role<'_>,
 ) -> anyhow::Result<()> {
     let stop = on_signal()?;
     let db = store::connect_lazy(&database.database_url, database.database_connections)?;
-    // Opened ranges count in both modes here; the development command opens more for test mode.
-    let opened = Ranges { live: reach.egress_allow.clone(), test: reach.egress_allow.clone() };
+    // The ranges apply to both modes; only `fanfare dev` allows more in test mode.
+    let allowed = Ranges { live: network.egress_allow.clone(), test: network.egress_allow.clone() };
     let bind = |http: &Http| {
         let listener = TcpListener::bind(http.listen)
             .with_context(|| format!("the API can't listen on {}", http.listen))?;
-        Api::on(listener, db.clone(), temporal.clone(), http, opened.clone(), reach.sandbox(), storage)
+        Api::new(listener, db.clone(), temporal.clone(), http, allowed.clone(), network.sandbox(), storage)
     };
-    let (api, working, shelf) = match role {
+    let (api, worker, store) = match role {
         Role::Api(http) => (Some(bind(http)?), None, None),
-        Role::Worker(working, serving) => {
-            // Without the API's secret nothing that we sign would be believed.
-            let key = serving.secret.map_or_else(rand::random, |Secret(secret)| secret);
-            let base_url = serving.secret.and(serving.base_url.clone());
-            (None, Some(working), Some(shelf(storage, &key, base_url)?))
+        Role::Worker(worker, media_url) => {
+            // Without the API's secret the API would refuse signed URLs.
+            let key = media_url.secret.map_or_else(rand::random, |Secret(secret)| secret);
+            let base_url = media_url.secret.and(media_url.base_url.clone());
+            (None, Some(worker), Some(open_files(storage, &key, base_url)?))
         }
-        Role::All(http, working) => {
+        Role::All(http, worker) => {
             let mut http = http.clone();
-            // A process that has the apps need not be told their names again.
-            http.shared_clients.0.extend(working.keys.shared_apps.clients().0);
+            // A process that has the apps knows their client ids.
+            http.shared_clients.0.extend(worker.keys.shared_apps.clients().0);
             let api = bind(&http)?;
-            let shelf = api.shelf();
-            (Some(api), Some(working), Some(shelf))
+            let store = api.files();
+            (Some(api), Some(worker), Some(store))
         }
     };
-    let workers = match working.zip(shelf) {
-        Some((working, shelf)) => {
+    let workers = match worker.zip(store) {
+        Some((worker, store)) => {
             anyhow::ensure!(store::ready(&db).await, "the database at DATABASE_URL does not answer");
             let client = connect(temporal).await?;
-            let files = Files { shelf, retention: storage.keeping.retention() };
-            Some(workers(db, client, temporal, working, reach.sandbox(), &opened, files).await?)
+            let files = Files { store, retention: storage.limits.retention() };
+            Some(workers(db, client, temporal, worker, network.sandbox(), &allowed, files).await?)
         }
         None => None,
     };
-    // One line for whoever started us; the log goes to stderr.
+    // Tells the parent process that startup is complete; the log goes to stderr.
     println!("ready");
     run_services(api, workers, stop).await
 }
 
-/// Opens the place where media are kept.
-fn shelf(storage: &Storage, secret: &[u8; 32], base_url: Option<Url>) -> anyhow::Result<FileStore> {
+/// Opens the file store.
+fn open_files(storage: &Storage, secret: &[u8; 32], base_url: Option<Url>) -> anyhow::Result<FileStore> {
     let key = media::Key::derive(secret);
-    FileStore::open(&storage.place, key, base_url, storage.keeping.media_caps.clone())
+    FileStore::open(&storage.location, key, base_url, storage.limits.media_caps.clone())
         .context("FANFARE_MEDIA")
 }
 
-/// The files of media, and how long they are kept.
+/// The file store, and how long files are kept (`None`: without limit).
 pub(crate) struct Files {
-    pub(crate) shelf: FileStore,
+    pub(crate) store: FileStore,
     pub(crate) retention: Option<TimeDelta>,
 }
 
@@ -137,7 +137,7 @@ pub(crate) async fn run_services(
     served.and(worked)
 }
 
-/// Cancelled by the first SIGINT or SIGTERM.
+/// Returns a token that the first SIGINT or SIGTERM cancels.
 pub(crate) fn on_signal() -> anyhow::Result<CancellationToken> {
     let stop = CancellationToken::new();
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -152,7 +152,7 @@ pub(crate) fn on_signal() -> anyhow::Result<CancellationToken> {
     Ok(stop)
 }
 
-/// Non-public ranges that are open in each mode.
+/// Non-public IP ranges that are allowed in each mode.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges {
     pub(crate) live: AllowedRanges,
@@ -173,68 +173,71 @@ pub(crate) async fn connect(temporal: &Temporal) -> anyhow::Result<Client> {
     Ok(Client::new(connection, ClientOptions::new(&temporal.temporal_namespace).build())?)
 }
 
-/// How far this machine's clock may be from the database's: what workers write down is compared with it.
-const SKEW: Duration = Duration::from_secs(5);
+/// Maximum difference to the database's clock, whose times are compared with those that workers write.
+const MAX_SKEW: Duration = Duration::from_secs(5);
 
-/// Fails when a clock is too far from the database's.
+/// Fails if a clock differs too much from the database's.
 pub(crate) async fn check_clock(db: &Pool, now: fn() -> DateTime<Utc>) -> anyhow::Result<()> {
     let skew = store::skew(db, now).await.context("read the database's clock")?;
     anyhow::ensure!(
-        skew <= SKEW,
-        "this machine's clock and the database's differ by {} s, {} s are allowed: set them by NTP",
+        skew <= MAX_SKEW,
+        "this machine's clock and the database's differ by {} s, the maximum is {} s: synchronize them with NTP",
         skew.as_secs(),
-        SKEW.as_secs()
+        MAX_SKEW.as_secs()
     );
     Ok(())
 }
 
-/// The workers of this process.
+/// Creates the workers of this process.
 pub(crate) async fn workers(
     db: Pool,
     client: Client,
     temporal: &Temporal,
-    working: &WorkerConfig,
+    worker: &WorkerConfig,
     sandbox: Option<Address>,
-    opened: &Ranges,
+    allowed: &Ranges,
     files: Files,
 ) -> anyhow::Result<Workers> {
     check_clock(&db, clock::now).await?;
-    let keys = &working.keys;
-    tokio::spawn(schedule(client.clone(), temporal.clone()));
+    let keys = &worker.keys;
+    tokio::spawn(apply_schedules(client.clone(), temporal.clone()));
     let engine = Engine {
         db,
         sealer: keys.open_keys.sealer(),
         opener: keys.open_keys.clone(),
         transports: Transports::new(sandbox)?,
         apps: Apps { live: keys.shared_apps.0.clone(), test: sandbox::apps() },
-        media: files.shelf,
+        media: files.store,
         now: clock::now,
         jitter: clock::jitter,
         time_scale: temporal.time_scale(),
     };
     let deps = Deps {
         engine: Arc::new(engine),
-        egress: Egress::new(opened.live.clone(), opened.test.clone())?,
+        egress: Egress::new(allowed.live.clone(), allowed.test.clone())?,
         retention: files.retention,
         temporal: client,
     };
-    Workers::new(&temporal.task_queue, &working.queues.served(), deps)
+    Workers::new(&temporal.task_queue, &worker.queues.served(), deps)
 }
 
-/// Sets up what the clock starts, as soon as Temporal takes it: publishing does not wait for that.
-async fn schedule(client: Client, temporal: Temporal) {
+/// Creates or updates the Temporal schedules, with retries. Publishing does not wait for that.
+async fn apply_schedules(client: Client, temporal: Temporal) {
     let every = Duration::from_secs(temporal.collect_every);
-    while let Err(error) = schedules::keep(&client, &temporal.task_queue, every).await {
-        warn!(error = format!("{error:#}"), "Figures are not collected yet, nor media tidied up");
+    while let Err(error) = schedules::apply(&client, &temporal.task_queue, every).await {
+        warn!(
+            error = format!("{error:#}"),
+            "The schedules of metrics collection and media clean-up could not be set; retrying"
+        );
         tokio::time::sleep(Duration::from_secs(30)).await;
     }
 }
 
-/// The API, bound to its port and not yet serving.
+/// The API, bound to its port but not yet serving.
 pub(crate) struct Api {
     listener: TcpListener,
     limits: http::Limits,
-    /// Where it listens.
+    /// Address that it listens on.
     pub(crate) address: SocketAddr,
     app: api::App,
     temporal: Temporal,
@@ -242,13 +245,13 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// Serves on a port that was taken before.
-    pub(crate) fn on(
+    /// Creates the API on a bound listener.
+    pub(crate) fn new(
         listener: TcpListener,
         db: Pool,
         temporal: Temporal,
         http: &Http,
-        opened: Ranges,
+        allowed: Ranges,
         sandbox: Option<Address>,
         storage: &Storage,
     ) -> anyhow::Result<Self> {
@@ -256,55 +259,56 @@ impl Api {
         listener.set_nonblocking(true)?;
         let base_url =
             http.base_url.as_ref().map_or_else(|| format!("http://{address}/api/v1"), Url::to_string);
-        let media = shelf(storage, &http.secret.0, Some(Url::parse(&base_url).context("FANFARE_BASE_URL")?))?;
+        let media =
+            open_files(storage, &http.secret.0, Some(Url::parse(&base_url).context("FANFARE_BASE_URL")?))?;
         let config = api::Config {
             base_url,
             media,
             cursor_key: http.secret.0,
             sealer: http.seal_key.clone(),
-            opened: api::AllowedRanges { live: opened.live, test: opened.test },
+            opened: api::AllowedRanges { live: allowed.live, test: allowed.test },
             states: api::connect::oauth_state::Key::derive(&http.secret.0),
             shared_clients: http.shared_clients.0.clone(),
             sandbox_clients: client_ids(&sandbox::apps()),
             sandbox,
-            limits: http.bounds.rate_limits.clone(),
-            plans: http.bounds.pricing.plans.clone(),
+            limits: http.limits.rate_limits.clone(),
+            plans: http.limits.pricing.plans.clone(),
             temporal_ui: temporal
                 .temporal_ui
                 .clone()
                 .map(|base| TemporalUi { base, namespace: temporal.temporal_namespace.clone() }),
-            trusted_hops: http.bounds.trusted_hops,
-            body_timeout: Duration::from_secs(http.bounds.patience.body_timeout),
+            trusted_hops: http.limits.trusted_hops,
+            body_timeout: Duration::from_secs(http.limits.connections.body_timeout),
         };
         let (connected, client) = watch::channel(None);
         let workers = requests::Workers::new(client, &temporal.task_queue);
         let app = api::App { db, workers, config: config.into(), now: clock::now };
-        Ok(Self { listener, limits: http.bounds.patience.limits(), address, app, temporal, connected })
+        Ok(Self { listener, limits: http.limits.connections.limits(), address, app, temporal, connected })
     }
 
-    /// The files of media.
-    pub(crate) fn shelf(&self) -> FileStore {
+    /// Returns the file store.
+    pub(crate) fn files(&self) -> FileStore {
         self.app.config.media.clone()
     }
 
-    /// Serves until `stop`. Temporal need not be there: messages wait for it.
+    /// Serves until `stop`. Temporal may be down: messages wait in the outbox.
     pub(crate) async fn serve(self, stop: CancellationToken) -> anyhow::Result<()> {
         let db = self.app.db.clone();
-        let handover = CancellationToken::new();
-        let relay = tokio::spawn(relay(db, self.temporal, self.connected, handover.clone()));
+        let relay_stop = CancellationToken::new();
+        let relay = tokio::spawn(relay(db, self.temporal, self.connected, relay_stop.clone()));
         info!(address = %self.address, "The API listens on {}", self.address);
         http::serve(self.listener, api::endpoint(self.app), self.limits, stop)
             .await
             .context("the API stopped")?;
-        handover.cancel();
-        if tokio::time::timeout(HANDOVER, relay).await.is_err() {
-            warn!("Temporal is slow: some messages are carried when their lease has ended");
+        relay_stop.cancel();
+        if tokio::time::timeout(RELAY_GRACE, relay).await.is_err() {
+            warn!("Temporal is slow; claimed messages are sent when their lease has expired");
         }
         Ok(())
     }
 }
 
-/// Connects to Temporal, whenever it comes up, for whoever needs it, and carries messages there until `stop`.
+/// Connects to Temporal with retries, then runs the outbox relay and the sweeper until `stop`.
 async fn relay(
     db: Pool,
     temporal: Temporal,
@@ -315,7 +319,9 @@ async fn relay(
         loop {
             match connect(&temporal).await {
                 Ok(client) => break client,
-                Err(error) => warn!(error = format!("{error:#}"), "The relay waits for Temporal"),
+                Err(error) => {
+                    warn!(error = format!("{error:#}"), "The relay can't connect to Temporal; retrying")
+                }
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }

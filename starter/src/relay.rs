@@ -1,19 +1,19 @@
-//! Carries what the database owes to Temporal.
+//! The outbox relay: sends messages from the database to Temporal.
 //!
-//! Every API process runs one. It is woken when a message is written, and looks by itself now and
-//! then, since a notification can be lost but a row can't. Temporal may be away for an hour: messages
-//! wait, nothing else does. Carrying one at any time again does no harm: workflows have fixed ids, one
-//! that runs is left alone, and one that has ended finds in the row what is left to do.
+//! Every API process runs one. A notification wakes it when a message is written; it also polls, since a
+//! notification can be lost but a row can't. While Temporal is unavailable messages wait and nothing else
+//! does. Sending a message again is harmless: workflow ids are fixed, a running workflow is left alone, and
+//! one that has ended and is started again finds in the row what is left to do.
 //!
-//! Temporal's answer is one of four: done, away (carried later, for as long as it takes), gone (the
-//! workflow to be signaled is not there, and is started where that makes sense), or refused (tried a
-//! few times, then parked with the reason).
+//! Sending has four outcomes: sent, unavailable (retried without limit), not found (the workflow to be
+//! signaled does not run, and is started where that makes sense), or refused (retried a few times, then
+//! parked with the error).
 
 use anyhow::anyhow;
 use chrono::{DateTime, Utc};
 use domain::{
     ErrorSource, Failure, Owner, PostId, TargetId, TimeScale,
-    outbox::{Disconnection, EventDispatch, ExpiringGrant, ImportRef, MediaJob, Message, PostJob},
+    outbox::{Message, PostJob, TargetRef},
 };
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use platforms::Refresh;
@@ -28,7 +28,7 @@ use temporalio_client::{
     errors::{WorkflowInteractionError, WorkflowStartError},
     tonic::{Code, Status},
 };
-use temporalio_common::search_attributes::SearchAttributes;
+use temporalio_common::{HasWorkflowDefinition, SignalDefinition, search_attributes::SearchAttributes};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use workflows::{
@@ -37,63 +37,63 @@ use workflows::{
     publish_post, publish_target, queue, renew_grant,
 };
 
-/// Messages taken on at once.
+/// Messages claimed at once.
 const BATCH: i64 = 64;
-/// Messages carried side by side.
-const HANDS: usize = 16;
-/// How long taken messages are ours: longer than Temporal takes to answer.
+/// Messages sent concurrently.
+const CONCURRENCY: usize = 16;
+/// Lease of claimed messages: longer than Temporal takes to answer.
 const LEASE: Duration = Duration::from_secs(60);
-/// How often it looks without being woken.
-const LOOK: Duration = Duration::from_secs(2);
-/// How long a message that could not be carried waits, at first and at most.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
-/// A scaled pause is no shorter.
-const SHORTEST: Duration = Duration::from_millis(100);
-/// How long a message waits that this version can't read.
-const UNREADABLE: Duration = Duration::from_secs(5 * 60);
-/// How often Temporal may refuse a message before it is parked.
-const TRIES: i32 = 8;
+/// Interval of polling without a notification.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// First and longest backoff of a message that could not be sent.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
+/// Lower limit of a scaled backoff.
+const MIN_BACKOFF: Duration = Duration::from_millis(100);
+/// Backoff of a message that this version can't read.
+const UNREADABLE_BACKOFF: Duration = Duration::from_secs(5 * 60);
+/// Number of times Temporal may refuse a message before it is parked.
+const MAX_ATTEMPTS: i32 = 8;
 
-/// The relay.
+/// The outbox relay of a process.
 pub struct Relay {
-    /// Where messages are written.
+    /// Database with the outbox.
     pub db: Pool,
-    /// Where they are carried.
+    /// Client of Temporal.
     pub temporal: Client,
-    /// The task queue of posts.
+    /// Task queue of posts; the names of the other queues begin with it.
     pub queue: String,
-    /// How fast the waits of publishing run.
+    /// Scale of the waits of publishing.
     pub time_scale: TimeScale,
-    /// The clock.
+    /// Clock.
     pub now: fn() -> DateTime<Utc>,
 }
 
 impl Relay {
-    /// Carries messages until `stop`, and to their end those that it holds then. What a relay holds that
-    /// dies is carried by another one, or by the next start, when the lease has ended.
+    /// Sends messages until `stop`, and those that it has claimed then. If the future is dropped, they are sent
+    /// by another relay, or after the next start, when their lease has expired.
     pub fn run(self, stop: CancellationToken) -> BoxFuture<'static, ()> {
-        self.carry_on(stop).boxed()
+        self.run_loop(stop).boxed()
     }
 
-    async fn carry_on(self, stop: CancellationToken) {
+    async fn run_loop(self, stop: CancellationToken) {
         let mut listener = None;
         while !stop.is_cancelled() {
             if listener.is_none() {
                 listener = self.listen().await;
             }
-            match self.carry_all().await {
+            match self.send_batch().await {
                 Ok(true) => continue,
                 Ok(false) => {}
                 Err(error) => warn!(%error, "The relay can't read the outbox"),
             }
-            let woken = async {
+            let notified = async {
                 match &mut listener {
                     Some(listener) => listener.recv().await.map(drop),
                     None => std::future::pending().await,
                 }
             };
-            let woken = stop.run_until_cancelled(tokio::time::timeout(LOOK, woken));
-            if let Some(Ok(Err(error))) = woken.await {
+            let notified = stop.run_until_cancelled(tokio::time::timeout(POLL_INTERVAL, notified));
+            if let Some(Ok(Err(error))) = notified.await {
                 warn!(%error, "The relay lost its connection to the database");
                 listener = None;
             }
@@ -106,108 +106,179 @@ impl Relay {
             listener.listen(outbox::CHANNEL).await?;
             Ok::<_, store::Error>(listener)
         };
-        listening.await.inspect_err(|error| warn!(%error, "The relay can't listen; it goes on looking")).ok()
+        listening
+            .await
+            .inspect_err(|error| warn!(%error, "The relay can't listen for notifications; it polls"))
+            .ok()
     }
 
-    /// Carries one batch. True when there may be more.
-    async fn carry_all(&self) -> Result<bool, store::Error> {
+    /// Sends one batch. Returns true if there may be more.
+    async fn send_batch(&self) -> Result<bool, store::Error> {
         let claimed = outbox::claim(&self.db, BATCH, LEASE).await?;
-        let full = claimed.len() as i64 == BATCH;
-        let carried: Vec<_> = stream::iter(claimed)
+        let is_full = claimed.len() as i64 == BATCH;
+        let outcomes: Vec<_> = stream::iter(claimed)
             .map(|claimed| async move {
-                let carried = match &claimed.message {
-                    Ok(message) => self.carry(claimed.id, message).await,
-                    Err(error) => Err(Uncarried::Unreadable(error.clone())),
+                let outcome = match &claimed.message {
+                    Ok(message) => self.send(claimed.id, message).await,
+                    Err(error) => Err(SendError::Unreadable(error.clone())),
                 };
-                (claimed, carried)
+                (claimed, outcome)
             })
-            .buffer_unordered(HANDS)
+            .buffer_unordered(CONCURRENCY)
             .collect()
             .await;
-        let (mut done, mut started) = (Vec::new(), Vec::new());
-        for (Claimed { id, message, attempts }, outcome) in carried {
+        let (mut sent, mut started) = (Vec::new(), Vec::new());
+        for (Claimed { id, message, attempts }, outcome) in outcomes {
             match outcome {
                 Ok(()) => {
-                    done.push(id);
-                    started.extend(message.as_ref().ok().and_then(post));
+                    sent.push(id);
+                    started.extend(message.as_ref().ok().and_then(started_post));
                 }
-                Err(Uncarried::Unreadable(error)) => {
+                Err(SendError::Unreadable(error)) => {
                     // Another version of Fanfare wrote it, and may run beside this one.
                     error!(message.id = id, error, "A message can't be read by this version");
-                    outbox::postpone(&self.db, id, UNREADABLE).await?;
+                    outbox::postpone(&self.db, id, UNREADABLE_BACKOFF).await?;
                 }
-                Err(Uncarried::Refused(error)) if attempts >= TRIES => {
+                Err(SendError::Refused(error)) if attempts >= MAX_ATTEMPTS => {
                     let error = format!("{error:#}");
                     error!(message.id = id, attempts, error, "Temporal refuses a message; it is parked");
                     outbox::park(&self.db, id, &error).await?;
                     if let Ok(Message::PublishPost(job) | Message::PostChanged(job)) = &message {
-                        self.refuse(job, &error).await?;
+                        self.fail_targets(job, &error).await?;
                     }
                 }
-                Err(Uncarried::Refused(error) | Uncarried::Away(error)) => {
-                    let pause = PAUSE.0.saturating_mul(1 << attempts.clamp(1, 10)).min(PAUSE.1);
-                    let pause = self.time_scale.scale(pause).max(SHORTEST);
-                    warn!(message.id = id, attempts, error = %format!("{error:#}"), "A message waits for Temporal");
-                    outbox::postpone(&self.db, id, pause).await?;
+                Err(SendError::Refused(error) | SendError::Unavailable(error)) => {
+                    let backoff = BACKOFF.0.saturating_mul(1 << attempts.clamp(1, 10)).min(BACKOFF.1);
+                    let backoff = self.time_scale.scale(backoff).max(MIN_BACKOFF);
+                    warn!(message.id = id, attempts, error = %format!("{error:#}"), "A message could not be sent to Temporal and is retried");
+                    outbox::postpone(&self.db, id, backoff).await?;
                 }
             }
         }
-        if !done.is_empty() {
-            outbox::done(&self.db, &done, &started).await?;
-            info!(messages = done.len(), "Carried {} messages to Temporal", done.len());
+        if !sent.is_empty() {
+            outbox::complete(&self.db, &sent, &started).await?;
+            info!(messages = sent.len(), "Sent {} messages to Temporal", sent.len());
         }
-        Ok(full)
+        Ok(is_full)
     }
 
-    async fn carry(&self, id: i64, message: &Message) -> Result<(), Uncarried> {
+    async fn send(&self, id: i64, message: &Message) -> Result<(), SendError> {
+        let (temporal, time_scale) = (&self.temporal, self.time_scale);
         match message {
             Message::PublishPost(job) => self.publish(job).await,
-            Message::PostChanged(job) => self.change(job).await,
+            Message::PostChanged(job) => {
+                let input = publish_post::Input { job: job.clone(), time_scale };
+                let (signal, update) = (PublishPost::post_changed, Lenient::new(job.clone()));
+                start_result(
+                    temporal
+                        .signal_with_start_workflow(
+                            PublishPost::run,
+                            input,
+                            signal,
+                            update,
+                            self.post_options(job),
+                        )
+                        .await,
+                )
+            }
             Message::PostCanceled { post, owner } => self.cancel(id, *post, *owner).await,
             Message::RetryTarget { target, post, owner } => self.retry_now(*target, *post, *owner).await,
-            Message::DeliverEvent(dispatch) => self.deliver(dispatch).await,
-            Message::DisconnectAccount(disconnection) => self.part(disconnection).await,
-            Message::ImportPosts(import) => self.import(import).await,
-            Message::RenewGrant(grant_ref) => self.keep(grant_ref).await,
-            Message::ProcessMedia(job) => self.tend(job).await,
+            Message::DeliverEvent(dispatch) => {
+                let options = options(
+                    queue::webhooks(&self.queue, dispatch.owner.mode),
+                    deliver_event::id(dispatch),
+                    dispatch.owner,
+                    deliver_event::search_attributes(dispatch),
+                    format!("Deliver {}", dispatch.name),
+                );
+                let input = deliver_event::Input { dispatch: dispatch.clone(), time_scale };
+                start_result(temporal.start_workflow(DeliverEvent::run, input, options).await)
+            }
+            Message::DisconnectAccount(disconnection) => {
+                let options = options(
+                    queue::platform(&self.queue, &disconnection.platform, disconnection.owner.mode),
+                    disconnect_account::id(disconnection),
+                    disconnection.owner,
+                    disconnect_account::search_attributes(disconnection),
+                    format!("Disconnect an account of {}", disconnection.platform),
+                );
+                let input = disconnect_account::Input { disconnection: disconnection.clone(), time_scale };
+                start_result(temporal.start_workflow(DisconnectAccount::run, input, options).await)?;
+                let id = renew_grant::id(disconnection.account);
+                let version = Lenient::new(disconnection.grant_version);
+                self.signal::<RenewGrant, _>(id, RenewGrant::disconnected, version).await.map(|_| ())
+            }
+            Message::ImportPosts(import) => {
+                let options = options(
+                    queue::platform(&self.queue, &import.platform, import.owner.mode),
+                    import_posts::id(import),
+                    import.owner,
+                    import_posts::search_attributes(import),
+                    format!("Import posts of an account of {}", import.platform),
+                );
+                let input = import_posts::Input { import: import.clone(), tries: 0 };
+                start_result(temporal.start_workflow(ImportPosts::run, input, options).await)
+            }
+            Message::RenewGrant(grant_ref) => {
+                let rest = match platforms::get(&grant_ref.platform).map(|platform| platform.auth.refresh()) {
+                    Some(Refresh::Anytime) => Duration::ZERO,
+                    Some(Refresh::BeforeExpiry { min_age }) => min_age,
+                    Some(Refresh::Never) | None => return Ok(()),
+                };
+                let options = options(
+                    queue::platform(&self.queue, &grant_ref.platform, grant_ref.owner.mode),
+                    renew_grant::id(grant_ref.account),
+                    grant_ref.owner,
+                    renew_grant::search_attributes(grant_ref),
+                    format!("Renew the grant of an account of {}", grant_ref.platform),
+                );
+                let input = renew_grant::Input { grant_ref: grant_ref.clone(), rest, time_scale };
+                let (signal, update) = (RenewGrant::grant_updated, Lenient::new(grant_ref.clone()));
+                start_result(
+                    temporal
+                        .signal_with_start_workflow(RenewGrant::run, input, signal, update, options)
+                        .await,
+                )
+            }
+            Message::ProcessMedia(job) => {
+                let options = options(
+                    queue::media(&self.queue, job.owner.mode),
+                    process_media::id(job),
+                    job.owner,
+                    process_media::search_attributes(job),
+                    format!("Process a media file: {}", job.what),
+                );
+                let input = process_media::Input { job: job.clone(), time_scale };
+                start_result(temporal.start_workflow(ProcessMedia::run, input, options).await)
+            }
         }
     }
 
-    async fn publish(&self, job: &PostJob) -> Result<(), Uncarried> {
-        let order = publish_post::Input { job: job.clone(), time_scale: self.time_scale };
-        started(self.temporal.start_workflow(PublishPost::run, order, self.post_options(job)).await)
-    }
-
-    async fn change(&self, job: &PostJob) -> Result<(), Uncarried> {
-        let order = publish_post::Input { job: job.clone(), time_scale: self.time_scale };
-        let (signal, body) = (PublishPost::post_changed, Lenient::new(job.clone()));
-        let options = self.post_options(job);
-        started(
-            self.temporal.signal_with_start_workflow(PublishPost::run, order, signal, body, options).await,
-        )
-    }
-
-    async fn cancel(&self, message: i64, post: PostId, owner: Owner) -> Result<(), Uncarried> {
-        let handle = self.temporal.get_workflow_handle::<PublishPost>(publish_post::id(post));
-        let signal = handle.signal(PublishPost::cancel, Lenient::new(()), WorkflowSignalOptions::default());
-        if told(signal.await)? {
+    async fn cancel(&self, message: i64, post: PostId, owner: Owner) -> Result<(), SendError> {
+        let id = publish_post::id(post);
+        if self.signal::<PublishPost, _>(id, PublishPost::cancel, Lenient::new(())).await? {
             return Ok(());
         }
-        // A workflow that has ended needs no signal. One that is yet to be started would wait for the time of
-        // a post that is no more.
+        // A workflow that has ended needs no cancellation. One that is yet to be started would wait until the
+        // canceled post is due.
         match outbox::starts_later(&self.db, message, owner.org, post).await {
             Ok(false) => Ok(()),
-            Ok(true) => Err(Uncarried::Away(anyhow!("the message that starts the workflow comes first"))),
-            Err(error) => Err(Uncarried::Away(error.into())),
+            Ok(true) => {
+                Err(SendError::Unavailable(anyhow!("the message that starts the workflow comes first")))
+            }
+            Err(error) => Err(SendError::Unavailable(error.into())),
         }
     }
 
-    /// A target whose workflow is gone is taken up by its post's.
-    async fn retry_now(&self, target: TargetId, post: PostId, owner: Owner) -> Result<(), Uncarried> {
-        let handle = self.temporal.get_workflow_handle::<PublishTarget>(publish_target::id(target));
-        let signal =
-            handle.signal(PublishTarget::retry_now, Lenient::new(()), WorkflowSignalOptions::default());
-        if told(signal.await)? {
+    async fn publish(&self, job: &PostJob) -> Result<(), SendError> {
+        let input = publish_post::Input { job: job.clone(), time_scale: self.time_scale };
+        start_result(self.temporal.start_workflow(PublishPost::run, input, self.post_options(job)).await)
+    }
+
+    /// Signals a target's workflow. If it is gone, the post's workflow starts it again.
+    async fn retry_now(&self, target: TargetId, post: PostId, owner: Owner) -> Result<(), SendError> {
+        let id = publish_target::id(target);
+        if self.signal::<PublishTarget, _>(id, PublishTarget::retry_now, Lenient::new(())).await? {
             return Ok(());
         }
         match self.job(owner, post).await? {
@@ -216,107 +287,29 @@ impl Relay {
         }
     }
 
-    /// The unpublished part of a post; `None` when there is none.
-    async fn job(&self, owner: Owner, post: PostId) -> Result<Option<PostJob>, Uncarried> {
+    /// Returns the unpublished targets of a post; `None` if there are none.
+    async fn job(&self, owner: Owner, post: PostId) -> Result<Option<PostJob>, SendError> {
         let job = async {
             let mut connection = self.db.acquire().await?;
             posts::post_job(&mut connection, owner, post).await
         };
-        job.await.map_err(|error| Uncarried::Away(error.into()))
+        job.await.map_err(|error| SendError::Unavailable(error.into()))
     }
 
-    /// Ends what Temporal will never take up: no post stays open without a reason.
-    async fn refuse(&self, job: &PostJob, error: &str) -> Result<(), store::Error> {
-        for assignment in &job.targets {
+    /// Fails the targets of a post whose workflow Temporal refuses to start, so that none stays open.
+    async fn fail_targets(&self, job: &PostJob, error: &str) -> Result<(), store::Error> {
+        for TargetRef { target, .. } in &job.targets {
             let key = publishing::TargetKey {
                 owner: job.owner,
                 post: job.post,
-                target: assignment.target,
+                target: *target,
                 version: job.version,
             };
-            let message = format!("Temporal refused to publish it: {error}");
-            let failure = Failure::network(message, false);
+            let failure = Failure::network(format!("Temporal refused to publish it: {error}"), false);
             let end = publishing::End::Dead { failure, source: ErrorSource::Service };
             publishing::settle(&self.db, key, &end, None, (self.now)()).await?;
         }
         Ok(())
-    }
-
-    async fn deliver(&self, dispatch: &EventDispatch) -> Result<(), Uncarried> {
-        let order = deliver_event::Input { dispatch: dispatch.clone(), time_scale: self.time_scale };
-        let queue = queue::webhooks(&self.queue, dispatch.owner.mode);
-        let options = options(
-            queue,
-            deliver_event::id(dispatch),
-            dispatch.owner,
-            deliver_event::search_attributes(dispatch),
-            format!("Deliver {}", dispatch.name),
-        );
-        started(self.temporal.start_workflow(DeliverEvent::run, order, options).await)
-    }
-
-    async fn part(&self, disconnection: &Disconnection) -> Result<(), Uncarried> {
-        let order =
-            disconnect_account::Input { disconnection: disconnection.clone(), time_scale: self.time_scale };
-        let queue = queue::platform(&self.queue, &disconnection.platform, disconnection.owner.mode);
-        let options = options(
-            queue,
-            disconnect_account::id(disconnection),
-            disconnection.owner,
-            disconnect_account::search_attributes(disconnection),
-            format!("Part with an account of {}", disconnection.platform),
-        );
-        started(self.temporal.start_workflow(DisconnectAccount::run, order, options).await)?;
-        let keeper = self.temporal.get_workflow_handle::<RenewGrant>(renew_grant::id(disconnection.account));
-        let version = Lenient::new(disconnection.grant_version);
-        told(keeper.signal(RenewGrant::disconnected, version, WorkflowSignalOptions::default()).await)
-            .map(|_| ())
-    }
-
-    async fn keep(&self, grant_ref: &ExpiringGrant) -> Result<(), Uncarried> {
-        let rest = match platforms::get(&grant_ref.platform).map(|platform| platform.auth.refresh()) {
-            Some(Refresh::Anytime) => Duration::ZERO,
-            Some(Refresh::BeforeExpiry { min_age: rest }) => rest,
-            Some(Refresh::Never) | None => return Ok(()),
-        };
-        let order = renew_grant::Input { grant_ref: grant_ref.clone(), rest, time_scale: self.time_scale };
-        let queue = queue::platform(&self.queue, &grant_ref.platform, grant_ref.owner.mode);
-        let options = options(
-            queue,
-            renew_grant::id(grant_ref.account),
-            grant_ref.owner,
-            renew_grant::search_attributes(grant_ref),
-            format!("Keep an account of {} connected", grant_ref.platform),
-        );
-        let signal = RenewGrant::grant_updated;
-        let news = Lenient::new(grant_ref.clone());
-        started(self.temporal.signal_with_start_workflow(RenewGrant::run, order, signal, news, options).await)
-    }
-
-    async fn import(&self, import: &ImportRef) -> Result<(), Uncarried> {
-        let order = import_posts::Input { import: import.clone(), tries: 0 };
-        let queue = queue::platform(&self.queue, &import.platform, import.owner.mode);
-        let options = options(
-            queue,
-            import_posts::id(import),
-            import.owner,
-            import_posts::search_attributes(import),
-            format!("Import posts of an account of {}", import.platform),
-        );
-        started(self.temporal.start_workflow(ImportPosts::run, order, options).await)
-    }
-
-    async fn tend(&self, job: &MediaJob) -> Result<(), Uncarried> {
-        let order = process_media::Input { job: job.clone(), time_scale: self.time_scale };
-        let queue = queue::media(&self.queue, job.owner.mode);
-        let options = options(
-            queue,
-            process_media::id(job),
-            job.owner,
-            process_media::search_attributes(job),
-            format!("Tend the bytes of a medium: {}", job.what),
-        );
-        started(self.temporal.start_workflow(ProcessMedia::run, order, options).await)
     }
 
     fn post_options(&self, job: &PostJob) -> WorkflowStartOptions {
@@ -327,10 +320,21 @@ impl Relay {
         let summary = format!("Publish to {} accounts", job.targets.len());
         options(self.queue.clone(), publish_post::id(job.post), job.owner, search_attributes, summary)
     }
+
+    /// Signals a workflow; false if it does not run.
+    async fn signal<W, S>(&self, id: String, signal: S, input: S::Input) -> Result<bool, SendError>
+    where
+        W: HasWorkflowDefinition,
+        S: SignalDefinition<Workflow = W::Run>,
+        S::Input: Send,
+    {
+        let handle = self.temporal.get_workflow_handle::<W>(id);
+        signal_result(handle.signal(signal, input, WorkflowSignalOptions::default()).await)
+    }
 }
 
-/// How every workflow is started that stands for a row: one that runs is left alone, and one that has ended
-/// is started again, since the row decides what is left to do. Organizations take turns in the queue.
+/// Returns the start options of a workflow that belongs to a row: a running one is left alone, and one that has
+/// ended is started again, since the row determines what is left to do. The queue is fair to organizations.
 fn options(
     queue: String,
     id: String,
@@ -347,8 +351,8 @@ fn options(
         .build()
 }
 
-/// The post whose workflow a message starts.
-fn post(message: &Message) -> Option<PostId> {
+/// Returns the post whose workflow a message starts.
+fn started_post(message: &Message) -> Option<PostId> {
     match message {
         Message::PublishPost(job) | Message::PostChanged(job) => Some(job.post),
         Message::PostCanceled { .. }
@@ -361,18 +365,18 @@ fn post(message: &Message) -> Option<PostId> {
     }
 }
 
-/// Why a message was not carried.
-enum Uncarried {
+/// Reason why a message was not sent.
+enum SendError {
     /// This version can't read it.
     Unreadable(String),
-    /// Temporal, its namespace or the database is away.
-    Away(anyhow::Error),
-    /// Temporal will not have it.
+    /// Temporal, its namespace or the database is unavailable.
+    Unavailable(anyhow::Error),
+    /// Temporal refuses the request.
     Refused(anyhow::Error),
 }
 
-impl Uncarried {
-    fn of(status: Status) -> Self {
+impl SendError {
+    fn from_status(status: Status) -> Self {
         let code = status.code();
         let error = anyhow::Error::new(status);
         match code {
@@ -382,37 +386,39 @@ impl Uncarried {
             | Code::Unimplemented
             | Code::PermissionDenied
             | Code::Unauthenticated => Self::Refused(error),
-            // Not there is the namespace, which an operator makes, or Temporal has just come up.
-            _ => Self::Away(error),
+            // NotFound: the namespace does not exist yet, or Temporal is starting.
+            _ => Self::Unavailable(error),
         }
     }
 }
 
-/// False when there is no such workflow.
-fn told(outcome: Result<(), WorkflowInteractionError>) -> Result<bool, Uncarried> {
+/// Maps the result of a signal; false if the workflow does not run.
+fn signal_result(outcome: Result<(), WorkflowInteractionError>) -> Result<bool, SendError> {
     match outcome {
         Ok(()) => Ok(true),
         Err(WorkflowInteractionError::NotFound(status)) if !is_namespace(&status) => Ok(false),
-        Err(WorkflowInteractionError::NotFound(status)) => Err(Uncarried::Away(anyhow::Error::new(status))),
-        Err(WorkflowInteractionError::Rpc(status)) => Err(Uncarried::of(status)),
-        Err(error) => Err(Uncarried::Refused(error.into())),
+        Err(WorkflowInteractionError::NotFound(status)) => {
+            Err(SendError::Unavailable(anyhow::Error::new(status)))
+        }
+        Err(WorkflowInteractionError::Rpc(status)) => Err(SendError::from_status(status)),
+        Err(error) => Err(SendError::Refused(error.into())),
     }
 }
 
-/// True when the namespace was not found, rather than the workflow.
+/// Returns true if the namespace was not found, rather than the workflow.
 fn is_namespace(status: &Status) -> bool {
     // https://github.com/temporalio/api/blob/master/temporal/api/errordetails/v1/message.proto
     let detail = b"NamespaceNotFoundFailure";
     status.details().windows(detail.len()).any(|window| window == detail)
 }
 
-/// A workflow that was started before, by whomever, is as good as one started now.
-fn started<T>(outcome: Result<T, WorkflowStartError>) -> Result<(), Uncarried> {
+/// Maps the result of a start, which also succeeds if the workflow was already started.
+fn start_result<T>(outcome: Result<T, WorkflowStartError>) -> Result<(), SendError> {
     match outcome {
         Ok(_) | Err(WorkflowStartError::AlreadyStarted { .. }) => Ok(()),
         Err(WorkflowStartError::Rpc(status)) if status.code() == Code::AlreadyExists => Ok(()),
-        Err(WorkflowStartError::Rpc(status)) => Err(Uncarried::of(status)),
-        Err(error) => Err(Uncarried::Refused(error.into())),
+        Err(WorkflowStartError::Rpc(status)) => Err(SendError::from_status(status)),
+        Err(error) => Err(SendError::Refused(error.into())),
     }
 }
 
@@ -424,48 +430,48 @@ mod tests {
         Status::with_details(code, "said the server", detail.as_bytes().into())
     }
 
-    fn verdict<T>(outcome: &Result<T, Uncarried>) -> &'static str {
-        match outcome {
-            Ok(_) => "carried",
-            Err(Uncarried::Away(_)) => "away",
-            Err(Uncarried::Refused(_)) => "refused",
-            Err(Uncarried::Unreadable(_)) => "unreadable",
+    fn name<T>(result: &Result<T, SendError>) -> &'static str {
+        match result {
+            Ok(_) => "sent",
+            Err(SendError::Unavailable(_)) => "unavailable",
+            Err(SendError::Refused(_)) => "refused",
+            Err(SendError::Unreadable(_)) => "unreadable",
         }
     }
 
     #[test]
-    fn what_temporal_answers_to_a_signal_is_told_apart() {
+    fn the_answers_to_a_signal_are_mapped() {
         let namespace = "type.googleapis.com/temporal.api.errordetails.v1.NamespaceNotFoundFailure";
         let workflow = "type.googleapis.com/temporal.api.errordetails.v1.NotFoundFailure";
         let missing = |detail| WorkflowInteractionError::NotFound(status(Code::NotFound, detail));
-        assert!(matches!(told(Ok(())), Ok(true)));
-        assert!(matches!(told(Err(missing(workflow))), Ok(false)));
-        assert_eq!(verdict(&told(Err(missing(namespace)))), "away");
+        assert!(matches!(signal_result(Ok(())), Ok(true)));
+        assert!(matches!(signal_result(Err(missing(workflow))), Ok(false)));
+        assert_eq!(name(&signal_result(Err(missing(namespace)))), "unavailable");
         for (code, expected) in [
-            (Code::Unavailable, "away"),
-            (Code::DeadlineExceeded, "away"),
-            (Code::ResourceExhausted, "away"),
+            (Code::Unavailable, "unavailable"),
+            (Code::DeadlineExceeded, "unavailable"),
+            (Code::ResourceExhausted, "unavailable"),
             (Code::InvalidArgument, "refused"),
             (Code::PermissionDenied, "refused"),
         ] {
-            let answered = told(Err(WorkflowInteractionError::Rpc(status(code, ""))));
-            assert_eq!(verdict(&answered), expected, "{code:?}");
+            let answered = signal_result(Err(WorkflowInteractionError::Rpc(status(code, ""))));
+            assert_eq!(name(&answered), expected, "{code:?}");
         }
     }
 
     #[test]
-    fn what_temporal_answers_to_a_start_is_told_apart() {
+    fn the_answers_to_a_start_are_mapped() {
         let already =
             WorkflowStartError::AlreadyStarted { run_id: None, source: status(Code::AlreadyExists, "") };
-        assert_eq!(verdict(&started(Err::<(), _>(already))), "carried");
+        assert_eq!(name(&start_result(Err::<(), _>(already))), "sent");
         for (code, expected) in [
-            (Code::AlreadyExists, "carried"),
-            (Code::NotFound, "away"),
-            (Code::Unavailable, "away"),
+            (Code::AlreadyExists, "sent"),
+            (Code::NotFound, "unavailable"),
+            (Code::Unavailable, "unavailable"),
             (Code::InvalidArgument, "refused"),
         ] {
-            let answered = started(Err::<(), _>(WorkflowStartError::Rpc(status(code, ""))));
-            assert_eq!(verdict(&answered), expected, "{code:?}");
+            let answered = start_result(Err::<(), _>(WorkflowStartError::Rpc(status(code, ""))));
+            assert_eq!(name(&answered), expected, "{code:?}");
         }
     }
 }

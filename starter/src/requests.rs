@@ -1,7 +1,6 @@
-//! Requests to the workers, awaited.
+//! Requests from the API to the workers, awaited.
 //!
-//! Temporal or the workers may be down. The API starts and serves without them; only calls that need a
-//! worker fail then.
+//! The API starts and serves while Temporal or the workers are down; only calls that need a worker fail.
 
 use std::sync::Arc;
 use temporalio_client::{Client, WorkflowStartOptions, errors::WorkflowGetResultError};
@@ -15,9 +14,9 @@ use workflows::{
     worker_request::{self, Request},
 };
 
-/// Time limit for the first connection to Temporal: a process that has just started needs a moment.
+/// Time limit for the first connection to Temporal, which a process that has just started may still lack.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Time that a response may take to arrive after the workflow's own time limit.
+/// Time for a response to arrive after the workflow's own timeout.
 const RESPONSE_MARGIN: Duration = Duration::from_secs(2);
 
 /// The workers, reached through Temporal.
@@ -27,34 +26,35 @@ pub struct Workers {
     queue: Arc<str>,
 }
 
-/// Why a request got no response.
+/// Reason why a request has no response.
 #[derive(Debug, thiserror::Error)]
 pub enum Unanswered {
     /// Temporal is not connected.
     #[error("Temporal is not connected")]
     Disconnected,
-    /// No worker finished in time.
+    /// No worker finished within the request's timeout.
     #[error("no worker finished the request in time")]
     TimedOut,
     /// The workflow could not be started, or failed.
     #[error("the request failed: {0}")]
     Failed(String),
-    /// The response is to another request: the workers run another version.
+    /// The response has another request's type: the workers run another version.
     #[error("a worker of another version answered")]
     Mismatched,
 }
 
 impl Workers {
-    /// The workers of the task queues that are named after `queue`, once `client` holds a client.
+    /// Creates a handle to the workers of the task queues whose names begin with `queue`. `client` is set
+    /// when Temporal is connected.
     pub fn new(client: watch::Receiver<Option<Client>>, queue: &str) -> Self {
         Self { client, queue: queue.into() }
     }
 
-    /// Makes a request and waits for the response.
+    /// Sends a request and waits for its response.
     ///
     /// # Errors
     ///
-    /// When there is no response within the request's time limit.
+    /// If there is no response within the request's timeout.
     pub async fn call<R: Request>(&self, request: R) -> Result<R::Response, Unanswered> {
         let client = self.client().await.ok_or(Unanswered::Disconnected)?;
         let timeout = worker_request::timeout::<R>();

@@ -1,7 +1,7 @@
-//! What Temporal starts by the clock: rounds of collecting figures and of tidying media up.
+//! Temporal schedules: metrics collection and media clean-up.
 //!
-//! Every worker process that starts sees to it, and they all want the same, so that any number of them
-//! and any order will do. What an operator paused stays paused.
+//! Every worker process creates or updates them when it starts. The result is the same for any number and
+//! order of processes, and a schedule that an operator paused stays paused.
 
 use anyhow::Context;
 use domain::Mode;
@@ -16,60 +16,63 @@ use temporalio_client::{
 };
 use workflows::{CleanUpMedia, CollectMetrics, clean_up_media, collect_metrics, queue};
 
-/// How late a round may begin: the next one makes good what was missed.
-const LATE: Duration = Duration::from_secs(60);
+/// Catch-up window of missed runs: the next run includes what a missed one left.
+const CATCHUP_WINDOW: Duration = Duration::from_secs(60);
 
-/// How often media are tidied up.
-const TIDY: Duration = Duration::from_secs(3600);
+/// Interval of media clean-up.
+const CLEAN_UP_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// Has figures collected every so often, where zero is never, and media tidied up.
+/// Creates or updates the schedules. `collect_every` is the interval of metrics collection; zero disables it.
 ///
 /// # Errors
 ///
-/// When Temporal does not take it.
-pub async fn keep(client: &Client, base: &str, figures: Duration) -> anyhow::Result<()> {
+/// If Temporal fails or refuses a schedule.
+pub async fn apply(client: &Client, base: &str, collect_every: Duration) -> anyhow::Result<()> {
     let platforms = platforms::all().iter().filter(|platform| platform.analytics.is_some());
-    let order =
+    let input =
         collect_metrics::Input { platforms: platforms.map(|platform| platform.id.to_owned()).collect() };
     let id = collect_metrics::id(base);
-    let action = ScheduleAction::start_workflow(CollectMetrics::run, order, base, &id);
-    let note = "Collects the figures of what was published of late";
-    set(client, &id, figures, action, note).await.context("the schedule of collecting figures")?;
+    let action = ScheduleAction::start_workflow(CollectMetrics::run, input, base, &id);
+    let note = "Fetches the metrics of recently published posts";
+    set(client, &id, collect_every, action, note).await.context("schedule of metrics collection")?;
     let id = clean_up_media::id(base);
     let action = ScheduleAction::start_workflow(CleanUpMedia::run, (), queue::media(base, Mode::Live), &id);
-    let note = "Deletes media that nobody waits for any more";
-    set(client, &id, TIDY, action, note).await.context("the schedule of tidying media up")
+    let note = "Deletes media files that are no longer needed";
+    set(client, &id, CLEAN_UP_INTERVAL, action, note).await.context("schedule of media clean-up")
 }
 
-/// Has something started every so often; zero is never.
+/// Creates or updates a schedule; deletes it if the interval is zero.
 async fn set(
     client: &Client,
     id: &str,
-    every: Duration,
+    interval: Duration,
     action: ScheduleAction,
     note: &str,
 ) -> anyhow::Result<()> {
     let handle = client.get_schedule_handle(id);
-    if every.is_zero() {
+    if interval.is_zero() {
         return match handle.delete(DeleteScheduleOptions::default()).await {
             Err(ScheduleError::Rpc(status)) if status.code() == Code::NotFound => Ok(()),
-            outcome => outcome.context("it was not removed"),
+            outcome => outcome.context("can't be deleted"),
         };
     }
     let options = CreateScheduleOptions::builder()
         .action(action.clone())
-        .spec(ScheduleSpec::from_interval(every))
+        .spec(ScheduleSpec::from_interval(interval))
         .overlap_policy(ScheduleOverlapPolicy::Skip)
         .note(note)
         .build();
     match client.create_schedule(id, options).await {
         Ok(_) => {}
         Err(ScheduleError::Rpc(status)) if status.code() == Code::AlreadyExists => {}
-        Err(error) => return Err(error).context("it was not made"),
+        Err(error) => return Err(error).context("can't be created"),
     }
-    // What another version set up is brought up to date; a late start can only be said here.
+    // Updates a schedule of another version; the catch-up window can be set in an update only.
     let change = move |update: &mut temporalio_client::schedules::ScheduleUpdate| {
-        update.set_spec(ScheduleSpec::from_interval(every)).set_action(action).set_catchup_window(LATE);
+        update
+            .set_spec(ScheduleSpec::from_interval(interval))
+            .set_action(action)
+            .set_catchup_window(CATCHUP_WINDOW);
     };
-    handle.update(change, Default::default()).await.context("it was not brought up to date")
+    handle.update(change, Default::default()).await.context("can't be updated")
 }

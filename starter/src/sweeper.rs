@@ -1,48 +1,47 @@
-//! Carries to Temporal again what is overdue.
+//! Finds overdue rows and sends their messages again.
 //!
-//! Postgres holds facts, Temporal holds progress: a workflow that was terminated or lost leaves a row
-//! whose next step never comes. Every API process looks for such rows now and then ([`store::sweep`]); the
-//! relay carries them, which does nothing where the workflow is alive.
+//! Postgres holds the facts, Temporal the progress: a workflow that was terminated or lost leaves a row
+//! whose next step never happens. Every API process looks for such rows periodically ([`store::sweep`]) and
+//! writes messages for them, which have no effect on a workflow that runs.
 
 use domain::TimeScale;
 use std::time::Duration;
-use store::{
-    Pool,
-    sweep::{self, Patience},
-};
+use store::{Pool, sweep};
 use tracing::{info, warn};
 
-/// How often it looks.
-const EVERY: Duration = Duration::from_secs(20);
-/// How late a step may be before its row is swept.
+/// Interval of sweeps.
+const INTERVAL: Duration = Duration::from_secs(20);
+/// Delay of a step after which its row is overdue.
 const GRACE: Duration = Duration::from_secs(30);
-/// How long a row is left alone after it was swept.
-const REST: Duration = Duration::from_secs(60);
-/// A scaled time is no shorter, and a scaled rest no shorter than the second.
-const SHORTEST: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
-/// Rows of a kind that are swept at a time.
+/// Shortest time between two sweeps of a row.
+const ROW_INTERVAL: Duration = Duration::from_secs(60);
+/// Lower limit of scaled times.
+const MIN_SCALED: Duration = Duration::from_secs(1);
+/// Lower limit of the scaled time between two sweeps of a row.
+const MIN_ROW_INTERVAL: Duration = Duration::from_secs(5);
+/// Maximum rows of each kind per sweep.
 const BATCH: i64 = 500;
 
-/// The sweeper.
+/// The sweeper of a process.
 pub struct Sweeper {
-    /// Where the rows are.
+    /// Database with the rows.
     pub db: Pool,
-    /// How fast it goes round.
+    /// Scale of intervals and grace time.
     pub time_scale: TimeScale,
 }
 
 impl Sweeper {
-    /// Sweeps until the process ends.
+    /// Sweeps until the future is dropped.
     pub async fn run(self) {
-        let scaled = |time, shortest| self.time_scale.scale(time).max(shortest);
-        let every = scaled(EVERY, SHORTEST.0);
-        let patience = Patience { grace: scaled(GRACE, SHORTEST.0), rest: scaled(REST, SHORTEST.1) };
+        let scaled = |time| self.time_scale.scale(time).max(MIN_SCALED);
+        let (interval, grace) = (scaled(INTERVAL), scaled(GRACE));
+        let row_interval = scaled(ROW_INTERVAL).max(MIN_ROW_INTERVAL);
         loop {
-            tokio::time::sleep(every).await;
-            match sweep::sweep(&self.db, patience, BATCH).await {
+            tokio::time::sleep(interval).await;
+            match sweep::sweep(&self.db, grace, row_interval, BATCH).await {
                 Ok(0) => {}
-                Ok(pushed) => info!(rows = pushed, "Carry {pushed} overdue rows to Temporal again"),
-                Err(error) => warn!(%error, "The sweeper can't read what is overdue"),
+                Ok(rows) => info!(rows, "Queued {rows} overdue rows again"),
+                Err(error) => warn!(%error, "The sweeper can't read the overdue rows"),
             }
         }
     }

@@ -1,8 +1,7 @@
-//! Connected social accounts and what their platforms granted.
+//! Connected social accounts.
 //!
-//! A platform account is one row per owner for ever: connecting it again keeps its id, so that
-//! scheduled posts survive. The grant is sealed; whoever replaces it says which version he read, so
-//! that of two refreshes at the same time one wins and the other reads again.
+//! A platform account is one row per owner, also after it was disconnected: connecting it again keeps its
+//! id, so that scheduled posts survive. Its grant is in the same row; see [`crate::grants`].
 
 use crate::{
     Change,
@@ -16,16 +15,16 @@ use sqlx::{PgConnection, PgPool, QueryBuilder};
 use std::collections::HashMap;
 use uuid::Uuid;
 
-domain::words! {
-    /// Whether posts can go to an account.
+domain::string_enum! {
+    /// Connection status of an account.
     AccountStatus, "account status" {
-        /// They can.
+        /// Posts can be published to the account.
         Active = "active",
-        /// The token expired and could not be refreshed.
+        /// The access token expired and could not be refreshed.
         TokenExpired = "token_expired",
-        /// The platform says that the grant is gone.
+        /// The platform revoked the grant; the account must be connected again.
         ReauthRequired = "reauth_required",
-        /// It was removed.
+        /// The account was disconnected by its owner.
         Disconnected = "disconnected",
     }
 }
@@ -33,130 +32,131 @@ domain::words! {
 /// A connected account, without its grant.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Account {
-    /// Its identifier.
+    /// Account id.
     #[sqlx(try_from = "Uuid")]
     pub id: AccountId,
-    /// Its platform.
+    /// Platform id, for example `google_business`.
     pub platform: String,
-    /// The platform's own id of it.
+    /// The platform's own id of the account.
     pub network_unique_id: String,
-    /// Its handle there.
+    /// Handle on the platform.
     pub username: String,
-    /// Its name, for people.
+    /// Display name; the platform's, unless the owner set one.
     pub display_name: String,
-    /// What it is there, for example `profile` or `page`.
+    /// Kind of account, for example `profile` or `page`.
     pub account_type: String,
-    /// Its picture.
+    /// URL of the avatar.
     pub profile_image_url: Option<String>,
-    /// Its public page.
+    /// URL of the account's public page.
     pub profile_url: Option<String>,
-    /// The end tenant it belongs to.
+    /// The owner's end tenant that the account belongs to.
     pub tenant_id: Option<String>,
-    /// The profile it is grouped under.
+    /// Profile that groups the account.
     pub profile_id: Option<Uuid>,
-    /// The OAuth app it was connected through.
+    /// The OAuth app that the account was connected through; `None` for a shared one.
     pub social_network_id: Option<Uuid>,
-    /// Whether posts can go to it.
+    /// Connection status.
     #[sqlx(try_from = "Parsed<AccountStatus>")]
     pub status: AccountStatus,
-    /// What the platform allows.
+    /// Scopes that the platform granted.
     pub scopes: Vec<String>,
-    /// When the access token ends.
+    /// Expiry of the access token.
     pub token_expires_at: Option<DateTime<Utc>>,
-    /// When the platform last answered for it.
+    /// When the platform last accepted the grant.
     pub last_synced_at: Option<DateTime<Utc>>,
-    /// Why it is not active.
+    /// Why the account is not active.
     pub last_error_code: Option<String>,
-    /// When it was first connected.
+    /// When the account was first connected.
     pub created_at: DateTime<Utc>,
-    /// When it last changed.
+    /// When the account was last updated.
     pub updated_at: DateTime<Utc>,
 }
 
-/// What a connect flow learned about an account.
+/// An account to connect, as a login flow returned it.
 #[derive(Clone, Debug)]
 pub struct Connect {
-    /// Its platform.
+    /// Platform id, for example `google_business`.
     pub platform: String,
     /// Profile on the platform; a display name that the owner set stays.
     pub profile: AccountProfile,
-    /// The end tenant it is to belong to, unless it belongs to one already.
+    /// End tenant to assign, unless the account has one.
     pub tenant_id: Option<String>,
-    /// The OAuth app it was connected through.
+    /// The OAuth app that the account is connected through; `None` for a shared one.
     pub social_network_id: Option<Uuid>,
-    /// What the platform allows.
+    /// Scopes that the platform granted.
     pub scopes: Vec<String>,
-    /// When the access token ends.
+    /// Expiry of the access token.
     pub token_expires_at: Option<DateTime<Utc>>,
 }
 
-/// What connecting an account came to.
+/// The result of connecting an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connected {
-    /// The account.
+    /// The account, now active.
     pub account: Account,
-    /// Whether this owner had never connected it before.
+    /// Whether this owner had never connected the account before.
     pub is_new: bool,
 }
 
-/// What becomes of the fields that an account's owner sets.
+/// Changes to the fields that the owner of an account sets.
 #[derive(Clone, Debug, Default)]
 pub struct Edit {
-    /// The end tenant it belongs to.
+    /// The owner's end tenant that the account belongs to.
     pub tenant_id: Change<String>,
-    /// The profile it is grouped under.
+    /// Profile that groups the account.
     pub profile: Change<ProfileId>,
-    /// Its name, for people.
+    /// Display name; `None` keeps it.
     pub display_name: Option<String>,
 }
 
-/// Which accounts to list; every condition that is given must hold.
+/// Filter of a list of accounts; all given conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Only this one.
+    /// Account id.
     pub id: Option<AccountId>,
-    /// Those of this end tenant.
+    /// End tenant.
     pub tenant_id: Option<String>,
-    /// Those of this profile.
+    /// Profile id.
     pub profile_id: Option<Uuid>,
-    /// Those of this platform.
+    /// Platform id.
     pub platform: Option<String>,
-    /// Those of this handle.
+    /// Handle on the platform.
     pub username: Option<String>,
-    /// Those of this platform-side id.
+    /// The platform's own id of the account.
     pub network_unique_id: Option<String>,
 }
 
-/// What an entry of a post's `accounts` stands for.
+/// The account that an entry of a post's `accounts` names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolution {
-    /// This account.
+    /// Exactly one account matches.
     One(Box<Account>),
-    /// No account.
+    /// No account matches.
     None,
-    /// More than one.
+    /// Several accounts match.
     Ambiguous,
 }
 
-macro_rules! select {
-    ($tail:literal, $($arg:expr),+ $(,)?) => {
+/// A query for an [`Account`]: what precedes its columns, and what follows them.
+macro_rules! query_account {
+    ($head:literal, $tail:literal, $($arg:expr),+ $(,)?) => {
         sqlx::query_as!(
-            Account,
-            r#"select id, platform, network_unique_id, username, display_name, account_type,
-                      profile_image_url, profile_url, tenant_id, profile_id, social_network_id,
-                      status as "status: Parsed<AccountStatus>", scopes, token_expires_at, last_synced_at,
-                      last_error_code, created_at, updated_at
-               from accounts "# + $tail,
+            $crate::accounts::Account,
+            $head + r#" id, platform, network_unique_id, username, display_name, account_type,
+                 profile_image_url, profile_url, tenant_id, profile_id, social_network_id,
+                 status as "status: Parsed<AccountStatus>", scopes, token_expires_at,
+                 last_synced_at, last_error_code, created_at, updated_at "# + $tail,
             $($arg),+
         )
     };
 }
+pub(crate) use query_account;
 
-/// Connects an account, or connects it again: then it keeps its id and what its owner set, and is active
-/// once more. It also keeps its end tenant, unless it was disconnected.
+/// Connects an account. One that was connected before keeps its id and what its owner set, and becomes
+/// active; unless it was disconnected, it also keeps its end tenant.
 ///
-/// `seal` seals the grant to the account's id, which is only certain once the row is locked; until
-/// the transaction ends nobody else can replace what it returns.
+/// `seal` seals the grant to the account's id, which is only certain once the row is locked; until the
+/// transaction ends, no other transaction can replace the sealed grant.
 pub async fn upsert(
     tx: &mut PgConnection,
     owner: Owner,
@@ -200,16 +200,13 @@ pub async fn upsert(
     )
     .fetch_one(&mut *tx)
     .await?;
-    let account = sqlx::query_as!(
-        Account,
-        r#"update accounts
-           set grant_sealed = $2, grant_version = grant_version + 1, granted_at = $3,
-             refresh_leased_until = null
-           where id = $1
-           returning id, platform, network_unique_id, username, display_name, account_type,
-             profile_image_url, profile_url, tenant_id, profile_id, social_network_id,
-             status as "status: Parsed<AccountStatus>", scopes, token_expires_at, last_synced_at,
-             last_error_code, created_at, updated_at"#,
+    let account = query_account!(
+        "update accounts
+         set grant_sealed = $2, grant_version = grant_version + 1, granted_at = $3,
+           refresh_leased_until = null
+         where id = $1
+         returning",
+        "",
         id,
         seal(AccountId(id)),
         now
@@ -220,7 +217,7 @@ pub async fn upsert(
     Ok(Connected { account, is_new: id == fresh })
 }
 
-/// One page of the owner's accounts, without those that were disconnected.
+/// Returns one page of the owner's accounts, without disconnected ones.
 pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> sqlx::Result<Page<Account>> {
     let mut query = QueryBuilder::new(
         "select id, platform, network_unique_id, username, display_name, account_type, profile_image_url,
@@ -251,10 +248,11 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
     Ok(page.page(rows, |account| Cursor { created_at: account.created_at, id: account.id.0 }))
 }
 
-/// One account, unless it was disconnected.
+/// Returns an account, unless it was disconnected.
 pub async fn get(db: &PgPool, owner: Owner, id: AccountId) -> sqlx::Result<Option<Account>> {
-    select!(
-        "where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'",
+    query_account!(
+        "select",
+        "from accounts where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'",
         id.0,
         owner.org.0,
         owner.mode.as_str()
@@ -263,11 +261,12 @@ pub async fn get(db: &PgPool, owner: Owner, id: AccountId) -> sqlx::Result<Optio
     .await
 }
 
-/// Those of some accounts that are connected, in no order.
+/// Returns those of the accounts that are connected, in no particular order.
 pub async fn get_many(db: &PgPool, owner: Owner, ids: &[AccountId]) -> sqlx::Result<Vec<Account>> {
     let ids: Vec<_> = ids.iter().map(|id| id.0).collect();
-    select!(
-        "where id = any($1) and org_id = $2 and mode = $3 and status <> 'disconnected'",
+    query_account!(
+        "select",
+        "from accounts where id = any($1) and org_id = $2 and mode = $3 and status <> 'disconnected'",
         &ids,
         owner.org.0,
         owner.mode.as_str()
@@ -276,7 +275,7 @@ pub async fn get_many(db: &PgPool, owner: Owner, ids: &[AccountId]) -> sqlx::Res
     .await
 }
 
-/// Those of some ids of a platform that are connected.
+/// Returns those of a platform's own ids whose accounts are connected.
 pub async fn connected_ids(
     db: &PgPool,
     owner: Owner,
@@ -296,7 +295,7 @@ pub async fn connected_ids(
     .await
 }
 
-/// Changes an account; `None` when the account or the profile is not there.
+/// Updates an account. Returns `None` when the account or the profile does not exist.
 pub async fn edit(
     db: &PgPool,
     owner: Owner,
@@ -304,26 +303,23 @@ pub async fn edit(
     edit: Edit,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<Account>> {
-    let edited = sqlx::query_as!(
-        Account,
-        r#"update accounts set
-             tenant_id = case when $4 then $5 else tenant_id end,
-             profile_id = case when $6 then $7::uuid else profile_id end,
-             display_name = coalesce($8, display_name), is_renamed = is_renamed or $8::text is not null,
-             updated_at = $9
-           where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'
-             and ($7::uuid is null
-               or exists (select from profiles where id = $7 and org_id = $2 and mode = $3))
-           returning id, platform, network_unique_id, username, display_name, account_type,
-             profile_image_url, profile_url, tenant_id, profile_id, social_network_id,
-             status as "status: Parsed<AccountStatus>", scopes, token_expires_at, last_synced_at,
-             last_error_code, created_at, updated_at"#,
+    let edited = query_account!(
+        "update accounts set
+           tenant_id = case when $4 then $5 else tenant_id end,
+           profile_id = case when $6 then $7::uuid else profile_id end,
+           display_name = coalesce($8, display_name), is_renamed = is_renamed or $8::text is not null,
+           updated_at = $9
+         where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'
+           and ($7::uuid is null
+             or exists (select from profiles where id = $7 and org_id = $2 and mode = $3))
+         returning",
+        "",
         id.0,
         owner.org.0,
         owner.mode.as_str(),
-        edit.tenant_id.is_made(),
+        edit.tenant_id.is_change(),
         edit.tenant_id.value(),
-        edit.profile.is_made(),
+        edit.profile.is_change(),
         edit.profile.value().map(|profile| profile.0),
         edit.display_name,
         now
@@ -331,19 +327,20 @@ pub async fn edit(
     .fetch_optional(db)
     .await;
     match edited {
-        // The profile was removed at the same moment.
+        // The profile was deleted by a concurrent transaction.
         Err(sqlx::Error::Database(error)) if error.constraint() == Some("accounts_profile") => Ok(None),
         edited => edited,
     }
 }
 
-/// What each entry stands for: an account's id, its handle or its platform-side id.
+/// Finds the account that each entry names: by id, by handle or by the platform's own id.
 ///
-/// An id names its account whatever handles look like it.
+/// An id wins over an equal handle.
 pub async fn resolve(db: &PgPool, owner: Owner, entries: &[String]) -> sqlx::Result<Vec<Resolution>> {
     let ids: Vec<Uuid> = entries.iter().filter_map(|entry| entry.parse().ok()).collect();
-    let accounts = select!(
-        "where org_id = $1 and mode = $2 and status <> 'disconnected'
+    let accounts = query_account!(
+        "select",
+        "from accounts where org_id = $1 and mode = $2 and status <> 'disconnected'
            and (id = any($3) or username = any($4) or network_unique_id = any($4))",
         owner.org.0,
         owner.mode.as_str(),
@@ -371,32 +368,4 @@ pub async fn resolve(db: &PgPool, owner: Owner, entries: &[String]) -> sqlx::Res
         }
     };
     Ok(entries.iter().map(resolve).collect())
-}
-
-/// Moves an account to another status; true only when that changed something, so that whoever hears
-/// true tells the webhooks, and nobody else does.
-///
-/// A disconnected account stays so until it is connected again, and its grant is erased.
-pub async fn set_status(
-    tx: &mut PgConnection,
-    owner: Owner,
-    id: AccountId,
-    status: AccountStatus,
-    last_error_code: Option<&str>,
-    now: DateTime<Utc>,
-) -> sqlx::Result<bool> {
-    let done = sqlx::query!(
-        "update accounts set status = $4, last_error_code = $5, updated_at = $6,
-           grant_sealed = case when $4 = 'disconnected' then null else grant_sealed end
-         where id = $1 and org_id = $2 and mode = $3 and status not in ($4, 'disconnected')",
-        id.0,
-        owner.org.0,
-        owner.mode.as_str(),
-        status.as_str(),
-        last_error_code,
-        now
-    )
-    .execute(tx)
-    .await?;
-    Ok(done.rows_affected() > 0)
 }

@@ -1,27 +1,27 @@
-//! What a change does to a field that can be null.
+//! Changes to nullable columns.
 //!
-//! `Option` can say "to this" or "not at all", which is enough for a field that can't be null. Where
-//! null is a value of its own, the third case needs a name.
+//! `Option` can express "set" and "keep", which suffices for a field that is never null. Where null is a
+//! value of its own, there is a third case.
 
-/// What a change does to a field that can be null.
+/// A change to a nullable field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Change<T> {
-    /// Nothing.
+    /// Leaves the field as it is.
     #[default]
     Keep,
-    /// It becomes null.
+    /// Sets the field to null.
     Clear,
-    /// It becomes this.
+    /// Sets the field to a value.
     Set(T),
 }
 
 impl<T> Change<T> {
-    /// Whether anything is done to it.
-    pub fn is_made(&self) -> bool {
+    /// Returns whether the field is written.
+    pub fn is_change(&self) -> bool {
         !matches!(self, Self::Keep)
     }
 
-    /// What it becomes.
+    /// Returns the new value; `None` is null, or no change.
     pub fn value(self) -> Option<T> {
         match self {
             Self::Keep | Self::Clear => None,
@@ -29,7 +29,7 @@ impl<T> Change<T> {
         }
     }
 
-    /// The same change with another value.
+    /// Converts the new value.
     pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Change<U> {
         match self {
             Self::Keep => Change::Keep,
@@ -39,7 +39,7 @@ impl<T> Change<T> {
     }
 }
 
-/// What a body says that makes something, or brings it up to date: null there is the same as absent.
+/// For bodies in which null means the same as an absent field.
 impl<T> From<Option<T>> for Change<T> {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Keep, Self::Set)

@@ -1,8 +1,8 @@
-//! Connecting an account, with the event that tells of it.
+//! Connecting an account, with its `account.connected` event.
 //!
-//! Connecting again is the same row again: what the account's owner set stays, and so does a refresh
-//! token where the platform gives none for a second consent. That is only known to whoever can open the
-//! grant that is there, so it is handed out under the row's lock first.
+//! Connecting again updates the same row: what the owner set stays, and so does a refresh token where the
+//! platform returns none for a second consent. Only a process that can open the stored grant knows, so the
+//! grant is read under the row's lock first.
 
 use crate::{
     accounts::{self, Connect, Connected},
@@ -16,31 +16,31 @@ use domain::{
 };
 use sqlx::PgConnection;
 
-/// How many accounts an owner has, where that is as many as he may.
+/// The account quota of an owner who has reached it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full {
-    /// How many he may have.
+pub struct QuotaExceeded {
+    /// Maximum number of connected accounts.
     pub limit: u64,
-    /// How many he has.
+    /// Number of connected accounts.
     pub used: u64,
 }
 
-/// Whether there is no room for these accounts of a platform among the `limit` that an owner may have;
-/// those that he has already need none. Until the transaction ends nobody else takes what room there is.
+/// Returns the quota when these accounts of a platform would exceed the `limit` of an owner; accounts that
+/// are already connected count once. Until the transaction ends, no other transaction can use up the quota.
 pub async fn quota_exceeded(
     tx: &mut PgConnection,
     owner: Owner,
     platform: &str,
     network_unique_ids: &[String],
     limit: u64,
-) -> sqlx::Result<Option<Full>> {
-    // In a statement of its own: what was connected while we waited for the lock has to be counted.
+) -> sqlx::Result<Option<QuotaExceeded>> {
+    // In a statement of its own, so that accounts connected while waiting for the lock are counted.
     sqlx::query!("select from organizations where id = $1 for no key update", owner.org.0)
         .execute(&mut *tx)
         .await?;
-    let found = sqlx::query!(
+    let counts = sqlx::query!(
         r#"select count(*) as "used!",
-             count(*) filter (where platform = $3 and network_unique_id = any($4)) as "again!"
+             count(*) filter (where platform = $3 and network_unique_id = any($4)) as "reconnected!"
            from accounts where org_id = $1 and mode = $2 and status <> 'disconnected'"#,
         owner.org.0,
         owner.mode.as_str(),
@@ -49,32 +49,32 @@ pub async fn quota_exceeded(
     )
     .fetch_one(tx)
     .await?;
-    let used = u64::try_from(found.used).unwrap_or_default();
-    let new =
-        (network_unique_ids.len() as u64).saturating_sub(u64::try_from(found.again).unwrap_or_default());
-    Ok((new > 0 && used + new > limit).then_some(Full { limit, used }))
+    let used = u64::try_from(counts.used).unwrap_or_default();
+    let new = (network_unique_ids.len() as u64)
+        .saturating_sub(u64::try_from(counts.reconnected).unwrap_or_default());
+    Ok((new > 0 && used + new > limit).then_some(QuotaExceeded { limit, used }))
 }
 
-/// The grant of an account that is about to be connected again.
+/// The stored grant of an account that is about to be connected again.
 #[derive(Debug)]
-pub struct Held {
-    /// The account.
+pub struct StoredGrant {
+    /// Account id.
     pub account: AccountId,
-    /// The OAuth app that the grant was given to; `None` for a shared one.
+    /// The OAuth app that received the grant; `None` for a shared one.
     pub network: Option<NetworkId>,
     /// The grant, sealed under [`crate::vault::aad_grant`].
     pub sealed: Vec<u8>,
 }
 
-/// The grant that an account has already. Until the transaction ends nobody else can replace it.
+/// Returns the stored grant of an account; until the transaction ends, no other transaction can replace it.
 ///
-/// That of a disconnected account does not count: it is being revoked.
+/// Returns `None` for a disconnected account, whose grant is being revoked.
 pub async fn previous_grant(
     tx: &mut PgConnection,
     owner: Owner,
     platform: &str,
     network_unique_id: &str,
-) -> sqlx::Result<Option<Held>> {
+) -> sqlx::Result<Option<StoredGrant>> {
     let row = sqlx::query!(
         r#"select id, social_network_id, grant_sealed as "sealed!" from accounts
            where org_id = $1 and mode = $2 and platform = $3 and network_unique_id = $4
@@ -87,14 +87,14 @@ pub async fn previous_grant(
     )
     .fetch_optional(tx)
     .await?;
-    Ok(row.map(|row| Held {
+    Ok(row.map(|row| StoredGrant {
         account: row.id.into(),
         network: row.social_network_id.map(NetworkId),
         sealed: row.sealed,
     }))
 }
 
-/// Moves an account that is connected to another end tenant.
+/// Moves a connected account to another end tenant.
 pub async fn move_to_tenant(
     tx: &mut PgConnection,
     owner: Owner,
@@ -114,8 +114,8 @@ pub async fn move_to_tenant(
     Ok(())
 }
 
-/// Connects an account and tells the subscribers. `seal` is as in [`accounts::upsert`]; `shared` is the
-/// login whose grant it is, where others were given the same.
+/// Connects an account and appends its event. `seal` is as in [`accounts::upsert`]; `shared` is the login
+/// that granted access, when other accounts share its grant.
 pub async fn connect(
     tx: &mut PgConnection,
     owner: Owner,

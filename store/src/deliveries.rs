@@ -1,8 +1,7 @@
-//! What becomes of the delivery of one event to one endpoint.
+//! Deliveries: each sends one event to one endpoint.
 //!
-//! A delivery has rounds: the first when the event happened, one more each time somebody asks for it
-//! again. Each has a budget of attempts and a workflow of its own; an attempt that was made for an
-//! earlier round finds another number in the row and leaves it alone.
+//! A delivery has rounds: the first starts with the event, and each redelivery starts another. Every round
+//! has its own retry budget and its own workflow; the writes of an attempt of an earlier round match no row.
 
 use crate::{
     decode::Parsed,
@@ -18,99 +17,99 @@ use sqlx::{PgPool, QueryBuilder};
 use std::time::Duration;
 use uuid::Uuid;
 
-domain::words! {
-    /// How far a delivery has come.
+domain::string_enum! {
+    /// Status of a delivery.
     DeliveryStatus, "delivery status" {
-        /// Its next attempt is to come.
+        /// Waiting for the next attempt.
         Pending = "pending",
-        /// It is being attempted.
+        /// An attempt is under way.
         Delivering = "delivering",
-        /// The endpoint has it.
+        /// The endpoint accepted the event.
         Delivered = "delivered",
-        /// It was given up.
+        /// The last attempt failed, or the endpoint was paused or deleted.
         Failed = "failed",
     }
 }
 
-/// A delivery, as its log shows it.
+/// A delivery, as the delivery log shows it.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Delivery {
-    /// Its identifier.
+    /// Delivery id.
     #[sqlx(try_from = "Uuid")]
     pub id: DeliveryId,
-    /// The event's name.
+    /// Event name, for example `post.published`.
     pub event: String,
-    /// How far it has come.
+    /// Delivery status.
     #[sqlx(try_from = "Parsed<DeliveryStatus>")]
     pub status: DeliveryStatus,
-    /// Attempts begun in this round.
+    /// Attempts begun in the current round.
     pub attempts: i32,
-    /// The endpoint's last answer.
+    /// HTTP status of the last response.
     pub response_status: Option<i32>,
-    /// What went wrong last.
+    /// Error of the last attempt.
     pub error: Option<String>,
-    /// When the next attempt comes.
+    /// When the next attempt is due; `None` when none is scheduled.
     pub next_attempt_at: Option<DateTime<Utc>>,
-    /// When the event happened.
+    /// When the event occurred.
     pub created_at: DateTime<Utc>,
-    /// When the endpoint had it.
+    /// When the endpoint accepted the event.
     pub delivered_at: Option<DateTime<Utc>>,
 }
 
-/// Which deliveries to list; every condition that is given must hold.
+/// Filter of a list of deliveries; all given conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// In this state.
+    /// Delivery status.
     pub status: Option<DeliveryStatus>,
-    /// Of this event.
+    /// Event name.
     pub event: Option<String>,
 }
 
-/// What asking for a delivery once more came to.
+/// The result of requesting a redelivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Redelivered {
-    /// It is on its way.
+pub enum RedeliverResult {
+    /// A new round was queued.
     Queued(Delivery),
-    /// It is still on its way.
-    Open,
+    /// The current round is still open.
+    InProgress,
     /// The endpoint is paused.
     Paused,
-    /// There is no such delivery to that endpoint.
-    Unknown,
+    /// The endpoint has no such delivery.
+    NotFound,
 }
 
-/// A delivery that is being attempted.
+/// A delivery attempt to make.
 #[derive(Debug)]
 pub struct Attempt {
-    /// The event, the same on each attempt.
+    /// Event id, the same on each attempt.
     pub event: EventId,
-    /// The endpoint.
+    /// Endpoint id.
     pub webhook: WebhookId,
-    /// Its address.
+    /// URL of the endpoint.
     pub url: String,
-    /// Its signing secret, sealed.
+    /// Signing secret of the endpoint, sealed.
     pub secret_sealed: Vec<u8>,
     /// The exact bytes to send.
     pub body: String,
-    /// Which attempt this is, from 1.
+    /// Number of the attempt in its round, from 1.
     pub number: i32,
 }
 
-/// What an endpoint answered, for the delivery log.
+/// An endpoint's response, for the delivery log.
 #[derive(Debug, Default)]
-pub struct Answer {
-    /// The HTTP status; `None` when none came.
+pub struct Response {
+    /// HTTP status; `None` when there was no response.
     pub status: Option<i32>,
-    /// The first bytes of the body.
+    /// First bytes of the body.
     pub excerpt: Option<String>,
-    /// How long it took.
+    /// Time from request to response.
     pub latency: Duration,
-    /// What went wrong.
+    /// Why the attempt failed.
     pub error: Option<String>,
 }
 
-/// Begins an attempt, or `None` when there is none to make: it was delivered or given up, or its
-/// endpoint is paused or gone, in which case the delivery ends here with a note.
+/// Begins an attempt. Returns `None` when there is none to make: the delivery was finished, or its endpoint
+/// is paused or deleted, which fails the delivery with that reason.
 pub async fn begin(db: &PgPool, owner: Owner, id: DeliveryId, round: u32) -> sqlx::Result<Option<Attempt>> {
     let row = sqlx::query!(
         r#"update deliveries d
@@ -126,7 +125,7 @@ pub async fn begin(db: &PgPool, owner: Owner, id: DeliveryId, round: u32) -> sql
         id.0,
         owner.org.0,
         owner.mode.as_str(),
-        number(round)
+        round_number(round)
     )
     .fetch_optional(db)
     .await?;
@@ -140,27 +139,27 @@ pub async fn begin(db: &PgPool, owner: Owner, id: DeliveryId, round: u32) -> sql
     }))
 }
 
-/// No attempt was made after all: the endpoint has as many as it gets at a time. The next try comes at
-/// `next`.
-pub async fn postponed(db: &PgPool, id: DeliveryId, round: u32, next: DateTime<Utc>) -> sqlx::Result<()> {
+/// Takes back an attempt that was not made, because the endpoint has reached its limit of concurrent
+/// requests; the next is due at `next`.
+pub async fn postpone(db: &PgPool, id: DeliveryId, round: u32, next: DateTime<Utc>) -> sqlx::Result<()> {
     sqlx::query!(
         "update deliveries set status = 'pending', attempts = attempts - 1, next_attempt_at = $2
          where id = $1 and status = 'delivering' and round = $3",
         id.0,
         next,
-        number(round)
+        round_number(round)
     )
     .execute(db)
     .await?;
     Ok(())
 }
 
-/// The endpoint has it.
-pub async fn delivered(
+/// Marks a delivery as delivered.
+pub async fn mark_delivered(
     db: &PgPool,
     id: DeliveryId,
     round: u32,
-    answer: &Answer,
+    response: &Response,
     at: DateTime<Utc>,
 ) -> sqlx::Result<()> {
     sqlx::query!(
@@ -169,22 +168,22 @@ pub async fn delivered(
          where id = $1 and status = 'delivering' and round = $6",
         id.0,
         at,
-        answer.status,
-        answer.excerpt,
-        millis(answer.latency),
-        number(round)
+        response.status,
+        response.excerpt,
+        millis(response.latency),
+        round_number(round)
     )
     .execute(db)
     .await?;
     Ok(())
 }
 
-/// The attempt failed; the next comes at `next`, or never.
-pub async fn failed(
+/// Records a failed attempt; the next is due at `next`, and without one the delivery failed.
+pub async fn mark_failed(
     db: &PgPool,
     id: DeliveryId,
     round: u32,
-    answer: &Answer,
+    response: &Response,
     next: Option<DateTime<Utc>>,
 ) -> sqlx::Result<()> {
     sqlx::query!(
@@ -194,18 +193,18 @@ pub async fn failed(
          where id = $1 and status = 'delivering' and round = $7",
         id.0,
         next,
-        answer.status,
-        answer.excerpt,
-        millis(answer.latency),
-        answer.error,
-        number(round)
+        response.status,
+        response.excerpt,
+        millis(response.latency),
+        response.error,
+        round_number(round)
     )
     .execute(db)
     .await?;
     Ok(())
 }
 
-/// One page of what was or is to be delivered to an endpoint.
+/// Returns one page of an endpoint's deliveries.
 pub async fn list(
     db: &PgPool,
     owner: Owner,
@@ -230,14 +229,14 @@ pub async fn list(
     Ok(page.page(rows, |delivery| Cursor { created_at: delivery.created_at, id: delivery.id.0 }))
 }
 
-/// Delivers once more what was delivered or given up: the same body under the same event id, with a
-/// fresh budget of attempts.
+/// Starts another round of a finished delivery: the same body under the same event id, with a new retry
+/// budget.
 pub async fn redeliver(
     db: &PgPool,
     owner: Owner,
     webhook: WebhookId,
     id: DeliveryId,
-) -> sqlx::Result<Redelivered> {
+) -> sqlx::Result<RedeliverResult> {
     let mut tx = db.begin().await?;
     let found = sqlx::query!(
         r#"select d.status as "status: Parsed<DeliveryStatus>", w.is_active, d.event_id, e.post_id
@@ -251,12 +250,12 @@ pub async fn redeliver(
     )
     .fetch_optional(&mut *tx)
     .await?;
-    let Some(found) = found else { return Ok(Redelivered::Unknown) };
+    let Some(found) = found else { return Ok(RedeliverResult::NotFound) };
     if matches!(found.status.0, DeliveryStatus::Pending | DeliveryStatus::Delivering) {
-        return Ok(Redelivered::Open);
+        return Ok(RedeliverResult::InProgress);
     }
     if !found.is_active {
-        return Ok(Redelivered::Paused);
+        return Ok(RedeliverResult::Paused);
     }
     let row = sqlx::query!(
         r#"update deliveries
@@ -280,7 +279,7 @@ pub async fn redeliver(
     });
     outbox::push(&mut tx, &message).await?;
     tx.commit().await?;
-    Ok(Redelivered::Queued(Delivery {
+    Ok(RedeliverResult::Queued(Delivery {
         id,
         event: row.event,
         status: row.status.0,
@@ -293,7 +292,7 @@ pub async fn redeliver(
     }))
 }
 
-fn number(round: u32) -> i32 {
+fn round_number(round: u32) -> i32 {
     i32::try_from(round).unwrap_or(i32::MAX)
 }
 

@@ -1,8 +1,8 @@
-//! Removing an account: what waited for it is canceled, what may be live already is not.
+//! Disconnecting an account: its pending targets are canceled, except those that may be live already.
 //!
-//! The row stays, so that connecting the account again brings its id back. A target whose publishing
-//! call was begun may be on the platform, whatever anybody wishes: it finishes, with a look-up and
-//! nothing new, and the grant is kept for that until the workflow of the parting revokes and erases it.
+//! The row stays, so that connecting the account again keeps its id. A target whose publishing call was
+//! begun may be on the platform: it is finished by a look-up, without another publishing call. The grant is
+//! kept for that until the disconnection's workflow revokes and erases it.
 
 use crate::{
     decode::Parsed,
@@ -20,10 +20,10 @@ use domain::{
 use serde_json::json;
 use sqlx::{PgConnection, PgPool};
 
-/// Disconnects an account; false when it is not connected.
+/// Disconnects an account. Returns false when it is not connected.
 pub async fn disconnect(db: &PgPool, owner: Owner, id: AccountId, now: DateTime<Utc>) -> sqlx::Result<bool> {
     let mut tx = db.begin().await?;
-    let gone = sqlx::query!(
+    let disconnected = sqlx::query!(
         "update accounts set status = 'disconnected', last_error_code = null, updated_at = $4
          where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected'
          returning platform, username, tenant_id, grant_version",
@@ -34,25 +34,25 @@ pub async fn disconnect(db: &PgPool, owner: Owner, id: AccountId, now: DateTime<
     )
     .fetch_optional(&mut *tx)
     .await?;
-    let Some(gone) = gone else { return Ok(false) };
+    let Some(row) = disconnected else { return Ok(false) };
     for (post, before) in cancel(&mut tx, owner, id, now).await? {
         roll_up(&mut tx, owner, post, before, now).await?;
     }
-    let subject = EventAccount { account: id, network: gone.platform.clone(), username: gone.username };
-    let data = event::account(owner.org, &subject, gone.tenant_id.as_deref(), None);
+    let subject = EventAccount { account: id, network: row.platform.clone(), username: row.username };
+    let data = event::account(owner.org, &subject, row.tenant_id.as_deref(), None);
     let event =
         NewEvent { name: EventName::AccountDisconnected, post: None, target: None, account: Some(id), data };
     let subscribers = events::subscribers(&mut tx, owner).await?;
     events::append(&mut tx, owner, now, &event, &subscribers).await?;
     imports::abandon(&mut tx, owner, id, now).await?;
     let disconnection =
-        Disconnection { account: id, owner, platform: gone.platform, grant_version: gone.grant_version };
+        Disconnection { account: id, owner, platform: row.platform, grant_version: row.grant_version };
     outbox::push(&mut tx, &Message::DisconnectAccount(disconnection)).await?;
     tx.commit().await?;
     Ok(true)
 }
 
-/// Cancels the account's open targets that nothing was begun for, and gives their posts.
+/// Cancels the account's open targets without a begun publishing call; returns their posts.
 async fn cancel(
     tx: &mut PgConnection,
     owner: Owner,
@@ -72,8 +72,8 @@ async fn cancel(
     .fetch_all(&mut *tx)
     .await?;
     let ids: Vec<_> = posts.iter().map(|post| post.id).collect();
-    // In a statement of its own: an intent is written under this lock, and one that was written while we
-    // waited for it has to be seen by the next statement.
+    // In a statement of its own: an intent is written under this lock, and one that was written while
+    // waiting for it must be visible to the next statement.
     let targets = sqlx::query!(
         "select id, post_id from targets
          where account_id = $1 and post_id = any($2) and status in ('pending', 'queued', 'failed')
@@ -84,7 +84,7 @@ async fn cancel(
     .fetch_all(&mut *tx)
     .await?;
     let open: Vec<_> = targets.iter().map(|target| target.id).collect();
-    // Fences off the attempts under way. A target that may be live is taken up again, to be looked up.
+    // Fences off the attempts under way. A target that may be live is retried below, for a look-up.
     sqlx::query!("update targets set fence = fence + 1, next_attempt_at = null where id = any($1)", &open)
         .execute(&mut *tx)
         .await?;
@@ -106,16 +106,16 @@ async fn cancel(
     )
     .fetch_all(&mut *tx)
     .await?;
-    for target in targets.into_iter().filter(|target| canceled.iter().all(|gone| gone.id != target.id)) {
-        // What may be live is looked up now, as long as there is a grant to ask with.
+    for target in targets.into_iter().filter(|target| canceled.iter().all(|row| row.id != target.id)) {
+        // A target that may be live is looked up now, while there is still a grant for it.
         let (target, post) = (target.id.into(), target.post_id.into());
         outbox::push(tx, &Message::RetryTarget { target, post, owner }).await?;
     }
-    let touched = posts.into_iter().filter(|post| canceled.iter().any(|gone| gone.post_id == post.id));
-    Ok(touched.map(|post| (post.id.into(), post.status.into())).collect())
+    let changed = posts.into_iter().filter(|post| canceled.iter().any(|row| row.post_id == post.id));
+    Ok(changed.map(|post| (post.id.into(), post.status.into())).collect())
 }
 
-/// What becomes of a post that lost a target. A draft stays one, for other accounts.
+/// Updates the status of a post that lost a target. A draft stays a draft, for other accounts.
 async fn roll_up(
     tx: &mut PgConnection,
     owner: Owner,
@@ -126,7 +126,7 @@ async fn roll_up(
     if before == PostStatus::Draft {
         return Ok(());
     }
-    let Some(after) = posts::close(tx, owner, post, now).await? else { return Ok(()) };
+    let Some(after) = posts::finish(tx, owner, post, now).await? else { return Ok(()) };
     sqlx::query!("update posts set status = $2, updated_at = $3 where id = $1", post.0, after.as_str(), now)
         .execute(&mut *tx)
         .await?;
@@ -139,24 +139,24 @@ async fn roll_up(
     };
     timeline::append(tx, owner, post, entry).await?;
     if before.is_editable() {
-        // Its workflow may wait for a time that is far away.
+        // Its workflow may be waiting for a time far in the future.
         outbox::push(tx, &Message::PostCanceled { post, owner }).await?;
     }
     Ok(())
 }
 
-/// A disconnected account whose grant is still there.
+/// A disconnected account whose grant is still stored.
 #[derive(Debug)]
 pub struct GrantToRevoke {
     /// The account, with its grant.
     pub account: AccountGrant,
-    /// Whether other accounts speak through the same grant.
+    /// Whether connected accounts of the same login use the same grant.
     pub is_shared: bool,
-    /// Whether a call of its that publishes may have gone through unheard, which only the grant can tell.
+    /// Whether the result of one of its publishing calls is unknown; a look-up needs the grant.
     pub in_doubt: bool,
 }
 
-/// An account that is to be parted with, unless it was connected again or its grant is gone.
+/// Returns the grant to revoke, unless the account was connected again or its grant was erased.
 pub async fn grant_to_revoke(
     db: &PgPool,
     disconnection: &Disconnection,
@@ -187,7 +187,7 @@ pub async fn grant_to_revoke(
     }))
 }
 
-/// Erases the grant of a disconnected account, unless it was connected again.
+/// Erases the grant of a disconnected account, unless the account was connected again.
 pub async fn erase(db: &PgPool, disconnection: &Disconnection) -> sqlx::Result<()> {
     sqlx::query!(
         "update accounts

@@ -1,7 +1,7 @@
-//! Events and the deliveries they owe.
+//! Events and their deliveries.
 //!
-//! An event is written in the transaction that made it happen, with its exact body, one delivery per
-//! subscribed endpoint, and the message that carries it out. An event nobody subscribed to is not kept.
+//! An event is written in the transaction that caused it, with its exact body, one delivery per subscribed
+//! endpoint and the outbox message that dispatches them. An event without subscribers is not stored.
 
 use crate::outbox;
 use chrono::{DateTime, Utc};
@@ -15,38 +15,38 @@ use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-/// An event about to be appended.
+/// An event to append.
 #[derive(Debug)]
 pub struct NewEvent {
-    /// Its name.
+    /// Event name.
     pub name: EventName,
-    /// The post it is about.
+    /// The post that the event is about.
     pub post: Option<PostId>,
-    /// The target it is about.
+    /// The target that the event is about.
     pub target: Option<TargetId>,
-    /// The account it is about.
+    /// The account that the event is about.
     pub account: Option<AccountId>,
-    /// Its payload.
+    /// Payload of the event.
     pub data: Value,
 }
 
-/// An endpoint and what it subscribed to.
+/// An endpoint with its subscriptions.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Subscriber {
-    /// The endpoint.
+    /// Endpoint id.
     pub id: WebhookId,
-    /// The names of events, or `*`.
+    /// Event names; `*` stands for all.
     pub events: Vec<String>,
 }
 
 impl Subscriber {
-    /// Whether it wants to hear of this event.
+    /// Returns whether the endpoint is subscribed to an event.
     pub fn wants(&self, name: EventName) -> bool {
         self.events.iter().any(|event| event == name.as_str() || event == event::EVERY_EVENT)
     }
 }
 
-/// The owner's endpoints that receive events now.
+/// Returns the owner's endpoints that receive events now.
 pub async fn subscribers(tx: &mut PgConnection, owner: Owner) -> sqlx::Result<Vec<Subscriber>> {
     sqlx::query!(
         "select id, events from webhooks where org_id = $1 and mode = $2 and is_active and deleted_at is null",
@@ -58,7 +58,7 @@ pub async fn subscribers(tx: &mut PgConnection, owner: Owner) -> sqlx::Result<Ve
     .await
 }
 
-/// Appends an event for those who subscribed to it.
+/// Appends an event for the endpoints that are subscribed to it.
 pub async fn append(
     tx: &mut PgConnection,
     owner: Owner,

@@ -1,6 +1,6 @@
 //! Grants of accounts: what a session is opened with, refreshing under a lease, renewal ahead of expiry.
 //!
-//! A grant is sealed and versioned. Whoever replaces one names the version that was read, so that of two
+//! A grant is sealed and versioned. A caller that replaces one names the version that it read, so that of two
 //! refreshes at the same time one wins. A platform that rotates refresh tokens accepts each of them once, so
 //! a refresh is made under a lease in the account's row. Every grant with an end is announced to the renewal
 //! workflow by an outbox message, written in the transaction that stores the grant.
@@ -170,13 +170,13 @@ pub async fn account(db: &PgPool, owner: Owner, id: AccountId) -> sqlx::Result<O
 /// The result of asking for the lease on a grant.
 #[derive(Debug)]
 pub enum Lease {
-    /// The caller holds it: nobody else refreshes the grant until it ends.
+    /// The caller holds it: no other process refreshes the grant until it ends.
     Acquired(Box<AccountGrant>),
     /// The grant was refreshed meanwhile.
     Refreshed,
     /// Another process holds it.
     Held,
-    /// The platform revoked the grant: nothing refreshes it.
+    /// The platform revoked the grant, which can no longer be refreshed.
     Revoked,
     /// The account has no grant, or was disconnected.
     Gone,

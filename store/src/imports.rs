@@ -1,8 +1,8 @@
-//! Imports: what an account published by whatever means, brought here page by page.
+//! Imports of the posts that an account published, in Fanfare or elsewhere, page by page.
 //!
-//! The platform's cursor is kept in the transaction that keeps the posts of its page, so that an import
-//! goes on after a crash exactly where its posts end. A page is kept by whoever knows how many are
-//! behind: of two attempts at the same page one changes something, and posts are counted once.
+//! The platform's cursor is stored in one transaction with the posts of its page, so that an import resumes
+//! after a crash exactly after the last stored post. A page is stored only by a caller that names the number
+//! of pages stored before: of two attempts at one page, one changes something, and posts are counted once.
 
 use crate::{
     decode::Parsed,
@@ -19,120 +19,120 @@ use domain::{
 use sqlx::{PgConnection, PgPool, QueryBuilder, types::Json};
 use uuid::Uuid;
 
-domain::words! {
-    /// How far an import has come.
+domain::string_enum! {
+    /// Status of an import.
     ImportStatus, "import status" {
-        /// Nobody has begun.
+        /// Created, not started.
         Pending = "pending",
-        /// It is under way.
+        /// In progress.
         Running = "running",
-        /// All that was asked for is here.
+        /// All requested posts are imported.
         Completed = "completed",
-        /// It ended early; what it brought until then stays.
+        /// Ended early; the posts imported until then stay.
         Failed = "failed",
     }
 }
 
-/// An import.
+/// An import of an account's posts.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Import {
-    /// Its identifier.
+    /// Import id.
     #[sqlx(try_from = "Uuid")]
     pub id: ImportId,
-    /// The account whose posts it brings.
+    /// The account whose posts are imported.
     #[sqlx(try_from = "Uuid")]
     pub account_id: AccountId,
-    /// How far it has come.
+    /// Import status.
     #[sqlx(try_from = "Parsed<ImportStatus>")]
     pub status: ImportStatus,
-    /// Posts that were published before are left out.
+    /// Earliest publishing time (inclusive).
     pub from_date: Option<DateTime<Utc>>,
-    /// Posts that were published then or later are left out.
+    /// Latest publishing time (exclusive).
     pub to_date: Option<DateTime<Utc>>,
-    /// How many posts are new.
+    /// Number of new posts.
     pub imported_count: i32,
-    /// How many were here already.
+    /// Number of posts that were imported before.
     pub skipped_count: i32,
-    /// Why it failed.
+    /// Why the import failed.
     pub error_message: Option<String>,
-    /// When it was begun.
+    /// When the import started.
     pub started_at: Option<DateTime<Utc>>,
-    /// When it ended.
+    /// When the import completed or failed.
     pub finished_at: Option<DateTime<Utc>>,
-    /// When it was asked for.
+    /// When the import was requested.
     pub created_at: DateTime<Utc>,
 }
 
-/// What is to be imported.
+/// A request for an import.
 #[derive(Clone, Copy, Debug)]
 pub struct NewImport {
-    /// Posts that were published before are left out.
+    /// Earliest publishing time (inclusive).
     pub from_date: Option<DateTime<Utc>>,
-    /// Posts that were published then or later are left out.
+    /// Latest publishing time (exclusive).
     pub to_date: Option<DateTime<Utc>>,
-    /// How many posts to look at, the newest first.
+    /// Maximum number of posts to read, newest first.
     pub limit: i32,
 }
 
-/// What asking for an import came to.
+/// The result of requesting an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// It is on its way.
+pub enum CreateResult {
+    /// The import was created and queued.
     Created(Import),
-    /// Another of the account is not over.
-    Busy,
+    /// Another import of the account is still open.
+    AlreadyOpen,
     /// The account is not connected.
-    Unknown,
+    NotConnected,
 }
 
-/// How far an open import has come.
+/// The position of an open import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Posts that were published before are left out.
+    /// Earliest publishing time (inclusive).
     pub from_date: Option<DateTime<Utc>>,
-    /// Posts that were published then or later are left out.
+    /// Latest publishing time (exclusive).
     pub to_date: Option<DateTime<Utc>>,
-    /// How many posts may still be looked at.
-    pub left: usize,
-    /// Where the platform's next page begins.
+    /// Maximum number of further posts to read.
+    pub remaining: usize,
+    /// The platform's cursor of the next page; `None` for the first.
     pub cursor: Option<String>,
-    /// How many pages are behind.
+    /// Number of pages stored.
     pub pages: i32,
 }
 
 /// A post as its platform lists it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
-    /// The platform's id of it.
+pub struct FoundPost {
+    /// The platform's own id of the post.
     pub platform_post_id: String,
-    /// Its public address.
+    /// Public URL of the post.
     pub platform_post_url: String,
-    /// Its text.
+    /// Text of the post.
     pub content: String,
-    /// Addresses of its media.
+    /// URLs of the post's media.
     pub media: Vec<String>,
-    /// Its engagement, as far as the list told it.
+    /// Engagement metrics, as far as the platform's list contains them.
     pub metrics: Metrics,
-    /// When it was published.
+    /// When the post was published.
     pub published_at: DateTime<Utc>,
 }
 
-/// A page of them, and what comes after it.
+/// A page of a platform's posts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportPage {
-    /// The posts that were asked for.
-    pub posts: Vec<Found>,
-    /// Where the next page begins; `None` when nothing more is asked for.
+    /// Those posts that the import includes.
+    pub posts: Vec<FoundPost>,
+    /// The platform's cursor of the next page; `None` when this page is the last to read.
     pub next: Option<String>,
 }
 
-/// A post that was imported.
+/// An imported post.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedPost {
-    /// Its identifier.
+    /// Id of the imported post.
     pub id: Uuid,
-    /// The post.
-    pub found: Found,
+    /// The post as its platform listed it.
+    pub found: FoundPost,
 }
 
 macro_rules! returning {
@@ -146,16 +146,16 @@ macro_rules! returning {
     };
 }
 
-/// Asks for an import of a connected account.
+/// Creates an import of a connected account and queues it.
 pub async fn create(
     db: &PgPool,
     owner: Owner,
     account: AccountId,
     new: NewImport,
     now: DateTime<Utc>,
-) -> sqlx::Result<Asked> {
+) -> sqlx::Result<CreateResult> {
     let mut tx = db.begin().await?;
-    // Locked, so that a disconnection ends what was asked for before it, and refuses what comes after.
+    // Locked, so that a disconnection fails imports created before it and prevents later ones.
     let platform = sqlx::query_scalar!(
         "select platform from accounts
          where id = $1 and org_id = $2 and mode = $3 and status <> 'disconnected' for no key update",
@@ -165,7 +165,7 @@ pub async fn create(
     )
     .fetch_optional(&mut *tx)
     .await?;
-    let Some(platform) = platform else { return Ok(Asked::Unknown) };
+    let Some(platform) = platform else { return Ok(CreateResult::NotConnected) };
     let created = returning!(
         "insert into imports (id, org_id, mode, account_id, from_date, to_date, max_posts, created_at)
          values ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -181,14 +181,14 @@ pub async fn create(
     )
     .fetch_optional(&mut *tx)
     .await?;
-    let Some(import) = created else { return Ok(Asked::Busy) };
+    let Some(import) = created else { return Ok(CreateResult::AlreadyOpen) };
     outbox::push(&mut tx, &Message::ImportPosts(ImportRef { import: import.id, owner, account, platform }))
         .await?;
     tx.commit().await?;
-    Ok(Asked::Created(import))
+    Ok(CreateResult::Created(import))
 }
 
-/// One import of an account.
+/// Returns an import of an account.
 pub async fn get(
     db: &PgPool,
     owner: Owner,
@@ -209,7 +209,7 @@ pub async fn get(
     .await
 }
 
-/// One page of an account's imports.
+/// Returns one page of an account's imports.
 pub async fn list(
     db: &PgPool,
     owner: Owner,
@@ -228,7 +228,7 @@ pub async fn list(
     Ok(page.page(rows, |import| Cursor { created_at: import.created_at, id: import.id.0 }))
 }
 
-/// One page of the posts that were imported of an account, newest first.
+/// Returns one page of an account's imported posts, newest first.
 pub async fn posts(
     db: &PgPool,
     owner: Owner,
@@ -247,7 +247,7 @@ pub async fn posts(
     Ok(page.page(posts, |post: &ImportedPost| Cursor { created_at: post.found.published_at, id: post.id }))
 }
 
-/// Where an import is to go on, or `None` when it is over. The first time, it is begun.
+/// Returns where an import continues, or `None` when it has ended. The first call starts the import.
 pub async fn resume(
     db: &PgPool,
     owner: Owner,
@@ -257,7 +257,8 @@ pub async fn resume(
     sqlx::query!(
         r#"update imports set status = 'running', started_at = coalesce(started_at, $4)
          where id = $1 and org_id = $2 and mode = $3 and status in ('pending', 'running')
-         returning from_date, to_date, max_posts - imported_count - skipped_count as "left!", cursor, pages"#,
+         returning from_date, to_date, max_posts - imported_count - skipped_count as "remaining!",
+           cursor, pages"#,
         id.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -266,7 +267,7 @@ pub async fn resume(
     .map(|row| Progress {
         from_date: row.from_date,
         to_date: row.to_date,
-        left: row.left.try_into().unwrap_or_default(),
+        remaining: row.remaining.try_into().unwrap_or_default(),
         cursor: row.cursor,
         pages: row.pages,
     })
@@ -274,16 +275,16 @@ pub async fn resume(
     .await
 }
 
-/// Keeps a page's posts and where the next begins; after the last page the import is completed. An
-/// attempt that does not know how many pages are behind changes nothing.
+/// Stores a page's posts and the cursor of the next page; completes the import after the last page. An
+/// attempt with another number of stored `pages` changes nothing.
 ///
-/// True when there is more to come.
+/// Returns whether there are more pages.
 pub async fn store_page(
     db: &PgPool,
     owner: Owner,
     id: ImportId,
     pages: i32,
-    leaf: &ImportPage,
+    page: &ImportPage,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
     let mut tx = db.begin().await?;
@@ -298,35 +299,35 @@ pub async fn store_page(
     )
     .fetch_optional(&mut *tx)
     .await?;
-    // Another attempt was faster, or the import is over: the next look tells which.
+    // Another attempt stored the page, or the import has ended: the next `resume` tells which.
     let Some(account) = account else { return Ok(true) };
     let mut imported = 0;
-    // The last first: ids grow, so that of two posts of one moment the list shows the platform's order.
-    for post in leaf.posts.iter().rev() {
+    // The last first: ids grow, so posts published at the same moment keep the platform's order.
+    for post in page.posts.iter().rev() {
         imported += insert(&mut tx, owner, account, id, post).await?;
     }
-    let skipped = count(leaf.posts.len() as u64 - imported);
-    let is_short = sqlx::query_scalar!(
+    let skipped = to_i32(page.posts.len() as u64 - imported);
+    let has_room = sqlx::query_scalar!(
         r#"update imports set cursor = $2, pages = pages + 1, imported_count = imported_count + $3,
            skipped_count = skipped_count + $4
          where id = $1
-         returning imported_count + skipped_count < max_posts as "is_short!""#,
+         returning imported_count + skipped_count < max_posts as "has_room!""#,
         id.0,
-        leaf.next,
-        count(imported),
+        page.next,
+        to_i32(imported),
         skipped
     )
     .fetch_one(&mut *tx)
     .await?;
-    let more = leaf.next.is_some() && is_short;
-    if !more {
+    let has_more = page.next.is_some() && has_room;
+    if !has_more {
         end(&mut tx, owner, id, None, now).await?;
     }
     tx.commit().await?;
-    Ok(more)
+    Ok(has_more)
 }
 
-/// Ends an import early, unless it is over.
+/// Fails an import, unless it has ended.
 pub async fn fail(
     db: &PgPool,
     owner: Owner,
@@ -339,7 +340,7 @@ pub async fn fail(
     tx.commit().await
 }
 
-/// Ends the import of an account that is leaving.
+/// Fails the open import of an account that is being disconnected.
 pub(crate) async fn abandon(
     tx: &mut PgConnection,
     owner: Owner,
@@ -361,7 +362,7 @@ pub(crate) async fn abandon(
     }
 }
 
-/// Ends an import that is not over, and tells of it.
+/// Ends an open import and appends its event.
 async fn end(
     tx: &mut PgConnection,
     owner: Owner,
@@ -389,18 +390,18 @@ async fn end(
     events::append(tx, owner, now, &event, &subscribers).await
 }
 
-/// Keeps one post; 0 when it is here already.
+/// Inserts one post; returns the number of new rows, 0 when it was imported before.
 async fn insert(
     tx: &mut PgConnection,
     owner: Owner,
     account: Uuid,
     import: ImportId,
-    post: &Found,
+    post: &FoundPost,
 ) -> sqlx::Result<u64> {
-    // Postgres keeps no U+0000, and a platform's text may hold anything.
+    // Postgres cannot store U+0000, which a platform's text may contain.
     let clean = |text: &str| text.replace('\0', "\u{fffd}");
     let media: Vec<_> = post.media.iter().map(|address| clean(address)).collect();
-    let kept = sqlx::query!(
+    let inserted = sqlx::query!(
         "insert into imported_posts (id, org_id, mode, account_id, import_id, platform_post_id,
            platform_post_url, content, media, metrics, published_at)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
@@ -419,10 +420,10 @@ async fn insert(
     )
     .execute(tx)
     .await?;
-    Ok(kept.rows_affected())
+    Ok(inserted.rows_affected())
 }
 
-fn count(n: u64) -> i32 {
+fn to_i32(n: u64) -> i32 {
     i32::try_from(n).unwrap_or(i32::MAX)
 }
 
@@ -439,7 +440,7 @@ struct Row {
 
 impl From<Row> for ImportedPost {
     fn from(row: Row) -> Self {
-        let found = Found {
+        let found = FoundPost {
             platform_post_id: row.platform_post_id,
             platform_post_url: row.platform_post_url,
             content: row.content,

@@ -1,59 +1,77 @@
-//! API keys: who calls, and what it may do.
+//! API keys: authentication and scopes of callers.
 //!
-//! A key is 40 random characters, far beyond guessing, so a plain SHA-256 digest is all that is kept
-//! of it: slow hashes protect what people choose, and would be paid for on every request.
+//! A key contains 40 random characters and can't be guessed, so a plain SHA-256 digest is stored: slow
+//! hashes protect passwords that people choose, and would cost time on every request.
 
-use crate::decode::{self, Parsed};
+use crate::decode::Parsed;
 use chrono::{DateTime, SubsecRound, Utc};
-use domain::{KeyId, Mode, OrgId, Owner, scope::Scope};
+use domain::{KeyId, Mode, Owner, scope::Scope};
 use rand::distr::{Alphanumeric, SampleString};
 use sha2::{Digest, Sha256};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-/// How many characters of a key are random.
+/// Number of random characters in a key.
 const LENGTH: usize = 40;
 
-/// An API key, without its text.
+/// An API key, without its secret text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Its identifier.
+    /// Key id.
     pub id: KeyId,
-    /// Whose data it opens.
+    /// Organization and mode that the key gives access to.
     pub owner: Owner,
-    /// Its name, for people.
+    /// Label of the key.
     pub name: String,
-    /// What it may do.
+    /// Operations that the key allows.
     pub scopes: Vec<Scope>,
-    /// The last four characters of its text, to tell keys apart.
+    /// Last four characters of the key's text, to tell keys apart.
     pub last_four: String,
-    /// From when on it is refused.
+    /// When the key expires.
     pub expires_at: Option<DateTime<Utc>>,
-    /// From when on it is refused because somebody said so; in the future while a rotated key still serves.
+    /// When the key was or will be revoked; in the future while a rotated key still works.
     pub revoked_at: Option<DateTime<Utc>>,
-    /// When it was last used, to the minute.
+    /// When the key was last used, to the minute.
     pub last_used_at: Option<DateTime<Utc>>,
-    /// When it was made.
+    /// When the key was created.
     pub created_at: DateTime<Utc>,
 }
 
-/// What a new key is to be.
+/// A key to create.
 #[derive(Clone, Debug)]
 pub struct NewKey {
-    /// Whose data it opens; the mode shows in its text.
+    /// Organization and mode that the key gives access to; the mode shows in its text.
     pub owner: Owner,
-    /// Its name, for people.
+    /// Label of the key.
     pub name: String,
-    /// What it may do.
+    /// Operations that the key allows.
     pub scopes: Vec<Scope>,
-    /// When it ends by itself.
+    /// When the key expires; `None` for never.
     pub expires_at: Option<DateTime<Utc>>,
 }
 
+/// Reads a [`Key`] from a row that selects its columns.
+macro_rules! key {
+    ($row:expr) => {
+        $crate::keys::Key {
+            id: $row.id.into(),
+            owner: domain::Owner { org: $row.org_id.into(), mode: $row.mode.0 },
+            name: $row.name,
+            scopes: $crate::decode::unwrap($row.scopes),
+            last_four: $row.last_four,
+            expires_at: $row.expires_at,
+            revoked_at: $row.revoked_at,
+            last_used_at: $row.last_used_at,
+            created_at: $row.created_at,
+        }
+    };
+}
+pub(crate) use key;
+
 struct Row {
-    id: KeyId,
-    org_id: OrgId,
-    mode: Mode,
+    id: Uuid,
+    org_id: Uuid,
+    mode: Parsed<Mode>,
     name: String,
     scopes: Vec<Parsed<Scope>>,
     last_four: String,
@@ -65,21 +83,11 @@ struct Row {
 
 impl From<Row> for Key {
     fn from(row: Row) -> Self {
-        Self {
-            id: row.id,
-            owner: Owner { org: row.org_id, mode: row.mode },
-            name: row.name,
-            scopes: decode::unwrap(row.scopes),
-            last_four: row.last_four,
-            expires_at: row.expires_at,
-            revoked_at: row.revoked_at,
-            last_used_at: row.last_used_at,
-            created_at: row.created_at,
-        }
+        key!(row)
     }
 }
 
-/// Makes a key. Its text is returned here and never again.
+/// Creates a key and returns it with its text, which can't be read again.
 pub async fn create(db: &PgPool, new: NewKey, now: DateTime<Utc>) -> sqlx::Result<(Key, String)> {
     let text = generate(new.owner.mode);
     let key = Key {
@@ -112,7 +120,7 @@ pub async fn create(db: &PgPool, new: NewKey, now: DateTime<Utc>) -> sqlx::Resul
     Ok((key, text))
 }
 
-/// The key that a text stands for, without counting a call; `None` when it is unknown, revoked or expired.
+/// Returns the key of a text, without counting a request; `None` when it is unknown, revoked or expired.
 pub async fn authenticate(db: &PgPool, presented: &str, now: DateTime<Utc>) -> sqlx::Result<Option<Key>> {
     let row = sqlx::query_as!(
         Row,
@@ -126,7 +134,7 @@ pub async fn authenticate(db: &PgPool, presented: &str, now: DateTime<Utc>) -> s
     Ok(row.fetch_optional(db).await?.map(Key::from))
 }
 
-/// The owner's keys that are not revoked, newest first; expired ones are among them.
+/// Returns the owner's keys that are not revoked, expired ones included, newest first.
 pub async fn list(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result<Vec<Key>> {
     let rows = sqlx::query_as!(
         Row,
@@ -144,7 +152,7 @@ pub async fn list(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result
     Ok(rows.into_iter().map(Key::from).collect())
 }
 
-/// Ends a key at `at`; false when there is no such key or it ends earlier already.
+/// Revokes a key at `at`. Returns false when it doesn't exist or is revoked earlier.
 pub async fn revoke(db: &PgPool, owner: Owner, id: KeyId, at: DateTime<Utc>) -> sqlx::Result<bool> {
     let done = sqlx::query!(
         "update api_keys set revoked_at = $4
@@ -159,7 +167,7 @@ pub async fn revoke(db: &PgPool, owner: Owner, id: KeyId, at: DateTime<Utc>) -> 
     Ok(done.rows_affected() > 0)
 }
 
-/// One of the owner's keys, unless it is revoked.
+/// Returns a key of the owner, unless it is revoked.
 pub async fn get(db: &PgPool, owner: Owner, id: KeyId, now: DateTime<Utc>) -> sqlx::Result<Option<Key>> {
     let row = sqlx::query_as!(
         Row,
@@ -177,9 +185,9 @@ pub async fn get(db: &PgPool, owner: Owner, id: KeyId, now: DateTime<Utc>) -> sq
     Ok(row.map(Key::from))
 }
 
-/// Makes a key that takes the place of another, which ends at `until`: the same name, scopes and
-/// expiry, another text. `None` when the other one is not there, or has ended or been given an end
-/// already; of several callers at once, one succeeds.
+/// Creates a key that replaces another, which is revoked at `until`: the same name, scopes and expiry with
+/// another text. Returns `None` when the other key doesn't exist, has expired or is revoked or rotated
+/// already; of concurrent calls, one succeeds.
 pub async fn rotate(
     db: &PgPool,
     owner: Owner,
@@ -227,7 +235,7 @@ fn last_four(text: &str) -> &str {
     &text[text.len() - 4..]
 }
 
-/// What is kept of a key's text.
+/// Returns the stored digest of a key's text.
 pub(crate) fn digest(text: &str) -> Vec<u8> {
     Sha256::digest(text).to_vec()
 }

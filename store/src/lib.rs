@@ -1,8 +1,8 @@
-//! Postgres: every fact a client can read, and the only crate that speaks SQL.
+//! Postgres storage; the only crate that contains SQL.
 //!
-//! Plain functions, one statement each where one will do, one file per table family. Follow-up work
-//! is written in the transaction that made it necessary ([`outbox`]). What is not there is `None`,
-//! and another owner's rows are not there.
+//! Plain functions, one statement each where possible, one file per table family. Follow-up work is
+//! written to the [`outbox`] in the transaction that made it necessary. A missing row is `None`, and so is
+//! a row of another owner.
 
 pub mod accounts;
 mod change;
@@ -47,57 +47,57 @@ use sqlx::{
 };
 use std::{str::FromStr, time::Duration};
 
-/// A bounded set of connections; cloning shares it.
+/// A bounded pool of connections; clones share it.
 pub type Pool = PgPool;
 /// One connection, or the transaction that runs on it.
 pub type Connection = PgConnection;
-/// What a statement can fail with. Its text may hold data: log it, never send it.
+/// A failed statement. Its text can contain data: log it, never send it to a client.
 pub type Error = sqlx::Error;
-/// What a statement yields.
+/// Result of a statement.
 pub type Result<T> = sqlx::Result<T>;
-/// Waits for notifications; reconnects by itself and forgets what happened meanwhile.
+/// Receives notifications; reconnects by itself and misses those sent while it was disconnected.
 pub use sqlx::postgres::PgListener as Listener;
 
-/// How long a call waits for a connection before the database counts as away.
-const ACQUIRE: Duration = Duration::from_secs(5);
-/// How long a probe waits: an orchestrator asks often and wants a quick answer.
-const PROBE: Duration = Duration::from_secs(2);
-/// A connection that lay idle this long is asked whether it still lives. Under load none does, so
-/// that nothing is paid there; a restart of Postgres takes longer, so that it costs no request.
-const IDLE: Duration = Duration::from_secs(1);
+/// Wait for a connection, after which the database counts as unavailable.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout of a readiness probe: orchestrators probe often and need a quick answer.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Idle time after which a connection is pinged before use. Under load no connection is idle this long, so
+/// requests don't pay for the ping; a restart of Postgres takes longer, so no request gets a dead connection.
+const PING_AFTER_IDLE: Duration = Duration::from_secs(1);
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
-/// Connects to a `postgres://` URL; a socket is named by `?host=/directory`.
+/// Connects to a `postgres://` URL; `?host=/directory` selects a Unix socket.
 ///
 /// # Errors
 ///
-/// When the URL can't be read or nobody answers there.
+/// When the URL can't be parsed or the server doesn't answer.
 pub async fn connect(url: &str, max_connections: u32) -> anyhow::Result<Pool> {
     let pool = connect_lazy(url, max_connections)?;
-    pool.acquire().await.context("Postgres does not answer")?;
+    pool.acquire().await.context("Postgres doesn't answer")?;
     Ok(pool)
 }
 
-/// Prepares to connect when the first statement comes, so that a process starts while Postgres is away.
+/// Returns a pool that connects on first use, so that a process can start before Postgres does.
 ///
 /// # Errors
 ///
-/// When the URL can't be read.
+/// When the URL can't be parsed.
 pub fn connect_lazy(url: &str, max_connections: u32) -> anyhow::Result<Pool> {
-    // sqlx quotes a URL that it can't parse.
+    // sqlx's own error quotes a URL that it can't parse, password included.
     let options = PgConnectOptions::from_str(url)
-        .map_err(|_| anyhow::anyhow!("the database URL can't be read: its port or a parameter is malformed"))?
+        .map_err(|_| anyhow::anyhow!("the database URL is invalid: its port or a parameter is malformed"))?
         .application_name("fanfare")
         .options([("statement_timeout", "15s"), ("idle_in_transaction_session_timeout", "30s")]);
     Ok(PgPoolOptions::new()
         .max_connections(max_connections)
-        .acquire_timeout(ACQUIRE)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
         .max_lifetime(Duration::from_secs(30 * 60))
         .test_before_acquire(false)
         .before_acquire(|connection, meta| {
             Box::pin(async move {
-                if meta.idle_for > IDLE {
+                if meta.idle_for > PING_AFTER_IDLE {
                     connection.ping().await?;
                 }
                 Ok(true)
@@ -106,43 +106,43 @@ pub fn connect_lazy(url: &str, max_connections: u32) -> anyhow::Result<Pool> {
         .connect_lazy_with(options))
 }
 
-/// Brings the schema up to this version. Several processes may do so at once: one does, the others wait.
+/// Migrates the schema to this version. Concurrent callers wait for the first one to finish.
 ///
 /// # Errors
 ///
 /// When a migration fails, or the schema is newer than this version.
 pub async fn migrate(db: &Pool) -> anyhow::Result<()> {
-    // A migration of a large table, or waiting for another process to finish one, takes its time.
+    // Migrating a large table, or waiting for another process's migration, can take longer than 15 s.
     let options = db.connect_options().as_ref().clone().options([("statement_timeout", "0")]);
-    let mut connection = PgConnection::connect_with(&options).await.context("Postgres does not answer")?;
-    MIGRATIONS.run(&mut connection).await.context("the schema can't be migrated")?;
-    connection.close().await.context("the connection of the migration did not close")
+    let mut connection = PgConnection::connect_with(&options).await.context("Postgres doesn't answer")?;
+    MIGRATIONS.run(&mut connection).await.context("the schema migration failed")?;
+    connection.close().await.context("the migration connection failed to close")
 }
 
-/// Whether the database answers.
+/// Returns whether the database answers within two seconds.
 pub async fn ready(db: &Pool) -> bool {
     let answer = sqlx::query_scalar!(r#"select 1 as "one!""#).fetch_one(db);
-    matches!(tokio::time::timeout(PROBE, answer).await, Ok(Ok(_)))
+    matches!(tokio::time::timeout(PROBE_TIMEOUT, answer).await, Ok(Ok(_)))
 }
 
-/// How far the clock `now` is from the database's: intents and leases are measured by the latter.
+/// Returns the difference between the clock `now` and the database's, which times intents and leases.
 ///
 /// # Errors
 ///
-/// When the database does not answer.
+/// When the database doesn't answer.
 pub async fn skew(db: &Pool, now: impl Fn() -> DateTime<Utc>) -> Result<Duration> {
-    // A connection of its own may have to be opened first, which is no part of the round trip.
+    // Acquired first: opening a connection is not part of the round trip.
     let mut connection = db.acquire().await?;
     let before = now();
     let theirs =
         sqlx::query_scalar!(r#"select clock_timestamp() as "now!""#).fetch_one(&mut *connection).await?;
     let after = now();
-    // Their clock was read at some moment between.
+    // The database read its clock at some moment between the two.
     let skew = if theirs < before { before - theirs } else { theirs - after };
     Ok(skew.to_std().unwrap_or_default())
 }
 
-/// Whether an error says that the database is away, so that the same call may succeed later.
+/// Returns whether an error means that the database is unavailable, so that the same call can succeed later.
 pub fn is_unavailable(error: &Error) -> bool {
     match error {
         Error::PoolTimedOut | Error::PoolClosed | Error::WorkerCrashed | Error::Io(_) => true,
@@ -155,7 +155,7 @@ pub fn is_unavailable(error: &Error) -> bool {
     }
 }
 
-/// Creates a database beside the one at `url`, unless it is there.
+/// Creates a database on the server of `url`, unless it exists.
 ///
 /// # Errors
 ///
@@ -170,7 +170,7 @@ pub async fn create_database(url: &str, name: &str) -> anyhow::Result<()> {
     .fetch_one(&mut server)
     .await?;
     if !known {
-        // A name can't be a parameter of this statement; quoting makes any name safe.
+        // The statement takes no parameters; quoting makes any name safe.
         let statement = format!("create database \"{}\"", name.replace('"', "\"\""));
         sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut server).await?;
     }

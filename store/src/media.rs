@@ -1,7 +1,7 @@
-//! Media assets: what is known of them. Their bytes lie elsewhere.
+//! Metadata of media assets; the bytes are in the file store.
 //!
-//! Whoever creates or edits a post takes the assets' rows with him (`lock_for_post`), and whoever deletes an asset
-//! takes its row first and looks for posts then, so that no post is left with an asset that is gone.
+//! Creating or editing a post locks the rows of its assets (`lock_for_post`). Deleting an asset locks its
+//! row and then looks for posts, so that no post is left with a deleted asset.
 
 use crate::{decode::Parsed, outbox};
 use chrono::{DateTime, Utc};
@@ -17,42 +17,42 @@ use uuid::Uuid;
 /// A media asset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Media {
-    /// Its identifier.
+    /// Asset id.
     pub id: MediaId,
-    /// How far it has come.
+    /// Processing status.
     pub status: MediaStatus,
-    /// What it is, or claims to be as long as its bytes were not looked at.
+    /// Kind of media; the declared one until the bytes are inspected.
     pub kind: MediaKind,
-    /// Its name.
+    /// File name.
     pub filename: String,
-    /// Its content type; before it was looked at, as it was declared.
+    /// Content type; the declared one until the bytes are inspected.
     pub content_type: Option<String>,
-    /// Its size in bytes; before it was looked at, as it was announced.
+    /// Size in bytes; the declared one until the bytes are inspected.
     pub size: Option<u64>,
-    /// The SHA-256 of its bytes, in lower-case hex.
+    /// SHA-256 of the bytes, in lower-case hex.
     pub sha256: Option<String>,
-    /// Pixels, where it has any.
+    /// Width in pixels; `None` for audio.
     pub width: Option<u32>,
-    /// Pixels, where it has any.
+    /// Height in pixels; `None` for audio.
     pub height: Option<u32>,
-    /// How long it plays, in milliseconds.
+    /// Playing time in milliseconds; `None` for still images.
     pub duration_ms: Option<u64>,
-    /// What it shows, for those who can't see it.
+    /// Alt text.
     pub alt_text: Option<String>,
-    /// What its bytes are held to.
+    /// Properties that the bytes must have.
     pub declared: DeclaredFile,
-    /// Where it is fetched from, unless its owner sends it.
+    /// URL that the service downloads the bytes from; `None` when they are uploaded.
     pub source_url: Option<String>,
-    /// Why it can't be used.
+    /// Why the asset can't be used.
     pub fault: Option<Fault>,
-    /// Until when its bytes are awaited.
+    /// When the upload expires.
     pub upload_expires_at: DateTime<Utc>,
-    /// When it was made.
+    /// When the asset was created.
     pub created_at: DateTime<Utc>,
 }
 
 impl Media {
-    /// What a platform is told of it. An alt text of the post's own comes before the asset's.
+    /// Returns the asset as platforms see it. A post's own alt text replaces the asset's.
     pub fn medium(&self, alt_text: Option<String>) -> domain::Media {
         domain::Media {
             id: self.id.0,
@@ -68,28 +68,28 @@ impl Media {
     }
 }
 
-/// What was announced of an asset's bytes.
+/// Properties of an asset's bytes, as declared before the upload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeclaredFile {
-    /// Their type.
+    /// Content type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
-    /// How many they are.
+    /// Size in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Their SHA-256, in lower-case hex.
+    /// SHA-256, in lower-case hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
 }
 
-domain::words! {
-    /// What kind of reason an asset can't be used for.
+domain::string_enum! {
+    /// Category of a [`Fault`].
     Reason, "reason" {
-        /// It is over the cap of its kind.
+        /// The asset exceeds the size limit of its kind.
         TooLarge = "too_large",
-        /// It is not what it claims to be, or nothing that is taken.
+        /// The bytes differ from the declaration, or their format is not supported.
         Unfit = "unfit",
-        /// It could not be fetched.
+        /// The download from the source URL failed.
         Unfetched = "unfetched",
     }
 }
@@ -97,75 +97,75 @@ domain::words! {
 /// Why an asset can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The kind of reason.
+    /// Category.
     pub reason: Reason,
-    /// The reason, for people.
+    /// Human-readable explanation.
     pub message: String,
 }
 
-/// What a new asset is to be.
+/// An asset to create.
 #[derive(Clone, Debug)]
 pub struct NewMedia {
-    /// What it claims to be.
+    /// Declared kind of media.
     pub kind: MediaKind,
-    /// Its name.
+    /// File name.
     pub filename: String,
-    /// What its bytes are held to.
+    /// Properties that the bytes must have.
     pub declared: DeclaredFile,
-    /// What it shows, for those who can't see it.
+    /// Alt text.
     pub alt_text: Option<String>,
-    /// Where it is fetched from, unless its owner sends it.
+    /// URL to download the bytes from; `None` when they are uploaded.
     pub source_url: Option<String>,
-    /// Until when its bytes are awaited.
+    /// When the upload expires.
     pub upload_expires_at: DateTime<Utc>,
 }
 
-/// What was found out about an asset's bytes.
+/// Properties of an asset's bytes, as inspected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// What it is.
+pub struct Inspected {
+    /// Kind of media.
     pub kind: MediaKind,
-    /// Its content type.
+    /// Content type.
     pub content_type: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Pixels, where it has any.
+    /// Width in pixels; `None` for audio.
     pub width: Option<u32>,
-    /// Pixels, where it has any.
+    /// Height in pixels; `None` for audio.
     pub height: Option<u32>,
-    /// How long it plays, in milliseconds.
+    /// Playing time in milliseconds; `None` for still images.
     pub duration_ms: Option<u64>,
-    /// The SHA-256 of its bytes, when all of them were read.
+    /// SHA-256 of the bytes; `None` when not all of them were read.
     pub sha256: Option<String>,
 }
 
-/// Which assets to list; every condition that is given must hold.
+/// Filter of a list of assets; all given conditions must hold.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filter {
-    /// Of this kind.
+    /// Kind of media.
     pub kind: Option<MediaKind>,
-    /// In this state.
+    /// Processing status.
     pub status: Option<MediaStatus>,
 }
 
-/// A stretch of a list, and how long the list is.
+/// A page of a list, with the length of the whole list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stretch {
-    /// The assets.
+pub struct MediaPage {
+    /// Assets of the page.
     pub items: Vec<Media>,
-    /// How many fit in all.
+    /// Number of assets that match the filter.
     pub total: u64,
 }
 
-/// What deleting an asset came to.
+/// The result of deleting an asset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deleted {
-    /// It is gone.
-    Gone,
-    /// A post that has not ended needs it.
-    Needed,
+pub enum DeleteResult {
+    /// The asset was deleted.
+    Deleted,
+    /// A post that has not finished uses the asset.
+    InUse,
     /// There is no such asset.
-    Unknown,
+    NotFound,
 }
 
 macro_rules! select {
@@ -182,7 +182,7 @@ macro_rules! select {
     };
 }
 
-/// Makes an asset whose bytes are still to come. One that is to be fetched is on its way with it.
+/// Creates an asset without bytes. One with a source URL is queued for download.
 pub async fn create(db: &PgPool, owner: Owner, new: NewMedia, now: DateTime<Utc>) -> sqlx::Result<Media> {
     let id = MediaId(Uuid::now_v7());
     let is_fetched = new.source_url.is_some();
@@ -202,7 +202,7 @@ pub async fn create(db: &PgPool, owner: Owner, new: NewMedia, now: DateTime<Utc>
         new.kind.as_str(),
         new.filename,
         new.declared.content_type,
-        new.declared.size.map(signed),
+        new.declared.size.map(to_i64),
         new.alt_text,
         Json(&new.declared) as _,
         new.source_url,
@@ -222,7 +222,7 @@ pub async fn create(db: &PgPool, owner: Owner, new: NewMedia, now: DateTime<Utc>
     Ok(row.into())
 }
 
-/// One asset.
+/// Returns an asset.
 pub async fn get(db: &PgPool, owner: Owner, id: MediaId) -> sqlx::Result<Option<Media>> {
     let row = select!(
         "where id = $1 and org_id = $2 and mode = $3 and deleted_at is null",
@@ -235,7 +235,7 @@ pub async fn get(db: &PgPool, owner: Owner, id: MediaId) -> sqlx::Result<Option<
     Ok(row.map(Media::from))
 }
 
-/// Those of the owner's assets that have these ids.
+/// Returns those of the owner's assets that have these ids.
 pub async fn find(db: &PgPool, owner: Owner, ids: &[Uuid]) -> sqlx::Result<Vec<Media>> {
     let rows = select!(
         "where id = any($1) and org_id = $2 and mode = $3 and deleted_at is null",
@@ -248,7 +248,7 @@ pub async fn find(db: &PgPool, owner: Owner, ids: &[Uuid]) -> sqlx::Result<Vec<M
     Ok(rows.into_iter().map(Media::from).collect())
 }
 
-/// One asset, deleted or not: for who tends its bytes.
+/// Returns an asset, deleted or not, for the workflow that processes its bytes.
 pub async fn find_deleted(db: &PgPool, owner: Owner, id: MediaId) -> sqlx::Result<Option<Media>> {
     let row = select!("where id = $1 and org_id = $2 and mode = $3", id.0, owner.org.0, owner.mode.as_str())
         .fetch_optional(db)
@@ -256,14 +256,14 @@ pub async fn find_deleted(db: &PgPool, owner: Owner, id: MediaId) -> sqlx::Resul
     Ok(row.map(Media::from))
 }
 
-/// A stretch of the owner's assets, newest first.
+/// Returns a page of the owner's assets, newest first.
 pub async fn list(
     db: &PgPool,
     owner: Owner,
     filter: Filter,
     limit: u32,
     offset: u64,
-) -> sqlx::Result<Stretch> {
+) -> sqlx::Result<MediaPage> {
     let among = |query: &mut QueryBuilder<sqlx::Postgres>| {
         query.push(" from media where deleted_at is null and org_id = ").push_bind(owner.org.0);
         query.push(" and mode = ").push_bind(owner.mode.as_str());
@@ -283,21 +283,21 @@ pub async fn list(
     );
     among(&mut query);
     query.push(" order by created_at desc, id desc limit ").push_bind(i64::from(limit));
-    query.push(" offset ").push_bind(signed(offset));
+    query.push(" offset ").push_bind(to_i64(offset));
     let rows: Vec<Row> = query.build_query_as().fetch_all(db).await?;
-    Ok(Stretch { items: rows.into_iter().map(Media::from).collect(), total: unsigned(total) })
+    Ok(MediaPage { items: rows.into_iter().map(Media::from).collect(), total: to_u64(total) })
 }
 
-/// The bytes were looked at and are all there: the asset is `ready` when their digest is known, else
-/// `uploaded`, and somebody will read them. False when it was decided before.
+/// Records the properties of the complete bytes: the asset is `ready` when their digest is known, else
+/// `uploaded` and queued for reading. Returns false when the asset was already settled.
 pub async fn settle(
     db: &PgPool,
     owner: Owner,
     id: MediaId,
-    found: &Found,
+    inspected: &Inspected,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
-    let status = if found.sha256.is_some() { MediaStatus::Ready } else { MediaStatus::Uploaded };
+    let status = if inspected.sha256.is_some() { MediaStatus::Ready } else { MediaStatus::Uploaded };
     let mut tx = db.begin().await?;
     let settled = sqlx::query!(
         "update media
@@ -309,13 +309,13 @@ pub async fn settle(
         owner.org.0,
         owner.mode.as_str(),
         status.as_str(),
-        found.kind.as_str(),
-        found.content_type,
-        signed(found.size),
-        found.width.map(small),
-        found.height.map(small),
-        found.duration_ms.map(signed),
-        found.sha256,
+        inspected.kind.as_str(),
+        inspected.content_type,
+        to_i64(inspected.size),
+        inspected.width.map(to_i32),
+        inspected.height.map(to_i32),
+        inspected.duration_ms.map(to_i64),
+        inspected.sha256,
         now
     )
     .execute(&mut *tx)
@@ -333,8 +333,8 @@ pub async fn settle(
     Ok(settled)
 }
 
-/// Takes it upon the caller to bring the bytes to where nobody changes them; false when somebody else is
-/// at it, who began after `stale`.
+/// Claims the processing of the bytes, so that one caller moves them to their final place. Returns false
+/// when another caller claimed it after `stale`.
 pub async fn claim_processing(
     db: &PgPool,
     owner: Owner,
@@ -342,7 +342,7 @@ pub async fn claim_processing(
     stale: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
-    let seized = sqlx::query!(
+    let claimed = sqlx::query!(
         "update media set processing_claimed_at = $5
          where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
            and (processing_claimed_at is null or processing_claimed_at < $4)",
@@ -354,10 +354,10 @@ pub async fn claim_processing(
     )
     .execute(db)
     .await?;
-    Ok(seized.rows_affected() == 1)
+    Ok(claimed.rows_affected() == 1)
 }
 
-/// The asset can't be used, and never will be. False when it was decided before.
+/// Marks an asset as failed for good. Returns false when it was already settled.
 pub async fn fail(
     db: &PgPool,
     owner: Owner,
@@ -381,8 +381,13 @@ pub async fn fail(
     Ok(failed.rows_affected() == 1)
 }
 
-/// Deletes an asset, unless a post needs it; its bytes go after it.
-pub async fn delete(db: &PgPool, owner: Owner, id: MediaId, now: DateTime<Utc>) -> sqlx::Result<Deleted> {
+/// Deletes an asset, unless a post uses it, and queues the deletion of its bytes.
+pub async fn delete(
+    db: &PgPool,
+    owner: Owner,
+    id: MediaId,
+    now: DateTime<Utc>,
+) -> sqlx::Result<DeleteResult> {
     let mut tx = db.begin().await?;
     let known = sqlx::query_scalar!(
         "select id from media where id = $1 and org_id = $2 and mode = $3 and deleted_at is null for update",
@@ -393,11 +398,11 @@ pub async fn delete(db: &PgPool, owner: Owner, id: MediaId, now: DateTime<Utc>) 
     .fetch_optional(&mut *tx)
     .await?;
     if known.is_none() {
-        return Ok(Deleted::Unknown);
+        return Ok(DeleteResult::NotFound);
     }
-    // In a statement of its own: a post that held the row until now is seen by the next statement.
-    if is_needed(&mut tx, owner, id).await? {
-        return Ok(Deleted::Needed);
+    // In a statement of its own, so that a post that held the row's lock until now is visible to it.
+    if is_in_use(&mut tx, owner, id).await? {
+        return Ok(DeleteResult::InUse);
     }
     sqlx::query!("update media set deleted_at = $2, updated_at = $2 where id = $1", id.0, now)
         .execute(&mut *tx)
@@ -405,12 +410,12 @@ pub async fn delete(db: &PgPool, owner: Owner, id: MediaId, now: DateTime<Utc>) 
     outbox::push(&mut tx, &Message::ProcessMedia(MediaJob { what: MediaAction::Discard, media: id, owner }))
         .await?;
     tx.commit().await?;
-    Ok(Deleted::Gone)
+    Ok(DeleteResult::Deleted)
 }
 
-/// Whether a post that has not ended refers to it. One that is live and whose thread is still being
-/// completed has not.
-async fn is_needed(tx: &mut PgConnection, owner: Owner, id: MediaId) -> sqlx::Result<bool> {
+/// Returns whether an unfinished post uses the asset. A live post whose thread is still being completed is
+/// unfinished.
+async fn is_in_use(tx: &mut PgConnection, owner: Owner, id: MediaId) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select exists (
              select from containers c join posts p on p.id = c.post_id
@@ -427,7 +432,7 @@ async fn is_needed(tx: &mut PgConnection, owner: Owner, id: MediaId) -> sqlx::Re
     .await
 }
 
-/// Takes the assets of a post that is being written; false when one is not there, or not usable.
+/// Locks the assets of a post to be written. Returns false when one is missing or not usable.
 pub(crate) async fn lock_for_post(tx: &mut PgConnection, owner: Owner, ids: &[Uuid]) -> sqlx::Result<bool> {
     if ids.is_empty() {
         return Ok(true);
@@ -445,8 +450,8 @@ pub(crate) async fn lock_for_post(tx: &mut PgConnection, owner: Owner, ids: &[Uu
     Ok(ids.iter().all(|id| held.contains(id)))
 }
 
-/// Deletes up to `limit` assets that nobody waits for any more, whosoever they are, and gives how many:
-/// those whose bytes did not come until `uploads`, and those that no post has needed since `idle`.
+/// Deletes up to `limit` abandoned assets of all owners and returns their number: those created before
+/// `uploads` whose bytes did not arrive, and those that no post has used since `idle`.
 pub async fn expire(
     db: &PgPool,
     uploads: DateTime<Utc>,
@@ -476,8 +481,8 @@ pub async fn expire(
     for row in candidates {
         let owner = Owner { org: row.org_id.into(), mode: row.mode.0 };
         let id = MediaId(row.id);
-        // A post that held the row until now was not seen above.
-        if is_needed(&mut tx, owner, id).await? {
+        // The query above doesn't see a post that held the row's lock until now.
+        if is_in_use(&mut tx, owner, id).await? {
             continue;
         }
         sqlx::query!("update media set deleted_at = $2, updated_at = $2 where id = $1", id.0, now)
@@ -494,7 +499,7 @@ pub async fn expire(
     Ok(expired)
 }
 
-/// The bytes of a deleted asset are gone, and so is its row.
+/// Deletes the row of a deleted asset whose bytes are erased.
 pub async fn erase(db: &PgPool, owner: Owner, id: MediaId) -> sqlx::Result<()> {
     sqlx::query!(
         "delete from media where id = $1 and org_id = $2 and mode = $3 and deleted_at is not null",
@@ -538,11 +543,11 @@ impl From<Row> for Media {
             kind: row.kind.0,
             filename: row.filename,
             content_type: row.content_type,
-            size: row.size.map(unsigned),
+            size: row.size.map(to_u64),
             sha256: row.sha256,
             width: row.width.map(i32::unsigned_abs),
             height: row.height.map(i32::unsigned_abs),
-            duration_ms: row.duration_ms.map(unsigned),
+            duration_ms: row.duration_ms.map(to_u64),
             alt_text: row.alt_text,
             declared: row.declared.0,
             source_url: row.source_url,
@@ -553,14 +558,14 @@ impl From<Row> for Media {
     }
 }
 
-fn signed(number: u64) -> i64 {
+fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn small(number: u32) -> i32 {
+fn to_i32(number: u32) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-fn unsigned(number: i64) -> u64 {
+fn to_u64(number: i64) -> u64 {
     number.unsigned_abs()
 }

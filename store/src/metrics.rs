@@ -1,8 +1,8 @@
-//! Engagement: what a platform told of a target, each time it was asked.
+//! Engagement metrics: one snapshot per answer of a platform.
 //!
-//! Every answer is kept, so that a target whose platform is silent today still shows what it said
-//! last, and when. What is old is thinned out by whoever adds to it, and forgotten after two years: the
-//! figures of a target do not grow with the number of those who ask.
+//! Every answer is stored, so that a target still shows its last known metrics, with their time, when its
+//! platform doesn't answer. Recording a snapshot downsamples older ones, and snapshots older than two years
+//! are deleted: the stored metrics of a target don't grow with the number of requests.
 
 use crate::decode::Parsed;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -11,28 +11,28 @@ use sqlx::PgPool;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// After this time one snapshot is kept of each hour.
-const DENSE: TimeDelta = TimeDelta::days(1);
-/// After this time one is kept of each day.
-const HOURLY: TimeDelta = TimeDelta::days(30);
-/// After this time none is kept.
-const DAILY: TimeDelta = TimeDelta::days(730);
+/// Age from which one snapshot per hour is kept.
+const HOURLY_AFTER: TimeDelta = TimeDelta::days(1);
+/// Age from which one snapshot per day is kept.
+const DAILY_AFTER: TimeDelta = TimeDelta::days(30);
+/// Age from which snapshots are deleted.
+const RETENTION: TimeDelta = TimeDelta::days(730);
 
-/// What a platform told of a target at one moment.
+/// Metrics of a target at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The target.
+    /// Target id.
     pub target: TargetId,
-    /// The figures.
+    /// Engagement metrics.
     pub metrics: Metrics,
-    /// When they were told.
+    /// When the platform returned them.
     pub captured_at: DateTime<Utc>,
 }
 
-/// Keeps what a platform told; false when the target is not there.
+/// Stores a snapshot. Returns false when the target doesn't exist.
 pub async fn record(db: &PgPool, owner: Owner, snapshot: &Snapshot) -> sqlx::Result<bool> {
     let Snapshot { target, metrics, captured_at } = snapshot;
-    let kept = sqlx::query!(
+    let inserted = sqlx::query!(
         "insert into metric_snapshots (org_id, mode, target_id, impressions, reach, likes, comments, shares,
            saves, clicks, video_views, captured_at)
          select org_id, mode, id, $4, $5, $6, $7, $8, $9, $10, $11, $12
@@ -40,22 +40,22 @@ pub async fn record(db: &PgPool, owner: Owner, snapshot: &Snapshot) -> sqlx::Res
         target.0,
         owner.org.0,
         owner.mode.as_str(),
-        figure(metrics.impressions),
-        figure(metrics.reach),
-        figure(metrics.likes),
-        figure(metrics.comments),
-        figure(metrics.shares),
-        figure(metrics.saves),
-        figure(metrics.clicks),
-        figure(metrics.video_views),
+        to_i64(metrics.impressions),
+        to_i64(metrics.reach),
+        to_i64(metrics.likes),
+        to_i64(metrics.comments),
+        to_i64(metrics.shares),
+        to_i64(metrics.saves),
+        to_i64(metrics.clicks),
+        to_i64(metrics.video_views),
         captured_at
     )
     .execute(db)
     .await?;
-    Ok(kept.rows_affected() == 1)
+    Ok(inserted.rows_affected() == 1)
 }
 
-/// Leaves of a target's earlier snapshots the last of each hour or day.
+/// Keeps the last of a target's earlier snapshots of each hour or day, and deletes the others.
 pub async fn downsample(
     db: &PgPool,
     owner: Owner,
@@ -73,20 +73,20 @@ pub async fn downsample(
         target.0,
         owner.org.0,
         owner.mode.as_str(),
-        now - DENSE,
-        now - HOURLY
+        now - HOURLY_AFTER,
+        now - DAILY_AFTER
     )
     .execute(db)
     .await?;
     Ok(thinned.rows_affected())
 }
 
-/// Forgets snapshots that are too old, whoever's they are, so many at most.
+/// Deletes up to `limit` snapshots of all owners that are too old.
 pub async fn prune(db: &PgPool, limit: i64, now: DateTime<Utc>) -> sqlx::Result<u64> {
     let forgotten = sqlx::query!(
         "delete from metric_snapshots
          where id in (select id from metric_snapshots where captured_at < $1 order by captured_at limit $2)",
-        now - DAILY,
+        now - RETENTION,
         limit
     )
     .execute(db)
@@ -94,7 +94,7 @@ pub async fn prune(db: &PgPool, limit: i64, now: DateTime<Utc>) -> sqlx::Result<
     Ok(forgotten.rows_affected())
 }
 
-/// The latest snapshot of each target of a post that has one.
+/// Returns the latest snapshot of each target of a post.
 pub async fn latest(db: &PgPool, owner: Owner, post: PostId) -> sqlx::Result<Vec<Snapshot>> {
     sqlx::query_as!(
         Row,
@@ -112,7 +112,7 @@ pub async fn latest(db: &PgPool, owner: Owner, post: PostId) -> sqlx::Result<Vec
     .await
 }
 
-/// The snapshots of a post's targets, the oldest first: of each target the latest, so many at most.
+/// Returns the latest `limit` snapshots of each target of a post, oldest first.
 pub async fn series(db: &PgPool, owner: Owner, post: PostId, limit: i64) -> sqlx::Result<Vec<Snapshot>> {
     sqlx::query_as!(
         Row,
@@ -133,40 +133,40 @@ pub async fn series(db: &PgPool, owner: Owner, post: PostId, limit: i64) -> sqlx
     .await
 }
 
-/// How often targets are asked about that nobody asks for.
+/// Schedule of metrics collection; requests of clients come on top of it.
 #[derive(Clone, Copy, Debug)]
 pub struct CollectionSchedule {
-    /// How old a target may be.
-    pub horizon: TimeDelta,
-    /// How long a target is left alone at least, after its publishing too.
-    pub least: Duration,
-    /// How long it is left alone for each hour of its age.
+    /// Maximum age of a target.
+    pub max_age: TimeDelta,
+    /// Shortest interval between two requests, and between publishing and the first one.
+    pub min_interval: Duration,
+    /// Growth of the interval per hour of the target's age.
     pub per_hour: Duration,
-    /// How many targets of one account a round takes.
+    /// Maximum number of targets of one account per run.
     pub per_account: i64,
-    /// How many targets of one platform.
+    /// Maximum number of targets of one platform per run.
     pub per_platform: i64,
 }
 
-/// A target whose turn it is.
+/// A target whose metrics are due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// The target.
+    /// Target id.
     pub target: TargetId,
-    /// Its account.
+    /// Account of the target.
     pub account: AccountId,
-    /// Whose it is.
+    /// Owner of the target.
     pub owner: Owner,
-    /// The platform's id of what was published.
+    /// The platform's own id of the published post.
     pub platform_post_id: String,
 }
 
-/// The targets of a platform whose turn it is, whoever's they are, those that waited longest first. What
-/// can't be asked about is left out: its account is gone or has lost its grant, or its post was deleted.
+/// Returns the targets of a platform whose metrics are due, of all owners, longest overdue first. Targets
+/// that can't be queried are left out: their account is not active, or their post was deleted.
 pub async fn due(
     db: &PgPool,
     platform: &str,
-    rhythm: CollectionSchedule,
+    schedule: CollectionSchedule,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Vec<Due>> {
     sqlx::query!(
@@ -176,7 +176,7 @@ pub async fn due(
              select t.id, t.account_id, t.org_id, t.mode, t.platform_post_id,
                coalesce(t.metrics_asked_at, t.published_at) as since,
                row_number() over (
-                 partition by t.account_id order by coalesce(t.metrics_asked_at, t.published_at)) as place
+                 partition by t.account_id order by coalesce(t.metrics_asked_at, t.published_at)) as position
              from targets t join accounts a on a.id = t.account_id join posts p on p.id = t.post_id
              where t.platform = $1 and t.status = 'published' and t.published_at > $2
                and t.platform_post_id is not null and a.status = 'active' and p.deleted_at is null
@@ -184,16 +184,16 @@ pub async fn due(
                  >= make_interval(secs => greatest(
                    $4, extract(epoch from $3 - t.published_at)::float8 / 3600 * $5))
            ) d
-           where d.place <= $6
+           where d.position <= $6
            order by d.since
            limit $7"#,
         platform,
-        now - rhythm.horizon,
+        now - schedule.max_age,
         now,
-        rhythm.least.as_secs_f64(),
-        rhythm.per_hour.as_secs_f64(),
-        rhythm.per_account,
-        rhythm.per_platform
+        schedule.min_interval.as_secs_f64(),
+        schedule.per_hour.as_secs_f64(),
+        schedule.per_account,
+        schedule.per_platform
     )
     .map(|row| Due {
         target: row.id.into(),
@@ -205,7 +205,7 @@ pub async fn due(
     .await
 }
 
-/// Keeps that a platform is being asked for a target's figures.
+/// Records that a target's metrics are being requested, so that the next run skips it.
 pub async fn mark_requested(
     db: &PgPool,
     owner: Owner,
@@ -256,6 +256,6 @@ impl From<Row> for Snapshot {
     }
 }
 
-fn figure(n: u64) -> i64 {
+fn to_i64(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }

@@ -1,7 +1,7 @@
 //! Social networks: an organization's own OAuth apps, one per platform.
 //!
-//! The row outlives its removal, for accounts that were connected through the app go on refreshing
-//! with its secret. Configured again, it is the same row with everything else as in a fresh one.
+//! A deleted app keeps its row, because accounts that were connected through it still refresh their grants
+//! with its secret. Registering the platform again resets every other column of that row.
 
 use crate::Change;
 use chrono::{DateTime, Utc};
@@ -13,67 +13,67 @@ use uuid::Uuid;
 /// An OAuth app, without its secret.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
-    /// Its identifier.
+    /// Network id.
     pub id: NetworkId,
-    /// Its platform.
+    /// Platform id, for example `google_business`.
     pub platform: String,
-    /// A label, for people.
+    /// Label for the dashboard.
     pub display_name: Option<String>,
-    /// Its public identifier at the platform.
+    /// OAuth client id.
     pub client_id: Option<String>,
-    /// The redirect URI that is registered with the platform.
+    /// Redirect URI registered with the platform.
     pub redirect_uri: Option<String>,
-    /// The scopes that are asked for; none for those that publishing needs.
+    /// Scopes to request; empty for those that publishing needs.
     pub scopes: Vec<String>,
-    /// What else is configured; an object.
+    /// Platform-specific configuration, a JSON object.
     pub extra_config: Value,
-    /// Whether accounts can be connected through it.
+    /// Whether accounts can be connected through the app.
     pub is_enabled: bool,
-    /// When it was registered.
+    /// When the app was registered.
     pub created_at: DateTime<Utc>,
-    /// When it last changed.
+    /// When the app was last updated.
     pub updated_at: DateTime<Utc>,
 }
 
-/// What becomes of an app's fields.
+/// Changes to an app.
 #[derive(Clone, Debug, Default)]
 pub struct Edit {
-    /// A label, for people.
+    /// Label for the dashboard.
     pub display_name: Change<String>,
-    /// Its public identifier at the platform.
+    /// OAuth client id.
     pub client_id: Change<String>,
-    /// The redirect URI that is registered with the platform.
+    /// Redirect URI registered with the platform.
     pub redirect_uri: Change<String>,
-    /// The scopes that are asked for.
+    /// Scopes to request; `None` keeps them.
     pub scopes: Option<Vec<String>>,
-    /// What else is configured; an object.
+    /// Platform-specific configuration, a JSON object; `None` keeps it.
     pub extra_config: Option<Value>,
-    /// Whether accounts can be connected through it.
+    /// Whether accounts can be connected through the app; `None` keeps it.
     pub is_enabled: Option<bool>,
 }
 
-/// What registering an app came to.
+/// The result of registering an app.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saved {
-    /// The app.
+    /// The app, as stored.
     pub network: Network,
-    /// Whether there was none for the platform.
+    /// Whether the owner had no app for the platform.
     pub is_new: bool,
 }
 
-/// What the app names itself with at the platform.
+/// Client credentials of an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
-    /// Its public identifier.
+    /// OAuth client id.
     pub client_id: Option<String>,
-    /// Its secret, sealed under [`crate::vault::aad_client_secret`].
+    /// Client secret, sealed under [`crate::vault::aad_client_secret`].
     pub secret_sealed: Option<Vec<u8>>,
 }
 
-/// Registers the app of a platform, or changes the one that is there.
+/// Registers a platform's app, or updates the registered one.
 ///
-/// `seal` gives what becomes of the secret, sealed to the app's id: that is only certain once the row
-/// is locked.
+/// `seal` returns the change of the secret, sealed to the app's id, which is only certain once the row is
+/// locked.
 pub async fn upsert(
     db: &PgPool,
     owner: Owner,
@@ -83,8 +83,8 @@ pub async fn upsert(
     now: DateTime<Utc>,
 ) -> sqlx::Result<Saved> {
     let mut tx = db.begin().await?;
-    // A fresh row is born removed, so that it and one that was removed are brought to life alike; the
-    // lock on it lets the next who registers the platform find a living one.
+    // A new row is inserted as deleted, so that new and deleted apps are reset by the same statement. Its
+    // lock makes a concurrent registration of the platform find the reset app.
     let row = sqlx::query!(
         r#"insert into networks (id, org_id, mode, platform, deleted_at) values ($1, $2, $3, $4, $5)
            on conflict on constraint networks_platform_key do update set platform = excluded.platform
@@ -99,15 +99,16 @@ pub async fn upsert(
     .await?;
     let id = NetworkId(row.id);
     if row.is_new {
-        revive(&mut tx, id, now).await?;
+        reset(&mut tx, id, now).await?;
     }
-    let network = apply(&mut tx, owner, id, edit, seal(id), now).await?.expect("the row is locked and lives");
+    let network =
+        apply(&mut tx, owner, id, edit, seal(id), now).await?.expect("the row is locked and not deleted");
     tx.commit().await?;
     Ok(Saved { network, is_new: row.is_new })
 }
 
-/// Makes a fresh app of a removed one.
-async fn revive(tx: &mut PgConnection, id: NetworkId, now: DateTime<Utc>) -> sqlx::Result<()> {
+/// Resets a deleted app to a new one.
+async fn reset(tx: &mut PgConnection, id: NetworkId, now: DateTime<Utc>) -> sqlx::Result<()> {
     sqlx::query!(
         "update networks
          set display_name = null, client_id = null, secret_sealed = null, redirect_uri = null, scopes = '{}',
@@ -122,7 +123,7 @@ async fn revive(tx: &mut PgConnection, id: NetworkId, now: DateTime<Utc>) -> sql
     Ok(())
 }
 
-/// Changes an app; `None` when it is not there.
+/// Updates an app. Returns `None` when it doesn't exist.
 pub async fn edit(
     db: &PgPool,
     owner: Owner,
@@ -158,13 +159,13 @@ async fn apply(
         id.0,
         owner.org.0,
         owner.mode.as_str(),
-        edit.display_name.is_made(),
+        edit.display_name.is_change(),
         edit.display_name.value(),
-        edit.client_id.is_made(),
+        edit.client_id.is_change(),
         edit.client_id.value(),
-        edit.redirect_uri.is_made(),
+        edit.redirect_uri.is_change(),
         edit.redirect_uri.value(),
-        secret.is_made(),
+        secret.is_change(),
         secret.value(),
         edit.scopes.as_deref(),
         edit.extra_config,
@@ -175,7 +176,7 @@ async fn apply(
     .await
 }
 
-/// The owner's apps by platform.
+/// Returns the owner's apps, ordered by platform.
 pub async fn list(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Network>> {
     sqlx::query_as!(
         Network,
@@ -189,7 +190,7 @@ pub async fn list(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Network>> {
     .await
 }
 
-/// One app.
+/// Returns an app.
 pub async fn get(db: &PgPool, owner: Owner, id: NetworkId) -> sqlx::Result<Option<Network>> {
     sqlx::query_as!(
         Network,
@@ -204,8 +205,8 @@ pub async fn get(db: &PgPool, owner: Owner, id: NetworkId) -> sqlx::Result<Optio
     .await
 }
 
-/// The app of a platform, enabled or not.
-pub async fn of(db: &PgPool, owner: Owner, platform: &str) -> sqlx::Result<Option<Network>> {
+/// Returns the app of a platform, enabled or not.
+pub async fn get_by_platform(db: &PgPool, owner: Owner, platform: &str) -> sqlx::Result<Option<Network>> {
     sqlx::query_as!(
         Network,
         "select id, platform, display_name, client_id, redirect_uri, scopes, extra_config, is_enabled,
@@ -219,8 +220,8 @@ pub async fn of(db: &PgPool, owner: Owner, platform: &str) -> sqlx::Result<Optio
     .await
 }
 
-/// What an app names itself with, also when it was removed: accounts that were connected through it
-/// are not affected by that.
+/// Returns the credentials of an app, deleted or not, because accounts that were connected through a
+/// deleted app still use them.
 pub async fn credentials(db: &PgPool, owner: Owner, id: NetworkId) -> sqlx::Result<Option<Credentials>> {
     sqlx::query_as!(
         Credentials,
@@ -233,7 +234,7 @@ pub async fn credentials(db: &PgPool, owner: Owner, id: NetworkId) -> sqlx::Resu
     .await
 }
 
-/// Removes and disables an app; false when it is not there.
+/// Deletes and disables an app. Returns false when it doesn't exist.
 pub async fn delete(db: &PgPool, owner: Owner, id: NetworkId, now: DateTime<Utc>) -> sqlx::Result<bool> {
     let done = sqlx::query!(
         "update networks set deleted_at = $4, is_enabled = false, updated_at = $4

@@ -1,50 +1,50 @@
-//! Authorizations that are under way at a platform.
+//! Pending OAuth authorization requests.
 //!
-//! What an authorization is for is kept here, and only its id travels: some platforms carry no more
-//! than 500 characters of `state`. A row is claimed by whoever comes back first; it stays a while
-//! after its end, so that a late or repeated return is told what it is and where it belongs.
+//! The request is stored here and only its id is sent as `state`, because some platforms allow no more than
+//! 500 characters there. The first callback claims the row. The row is kept for a day after it expires, so
+//! that a late or repeated callback can be explained and sent to the right redirect URI.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::{AccountId, NetworkId, Owner, StateId};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-/// How long an authorization is remembered after its end.
-const MEMORY: TimeDelta = TimeDelta::days(1);
+/// Retention of an authorization request after its expiry.
+const RETENTION: TimeDelta = TimeDelta::days(1);
 
-/// What an authorization is for.
+/// A request to authorize Fanfare on a platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorizationRequest {
-    /// The platform.
+    /// Platform id, for example `google_business`.
     pub platform: String,
     /// The OAuth app; `None` for a shared one.
     pub network: Option<NetworkId>,
-    /// Where the platform sends its user back to, exactly as it was told.
+    /// Redirect URI sent to the platform, byte for byte.
     pub callback: String,
-    /// Where the user goes from there; `None` for our own pages.
+    /// Where the user is redirected after the callback; `None` for Fanfare's own pages.
     pub redirect_uri: Option<String>,
-    /// The end tenant that the account is to belong to.
+    /// End tenant to assign to the account.
     pub tenant_id: Option<String>,
-    /// The scopes that were asked for.
+    /// Requested scopes.
     pub scopes: Vec<String>,
-    /// The account that is to be connected again.
+    /// The account to connect again.
     pub account: Option<AccountId>,
-    /// Who has to come back: the platform's own id of the account.
+    /// The platform's own id of the account that must be authorized.
     pub network_unique_id: Option<String>,
-    /// Whether the user has to log in again although the platform knows him.
+    /// Whether the platform must ask for a login even if the user has a session there.
     pub is_forced: bool,
 }
 
-/// What claiming an authorization came to.
+/// The result of claiming an authorization request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// This is the first return.
+    /// The first callback.
     First(AuthorizationRequest),
-    /// Somebody returned before.
+    /// A repeated callback.
     Repeated(AuthorizationRequest),
 }
 
-/// Keeps an authorization until `expires_at` and a while longer; older ones are cleared away.
+/// Stores an authorization request until a day after `expires_at`, and deletes older ones.
 pub async fn store(
     db: &PgPool,
     owner: Owner,
@@ -73,7 +73,7 @@ pub async fn store(
         intent.account.map(|account| account.0),
         intent.network_unique_id,
         intent.is_forced,
-        now - MEMORY,
+        now - RETENTION,
         now,
         expires_at
     )
@@ -82,9 +82,10 @@ pub async fn store(
     Ok(id)
 }
 
-/// Claims an authorization. Of all who do, one is the first. `None` when nothing is known of it.
+/// Claims an authorization request. Of concurrent callers, one is the first. Returns `None` when it is
+/// unknown.
 ///
-/// Whether it has expired is not asked here: whoever read the id out of a state knows.
+/// Expiry is not checked: the caller reads it from the `state`.
 pub async fn claim(db: &PgPool, owner: Owner, id: StateId) -> sqlx::Result<Option<Claim>> {
     let claims = sqlx::query_scalar!(
         "update oauth_states set claims = claims + 1 where id = $1 and org_id = $2 and mode = $3 returning claims",
@@ -99,7 +100,7 @@ pub async fn claim(db: &PgPool, owner: Owner, id: StateId) -> sqlx::Result<Optio
     Ok(intent.map(|intent| if claims == 1 { Claim::First(intent) } else { Claim::Repeated(intent) }))
 }
 
-/// What an authorization is for, claimed or not.
+/// Returns an authorization request, claimed or not.
 pub async fn get(db: &PgPool, owner: Owner, id: StateId) -> sqlx::Result<Option<AuthorizationRequest>> {
     let row = sqlx::query!(
         "select platform, network_id, callback, redirect_uri, tenant_id, scopes, account_id,

@@ -1,4 +1,4 @@
-//! Organizations: the tenants everything belongs to.
+//! Organizations: the tenants that own everything else.
 
 use chrono::{DateTime, Utc};
 use domain::OrgId;
@@ -8,22 +8,22 @@ use uuid::Uuid;
 /// A tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Organization {
-    /// Its identifier.
+    /// Organization id.
     pub id: OrgId,
-    /// Its name, for people.
+    /// Name; not unique.
     pub name: String,
-    /// When it was made.
+    /// When the organization was created.
     pub created_at: DateTime<Utc>,
 }
 
-/// Makes an organization.
+/// Creates an organization on the default plan.
 pub async fn create(db: &PgPool, name: &str) -> sqlx::Result<OrgId> {
     let id = OrgId(Uuid::now_v7());
     sqlx::query!("insert into organizations (id, name) values ($1, $2)", id.0, name).execute(db).await?;
     Ok(id)
 }
 
-/// The organization of this name; names are not unique, the oldest wins.
+/// Returns the oldest organization with this name; names are not unique.
 pub async fn find_by_name(db: &PgPool, name: &str) -> sqlx::Result<Option<Organization>> {
     sqlx::query_as!(
         Organization,
@@ -34,14 +34,15 @@ pub async fn find_by_name(db: &PgPool, name: &str) -> sqlx::Result<Option<Organi
     .await
 }
 
-/// Every organization, oldest first.
+/// Returns all organizations, oldest first.
 pub async fn list(db: &PgPool) -> sqlx::Result<Vec<Organization>> {
     sqlx::query_as!(Organization, "select id, name, created_at from organizations order by created_at, id")
         .fetch_all(db)
         .await
 }
 
-/// Puts an organization on another plan, which counts from its next call on; false when there is none.
+/// Moves an organization to another plan, effective from its next request. Returns false when it doesn't
+/// exist.
 pub async fn set_plan(db: &PgPool, id: OrgId, plan: &str) -> sqlx::Result<bool> {
     let done =
         sqlx::query!("update organizations set plan = $2 where id = $1", id.0, plan).execute(db).await?;

@@ -1,29 +1,29 @@
-//! The outbox: what the database owes Temporal.
+//! The transactional outbox: messages to Temporal.
 //!
-//! A transaction pushes a message beside the rows that make it necessary; a relay claims it, carries
-//! it to Temporal and deletes it. A relay that dies holds its messages only until their lease ends,
-//! and carrying one twice does nothing: workflows have fixed ids.
+//! A transaction pushes a message together with the rows that make it necessary; a relay claims the message,
+//! delivers it to Temporal and deletes it. A relay that crashes holds its messages only until their lease
+//! ends, and delivering one twice does nothing, because workflow ids are fixed.
 
 use domain::{OrgId, PostId, outbox::Message};
 use serde_json::Value;
 use sqlx::{PgConnection, PgPool, types::Json};
 use std::time::Duration;
 
-/// The channel that is notified of new messages.
+/// Channel that is notified of new messages.
 pub const CHANNEL: &str = "outbox";
 
-/// A message that a relay has taken on.
+/// A message claimed by a relay.
 #[derive(Debug)]
 pub struct Claimed {
-    /// The row.
+    /// Row id.
     pub id: i64,
-    /// The message, or the reason why this version can't decode it. Other messages are not affected.
+    /// The message, or why this version can't decode it. Other messages are not affected.
     pub message: Result<Message, String>,
-    /// How often it was tried, this time included.
+    /// Number of delivery attempts, including this one.
     pub attempts: i32,
 }
 
-/// Leaves a message with the current transaction.
+/// Pushes a message in the current transaction.
 pub async fn push(tx: &mut PgConnection, message: &Message) -> sqlx::Result<()> {
     let org = message.owner().org;
     sqlx::query!("insert into outbox (org_id, message) values ($1, $2)", org.0, Json(message) as _)
@@ -32,7 +32,7 @@ pub async fn push(tx: &mut PgConnection, message: &Message) -> sqlx::Result<()> 
     Ok(())
 }
 
-/// Takes on up to `limit` messages for the time of `lease`: one of each organization, then a second of
+/// Claims up to `limit` messages for the duration of `lease`: one of each organization, then a second of
 /// each, and so on, each organization's oldest first.
 pub async fn claim(db: &PgPool, limit: i64, lease: Duration) -> sqlx::Result<Vec<Claimed>> {
     let rows = sqlx::query!(
@@ -51,7 +51,7 @@ pub async fn claim(db: &PgPool, limit: i64, lease: Duration) -> sqlx::Result<Vec
                      where org_id = orgs.org_id and parked_at is null and available_at <= now()
                      order by available_at, id limit $1) oldest) own
              where orgs.org_id is not null
-             -- At random among equals: with more organizations than places each has its chance.
+             -- In random order among equals, so that with more organizations than places none starves.
              order by own.turn, random() limit $1)
            update outbox set available_at = now() + make_interval(secs => $2), attempts = attempts + 1
            where id in (select id from outbox where id in (select id from turns) and available_at <= now()
@@ -74,9 +74,9 @@ pub async fn claim(db: &PgPool, limit: i64, lease: Duration) -> sqlx::Result<Vec
     Ok(claimed)
 }
 
-/// Strikes messages that were carried out, and marks the targets of the posts whose workflows were
-/// started by them.
-pub async fn done(db: &PgPool, ids: &[i64], started: &[PostId]) -> sqlx::Result<()> {
+/// Deletes delivered messages, and marks the targets of the posts in `started`, whose workflows they
+/// started, as queued.
+pub async fn complete(db: &PgPool, ids: &[i64], started: &[PostId]) -> sqlx::Result<()> {
     let started: Vec<_> = started.iter().map(|post| post.0).collect();
     sqlx::query!(
         "with queued as (
@@ -91,7 +91,7 @@ pub async fn done(db: &PgPool, ids: &[i64], started: &[PostId]) -> sqlx::Result<
     Ok(())
 }
 
-/// Gives a message back, to be claimed again after a pause.
+/// Releases a message, to be claimed again after a pause.
 pub async fn postpone(db: &PgPool, id: i64, pause: Duration) -> sqlx::Result<()> {
     sqlx::query!(
         "update outbox set available_at = now() + make_interval(secs => $2) where id = $1",
@@ -103,7 +103,7 @@ pub async fn postpone(db: &PgPool, id: i64, pause: Duration) -> sqlx::Result<()>
     Ok(())
 }
 
-/// Returns whether an older message that starts the workflow of a post is still to be carried.
+/// Returns true if an older message that starts the workflow of a post has not been sent.
 pub async fn starts_later(db: &PgPool, message: i64, org: OrgId, post: PostId) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select exists (
@@ -119,7 +119,7 @@ pub async fn starts_later(db: &PgPool, message: i64, org: OrgId, post: PostId) -
     .await
 }
 
-/// Sets a message aside that will never be carried, for an operator to look at.
+/// Parks a message that can't be delivered, for an operator to inspect.
 pub async fn park(db: &PgPool, id: i64, error: &str) -> sqlx::Result<()> {
     sqlx::query!("update outbox set parked_at = now(), error = $2 where id = $1", id, error)
         .execute(db)
@@ -127,7 +127,7 @@ pub async fn park(db: &PgPool, id: i64, error: &str) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// How many messages wait.
+/// Returns the number of messages that are not parked.
 pub async fn len(db: &PgPool) -> sqlx::Result<i64> {
     sqlx::query_scalar!(r#"select count(*) as "count!" from outbox where parked_at is null"#)
         .fetch_one(db)

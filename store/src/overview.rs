@@ -1,10 +1,10 @@
-//! What the dashboard shows at a glance: what is stuck and why, and what a list of posts is about.
+//! Queries of the dashboard: stuck targets, accounts to reconnect, failing endpoints, previews of posts.
 //!
-//! These questions are asked again every few seconds by whoever has the page open, so each is
-//! answered from an index of the few rows that are in trouble, and none counts further than it shows.
+//! An open dashboard repeats these queries every few seconds, so each is answered from an index of the few
+//! rows that need attention, and none counts further than it shows.
 
 use crate::{
-    accounts::{Account, AccountStatus},
+    accounts::{Account, AccountStatus, query_account},
     decode::Parsed,
 };
 use chrono::{DateTime, TimeDelta, Utc};
@@ -14,98 +14,98 @@ use sqlx::{PgPool, types::Json};
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// How many of each kind are told.
-const MOST: i64 = 50;
-/// How long what has ended badly is told.
-const RECENT: TimeDelta = TimeDelta::days(1);
-/// How late a target may be before it counts as stuck.
-const LATE: TimeDelta = TimeDelta::minutes(1);
-/// Characters of a text that a list shows.
-const EXCERPT: i32 = 140;
+/// Maximum number of rows per query.
+const LIMIT: i64 = 50;
+/// How long final failures are shown.
+const FAILURES_SHOWN_FOR: TimeDelta = TimeDelta::days(1);
+/// Delay after which a target counts as stuck.
+const LATE_AFTER: TimeDelta = TimeDelta::minutes(1);
+/// Length of an excerpt in characters.
+const EXCERPT_CHARS: i32 = 140;
 
-/// A target that has not gone out as it should have.
+/// A target that failed or is late.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// The target.
+    /// Target id.
     pub target: TargetId,
-    /// Its post.
+    /// Post of the target.
     pub post: PostId,
-    /// The beginning of the post's text.
+    /// Beginning of the post's text.
     pub excerpt: String,
-    /// The account's platform.
+    /// Platform id, for example `google_business`.
     pub platform: String,
-    /// The account's handle.
+    /// Handle of the account.
     pub username: String,
-    /// Its state.
+    /// Target status.
     pub status: TargetStatus,
-    /// The stable reason of the last failure.
+    /// Code of the last failure.
     pub error_code: Option<String>,
-    /// The platform's words about it.
+    /// The platform's message about the last failure.
     pub error_message: Option<String>,
-    /// Who can do something about it.
+    /// Who can fix the last failure.
     pub error_source: Option<ErrorSource>,
     /// Publish attempts begun.
     pub attempts: i32,
-    /// When the next one comes.
+    /// When the next attempt is due; `None` when none is scheduled.
     pub next_attempt_at: Option<DateTime<Utc>>,
-    /// Since when the platform has been processing.
+    /// When the platform began to process the post.
     pub processing_since: Option<DateTime<Utc>>,
-    /// When it should have gone out.
+    /// When the target was due to be published.
     pub due_at: DateTime<Utc>,
-    /// When it last changed.
+    /// When the target was last updated.
     pub updated_at: DateTime<Utc>,
 }
 
-/// An endpoint that does not get what it should.
+/// An endpoint with failed deliveries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failing {
-    /// The endpoint.
+pub struct FailingEndpoint {
+    /// Endpoint id.
     pub webhook: WebhookId,
-    /// Its address.
+    /// URL of the endpoint.
     pub url: String,
-    /// Whether events are delivered at all.
+    /// Whether events are delivered; false for a paused endpoint.
     pub is_active: bool,
-    /// Deliveries of the last day that were given up.
+    /// Number of deliveries of the last day that failed for good.
     pub given_up: i64,
-    /// Deliveries that wait for another attempt.
+    /// Number of failed deliveries of the last day that are retried.
     pub waiting: i64,
-    /// What went wrong last.
+    /// Latest error.
     pub error: String,
-    /// When the next attempt comes.
+    /// When the next attempt is due.
     pub next_attempt_at: Option<DateTime<Utc>>,
 }
 
-/// What a post of a list is about.
+/// Preview of a post in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostPreview {
-    /// The beginning of its text.
+    /// Beginning of the post's text.
     pub excerpt: String,
-    /// Its targets, in order.
-    pub targets: Vec<Spot>,
+    /// Targets, in order.
+    pub targets: Vec<TargetPreview>,
 }
 
-/// A target of a post of a list.
+/// A target in the preview of its post.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Spot {
-    /// The account's platform.
+pub struct TargetPreview {
+    /// Platform id, for example `google_business`.
     pub platform: String,
-    /// Its state.
+    /// Target status.
     pub status: TargetStatus,
 }
 
-/// An account by the names that people know it by.
+/// Names and status of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
-    /// Its handle.
+pub struct AccountName {
+    /// Handle on the platform.
     pub username: String,
-    /// Its name.
+    /// Display name.
     pub display_name: String,
-    /// Whether posts can go to it.
+    /// Connection status.
     pub status: AccountStatus,
 }
 
-/// Targets that failed and are tried again, that were given up during the last day, or that should be out
-/// by now; those that somebody can still do something about first, and the latest of each first.
+/// Returns targets that failed and are retried, that failed for good during the last day, or that are late.
+/// Targets that can still be published come first, and then the latest.
 pub async fn stuck(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result<Vec<Stuck>> {
     let rows = sqlx::query!(
         r#"with troubled as (
@@ -135,10 +135,10 @@ pub async fn stuck(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Resul
            order by t.status = 'dead', t.updated_at desc, t.id limit $5"#,
         owner.org.0,
         owner.mode.as_str(),
-        now - RECENT,
-        now - LATE,
-        MOST,
-        EXCERPT
+        now - FAILURES_SHOWN_FOR,
+        now - LATE_AFTER,
+        LIMIT,
+        EXCERPT_CHARS
     )
     .fetch_all(db)
     .await?;
@@ -163,27 +163,24 @@ pub async fn stuck(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Resul
         .collect())
 }
 
-/// Accounts that have to be connected again.
-pub async fn refused(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Account>> {
-    sqlx::query_as!(
-        Account,
-        r#"select id, platform, network_unique_id, username, display_name, account_type, profile_image_url,
-             profile_url, tenant_id, profile_id, social_network_id, status as "status: Parsed<AccountStatus>",
-             scopes, token_expires_at, last_synced_at, last_error_code, created_at, updated_at
-           from accounts where org_id = $1 and mode = $2 and status in ('token_expired', 'reauth_required')
-           order by updated_at desc, id limit $3"#,
+/// Returns accounts whose grant was lost, the latest first.
+pub async fn to_reconnect(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Account>> {
+    query_account!(
+        "select",
+        "from accounts where org_id = $1 and mode = $2 and status in ('token_expired', 'reauth_required')
+         order by updated_at desc, id limit $3",
         owner.org.0,
         owner.mode.as_str(),
-        MOST
+        LIMIT
     )
     .fetch_all(db)
     .await
 }
 
-/// Endpoints that refused something during the last day and do not have it yet.
-pub async fn failing(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result<Vec<Failing>> {
+/// Returns endpoints with deliveries of the last day that failed and were not delivered since.
+pub async fn failing(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Result<Vec<FailingEndpoint>> {
     sqlx::query_as!(
-        Failing,
+        FailingEndpoint,
         r#"select w.id as webhook, w.url, w.is_active, d.given_up as "given_up!", d.waiting as "waiting!",
              d.error as "error!", d.next_attempt_at
            from webhooks w cross join lateral (
@@ -197,14 +194,14 @@ pub async fn failing(db: &PgPool, owner: Owner, now: DateTime<Utc>) -> sqlx::Res
            order by w.created_at desc limit $4"#,
         owner.org.0,
         owner.mode.as_str(),
-        now - RECENT,
-        MOST
+        now - FAILURES_SHOWN_FOR,
+        LIMIT
     )
     .fetch_all(db)
     .await
 }
 
-/// What the posts of a list are about.
+/// Returns previews of posts.
 pub async fn previews(
     db: &PgPool,
     owner: Owner,
@@ -214,25 +211,25 @@ pub async fn previews(
     let rows = sqlx::query!(
         r#"select p.id, (select left(content, $4) from containers where post_id = p.id and position = 0) as "excerpt!",
              (select coalesce(json_agg(json_build_object('platform', t.platform, 'status', t.status) order by t.id), '[]')
-              from targets t where t.post_id = p.id) as "targets!: Json<Vec<Spot>>"
+              from targets t where t.post_id = p.id) as "targets!: Json<Vec<TargetPreview>>"
            from posts p where p.id = any($3) and p.org_id = $1 and p.mode = $2"#,
         owner.org.0,
         owner.mode.as_str(),
         &ids,
-        EXCERPT
+        EXCERPT_CHARS
     )
     .fetch_all(db)
     .await?;
-    let glance = |excerpt, targets| PostPreview { excerpt, targets };
-    Ok(rows.into_iter().map(|row| (row.id.into(), glance(row.excerpt, row.targets.0))).collect())
+    let preview = |excerpt, targets| PostPreview { excerpt, targets };
+    Ok(rows.into_iter().map(|row| (row.id.into(), preview(row.excerpt, row.targets.0))).collect())
 }
 
-/// The names of accounts, disconnected ones included.
+/// Returns the names of accounts, disconnected ones included.
 pub async fn names(
     db: &PgPool,
     owner: Owner,
     accounts: &[AccountId],
-) -> sqlx::Result<HashMap<AccountId, Named>> {
+) -> sqlx::Result<HashMap<AccountId, AccountName>> {
     let ids: Vec<Uuid> = accounts.iter().map(|account| account.0).collect();
     let rows = sqlx::query!(
         r#"select id, username, display_name, status as "status: Parsed<AccountStatus>" from accounts
@@ -243,9 +240,9 @@ pub async fn names(
     )
     .fetch_all(db)
     .await?;
-    let named = |username, display_name, status| Named { username, display_name, status };
+    let name = |username, display_name, status| AccountName { username, display_name, status };
     Ok(rows
         .into_iter()
-        .map(|row| (row.id.into(), named(row.username, row.display_name, row.status.0)))
+        .map(|row| (row.id.into(), name(row.username, row.display_name, row.status.0)))
         .collect())
 }

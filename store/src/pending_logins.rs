@@ -1,8 +1,7 @@
-//! Logins that cover several accounts, until somebody says which of them are to be connected.
+//! Pending logins: logins that cover several accounts, until the user selects those to connect.
 //!
-//! The token that leads to one is its key and its permission: whoever has it chooses, without an API
-//! key, for half an hour. Of the token a digest is kept. What the platform granted is sealed, and gone
-//! once the choice is made.
+//! The token of a login identifies and authorizes: its bearer selects accounts within half an hour, without
+//! an API key. Only a digest of the token is stored. The grants are sealed, and erased after the selection.
 
 use chrono::{DateTime, Utc};
 use domain::{AccountId, AccountProfile, NetworkId, Owner};
@@ -11,22 +10,22 @@ use sqlx::{PgConnection, PgPool, types::Json};
 use std::{fmt, str::FromStr};
 use uuid::Uuid;
 
-/// What is kept of a token. Reads back as it prints.
+/// SHA-256 digest of a token; displayed and parsed as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of a token. Tokens are random and far beyond guessing, so a plain one will do.
+    /// Returns the digest of a token. Tokens are long and random, so no slow hash is needed.
     pub fn of(token: &str) -> Self {
         Self(Sha256::digest(token).into())
     }
 
-    /// Reads its bytes.
+    /// Reads a stored digest; `None` when its length is wrong.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
 
-    /// Its bytes.
+    /// Returns the digest's 32 bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -57,58 +56,58 @@ impl FromStr for Digest {
     }
 }
 
-/// A text that is no digest.
+/// The error of parsing a text that is not a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not the 64 hexadecimal digits of a digest")]
+#[error("a digest has 64 hexadecimal digits")]
 pub struct Malformed;
 
-/// A login that waits for a choice.
+/// A login that waits for a selection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// Whose the accounts will be.
+    /// Owner of the accounts to connect.
     pub owner: Owner,
-    /// The platform.
+    /// Platform id, for example `google_business`.
     pub platform: String,
     /// The OAuth app; `None` for a shared one.
     pub network: Option<NetworkId>,
-    /// The end tenant that the accounts are to belong to.
+    /// End tenant to assign to the accounts.
     pub tenant_id: Option<String>,
-    /// Where the user goes from our own page; `None` to stay there.
+    /// Where the user is redirected after the selection; `None` for Fanfare's own page.
     pub redirect_uri: Option<String>,
-    /// What can be chosen.
+    /// Accounts to select from.
     pub offers: Vec<AccountProfile>,
-    /// The choice, once it is made.
-    pub made: Option<Made>,
-    /// Until when it can be made.
+    /// The selection, once it is made.
+    pub selection: Option<Selection>,
+    /// When the login expires.
     pub expires_at: DateTime<Utc>,
 }
 
-/// A choice that was made.
+/// The selection of a login.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
-    /// What was chosen, by the platform's ids.
+pub struct Selection {
+    /// The platform's own ids of the selected accounts.
     pub chosen: Vec<String>,
-    /// The accounts that it became, in the same order.
+    /// The connected accounts, in the same order.
     pub accounts: Vec<AccountId>,
 }
 
-impl Made {
-    /// Whether these ids, in whatever order, are the same choice.
-    pub fn is_of(&self, ids: &[String]) -> bool {
+impl Selection {
+    /// Returns whether these ids, in any order, are the same selection.
+    pub fn is_same(&self, ids: &[String]) -> bool {
         ids.iter().all(|id| self.chosen.contains(id)) && self.chosen.iter().all(|id| ids.contains(id))
     }
 }
 
-/// A login and what it was granted, under the lock of its row.
+/// A login with its grants; its row is locked.
 #[derive(Debug)]
 pub struct Locked {
     /// The login.
     pub pending: Pending,
-    /// The grants, sealed under [`crate::vault::aad_pending`]; `None` once the choice is made.
+    /// The grants, sealed under [`crate::vault::aad_pending`]; `None` once a selection is made.
     pub grants_sealed: Option<Vec<u8>>,
 }
 
-/// Keeps a login until a choice is made or its time is over; those whose time is over are cleared away.
+/// Stores a login, and deletes expired ones.
 pub async fn store(
     db: &PgPool,
     digest: Digest,
@@ -157,7 +156,7 @@ struct Row {
 
 impl From<Row> for Locked {
     fn from(row: Row) -> Self {
-        let made = row.chosen.zip(row.account_ids).map(|(chosen, accounts)| Made {
+        let selection = row.chosen.zip(row.account_ids).map(|(chosen, accounts)| Selection {
             chosen,
             accounts: accounts.into_iter().map(AccountId).collect(),
         });
@@ -168,14 +167,14 @@ impl From<Row> for Locked {
             tenant_id: row.tenant_id,
             redirect_uri: row.redirect_uri,
             offers: row.offers.0,
-            made,
+            selection,
             expires_at: row.expires_at,
         };
         Self { pending, grants_sealed: row.grants_sealed }
     }
 }
 
-/// The login that a token leads to, while there is time. The token says whose it is.
+/// Returns the login of a token, unless it expired. The token tells the owner.
 pub async fn find(db: &PgPool, digest: Digest, now: DateTime<Utc>) -> sqlx::Result<Option<Pending>> {
     let row = sqlx::query_as!(
         Row,
@@ -190,7 +189,7 @@ pub async fn find(db: &PgPool, digest: Digest, now: DateTime<Utc>) -> sqlx::Resu
     Ok(row.map(|row| Locked::from(row).pending))
 }
 
-/// The same with its grants, for whoever is to make the choice: until the transaction ends nobody else can.
+/// Returns and locks a login with its grants: until the transaction ends, no other can make a selection.
 pub async fn lock(
     tx: &mut PgConnection,
     owner: Owner,
@@ -213,16 +212,21 @@ pub async fn lock(
     Ok(row.map(Locked::from))
 }
 
-/// Keeps the choice that was made, and forgets the grants.
-pub async fn settle(tx: &mut PgConnection, owner: Owner, digest: Digest, made: &Made) -> sqlx::Result<()> {
-    let accounts: Vec<_> = made.accounts.iter().map(|account| account.0).collect();
+/// Stores the selection and erases the grants.
+pub async fn settle(
+    tx: &mut PgConnection,
+    owner: Owner,
+    digest: Digest,
+    selection: &Selection,
+) -> sqlx::Result<()> {
+    let accounts: Vec<_> = selection.accounts.iter().map(|account| account.0).collect();
     sqlx::query!(
         "update pending_logins set chosen = $4, account_ids = $5, grants_sealed = null
          where token_digest = $1 and org_id = $2 and mode = $3",
         &digest.0,
         owner.org.0,
         owner.mode.as_str(),
-        &made.chosen,
+        &selection.chosen,
         &accounts
     )
     .execute(tx)

@@ -1,8 +1,7 @@
-//! Posts: one publish intent each, with its containers and one target per account.
+//! Posts, with their containers and one target per account.
 //!
-//! Creating a post writes all that must follow from it in one transaction, so that an answer of 201
-//! is a promise. Editing, deleting and the first attempt contend for the post's row: whoever locks
-//! it first wins.
+//! Creating a post writes its outbox message in the same transaction, so that a 201 response guarantees
+//! publishing. Editing, deleting and the first attempt compete for the post's row: the first to lock it wins.
 
 use crate::{
     decode::Parsed,
@@ -27,38 +26,38 @@ use uuid::Uuid;
 
 mod edit;
 
-pub use edit::{Edit, Edited, edit, requeue};
+pub use edit::{Edit, EditResult, edit, requeue};
 
-/// A post with everything that belongs to it.
+/// A post with its containers and targets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Post {
-    /// Its identifier.
+    /// Post id.
     pub id: PostId,
-    /// Its state.
+    /// Post status.
     pub status: PostStatus,
-    /// Whether it waits to be released.
+    /// Whether the post is a draft, which is not published until it is released.
     pub is_draft: bool,
-    /// Raised by each edit.
+    /// Version; each edit raises it.
     pub version: i32,
-    /// When it is to be published; `None` at once.
+    /// When the post is due; `None` for immediately.
     pub scheduled_at: Option<DateTime<Utc>>,
-    /// When its first target went live.
+    /// When the first target was published.
     pub published_at: Option<DateTime<Utc>>,
-    /// Settings by platform; an object.
+    /// Settings by platform, a JSON object.
     pub default_config: Value,
     /// The caller's idempotency key.
     pub external_ref: Option<String>,
-    /// When it was made.
+    /// When the post was created.
     pub created_at: DateTime<Utc>,
-    /// When it last changed.
+    /// When the post was last updated.
     pub updated_at: DateTime<Utc>,
-    /// What is published, in order.
+    /// Containers, in order.
     pub containers: Vec<Container>,
-    /// Where, one per account, in the order of the request.
+    /// Targets, one per account, in the order of the request.
     pub targets: Vec<Target>,
 }
 
-/// A container: what one call to a platform publishes. Reads back from the JSON that Postgres makes of its row.
+/// A container: the content of one call to a platform. Deserializes from the JSON that Postgres makes of it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Container {
     /// Container id.
@@ -72,12 +71,12 @@ pub struct Container {
 }
 
 impl Container {
-    /// Creates a container with a fresh id.
+    /// Creates a container with a new id.
     pub fn new(position: u16, content: String, media: Vec<Attachment>) -> Self {
         Self { id: ContainerId(Uuid::now_v7()), position, content, media }
     }
 
-    /// Role of the container in its post.
+    /// Returns the role of the container in its post.
     pub fn role(&self) -> Role {
         Role::at(self.position)
     }
@@ -86,84 +85,84 @@ impl Container {
 /// A media asset in a container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
-    /// The media asset.
+    /// Asset id.
     pub id: Uuid,
-    /// What it shows, for those who can't see it.
+    /// Alt text; replaces the asset's.
     #[serde(default)]
     pub alt_text: Option<String>,
 }
 
-/// One account of a post. Reads back from the JSON that Postgres makes of its row.
+/// The publication of a post to one account. Deserializes from the JSON that Postgres makes of it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Target {
-    /// Its identifier.
+    /// Target id.
     pub id: TargetId,
-    /// The account.
+    /// Account to publish to.
     pub account_id: AccountId,
-    /// The account's platform.
+    /// The account's platform, for example `google_business`.
     pub platform: String,
-    /// Its state.
+    /// Target status.
     pub status: TargetStatus,
     /// The platform's own id of the published post.
     pub platform_post_id: Option<String>,
-    /// The published post's address.
+    /// URL of the published post.
     pub platform_post_url: Option<String>,
-    /// The stable reason of the last failure.
+    /// Code of the last failure.
     pub error_code: Option<String>,
-    /// The platform's words about it.
+    /// The platform's message about the last failure.
     pub error_message: Option<String>,
-    /// Who can do something about it.
+    /// Who can fix the last failure.
     pub error_source: Option<ErrorSource>,
     /// Publish attempts begun.
     pub attempts: i32,
-    /// When the next one comes.
+    /// When the next attempt is due; `None` when none is scheduled.
     pub next_attempt_at: Option<DateTime<Utc>>,
-    /// When it went live.
+    /// When the target was published.
     pub published_at: Option<DateTime<Utc>>,
 }
 
-/// A post as lists show it.
+/// A post in a list.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct Summary {
-    /// Its identifier.
+    /// Post id.
     #[sqlx(try_from = "Uuid")]
     pub id: PostId,
-    /// Its state.
+    /// Post status.
     #[sqlx(try_from = "Parsed<PostStatus>")]
     pub status: PostStatus,
-    /// Whether it waits to be released.
+    /// Whether the post is a draft.
     pub is_draft: bool,
-    /// When it is to be published; `None` at once.
+    /// When the post is due; `None` for immediately.
     pub scheduled_at: Option<DateTime<Utc>>,
-    /// When its first target went live.
+    /// When the first target was published.
     pub published_at: Option<DateTime<Utc>>,
-    /// When it was made.
+    /// When the post was created.
     pub created_at: DateTime<Utc>,
 }
 
-/// What a new post is to be. At least one container and one account, no account twice.
+/// A post to create, with at least one container, at least one account, and no account twice.
 #[derive(Clone, Debug)]
 pub struct NewPost {
-    /// Whether it waits to be released.
+    /// Whether to create a draft, which is not published until it is released.
     pub is_draft: bool,
-    /// When it is to be published; `None` at once.
+    /// When to publish; `None` for immediately.
     pub scheduled_at: Option<DateTime<Utc>>,
-    /// Settings by platform; an object.
+    /// Settings by platform, a JSON object.
     pub default_config: Value,
     /// The caller's idempotency key.
     pub external_ref: Option<String>,
     /// Containers, in order.
     pub containers: Vec<Container>,
-    /// Where: accounts and their platforms, in order.
+    /// Accounts to publish to, with their platforms, in order.
     pub accounts: Vec<(AccountId, String)>,
 }
 
-/// What creating a post came to.
+/// The result of creating a post.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Created {
-    /// A post that was not there before.
+    /// The post was created.
     New(Post),
-    /// The post that was created with the same key, as it is now.
+    /// The post that an earlier call created with the same key, in its current state.
     Replay(Post),
 }
 
@@ -172,9 +171,9 @@ pub enum Created {
 pub enum CreateError {
     /// The queue has no open slot.
     NoOpenSlot,
-    /// One of the media assets was deleted meanwhile.
+    /// A media asset is missing or was deleted by a concurrent transaction.
     MediaMissing,
-    /// The database failed.
+    /// A statement failed.
     Database(sqlx::Error),
 }
 
@@ -184,24 +183,24 @@ impl From<sqlx::Error> for CreateError {
     }
 }
 
-/// Which posts to list; every condition that is given must hold.
+/// Filter of a list of posts; all given conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// In this state.
+    /// Post status.
     pub status: Option<PostStatus>,
-    /// With a target on this platform.
+    /// Platform of at least one target.
     pub platform: Option<String>,
-    /// With this account among its targets.
+    /// Account of at least one target.
     pub social_account_id: Option<AccountId>,
-    /// With an account of this profile among its targets.
+    /// Profile of the account of at least one target.
     pub profile_id: Option<Uuid>,
-    /// Made at this time or later.
+    /// Created at or after this time (inclusive).
     pub created_after: Option<DateTime<Utc>>,
-    /// Made before this time.
+    /// Created before this time (exclusive).
     pub created_before: Option<DateTime<Utc>>,
-    /// Scheduled for this time or later.
+    /// Scheduled at or after this time (inclusive).
     pub scheduled_after: Option<DateTime<Utc>>,
-    /// Scheduled for before this time.
+    /// Scheduled before this time (exclusive).
     pub scheduled_before: Option<DateTime<Utc>>,
 }
 
@@ -229,9 +228,13 @@ macro_rules! select {
     };
 }
 
-/// Creates a post and all that follows from it, or finds the one that was created with its key.
+/// Creates a post, or returns the one that was created with its key.
 ///
-/// Of two calls with the same key at the same time one creates; the other waits for it and finds it.
+/// Of concurrent calls with the same key, one creates the post; the others wait and return it.
+///
+/// # Errors
+///
+/// When a media asset is missing.
 pub async fn create(
     db: &PgPool,
     owner: Owner,
@@ -242,8 +245,12 @@ pub async fn create(
     write(db.begin().await?, owner, post, None).await
 }
 
-/// Creates a post at the next open slot of a queue, or finds the one that was created with its key. The
-/// slot is the post's time, whatever time `new` names.
+/// Creates a post at the next open slot of a queue, or returns the one that was created with its key. The
+/// slot replaces the `scheduled_at` of `new`.
+///
+/// # Errors
+///
+/// When the queue has no open slot, or a media asset is missing.
 pub async fn queue(
     db: &PgPool,
     owner: Owner,
@@ -251,11 +258,11 @@ pub async fn queue(
     queue: &Queue,
     now: DateTime<Utc>,
 ) -> Result<Created, CreateError> {
-    // Whoever loses a slot has lost it to a post that is there now, so this ends with the slots.
+    // A slot is lost only to another post that was committed, so the loop ends when the slots run out.
     loop {
         let mut tx = db.begin().await?;
         let Some(slot) = slots::reserve(&mut tx, owner, queue, None, now).await? else {
-            // The last one may have gone to a call with the same key.
+            // The last slot may have gone to a call with the same key.
             let key = new.external_ref.as_ref().ok_or(CreateError::NoOpenSlot)?;
             let first = replay_in(&mut tx, owner, key).await?;
             return first.map(Created::Replay).ok_or(CreateError::NoOpenSlot);
@@ -268,18 +275,18 @@ pub async fn queue(
     }
 }
 
-/// Writes a new post and all that follows from it, unless its key is taken.
+/// Writes a new post with its timeline entry and outbox message, unless its key is taken.
 async fn write(
     mut tx: Transaction<'_, Postgres>,
     owner: Owner,
     post: Post,
     slot_account: Option<AccountId>,
 ) -> Result<Created, CreateError> {
-    let ids = attached(post.containers.iter().map(|container| &container.media));
+    let ids = media_ids(post.containers.iter().map(|container| &container.media));
     let has_media = media::lock_for_post(&mut tx, owner, &ids).await?;
     if !insert(&mut tx, owner, &post, slot_account).await? {
         // The unique index has seen the other row, so the next statement sees it too.
-        let key = post.external_ref.as_deref().expect("only a key can be taken");
+        let key = post.external_ref.as_deref().expect("only an insert with a key conflicts");
         let first = replay_in(&mut tx, owner, key).await?.ok_or(sqlx::Error::RowNotFound)?;
         return Ok(Created::Replay(first));
     }
@@ -287,18 +294,18 @@ async fn write(
         return Err(CreateError::MediaMissing);
     }
     if !post.is_draft {
-        outbox::push(&mut tx, &Message::PublishPost(job(owner, &post))).await?;
+        outbox::push(&mut tx, &Message::PublishPost(to_job(owner, &post))).await?;
     }
     tx.commit().await?;
     Ok(Created::New(post))
 }
 
-/// The post that was created with this key, deleted or not.
+/// Returns the post that was created with this key, deleted or not.
 pub async fn replay(db: &PgPool, owner: Owner, external_ref: &str) -> sqlx::Result<Option<Post>> {
     replay_in(&mut *db.acquire().await?, owner, external_ref).await
 }
 
-/// One post, unless it was deleted.
+/// Returns a post, unless it was deleted.
 pub async fn get(db: &PgPool, owner: Owner, id: PostId) -> sqlx::Result<Option<Post>> {
     let row = select!(
         "where p.id = $1 and p.org_id = $2 and p.mode = $3 and p.deleted_at is null",
@@ -311,7 +318,7 @@ pub async fn get(db: &PgPool, owner: Owner, id: PostId) -> sqlx::Result<Option<P
     Ok(row.map(Post::from))
 }
 
-/// One page of the owner's posts, without those that were deleted.
+/// Returns one page of the owner's posts, without deleted ones.
 pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> sqlx::Result<Page<Summary>> {
     let mut query = QueryBuilder::new(
         "select id, status, is_draft, scheduled_at, published_at, created_at
@@ -352,16 +359,16 @@ pub async fn list(db: &PgPool, owner: Owner, filter: &Filter, page: Request) -> 
     Ok(page.page(rows, |post| Cursor { created_at: post.created_at, id: post.id.0 }))
 }
 
-/// Deletes a post; false when it is not there.
+/// Deletes a post. Returns false when it doesn't exist.
 ///
-/// Cancels every target without a publishing call under way or in doubt, those that wait for their next
-/// try included. The others are looked up and not published again; live posts stay live.
+/// Cancels every target without a publishing call under way or with an unknown result, including those
+/// that wait for a retry. The others are looked up and not published again; live posts stay live.
 pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -> sqlx::Result<bool> {
     let mut tx = db.begin().await?;
     let Some((before, version)) = lock(&mut tx, owner, id).await? else { return Ok(false) };
-    let withdrawn = withdraw(&mut tx, owner, id, now).await?;
+    let canceled = cancel_pending_targets(&mut tx, owner, id, now).await?;
     let after = match before {
-        PostStatus::Publishing => close(&mut tx, owner, id, now).await?.unwrap_or(before),
+        PostStatus::Publishing => finish(&mut tx, owner, id, now).await?.unwrap_or(before),
         status if status.is_editable() => PostStatus::Canceled,
         status => status,
     };
@@ -375,16 +382,17 @@ pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -
     .await?;
     let (kind, message) = match after {
         PostStatus::Canceled => ("canceled", "Canceled before it was published"),
-        PostStatus::Publishing => {
-            ("deleted", "Deleted while publishing; what may be live is looked up, nothing new is published")
-        }
-        _ => ("deleted", "Deleted; what is live stays live"),
+        PostStatus::Publishing => (
+            "deleted",
+            "Deleted while publishing; targets that may be live are looked up, nothing new is published",
+        ),
+        _ => ("deleted", "Deleted; live posts stay live"),
     };
-    let detail = json!({ "from": before, "to": after, "withdrawn_targets": withdrawn });
+    let detail = json!({ "from": before, "to": after, "withdrawn_targets": canceled });
     let entry = Entry { at: now, kind: kind.into(), message: message.into(), target_id: None, detail };
     timeline::append(&mut tx, owner, id, entry).await?;
-    // A draft that never was anything else has no workflow to tell; that of a post which is publishing
-    // finds its targets canceled.
+    // A draft that was never released has no workflow to notify; the workflow of a post that is being
+    // published finds its targets canceled.
     if before.is_editable() && !(before == PostStatus::Draft && version == 1) {
         outbox::push(&mut tx, &Message::PostCanceled { post: id, owner }).await?;
     }
@@ -392,12 +400,12 @@ pub async fn delete(db: &PgPool, owner: Owner, id: PostId, now: DateTime<Utc>) -
     Ok(true)
 }
 
-/// The assets in these lists, each once.
-fn attached<'a>(lists: impl Iterator<Item = &'a Vec<Attachment>>) -> Vec<Uuid> {
+/// Returns the ids of all attached assets, without duplicates.
+fn media_ids<'a>(lists: impl Iterator<Item = &'a Vec<Attachment>>) -> Vec<Uuid> {
     lists.flatten().map(|attachment| attachment.id).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The post as it will stand, ids and times included.
+/// Returns the post to write, with its ids and times.
 fn build(new: NewPost, now: DateTime<Utc>) -> Post {
     let status = PostStatus::of_plan(new.is_draft, new.scheduled_at.is_some());
     let targets = new.accounts.into_iter().map(|(account_id, platform)| Target {
@@ -430,8 +438,8 @@ fn build(new: NewPost, now: DateTime<Utc>) -> Post {
     }
 }
 
-/// Writes a new post's rows; false, and nothing written, when its key is taken. Its time is a slot of
-/// `slot_account`, if there is one.
+/// Inserts a new post's rows. Returns false, and writes nothing, when its key is taken. With a
+/// `slot_account`, `scheduled_at` is a slot of that account's queue.
 async fn insert(
     tx: &mut PgConnection,
     owner: Owner,
@@ -490,7 +498,7 @@ async fn insert(
     Ok(inserted.is_some())
 }
 
-/// A post that is surely there, as the current transaction sees it.
+/// Reads a post that must exist, as the current transaction sees it.
 async fn read(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Post> {
     select!("where p.id = $1 and p.org_id = $2 and p.mode = $3", id.0, owner.org.0, owner.mode.as_str())
         .fetch_one(tx)
@@ -510,7 +518,7 @@ async fn replay_in(tx: &mut PgConnection, owner: Owner, key: &str) -> sqlx::Resu
     Ok(row.map(Post::from))
 }
 
-/// Takes the post's row for the rest of the transaction, and gives its state and version.
+/// Locks the post's row until the transaction ends; returns its status and version.
 async fn lock(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<(PostStatus, i32)>> {
     let row = sqlx::query!(
         r#"select status as "status: Parsed<PostStatus>", version from posts
@@ -524,16 +532,16 @@ async fn lock(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<O
     Ok(row.map(|row| (row.status.into(), row.version)))
 }
 
-/// Cancels the open targets that have no publishing call under way or in doubt. Attempts under
-/// way are fenced off: a target that may be live is taken up again, to be looked up.
-async fn withdraw(
+/// Cancels the open targets without a publishing call under way or with an unknown result. Attempts under
+/// way are fenced off: a target that may be live is retried for a look-up.
+async fn cancel_pending_targets(
     tx: &mut PgConnection,
     owner: Owner,
     id: PostId,
     now: DateTime<Utc>,
 ) -> sqlx::Result<usize> {
-    // In a statement of its own: an intent is written under this lock, and one that was written while we
-    // waited for it has to be seen by the next statement.
+    // In a statement of its own: an intent is written under this lock, and one that was written while
+    // waiting for it must be visible to the next statement.
     let open = sqlx::query_scalar!(
         "select id from targets
          where post_id = $1
@@ -557,15 +565,15 @@ async fn withdraw(
     .fetch_all(&mut *tx)
     .await?;
     for target in targets.iter().filter(|target| target.attempts > 0) {
-        // Its workflow may wait for a time that is far away.
+        // Its workflow may be waiting for a time far in the future.
         outbox::push(tx, &Message::RetryTarget { target: target.id.into(), post: id, owner }).await?;
     }
     Ok(targets.iter().filter(|target| target.status.0 == TargetStatus::Canceled).count())
 }
 
-/// The state of a post whose last open targets have just been withdrawn, or `None` while one is under
-/// way. `post.published` was told when the first target went live; that none did is told here.
-pub(crate) async fn close(
+/// Returns the final status of a post whose last open targets were just canceled, or `None` while one is
+/// under way. Appends `post.error` when none was published; `post.published` is appended when the first is.
+pub(crate) async fn finish(
     tx: &mut PgConnection,
     owner: Owner,
     id: PostId,
@@ -601,21 +609,21 @@ pub(crate) async fn close(
     Ok(status)
 }
 
-/// The job for a post's open targets; `None` when it has none, is a draft or does not exist.
+/// Returns the job of a post's open targets; `None` when it has none, is a draft or doesn't exist.
 pub async fn post_job(tx: &mut PgConnection, owner: Owner, id: PostId) -> sqlx::Result<Option<PostJob>> {
     let row =
         select!("where p.id = $1 and p.org_id = $2 and p.mode = $3", id.0, owner.org.0, owner.mode.as_str())
             .fetch_optional(tx)
             .await?;
     let Some(post) = row.map(Post::from).filter(|post| !post.is_draft) else { return Ok(None) };
-    let mut job = job(owner, &post);
+    let mut job = to_job(owner, &post);
     let is_open = |target: &&Target| !target.status.is_terminal() || target.next_attempt_at.is_some();
     let open: Vec<_> = post.targets.iter().filter(is_open).map(|target| target.id).collect();
-    job.targets.retain(|assignment| open.contains(&assignment.target));
+    job.targets.retain(|target_ref| open.contains(&target_ref.target));
     Ok((!job.targets.is_empty()).then_some(job))
 }
 
-fn job(owner: Owner, post: &Post) -> PostJob {
+fn to_job(owner: Owner, post: &Post) -> PostJob {
     let targets = post.targets.iter().map(|target| TargetRef {
         target: target.id,
         account: target.account_id,
@@ -630,7 +638,7 @@ fn job(owner: Owner, post: &Post) -> PostJob {
     }
 }
 
-/// A post's row with the rows below it as JSON: one round trip instead of three.
+/// A post's row with its containers and targets as JSON: one round trip instead of three.
 struct Row {
     id: PostId,
     status: PostStatus,

@@ -1,7 +1,7 @@
-//! Profiles: groups of accounts, each account in one at most.
+//! Profiles: groups of accounts; an account belongs to at most one.
 //!
-//! Whoever changes a group locks the profile first and then all accounts that join or leave it, in
-//! the order of their ids, so that two changes at the same moment wait for each other and nothing worse.
+//! An update of a group locks the profile first and then all accounts that join or leave it, ordered by id,
+//! so that concurrent updates wait for each other without a deadlock.
 
 use crate::Change;
 use chrono::{DateTime, Utc};
@@ -14,70 +14,70 @@ use uuid::Uuid;
 /// A group of accounts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// Its identifier.
+    /// Profile id.
     pub id: ProfileId,
-    /// Its name, for people.
+    /// Name of the profile.
     pub name: String,
-    /// The end tenant it belongs to.
+    /// The owner's end tenant that the profile belongs to.
     pub tenant_id: Option<String>,
-    /// What it is, for people.
+    /// Free text for the owner's use.
     pub description: Option<String>,
-    /// Its IANA time zone.
+    /// IANA time zone, for example `Europe/Berlin`.
     pub timezone: String,
-    /// Settings by platform; an object.
+    /// Default settings by platform, a JSON object.
     pub default_config: Value,
-    /// Its accounts, the oldest first.
+    /// Accounts of the profile, oldest first.
     pub social_account_ids: Vec<Uuid>,
-    /// When it was made.
+    /// When the profile was created.
     pub created_at: DateTime<Utc>,
-    /// When it last changed.
+    /// When the profile was last updated.
     pub updated_at: DateTime<Utc>,
 }
 
-/// What a new profile is to be.
+/// A profile to create.
 #[derive(Clone, Debug)]
 pub struct NewProfile {
-    /// Its name, for people.
+    /// Name of the profile.
     pub name: String,
-    /// The end tenant it belongs to.
+    /// The owner's end tenant that the profile belongs to.
     pub tenant_id: Option<String>,
-    /// What it is, for people.
+    /// Free text for the owner's use.
     pub description: Option<String>,
-    /// Its IANA time zone.
+    /// IANA time zone, for example `Europe/Berlin`.
     pub timezone: String,
-    /// Settings by platform; an object.
+    /// Default settings by platform, a JSON object.
     pub default_config: Value,
-    /// Its accounts, none twice.
+    /// Accounts of the profile, without duplicates.
     pub accounts: Vec<AccountId>,
 }
 
-/// What becomes of a profile's fields.
+/// Changes to a profile.
 #[derive(Clone, Debug, Default)]
 pub struct Edit {
-    /// Its name, for people.
+    /// Name of the profile; `None` keeps it.
     pub name: Option<String>,
-    /// The end tenant it belongs to.
+    /// The owner's end tenant that the profile belongs to.
     pub tenant_id: Change<String>,
-    /// What it is, for people.
+    /// Free text for the owner's use.
     pub description: Change<String>,
-    /// Its IANA time zone.
+    /// IANA time zone; `None` keeps it.
     pub timezone: Option<String>,
-    /// Settings by platform; an object.
+    /// Default settings by platform, a JSON object; `None` keeps them.
     pub default_config: Option<Value>,
-    /// Its accounts, none twice: these and no others.
+    /// All accounts of the profile, without duplicates; `None` keeps them.
     pub accounts: Option<Vec<AccountId>>,
 }
 
-/// What writing a profile came to.
+/// The result of creating or updating a profile.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Saved {
-    /// It is as it was asked for.
-    Done(Profile),
-    /// Nothing was written, for these accounts are not the owner's.
-    Strangers(Vec<AccountId>),
+    /// The profile, as stored.
+    Stored(Profile),
+    /// Nothing was written, because these accounts are not connected accounts of the owner.
+    UnknownAccounts(Vec<AccountId>),
 }
 
-/// Makes a profile. Its accounts leave the profiles that they were in.
+/// Creates a profile. Its accounts leave their previous profiles.
 pub async fn create(db: &PgPool, owner: Owner, new: NewProfile, now: DateTime<Utc>) -> sqlx::Result<Saved> {
     let mut tx = db.begin().await?;
     let id = ProfileId(Uuid::now_v7());
@@ -97,17 +97,17 @@ pub async fn create(db: &PgPool, owner: Owner, new: NewProfile, now: DateTime<Ut
     )
     .execute(&mut *tx)
     .await?;
-    let strangers = group(&mut tx, owner, id, &new.accounts, now).await?;
-    if !strangers.is_empty() {
+    let unknown = set_accounts(&mut tx, owner, id, &new.accounts, now).await?;
+    if !unknown.is_empty() {
         tx.rollback().await?;
-        return Ok(Saved::Strangers(strangers));
+        return Ok(Saved::UnknownAccounts(unknown));
     }
-    let profile = find(&mut tx, owner, id).await?.expect("it was just written");
+    let profile = find(&mut tx, owner, id).await?.expect("the row was just inserted");
     tx.commit().await?;
-    Ok(Saved::Done(profile))
+    Ok(Saved::Stored(profile))
 }
 
-/// The owner's profiles, newest first.
+/// Returns the owner's profiles, newest first.
 pub async fn list(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Profile>> {
     sqlx::query_as!(
         Profile,
@@ -124,7 +124,7 @@ pub async fn list(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Profile>> {
     .await
 }
 
-/// One profile.
+/// Returns a profile.
 pub async fn get(db: &PgPool, owner: Owner, id: ProfileId) -> sqlx::Result<Option<Profile>> {
     let mut connection = db.acquire().await?;
     find(&mut connection, owner, id).await
@@ -147,7 +147,7 @@ async fn find(connection: &mut PgConnection, owner: Owner, id: ProfileId) -> sql
     .await
 }
 
-/// The settings of the profiles with these ids, those of other owners left out.
+/// Returns the default settings of those profiles that belong to the owner.
 pub async fn configs(db: &PgPool, owner: Owner, ids: &[Uuid]) -> sqlx::Result<HashMap<Uuid, Value>> {
     let rows = sqlx::query!(
         "select id, default_config from profiles where id = any($1) and org_id = $2 and mode = $3",
@@ -160,7 +160,7 @@ pub async fn configs(db: &PgPool, owner: Owner, ids: &[Uuid]) -> sqlx::Result<Ha
     Ok(rows.into_iter().map(|row| (row.id, row.default_config)).collect())
 }
 
-/// Changes a profile; `None` when it is not there.
+/// Updates a profile. Returns `None` when it doesn't exist.
 pub async fn edit(
     db: &PgPool,
     owner: Owner,
@@ -180,9 +180,9 @@ pub async fn edit(
         owner.org.0,
         owner.mode.as_str(),
         edit.name,
-        edit.tenant_id.is_made(),
+        edit.tenant_id.is_change(),
         edit.tenant_id.value(),
-        edit.description.is_made(),
+        edit.description.is_change(),
         edit.description.value(),
         edit.timezone,
         edit.default_config,
@@ -194,20 +194,20 @@ pub async fn edit(
         return Ok(None);
     }
     if let Some(accounts) = edit.accounts {
-        let strangers = group(&mut tx, owner, id, &accounts, now).await?;
-        if !strangers.is_empty() {
+        let unknown = set_accounts(&mut tx, owner, id, &accounts, now).await?;
+        if !unknown.is_empty() {
             tx.rollback().await?;
-            return Ok(Some(Saved::Strangers(strangers)));
+            return Ok(Some(Saved::UnknownAccounts(unknown)));
         }
     }
-    let profile = find(&mut tx, owner, id).await?.expect("it is locked");
+    let profile = find(&mut tx, owner, id).await?.expect("the row is locked");
     tx.commit().await?;
-    Ok(Some(Saved::Done(profile)))
+    Ok(Some(Saved::Stored(profile)))
 }
 
-/// Makes `accounts` the profile's accounts, and gives those that are not the owner's; the caller then
-/// undoes what was done.
-async fn group(
+/// Sets the profile's accounts. Returns those that are not connected accounts of the owner, in which case
+/// nothing is changed and the caller rolls back.
+async fn set_accounts(
     tx: &mut PgConnection,
     owner: Owner,
     profile: ProfileId,
@@ -227,9 +227,9 @@ async fn group(
     .fetch_all(&mut *tx)
     .await?;
     let is_known = |id: &Uuid| locked.iter().any(|row| row.is_connected && row.id == *id);
-    let strangers: Vec<_> = ids.iter().filter(|id| !is_known(id)).copied().map(AccountId).collect();
-    if !strangers.is_empty() {
-        return Ok(strangers);
+    let unknown: Vec<_> = ids.iter().filter(|id| !is_known(id)).copied().map(AccountId).collect();
+    if !unknown.is_empty() {
+        return Ok(unknown);
     }
     sqlx::query!(
         "update accounts set profile_id = case when id = any($3) then $4::uuid end, updated_at = $5
@@ -246,7 +246,7 @@ async fn group(
     Ok(Vec::new())
 }
 
-/// Removes a profile and leaves its accounts without one; false when it is not there.
+/// Deletes a profile; its accounts are then in none. Returns false when it doesn't exist.
 pub async fn delete(db: &PgPool, owner: Owner, id: ProfileId, now: DateTime<Utc>) -> sqlx::Result<bool> {
     let mut tx = db.begin().await?;
     let found = sqlx::query_scalar!(
@@ -260,7 +260,7 @@ pub async fn delete(db: &PgPool, owner: Owner, id: ProfileId, now: DateTime<Utc>
     if found.is_none() {
         return Ok(false);
     }
-    group(&mut tx, owner, id, &[], now).await?;
+    set_accounts(&mut tx, owner, id, &[], now).await?;
     sqlx::query!(
         "delete from profiles where id = $1 and org_id = $2 and mode = $3",
         id.0,

@@ -1,18 +1,18 @@
-//! The facts of publishing, in the order in which they become true.
+//! The state of publishing, one function per transition, in their order.
 //!
-//! `begin` takes a target up, `intend` marks the dangerous moment before the call that publishes,
-//! `capture` keeps the platform's id the moment it is known, `settle` ends the target and writes its
-//! events, in one transaction. Each attempt holds the fence it was given by `begin`; one that lost its
-//! turn finds another number in the row and can neither intend nor end the target. Capturing needs no
-//! fence: what is live is live. The outcome of a call belongs to the intent it was made under, which
-//! its time of begin identifies.
+//! `begin` starts an attempt, `intend` records the intent before the publishing call, `capture` stores the
+//! platform's id as soon as it is known, `settle` finishes the target and appends its events in one
+//! transaction. `begin` gives each attempt a fence; an attempt whose fence was raised since can neither
+//! intend nor finish the target. Capturing needs no fence: a live post is live. The result of a call belongs
+//! to the intent it was made under, identified by the time it was begun.
 //!
-//! Intents, processing phases and waits are measured by the database's clock: workers' clocks differ.
+//! Intents, processing phases and waits are timed by the database's clock, since workers' clocks differ.
 
 mod left_out;
 mod owned;
 
 use crate::{
+    decode::Parsed,
     events::{self, NewEvent},
     grants::{AccountGrant, account_grant},
     outbox,
@@ -33,32 +33,32 @@ use std::time::Duration;
 pub use left_out::leave_out;
 pub use owned::{adopt, captured_ids};
 
-/// How much too early an attempt may come: timers of Temporal and the database's clock differ.
+/// How early an attempt may come: Temporal's timers and the database's clock differ.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
-/// Which target, of which version of its post.
+/// A target and the version of its post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TargetKey {
-    /// Whose it is.
+    /// Owner of the post.
     pub owner: Owner,
-    /// The post.
+    /// Post id.
     pub post: PostId,
-    /// The target.
+    /// Target id.
     pub target: TargetId,
-    /// The version of the post's row that the work was started for.
+    /// Version of the post's row that the workflow was started for.
     pub version: i32,
 }
 
-/// What taking a target up came to.
+/// The result of beginning an attempt.
 #[derive(Debug)]
 pub enum BeginResult {
-    /// An attempt, with all it needs.
+    /// An attempt, with everything it needs.
     Attempt(Box<Attempt>),
-    /// The post was edited first; other work is on its way.
+    /// The post was edited; another message brings the new version to its workflow.
     Stale,
-    /// The row names a later time for the next attempt.
+    /// The next attempt is due after this time.
     Early(Duration),
-    /// There is nothing left to do.
+    /// The target has this final status.
     Ended(TargetStatus),
 }
 
@@ -71,92 +71,92 @@ pub enum Barred {
     Deleted,
 }
 
-/// Purpose of taking a target up.
+/// Purpose of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To publish; counted as an attempt unless it continues one.
+    /// Publishes; counted as an attempt unless it continues one.
     Publish,
-    /// To look at what an earlier attempt left behind; never counted.
+    /// Looks up the result of an earlier attempt; never counted.
     Look,
 }
 
-/// A target that has been taken up.
+/// An attempt at a target.
 #[derive(Debug)]
 pub struct Attempt {
-    /// Which target.
+    /// The target.
     pub key: TargetKey,
-    /// What this attempt must find in the row to go on.
+    /// Fence of the attempt; its writes require the row to have the same.
     pub fence: i32,
-    /// The state the target was found in.
+    /// Status of the target when the attempt began.
     pub status: TargetStatus,
-    /// Publish attempts begun, this one included.
+    /// Publish attempts begun, including this one.
     pub attempts: u32,
-    /// False for an attempt that continues another: it costs no budget.
+    /// False for an attempt that continues another, which doesn't use up the retry budget.
     pub is_counted: bool,
-    /// Of these, how many the platform refused for the token.
+    /// Attempts of these that the platform refused because of the token.
     pub token_attempts: u32,
-    /// Since when the platform has been processing.
+    /// When the platform began to process the post.
     pub processing_since: Option<DateTime<Utc>>,
     /// When the attempt began, by the database's clock.
     pub begun_at: DateTime<Utc>,
     /// When the post was created.
     pub created_at: DateTime<Utc>,
-    /// The platform's own `config` block.
+    /// The post's settings for the platform, a JSON object.
     pub settings: Value,
-    /// The account.
+    /// Account, with its grant.
     pub account: AccountGrant,
-    /// Why nothing new may be published; what was begun is looked up all the same.
+    /// Why nothing new may be published; calls already begun are still looked up.
     pub barred: Option<Barred>,
-    /// The public address of the main container, once it is known.
+    /// URL of the published main container.
     pub url: Option<String>,
-    /// True for an active account. Another one may still have a good grant.
+    /// Whether the account is active. One that is not may still have a valid grant.
     pub is_account_active: bool,
-    /// The containers, in order, each with its outcome so far.
+    /// Containers, in order, each with its state.
     pub entries: Vec<Entry>,
 }
 
 impl Attempt {
-    /// Whether a call that publishes may have gone through unheard.
+    /// Returns whether the result of a publishing call is unknown.
     pub fn is_in_doubt(&self) -> bool {
         self.entries.iter().any(|entry| entry.commit_begun_at.is_some() && entry.platform_id.is_none())
     }
 }
 
-/// One container of a target's post, and what became of it there.
+/// A container of a target's post, with the state of its publication.
 #[derive(Debug)]
 pub struct Entry {
-    /// Container.
+    /// Content to publish.
     pub container: Container,
-    /// How far preparing has come.
+    /// Checkpoint of the preparation.
     pub checkpoint: Value,
-    /// The intent: when the call that publishes was begun.
+    /// The intent: when the publishing call was begun.
     pub commit_begun_at: Option<DateTime<Utc>>,
-    /// Until when that call may be on its way.
+    /// When the publishing call ends at the latest.
     pub commit_deadline: Option<DateTime<Utc>>,
-    /// When the first call was begun that stayed without an answer, if an earlier one did.
+    /// When the first call with an unknown result was begun, if its intent was cleared since.
     pub doubted_since: Option<DateTime<Utc>>,
-    /// When it came back without an outcome.
+    /// When the publishing call returned without a definite result.
     pub commit_ended_at: Option<DateTime<Utc>>,
-    /// The code that raised the doubt.
+    /// Error code of the call with an unknown result.
     pub ambiguous_error_code: Option<ErrorCode>,
-    /// The platform accepted it and gives the id later.
+    /// Whether the platform accepted the call and assigns the id later.
     pub accepted: bool,
-    /// The platform's id, once live.
+    /// The platform's own id, once the container is live.
     pub platform_id: Option<String>,
 }
 
-/// Takes a target up.
+/// Begins an attempt.
 ///
-/// The post's row is locked: an edit, a deletion and the first attempt contend for it, and whoever
-/// comes first wins. Continuing after the platform was processing costs no attempt. An attempt that
-/// comes before the time that the row names is sent back, so that a workflow may be started again at
-/// any moment.
+/// The post's row is locked: an edit, a deletion and the first attempt compete for it, and the first wins.
+/// Continuing after the platform processed the post doesn't count as an attempt. An attempt before the time
+/// in the row is rejected, so that a workflow can be restarted at any moment.
 pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Result<BeginResult> {
     let mut tx = db.begin().await?;
     let row = sqlx::query!(
-        r#"select p.status as post_status, p.version, p.created_at, p.deleted_at,
+        r#"select p.status as "post_status: Parsed<PostStatus>", p.version, p.created_at, p.deleted_at,
              p.default_config -> t.platform as settings,
-             t.status, t.processing_since, t.is_continuation, t.attempts, t.token_attempts, t.next_attempt_at,
+             t.status as "status: Parsed<TargetStatus>", t.processing_since, t.is_continuation, t.attempts,
+             t.token_attempts, t.next_attempt_at,
              t.platform_post_url,
              a.id as account_id, a.platform, a.network_unique_id, a.username, a.account_type, a.social_network_id,
              a.grant_sealed, a.grant_version, a.status as account_status
@@ -171,8 +171,8 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     .fetch_optional(&mut *tx)
     .await?;
     let Some(row) = row else {
-        // An edit that dropped the account took the target's row along. A post that is not there at all
-        // was lost with its database: there is nothing to wait for.
+        // An edit that removed the account deleted the target's row. A post that doesn't exist at all was
+        // lost with its database: its workflow ends.
         let is_known = sqlx::query_scalar!(
             r#"select exists (select from posts where id = $1 and org_id = $2 and mode = $3) as "is_known!""#,
             key.post.0,
@@ -183,8 +183,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         .await?;
         return Ok(if is_known { BeginResult::Stale } else { BeginResult::Ended(TargetStatus::Canceled) });
     };
-    let status: TargetStatus = word(&row.status)?;
-    let post_status: PostStatus = word(&row.post_status)?;
+    let (status, post_status) = (row.status.0, row.post_status.0);
     if matches!(status, TargetStatus::Dead | TargetStatus::Canceled) {
         return Ok(BeginResult::Ended(status));
     }
@@ -195,7 +194,8 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
         r#"select c.id, c.position, c.content, c.media as "media: Json<Vec<Attachment>>", p.checkpoint as "checkpoint?",
              p.commit_begun_at as "commit_begun_at?", p.commit_deadline as "commit_deadline?",
              p.doubted_since as "doubted_since?", p.commit_ended_at as "commit_ended_at?",
-             p.ambiguous_error_code as "ambiguous_error_code?", p.accepted as "accepted?", p.platform_id as "platform_id?"
+             p.ambiguous_error_code as "ambiguous_error_code?: Parsed<ErrorCode>",
+             p.accepted as "accepted?", p.platform_id as "platform_id?"
            from containers c left join publications p on p.target_id = $2 and p.position = c.position
            where c.post_id = $1 order by c.position"#,
         key.post.0,
@@ -205,37 +205,35 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     .await?;
     let entries: Vec<_> = entries
         .into_iter()
-        .map(|row| {
-            Ok(Entry {
-                container: Container {
-                    id: row.id.into(),
-                    position: u16::try_from(row.position).map_err(decode)?,
-                    content: row.content,
-                    media: row.media.0,
-                },
-                checkpoint: row.checkpoint.unwrap_or(Value::Null),
-                commit_begun_at: row.commit_begun_at,
-                commit_deadline: row.commit_deadline,
-                doubted_since: row.doubted_since,
-                commit_ended_at: row.commit_ended_at,
-                ambiguous_error_code: row.ambiguous_error_code.as_deref().map(word).transpose()?,
-                accepted: row.accepted.unwrap_or(false),
-                platform_id: row.platform_id,
-            })
+        .map(|row| Entry {
+            container: Container {
+                id: row.id.into(),
+                position: row.position.cast_unsigned(),
+                content: row.content,
+                media: row.media.0,
+            },
+            checkpoint: row.checkpoint.unwrap_or(Value::Null),
+            commit_begun_at: row.commit_begun_at,
+            commit_deadline: row.commit_deadline,
+            doubted_since: row.doubted_since,
+            commit_ended_at: row.commit_ended_at,
+            ambiguous_error_code: row.ambiguous_error_code.map(|code| code.0),
+            accepted: row.accepted.unwrap_or(false),
+            platform_id: row.platform_id,
         })
-        .collect::<sqlx::Result<_>>()?;
+        .collect();
     let is_live =
         status == TargetStatus::Published && entries.iter().all(|entry| entry.platform_id.is_some());
-    // A live target that only lacks its address is taken up again only when that is due.
+    // For a live target that only lacks its URL there is an attempt only when one is due.
     if is_live && (row.platform_post_url.is_some() || row.next_attempt_at.is_none()) {
         return Ok(BeginResult::Ended(status));
     }
     let begun_at = clock(&mut tx).await?;
-    let rest = row.next_attempt_at.and_then(|next| (next - begun_at).to_std().ok()).unwrap_or_default();
-    if purpose == Purpose::Publish && rest > TOLERANCE {
-        return Ok(BeginResult::Early(rest));
+    let remaining = row.next_attempt_at.and_then(|next| (next - begun_at).to_std().ok()).unwrap_or_default();
+    if purpose == Purpose::Publish && remaining > TOLERANCE {
+        return Ok(BeginResult::Early(remaining));
     }
-    // Only what was begun is looked up then, and nothing new is published.
+    // Publishing calls already begun are still looked up, and nothing new is published.
     let barred = match row.account_status.as_str() {
         "disconnected" => Some(Barred::Disconnected),
         _ => row.deleted_at.map(|_| Barred::Deleted),
@@ -247,7 +245,7 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     }
     let begins = post_status.is_editable();
     let is_counted = purpose == Purpose::Publish && !row.is_continuation;
-    let taken = sqlx::query!(
+    let begun = sqlx::query!(
         r#"with post as (
              update posts set status = 'publishing', updated_at = $2 where id = $3 and $4),
            entry as (
@@ -272,11 +270,11 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     tx.commit().await?;
     Ok(BeginResult::Attempt(Box::new(Attempt {
         key,
-        fence: taken.fence,
+        fence: begun.fence,
         status,
-        attempts: count(row.attempts + i32::from(is_counted)),
+        attempts: (row.attempts + i32::from(is_counted)).unsigned_abs(),
         is_counted,
-        token_attempts: count(row.token_attempts),
+        token_attempts: row.token_attempts.unsigned_abs(),
         processing_since: row.processing_since,
         begun_at,
         created_at: row.created_at,
@@ -289,12 +287,12 @@ pub async fn begin(db: &PgPool, key: TargetKey, purpose: Purpose) -> sqlx::Resul
     })))
 }
 
-/// The database's clock, now.
+/// Returns the database's current time.
 async fn clock(tx: &mut PgConnection) -> sqlx::Result<DateTime<Utc>> {
     sqlx::query_scalar!(r#"select clock_timestamp() as "now!""#).fetch_one(tx).await
 }
 
-/// Keeps how far preparing has come. False when the attempt has lost its turn.
+/// Stores the checkpoint of the preparation. Returns false when another attempt has begun since.
 pub async fn checkpoint(
     db: &PgPool,
     target: TargetId,
@@ -302,26 +300,25 @@ pub async fn checkpoint(
     fence: i32,
     checkpoint: &Value,
 ) -> sqlx::Result<bool> {
-    let kept = sqlx::query!(
+    let stored = sqlx::query!(
         "insert into publications (target_id, position, org_id, mode, checkpoint)
          select id, $2, org_id, mode, $4 from targets where id = $1 and fence = $3
          on conflict (target_id, position) do update set checkpoint = excluded.checkpoint",
         target.0,
-        small(position),
+        position.cast_signed(),
         fence,
         checkpoint
     )
     .execute(db)
     .await?;
-    Ok(kept.rows_affected() == 1)
+    Ok(stored.rows_affected() == 1)
 }
 
-/// Writes the intent: from here until the outcome is known the post may be live. `limit` is how long the
-/// call may take. Gives the time that identifies the intent; `None` when the attempt has lost its turn,
-/// the account was disconnected or the post was deleted, so that nothing may be published.
+/// Records the intent: from here until the result is known the post may be live. `limit` is the time limit
+/// of the call. Returns the time that identifies the intent; `None` when nothing may be published, because
+/// another attempt has begun since, the account was disconnected or the post was deleted.
 ///
-/// The target's row is locked meanwhile, so that the next `begin` either fences this attempt off or
-/// sees its intent.
+/// The target's row is locked, so that the next `begin` either fences this attempt off or sees its intent.
 pub async fn intend(
     db: &PgPool,
     target: TargetId,
@@ -348,7 +345,7 @@ pub async fn intend(
            where publications.platform_id is null
            returning commit_begun_at as "begun!""#,
         target.0,
-        small(position),
+        position.cast_signed(),
         fence,
         checkpoint,
         limit.as_secs_f64()
@@ -357,8 +354,8 @@ pub async fn intend(
     .await
 }
 
-/// A look-up found that the call of an intent published nothing: the intent is void. When the call was
-/// begun is kept, since a platform's reads have been wrong before.
+/// Clears the intent after a look-up found that its call published nothing. The time of the call is kept in
+/// `doubted_since`, because platforms' reads can be stale.
 pub async fn clear_intent(db: &PgPool, target: TargetId, position: u16, fence: i32) -> sqlx::Result<()> {
     sqlx::query!(
         "update publications p
@@ -367,7 +364,7 @@ pub async fn clear_intent(db: &PgPool, target: TargetId, position: u16, fence: i
          from targets t
          where p.target_id = $1 and p.position = $2 and t.id = $1 and t.fence = $3 and p.platform_id is null",
         target.0,
-        small(position),
+        position.cast_signed(),
         fence
     )
     .execute(db)
@@ -375,7 +372,7 @@ pub async fn clear_intent(db: &PgPool, target: TargetId, position: u16, fence: i
     Ok(())
 }
 
-/// The call of the intent `begun` came back and published nothing: the intent is void.
+/// Clears the intent `begun`, whose call returned without publishing anything.
 pub async fn void_intent(
     db: &PgPool,
     target: TargetId,
@@ -388,7 +385,7 @@ pub async fn void_intent(
              accepted = false
          where target_id = $1 and position = $2 and commit_begun_at = $3 and platform_id is null",
         target.0,
-        small(position),
+        position.cast_signed(),
         begun
     )
     .execute(db)
@@ -396,7 +393,7 @@ pub async fn void_intent(
     Ok(())
 }
 
-/// The call of the intent `begun` came back without an outcome.
+/// Records that the call of the intent `begun` returned without a definite result.
 pub async fn record_ambiguous(
     db: &PgPool,
     target: TargetId,
@@ -408,7 +405,7 @@ pub async fn record_ambiguous(
         "update publications set commit_ended_at = clock_timestamp(), ambiguous_error_code = $4
          where target_id = $1 and position = $2 and commit_begun_at = $3",
         target.0,
-        small(position),
+        position.cast_signed(),
         begun,
         code.to_string()
     )
@@ -417,8 +414,8 @@ pub async fn record_ambiguous(
     Ok(())
 }
 
-/// The platform accepted the call of the intent `begun` and gives the id later; `checkpoint` holds what
-/// it gave instead. False when the row holds another intent by now.
+/// Records that the platform accepted the call of the intent `begun` and assigns the id later; `checkpoint`
+/// contains what it returned instead. Returns false when the row has another intent.
 pub async fn accept(
     db: &PgPool,
     target: TargetId,
@@ -426,31 +423,31 @@ pub async fn accept(
     begun: DateTime<Utc>,
     checkpoint: &Value,
 ) -> sqlx::Result<bool> {
-    let kept = sqlx::query!(
+    let stored = sqlx::query!(
         "update publications set accepted = true, checkpoint = $4, commit_ended_at = clock_timestamp()
          where target_id = $1 and position = $2 and commit_begun_at = $3",
         target.0,
-        small(position),
+        position.cast_signed(),
         begun,
         checkpoint
     )
     .execute(db)
     .await?;
-    Ok(kept.rows_affected() == 1)
+    Ok(stored.rows_affected() == 1)
 }
 
 /// The result of capturing an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
-    /// The id that is kept.
+    /// The stored id.
     pub platform_id: String,
-    /// True when another target of the account has it as well.
+    /// Whether another target of the account has the same id.
     pub is_shared: bool,
 }
 
-/// Keeps the platform's id of what is live now; the first one kept stays. A second id stands for a second
-/// post; an id that another target of the account has stands for one post that was told to both. Neither is
-/// lost: they are shown on the timeline.
+/// Stores the platform's id of the live container; an id stored before stays. A different second id means a
+/// second post; an id that another target of the account has means that the platform returned one post to
+/// both. Both cases are recorded on the timeline.
 ///
 /// # Errors
 ///
@@ -482,7 +479,7 @@ pub async fn capture(
              set platform_post_id = case $2::smallint when 0 then coalesce(platform_post_id, $3) else platform_post_id end,
                  processing_since = null
              where id = $1 and status not in ('dead', 'canceled')),
-           told as (
+           logged as (
              insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
              select $4, $5, $6, $1, clock_timestamp(), 'duplicate',
                'A second post was found on the platform: ' || $3 || ' beside ' || platform_id,
@@ -491,12 +488,12 @@ pub async fn capture(
            shared as (
              insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
              select $4, $5, $6, $1, clock_timestamp(), 'shared',
-               'The platform told the id of another post of the account: ' || $3,
+               'The platform returned the id of another post of the account: ' || $3,
                jsonb_build_object('platform_post_id', $3, 'position', $2::smallint)
              from captured where platform_id = $3 and account_id is null)
            select platform_id as "platform_id!", account_id is null as "is_shared!" from captured"#,
         key.target.0,
-        small(position),
+        position.cast_signed(),
         platform_id,
         key.owner.org.0,
         key.owner.mode.as_str(),
@@ -506,8 +503,8 @@ pub async fn capture(
     .await
 }
 
-/// Notes that the platform has been processing since `since` and is looked at again after `pause`; the
-/// next attempt continues this one. `None` when there is nothing to wait for any more.
+/// Records that the platform has been processing the post since `since`; the next attempt is due after
+/// `pause` and continues this one. Without a `pause` no attempt is scheduled, since the wait is over.
 pub async fn record_processing(
     db: &PgPool,
     target: TargetId,
@@ -530,10 +527,10 @@ pub async fn record_processing(
     Ok(())
 }
 
-/// The attempt failed and is going to be repeated after `wait`. Gives when that is, by the database's
-/// clock; `None` when the attempt has lost its turn.
+/// Records a failed attempt, to be retried after `wait`. Returns when that is, by the database's clock;
+/// `None` when another attempt has begun since.
 ///
-/// A target whose main container is live stays published: only what follows it is missing.
+/// A target whose main container is live stays published: only the rest of its thread is missing.
 pub async fn record_failure(
     db: &PgPool,
     attempt: &Attempt,
@@ -546,12 +543,12 @@ pub async fn record_failure(
              update targets
              set status = case status when 'published' then status else 'failed' end,
                  error_code = $3, error_message = $4, error_source = $5, is_continuation = false,
-                 -- Somebody may have asked for the next attempt while this one was under way.
+                 -- A retry may have been requested while this attempt was under way.
                  next_attempt_at = coalesce(next_attempt_at, clock_timestamp() + make_interval(secs => $6)),
                  token_attempts = token_attempts + $7, updated_at = clock_timestamp()
              where id = $1 and fence = $2 and status not in ('dead', 'canceled')
              returning id, post_id, org_id, mode, updated_at, next_attempt_at),
-           told as (
+           logged as (
              insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
              select org_id, mode, post_id, id, updated_at, 'failure', $3 || ': ' || $4,
                jsonb_build_object('error_code', $3, 'next_attempt_at', to_char(
@@ -571,8 +568,7 @@ pub async fn record_failure(
     Ok(failed)
 }
 
-/// The target is live, and only its public address is missing: it is asked for again after `wait`, or
-/// never.
+/// Schedules the look-up of a live target's URL after `wait`, or gives up on it.
 pub async fn schedule_url_lookup(db: &PgPool, attempt: &Attempt, wait: Option<Duration>) -> sqlx::Result<()> {
     sqlx::query!(
         "update targets
@@ -587,7 +583,7 @@ pub async fn schedule_url_lookup(db: &PgPool, attempt: &Attempt, wait: Option<Du
     Ok(())
 }
 
-/// Keeps the public address of a live target that was not known when it settled.
+/// Stores the URL of a live target that was unknown when the target was settled.
 pub async fn store_url(db: &PgPool, key: TargetKey, url: &str) -> sqlx::Result<()> {
     sqlx::query!(
         "update targets set platform_post_url = coalesce(platform_post_url, $2), next_attempt_at = null,
@@ -601,8 +597,8 @@ pub async fn store_url(db: &PgPool, key: TargetKey, url: &str) -> sqlx::Result<(
     Ok(())
 }
 
-/// Brings the next attempt of a failed target forward to now, and leaves the message that tells its
-/// workflow. False when it has not failed: nothing is waited for then.
+/// Makes a failed target's next attempt due now, and notifies its workflow. Returns false when the target
+/// has not failed.
 pub async fn retry_now(
     db: &PgPool,
     owner: Owner,
@@ -611,13 +607,13 @@ pub async fn retry_now(
     now: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
     let mut tx = db.begin().await?;
-    let hurried = sqlx::query!(
-        "with hurried as (
+    let retried = sqlx::query!(
+        "with retried as (
            update targets set next_attempt_at = $5, updated_at = $5
            where id = $1 and post_id = $2 and org_id = $3 and mode = $4 and status = 'failed'
            returning id)
          insert into timeline (org_id, mode, post_id, target_id, at, kind, message)
-         select $3, $4, $2, id, $5, 'retry', 'The next attempt is brought forward to now' from hurried",
+         select $3, $4, $2, id, $5, 'retry', 'The next attempt is brought forward to now' from retried",
         target.0,
         post.0,
         owner.org.0,
@@ -626,7 +622,7 @@ pub async fn retry_now(
     )
     .execute(&mut *tx)
     .await?;
-    if hurried.rows_affected() == 0 {
+    if retried.rows_affected() == 0 {
         return Ok(false);
     }
     outbox::push(&mut tx, &Message::RetryTarget { target, post, owner }).await?;
@@ -634,9 +630,8 @@ pub async fn retry_now(
     Ok(true)
 }
 
-/// Gives back to the budget what was spent for nothing: a refusal of the token that was no fault of the
-/// grant, an attempt that could only look. An attempt that has lost its turn gives nothing back; `None`
-/// when no attempt holds the target.
+/// Refunds attempts that are not to count: a refused token that was not the grant's fault, an attempt that
+/// could only look up. With a fence, only that attempt refunds; `None` is for a target without an attempt.
 pub async fn refund_attempts(
     db: &PgPool,
     target: TargetId,
@@ -657,27 +652,28 @@ pub async fn refund_attempts(
     Ok(())
 }
 
-/// What settling needs to know of a target that nobody holds.
+/// State of a target that no attempt holds, for settling it.
 #[derive(Debug)]
 pub struct TargetState {
-    /// Its state.
+    /// Target status.
     pub status: TargetStatus,
     /// Attempts begun.
     pub attempts: u32,
-    /// Of these, refused for the token.
+    /// Attempts of these that the platform refused because of the token.
     pub token_attempts: u32,
-    /// The last failure's code.
+    /// Code of the last failure.
     pub error_code: Option<ErrorCode>,
-    /// The last failure's words.
+    /// Message of the last failure.
     pub error_message: Option<String>,
-    /// Whether a call that publishes may have gone through unheard.
+    /// Whether the result of a publishing call is unknown.
     pub in_doubt: bool,
 }
 
-/// How a target stands.
+/// Returns the state of a target.
 pub async fn target_state(db: &PgPool, key: TargetKey) -> sqlx::Result<Option<TargetState>> {
     let row = sqlx::query!(
-        r#"select t.status, t.attempts, t.token_attempts, t.error_code, t.error_message,
+        r#"select t.status as "status: Parsed<TargetStatus>", t.attempts, t.token_attempts,
+             t.error_code as "error_code: Parsed<ErrorCode>", t.error_message,
              exists (select from publications p where p.target_id = t.id and p.commit_begun_at is not null
                      and p.platform_id is null) as "in_doubt!"
            from targets t where t.id = $1 and t.org_id = $2 and t.mode = $3"#,
@@ -687,37 +683,34 @@ pub async fn target_state(db: &PgPool, key: TargetKey) -> sqlx::Result<Option<Ta
     )
     .fetch_optional(db)
     .await?;
-    row.map(|row| {
-        Ok(TargetState {
-            status: word(&row.status)?,
-            attempts: count(row.attempts),
-            token_attempts: count(row.token_attempts),
-            error_code: row.error_code.as_deref().map(word).transpose()?,
-            error_message: row.error_message,
-            in_doubt: row.in_doubt,
-        })
-    })
-    .transpose()
+    Ok(row.map(|row| TargetState {
+        status: row.status.0,
+        attempts: row.attempts.unsigned_abs(),
+        token_attempts: row.token_attempts.unsigned_abs(),
+        error_code: row.error_code.map(|code| code.0),
+        error_message: row.error_message,
+        in_doubt: row.in_doubt,
+    }))
 }
 
-/// How a target ends.
+/// The final state of a target.
 #[derive(Debug)]
 pub enum End {
-    /// Live.
+    /// Published.
     Live {
-        /// The platform's id of its main container.
+        /// The platform's own id of the main container.
         id: String,
-        /// Its public address; `None` when the platform would not tell it.
+        /// URL of the main container; `None` when the platform didn't return it.
         url: Option<String>,
     },
     /// Failed for good.
     Dead {
-        /// Why.
+        /// Why the target failed.
         failure: Failure,
-        /// Who can do something about it.
+        /// Who can fix the failure.
         source: ErrorSource,
     },
-    /// Withdrawn before anything was published.
+    /// Canceled before anything was published.
     Canceled {
         /// Why, for the timeline.
         reason: String,
@@ -727,19 +720,19 @@ pub enum End {
 /// The outcome of settling a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// The target is in this state for good.
+    /// The target has this final status.
     Ended(TargetStatus),
-    /// Another attempt holds the target: this one has no say any more.
+    /// Another attempt holds the target: the call changed nothing.
     Superseded,
-    /// The target had ended otherwise before it was found live. Its end stands; the timeline tells.
+    /// The target was found live after it had this final status, which stays; the timeline records it.
     Late(TargetStatus),
 }
 
-/// Ends a target: its state, the post's, the events, their deliveries, in one transaction.
+/// Finishes a target: sets its status and the post's, and appends their events, in one transaction.
 ///
-/// A target that has ended already stays as it is, since its owner was told; one that is live can only
-/// lose what followed its main container. Without a fence the end counts in any case and fences
-/// off an attempt under way; with one, "dead" and "canceled" count only for the attempt that holds it.
+/// A target that is finished keeps its status, since its owner was notified; a live one can only lose the
+/// rest of its thread. Without a fence the result always counts and fences off an attempt under way; with
+/// one, "dead" and "canceled" count only for the attempt that holds the target.
 pub async fn settle(
     db: &PgPool,
     key: TargetKey,
@@ -754,8 +747,9 @@ pub async fn settle(
         .fetch_optional(&mut *tx)
         .await?;
     let rows = sqlx::query!(
-        r#"select p.status as post_status, p.published_at as post_published_at, t.id, t.status, t.fence,
-             t.platform_post_id, t.error_message, t.account_id, t.platform, a.username
+        r#"select p.published_at as post_published_at, t.id,
+             t.status as "status: Parsed<TargetStatus>", t.fence, t.platform_post_id,
+             t.error_message, t.account_id, t.platform, a.username
            from posts p join targets t on t.post_id = p.id join accounts a on a.id = t.account_id
            where p.id = $1 and p.org_id = $2 and p.mode = $3 order by t.id"#,
         key.post.0,
@@ -767,11 +761,11 @@ pub async fn settle(
     let Some(own) = rows.iter().position(|row| row.id == key.target.0) else {
         return Ok(Settled::Ended(TargetStatus::Canceled));
     };
-    let found: TargetStatus = word(&rows[own].status)?;
+    let found = rows[own].status.0;
     if !matches!(end, End::Live { .. }) && fence.is_some_and(|fence| fence != rows[own].fence) {
         return Ok(Settled::Superseded);
     }
-    // What is live can't end dead, even if nothing more can be learned about it.
+    // A live target can't fail, even if no more is known about it than its id.
     let captured = match (end, &rows[own].platform_post_id) {
         (End::Dead { .. } | End::Canceled { .. }, Some(id)) if !found.is_terminal() => {
             Some(End::Live { id: id.clone(), url: None })
@@ -809,16 +803,15 @@ pub async fn settle(
         End::Dead { failure, source } => (None, None, Some(failure), Some(source)),
         End::Canceled { .. } => (None, None, None, None),
     };
-    let mut statuses =
-        rows.iter().map(|row| word(&row.status)).collect::<sqlx::Result<Vec<TargetStatus>>>()?;
+    let mut statuses: Vec<_> = rows.iter().map(|row| row.status.0).collect();
     statuses[own] = ended;
     let post_status = roll_up(&statuses);
-    let first = ended == TargetStatus::Published && rows[own].post_published_at.is_none();
+    let is_first = ended == TargetStatus::Published && rows[own].post_published_at.is_none();
     let message = match end {
         End::Live { id, url } => {
             format!("Published on {}: {}", rows[own].platform, url.as_ref().unwrap_or(id))
         }
-        End::Dead { failure, .. } => format!("Given up: {failure}"),
+        End::Dead { failure, .. } => format!("Failed for good: {failure}"),
         End::Canceled { reason } => format!("Canceled: {reason}"),
     };
     sqlx::query!(
@@ -829,7 +822,7 @@ pub async fn settle(
                published_at = case when $2 = 'published' then coalesce(published_at, $5) end,
                error_code = $6, error_message = $7, error_source = $8, next_attempt_at = null,
                processing_since = null, is_continuation = false, updated_at = $5,
-               -- Fences off an attempt that is still under way.
+               -- Fences off an attempt under way.
                fence = fence + case when $2 = 'published' then 0 else 1 end
            where id = $1),
          post as (
@@ -848,7 +841,7 @@ pub async fn settle(
         failure.map(|failure| failure.message.as_str()),
         source.map(|source| source.as_str()),
         post_status.map(PostStatus::as_str),
-        first,
+        is_first,
         key.post.0,
         key.owner.org.0,
         key.owner.mode.as_str(),
@@ -885,15 +878,14 @@ pub async fn settle(
             .collect();
         let subject = &accounts[own].0;
         let mut new = Vec::new();
-        // A target that settles once more, after its main container had been found live, tells
-        // nothing that was not told.
+        // Settling a target again, after its main container was found live, repeats no event.
         if found != ended {
             new.extend(match end {
                 End::Live { id, url } => Some((
                     EventName::TargetPublished,
                     event::target_published(key.post, key.target, key.owner.org, subject, id, url.as_deref()),
                 )),
-                // Its owner did that.
+                // The owner canceled it, and needs no event.
                 End::Canceled { .. } => None,
                 End::Dead { failure, .. } => {
                     let code = failure.code.to_string();
@@ -909,7 +901,7 @@ pub async fn settle(
                 }
             });
         }
-        if first {
+        if is_first {
             new.push((EventName::PostPublished, event::post(key.post, key.owner.org, &accounts)));
         }
         if post_status == Some(PostStatus::Failed) {
@@ -926,7 +918,7 @@ pub async fn settle(
     Ok(Settled::Ended(ended))
 }
 
-/// Notes that what should have followed a live main container is lost for good.
+/// Records that the rest of a live target's thread failed for good.
 async fn mark_incomplete(
     tx: &mut PgConnection,
     key: TargetKey,
@@ -949,14 +941,14 @@ async fn mark_incomplete(
         key.owner.org.0,
         key.owner.mode.as_str(),
         key.post.0,
-        format!("What should have followed is given up: {failure}")
+        format!("The rest of the thread failed for good: {failure}")
     )
     .execute(tx)
     .await?;
     Ok(())
 }
 
-/// All that should have followed a live main container is live too. Says so once.
+/// Records that the whole thread of a live target is live, once.
 pub async fn mark_complete(db: &PgPool, key: TargetKey, now: DateTime<Utc>) -> sqlx::Result<()> {
     sqlx::query!(
         "with target as (
@@ -978,7 +970,7 @@ pub async fn mark_complete(db: &PgPool, key: TargetKey, now: DateTime<Utc>) -> s
     Ok(())
 }
 
-/// Adds a line to a target's timeline.
+/// Appends an entry to a target's timeline.
 pub async fn note(
     db: &PgPool,
     key: TargetKey,
@@ -1010,20 +1002,4 @@ async fn append(
     .execute(db)
     .await?;
     Ok(())
-}
-
-fn word<T: std::str::FromStr<Err = domain::word::Unknown>>(text: &str) -> sqlx::Result<T> {
-    text.parse().map_err(decode)
-}
-
-fn decode(error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
-    sqlx::Error::Decode(Box::new(error))
-}
-
-fn small(position: u16) -> i16 {
-    i16::try_from(position).expect("a post has at most ten containers")
-}
-
-fn count(n: i32) -> u32 {
-    u32::try_from(n).unwrap_or_default()
 }

@@ -1,8 +1,8 @@
-//! Sealing anew what another key than the current one sealed.
+//! Resealing values with the current key after a key rotation.
 //!
-//! Each sealed column is walked by id in small steps. A value is replaced only where it is still the one
-//! that was read, so that a refresh or an edit at the same moment wins; each replacement stands by
-//! itself, so that the walk may be broken off and begun again at any time, while everything runs.
+//! Each sealed column is walked by id in small steps. A value is replaced only while it is the one that was
+//! read, so that a concurrent refresh or edit wins; each replacement commits by itself, so that the walk can
+//! be stopped and restarted at any time, while the service runs.
 
 use crate::{
     decode::Parsed,
@@ -14,14 +14,14 @@ use sqlx::PgPool;
 use std::fmt;
 use uuid::Uuid;
 
-/// A value that another key sealed.
+/// A value sealed with an older key.
 #[derive(Debug)]
 pub struct Stale {
-    /// What its row goes by: the bytes of an id or of a digest.
+    /// Primary key of the row: the bytes of an id or of a digest.
     pub key: Vec<u8>,
-    /// Whose it is.
+    /// Owner of the row.
     pub owner: Owner,
-    /// The value.
+    /// The sealed value.
     pub sealed: Vec<u8>,
 }
 
@@ -34,24 +34,24 @@ impl fmt::Display for Stale {
     }
 }
 
-// The key of a table is told three times: its column, how that is read as bytes, and what is put around
-// bytes to compare them with it.
+// A table's key is given three times: as its column, as the expression that reads it as bytes, and as what
+// converts bytes to it for a comparison.
 macro_rules! columns {
     ($($(#[$doc:meta])* $name:ident {
-        $words:literal, $table:literal, $key:literal, $read:literal, ($before:literal, $after:literal),
+        $label:literal, $table:literal, $key:literal, $read:literal, ($before:literal, $after:literal),
         $column:literal, $aad:expr
     })+) => {
-        /// A column whose values are sealed.
+        /// A column of sealed values.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Column {
             $($(#[$doc])* $name,)+
         }
 
         impl Column {
-            /// All of them.
+            /// All columns of sealed values.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// What a value of it is sealed to.
+            /// Returns the associated data that a value is sealed with.
             pub fn aad(self, stale: &Stale) -> Vec<u8> {
                 let aad: fn(Owner, &[u8]) -> Vec<u8> = match self {
                     $(Self::$name => $aad,)+
@@ -63,12 +63,12 @@ macro_rules! columns {
         impl fmt::Display for Column {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(match self {
-                    $(Self::$name => $words,)+
+                    $(Self::$name => $label,)+
                 })
             }
         }
 
-        /// How many values another key than this one sealed.
+        /// Returns the number of values in a column that are not sealed with the current key.
         pub async fn count(db: &PgPool, column: Column, current: KeyId) -> sqlx::Result<i64> {
             let header = vault::header(current);
             match column {
@@ -82,7 +82,7 @@ macro_rules! columns {
             }
         }
 
-        /// The next of them, by key, behind the one that is given.
+        /// Returns up to `limit` of these values, by key, after the key `after`.
         pub async fn next(
             db: &PgPool,
             column: Column,
@@ -111,7 +111,7 @@ macro_rules! columns {
             }
         }
 
-        /// Puts a value in the place of the one that was read; false when that is no longer there.
+        /// Replaces a value. Returns false when it was changed or deleted since it was read.
         pub async fn replace(
             db: &PgPool,
             column: Column,
@@ -138,7 +138,7 @@ macro_rules! columns {
 }
 
 columns! {
-    /// What platforms granted to accounts.
+    /// Grants of accounts.
     Grants {
         "grants of accounts", "accounts", "id", "uuid_send(id)", ("encode(", ", 'hex')::uuid"),
         "grant_sealed", |owner, key| vault::aad_grant(owner, id(key).into())
@@ -153,9 +153,9 @@ columns! {
         "signing secrets", "webhooks", "id", "uuid_send(id)", ("encode(", ", 'hex')::uuid"),
         "secret_sealed", |owner, key| vault::aad_webhook_secret(owner, id(key).into())
     }
-    /// Grants of logins that wait for a choice.
-    Choices {
-        "grants that wait for a choice", "pending_logins", "token_digest", "token_digest", ("(", ")"),
+    /// Grants of pending logins.
+    PendingGrants {
+        "grants of pending logins", "pending_logins", "token_digest", "token_digest", ("(", ")"),
         "grants_sealed", |owner, key| vault::aad_pending(owner, Digest::read(key).expect("32 bytes"))
     }
 }

@@ -1,54 +1,54 @@
-//! Who is signed in to the dashboard.
+//! Dashboard sessions.
 //!
-//! A session is as good as the key that it was begun with: it is looked up together with it, so that
-//! revoking the key, its expiry and its rotation end the session with the next request. What the cookie
-//! holds is far beyond guessing, so a plain SHA-256 digest is all that is kept of it.
+//! A session is found together with the API key that it was started with, so that revoking, expiring or
+//! rotating the key ends the session at the next request. The cookie contains 256 random bits, so a plain
+//! SHA-256 digest of it is stored.
 
 use crate::{
-    decode::{self, Parsed},
-    keys::{self, Key},
+    decode::Parsed,
+    keys::{self, Key, key},
 };
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::{Mode, Owner, scope::Scope};
+use domain::{Mode, scope::Scope};
 use rand::distr::{Alphanumeric, SampleString};
 use sqlx::PgPool;
 
-/// How long a session lasts, whatever is done in it.
-pub const LIFE: TimeDelta = TimeDelta::hours(12);
-/// Random characters of a session's text: 256 bits.
+/// Lifetime of a session; activity doesn't extend it.
+pub const TTL: TimeDelta = TimeDelta::hours(12);
+/// Number of random characters in a session's token: 256 bits.
 const LENGTH: usize = 43;
 
-/// Begins a session and gives its text, here and never again. Sessions that have ended go.
+/// Starts a session and returns its token, which can't be read again. Deletes expired sessions.
 pub async fn begin(db: &PgPool, key: &Key, now: DateTime<Utc>) -> sqlx::Result<String> {
     // `rand::rng()` is a cryptographically secure generator, seeded by the operating system.
-    let text = Alphanumeric.sample_string(&mut rand::rng(), LENGTH);
+    let token = Alphanumeric.sample_string(&mut rand::rng(), LENGTH);
     sqlx::query!(
         "with ended as (delete from sessions where expires_at <= $5)
          insert into sessions (digest, org_id, mode, key_id, created_at, expires_at)
          values ($1, $2, $3, $4, $5, $6)",
-        keys::digest(&text),
+        keys::digest(&token),
         key.owner.org.0,
         key.owner.mode.as_str(),
         key.id.0,
         now,
-        now + LIFE
+        now + TTL
     )
     .execute(db)
     .await?;
-    Ok(text)
+    Ok(token)
 }
 
-/// Whoever is signed in.
+/// A session of the dashboard.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// The key that the session was begun with.
+    /// The API key that the session was started with.
     pub key: Key,
-    /// The name of its organization.
+    /// Name of the key's organization.
     pub organization: String,
 }
 
-/// The session that a text stands for; `None` when it has ended, or its key has.
-pub async fn find(db: &PgPool, text: &str, now: DateTime<Utc>) -> sqlx::Result<Option<Session>> {
+/// Returns the session of a token; `None` when it has ended, or its key is no longer valid.
+pub async fn find(db: &PgPool, token: &str, now: DateTime<Utc>) -> sqlx::Result<Option<Session>> {
     let row = sqlx::query!(
         r#"select k.id, k.org_id, k.mode as "mode: Parsed<Mode>", k.name, k.scopes as "scopes: Vec<Parsed<Scope>>",
              k.last_four, k.expires_at, k.revoked_at, k.last_used_at, k.created_at, o.name as organization
@@ -57,29 +57,16 @@ pub async fn find(db: &PgPool, text: &str, now: DateTime<Utc>) -> sqlx::Result<O
            join organizations o on o.id = k.org_id
            where s.digest = $1 and s.expires_at > $2
              and (k.revoked_at is null or k.revoked_at > $2) and (k.expires_at is null or k.expires_at > $2)"#,
-        keys::digest(text),
+        keys::digest(token),
         now
     )
     .fetch_optional(db)
     .await?;
-    Ok(row.map(|row| Session {
-        key: Key {
-            id: row.id.into(),
-            owner: Owner { org: row.org_id.into(), mode: row.mode.0 },
-            name: row.name,
-            scopes: decode::unwrap(row.scopes),
-            last_four: row.last_four,
-            expires_at: row.expires_at,
-            revoked_at: row.revoked_at,
-            last_used_at: row.last_used_at,
-            created_at: row.created_at,
-        },
-        organization: row.organization,
-    }))
+    Ok(row.map(|row| Session { key: key!(row), organization: row.organization }))
 }
 
 /// Ends a session.
-pub async fn end(db: &PgPool, text: &str) -> sqlx::Result<()> {
-    sqlx::query!("delete from sessions where digest = $1", keys::digest(text)).execute(db).await?;
+pub async fn end(db: &PgPool, token: &str) -> sqlx::Result<()> {
+    sqlx::query!("delete from sessions where digest = $1", keys::digest(token)).execute(db).await?;
     Ok(())
 }

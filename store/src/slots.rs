@@ -1,9 +1,9 @@
-//! Posting slots: when an account's queue goes out, and which of these times are taken.
+//! Posting slots: the times at which an account's queue publishes, and reservations of these times.
 //!
-//! A post in a queue holds its slot by its own row, so that canceling, deleting and moving it free the
-//! slot without anybody's doing, and a unique index keeps two posts from holding one. The index alone
-//! would make posts that are created at the same moment wait for each other, slot by slot; so each first
-//! locks the slot that it is about to take, and passes over those that others have locked.
+//! A queued post holds its slot by its own row, so that canceling, deleting or rescheduling it releases the
+//! slot, and a unique index keeps two posts from holding the same one. With the index alone, posts created
+//! concurrently would wait for each other, slot by slot; so each first locks the slot that it is about to
+//! take, and skips those that other transactions have locked.
 
 use chrono::{DateTime, Utc};
 use domain::{
@@ -14,34 +14,34 @@ use sqlx::{PgConnection, PgPool, types::Json};
 use std::collections::HashSet;
 use uuid::Uuid;
 
-/// How many slots a post tries to lock: more than there are connections that could be taking one.
-const REACH: usize = 200;
+/// Number of slots that a post tries to lock: more than there are connections to take one.
+const MAX_CANDIDATES: usize = 200;
 
-/// The slots of an account, or those of the whole organization.
+/// The slots of an account, or the default slots of the organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Set {
-    /// Its identifier.
+    /// Id of the set.
     pub id: Uuid,
-    /// The account; `None` for those that count where an account has none of its own.
+    /// The account; `None` for the slots of accounts that have none of their own.
     pub account: Option<AccountId>,
-    /// The slots.
+    /// Weekly local times.
     pub slots: Vec<Slot>,
-    /// When they were first set.
+    /// When the set was created.
     pub created_at: DateTime<Utc>,
-    /// When they were last set.
+    /// When the set was last updated.
     pub updated_at: DateTime<Utc>,
 }
 
-/// What a post waits in: each post takes the next slot of the account that no other one holds.
+/// The queue of an account: each post takes the next slot without a post.
 #[derive(Clone, Debug)]
 pub struct Queue {
-    /// Whose slots are taken.
+    /// Account of the queue.
     pub account: AccountId,
-    /// When they are.
+    /// Times of the slots.
     pub schedule: Schedule,
 }
 
-/// Replaces the slots of an account, or of the organization; `None` when the account is not there.
+/// Replaces the slots of an account, or of the organization. Returns `None` when the account doesn't exist.
 pub async fn set(
     db: &PgPool,
     owner: Owner,
@@ -70,7 +70,7 @@ pub async fn set(
     Ok(row.map(Set::from))
 }
 
-/// All sets of the owner, that of the organization first, without those of disconnected accounts.
+/// Returns all sets of the owner, the organization's first, without those of disconnected accounts.
 pub async fn list(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Set>> {
     let rows = sqlx::query_as!(
         Row,
@@ -86,7 +86,7 @@ pub async fn list(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Set>> {
     Ok(rows.into_iter().map(Set::from).collect())
 }
 
-/// The slots that count for an account: its own, else the organization's. Empty where nobody set any.
+/// Returns the slots that apply to an account: its own, else the organization's; empty without any.
 pub async fn of(db: &PgPool, owner: Owner, account: AccountId) -> sqlx::Result<Vec<Slot>> {
     let slots = sqlx::query_scalar!(
         r#"select slots as "slots: Json<Vec<Slot>>" from slots
@@ -102,7 +102,7 @@ pub async fn of(db: &PgPool, owner: Owner, account: AccountId) -> sqlx::Result<V
     Ok(slots.map(|Json(slots)| slots).unwrap_or_default())
 }
 
-/// The next slots after `after` that no post holds, as many as `count`. Reserves none.
+/// Returns the next `count` open slots after `after`, without reserving them.
 pub async fn open(
     db: &PgPool,
     owner: Owner,
@@ -110,11 +110,11 @@ pub async fn open(
     after: DateTime<Utc>,
     count: usize,
 ) -> sqlx::Result<Vec<DateTime<Utc>>> {
-    free(&mut *db.acquire().await?, owner, queue, after, None, count).await
+    open_to(&mut *db.acquire().await?, owner, queue, after, None, count).await
 }
 
-/// The slots that are open to a post that may hold one already.
-async fn free(
+/// Returns the slots that are open to a post, including the one that it holds.
+async fn open_to(
     connection: &mut PgConnection,
     owner: Owner,
     queue: &Queue,
@@ -138,9 +138,9 @@ async fn free(
     Ok(queue.schedule.after(after).filter(|at| !taken.contains(at)).take(count).collect())
 }
 
-/// A slot that nobody else takes before the transaction ends, the next one if possible; `None` when none
-/// is open. Somebody may have taken it in the moment before: then writing fails with [`is_taken`], and a
-/// new transaction sees more.
+/// Reserves a slot until the transaction ends, the next one if possible. Returns `None` when none is open.
+/// Another transaction may have taken it just before: then writing the post fails with [`is_taken`], and a
+/// new transaction sees the taken slot.
 pub(crate) async fn reserve(
     tx: &mut PgConnection,
     owner: Owner,
@@ -148,18 +148,18 @@ pub(crate) async fn reserve(
     post: Option<PostId>,
     now: DateTime<Utc>,
 ) -> sqlx::Result<Option<DateTime<Utc>>> {
-    let open = free(tx, owner, queue, now, post, REACH).await?;
+    let open = open_to(tx, owner, queue, now, post, MAX_CANDIDATES).await?;
     let [first, ..] = open[..] else { return Ok(None) };
     if let Some(at) = lock(tx, owner, queue.account, &open, post).await? {
         return Ok(Some(at));
     }
-    // The last ones are all being taken, and one may yet be given back. No slot is locked by us, so that
-    // nobody waits for us meanwhile.
+    // All open slots are being taken, and one may be released by a rollback. This transaction has locked no
+    // slot yet, so that none waits for it meanwhile.
     sqlx::query!("select pg_advisory_xact_lock($1)", key(queue.account, first)).execute(tx).await?;
     Ok(Some(first))
 }
 
-/// Locks the first of the slots that nobody else has locked or holds, without waiting for anybody.
+/// Locks the first slot that no other transaction has locked and no post holds, without waiting.
 async fn lock(
     tx: &mut PgConnection,
     owner: Owner,
@@ -195,14 +195,14 @@ async fn lock(
     Ok(index.and_then(|index| slots.get(index).copied()))
 }
 
-/// What stands for a slot among locks. Two slots with one key would keep each other waiting and no more.
+/// Returns the key of a slot's advisory lock. If two slots have the same key, one waits for the other.
 fn key(account: AccountId, at: DateTime<Utc>) -> i64 {
     // The second half of an id is random.
     let (_, random) = account.0.as_u64_pair();
     random.cast_signed() ^ at.timestamp()
 }
 
-/// Whether a post could not be written because another one holds its slot.
+/// Returns whether a post could not be written because another post holds its slot.
 pub(crate) fn is_taken(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Database(error) if error.constraint() == Some("posts_slot_key"))
 }

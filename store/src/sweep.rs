@@ -1,8 +1,8 @@
-//! Finds rows whose next step is overdue.
+//! Sweeping: finds rows whose next step is overdue.
 //!
-//! A row names its next step and the time of it. When that time is over and nothing has happened, the
-//! row's workflow may be gone: terminated, or lost with Temporal's data. The row is carried to Temporal
-//! again then, which does nothing where the workflow is alive. Then it is left alone for a while.
+//! A row contains the time of its next step. When a step is overdue, the row's workflow may be gone:
+//! terminated, or lost with Temporal's data. The row's message is then pushed to the outbox again, which
+//! does nothing if the workflow runs. A row is swept once per interval at most.
 
 use crate::{decode::Parsed, outbox, posts};
 use domain::{
@@ -13,34 +13,26 @@ use sqlx::{PgConnection, PgPool};
 use std::{collections::BTreeMap, time::Duration};
 use uuid::Uuid;
 
-/// How many times as long a grant is left alone, whose workflow asks the platform with growing pauses.
-const RENEWAL_RESTS: f64 = 10.0;
-/// The part of a grant's life after which it should have been renewed.
-const RENEWED_BY: f64 = 0.8;
+/// Factor on the interval for a grant, whose workflow retries with growing intervals.
+const RENEWAL_INTERVALS: f64 = 10.0;
+/// Part of a grant's lifetime after which it should have been renewed.
+const RENEWAL_DUE_AT: f64 = 0.8;
 
-/// How patient the sweeper is.
-#[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// How late a step may be.
-    pub grace: Duration,
-    /// How long a row is left alone after it was swept.
-    pub rest: Duration,
-}
-
-/// Leaves a message for each row whose step is late, up to `limit` rows of a kind. Gives how many.
-pub async fn sweep(db: &PgPool, patience: Patience, limit: i64) -> sqlx::Result<usize> {
+/// Pushes a message for each row that is overdue by more than `grace` and was not swept for `interval`, up
+/// to `limit` rows of a kind. Returns the number of messages.
+pub async fn sweep(db: &PgPool, grace: Duration, interval: Duration, limit: i64) -> sqlx::Result<usize> {
     let mut pushed = 0;
-    let (grace, rest) = (patience.grace.as_secs_f64(), patience.rest.as_secs_f64());
+    let (grace, interval) = (grace.as_secs_f64(), interval.as_secs_f64());
     for kind in [Kind::Posts, Kind::Deliveries, Kind::Imports, Kind::Media, Kind::Disconnected, Kind::Grants]
     {
         let mut tx = db.begin().await?;
         let messages = match kind {
-            Kind::Posts => unpublished(&mut tx, grace, rest, limit).await?,
-            Kind::Deliveries => undelivered(&mut tx, grace, rest, limit).await?,
-            Kind::Imports => imports(&mut tx, grace, rest, limit).await?,
-            Kind::Media => media(&mut tx, grace, rest, limit).await?,
-            Kind::Disconnected => disconnected(&mut tx, grace, rest, limit).await?,
-            Kind::Grants => grants(&mut tx, grace, rest, limit).await?,
+            Kind::Posts => unpublished(&mut tx, grace, interval, limit).await?,
+            Kind::Deliveries => undelivered(&mut tx, grace, interval, limit).await?,
+            Kind::Imports => imports(&mut tx, grace, interval, limit).await?,
+            Kind::Media => media(&mut tx, grace, interval, limit).await?,
+            Kind::Disconnected => disconnected(&mut tx, grace, interval, limit).await?,
+            Kind::Grants => grants(&mut tx, grace, interval, limit).await?,
         };
         for message in &messages {
             outbox::push(&mut tx, message).await?;
@@ -64,8 +56,13 @@ enum Kind {
     Grants,
 }
 
-/// Posts that are due, and targets whose next step is.
-async fn unpublished(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+/// Returns messages for posts that are due, and for targets whose next step is.
+async fn unpublished(
+    tx: &mut PgConnection,
+    grace: f64,
+    interval: f64,
+    limit: i64,
+) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with overdue as (
              select p.id from posts p
@@ -90,7 +87,7 @@ async fn unpublished(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -
            where id in (select id from overdue union select id from incomplete)
            returning id, org_id, mode as "mode: Parsed<Mode>""#,
         grace,
-        rest,
+        interval,
         limit
     )
     .fetch_all(&mut *tx)
@@ -103,8 +100,13 @@ async fn unpublished(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -
     Ok(messages)
 }
 
-/// Deliveries whose next attempt is overdue; those of one event that was never delivered go together.
-async fn undelivered(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+/// Returns messages for overdue deliveries; those of one event in its first round share a message.
+async fn undelivered(
+    tx: &mut PgConnection,
+    grace: f64,
+    interval: f64,
+    limit: i64,
+) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with overdue as (
              select id from deliveries
@@ -117,7 +119,7 @@ async fn undelivered(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -
            where d.id = o.id and e.id = d.event_id
            returning d.id, d.event_id, d.round, d.event, d.org_id, d.mode as "mode: Parsed<Mode>", e.post_id"#,
         grace,
-        rest,
+        interval,
         limit
     )
     .fetch_all(tx)
@@ -125,7 +127,7 @@ async fn undelivered(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -
     let mut dispatches: BTreeMap<_, EventDispatch> = BTreeMap::new();
     for row in swept {
         let round = row.round.unsigned_abs();
-        // A delivery that was asked for again has a workflow of its own.
+        // A redelivery has a workflow of its own.
         let alone = (round > 0).then_some(row.id);
         let dispatch = dispatches.entry((row.event_id, alone)).or_insert_with(|| EventDispatch {
             event: row.event_id.into(),
@@ -140,8 +142,8 @@ async fn undelivered(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -
     Ok(dispatches.into_values().map(Message::DeliverEvent).collect())
 }
 
-/// Imports that have not ended.
-async fn imports(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+/// Returns messages for imports that have not ended.
+async fn imports(tx: &mut PgConnection, grace: f64, interval: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with open as (
              select id from imports
@@ -153,7 +155,7 @@ async fn imports(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -> sq
            where i.id = o.id and a.id = i.account_id
            returning i.id, i.account_id, i.org_id, i.mode as "mode: Parsed<Mode>", a.platform"#,
         grace,
-        rest,
+        interval,
         limit
     )
     .fetch_all(tx)
@@ -171,8 +173,8 @@ async fn imports(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -> sq
         .collect())
 }
 
-/// Files that are to be fetched, looked at or discarded.
-async fn media(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+/// Returns messages for media to download, inspect or discard.
+async fn media(tx: &mut PgConnection, grace: f64, interval: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with open as (
              select id from media
@@ -185,7 +187,7 @@ async fn media(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -> sqlx
            returning m.id, m.org_id, m.mode as "mode: Parsed<Mode>", m.deleted_at is not null as "is_deleted!",
              m.status = 'uploaded' as "is_uploaded!""#,
         grace,
-        rest,
+        interval,
         limit
     )
     .fetch_all(tx)
@@ -204,11 +206,11 @@ async fn media(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -> sqlx
         .collect())
 }
 
-/// Disconnected accounts whose grant is still here.
+/// Returns messages for disconnected accounts with a stored grant.
 async fn disconnected(
     tx: &mut PgConnection,
     grace: f64,
-    rest: f64,
+    interval: f64,
     limit: i64,
 ) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
@@ -221,7 +223,7 @@ async fn disconnected(
            update accounts a set swept_at = now() from leaving l where a.id = l.id
            returning a.id, a.org_id, a.mode as "mode: Parsed<Mode>", a.platform, a.grant_version"#,
         grace,
-        rest,
+        interval,
         limit
     )
     .fetch_all(tx)
@@ -241,8 +243,8 @@ async fn disconnected(
         .collect())
 }
 
-/// Grants that should have been renewed by now.
-async fn grants(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
+/// Returns messages for grants that should have been renewed.
+async fn grants(tx: &mut PgConnection, grace: f64, interval: f64, limit: i64) -> sqlx::Result<Vec<Message>> {
     let swept = sqlx::query!(
         r#"with ending as (
              select id from accounts
@@ -255,9 +257,9 @@ async fn grants(tx: &mut PgConnection, grace: f64, rest: f64, limit: i64) -> sql
            returning a.id, a.org_id, a.mode as "mode: Parsed<Mode>", a.platform, a.grant_version,
              coalesce(a.granted_at, a.updated_at) as "granted_at!", a.token_expires_at as "expires_at!""#,
         grace,
-        rest * RENEWAL_RESTS,
+        interval * RENEWAL_INTERVALS,
         limit,
-        RENEWED_BY
+        RENEWAL_DUE_AT
     )
     .fetch_all(tx)
     .await?;

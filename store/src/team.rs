@@ -1,8 +1,7 @@
-//! The people of an organization.
+//! Members of an organization.
 //!
-//! They belong to the organization and not to one of its modes: who looks after it does so for both,
-//! so these queries name no mode. An invitation's token is far beyond guessing, so a plain SHA-256
-//! digest is all that is kept of it.
+//! A member belongs to the organization, not to one of its modes, so these queries have no mode. An
+//! invitation's token contains 256 random bits, so a plain SHA-256 digest of it is stored.
 
 use crate::decode::Parsed;
 use chrono::{DateTime, Utc};
@@ -12,65 +11,65 @@ use sha2::{Digest, Sha256};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-/// Random characters of an invitation's token: 256 bits.
+/// Number of random characters in an invitation's token: 256 bits.
 const TOKEN_LENGTH: usize = 43;
 
-domain::words! {
-    /// What a person may do.
+domain::string_enum! {
+    /// Permissions of a member.
     Role, "role" {
-        /// Everything, the organization's end included.
+        /// Everything, including deleting the organization.
         Owner = "owner",
-        /// Everything about its data and people.
+        /// Manages the organization's data and members.
         Admin = "admin",
-        /// Write and publish.
+        /// Writes and publishes posts.
         Publisher = "publisher",
-        /// Look.
+        /// Reads only.
         Viewer = "viewer",
     }
 }
 
-domain::words! {
-    /// How far a person has come.
+domain::string_enum! {
+    /// Status of a member.
     Status, "status" {
-        /// Invited, and not there yet.
+        /// Invited, not yet accepted.
         Invited = "invited",
-        /// There.
+        /// Accepted the invitation, or created the organization.
         Active = "active",
     }
 }
 
-/// A person.
+/// A member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its identifier.
+    /// Member id.
     pub id: MemberId,
-    /// Its address, as it was written.
+    /// E-mail address, in its original spelling.
     pub email: String,
-    /// Its name, once it told it.
+    /// Name; `None` until the invitation is accepted.
     pub name: Option<String>,
-    /// What it may do.
+    /// Permissions.
     pub role: Role,
-    /// How far it has come.
+    /// Member status.
     pub status: Status,
-    /// When it was invited.
+    /// When the member was invited.
     pub invited_at: DateTime<Utc>,
-    /// When it accepted.
+    /// When the member accepted the invitation.
     pub joined_at: Option<DateTime<Utc>>,
 }
 
-/// What removing a person came to.
+/// The result of removing a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Removal {
-    /// It is gone.
-    Done,
-    /// It stays, for nobody else owns the organization.
+pub enum RemoveResult {
+    /// The member was removed.
+    Removed,
+    /// The member is the only owner of the organization and stays.
     LastOwner,
-    /// There is no such person.
-    None,
+    /// There is no such member.
+    NotFound,
 }
 
-/// Invites a person and gives the invitation's token, here and never again; `None` when somebody of
-/// this address is there already, whatever its capitals.
+/// Invites a person and returns the invitation's token, which can't be read again. Returns `None` when the
+/// organization has a member with this address; upper and lower case don't matter.
 pub async fn invite(
     db: &PgPool,
     org: OrgId,
@@ -99,7 +98,7 @@ pub async fn invite(
     Ok(member.map(|member| (member, token)))
 }
 
-/// Makes the person who founds an organization its owner; `None` when it is there already.
+/// Creates the owner of a new organization; `None` when it has a member with this address.
 pub async fn create_owner(
     db: &PgPool,
     org: OrgId,
@@ -122,7 +121,7 @@ pub async fn create_owner(
     .await
 }
 
-/// The people of an organization, in the order they came.
+/// Returns the members of an organization, in the order of their invitations.
 pub async fn list(db: &PgPool, org: OrgId) -> sqlx::Result<Vec<Member>> {
     sqlx::query_as!(
         Member,
@@ -135,18 +134,18 @@ pub async fn list(db: &PgPool, org: OrgId) -> sqlx::Result<Vec<Member>> {
     .await
 }
 
-/// What a person was invited to.
+/// An open invitation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
-    /// The organization's name.
+    /// Name of the organization.
     pub organization: String,
-    /// Whom the invitation is for.
+    /// E-mail address of the invited person.
     pub email: String,
-    /// What the person may do.
+    /// Permissions after accepting.
     pub role: Role,
 }
 
-/// The invitation that a token stands for; `None` when it was accepted or withdrawn.
+/// Returns the invitation of a token; `None` when it was accepted or withdrawn.
 pub async fn invitation(db: &PgPool, token: &str) -> sqlx::Result<Option<Invitation>> {
     sqlx::query_as!(
         Invitation,
@@ -159,7 +158,7 @@ pub async fn invitation(db: &PgPool, token: &str) -> sqlx::Result<Option<Invitat
     .await
 }
 
-/// Accepts an invitation, once; `None` when it was accepted or withdrawn before.
+/// Accepts an invitation. Returns `None` when it was accepted or withdrawn before.
 pub async fn accept(
     db: &PgPool,
     token: &str,
@@ -180,11 +179,11 @@ pub async fn accept(
     .await
 }
 
-/// Removes a person, unless nobody else owns the organization. One who is only invited does not stand in
-/// for an owner who is there: it may never come.
-pub async fn remove(db: &PgPool, org: OrgId, id: MemberId) -> sqlx::Result<Removal> {
+/// Removes a member, unless they are the last owner. An invited owner doesn't replace an active one,
+/// because they may never accept.
+pub async fn remove(db: &PgPool, org: OrgId, id: MemberId) -> sqlx::Result<RemoveResult> {
     let mut tx = db.begin().await?;
-    // All owners are locked, so that of the last two who remove each other one stays.
+    // Locks all owners, so that of the last two who remove each other concurrently one stays.
     let owners = sqlx::query!(
         r#"select id, status as "status: Parsed<Status>" from members
            where org_id = $1 and role = 'owner' order by id for update"#,
@@ -192,15 +191,15 @@ pub async fn remove(db: &PgPool, org: OrgId, id: MemberId) -> sqlx::Result<Remov
     )
     .fetch_all(&mut *tx)
     .await?;
-    if let Some(one) = owners.iter().find(|owner| owner.id == id.0) {
-        let stands_in = |other: Status| other == Status::Active || one.status.0 == Status::Invited;
-        if !owners.iter().any(|other| other.id != id.0 && stands_in(other.status.0)) {
-            return Ok(Removal::LastOwner);
+    if let Some(member) = owners.iter().find(|owner| owner.id == id.0) {
+        let can_replace = |other: Status| other == Status::Active || member.status.0 == Status::Invited;
+        if !owners.iter().any(|other| other.id != id.0 && can_replace(other.status.0)) {
+            return Ok(RemoveResult::LastOwner);
         }
     }
     let done = sqlx::query!("delete from members where id = $1 and org_id = $2", id.0, org.0)
         .execute(&mut *tx)
         .await?;
     tx.commit().await?;
-    Ok(if done.rows_affected() > 0 { Removal::Done } else { Removal::None })
+    Ok(if done.rows_affected() > 0 { RemoveResult::Removed } else { RemoveResult::NotFound })
 }

@@ -1,29 +1,29 @@
-//! What happened to a post, in order, for the people who ask.
+//! Timelines: the history of a post, for its owner.
 //!
-//! Written in the transaction that made it happen. Deliveries are not copied here: they are rows of
-//! their own that change with each attempt, and join the list when it is read.
+//! Entries are written in the transaction that causes them. Deliveries are not copied here: they are rows
+//! that change with each attempt, and are joined when the timeline is read.
 
 use chrono::{DateTime, Utc};
 use domain::{Owner, PostId, TargetId};
 use serde_json::Value;
 use sqlx::{PgConnection, PgPool};
 
-/// One thing that happened.
+/// An entry of a timeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// When.
+    /// When it happened.
     pub at: DateTime<Utc>,
-    /// What, for machines, for example `created`.
+    /// Machine-readable kind, for example `created`.
     pub kind: String,
-    /// What, for people.
+    /// Human-readable description.
     pub message: String,
-    /// To which account of the post; `None` to all of it.
+    /// The target concerned; `None` for the whole post.
     pub target_id: Option<TargetId>,
-    /// More about it; an object.
+    /// Further details, a JSON object.
     pub detail: Value,
 }
 
-/// Notes what the current transaction does.
+/// Appends an entry to a post's timeline in the current transaction.
 pub async fn append(tx: &mut PgConnection, owner: Owner, post: PostId, entry: Entry) -> sqlx::Result<()> {
     sqlx::query!(
         "insert into timeline (org_id, mode, post_id, target_id, at, kind, message, detail)
@@ -42,7 +42,7 @@ pub async fn append(tx: &mut PgConnection, owner: Owner, post: PostId, entry: En
     Ok(())
 }
 
-/// What happened to a post and what was told about it, oldest first; nothing for a post that is not there.
+/// Returns a post's timeline with its deliveries, oldest first; empty for a post that doesn't exist.
 pub async fn list(db: &PgPool, owner: Owner, post: PostId) -> sqlx::Result<Vec<Entry>> {
     let rows = sqlx::query!(
         r#"with post as (
@@ -64,7 +64,7 @@ pub async fn list(db: &PgPool, owner: Owner, post: PostId) -> sqlx::Result<Vec<E
              from post join events e on e.post_id = post.id
              join deliveries d on d.event_id = e.id
              join lateral (
-               -- The rest of an address may hold a secret, and whoever reads posts may not read webhooks.
+               -- The rest of the URL may contain a secret, and callers may read posts but not webhooks.
                select coalesce(substring(url from '^[^:]+://(?:[^/?#\\]*@)?([^/?#\\]+)'), 'the endpoint') as host
                from webhooks where id = d.webhook_id
              ) w on true

@@ -1,89 +1,89 @@
-//! Who calls, and how much was called: one row of counters per organization.
+//! Rate limits, quotas and usage: one row of counters per organization.
 //!
-//! A call is recognized and counted in every bucket by one statement, which locks one row: nothing is
-//! counted half, no lock waits for another, and however many processes serve, they share the ceilings.
-//! Callers that nobody knows yet are counted by address.
+//! One statement authenticates a request and counts it in every bucket, locking one row: counts are never
+//! partial, no two locks wait for each other, and all processes share the limits. Requests without a valid
+//! key are counted by IP address.
 
 use crate::{
-    decode::{self, Parsed},
-    keys::{self, Key},
+    decode::Parsed,
+    keys::{self, Key, key},
 };
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveTime, Utc};
 use domain::{Mode, Owner, scope::Scope};
 use sqlx::PgPool;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// How many ended rows a call removes: more than the one it may leave behind.
-const SWEEP: i64 = 8;
+/// Number of expired rows that a request deletes: more than the one that it may leave behind.
+const PURGE_LIMIT: i64 = 8;
 
-/// A ceiling on calls in windows that begin at whole multiples of their length since 1970.
+/// A rate limit: requests per window. Windows start at multiples of their length since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// Its name.
+    /// Name of the bucket.
     pub name: &'static str,
-    /// How many calls a window takes, at least one.
+    /// Maximum number of requests per window, at least one.
     pub ceiling: u32,
-    /// How long a window is, in seconds, at least one.
+    /// Length of a window in seconds, at least one.
     pub seconds: u32,
 }
 
-/// How full a bucket is after a call.
+/// State of a bucket after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
     /// The bucket.
     pub bucket: Bucket,
-    /// The calls it counted in this window; one more than its ceiling once it refused one.
+    /// Requests counted in this window; the ceiling plus one when the bucket refused one.
     pub calls: u64,
     /// When the window ends.
     pub ends_at: DateTime<Utc>,
 }
 
-/// Calls per month by plan; a plan that is not among them has no such limit.
+/// Maximum requests per month, by plan; a plan that is missing is unlimited.
 #[derive(Clone, Debug, Default)]
 pub struct Quotas {
     plans: Vec<String>,
     most: Vec<i64>,
 }
 
-/// A known caller, counted.
+/// An authenticated and counted request.
 #[derive(Clone, Debug)]
 pub struct Admission {
-    /// The key.
+    /// The caller's key.
     pub key: Key,
-    /// The key of the organization's plan.
+    /// Id of the organization's plan.
     pub plan: String,
-    /// How full each bucket is, in the order in which they were given.
+    /// State of each bucket, in the order of the buckets.
     pub levels: Vec<Level>,
-    /// The calls of the month.
+    /// Requests counted this month.
     pub requests: u64,
-    /// Whether the quota had no room for this call.
+    /// Whether the monthly quota is used up and refuses this request.
     pub is_over_quota: bool,
 }
 
-/// A calendar month, UTC.
+/// A calendar month in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Month {
-    /// Its first moment.
+    /// Start of the month.
     pub start: DateTime<Utc>,
-    /// The first moment after it.
+    /// Start of the next month.
     pub end: DateTime<Utc>,
 }
 
-/// What an owner used in a month.
+/// Usage of an owner in a month.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// The key of the organization's plan.
+    /// Id of the organization's plan.
     pub plan: String,
-    /// The organization's calls.
+    /// Requests of the organization.
     pub requests: u64,
-    /// The owner's targets that were published.
+    /// Published targets of the owner.
     pub posts: u64,
-    /// The accounts that the owner has connected now.
+    /// Accounts of the owner that are connected now.
     pub accounts: u64,
 }
 
 impl Bucket {
-    /// When the window begins that a moment lies in, in seconds since 1970.
+    /// Returns the start of the window that contains a time, in seconds since 1970.
     fn start(&self, now: DateTime<Utc>) -> i64 {
         let now = now.timestamp();
         now - now.rem_euclid(i64::from(self.seconds))
@@ -92,17 +92,17 @@ impl Bucket {
     fn level(self, start: i64, calls: i64) -> Level {
         let end = start.saturating_add(i64::from(self.seconds));
         let ends_at = DateTime::from_timestamp(end, 0).unwrap_or(DateTime::<Utc>::MAX_UTC);
-        Level { bucket: self, calls: unsigned(calls), ends_at }
+        Level { bucket: self, calls: to_u64(calls), ends_at }
     }
 }
 
 impl Level {
-    /// Whether it had no room for the call.
+    /// Returns whether the bucket refused the request.
     pub fn is_exceeded(&self) -> bool {
         self.calls > u64::from(self.bucket.ceiling)
     }
 
-    /// How many calls it still takes.
+    /// Returns the number of further requests in this window.
     pub fn remaining(&self) -> u64 {
         u64::from(self.bucket.ceiling).saturating_sub(self.calls)
     }
@@ -117,7 +117,7 @@ impl FromIterator<(String, u64)> for Quotas {
 }
 
 impl Month {
-    /// The month that a moment lies in.
+    /// Returns the month that contains a time.
     pub fn of(now: DateTime<Utc>) -> Self {
         let first = now.date_naive().with_day(1).expect("every month has a first day");
         let end = first.checked_add_months(Months::new(1)).unwrap_or(NaiveDate::MAX);
@@ -126,11 +126,11 @@ impl Month {
     }
 }
 
-/// Recognizes a caller by the text of its key and counts the call; `None` when the key is unknown,
-/// revoked or expired. Without `quotas` the call counts in the buckets only.
+/// Authenticates a caller by their key and counts the request. Returns `None` when the key is unknown,
+/// revoked or expired. Without `quotas` the request counts in the buckets only.
 ///
-/// A call that some bucket has no room for counts in none of them and in no quota; one that only the
-/// quota has no room for counts in the buckets. A key's last use is noted at most once a minute.
+/// A request that a bucket refuses counts in no bucket and in no quota; one that only the quota refuses
+/// counts in the buckets. The last use of a key is updated at most once a minute.
 pub async fn authenticate_and_count(
     db: &PgPool,
     presented: &str,
@@ -144,9 +144,9 @@ pub async fn authenticate_and_count(
     let lengths: Vec<_> = buckets.iter().map(|bucket| i64::from(bucket.seconds)).collect();
     let unlimited = Quotas::default();
     let limited = quotas.unwrap_or(&unlimited);
-    // A window or a month that another process, whose clock is a little ahead, has begun already is
-    // gone on with. Losing the last moment's counts in a crash of Postgres is cheaper than waiting
-    // for the disk at every call, so this one statement does not.
+    // A window or month started by another process, whose clock is slightly ahead, is continued. Losing the
+    // latest counts in a crash of Postgres is cheaper than waiting for the disk at every request, hence the
+    // `synchronous_commit` at the end.
     let row = sqlx::query!(
         r#"with key as (
              select k.id, k.org_id, k.mode, k.name, k.scopes, k.last_four, k.expires_at, k.revoked_at,
@@ -218,26 +218,16 @@ pub async fn authenticate_and_count(
     };
     Ok(Some(Admission {
         levels: buckets.iter().map(level).collect(),
-        key: Key {
-            id: row.id.into(),
-            owner: Owner { org: row.org_id.into(), mode: row.mode.0 },
-            name: row.name,
-            scopes: decode::unwrap(row.scopes),
-            last_four: row.last_four,
-            expires_at: row.expires_at,
-            revoked_at: row.revoked_at,
-            last_used_at: row.last_used_at,
-            created_at: row.created_at,
-        },
+        key: key!(row),
         plan: row.plan,
-        requests: unsigned(row.requests),
+        requests: to_u64(row.requests),
         is_over_quota: row.exhausted,
     }))
 }
 
-/// Counts a call from an address, and removes some rows of windows that have ended.
+/// Counts a request from an IP address, and deletes some rows of expired windows.
 ///
-/// Addresses of IPv6 count by their first 64 bits: that is what one subscriber has.
+/// IPv6 addresses count by their first 64 bits, the network of one subscriber.
 pub async fn count(db: &PgPool, bucket: Bucket, address: IpAddr, now: DateTime<Utc>) -> sqlx::Result<Level> {
     let address = match address.to_canonical() {
         IpAddr::V4(address) => address.to_string(),
@@ -259,21 +249,21 @@ pub async fn count(db: &PgPool, bucket: Bucket, address: IpAddr, now: DateTime<U
         address,
         bucket.level(start, 0).ends_at,
         now,
-        SWEEP
+        PURGE_LIMIT
     )
     .fetch_one(db)
     .await?;
     Ok(bucket.level(start, calls))
 }
 
-/// How many addresses are remembered.
+/// Returns the number of stored IP addresses.
 pub async fn address_count(db: &PgPool) -> sqlx::Result<u64> {
     let count =
         sqlx::query_scalar!(r#"select count(*) as "count!" from ip_rate_limits"#).fetch_one(db).await?;
-    Ok(unsigned(count))
+    Ok(to_u64(count))
 }
 
-/// What an owner used in a month; `None` when there is no such organization.
+/// Returns the usage of an owner in a month; `None` when the organization doesn't exist.
 pub async fn read(db: &PgPool, owner: Owner, month: Month) -> sqlx::Result<Option<Usage>> {
     let row = sqlx::query!(
         r#"select o.plan, coalesce(m.requests, 0) as "requests!",
@@ -292,13 +282,13 @@ pub async fn read(db: &PgPool, owner: Owner, month: Month) -> sqlx::Result<Optio
     .await?;
     Ok(row.map(|row| Usage {
         plan: row.plan,
-        requests: unsigned(row.requests),
-        posts: unsigned(row.posts),
-        accounts: unsigned(row.accounts),
+        requests: to_u64(row.requests),
+        posts: to_u64(row.posts),
+        accounts: to_u64(row.accounts),
     }))
 }
 
-fn unsigned(count: i64) -> u64 {
+fn to_u64(count: i64) -> u64 {
     u64::try_from(count).unwrap_or_default()
 }
 

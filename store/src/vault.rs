@@ -1,10 +1,9 @@
-//! Sealing of what must not be readable in the database: platform grants, client secrets and signing
-//! secrets.
+//! Encryption of secrets at rest: platform grants, client secrets and signing secrets.
 //!
-//! HPKE (RFC 9180) in base mode with X25519, HKDF-SHA256 and ChaCha20-Poly1305: who holds a public
-//! key seals, only who holds the private key opens. So the API process, which faces the world, has
-//! nothing that opens. The associated data names the row, so that a sealed value does not open in
-//! another one's place. <https://www.rfc-editor.org/rfc/rfc9180>
+//! HPKE (RFC 9180) in base mode with X25519, HKDF-SHA256 and ChaCha20-Poly1305: the public key seals, only
+//! the private key opens. So the API process, which is exposed to the network, can't open anything. The
+//! associated data names the row, so that a sealed value doesn't open in the place of another.
+//! <https://www.rfc-editor.org/rfc/rfc9180>
 
 use crate::pending_logins::Digest;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -20,12 +19,12 @@ type Public = <Suite as hpke::Kem>::PublicKey;
 type Private = <Suite as hpke::Kem>::PrivateKey;
 type Encapsulated = <Suite as hpke::Kem>::EncappedKey;
 
-/// The layout of sealed bytes: version, key id (big endian), encapsulated key, ciphertext.
+/// Version of the layout of sealed bytes: version, key id (big endian), encapsulated key, ciphertext.
 const VERSION: u8 = 1;
 const HEADER: usize = 5;
 const ENCAPSULATED: usize = 32;
 
-/// Which key sealed something, so that keys can be changed while older values remain.
+/// Id of a key, so that keys can be rotated while older values remain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId(pub u32);
 
@@ -33,67 +32,67 @@ pub struct KeyId(pub u32);
 #[derive(Clone)]
 pub struct PublicKey(Public);
 
-/// A key that opens. Prints as `***`.
+/// A key that opens. Its `Debug` form is `***`.
 #[derive(Clone)]
 pub struct PrivateKey(Private);
 
-/// Seals with one public key. Its text form is `id:key`.
+/// Seals with one public key. Parsed from `id:key`.
 #[derive(Clone, Debug)]
 pub struct Sealer {
     id: KeyId,
     key: PublicKey,
 }
 
-/// Opens what any key of its ring sealed. Its text form is `id:key,id:key`, the current key first.
+/// Opens values sealed with any key of its ring. Parsed from `id:key,id:key`, the current key first.
 #[derive(Clone, Debug)]
 pub struct Opener {
     current: (KeyId, PrivateKey),
     older: Vec<(KeyId, PrivateKey)>,
 }
 
-/// Why something did not open.
+/// Why a value can't be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// Nothing that a vault seals looks like it.
-    #[error("these bytes were not sealed by a vault")]
+    /// The bytes don't have the layout of a sealed value.
+    #[error("not a sealed value")]
     Malformed,
-    /// Its key is not in the ring.
+    /// The key is not in the ring.
     #[error("sealed with key {}, which is not in the ring", .0.0)]
     UnknownKey(KeyId),
-    /// It was changed, belongs to another row, or another key has the same id.
-    #[error("sealed for another row or another key, or changed since")]
+    /// The value was changed, belongs to another row, or was sealed with another key of the same id.
+    #[error("sealed for another row or with another key, or modified")]
     Refused,
 }
 
-/// Why a text is no key.
+/// Why a text is not a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// It is not 32 bytes in base64url, or no point that a secret can be agreed with.
+    /// The key is not 32 bytes in base64url, or a point of small order.
     #[error("a key is 32 bytes in base64url")]
     Key,
-    /// There is no `id:` in front of it.
-    #[error("a key is written as id:key")]
+    /// The `id:` prefix is missing.
+    #[error("a key has the form id:key")]
     Pair,
-    /// Its id is no number.
-    #[error("a key's id is a number: {0}")]
+    /// The id is not a number.
+    #[error("invalid key id: {0}")]
     Id(#[from] ParseIntError),
     /// Two keys have the same id.
-    #[error("key id {0} is there twice")]
+    #[error("key id {0} is used twice")]
     Twice(u32),
 }
 
 impl PrivateKey {
-    /// A new key from the operating system's randomness.
+    /// Generates a key from the operating system's randomness.
     pub fn generate() -> Self {
         Self(Suite::gen_keypair_with_rng(&mut rand::rng()).0)
     }
 
-    /// The public half.
+    /// Returns the public key.
     pub fn public(&self) -> PublicKey {
         PublicKey(Suite::sk_to_pk(&self.0))
     }
 
-    /// The text form, for the one place where it is kept.
+    /// Returns the text form, to be stored by the operator.
     pub fn reveal(&self) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(self.0.to_bytes())
     }
@@ -108,7 +107,7 @@ impl fmt::Debug for PrivateKey {
 impl FromStr for PrivateKey {
     type Err = KeyError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Private::from_bytes(&bytes(text)?).map(Self).map_err(|_| KeyError::Key)
+        Private::from_bytes(&decode_key(text)?).map(Self).map_err(|_| KeyError::Key)
     }
 }
 
@@ -127,28 +126,28 @@ impl fmt::Debug for PublicKey {
 impl FromStr for PublicKey {
     type Err = KeyError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let key = Self(Public::from_bytes(&bytes(text)?).map_err(|_| KeyError::Key)?);
-        // Points of small order are found out by trying: no secret can be agreed with them.
+        let key = Self(Public::from_bytes(&decode_key(text)?).map_err(|_| KeyError::Key)?);
+        // A trial detects points of small order: encryption to them fails.
         encrypt(&key, &[], &[], &[]).map(|_| key.clone()).ok_or(KeyError::Key)
     }
 }
 
 impl Sealer {
-    /// Seals with this key.
+    /// Creates a sealer with this key.
     pub fn new(id: KeyId, key: PublicKey) -> Self {
         Self { id, key }
     }
 
-    /// Which key it seals with.
+    /// Returns the id of the key.
     pub fn id(&self) -> KeyId {
         self.id
     }
 
-    /// Seals a value to the row that `aad` names.
+    /// Seals a value for the row that `aad` names.
     pub fn seal(&self, plaintext: &[u8], aad: &[u8]) -> Vec<u8> {
         let header = header(self.id);
-        let (encapsulated, ciphertext) =
-            encrypt(&self.key, &header, plaintext, aad).expect("a key that was read or generated agrees");
+        let (encapsulated, ciphertext) = encrypt(&self.key, &header, plaintext, aad)
+            .expect("a parsed or generated key is not of small order");
         [&header[..], &encapsulated, &ciphertext].concat()
     }
 }
@@ -162,18 +161,18 @@ impl fmt::Display for Sealer {
 impl FromStr for Sealer {
     type Err = KeyError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (id, key) = pair(text)?;
+        let (id, key) = parse_pair(text)?;
         Ok(Self { id, key })
     }
 }
 
 impl Opener {
-    /// Opens what `current` or one of the older keys sealed.
+    /// Creates a vault that opens values sealed with `current` or one of the older keys.
     pub fn new(current: (KeyId, PrivateKey), older: impl IntoIterator<Item = (KeyId, PrivateKey)>) -> Self {
         Self { current, older: older.into_iter().collect() }
     }
 
-    /// Seals with the current key.
+    /// Returns a sealer with the current key.
     pub fn sealer(&self) -> Sealer {
         Sealer { id: self.current.0, key: self.current.1.public() }
     }
@@ -182,7 +181,7 @@ impl Opener {
     ///
     /// # Errors
     ///
-    /// When it was not sealed for this row with a key of the ring.
+    /// When the value was not sealed for this row with a key of the ring.
     pub fn open(&self, sealed: &[u8], aad: &[u8]) -> Result<Vec<u8>, OpenError> {
         let id = sealed_with(sealed).ok_or(OpenError::Malformed)?;
         let (header, rest) = sealed.split_at(HEADER);
@@ -203,7 +202,7 @@ impl Opener {
         .map_err(|_| OpenError::Refused)
     }
 
-    /// Whether a value should be sealed anew because another key is the current one.
+    /// Returns whether a value should be resealed because its key is not the current one.
     pub fn is_stale(&self, sealed: &[u8]) -> bool {
         sealed_with(sealed) != Some(self.current.0)
     }
@@ -214,7 +213,7 @@ impl FromStr for Opener {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut ring: Vec<(KeyId, PrivateKey)> = Vec::new();
         for text in text.split(',') {
-            let (id, key) = pair(text)?;
+            let (id, key) = parse_pair(text)?;
             if ring.iter().any(|(known, _)| *known == id) {
                 return Err(KeyError::Twice(id.0));
             }
@@ -225,7 +224,7 @@ impl FromStr for Opener {
     }
 }
 
-/// The key that sealed something, or `None` when no vault did.
+/// Returns the id of the key that a value was sealed with; `None` when it is not a sealed value.
 pub fn sealed_with(sealed: &[u8]) -> Option<KeyId> {
     match sealed {
         [VERSION, a, b, c, d, ..] => Some(KeyId(u32::from_be_bytes([*a, *b, *c, *d]))),
@@ -233,27 +232,27 @@ pub fn sealed_with(sealed: &[u8]) -> Option<KeyId> {
     }
 }
 
-/// What the grant of an account is sealed to.
+/// Returns the associated data of an account's grant.
 pub fn aad_grant(owner: Owner, account: AccountId) -> Vec<u8> {
     format!("accounts.grant:{}:{}:{account}", owner.org, owner.mode).into_bytes()
 }
 
-/// What the client secret of an OAuth app is sealed to.
+/// Returns the associated data of an OAuth app's client secret.
 pub fn aad_client_secret(owner: Owner, network: NetworkId) -> Vec<u8> {
     format!("networks.secret:{}:{}:{network}", owner.org, owner.mode).into_bytes()
 }
 
-/// What a secret that somebody logs in with is sealed to, on its way to a worker.
+/// Returns the associated data of a login password on its way to a worker.
 pub fn aad_login(owner: Owner, platform: &str) -> Vec<u8> {
     format!("login:{}:{}:{platform}", owner.org, owner.mode).into_bytes()
 }
 
-/// What the grants of a login that waits for a choice are sealed to.
+/// Returns the associated data of a pending login's grants.
 pub fn aad_pending(owner: Owner, digest: Digest) -> Vec<u8> {
     format!("pending_logins.grants:{}:{}:{digest}", owner.org, owner.mode).into_bytes()
 }
 
-/// What the signing secret of a webhook endpoint is sealed to.
+/// Returns the associated data of a webhook endpoint's signing secret.
 pub fn aad_webhook_secret(owner: Owner, webhook: WebhookId) -> Vec<u8> {
     format!("webhooks.secret:{}:{}:{webhook}", owner.org, owner.mode).into_bytes()
 }
@@ -272,17 +271,17 @@ fn encrypt(key: &PublicKey, header: &[u8], plaintext: &[u8], aad: &[u8]) -> Opti
     Some((encapsulated.to_bytes().to_vec(), ciphertext))
 }
 
-/// What everything begins with that a key sealed.
+/// Returns the header of all values that a key seals.
 pub(crate) fn header(id: KeyId) -> [u8; HEADER] {
     let [a, b, c, d] = id.0.to_be_bytes();
     [VERSION, a, b, c, d]
 }
 
-fn bytes(text: &str) -> Result<Vec<u8>, KeyError> {
+fn decode_key(text: &str) -> Result<Vec<u8>, KeyError> {
     BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| KeyError::Key)
 }
 
-fn pair<K: FromStr<Err = KeyError>>(text: &str) -> Result<(KeyId, K), KeyError> {
+fn parse_pair<K: FromStr<Err = KeyError>>(text: &str) -> Result<(KeyId, K), KeyError> {
     let (id, key) = text.trim().split_once(':').ok_or(KeyError::Pair)?;
     Ok((KeyId(id.parse()?), key.parse()?))
 }

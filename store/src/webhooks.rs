@@ -1,4 +1,4 @@
-//! Webhook endpoints: who wants to be told what.
+//! Webhook endpoints and their subscriptions.
 
 use crate::Change;
 use chrono::{DateTime, SubsecRound, Utc};
@@ -9,39 +9,39 @@ use uuid::Uuid;
 /// An endpoint, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
-    /// Its identifier.
+    /// Endpoint id.
     pub id: WebhookId,
-    /// Where events go.
+    /// URL that events are sent to.
     pub url: String,
-    /// The names of the events it subscribed to, or `*`.
+    /// Subscribed event names; `*` stands for all.
     pub events: Vec<String>,
-    /// A label, for people.
+    /// Label for the dashboard.
     pub description: Option<String>,
-    /// Whether events are delivered.
+    /// Whether events are delivered; false for a paused endpoint.
     pub is_active: bool,
-    /// When it was made.
+    /// When the endpoint was created.
     pub created_at: DateTime<Utc>,
-    /// When it last changed.
+    /// When the endpoint was last updated.
     pub updated_at: DateTime<Utc>,
 }
 
-/// What a new endpoint is to be.
+/// An endpoint to create.
 #[derive(Clone, Debug)]
 pub struct NewWebhook {
-    /// Where events go.
+    /// URL that events are sent to.
     pub url: String,
-    /// The names of the events it subscribes to, or `*`.
+    /// Event names to subscribe to; `*` stands for all.
     pub events: Vec<String>,
-    /// A label, for people.
+    /// Label for the dashboard.
     pub description: Option<String>,
 }
 
-/// Endpoints that an organization may have in a mode: each gets a copy of every event that it subscribed
-/// to, and is asked eight times when it does not answer.
-pub const MOST: usize = 20;
+/// Maximum number of endpoints per organization and mode: each receives a copy of every subscribed event,
+/// in up to eight attempts.
+pub const MAX_ENDPOINTS: usize = 20;
 
-/// Makes an endpoint, unless there are as many as there may be. `seal` seals its secret to the id that it
-/// gets.
+/// Creates an endpoint. Returns `None` when the owner has the maximum number of endpoints. `seal` seals the
+/// secret to the new id.
 pub async fn create(
     db: &PgPool,
     owner: Owner,
@@ -51,19 +51,19 @@ pub async fn create(
 ) -> sqlx::Result<Option<Webhook>> {
     let now = now.trunc_subsecs(6);
     let mut tx = db.begin().await?;
-    // In a statement of its own: what was made while we waited for the lock has to be counted.
+    // In a statement of its own, so that endpoints created while waiting for the lock are counted.
     sqlx::query!("select from organizations where id = $1 for no key update", owner.org.0)
         .execute(&mut *tx)
         .await?;
-    let known = sqlx::query_scalar!(
-        r#"select count(*) as "known!" from webhooks
+    let count = sqlx::query_scalar!(
+        r#"select count(*) as "count!" from webhooks
            where org_id = $1 and mode = $2 and deleted_at is null"#,
         owner.org.0,
         owner.mode.as_str()
     )
     .fetch_one(&mut *tx)
     .await?;
-    if known >= MOST as i64 {
+    if count >= MAX_ENDPOINTS as i64 {
         return Ok(None);
     }
     let webhook = Webhook {
@@ -95,7 +95,7 @@ pub async fn create(
     Ok(Some(webhook))
 }
 
-/// The owner's endpoints, newest first.
+/// Returns the owner's endpoints, newest first.
 pub async fn list(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Webhook>> {
     sqlx::query_as!(
         Webhook,
@@ -108,7 +108,7 @@ pub async fn list(db: &PgPool, owner: Owner) -> sqlx::Result<Vec<Webhook>> {
     .await
 }
 
-/// One endpoint.
+/// Returns an endpoint.
 pub async fn get(db: &PgPool, owner: Owner, id: WebhookId) -> sqlx::Result<Option<Webhook>> {
     sqlx::query_as!(
         Webhook,
@@ -122,19 +122,19 @@ pub async fn get(db: &PgPool, owner: Owner, id: WebhookId) -> sqlx::Result<Optio
     .await
 }
 
-/// Where an endpoint is, and what its deliveries are signed with.
+/// URL and signing secret of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sealed {
-    /// Where events go.
+pub struct SealedSecret {
+    /// URL that events are sent to.
     pub url: String,
-    /// Its signing secret, sealed under [`crate::vault::aad_webhook_secret`].
+    /// Signing secret, sealed under [`crate::vault::aad_webhook_secret`].
     pub secret_sealed: Vec<u8>,
 }
 
-/// What sending to an endpoint takes.
-pub async fn sealed_secret(db: &PgPool, owner: Owner, id: WebhookId) -> sqlx::Result<Option<Sealed>> {
+/// Returns the URL and signing secret of an endpoint.
+pub async fn sealed_secret(db: &PgPool, owner: Owner, id: WebhookId) -> sqlx::Result<Option<SealedSecret>> {
     sqlx::query_as!(
-        Sealed,
+        SealedSecret,
         "select url, secret_sealed from webhooks
          where id = $1 and org_id = $2 and mode = $3 and deleted_at is null",
         id.0,
@@ -145,20 +145,20 @@ pub async fn sealed_secret(db: &PgPool, owner: Owner, id: WebhookId) -> sqlx::Re
     .await
 }
 
-/// What is to change of an endpoint; `None` stays as it is.
+/// Changes to an endpoint.
 #[derive(Clone, Debug, Default)]
 pub struct Edit {
-    /// Where events go from now on, also those that were tried elsewhere.
+    /// URL for all further attempts, also of deliveries under way; `None` keeps it.
     pub url: Option<String>,
-    /// The names of the events it subscribes to, or `*`.
+    /// Event names to subscribe to; `None` keeps them.
     pub events: Option<Vec<String>>,
-    /// A label, for people.
+    /// Label for the dashboard.
     pub description: Change<String>,
-    /// Whether events are delivered.
+    /// Whether events are delivered; `None` keeps it.
     pub is_active: Option<bool>,
 }
 
-/// Changes an endpoint.
+/// Updates an endpoint. Returns `None` when it doesn't exist.
 pub async fn edit(
     db: &PgPool,
     owner: Owner,
@@ -179,7 +179,7 @@ pub async fn edit(
         owner.mode.as_str(),
         edit.url,
         edit.events.as_deref(),
-        edit.description.is_made(),
+        edit.description.is_change(),
         edit.description.value(),
         edit.is_active,
         now
@@ -188,7 +188,7 @@ pub async fn edit(
     .await
 }
 
-/// Gives an endpoint another secret, which signs from the next attempt on; `None` when it is not there.
+/// Replaces the signing secret, from the next attempt on. Returns `None` when the endpoint doesn't exist.
 pub async fn rotate(
     db: &PgPool,
     owner: Owner,
@@ -211,19 +211,19 @@ pub async fn rotate(
     .await
 }
 
-/// Removes an endpoint and ends what was still to be delivered to it; false when it is not there.
+/// Deletes an endpoint and fails its open deliveries. Returns false when it doesn't exist.
 pub async fn delete(db: &PgPool, owner: Owner, id: WebhookId, now: DateTime<Utc>) -> sqlx::Result<bool> {
-    let gone = sqlx::query_scalar!(
-        r#"with gone as (
+    let deleted = sqlx::query_scalar!(
+        r#"with deleted as (
              update webhooks set deleted_at = $4, is_active = false, updated_at = $4
              where id = $1 and org_id = $2 and mode = $3 and deleted_at is null
              returning id
            ), ended as (
              update deliveries set status = 'failed', error = 'endpoint deleted', next_attempt_at = null
-             from gone
-             where deliveries.webhook_id = gone.id and deliveries.status in ('pending', 'delivering')
+             from deleted
+             where deliveries.webhook_id = deleted.id and deliveries.status in ('pending', 'delivering')
            )
-           select id from gone"#,
+           select id from deleted"#,
         id.0,
         owner.org.0,
         owner.mode.as_str(),
@@ -231,5 +231,5 @@ pub async fn delete(db: &PgPool, owner: Owner, id: WebhookId, now: DateTime<Utc>
     )
     .fetch_optional(db)
     .await?;
-    Ok(gone.is_some())
+    Ok(deleted.is_some())
 }

@@ -500,7 +500,7 @@ async fn a_choice_has_its_time() {
             tenant_id: None,
             redirect_uri: None,
             offers: vec![offer],
-            made: None,
+            selection: None,
             expires_at: tests::now() + TimeDelta::seconds(left),
         };
         let begun = login.expires_at - TimeDelta::minutes(30);

@@ -314,8 +314,8 @@ async fn what_is_stuck_is_told_in_words_and_tried_again_at_a_click() {
     let target = post["targets"][0]["id"].as_str().unwrap();
     let path = format!("/posts/{id}/targets/{target}/retry");
     let page = browser.post(&path, &[("back", "overview")]).await;
-    assert_eq!(page.leads(), "/dashboard?done=hurried");
-    assert!(browser.open("?done=hurried").await.contains("The next attempt comes now."));
+    assert_eq!(page.leads(), "/dashboard?done=retried");
+    assert!(browser.open("?done=retried").await.contains("The next attempt starts now."));
     let page = browser.until(&format!("/posts/{id}"), "See it on X").await;
     assert!(page.contains("Published"), "{page}");
     assert!(browser.open("").await.contains("Nothing is stuck."));

@@ -211,7 +211,7 @@ async fn what_is_missing_is_said_in_one_sentence_and_nothing_is_left_running() {
     let file = dir.0.join("file");
     std::fs::write(&file, "").unwrap();
     let sentence = refusal(&file.join("data"), "0", none).await;
-    assert!(sentence.contains("can't be written to"), "{sentence}");
+    assert!(sentence.contains("is not writable"), "{sentence}");
 
     let sentence = refusal(&dir.0.join("postgres"), "0", ("PG_BIN", "/nowhere")).await;
     assert!(sentence.contains("/nowhere"), "{sentence}");

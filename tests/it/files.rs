@@ -1,7 +1,7 @@
 //! What a file is, and that no file makes whoever looks at it stumble.
 
 use ::media::{
-    DeclaredFile, Fault, FileProperties, FileStore, Key, Location, Refusal, SizeLimits, StoredFile, Tempo,
+    DeclaredFile, Fault, FileProperties, FileStore, Key, Location, MinRate, Refusal, SizeLimits, StoredFile,
     UploadError,
 };
 use domain::{MediaId, Mode, OrgId, Owner};
@@ -25,7 +25,7 @@ fn asset() -> StoredFile {
 async fn look(shelf: &FileStore, bytes: &[u8]) -> Result<FileProperties, Refusal> {
     let asset = asset();
     let pieces = stream::iter([Ok(bytes.to_vec().into())]);
-    let tempo = Tempo { silence: Duration::from_secs(30), least: 1 };
+    let tempo = MinRate { idle_timeout: Duration::from_secs(30), bytes_per_second: 1 };
     shelf.receive(&asset, pieces, u64::MAX, &DeclaredFile::default(), tempo).await.unwrap();
     match shelf.inspect(&asset, bytes.len() as u64, &DeclaredFile::default()).await {
         Ok(facts) => Ok(facts),
@@ -94,8 +94,8 @@ async fn bytes_that_come_too_slowly_are_not_kept() {
         pace.tick().await;
         Some((Ok(vec![0].into()), pace))
     });
-    let tempo = Tempo { silence: Duration::from_millis(100), least: 1 << 20 };
+    let tempo = MinRate { idle_timeout: Duration::from_millis(100), bytes_per_second: 1 << 20 };
     let received = shelf.receive(&asset(), dripping, u64::MAX, &DeclaredFile::default(), tempo).await;
     assert!(matches!(received, Err(UploadError::Slow { .. })), "{received:?}");
-    assert_eq!(shelf.arrived(&asset()).await.unwrap(), None);
+    assert_eq!(shelf.uploaded_size(&asset()).await.unwrap(), None);
 }

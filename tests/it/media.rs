@@ -9,7 +9,7 @@ use crate::{
 use ::media::{Key, Permission, SignedToken};
 use ::store::{
     keys::{self, NewKey},
-    media::{DeclaredFile, Deleted, Filter, Found, NewMedia},
+    media::{DeclaredFile, DeleteResult, Filter, Inspected, NewMedia},
     organizations,
 };
 use bytes::Bytes;
@@ -614,8 +614,8 @@ fn new(kind: MediaKind) -> NewMedia {
     NewMedia { kind, filename, declared: claim, alt_text: None, source_url: None, upload_expires_at }
 }
 
-fn found(sha256: Option<&str>) -> Found {
-    Found {
+fn found(sha256: Option<&str>) -> Inspected {
+    Inspected {
         kind: MediaKind::Image,
         content_type: "image/png".to_owned(),
         size: 1000,
@@ -636,7 +636,10 @@ async fn an_asset_is_decided_once_and_seen_by_its_owner_only() {
         assert!(store::media::get(&db, stranger, asset.id).await.unwrap().is_none());
         assert!(store::media::find(&db, stranger, &[asset.id.0]).await.unwrap().is_empty());
         assert!(!store::media::settle(&db, stranger, asset.id, &found(Some("a")), at(1)).await.unwrap());
-        assert_eq!(store::media::delete(&db, stranger, asset.id, at(1)).await.unwrap(), Deleted::Unknown);
+        assert_eq!(
+            store::media::delete(&db, stranger, asset.id, at(1)).await.unwrap(),
+            DeleteResult::NotFound
+        );
         assert_eq!(store::media::list(&db, stranger, Filter::default(), 9, 0).await.unwrap().total, 0);
     }
     // One at a time takes the bytes in, until it seems dead.
@@ -648,7 +651,7 @@ async fn an_asset_is_decided_once_and_seen_by_its_owner_only() {
     assert_eq!(store::media::get(&db, owner, asset.id).await.unwrap().unwrap().status, MediaStatus::Uploaded);
     assert!(!store::media::settle(&db, owner, asset.id, &found(None), at(31)).await.unwrap());
     assert!(
-        store::media::settle(&db, owner, asset.id, &Found { size: 5 << 30, ..found(Some("a")) }, at(32))
+        store::media::settle(&db, owner, asset.id, &Inspected { size: 5 << 30, ..found(Some("a")) }, at(32))
             .await
             .unwrap()
     );
@@ -677,7 +680,7 @@ async fn what_nobody_waits_for_is_deleted_and_what_somebody_needs_stays() {
         "containers": [{ "content": "Later", "media": [{ "id": needed.0 }] }], "accounts": [account], "is_draft": true,
     });
     let post = world.post(draft).await;
-    assert_eq!(store::media::delete(db, owner, needed, at(2)).await.unwrap(), Deleted::Needed);
+    assert_eq!(store::media::delete(db, owner, needed, at(2)).await.unwrap(), DeleteResult::InUse);
     // Nothing is old enough yet.
     assert_eq!(store::media::expire(db, at(0), Some(at(0)), 10, at(5)).await.unwrap(), 0);
     assert_eq!(store::media::expire(db, at(1), None, 10, at(5)).await.unwrap(), 1);
@@ -724,7 +727,7 @@ async fn bytes_that_nobody_waits_for_go_by_the_clock() {
     let awaited = announce(&world, json!({ "filename": "a.png" })).await;
     assert_eq!(put(&world, awaited["upload_url"].as_str().unwrap(), png(8, 8)).await, StatusCode::OK);
     let files = || {
-        let arriving = world.files.join(format!("arriving/test/{}", world.owner.org));
+        let arriving = world.files.join(format!("staging/test/{}", world.owner.org));
         let names = std::fs::read_dir(arriving).unwrap().map(|file| file.unwrap().file_name());
         names.map(|name| name.into_string().unwrap()).collect::<Vec<_>>()
     };

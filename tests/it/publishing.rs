@@ -1,9 +1,10 @@
 //! Posts go out, or end with a reason.
 
 use crate::world;
+use domain::Failure;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use store::accounts::{self, AccountStatus};
+use store::grants;
 use tests::{Receiver, now};
 
 fn target<'a>(post: &'a Value, platform: &str) -> &'a Value {
@@ -127,13 +128,10 @@ async fn what_a_platform_has_no_place_for_is_left_out_and_told() {
 async fn an_account_that_publishes_is_active_again() {
     let world = world().start().await;
     let ada = world.connect("x", "ada").await;
-    let mut tx = world.db.begin().await.unwrap();
-    let lost = AccountStatus::TokenExpired;
     let id = ada.parse().unwrap();
-    assert!(
-        accounts::set_status(&mut tx, world.owner, id, lost, Some("token_expired"), now()).await.unwrap()
-    );
-    tx.commit().await.unwrap();
+    let grant = grants::get(&world.db, world.owner, id).await.unwrap().unwrap();
+    let failure = Failure::token_expired("Expired");
+    grants::mark_lost(&world.db, world.owner, id, grant.version, &failure, now()).await.unwrap();
     let path = format!("/social-accounts/{ada}");
     assert_eq!(world.get(&path).await["status"], "token_expired");
     let post = world.post(json!({ "content": "Still here", "accounts": [ada] })).await;

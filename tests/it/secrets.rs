@@ -6,14 +6,14 @@ use crate::{
     world,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use domain::Mode;
+use domain::{AccountId, Mode};
 use futures::StreamExt;
 use platforms::Grant;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, path::PathBuf, process::Stdio};
 use store::{
-    accounts, grants,
+    grants,
     vault::{self, KeyId, Opener, PrivateKey},
 };
 use temporalio_client::WorkflowFetchHistoryOptions;
@@ -157,15 +157,15 @@ async fn keys_are_changed_while_everything_runs() {
     publishes(&world, "With both keys", "user1").await;
 
     // Half-way through the accounts it meets a row that is in use, and is killed there.
-    let middle = ids[6].parse().unwrap();
+    let middle: AccountId = ids[6].parse().unwrap();
     let mut busy = world.db.begin().await.unwrap();
-    let status = accounts::AccountStatus::TokenExpired;
-    assert!(accounts::set_status(&mut busy, world.owner, middle, status, None, tests::now()).await.unwrap());
+    let lock = sqlx::query("select from accounts where id = $1 for update").bind(middle.0);
+    lock.fetch_one(&mut *busy).await.unwrap();
     let mut child = world.spawn(&["key", "reseal", "--batch", "2"], Stdio::piped());
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     loop {
         let line = lines.next_line().await.unwrap().expect("it runs until it is killed");
-        if line.contains("6 sealed anew, about 6 left") {
+        if line.contains("6 re-encrypted, about 6 left") {
             break;
         }
     }
@@ -180,10 +180,13 @@ async fn keys_are_changed_while_everything_runs() {
     assert!(done.status.success(), "{said}\n{}", String::from_utf8_lossy(&done.stderr));
     // Six accounts, the client secret, the signing secret and the login that waits for a choice. What the
     // killed one was waiting to write, Postgres may have written all the same.
-    assert!(["Sealed 9 values anew", "Sealed 8 values anew"].iter().any(|end| said.contains(end)), "{said}");
+    assert!(
+        ["Re-encrypted 9 values", "Re-encrypted 8 values"].iter().any(|end| said.contains(end)),
+        "{said}"
+    );
     assert_eq!(opened(&world, &only_new, &ids).await, 12);
     let again = world.command(&["key", "reseal"]).await;
-    assert!(String::from_utf8(again.stdout).unwrap().contains("Sealed 0 values anew"));
+    assert!(String::from_utf8(again.stdout).unwrap().contains("Re-encrypted 0 values"));
 
     // The old key is gone: all that was kept is still good.
     world.set("FANFARE_OPEN_KEYS", &format!("2:{}", new.reveal()));
@@ -438,7 +441,10 @@ async fn no_secret_is_in_any_log_answer_history_or_error() {
     assert!(world.stop("worker").await && world.stop("api").await);
     let log = std::fs::read_to_string(&log).unwrap();
     // What is looked through is there to be seen.
-    assert!(log.contains("Published target") && log.contains("Carried"), "the log of both processes");
+    assert!(
+        log.contains("Published target") && log.contains("messages to Temporal"),
+        "the log of both processes"
+    );
     assert!(search.seen.iter().any(|(place, text)| place.contains("renew-grant-") && text.contains(&x)));
     assert_eq!(world.owner.mode, Mode::Test);
     search.seen.push(("the log".to_owned(), log));

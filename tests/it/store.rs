@@ -16,7 +16,7 @@ use std::{collections::HashSet, time::Duration};
 use store::{
     Pool,
     accounts::{self, Account, AccountStatus, Connect, Resolution},
-    deliveries::{self, Answer, DeliveryStatus, Redelivered},
+    deliveries::{self, DeliveryStatus, RedeliverResult, Response},
     disconnect, grants,
     keys::{self, NewKey},
     metrics::{self, CollectionSchedule, Snapshot},
@@ -100,7 +100,7 @@ async fn intend(db: &Pool, target: TargetId, fence: i32) -> bool {
 
 async fn messages(db: &Pool) -> Vec<Message> {
     let claimed = outbox::claim(db, 100, Duration::from_secs(60)).await.unwrap();
-    outbox::done(db, &claimed.iter().map(|message| message.id).collect::<Vec<_>>(), &[]).await.unwrap();
+    outbox::complete(db, &claimed.iter().map(|message| message.id).collect::<Vec<_>>(), &[]).await.unwrap();
     claimed.into_iter().map(|claimed| claimed.message.expect("readable")).collect()
 }
 
@@ -178,13 +178,9 @@ async fn an_entry_names_an_account_by_id_handle_or_platform_id() {
     let twice = account(&db, owner, "reddit", "bob", "bob").await;
     let gone = account(&db, owner, "x", "300", "gone").await;
     let stranger = account(&db, Owner { mode: Mode::Live, ..owner }, "x", "400", "stranger").await;
-    let mut tx = db.begin().await.unwrap();
     for transition in [true, false] {
-        let status = AccountStatus::Disconnected;
-        let changed = accounts::set_status(&mut tx, owner, gone.id, status, None, at(5)).await.unwrap();
-        assert_eq!(changed, transition);
+        assert_eq!(disconnect::disconnect(&db, owner, gone.id, at(5)).await.unwrap(), transition);
     }
-    tx.commit().await.unwrap();
     let expected = [
         (ada.id.to_string(), Some(&ada)),
         (ada.id.to_string().to_uppercase(), Some(&ada)),
@@ -217,11 +213,12 @@ async fn connecting_again_keeps_the_id_and_wakes_the_account() {
     let db = database().await;
     let owner = owner(&db).await;
     let first = account(&db, owner, "x", "1", "ada").await;
+    let read = grants::get(&db, owner, first.id).await.unwrap().unwrap();
+    grants::mark_lost(&db, owner, first.id, read.version, &Failure::revoked("Revoked"), at(1)).await.unwrap();
+    let lost = accounts::get(&db, owner, first.id).await.unwrap().unwrap();
+    assert_eq!(lost.status, AccountStatus::ReauthRequired);
+    assert_eq!(lost.last_error_code.as_deref(), Some("token_expired"));
     let mut tx = db.begin().await.unwrap();
-    let status = AccountStatus::ReauthRequired;
-    assert!(
-        accounts::set_status(&mut tx, owner, first.id, status, Some("token_expired"), at(1)).await.unwrap()
-    );
     let renamed = Connect { tenant_id: Some("t".to_owned()), ..connect("x", "1", "lovelace") };
     let seal = |id: AccountId| format!("second:{id}").into_bytes();
     let again = accounts::upsert(&mut tx, owner, renamed, seal, at(2)).await.unwrap();
@@ -257,9 +254,7 @@ async fn an_account_keeps_its_tenant_until_it_is_disconnected() {
     store::connect::move_to_tenant(&mut tx, owner, id, "two").await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(tenant(None).await.1, of("two"));
-    let mut tx = db.begin().await.unwrap();
-    accounts::set_status(&mut tx, owner, id, AccountStatus::Disconnected, None, at(2)).await.unwrap();
-    tx.commit().await.unwrap();
+    assert!(disconnect::disconnect(&db, owner, id, at(2)).await.unwrap());
     assert_eq!(tenant(Some("three")).await.1, of("three"));
 }
 
@@ -277,10 +272,7 @@ async fn of_two_refreshes_of_one_grant_one_is_kept() {
     let kept = grants::get(&db, owner, account.id).await.unwrap().unwrap();
     assert_eq!(kept.sealed, if one { &b"one"[..] } else { b"other" });
     assert_eq!(kept.version, read.version + 1);
-    let mut tx = db.begin().await.unwrap();
-    let status = AccountStatus::Disconnected;
-    assert!(accounts::set_status(&mut tx, owner, account.id, status, None, at(10)).await.unwrap());
-    tx.commit().await.unwrap();
+    assert!(disconnect::disconnect(&db, owner, account.id, at(10)).await.unwrap());
     assert!(!store(b"late", kept.version).await, "a removed account stays removed");
     assert_eq!(grants::get(&db, owner, account.id).await.unwrap(), None);
 }
@@ -1058,26 +1050,29 @@ async fn an_attempt_of_an_earlier_round_leaves_a_delivery_alone() {
         left.into_iter().find_map(|left| if let Message::DeliverEvent(it) = left { Some(it) } else { None })
     };
     let first = dispatched(messages(&db).await).unwrap();
-    let (id, answer) = (first.deliveries[0], Answer { status: Some(500), ..Answer::default() });
+    let (id, answer) = (first.deliveries[0], Response { status: Some(500), ..Response::default() });
     let again = || deliveries::redeliver(&db, owner, webhook.id, id);
-    assert_eq!(again().await.unwrap(), Redelivered::Open);
+    assert_eq!(again().await.unwrap(), RedeliverResult::InProgress);
     assert!(deliveries::begin(&db, owner, id, 0).await.unwrap().is_some());
-    assert_eq!(again().await.unwrap(), Redelivered::Open);
-    deliveries::failed(&db, id, 0, &answer, None).await.unwrap();
+    assert_eq!(again().await.unwrap(), RedeliverResult::InProgress);
+    deliveries::mark_failed(&db, id, 0, &answer, None).await.unwrap();
 
-    let Redelivered::Queued(queued) = again().await.unwrap() else { panic!("it was given up") };
+    let RedeliverResult::Queued(queued) = again().await.unwrap() else { panic!("it was given up") };
     assert_eq!((queued.status, queued.attempts), (DeliveryStatus::Pending, 0));
     let second = dispatched(messages(&db).await).unwrap();
     assert_eq!((second.round, second.event, &second.deliveries), (1, first.event, &first.deliveries));
     assert!(deliveries::begin(&db, owner, id, 0).await.unwrap().is_none(), "the first round is over");
     assert_eq!(deliveries::begin(&db, owner, id, 1).await.unwrap().unwrap().number, 1);
-    deliveries::delivered(&db, id, 0, &answer, at(2)).await.unwrap();
-    assert_eq!(again().await.unwrap(), Redelivered::Open);
-    deliveries::delivered(&db, id, 1, &answer, at(2)).await.unwrap();
+    deliveries::mark_delivered(&db, id, 0, &answer, at(2)).await.unwrap();
+    assert_eq!(again().await.unwrap(), RedeliverResult::InProgress);
+    deliveries::mark_delivered(&db, id, 1, &answer, at(2)).await.unwrap();
     let stranger = Owner { mode: Mode::Live, ..owner };
-    assert_eq!(deliveries::redeliver(&db, stranger, webhook.id, id).await.unwrap(), Redelivered::Unknown);
+    assert_eq!(
+        deliveries::redeliver(&db, stranger, webhook.id, id).await.unwrap(),
+        RedeliverResult::NotFound
+    );
     let both = join_all([again(), again()]).await;
-    let queued = both.iter().filter(|one| matches!(one, Ok(Redelivered::Queued(_)))).count();
+    let queued = both.iter().filter(|one| matches!(one, Ok(RedeliverResult::Queued(_)))).count();
     assert_eq!(queued, 1, "of two at once one is asked for: {both:?}");
 }
 
@@ -1102,8 +1097,8 @@ async fn what_was_published_of_late_is_asked_about_ever_more_rarely() {
         (account(&db, owner, "x", "1", "one").await, account(&db, owner, "x", "2", "other").await);
     let post = live(&db, owner, &[&one, &other], "a", 0).await;
     let rhythm = CollectionSchedule {
-        horizon: TimeDelta::days(30),
-        least: Duration::from_secs(3600),
+        max_age: TimeDelta::days(30),
+        min_interval: Duration::from_secs(3600),
         per_hour: Duration::from_secs(600),
         per_account: 2,
         per_platform: 3,
@@ -1227,15 +1222,16 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_it_is_moved() {
         containers: None,
         accounts: None,
     };
-    let posts::Edited::Post(moved) =
+    let posts::EditResult::Updated(moved) =
         posts::requeue(&db, owner, two.id, edit(&two), &queue, at(2)).await.unwrap()
     else {
         panic!("it has not begun")
     };
     assert_eq!((moved.scheduled_at, moved.status), (Some(open[0]), PostStatus::Scheduled));
     let stale = posts::requeue(&db, owner, two.id, edit(&two), &queue, at(2)).await.unwrap();
-    assert_eq!(stale, posts::Edited::Outdated);
-    let posts::Edited::Post(moved) = posts::edit(&db, owner, two.id, edit(&moved), at(3)).await.unwrap()
+    assert_eq!(stale, posts::EditResult::Outdated);
+    let posts::EditResult::Updated(moved) =
+        posts::edit(&db, owner, two.id, edit(&moved), at(3)).await.unwrap()
     else {
         panic!("it has not begun")
     };
@@ -1245,5 +1241,5 @@ async fn a_queued_post_is_due_at_its_slot_and_holds_it_until_it_is_moved() {
     let refused = posts::queue(&db, owner, draft_of(&[&ada]), &none, at(4)).await;
     assert!(matches!(refused, Err(CreateError::NoOpenSlot)), "{refused:?}");
     let crowded = posts::requeue(&db, owner, two.id, edit(&moved), &none, at(4)).await.unwrap();
-    assert_eq!(crowded, posts::Edited::NoOpenSlot);
+    assert_eq!(crowded, posts::EditResult::NoOpenSlot);
 }

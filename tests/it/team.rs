@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::{collections::HashSet, process::Command};
 use store::{
     organizations,
-    team::{self, Removal, Role},
+    team::{self, RemoveResult, Role},
 };
 use tests::World;
 
@@ -150,7 +150,7 @@ async fn of_owners_who_remove_each_other_one_stays() {
     }
     let removals = join_all(owners.iter().map(|id| team::remove(&db, org, *id))).await;
     let count = |wanted| removals.iter().filter(|removal| *removal.as_ref().unwrap() == wanted).count();
-    assert_eq!((count(Removal::Done), count(Removal::LastOwner)), (5, 1));
+    assert_eq!((count(RemoveResult::Removed), count(RemoveResult::LastOwner)), (5, 1));
 
     let invited =
         join_all((0..8).map(|_| team::invite(&db, org, "Bob@example.com", Role::Viewer, Utc::now()))).await;
@@ -184,9 +184,9 @@ async fn an_organization_is_founded_with_an_owner() {
     let invite =
         async |email: &str| team::invite(&db, org.id, email, Role::Owner, Utc::now()).await.unwrap().unwrap();
     let ((bob, token), (eve, _)) = (invite("bob@example.com").await, invite("eve@example.com").await);
-    assert_eq!(team::remove(&db, org.id, ada.id).await.unwrap(), Removal::LastOwner);
-    assert_eq!(team::remove(&db, org.id, eve.id).await.unwrap(), Removal::Done);
+    assert_eq!(team::remove(&db, org.id, ada.id).await.unwrap(), RemoveResult::LastOwner);
+    assert_eq!(team::remove(&db, org.id, eve.id).await.unwrap(), RemoveResult::Removed);
     assert!(team::accept(&db, &token, "Bob", Utc::now()).await.unwrap().is_some());
-    assert_eq!(team::remove(&db, org.id, ada.id).await.unwrap(), Removal::Done);
-    assert_eq!(team::remove(&db, org.id, bob.id).await.unwrap(), Removal::LastOwner);
+    assert_eq!(team::remove(&db, org.id, ada.id).await.unwrap(), RemoveResult::Removed);
+    assert_eq!(team::remove(&db, org.id, bob.id).await.unwrap(), RemoveResult::LastOwner);
 }

@@ -430,7 +430,7 @@ async fn an_organization_has_so_many_endpoints_and_no_more() {
     let made = futures::future::join_all((0..30).map(make)).await;
     let (made, refused): (Vec<_>, Vec<_>) =
         made.into_iter().partition(|(status, _)| *status == StatusCode::CREATED);
-    assert_eq!(made.len(), ::store::webhooks::MOST);
+    assert_eq!(made.len(), ::store::webhooks::MAX_ENDPOINTS);
     for (status, problem) in refused {
         assert_eq!((status.as_u16(), &problem["code"]), (409, &json!("conflict")), "{problem}");
         assert!(problem["detail"].as_str().unwrap().contains("20 endpoints"), "{problem}");

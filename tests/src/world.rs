@@ -343,7 +343,7 @@ impl World {
         let connected = self.account(platform, username).await;
         let connect = accounts::Connect {
             platform: platform.to_owned(),
-            profile: connected.identity.into(),
+            profile: connected.identity.profile,
             tenant_id: None,
             social_network_id: None,
             scopes: connected.grant.scopes.clone(),

@@ -100,7 +100,7 @@ pub(crate) fn renew_grant(time_scale: TimeScale) -> ActivityOptions {
         .retry_policy(
             RetryPolicy::builder()
                 // A dead worker is noticed only after a while, whatever the time scale.
-                .initial_interval(time_scale.scale(renewal::PAUSE).max(Duration::from_millis(500)))
+                .initial_interval(time_scale.scale(renewal::MIN_INTERVAL).max(Duration::from_millis(500)))
                 .backoff_coefficient(2.0)
                 .maximum_interval(time_scale.scale(retry::CAP).max(Duration::from_secs(1)))
                 .maximum_attempts(0)
@@ -149,7 +149,7 @@ pub(crate) fn deliver(time_scale: TimeScale) -> ActivityOptions {
                 .initial_interval(time_scale.scale(retry::DELIVERY_BASE))
                 .backoff_coefficient(2.0)
                 .maximum_interval(time_scale.scale(retry::CAP))
-                .maximum_attempts(retry::DELIVERIES)
+                .maximum_attempts(retry::DELIVERY_ATTEMPTS)
                 .build(),
         )
         .summary("Deliver to an endpoint")

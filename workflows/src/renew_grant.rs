@@ -129,7 +129,7 @@ impl RenewGrant {
         // The same in every replay.
         let jitter = f64::from(ctx.random::<u32>()) / f64::from(u32::MAX);
         let due = renewal::due(grant_ref.granted_at, grant_ref.expires_at, rest, jitter);
-        let pause = time_scale.scale(renewal::PAUSE).mul_f64(0.5 + jitter / 2.0);
+        let pause = time_scale.scale(renewal::MIN_INTERVAL).mul_f64(0.5 + jitter / 2.0);
         let wait = (due - now).to_std().unwrap_or_default().max(pause);
         let cancellation = ctx.cancellation_token().child_token();
         let timer = ctx.timer(

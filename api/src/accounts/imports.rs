@@ -16,7 +16,7 @@ use crate::{
 };
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use serde_json::{Map, Value};
-use store::imports::{self, Asked, ImportStatus};
+use store::imports::{self, CreateResult, ImportStatus};
 use uuid::Uuid;
 
 /// Default number of posts that an import reads.
@@ -96,9 +96,11 @@ pub async fn create(call: &Call<'_>, id: &str, body: NewImport) -> Result<Import
         limit: body.limit.unwrap_or(DEFAULT_MAX_POSTS),
     };
     match imports::create(call.db(), call.owner, account.id, new, call.now()).await? {
-        Asked::Created(import) => Ok(import.into()),
-        Asked::Busy => Err(Problem::new(Code::Conflict, "another import of the account is in progress")),
-        Asked::Unknown => Err(Problem::not_found("social account")),
+        CreateResult::Created(import) => Ok(import.into()),
+        CreateResult::AlreadyOpen => {
+            Err(Problem::new(Code::Conflict, "another import of the account is in progress"))
+        }
+        CreateResult::NotConnected => Err(Problem::not_found("social account")),
     }
 }
 

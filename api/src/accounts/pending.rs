@@ -147,8 +147,8 @@ pub(crate) async fn finalize(
     let mut seen = HashSet::new();
     let chosen: Vec<String> = ids.iter().filter(|id| seen.insert(*id)).cloned().collect();
     let owner = pending.owner;
-    if let Some(made) = pending.made.as_ref().filter(|made| made.is_of(&chosen)) {
-        return Ok(Chosen { owner, accounts: made.accounts.clone(), is_new: false });
+    if let Some(selection) = pending.selection.as_ref().filter(|selection| selection.is_same(&chosen)) {
+        return Ok(Chosen { owner, accounts: selection.accounts.clone(), is_new: false });
     }
     let call = Call { app, owner };
     let plan = plan(&call).await?;

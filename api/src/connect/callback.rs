@@ -99,14 +99,15 @@ impl CallbackParams {
         let state = field("state").unwrap_or_default();
         let code = field("code");
         // The standard parameter, and those that platforms use in addition or instead.
-        let words =
+        let codes =
             ["error", "error_reason", "error_type", "error_code", "errCode", "denied"].map(&mut field);
-        let words: Vec<_> = words.into_iter().flatten().collect();
-        let said = ["error_description", "error_message", "error_msg"].into_iter().find_map(&mut field);
-        let error = words.first().map(|first| {
-            let meant = words.iter().map(|word| LoginError::of_word(word));
-            let meant = meant.into_iter().find(|error| *error != LoginError::ExchangeFailed);
-            (meant.unwrap_or(LoginError::ExchangeFailed), said.unwrap_or_else(|| first.clone()))
+        let codes: Vec<_> = codes.into_iter().flatten().collect();
+        let description =
+            ["error_description", "error_message", "error_msg"].into_iter().find_map(&mut field);
+        let error = codes.first().map(|first| {
+            let known = codes.iter().map(|code| LoginError::from_oauth_error(code));
+            let known = known.into_iter().find(|error| *error != LoginError::ExchangeFailed);
+            (known.unwrap_or(LoginError::ExchangeFailed), description.unwrap_or_else(|| first.clone()))
         });
         Self { state, code, error }
     }
@@ -138,8 +139,8 @@ async fn handle_callback(app: &App, query: &str) -> Result<Response, Problem> {
         failed(LoginError::StateExpired, "the login took longer than 15 minutes")
     } else if !is_first {
         failed(LoginError::StateUsed, "this authorization was used before")
-    } else if let Some((error, said)) = params.error {
-        CallbackOutcome::Failed(error, said)
+    } else if let Some((error, description)) = params.error {
+        CallbackOutcome::Failed(error, description)
     } else if let Some(code) = params.code {
         let verifier = app.config.states.verifier(state.id);
         exchange(&call, state.id, &intent, code, verifier).await.unwrap_or_else(|problem| {
@@ -203,7 +204,7 @@ async fn finish(
             CallbackOutcome::Failed(error, _) => Ok(pages::failed(&intent.platform, error)),
         };
     };
-    let said: Vec<(&str, String)> = match outcome {
+    let result: Vec<(&str, String)> = match outcome {
         CallbackOutcome::Connected(account) => {
             vec![("status", "connected".into()), ("account_ids", account.to_string())]
         }
@@ -217,16 +218,16 @@ async fn finish(
             ),
         ],
     };
-    Ok(redirect(&with_query(uri, &intent.platform, intent.tenant_id.as_deref(), &said)))
+    Ok(redirect(&with_query(uri, &intent.platform, intent.tenant_id.as_deref(), &result)))
 }
 
 /// Appends the result to a redirect URI.
-fn with_query(uri: &str, platform: &str, tenant_id: Option<&str>, said: &[(&str, String)]) -> String {
-    let mut url = Url::parse(uri).expect("an address was read before it was kept");
+fn with_query(uri: &str, platform: &str, tenant_id: Option<&str>, result: &[(&str, String)]) -> String {
+    let mut url = Url::parse(uri).expect("a stored redirect URI was validated");
     url.query_pairs_mut()
         .append_pair("platform", platform)
         .extend_pairs(tenant_id.map(|tenant| ("tenant_id", tenant)))
-        .extend_pairs(said);
+        .extend_pairs(result);
     url.into()
 }
 
@@ -236,7 +237,7 @@ fn redirect(to: &str) -> Response {
 
 async fn show_choice(app: &App, token: &str) -> Result<Response, Problem> {
     let Some(pending) = pending::find(app, token).await? else { return Ok(pages::gone()) };
-    match &pending.made {
+    match &pending.selection {
         Some(made) => {
             let accounts = pending::accounts(app, pending.owner, &made.accounts).await?;
             Ok(pages::finished(&pending.platform, &accounts))
@@ -305,8 +306,8 @@ async fn submit_choice(app: &App, token: &str, body: Body) -> Result<Response, P
         return Ok(pages::finished(&login.platform, &accounts));
     };
     let ids: Vec<_> = accounts.iter().map(AccountId::to_string).collect();
-    let said = [("status", "connected".to_owned()), ("account_ids", ids.join(","))];
-    Ok(redirect(&with_query(uri, &login.platform, login.tenant_id.as_deref(), &said)))
+    let result = [("status", "connected".to_owned()), ("account_ids", ids.join(","))];
+    Ok(redirect(&with_query(uri, &login.platform, login.tenant_id.as_deref(), &result)))
 }
 
 /// Shows a problem as an HTML page.
@@ -319,8 +320,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_read_whatever_its_words() {
-        for (query, expected, said) in [
+    fn every_error_parameter_is_mapped() {
+        for (query, expected, description) in [
             ("error=access_denied&error_description=No+thanks", LoginError::AccessDenied, "No thanks"),
             ("error=access_denied&error_reason=user_denied", LoginError::AccessDenied, "access_denied"),
             (
@@ -335,7 +336,7 @@ mod tests {
         ] {
             let params = CallbackParams::read(&format!("{query}&state=s&state=t"));
             assert_eq!(params.state, "s", "of two the first counts");
-            assert_eq!(params.error, Some((expected, said.to_owned())), "{query}");
+            assert_eq!(params.error, Some((expected, description.to_owned())), "{query}");
         }
         let params = CallbackParams::read("code=c%2Bd&state=s&error=");
         assert_eq!((params.code.as_deref(), params.error), (Some("c+d"), None));
@@ -344,9 +345,9 @@ mod tests {
 
     #[test]
     fn what_an_address_says_already_stays() {
-        let said = [("status", "error".to_owned()), ("error_description", "a & b".to_owned())];
+        let result = [("status", "error".to_owned()), ("error_description", "a & b".to_owned())];
         assert_eq!(
-            with_query("https://app.example/done?a=b%20c", "x", Some("t/1"), &said),
+            with_query("https://app.example/done?a=b%20c", "x", Some("t/1"), &result),
             "https://app.example/done?a=b%20c&platform=x&tenant_id=t%2F1&status=error&error_description=a+%26+b"
         );
         assert_eq!(with_query("http://localhost:3000", "x", None, &[]), "http://localhost:3000/?platform=x");

@@ -53,7 +53,7 @@ struct Failed<'a> {
     style: &'static str,
     title: &'a str,
     text: &'a str,
-    word: Option<&'a str>,
+    code: Option<&'a str>,
 }
 
 /// Contents of the selection page.
@@ -144,34 +144,34 @@ pub(crate) fn failed(platform: &str, error: LoginError) -> Response {
             format!("You logged in to {platform} with a different account than expected."),
         ),
     };
-    let page = Failed { style: STYLE, title, text: &text, word: Some(error.as_str()) };
+    let page = Failed { style: STYLE, title, text: &text, code: Some(error.as_str()) };
     respond(StatusCode::BAD_REQUEST, &page, None)
 }
 
 /// The page for a callback with an invalid state.
 pub(crate) fn invalid() -> Response {
     let text = "The link is incomplete or was not issued by this service. Go back and start again.";
-    let page = Failed { style: STYLE, title: "This link is not valid", text, word: None };
+    let page = Failed { style: STYLE, title: "This link is not valid", text, code: None };
     respond(StatusCode::BAD_REQUEST, &page, None)
 }
 
 /// The page for an internal error or an unavailable service.
 pub(crate) fn unavailable(status: StatusCode) -> Response {
     let text = "The service is temporarily unavailable. Reload this page in a moment.";
-    respond(status, &Failed { style: STYLE, title: "This did not work", text, word: None }, None)
+    respond(status, &Failed { style: STYLE, title: "This did not work", text, code: None }, None)
 }
 
 /// The page for an expired selection.
 pub(crate) fn gone() -> Response {
     let text = "The selection must be made within 30 minutes. Go back and start again.";
-    let page = Failed { style: STYLE, title: "There is nothing to select", text, word: None };
+    let page = Failed { style: STYLE, title: "There is nothing to select", text, code: None };
     respond(StatusCode::NOT_FOUND, &page, None)
 }
 
 /// The page for a selection after a different one.
 pub(crate) fn already_chosen() -> Response {
     let text = "Other accounts were selected before and are connected. To connect more, start again.";
-    let page = Failed { style: STYLE, title: "The selection was already made", text, word: None };
+    let page = Failed { style: STYLE, title: "The selection was already made", text, code: None };
     respond(StatusCode::CONFLICT, &page, None)
 }
 

@@ -31,7 +31,7 @@ struct Accounts {
     accounts: Vec<Account>,
     connectable: Vec<(&'static str, String)>,
     older: Option<String>,
-    arrival: Option<Result<String, String>>,
+    login_result: Option<Result<String, String>>,
     identifier: String,
     service: String,
 }
@@ -56,7 +56,7 @@ struct Account {
 /// Result of checking an account.
 pub(crate) struct Checkup {
     account: String,
-    words: String,
+    message: String,
 }
 
 /// Shows the page. After a login that covers several accounts it redirects to the selection page, which leads
@@ -101,7 +101,7 @@ async fn draw(
                     profile: account.profile_url.filter(|link| link.starts_with("http")),
                     handle: (!is_oauth(platform))
                         .then(|| fields::write([("identifier", account.username.as_str())])),
-                    checkup: checkup.map(|checkup| checkup.words.clone()),
+                    checkup: checkup.map(|checkup| checkup.message.clone()),
                     id,
                 }
             })
@@ -112,7 +112,7 @@ async fn draw(
             .map(|id| (id, labels::platform(id).to_owned()))
             .collect(),
         older: found.next_cursor,
-        arrival: arrival(context),
+        login_result: login_result(context),
         identifier: filled("identifier"),
         service: filled("service"),
     };
@@ -129,12 +129,12 @@ pub(crate) async fn check(context: &PageContext<'_>, id: &str) -> Result<Respons
         Ok(health) => health,
         Err(problem) => return draw(context, Some(PageError::of(id, problem)), None).await,
     };
-    let words = match (health.healthy, health.detail) {
+    let message = match (health.healthy, health.detail) {
         (true, _) => "It works: the platform answered just now.".to_owned(),
         (false, Some(detail)) => format!("It does not work. The platform says: {detail}"),
         (false, None) => "It does not work.".to_owned(),
     };
-    draw(context, None, Some(Checkup { account: id.to_owned(), words })).await
+    draw(context, None, Some(Checkup { account: id.to_owned(), message })).await
 }
 
 /// Redirects to the platform to reconnect an account.
@@ -205,19 +205,19 @@ pub(crate) async fn disconnect(context: &PageContext<'_>, id: &str) -> Result<Re
     }
 }
 
-/// Result of a login that just redirected here.
-fn arrival(context: &PageContext<'_>) -> Option<Result<String, String>> {
+/// Returns the notice of a login that redirected here.
+fn login_result(context: &PageContext<'_>) -> Option<Result<String, String>> {
     let platform = labels::platform(context.query.given("platform")?).to_owned();
     match context.query.given("status")? {
         "connected" => Some(Ok(format!("The account of {platform} is connected."))),
         "error" => Some(Err(match context.query.get("error") {
-            "access_denied" => format!("{platform} was not allowed to let Fanfare in."),
+            "access_denied" => format!("Access to {platform} was denied."),
             "state_expired" => "The login took more than 15 minutes. Start again.".to_owned(),
             "state_used" => "This authorization was used before. Start again.".to_owned(),
-            "insufficient_scope" => format!("{platform} allowed less than publishing needs."),
+            "insufficient_scope" => format!("{platform} granted fewer permissions than publishing needs."),
             "no_pages" => format!("The login has no account on {platform} that can be posted to."),
             "wrong_account" => "This is a different account than the one to reconnect.".to_owned(),
-            _ => format!("{platform} did not let Fanfare in."),
+            _ => format!("{platform} did not grant access."),
         })),
         _ => None,
     }

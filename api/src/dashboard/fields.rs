@@ -103,7 +103,7 @@ fn is_ours(request: &Request) -> bool {
 }
 
 /// True if the request was navigated to from another origin.
-pub(crate) fn is_led_from_elsewhere(request: &Request) -> bool {
+pub(crate) fn is_cross_site(request: &Request) -> bool {
     let site = request.headers().get(SEC_FETCH_SITE).and_then(|value| value.to_str().ok());
     matches!(site, Some("cross-site" | "same-site"))
 }

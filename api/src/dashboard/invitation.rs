@@ -46,8 +46,8 @@ pub(crate) async fn accept(
     let name =
         form.given("name").filter(|name| !name.contains('\0') && name.chars().count() <= MAX_NAME_LENGTH);
     let Some(name) = name else {
-        let words = format!("Write your name, in at most {MAX_NAME_LENGTH} characters.");
-        let error = PageError::new("name", StatusCode::BAD_REQUEST, words);
+        let message = format!("Write your name, in at most {MAX_NAME_LENGTH} characters.");
+        let error = PageError::new("name", StatusCode::BAD_REQUEST, message);
         return Ok(draw(token, Some(invitation), Some(error)));
     };
     // Of two concurrent clicks, only one accepts.

@@ -6,11 +6,11 @@ use domain::{ErrorCode, ErrorSource, MediaStatus, PostStatus, TargetStatus};
 use std::fmt;
 use store::{accounts::AccountStatus, deliveries::DeliveryStatus};
 
-domain::words! {
+domain::string_enum! {
     /// The result of an action, as a query parameter.
     Done, "notice" {
         /// A retry was started.
-        Hurried = "hurried",
+        Retried = "retried",
         /// A post was canceled.
         Canceled = "canceled",
         /// A draft was released.
@@ -44,7 +44,7 @@ impl Done {
     /// The notice to show.
     pub(crate) fn text(self) -> &'static str {
         match self {
-            Self::Hurried => "The next attempt comes now.",
+            Self::Retried => "The next attempt starts now.",
             Self::Canceled => {
                 "The post was deleted. Pending targets are canceled; published posts stay live."
             }
@@ -52,12 +52,12 @@ impl Done {
             Self::Created => "The post was created.",
             Self::Connected => "The account is connected.",
             Self::Disconnected => "The account was disconnected.",
-            Self::Redelivered => "The delivery is on its way again.",
+            Self::Redelivered => "The delivery was queued again.",
             Self::Paused => "Nothing is delivered to this endpoint until it is resumed.",
             Self::Resumed => "Events are delivered to this endpoint again.",
             Self::Deleted => "The endpoint was removed.",
             Self::Revoked => "The key was revoked.",
-            Self::Removed => "The person was removed from the team.",
+            Self::Removed => "The member was removed from the team.",
             Self::Fetching => "The file is being fetched. Check again in a moment.",
             Self::Discarded => "The file was deleted.",
         }
@@ -253,7 +253,7 @@ impl fmt::Display for RelativeTime {
 // Consists only of digits and constant text.
 impl HtmlSafe for RelativeTime {}
 
-/// A duration in words.
+/// Formats a duration in words.
 fn distance(delta: TimeDelta) -> String {
     let seconds = delta.num_seconds();
     let (count, unit) = match seconds.abs() {
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn times_are_told_as_one_says_them() {
-        for (seconds, said) in [
+        for (seconds, expected) in [
             (0, "now"),
             (1, "in 1 second"),
             (59, "in 59 seconds"),
@@ -298,7 +298,7 @@ mod tests {
             (7_199, "in 1 hour"),
             (-172_800, "2 days ago"),
         ] {
-            assert_eq!(distance(TimeDelta::seconds(seconds)), said);
+            assert_eq!(distance(TimeDelta::seconds(seconds)), expected);
         }
     }
 

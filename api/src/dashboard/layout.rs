@@ -52,7 +52,7 @@ pub(crate) struct PageError {
     /// HTTP status of the page.
     pub(crate) status: StatusCode,
     /// The message.
-    pub(crate) words: String,
+    pub(crate) message: String,
     /// Messages of single fields.
     pub(crate) issues: Vec<String>,
     is_shown: Cell<bool>,
@@ -68,15 +68,21 @@ impl PageError {
         Self {
             at: at.into(),
             status: problem.code.status(),
-            words: sentence(&problem.detail),
+            message: sentence(&problem.detail),
             issues: problem.issues.iter().map(issue).collect(),
             is_shown: Cell::default(),
         }
     }
 
     /// An error with its own message.
-    pub(crate) fn new(at: &str, status: StatusCode, words: impl Into<String>) -> Self {
-        Self { at: at.to_owned(), status, words: words.into(), issues: Vec::new(), is_shown: Cell::default() }
+    pub(crate) fn new(at: &str, status: StatusCode, message: impl Into<String>) -> Self {
+        Self {
+            at: at.to_owned(),
+            status,
+            message: message.into(),
+            issues: Vec::new(),
+            is_shown: Cell::default(),
+        }
     }
 }
 
@@ -139,20 +145,20 @@ impl Layout {
 #[template(path = "dashboard/failure.html")]
 struct Failure {
     layout: Layout,
-    words: String,
+    message: String,
 }
 
 #[derive(Template)]
-#[template(path = "dashboard/onward.html")]
-struct Onward<'a> {
+#[template(path = "dashboard/reload.html")]
+struct Reload<'a> {
     next: &'a str,
 }
 
 /// A page that redirects to itself: browsers withhold the `SameSite=Strict` cookie from a request that
 /// another site started, and send it with one that this page starts.
-pub(crate) fn onward(request: &Request) -> Response {
+pub(crate) fn reload(request: &Request) -> Response {
     let next = request.original_uri().path_and_query().map_or(PATH, |path| path.as_str());
-    render(StatusCode::OK, &Onward { next })
+    render(StatusCode::OK, &Reload { next })
 }
 
 /// An error page.
@@ -163,7 +169,7 @@ pub(crate) fn failure(context: Option<&PageContext<'_>>, problem: Problem) -> Re
         Some(context) => context.layout(name, "nowhere"),
         None => Layout::signed_out(name),
     };
-    render(status, &Failure { layout, words: sentence(&problem.detail) })
+    render(status, &Failure { layout, message: sentence(&problem.detail) })
 }
 
 /// Renders a page with its headers.

@@ -29,7 +29,7 @@ use crate::{
 };
 use context::PageContext;
 use poem::{Body, Request, Response, handler, http::Method, web::Data};
-use session::Arrival;
+use session::SessionState;
 
 pub(crate) use crate::app::DASHBOARD_PATH as PATH;
 
@@ -59,11 +59,11 @@ async fn answer(app: &App, request: &Request, body: Body) -> Result<Response, Pr
         ["invite", token] => return invitation::accept(app, request, token, &form).await,
         _ => {}
     }
-    let session = match session::arrive(app, request).await? {
-        Arrival::Known(session) => session,
-        Arrival::Stranger if is_read => return Ok(session::ask(request, None)),
-        Arrival::Stranger => return Ok(session::ask(request, Some(session::over()))),
-        Arrival::FromElsewhere => return Ok(layout::onward(request)),
+    let session = match session::state_of(app, request).await? {
+        SessionState::Active(session) => session,
+        SessionState::Missing if is_read => return Ok(session::require_sign_in(request, None)),
+        SessionState::Missing => return Ok(session::require_sign_in(request, Some(session::expired()))),
+        SessionState::CrossSite => return Ok(layout::reload(request)),
     };
     let context = PageContext::new(app, session, request, form);
     let answered = if is_read { read(&context, &segments).await } else { act(&context, &segments).await };

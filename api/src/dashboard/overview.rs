@@ -66,7 +66,7 @@ struct Failing {
 pub(crate) async fn show(context: &PageContext<'_>) -> Result<Response, Problem> {
     let (call, now) = (context.call(), context.now());
     let stuck = overview::stuck(context.db(), call.owner, now).await?;
-    let refused = overview::refused(context.db(), call.owner).await?;
+    let refused = overview::to_reconnect(context.db(), call.owner).await?;
     let failing = overview::failing(context.db(), call.owner, now).await?;
     let latest = Filter { limit: Some(LATEST_COUNT), ..Filter::default() };
     let page = Overview {

@@ -73,7 +73,7 @@ struct Event {
 }
 
 struct Step {
-    words: String,
+    message: String,
     at: Option<RelativeTime>,
 }
 
@@ -175,7 +175,7 @@ pub(crate) async fn show(
             .next
             .iter()
             .map(|step| Step {
-                words: {
+                message: {
                     let verb = match step.action.as_str() {
                         "retry" => "Try again to publish as",
                         "deliver" => "Tell a webhook endpoint of",
@@ -216,8 +216,8 @@ pub(crate) async fn release(context: &PageContext<'_>, id: &str) -> Result<Respo
 /// Retries a target now.
 pub(crate) async fn retry(context: &PageContext<'_>, id: &str, target: &str) -> Result<Response, Problem> {
     match posts::retry(&context.call(), id, target).await {
-        Ok(_) if context.form.get("back") == "overview" => Ok(done("", Done::Hurried)),
-        Ok(_) => Ok(done(&format!("/posts/{id}"), Done::Hurried)),
+        Ok(_) if context.form.get("back") == "overview" => Ok(done("", Done::Retried)),
+        Ok(_) => Ok(done(&format!("/posts/{id}"), Done::Retried)),
         Err(problem) => show(context, id, Some(PageError::of(target, problem))).await,
     }
 }

@@ -95,7 +95,7 @@ struct Piece {
 
 struct IssueView {
     is_error: bool,
-    words: String,
+    message: String,
 }
 
 /// Shows the form, prefilled from the post that the URL names.
@@ -217,11 +217,11 @@ async fn show_preview(
         let issues = verdict.issues.iter().filter(|issue| issue.account == account.id).map(|issue| {
             let is_error = issue.severity.value() == Severity::Error;
             // The message begins with the platform's id, which is replaced by its name.
-            let words = issue.message.strip_prefix(platform);
-            let words = words.map(|rest| format!("{}{rest}", labels::platform(platform)));
+            let message = issue.message.strip_prefix(platform);
+            let message = message.map(|rest| format!("{}{rest}", labels::platform(platform)));
             IssueView {
                 is_error,
-                words: format!("{}{}", words.as_deref().unwrap_or(&issue.message), place(&issue.path)),
+                message: format!("{}{}", message.as_deref().unwrap_or(&issue.message), place(&issue.path)),
             }
         });
         let limit = platforms::get(platform).map(|adapter| &adapter.limits.text);
@@ -371,14 +371,14 @@ mod tests {
 
     #[test]
     fn issues_are_placed_as_people_name_the_parts_of_a_post() {
-        for (path, words) in [
+        for (path, message) in [
             (vec![], ""),
             (vec!["content".into()], ""),
             (vec!["containers".into(), 0.into(), "content".into()], " (Text)"),
             (vec!["containers".into(), 1.into(), "media".into(), 0.into()], " (First comment media 1)"),
             (vec!["config".into(), "x".into()], " (config x)"),
         ] {
-            assert_eq!(place(&path), words);
+            assert_eq!(place(&path), message);
         }
     }
 }

@@ -140,7 +140,7 @@ pub(crate) async fn lines(
             Some(glance) => (glance.excerpt, glance.targets),
             None => Default::default(),
         };
-        let spot = |spot: overview::Spot| Spot {
+        let spot = |spot: overview::TargetPreview| Spot {
             platform: labels::platform(&spot.platform).to_owned(),
             label: labels::target(spot.status),
         };

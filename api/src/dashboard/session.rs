@@ -34,32 +34,32 @@ const LOOPBACK_COOKIE: &str = "fanfare";
 const MAX_NEXT_BYTES: usize = 2048;
 
 /// Session state of a request.
-pub(crate) enum Arrival {
+pub(crate) enum SessionState {
     /// Signed in.
-    Known(Box<Session>),
+    Active(Box<Session>),
     /// Not signed in.
-    Stranger,
+    Missing,
     /// Navigated from another site: the browser may have a session and withholds its cookie.
-    FromElsewhere,
+    CrossSite,
 }
 
 /// Looks up the session of a request.
-pub(crate) async fn arrive(app: &App, request: &Request) -> Result<Arrival, Problem> {
+pub(crate) async fn state_of(app: &App, request: &Request) -> Result<SessionState, Problem> {
     let session = match cookie(app, request) {
         Some(text) => sessions::find(&app.db, text, (app.now)()).await?,
         None => None,
     };
     Ok(match session.filter(|session| scope::allows(&session.key.scopes, Scope::All)) {
-        Some(session) => Arrival::Known(session.into()),
-        None if fields::is_led_from_elsewhere(request) => Arrival::FromElsewhere,
-        None => Arrival::Stranger,
+        Some(session) => SessionState::Active(session.into()),
+        None if fields::is_cross_site(request) => SessionState::CrossSite,
+        None => SessionState::Missing,
     })
 }
 
 /// Signs in.
 pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result<Response, Problem> {
     if let Err(problem) = admission::count_sign_in(app, request).await {
-        return Ok(asked(form.get("next"), Some(PageError::of("key", problem))));
+        return Ok(sign_in_page(form.get("next"), Some(PageError::of("key", problem))));
     }
     let now = (app.now)();
     let key = match form.given("key") {
@@ -69,15 +69,15 @@ pub(crate) async fn begin(app: &App, request: &Request, form: &Fields) -> Result
     let refusal = match key {
         Some(key) if scope::allows(&key.scopes, Scope::All) => {
             let text = sessions::begin(&app.db, &key, now).await?;
-            let next = form.given("next").filter(|next| leads_here(next)).unwrap_or(PATH);
+            let next = form.given("next").filter(|next| is_dashboard_path(next)).unwrap_or(PATH);
             let mut response = see(next.strip_prefix(PATH).unwrap_or_default());
-            set(&mut response, app, request, &text, sessions::LIFE.num_seconds());
+            set(&mut response, app, request, &text, sessions::TTL.num_seconds());
             return Ok(response);
         }
         Some(_) => "This key does not have all scopes: signing in requires a key with the scope *.",
         None => "This key is unknown, was revoked, or has expired.",
     };
-    Ok(asked(form.get("next"), Some(PageError::new("key", StatusCode::UNAUTHORIZED, refusal))))
+    Ok(sign_in_page(form.get("next"), Some(PageError::new("key", StatusCode::UNAUTHORIZED, refusal))))
 }
 
 /// Signs out.
@@ -91,17 +91,17 @@ pub(crate) async fn end(app: &App, request: &Request) -> Result<Response, Proble
 }
 
 /// The sign-in page, in place of the requested one.
-pub(crate) fn ask(request: &Request, error: Option<PageError>) -> Response {
+pub(crate) fn require_sign_in(request: &Request, error: Option<PageError>) -> Response {
     let uri = request.original_uri();
     // After a POST the page to return to is unknown.
     let next = if error.is_none() { uri.path_and_query().map_or(PATH, |path| path.as_str()) } else { PATH };
-    asked(next, error)
+    sign_in_page(next, error)
 }
 
 /// The error of a form that was sent after the session ended.
-pub(crate) fn over() -> PageError {
-    let words = "Your session has ended and nothing was changed. Sign in and try again.";
-    PageError::new("key", StatusCode::UNAUTHORIZED, words)
+pub(crate) fn expired() -> PageError {
+    let message = "Your session has ended and nothing was changed. Sign in and try again.";
+    PageError::new("key", StatusCode::UNAUTHORIZED, message)
 }
 
 #[derive(Template)]
@@ -111,15 +111,15 @@ struct SignIn<'a> {
     next: &'a str,
 }
 
-fn asked(next: &str, error: Option<PageError>) -> Response {
+fn sign_in_page(next: &str, error: Option<PageError>) -> Response {
     let next = if next.len() > MAX_NEXT_BYTES { PATH } else { next };
     let status = error.as_ref().map_or(StatusCode::UNAUTHORIZED, |error| error.status);
     let layout = Layout { error, ..Layout::signed_out("Sign in") };
-    render(status, &SignIn { layout, next: if leads_here(next) { next } else { PATH } })
+    render(status, &SignIn { layout, next: if is_dashboard_path(next) { next } else { PATH } })
 }
 
 /// True for a path of the dashboard, so that signing in can't redirect elsewhere.
-fn leads_here(next: &str) -> bool {
+fn is_dashboard_path(next: &str) -> bool {
     let rest = next.strip_prefix(PATH);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
         && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
@@ -171,7 +171,7 @@ mod tests {
             ("/api/v1/posts", false),
             ("", false),
         ] {
-            assert_eq!(leads_here(next), is_fine, "{next}");
+            assert_eq!(is_dashboard_path(next), is_fine, "{next}");
         }
     }
 }

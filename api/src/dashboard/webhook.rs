@@ -124,12 +124,12 @@ pub(crate) async fn show_with(
 pub(crate) async fn test(context: &PageContext<'_>, id: &str) -> Result<Response, Problem> {
     match webhooks::test(&context.call(), id).await {
         Ok(result) => {
-            let words = match (result.delivered, result.response_status) {
+            let message = match (result.delivered, result.response_status) {
                 (true, status) => format!("The endpoint took the sample: it answered {status}."),
                 (false, 0) => "The endpoint did not respond.".to_owned(),
                 (false, status) => format!("The endpoint rejected the test event with status {status}."),
             };
-            show_with(context, id, None, Some(words), None).await
+            show_with(context, id, None, Some(message), None).await
         }
         Err(problem) => show(context, id, Some(PageError::of("test", problem))).await,
     }

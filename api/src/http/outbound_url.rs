@@ -5,7 +5,7 @@
 //! is allowed too.
 
 use crate::http::problem::Issue;
-use domain::address::AllowedRanges;
+use domain::ip_ranges::AllowedRanges;
 use std::{net::IpAddr, time::Duration};
 use tokio::{net::lookup_host, time::timeout};
 use url::{Host, Url};
@@ -30,7 +30,7 @@ fn refusal(scheme: &str, addresses: &[IpAddr], opened: &AllowedRanges) -> Option
     if let Some(address) = addresses.iter().find(|address| !opened.allows(**address)) {
         return Some(format!("Must not lead to {address}, which is not on the public internet"));
     }
-    let all_opened = addresses.iter().all(|address| opened.holds(*address));
+    let all_opened = addresses.iter().all(|address| opened.contains(*address));
     (scheme != "https" && !all_opened).then(|| "Must be an https URL".to_owned())
 }
 

@@ -31,7 +31,7 @@ const MAX_PATH_LENGTH: usize = 12;
 /// `Retry-After` in seconds when the database is unavailable.
 const RETRY_AFTER_SECONDS: u32 = 5;
 
-domain::words! {
+domain::string_enum! {
     /// Problem codes.
     Code, "problem code" {
         /// The body or a parameter is invalid.
@@ -83,7 +83,7 @@ domain::words! {
     }
 }
 
-crate::types::enum_string::string_enum!(Code, "ProblemCode");
+crate::types::enum_string::openapi_enum!(Code, "ProblemCode");
 
 impl Code {
     /// HTTP status of the code.
@@ -539,11 +539,11 @@ mod tests {
             let problem = Problem::new(Code::QuotaExceeded, "none left");
             Document::from(problem.with_quota(5, 7, url.map(str::to_owned))).to_json().unwrap()
         };
-        let told = problem(Some("https://e.test/up"));
-        assert_eq!((&told["status"], &told["title"]), (&json!(402), &json!("Payment Required")));
-        assert_eq!((&told["code"], &told["reason"]), (&json!("quota_exceeded"), &json!("quota_exceeded")));
-        assert_eq!((&told["limit"], &told["used"]), (&json!(5), &json!(7)));
-        assert_eq!(told["upgradeUrl"], "https://e.test/up");
+        let body = problem(Some("https://e.test/up"));
+        assert_eq!((&body["status"], &body["title"]), (&json!(402), &json!("Payment Required")));
+        assert_eq!((&body["code"], &body["reason"]), (&json!("quota_exceeded"), &json!("quota_exceeded")));
+        assert_eq!((&body["limit"], &body["used"]), (&json!(5), &json!(7)));
+        assert_eq!(body["upgradeUrl"], "https://e.test/up");
         assert_eq!(problem(None).get("upgradeUrl"), Some(&Value::Null));
     }
 

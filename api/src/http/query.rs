@@ -116,10 +116,10 @@ mod tests {
     #[test]
     fn all_wrong_parameters_are_told() {
         let problem = read::<Sample>("limit=ten&after=soon&name=a&name=b&name=%00").err().unwrap();
-        let told: Vec<_> =
+        let found: Vec<_> =
             problem.issues.iter().map(|issue| (issue.path[0].clone(), issue.code.as_str())).collect();
         assert_eq!(
-            told,
+            found,
             [
                 ("name".into(), "custom"),
                 ("name".into(), "custom"),

@@ -10,7 +10,7 @@ use crate::{
 };
 use domain::MediaStatus;
 use futures::{Stream, StreamExt};
-use media::{Permission, SignedToken, StoredFile, Tempo, UploadError};
+use media::{MinRate, Permission, SignedToken, StoredFile, UploadError};
 use poem::{
     Body, IntoEndpoint, Request, Response, Route, get, handler,
     http::{HeaderValue, Method, StatusCode, header},
@@ -57,22 +57,23 @@ async fn take(request: &Request, body: Body, app: Data<&App>, id: Path<String>) 
     if row.status != MediaStatus::PendingUpload || row.source_url.is_some() {
         return Err(Problem::new(Code::Conflict, "the upload was confirmed; the file can't be replaced"));
     }
-    let shelf = &app.config.media;
+    let files = &app.config.media;
     let declared = media::DeclaredFile {
         content_type: row.declared.content_type.clone(),
         size: row.declared.size,
         sha256: row.declared.sha256.clone(),
     };
     let claimed = media::claimed(declared.content_type.as_deref(), &row.filename);
-    let most = declared.size.unwrap_or_else(|| shelf.caps().of_claim(claimed));
+    let most = declared.size.unwrap_or_else(|| files.size_limits().for_declared(claimed));
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     let mut bytes = body.into_bytes_stream();
     let outcome = match length.filter(|length| *length > most) {
         Some(_) => Err(UploadError::TooLarge(most)),
         None => {
-            let tempo = Tempo { silence: app.config.body_timeout, least: MIN_BYTES_PER_SECOND };
-            shelf.receive(&asset(&pass, &row), &mut bytes, most, &declared, tempo).await
+            let min_rate =
+                MinRate { idle_timeout: app.config.body_timeout, bytes_per_second: MIN_BYTES_PER_SECOND };
+            files.receive(&asset(&pass, &row), &mut bytes, most, &declared, min_rate).await
         }
     };
     match outcome {
@@ -130,15 +131,15 @@ async fn give(
         .header(header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox")
         .header(header::CACHE_CONTROL, "private, max-age=3600");
     if status == StatusCode::PARTIAL_CONTENT {
-        let told = format!("bytes {}-{}/{size}", range.start, range.end - 1);
-        response = response.header(header::CONTENT_RANGE, told);
+        let content_range = format!("bytes {}-{}/{size}", range.start, range.end - 1);
+        response = response.header(header::CONTENT_RANGE, content_range);
     }
     let bytes = app.config.media.stream(&asset(&pass, &row), range);
     Ok(response.body(Body::from_bytes_stream(bytes.map(|piece| piece.map_err(io::Error::other)))))
 }
 
 fn admit(app: &App, right: Permission, id: &str, text: &str) -> Result<SignedToken, Problem> {
-    let key = app.config.media.passes().ok_or_else(missing)?;
+    let key = app.config.media.token_key().ok_or_else(missing)?;
     let media = id.parse().map_err(|_| missing())?;
     let pass = key.read(right, media, text, (app.now)());
     pass.ok_or_else(|| Problem::new(Code::Forbidden, "this URL is invalid or has expired"))

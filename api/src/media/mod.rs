@@ -23,7 +23,7 @@ use media::StoredFile;
 use poem_openapi::{ApiResponse, Object, OpenApi, param::Path};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
-use store::media::{DeclaredFile, Deleted, NewMedia, Reason};
+use store::media::{DeclaredFile, DeleteResult, NewMedia, Reason};
 use tracing::error;
 use url::Url;
 use uuid::Uuid;
@@ -124,13 +124,14 @@ pub async fn upload(call: &Call<'_>, body: NewUpload) -> Result<Upload, Problem>
         body.content_type.as_deref().filter(|text| essence(text) != UNKNOWN_CONTENT_TYPE)
         && media::format(content_type).is_none()
     {
-        let issue = Issue::custom(["content_type"], format!("'{content_type}' is no type that is taken"));
+        let issue =
+            Issue::custom(["content_type"], format!("'{content_type}' is not a supported content type"));
         let problem = Problem::new(Code::Unprocessable, "files of this type are not accepted");
         return Err(problem.with_issues(vec![issue]));
     }
-    let most = call.app.config.media.caps().of_claim(claimed);
+    let most = call.app.config.media.size_limits().for_declared(claimed);
     if body.size.is_some_and(|size| size > most) {
-        return Err(too_large(format!("at most {most} bytes are taken of such a file")));
+        return Err(too_large(format!("the maximum for this type of file is {most} bytes")));
     }
     let now = call.now();
     let declared = DeclaredFile {
@@ -240,9 +241,9 @@ pub async fn get(call: &Call<'_>, id: &str) -> Result<Media, Problem> {
 pub async fn delete(call: &Call<'_>, id: &str) -> Result<DeletedResource, Problem> {
     let id = read(id)?;
     match store::media::delete(call.db(), call.owner, id, call.now()).await? {
-        Deleted::Gone => Ok(DeletedResource { id: id.0, deleted: true }),
-        Deleted::Needed => Err(Problem::new(Code::Conflict, "a post that has not ended needs it")),
-        Deleted::Unknown => Err(missing()),
+        DeleteResult::Deleted => Ok(DeletedResource { id: id.0, deleted: true }),
+        DeleteResult::InUse => Err(Problem::new(Code::Conflict, "a post that has not ended needs it")),
+        DeleteResult::NotFound => Err(missing()),
     }
 }
 

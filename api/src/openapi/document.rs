@@ -42,13 +42,13 @@ fn amend(value: &mut Value) {
                 object.insert("additionalProperties".to_owned(), false.into());
             }
             // Descriptions are moved beside the reference, since generators ignore them inside `allOf`.
-            if let Some([_, Value::Object(said)]) =
+            if let Some([_, Value::Object(siblings)]) =
                 object.get_mut("allOf").and_then(Value::as_array_mut).map(|all| &mut all[..])
-                && !said.contains_key("$ref")
+                && !siblings.contains_key("$ref")
             {
-                let said = std::mem::take(said);
+                let siblings = std::mem::take(siblings);
                 object["allOf"].as_array_mut().expect("it was just read").truncate(1);
-                object.extend(said);
+                object.extend(siblings);
             }
             object.values_mut().for_each(amend);
         }

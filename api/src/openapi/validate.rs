@@ -272,11 +272,11 @@ impl<'a> Walk<'a> {
             ("too_small", "minimum", "at least", minimum.filter(|limit| found < *limit)),
             ("too_big", "maximum", "at most", maximum.filter(|limit| found > *limit)),
         ];
-        for (code, side, words, limit) in sides {
+        for (code, side, comparison, limit) in sides {
             let Some(limit) = limit else { continue };
             let mut name = what.to_owned();
             name[..1].make_ascii_uppercase();
-            let message = format!("{name} must {verb} {words} {limit}{noun}");
+            let message = format!("{name} must {verb} {comparison} {limit}{noun}");
             // Lengths are written as integers.
             let limit: Value = if limit.fract() == 0.0 { (limit as i64).into() } else { limit.into() };
             let issue = Issue::new(self.path.iter().cloned(), code, message);
@@ -490,8 +490,8 @@ mod tests {
             {
                 object.entry("inner").or_insert(json!({"text": "ab"}));
             }
-            let told = issues(body.clone());
-            let [issue] = &told[..] else { panic!("{body}: {told:?}") };
+            let found = issues(body.clone());
+            let [issue] = &found[..] else { panic!("{body}: {found:?}") };
             assert_eq!((&issue["path"], &issue["code"]), (&path, &json!(code)), "{body}");
             for (key, value) in extras.as_object().unwrap() {
                 assert_eq!(&issue[key], value, "{body}: {key}");
@@ -567,28 +567,31 @@ mod tests {
         assert_eq!(large(json!({ "many": vec!["a"; 200_000] })).len(), MAX_ISSUES + 1);
         assert_eq!(large(json!({ "many": vec![0; 200_000] })).len(), MAX_ISSUES + 1);
         assert_eq!(large(json!({ "many": vec!["a\u{0}"; 200_000] })).len(), MAX_ISSUES + 1);
-        // A list that is too long is one issue, whatever is in it.
-        let told = large(json!({ "few": vec![json!([7]); 1001] }));
-        assert_eq!((told.len(), &told[0]["code"], &told[0]["maximum"]), (1, &json!("too_big"), &json!(1000)));
+        // A list that is too long is one issue, whatever its items.
+        let found = large(json!({ "few": vec![json!([7]); 1001] }));
+        assert_eq!(
+            (found.len(), &found[0]["code"], &found[0]["maximum"]),
+            (1, &json!("too_big"), &json!(1000))
+        );
         let keys = |count: usize| {
             (0..count).map(|index| (format!("{index}{}", "k".repeat(100)), json!(7))).collect::<Map<_, _>>()
         };
-        let told = large(json!({ "map": keys(100_000) }));
+        let found = large(json!({ "map": keys(100_000) }));
         assert_eq!(
-            (told.len(), &told[0]["code"], &told[0]["type"]),
+            (found.len(), &found[0]["code"], &found[0]["type"]),
             (1, &json!("too_big"), &json!("object"))
         );
-        let told = large(json!({ "config": keys(100_000) }));
-        assert_eq!((told.len(), &told[0]["code"]), (1, &json!("unrecognized_keys")));
-        assert_eq!(told[0]["keys"].as_array().unwrap().len(), MAX_LISTED_KEYS);
+        let found = large(json!({ "config": keys(100_000) }));
+        assert_eq!((found.len(), &found[0]["code"]), (1, &json!("unrecognized_keys")));
+        assert_eq!(found[0]["keys"].as_array().unwrap().len(), MAX_LISTED_KEYS);
         let long = "x".repeat(1_000_000);
-        for told in [
+        for found in [
             large(json!({ "few": [long] })),
             large(json!({ "few": [long, long] })),
             large(json!({ "config": { (long.clone()): 1 } })),
             large(json!({ (long.clone()): { "a": "\u{0}" } })),
         ] {
-            assert!(!told.is_empty() && json!(told).to_string().len() < 2000, "{told:?}");
+            assert!(!found.is_empty() && json!(found).to_string().len() < 2000, "{found:?}");
         }
     }
 

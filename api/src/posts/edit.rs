@@ -24,7 +24,7 @@ use crate::{
 use poem_openapi::{Object, types::MaybeUndefined};
 use serde_json::{Map, Value};
 use store::{
-    posts::{Container, Edit, Edited, Post},
+    posts::{Container, Edit, EditResult, Post},
     slots::Queue,
 };
 
@@ -94,20 +94,20 @@ pub async fn edit(call: &Call<'_>, id: &str, body: EditPost) -> Result<Post, Pro
             }
         };
         match edited {
-            Edited::Post(post) => return Ok(*post),
-            Edited::Begun => return Err(publishing_started()),
-            Edited::NotFound => return Err(missing()),
-            Edited::MediaMissing => return Err(checks::media_not_ready()),
-            Edited::NoConnectedAccount => {
+            EditResult::Updated(post) => return Ok(*post),
+            EditResult::Begun => return Err(publishing_started()),
+            EditResult::NotFound => return Err(missing()),
+            EditResult::MediaMissing => return Err(checks::media_not_ready()),
+            EditResult::NoConnectedAccount => {
                 let detail = "none of the post's accounts is connected; specify other accounts";
                 let issue = Issue::custom(["accounts"], "Are not connected");
                 return Err(Problem::new(Code::AccountNotFound, detail).with_issues(vec![issue]));
             }
-            Edited::NoOpenSlot => {
+            EditResult::NoOpenSlot => {
                 let queue = queue.expect("only a queue has no open slot");
                 return Err(slots::full(&queue, QUEUED_FROM_ACCOUNT));
             }
-            Edited::Outdated => {}
+            EditResult::Outdated => {}
         }
     }
     Err(Problem::new(Code::Conflict, "the post was edited concurrently; read it and try again"))

@@ -177,9 +177,9 @@ fn translate(schema: &mut Value) {
     object.remove("$schema");
     if let Some(Value::Array(others)) = object.remove("excludes") {
         let others: Vec<_> = others.iter().filter_map(Value::as_str).collect();
-        let said = object.get("description").and_then(Value::as_str).unwrap_or_default();
-        let said = format!("{said} Not together with {}.", others.join(", "));
-        object.insert("description".to_owned(), said.trim_start().into());
+        let description = object.get("description").and_then(Value::as_str).unwrap_or_default();
+        let description = format!("{description} Not together with {}.", others.join(", "));
+        object.insert("description".to_owned(), description.trim_start().into());
     }
     let required = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     for (name, part) in object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {

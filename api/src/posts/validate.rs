@@ -22,7 +22,7 @@ use uuid::Uuid;
 /// Maximum number of issues returned.
 const MAX_ISSUES: usize = 1000;
 
-crate::types::enum_string::string_enum!(Severity, "Severity");
+crate::types::enum_string::openapi_enum!(Severity, "Severity");
 
 /// The validation operation.
 pub struct Previews;

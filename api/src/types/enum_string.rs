@@ -22,8 +22,8 @@ pub trait StringEnum: 'static {
     fn values() -> Vec<&'static str>;
 }
 
-/// Implements [`StringEnum`] for an enumeration that `domain::words!` declared.
-macro_rules! string_enum {
+/// Implements [`StringEnum`] for an enumeration that `domain::string_enum!` declared.
+macro_rules! openapi_enum {
     ($type:ty, $name:literal) => {
         impl $crate::types::enum_string::StringEnum for $type {
             const NAME: &'static str = $name;
@@ -34,23 +34,23 @@ macro_rules! string_enum {
         }
     };
 }
-pub(crate) use string_enum;
+pub(crate) use openapi_enum;
 
-string_enum!(domain::PostStatus, "PostStatus");
-string_enum!(domain::TargetStatus, "TargetStatus");
-string_enum!(domain::Role, "Role");
-string_enum!(domain::Mode, "Mode");
-string_enum!(domain::scope::Scope, "Scope");
-string_enum!(domain::ErrorSource, "ErrorSource");
-string_enum!(domain::event::EventName, "DeliveredEvent");
-string_enum!(domain::slot::Weekday, "Weekday");
-string_enum!(domain::MediaKind, "MediaKind");
-string_enum!(domain::MediaStatus, "MediaStatus");
-string_enum!(store::accounts::AccountStatus, "AccountStatus");
-string_enum!(store::deliveries::DeliveryStatus, "DeliveryStatus");
-string_enum!(store::imports::ImportStatus, "ImportStatus");
-string_enum!(store::team::Role, "TeamRole");
-string_enum!(store::team::Status, "TeamStatus");
+openapi_enum!(domain::PostStatus, "PostStatus");
+openapi_enum!(domain::TargetStatus, "TargetStatus");
+openapi_enum!(domain::Role, "Role");
+openapi_enum!(domain::Mode, "Mode");
+openapi_enum!(domain::scope::Scope, "Scope");
+openapi_enum!(domain::ErrorSource, "ErrorSource");
+openapi_enum!(domain::event::EventName, "DeliveredEvent");
+openapi_enum!(domain::slot::Weekday, "Weekday");
+openapi_enum!(domain::MediaKind, "MediaKind");
+openapi_enum!(domain::MediaStatus, "MediaStatus");
+openapi_enum!(store::accounts::AccountStatus, "AccountStatus");
+openapi_enum!(store::deliveries::DeliveryStatus, "DeliveryStatus");
+openapi_enum!(store::imports::ImportStatus, "ImportStatus");
+openapi_enum!(store::team::Role, "TeamRole");
+openapi_enum!(store::team::Status, "TeamStatus");
 
 /// The ids of the supported platforms.
 #[derive(Clone, Debug)]
@@ -69,8 +69,8 @@ pub struct EnumString<V>(String, PhantomData<fn() -> V>);
 
 impl<V: StringEnum> EnumString<V> {
     /// A value that is known to be in the list.
-    pub fn of(word: &str) -> Self {
-        Self(word.to_owned(), PhantomData)
+    pub fn of(value: &str) -> Self {
+        Self(value.to_owned(), PhantomData)
     }
 
     /// The string.
@@ -123,9 +123,9 @@ scalar! {
             });
         },
         parse: |value| match value {
-            Value::String(word) if V::values().contains(&word.as_str()) => Ok(Self(word, PhantomData)),
+            Value::String(text) if V::values().contains(&text.as_str()) => Ok(Self(text, PhantomData)),
             value => Err(value),
         },
-        write: |word| word.0.clone().into(),
+        write: |value| value.0.clone().into(),
     }
 }

@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 /// Default time zone.
 pub(crate) const DEFAULT: Tz = Tz::UTC;
 
-/// Reports a field whose value is no time zone.
+/// Reports a field whose value is not a time zone.
 pub(crate) fn check(body: &Map<String, Value>, field: &str, issues: &mut Vec<Issue>) {
     if let Some(zone) = body.get(field).and_then(Value::as_str)
         && zone.parse::<Tz>().is_err()
     {
-        issues.push(Issue::custom([field], format!("'{}' is no IANA time zone", clip(zone))));
+        issues.push(Issue::custom([field], format!("'{}' is not an IANA time zone", clip(zone))));
     }
 }
 

@@ -1,21 +1,21 @@
-// Looks again every two seconds and changes what has changed, in its place: whoever reads, listens or is
-// on his way by keyboard stays where he is. Without it the pages say the same after a reload.
+// Reloads the page every two seconds in the background and updates changed elements in place, so that focus,
+// scroll position and screen reader keep theirs. Without this script a reload shows the same.
 "use strict";
 (() => {
   const place = document.body.dataset.live;
   if (!place) return;
-  const EVERY = 2000;
-  const LONGEST = 30000;
+  const INTERVAL = 2000;
+  const MAX_INTERVAL = 30000;
   const state = document.getElementById("live-state");
-  let pause = EVERY;
+  let pause = INTERVAL;
 
-  // Nothing is taken away from under somebody who is about to decide or to write.
+  // A region with an open menu or a focused field is not updated.
   const busy = (region) =>
     region.querySelector("details[open]") !== null ||
     (region.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"));
 
-  const say = (words) => {
-    if (state && state.textContent !== words) state.textContent = words;
+  const say = (message) => {
+    if (state && state.textContent !== message) state.textContent = message;
   };
 
   function amend(old, fresh) {
@@ -32,7 +32,7 @@
     put(old, fresh);
   }
 
-  // What has an id is known by it, the rest by its place.
+  // Matches elements by id, others by position.
   function put(old, fresh) {
     let at = old.firstChild;
     for (const next of [...fresh.childNodes]) {
@@ -58,7 +58,7 @@
   function renew(region, fresh) {
     const focus = region.contains(document.activeElement) ? document.activeElement : null;
     put(region, fresh);
-    // The button that was pressed may have had its day.
+    // The focused element may have been removed.
     if (focus && !focus.isConnected) {
       region.tabIndex = -1;
       region.focus();
@@ -83,10 +83,10 @@
     if (!document.hidden) {
       try {
         await look();
-        pause = EVERY;
+        pause = INTERVAL;
         say("Updates by itself.");
       } catch {
-        pause = Math.min(pause * 2, LONGEST);
+        pause = Math.min(pause * 2, MAX_INTERVAL);
         say("Fanfare does not answer: what is shown may be old. Trying again.");
       }
     }
@@ -94,7 +94,7 @@
   }
 
   document.addEventListener("visibilitychange", () => {
-    if (!document.hidden) pause = EVERY;
+    if (!document.hidden) pause = INTERVAL;
   });
-  setTimeout(turn, EVERY);
+  setTimeout(turn, INTERVAL);
 })();

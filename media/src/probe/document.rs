@@ -1,4 +1,4 @@
-//! Documents: only that they are all there. Nothing in them is opened.
+//! Documents: checks only that they are complete, without opening them.
 
 use super::{Dimensions, truncated};
 use crate::{
@@ -7,24 +7,24 @@ use crate::{
 };
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// How far from its end a PDF's last mark stands.
+/// Length of the file's end in which a PDF's end marker is searched.
 const TAIL: u64 = 64 << 10;
 
-/// Looks for what ends a document. That an archive ends as one was seen before.
+/// Checks that a PDF has its end marker. `inspect` has already checked the end of an archive.
 pub(super) fn probe(
     file: &mut (impl Read + Seek),
     size: u64,
     format: &'static Format,
 ) -> Result<Dimensions, Refusal> {
     if format.shape == Shape::Pdf {
-        ends(file, size, b"%%EOF").map_err(|error| broken(&error))?;
+        check_end(file, size, b"%%EOF").map_err(|error| broken(&error))?;
     }
     Ok(Dimensions { kind: format.kind, mime: format.mime, pixels: None, duration: None })
 }
 
-fn ends(file: &mut (impl Read + Seek), size: u64, last: &[u8]) -> io::Result<()> {
+fn check_end(file: &mut (impl Read + Seek), size: u64, marker: &[u8]) -> io::Result<()> {
     file.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
     let mut tail = Vec::new();
     file.take(TAIL).read_to_end(&mut tail)?;
-    if tail.windows(last.len()).any(|window| window == last) { Ok(()) } else { Err(truncated()) }
+    if tail.windows(marker.len()).any(|window| window == marker) { Ok(()) } else { Err(truncated()) }
 }

@@ -1,5 +1,5 @@
-//! WebM: EBML elements up to the first cluster, before which a file that is played as it comes says
-//! what it is. <https://www.rfc-editor.org/rfc/rfc8794>, <https://www.rfc-editor.org/rfc/rfc9559>
+//! WebM: EBML elements up to the first cluster, which the description precedes in a streamable file.
+//! <https://www.rfc-editor.org/rfc/rfc8794>, <https://www.rfc-editor.org/rfc/rfc9559>
 
 use super::{Dimensions, malformed, take, truncated};
 use crate::inspect::{Refusal, broken, unfit};
@@ -22,12 +22,12 @@ const VIDEO: u32 = 0xe0;
 const WIDTH: u32 = 0xb0;
 const HEIGHT: u32 = 0xba;
 
-/// Elements that are looked at on one level.
-const MOST: usize = 1024;
-/// The longest value that is read.
-const VALUE: u64 = 16;
+/// Maximum number of elements read per level.
+const MAX_ELEMENTS: usize = 1024;
+/// Maximum length of a value in bytes.
+const MAX_VALUE_BYTES: u64 = 16;
 
-/// An element: its id, and where its content is.
+/// An element: id, and start and end of its content.
 struct Element {
     id: u32,
     start: u64,
@@ -35,38 +35,38 @@ struct Element {
 }
 
 #[derive(Default)]
-struct Film {
+struct Movie {
     is_webm: bool,
     scale: Option<u64>,
     duration: Option<f64>,
     pixels: Option<(u32, u32)>,
 }
 
-/// Reads a film.
+/// Reads a WebM video.
 pub(super) fn probe(file: &mut (impl Read + Seek), size: u64) -> Result<Dimensions, Refusal> {
-    let mut film = Film::default();
-    read(file, size, &mut film).map_err(|error| broken(&error))?;
-    if !film.is_webm {
-        return Err(unfit("the file is of no type that is taken"));
+    let mut movie = Movie::default();
+    read(file, size, &mut movie).map_err(|error| broken(&error))?;
+    if !movie.is_webm {
+        return Err(unfit("the file type is not supported"));
     }
-    let pixels = film.pixels.ok_or_else(|| unfit("the file has no picture"))?;
-    let nanoseconds = film.duration.map(|length| length * film.scale.unwrap_or(1_000_000) as f64);
+    let pixels = movie.pixels.ok_or_else(|| unfit("the file has no video track"))?;
+    let nanoseconds = movie.duration.map(|length| length * movie.scale.unwrap_or(1_000_000) as f64);
     let duration = nanoseconds.filter(|length| length.is_finite() && *length > 0.0);
     let duration = duration.map(|length| Duration::from_nanos(length as u64));
     Ok(Dimensions { kind: MediaKind::Video, mime: "video/webm", pixels: Some(pixels), duration })
 }
 
-fn read(file: &mut (impl Read + Seek), size: u64, film: &mut Film) -> io::Result<()> {
+fn read(file: &mut (impl Read + Seek), size: u64, movie: &mut Movie) -> io::Result<()> {
     each(file, 0, size, &mut |file, element| {
         match element.id {
             HEADER => each(file, element.start, element.end, &mut |file, element| {
                 if element.id == DOC_TYPE {
-                    film.is_webm = value(file, &element)? == b"webm";
+                    movie.is_webm = value(file, &element)? == b"webm";
                 }
                 Ok(true)
             })?,
             SEGMENT => {
-                each(file, element.start, element.end, &mut |file, element| segment(file, &element, film))?;
+                each(file, element.start, element.end, &mut |file, element| segment(file, &element, movie))?;
                 return Ok(false);
             }
             _ => {}
@@ -75,19 +75,19 @@ fn read(file: &mut (impl Read + Seek), size: u64, film: &mut Film) -> io::Result
     })
 }
 
-fn segment(file: &mut (impl Read + Seek), element: &Element, film: &mut Film) -> io::Result<bool> {
+fn segment(file: &mut (impl Read + Seek), element: &Element, movie: &mut Movie) -> io::Result<bool> {
     match element.id {
         INFO => each(file, element.start, element.end, &mut |file, element| {
             match element.id {
-                SCALE => film.scale = Some(whole(file, &element)?),
-                DURATION => film.duration = Some(number(file, &element)?),
+                SCALE => movie.scale = Some(whole(file, &element)?),
+                DURATION => movie.duration = Some(number(file, &element)?),
                 _ => {}
             }
             Ok(true)
         })?,
         TRACKS => each(file, element.start, element.end, &mut |file, element| {
             if element.id == TRACK {
-                track(file, &element, film)?;
+                track(file, &element, movie)?;
             }
             Ok(true)
         })?,
@@ -96,7 +96,7 @@ fn segment(file: &mut (impl Read + Seek), element: &Element, film: &mut Film) ->
     Ok(element.id != CLUSTER)
 }
 
-fn track(file: &mut (impl Read + Seek), track: &Element, film: &mut Film) -> io::Result<()> {
+fn track(file: &mut (impl Read + Seek), track: &Element, movie: &mut Movie) -> io::Result<()> {
     let (mut width, mut height) = (None, None);
     each(file, track.start, track.end, &mut |file, element| {
         if element.id == VIDEO {
@@ -111,17 +111,17 @@ fn track(file: &mut (impl Read + Seek), track: &Element, film: &mut Film) -> io:
         }
         Ok(true)
     })?;
-    film.pixels = film.pixels.or(width.zip(height));
+    movie.pixels = movie.pixels.or(width.zip(height));
     Ok(())
 }
 
-/// What looks at an element, and says whether to go on.
-type Look<'a, F> = dyn FnMut(&mut F, Element) -> io::Result<bool> + 'a;
+/// Visits an element; returns false to stop.
+type Visitor<'a, F> = dyn FnMut(&mut F, Element) -> io::Result<bool> + 'a;
 
-/// Hands over each element between two places.
-fn each<F: Read + Seek>(file: &mut F, start: u64, end: u64, look: &mut Look<'_, F>) -> io::Result<()> {
+/// Calls `visit` for each element between two offsets.
+fn each<F: Read + Seek>(file: &mut F, start: u64, end: u64, visit: &mut Visitor<'_, F>) -> io::Result<()> {
     let mut at = start;
-    for _ in 0..MOST {
+    for _ in 0..MAX_ELEMENTS {
         if at >= end {
             return Ok(());
         }
@@ -129,7 +129,7 @@ fn each<F: Read + Seek>(file: &mut F, start: u64, end: u64, look: &mut Look<'_, 
         let (id, id_length) = vint(file, 4)?;
         let (length, length_length) = vint(file, 8)?;
         let head = id_length + length_length;
-        // The marker is no part of a length; all ones beside it: it goes on to the end.
+        // The length excludes its marker bit; all ones mean an unknown length, to the end.
         let ones = (1 << (7 * length_length)) - 1;
         let unknown = length & ones == ones;
         let length = length & ones;
@@ -139,7 +139,7 @@ fn each<F: Read + Seek>(file: &mut F, start: u64, end: u64, look: &mut Look<'_, 
             return Err(truncated());
         }
         let id = u32::try_from(id).map_err(|_| malformed("an element"))?;
-        if !look(file, Element { id, start, end: past })? {
+        if !visit(file, Element { id, start, end: past })? {
             return Ok(());
         }
         at = past;
@@ -147,11 +147,11 @@ fn each<F: Read + Seek>(file: &mut F, start: u64, end: u64, look: &mut Look<'_, 
     Ok(())
 }
 
-/// A number of variable length with its marker, and that length.
-fn vint(file: &mut impl Read, most: u64) -> io::Result<(u64, u64)> {
+/// Reads a variable-length integer including its marker bit, and returns it with its length in bytes.
+fn vint(file: &mut impl Read, max_length: u64) -> io::Result<(u64, u64)> {
     let [first] = take(file)?;
     let length = u64::from(first.leading_zeros()) + 1;
-    if length > most {
+    if length > max_length {
         return Err(malformed("an element"));
     }
     let mut number = u64::from(first);
@@ -163,7 +163,7 @@ fn vint(file: &mut impl Read, most: u64) -> io::Result<(u64, u64)> {
 
 fn value(file: &mut (impl Read + Seek), element: &Element) -> io::Result<Vec<u8>> {
     let length = element.end - element.start;
-    if length > VALUE {
+    if length > MAX_VALUE_BYTES {
         return Err(malformed("a value"));
     }
     file.seek(SeekFrom::Start(element.start))?;

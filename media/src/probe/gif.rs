@@ -1,4 +1,4 @@
-//! GIF: block by block to its trailer, counting pictures. One that does not move is an image.
+//! GIF: reads all blocks and counts the frames. A GIF with one frame is an image.
 //! <https://www.w3.org/Graphics/GIF/spec-gif89a.txt>
 
 use super::{Dimensions, malformed, take, take_at};
@@ -9,37 +9,37 @@ use std::{
     time::Duration,
 };
 
-/// Walks through a GIF.
+/// Reads a GIF.
 pub(super) fn probe(file: &mut (impl Read + Seek)) -> Result<Dimensions, Refusal> {
-    let (pixels, pictures, hundredths) = walk(&mut BufReader::new(file)).map_err(|error| broken(&error))?;
-    if pictures == 0 {
-        return Err(unfit("the GIF holds no picture"));
+    let (pixels, frames, hundredths) = walk(&mut BufReader::new(file)).map_err(|error| broken(&error))?;
+    if frames == 0 {
+        return Err(unfit("the GIF has no frames"));
     }
-    let moves = pictures > 1;
+    let is_animated = frames > 1;
     Ok(Dimensions {
-        kind: if moves { MediaKind::Gif } else { MediaKind::Image },
+        kind: if is_animated { MediaKind::Gif } else { MediaKind::Image },
         mime: "image/gif",
         pixels: Some(pixels),
-        duration: moves.then(|| Duration::from_millis(hundredths * 10)),
+        duration: is_animated.then(|| Duration::from_millis(hundredths * 10)),
     })
 }
 
-/// Width and height, how many pictures, and for how long they are shown.
+/// Returns width and height, number of frames, and their total duration in hundredths of a second.
 fn walk(file: &mut (impl Read + Seek)) -> io::Result<((u32, u32), u64, u64)> {
     let [w0, w1, h0, h1, flags, _, _] = take_at(file, 6)?;
     let pixels = (u16::from_le_bytes([w0, w1]).into(), u16::from_le_bytes([h0, h1]).into());
     skip_colors(file, flags)?;
-    let (mut pictures, mut hundredths) = (0, 0);
+    let (mut frames, mut hundredths) = (0, 0);
     loop {
         match take::<1>(file)? {
-            [0x3b] => return Ok((pixels, pictures, hundredths)),
+            [0x3b] => return Ok((pixels, frames, hundredths)),
             [0x2c] => {
                 let description: [u8; 9] = take(file)?;
                 skip_colors(file, description[8])?;
-                // The size of the codes.
+                // LZW minimum code size.
                 take::<1>(file)?;
                 skip_blocks(file)?;
-                pictures += 1;
+                frames += 1;
             }
             [0x21] => {
                 let [label] = take(file)?;
@@ -49,7 +49,7 @@ fn walk(file: &mut (impl Read + Seek)) -> io::Result<((u32, u32), u64, u64)> {
                         return Err(malformed("a control block"));
                     }
                     hundredths += u64::from(u16::from_le_bytes([low, high]));
-                    // The byte that ends the block was read with it.
+                    // This read included the block terminator.
                 } else {
                     skip_blocks(file)?;
                 }

@@ -1,13 +1,13 @@
-//! Still images: how large they say they are, and whether they are all there.
+//! Still images: reads their dimensions and checks that they are complete.
 
-use super::{Dimensions, boxes, malformed, riff, take, take_at, truncated};
+use super::{Dimensions, malformed, mp4, riff, take, take_at, truncated};
 use crate::{
     format::{Format, Shape},
     inspect::{Refusal, broken, unfit},
 };
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
-/// Reads an image's header and walks through its structure.
+/// Reads an image's header and checks its structure.
 pub(super) fn probe(
     file: &mut (impl Read + Seek),
     size: u64,
@@ -22,7 +22,7 @@ pub(super) fn probe(
     match format.shape {
         Shape::Png => png(&mut file),
         Shape::WebP => riff(&mut file, size),
-        Shape::Heif => boxes::tile(&mut file, size),
+        Shape::Heif => mp4::check_boxes(&mut file, size),
         _ => jpeg(&mut file),
     }
     .map_err(|error| broken(&error))?;
@@ -30,7 +30,7 @@ pub(super) fn probe(
     Ok(Dimensions { kind: format.kind, mime: format.mime, pixels, duration: None })
 }
 
-/// Chunk by chunk to the last. <https://www.w3.org/TR/png-3/#5Chunk-layout>
+/// Reads all chunks up to `IEND`. <https://www.w3.org/TR/png-3/#5Chunk-layout>
 fn png(file: &mut (impl Read + Seek)) -> io::Result<()> {
     file.seek(SeekFrom::Start(8))?;
     loop {
@@ -47,14 +47,14 @@ fn png(file: &mut (impl Read + Seek)) -> io::Result<()> {
     }
 }
 
-/// Segment by segment to the picture, and through it to the end of the image.
+/// Reads all segments up to the image data, and the data up to the end marker.
 /// <https://www.w3.org/Graphics/JPEG/itu-t81.pdf>
 fn jpeg(file: &mut (impl BufRead + Seek)) -> io::Result<()> {
     let mut at = 2;
     loop {
         let [0xff, marker] = take_at(file, at)? else { return Err(malformed("a segment")) };
         match marker {
-            // Padding, and markers that stand alone.
+            // Padding, and markers without a length.
             0xff => at += 1,
             0x01 | 0xd0..=0xd7 => at += 2,
             0xda => break,

@@ -1,11 +1,11 @@
-//! What a file's structure says: its measures, and that it is whole.
+//! Reads a file's structure: dimensions, play time, and that it is complete.
 
-mod boxes;
+mod audio;
 mod document;
 mod ebml;
 mod gif;
 mod image;
-mod sound;
+mod mp4;
 
 use crate::{
     format::{Format, Shape},
@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-/// What a structure says.
+/// Properties that a file's structure states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dimensions {
     kind: MediaKind,
@@ -32,48 +32,48 @@ pub(crate) fn probe(
     size: u64,
     format: &'static Format,
 ) -> Result<FileProperties, Refusal> {
-    let measures = match format.shape {
+    let dimensions = match format.shape {
         Shape::Png | Shape::Jpeg | Shape::WebP | Shape::Heif => image::probe(file, size, format),
         Shape::Gif => gif::probe(file),
-        Shape::Movie => boxes::movie(file, size, format),
+        Shape::Movie => mp4::probe(file, size, format),
         Shape::WebM => ebml::probe(file, size),
-        Shape::Wave | Shape::Sound => sound::probe(file, size, format),
+        Shape::Wave | Shape::Audio => audio::probe(file, size, format),
         Shape::Pdf | Shape::Zip | Shape::Compound => document::probe(file, size, format),
     }?;
-    let (width, height) = measures.pixels.unzip();
+    let (width, height) = dimensions.pixels.unzip();
     Ok(FileProperties {
-        kind: measures.kind,
-        content_type: measures.mime,
+        kind: dimensions.kind,
+        content_type: dimensions.mime,
         width,
         height,
-        duration: measures.duration,
+        duration: dimensions.duration,
     })
 }
 
-/// The next bytes.
+/// Reads the next `N` bytes.
 fn take<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     file.read_exact(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Goes to a place and gives the bytes there.
+/// Reads `N` bytes at an offset.
 fn take_at<const N: usize>(file: &mut (impl Read + Seek), at: u64) -> io::Result<[u8; N]> {
     file.seek(SeekFrom::Start(at))?;
     take(file)
 }
 
-/// The end came before the structure's.
+/// Returns the error of a file that ends before its structure does.
 fn truncated() -> io::Error {
     io::ErrorKind::UnexpectedEof.into()
 }
 
-/// The structure leads nowhere.
+/// Returns the error of an invalid structure.
 fn malformed(what: &str) -> io::Error {
     io::Error::other(format!("{what} is malformed"))
 }
 
-/// A RIFF file says in its header how long it is.
+/// Checks the length in the header of a RIFF file.
 fn riff(file: &mut (impl Read + Seek), size: u64) -> io::Result<()> {
     let length = u64::from(u32::from_le_bytes(take_at(file, 4)?));
     if length + 8 > size { Err(truncated()) } else { Ok(()) }

@@ -63,8 +63,8 @@ async fn a_server_may_not_claim_an_account_that_lives_elsewhere() {
     let failure = held.identities().await.expect_err("a session there proves nothing");
     assert_eq!(failure.code, rejected(422), "{failure}");
     let (grant, only) = sign_in(&ada, SERVICE).await.on("at its own server");
-    assert_eq!(only.network_unique_id, ada.account.network_unique_id);
-    assert_eq!((&grant.extra["pds"], only.username), (&json!(SERVICE), ada.account.username.clone()));
+    assert_eq!(only.profile.network_unique_id, ada.account.network_unique_id);
+    assert_eq!((&grant.extra["pds"], only.profile.username), (&json!(SERVICE), ada.account.username.clone()));
 
     let move_to = |pds: &str| {
         let body = json!({ "platform": "bluesky", "username": ada.account.username, "service": pds });
@@ -76,7 +76,7 @@ async fn a_server_may_not_claim_an_account_that_lives_elsewhere() {
     for service in [pds, SERVICE] {
         let (grant, only) = sign_in(&ada, service).await.on(service);
         assert_eq!((&grant.extra["pds"], &grant.extra["service"]), (&json!(pds), &json!(service)));
-        assert_eq!(only.network_unique_id, ada.account.network_unique_id);
+        assert_eq!(only.profile.network_unique_id, ada.account.network_unique_id);
     }
     let failure = sign_in(&ada, evil).await.map(drop).expect_err("still another server's");
     assert_eq!(failure.code, rejected(422), "{failure}");
@@ -155,7 +155,10 @@ async fn an_identity_that_is_a_host_is_asked_there() {
     ]);
     world.lie(&lies);
     let (_, only) = sign_in(&ada, service).await.on(did);
-    assert_eq!((only.network_unique_id.as_str(), only.username.as_str()), (did, "eve.example"));
+    assert_eq!(
+        (only.profile.network_unique_id.as_str(), only.profile.username.as_str()),
+        (did, "eve.example")
+    );
 
     for did in [
         "did:web:localhost",

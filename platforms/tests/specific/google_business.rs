@@ -66,17 +66,17 @@ async fn every_location_of_a_login_can_be_chosen() {
     let world = World::start().await;
     let actor = actor(&world, "google_business");
     let all = actor.identities().await.on("identities");
-    let names: Vec<_> = all.iter().map(|one| one.display_name.as_str()).collect();
+    let names: Vec<_> = all.iter().map(|one| one.profile.display_name.as_str()).collect();
     assert_eq!(names, ["ada", "ada 2"]);
     let keep = Kept::default();
     let options = actor.platform.options.expect("it has lists");
     let choices = options.options(&actor.session(&keep), "locations", None).await.on("locations");
-    assert_eq!(choices[1].id, all[1].network_unique_id);
+    assert_eq!(choices[1].id, all[1].profile.network_unique_id);
 
     // The login's grant speaks for the second as well, and each has its own posts.
     let mut second = actor.clone();
-    second.account.network_unique_id.clone_from(&all[1].network_unique_id);
-    second.account.username.clone_from(&all[1].username);
+    second.account.network_unique_id.clone_from(&all[1].profile.network_unique_id);
+    second.account.username.clone_from(&all[1].profile.username);
     second.publish(&second.post("in the second")).await.on("publish");
     assert_eq!((actor.accepted().await, second.accepted().await), (0, 1));
     second.healthy().await.on("health");

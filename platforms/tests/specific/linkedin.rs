@@ -42,17 +42,20 @@ async fn a_page_is_an_account_of_its_own() {
     let world = World::tapped().await;
     let mut actor = actor(&world, "linkedin");
     let identities = actor.identities().await.on("identities");
-    let page = identities.iter().find(|one| one.account_type == "organization").expect("a page");
-    assert_eq!((page.username.as_str(), page.display_name.as_str()), ("ada-works", "ada Works"));
+    let page = identities.iter().find(|one| one.profile.account_type == "organization").expect("a page");
+    assert_eq!(
+        (page.profile.username.as_str(), page.profile.display_name.as_str()),
+        ("ada-works", "ada Works")
+    );
 
     // The member's account posts for the page where a setting says so.
     let mut post = actor.post("for the page");
-    post.settings = json!({ "organization_id": page.network_unique_id, "visibility": "CONNECTIONS" });
+    post.settings = json!({ "organization_id": page.profile.network_unique_id, "visibility": "CONNECTIONS" });
     let keep = Kept::default();
     let deletion = actor.platform.deletion.expect("it deletes");
     let id = actor.publish(&post).await.on("for");
     let shown = actor.shown(&id).await;
-    let urn = format!("urn:li:organization:{}", page.network_unique_id);
+    let urn = format!("urn:li:organization:{}", page.profile.network_unique_id);
     assert!(shown.contains(&format!("By {urn}, visible: PUBLIC")), "{shown}");
     // So does a comment, and it is taken back in the page's name.
     let mut comment = actor.reply("a comment for the page", &[id]);
@@ -63,8 +66,8 @@ async fn a_page_is_an_account_of_its_own() {
     assert_eq!(actor.status(&address).await, 404);
     deletion.delete(&actor.session(&keep), &id).await.on("again");
 
-    actor.account.network_unique_id = page.network_unique_id.clone();
-    actor.account.account_type = page.account_type.clone();
+    actor.account.network_unique_id = page.profile.network_unique_id.clone();
+    actor.account.account_type = page.profile.account_type.clone();
     actor.healthy().await.on("health");
     let mut ids =
         vec![actor.publish(&actor.post_with("by the page", MediaKind::Video, 1)).await.on("publish")];

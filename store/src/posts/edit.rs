@@ -1,10 +1,10 @@
-//! Changing a post that nothing has begun for.
+//! Editing a post before its first attempt.
 //!
-//! The row decides: whoever takes it first, the edit or the first attempt, wins. An edit raises the
-//! row's version, so that an attempt which was started for an older one finds that it is stale; the
-//! message takes the new job to the workflow. Temporal need not be up for it.
+//! The edit and the first attempt compete for the post's row: the first to lock it wins. An edit raises the
+//! row's version, so that an attempt started for an older one is stale; the outbox message brings the new
+//! job to the workflow. Temporal doesn't need to be up for an edit.
 
-use super::{Container, Post, PostStatus, attached, job, lock};
+use super::{Container, Post, PostStatus, lock, media_ids, to_job};
 use crate::{
     media, outbox,
     slots::{self, Queue},
@@ -16,56 +16,56 @@ use serde_json::{Value, json};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-/// What a post is to be from now on.
+/// The new state of a post.
 #[derive(Clone, Debug)]
 pub struct Edit {
-    /// The version of the row that it was drawn up from.
+    /// Version of the row that the edit is based on.
     pub version: i32,
-    /// Whether it waits to be released.
+    /// Whether the post is a draft, which is not published until it is released.
     pub is_draft: bool,
-    /// When it is to be published; `None` at once.
+    /// When to publish; `None` for immediately.
     pub scheduled_at: Option<DateTime<Utc>>,
-    /// Settings by platform; an object.
+    /// Settings by platform, a JSON object.
     pub default_config: Value,
-    /// What is published, in order; `None` as it was.
+    /// Containers, in order; `None` keeps them.
     pub containers: Option<Vec<Container>>,
-    /// Where: accounts and their platforms, no account twice; `None` as it was.
+    /// Accounts to publish to, with their platforms, no account twice; `None` keeps them.
     pub accounts: Option<Vec<(AccountId, String)>>,
 }
 
-/// What editing came to.
+/// The result of an edit.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Edited {
-    /// The post as it is now.
-    Post(Box<Post>),
-    /// Another edit came first: look at the post again.
+pub enum EditResult {
+    /// The post, as stored.
+    Updated(Box<Post>),
+    /// The post has another version than the edit is based on.
     Outdated,
-    /// Publishing has begun, or the post has ended.
+    /// Publishing has begun, or the post has finished.
     Begun,
-    /// None of its accounts is connected any more.
+    /// None of the post's accounts is connected.
     NoConnectedAccount,
-    /// The queue it was to wait in has no open slot.
+    /// The queue has no open slot.
     NoOpenSlot,
-    /// One of its media was deleted meanwhile.
+    /// A media asset is missing or was deleted by a concurrent transaction.
     MediaMissing,
     /// There is no such post.
     NotFound,
 }
 
-/// Changes a post, and tells its workflow. One that held a slot gives it back when it gets another time or
-/// leaves the slot's account.
+/// Edits a post, and notifies its workflow. The post releases its slot when it gets another time or no
+/// longer has the slot's account.
 pub async fn edit(
     db: &PgPool,
     owner: Owner,
     id: PostId,
     edit: Edit,
     now: DateTime<Utc>,
-) -> sqlx::Result<Edited> {
-    change(db, owner, id, &edit, None, now).await
+) -> sqlx::Result<EditResult> {
+    apply(db, owner, id, &edit, None, now).await
 }
 
-/// Changes a post and moves it to the next open slot of a queue, whatever time `edit` names. A slot that
-/// it holds already is open to it.
+/// Edits a post and moves it to the next open slot of a queue, which replaces `scheduled_at`. The slot that
+/// the post holds is open to it.
 pub async fn requeue(
     db: &PgPool,
     owner: Owner,
@@ -73,36 +73,36 @@ pub async fn requeue(
     edit: Edit,
     queue: &Queue,
     now: DateTime<Utc>,
-) -> sqlx::Result<Edited> {
-    // Whoever loses a slot has lost it to a post that is there now, so this ends with the slots.
+) -> sqlx::Result<EditResult> {
+    // A slot is lost only to another post that was committed, so the loop ends when the slots run out.
     loop {
-        match change(db, owner, id, &edit, Some(queue), now).await {
+        match apply(db, owner, id, &edit, Some(queue), now).await {
             Err(error) if slots::is_taken(&error) => {}
             changed => return changed,
         }
     }
 }
 
-async fn change(
+async fn apply(
     db: &PgPool,
     owner: Owner,
     id: PostId,
     edit: &Edit,
     queue: Option<&Queue>,
     now: DateTime<Utc>,
-) -> sqlx::Result<Edited> {
+) -> sqlx::Result<EditResult> {
     let now = now.trunc_subsecs(6);
     let mut tx = db.begin().await?;
     let before = match lock(&mut tx, owner, id).await? {
-        None => return Ok(Edited::NotFound),
-        Some((status, _)) if !status.is_editable() => return Ok(Edited::Begun),
-        Some((_, version)) if version != edit.version => return Ok(Edited::Outdated),
+        None => return Ok(EditResult::NotFound),
+        Some((status, _)) if !status.is_editable() => return Ok(EditResult::Begun),
+        Some((_, version)) if version != edit.version => return Ok(EditResult::Outdated),
         Some((status, _)) => status,
     };
     let scheduled_at = match queue {
         None => edit.scheduled_at,
         Some(queue) => match slots::reserve(&mut tx, owner, queue, Some(id), now).await? {
-            None => return Ok(Edited::NoOpenSlot),
+            None => return Ok(EditResult::NoOpenSlot),
             slot => slot,
         },
     };
@@ -129,27 +129,27 @@ async fn change(
     .execute(&mut *tx)
     .await?;
     if let Some(containers) = &edit.containers {
-        let ids = attached(containers.iter().map(|container| &container.media));
+        let ids = media_ids(containers.iter().map(|container| &container.media));
         if !media::lock_for_post(&mut tx, owner, &ids).await? {
-            return Ok(Edited::MediaMissing);
+            return Ok(EditResult::MediaMissing);
         }
         replace_containers(&mut tx, owner, id, containers).await?;
     }
     if let Some(accounts) = &edit.accounts {
         replace_targets(&mut tx, owner, id, accounts, now).await?;
     }
-    let open = revive(&mut tx, id, now).await?;
+    let open = reopen_targets(&mut tx, id, now).await?;
     if after != PostStatus::Draft && open == 0 {
-        return Ok(Edited::NoConnectedAccount);
+        return Ok(EditResult::NoConnectedAccount);
     }
     if after == PostStatus::Draft {
-        // The workflow that had taken them up finds, when their time comes, that they are stale.
+        // A workflow started for these targets finds, when they are due, that it is stale.
         sqlx::query!("update targets set status = 'pending' where post_id = $1 and status = 'queued'", id.0)
             .execute(&mut *tx)
             .await?;
     }
     let message = match (after, scheduled_at) {
-        (PostStatus::Draft, _) => "Edited; waits as a draft".to_owned(),
+        (PostStatus::Draft, _) => "Edited as a draft".to_owned(),
         (_, Some(at)) => format!("Edited; scheduled for {}", event::timestamp(at)),
         (_, None) => "Edited; to be published at once".to_owned(),
     };
@@ -164,10 +164,10 @@ async fn change(
     timeline::append(&mut tx, owner, id, entry).await?;
     let post = super::read(&mut tx, owner, id).await?;
     if after != PostStatus::Draft {
-        outbox::push(&mut tx, &Message::PostChanged(job(owner, &post))).await?;
+        outbox::push(&mut tx, &Message::PostChanged(to_job(owner, &post))).await?;
     }
     tx.commit().await?;
-    Ok(Edited::Post(Box::new(post)))
+    Ok(EditResult::Updated(Box::new(post)))
 }
 
 async fn replace_containers(
@@ -194,9 +194,9 @@ async fn replace_containers(
     Ok(())
 }
 
-/// A target that was canceled with its account is open again when the account is connected again. Gives
-/// how many targets are open.
-async fn revive(tx: &mut PgConnection, id: PostId, now: DateTime<Utc>) -> sqlx::Result<i64> {
+/// Reopens the targets that were canceled with their account, if the account is connected again. Returns the
+/// number of open targets.
+async fn reopen_targets(tx: &mut PgConnection, id: PostId, now: DateTime<Utc>) -> sqlx::Result<i64> {
     sqlx::query!(
         "update targets t set status = 'pending', updated_at = $2
          from accounts a
@@ -214,7 +214,7 @@ async fn revive(tx: &mut PgConnection, id: PostId, now: DateTime<Utc>) -> sqlx::
     .await
 }
 
-/// The targets of accounts that stay keep their ids.
+/// Replaces the targets. Those of accounts that stay keep their ids.
 async fn replace_targets(
     tx: &mut PgConnection,
     owner: Owner,

@@ -1,11 +1,11 @@
-//! The part of a post that its platform has no place for.
+//! Parts of a post that its platform doesn't support.
 
 use super::TargetKey;
 use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 
-/// Notes on a published target that a part of its post is not published there. Nothing failed, so there is
-/// no error code: the message tells it, and the timeline, once.
+/// Records on a published target that a part of its post was not published. Nothing failed, so there is no
+/// error code; the message is set on the target and appended to the timeline, once.
 pub async fn leave_out(db: &PgPool, key: TargetKey, message: &str, now: DateTime<Utc>) -> sqlx::Result<()> {
     sqlx::query!(
         "with target as (

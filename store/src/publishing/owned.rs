@@ -1,20 +1,20 @@
-//! Which target a published post belongs to.
+//! Assignment of a published post to the target that published it.
 //!
-//! A look-up goes by words and time, and two posts to one account may have the same words. So an id that a
-//! look-up found is taken only when no other target of the account has it. An id that the platform answered
-//! to the publishing call is kept in any case: see [`capture`](super::capture).
+//! A look-up compares text and time, and two posts to one account can have the same text. So the id that a
+//! look-up found is adopted only when no other target of the account has it. The id that the platform
+//! returned to the publishing call is always stored: see [`capture`](super::capture).
 
-use super::{TargetKey, small};
+use super::TargetKey;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::AccountId;
 use sqlx::PgPool;
 
-/// The index that lets one target of an account have an id.
+/// Unique index: an id belongs to one target of an account.
 const UNIQUE: &str = "publications_platform_id_key";
-/// A post may have been captured by a process whose clock is this much behind.
-const MARGIN: TimeDelta = TimeDelta::hours(1);
+/// Tolerance for the clock of the process that captured a post.
+const CLOCK_TOLERANCE: TimeDelta = TimeDelta::hours(1);
 
-/// The ids of an account's posts that were captured since shortly before `since`, but for that of this container.
+/// Returns the ids captured for an account's posts since shortly before `since`, except this container's.
 pub async fn captured_ids(
     db: &PgPool,
     key: TargetKey,
@@ -27,17 +27,16 @@ pub async fn captured_ids(
            where account_id = $1 and platform_id is not null and published_at >= $2
              and not (target_id = $3 and position = $4)"#,
         account.0,
-        since - MARGIN,
+        since - CLOCK_TOLERANCE,
         key.target.0,
-        small(position)
+        position.cast_signed()
     )
     .fetch_all(db)
     .await
 }
 
-/// Takes an id that a look-up found, unless another target of the account has it, or may be about to have
-/// it: then false. The latter is one with the same text whose call is under way, or was accepted and has no
-/// id yet; it is waited for.
+/// Stores an id that a look-up found. Returns false when another target of the account has it, or may be
+/// about to get it: a target with the same text whose call is under way, or was accepted without an id yet.
 pub async fn adopt(db: &PgPool, key: TargetKey, position: u16, platform_id: &str) -> sqlx::Result<bool> {
     let adopted = sqlx::query_scalar!(
         r#"with adopted as (
@@ -62,13 +61,13 @@ pub async fn adopt(db: &PgPool, key: TargetKey, position: u16, platform_id: &str
              select from publications where target_id = $1 and position = $2 and platform_id is not null)
              as "is_ours!""#,
         key.target.0,
-        small(position),
+        position.cast_signed(),
         platform_id
     )
     .fetch_one(db)
     .await;
     match adopted {
-        // Another target took it in the same moment.
+        // A concurrent transaction stored it for another target.
         Err(sqlx::Error::Database(error)) if error.constraint() == Some(UNIQUE) => Ok(false),
         adopted => adopted,
     }

@@ -1,7 +1,7 @@
-//! What opens one file to whoever holds it, for a while: signed, and good for one thing only.
+//! Signed tokens that allow their holder one operation on one file, for a limited time.
 //!
-//! The key follows from the installation's secret and leads to nothing else that follows from it. A pass
-//! hides nothing: it names whose file it is, and until when.
+//! The key is derived from the installation's secret with HKDF, so it reveals neither the secret nor other
+//! derived keys. A token is signed, not encrypted: it contains the owner and the expiry.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
@@ -12,35 +12,35 @@ use sha2::Sha256;
 use std::fmt;
 use uuid::Uuid;
 
-/// Bytes of the signature.
-const TAG: usize = 32;
+/// Length of the signature in bytes.
+const TAG_BYTES: usize = 32;
 
-/// What a pass is good for.
+/// The operation that a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
-    /// Sending the bytes.
+    /// Upload the file.
     Put,
-    /// Fetching them.
+    /// Download the file.
     Get,
 }
 
-/// Whose file, and until when.
+/// Content of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignedToken {
-    /// The file.
+    /// Asset id.
     pub media: MediaId,
-    /// Whose it is.
+    /// Owner of the asset.
     pub owner: Owner,
-    /// Until when, to the second.
+    /// Expiry, in whole seconds.
     pub expires_at: DateTime<Utc>,
 }
 
-/// Signs passes. Prints as `***`.
+/// Key that signs tokens. Prints as `***`.
 #[derive(Clone)]
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// The key that follows from the installation's secret.
+    /// Derives the key from the installation's secret.
     pub fn derive(secret: &[u8; 32]) -> Self {
         let mut key = [0; 32];
         Hkdf::<Sha256>::new(None, secret)
@@ -49,24 +49,24 @@ impl Key {
         Self(key)
     }
 
-    /// The text of a pass; the file is named beside it.
-    pub fn write(&self, right: Permission, pass: &SignedToken) -> String {
-        let terms = terms(pass);
-        let tag = self.sign(right, pass.media, &terms).finalize().into_bytes();
+    /// Encodes a token. It does not contain the asset id, which the URL has anyway.
+    pub fn write(&self, permission: Permission, token: &SignedToken) -> String {
+        let terms = terms(token);
+        let tag = self.sign(permission, token.media, &terms).finalize().into_bytes();
         BASE64_URL_SAFE_NO_PAD.encode([&tag[..], &terms].concat())
     }
 
-    /// The pass that a text is for this file; `None` when it never was one, or its time is over.
+    /// Verifies a token for this asset; `None` if it is invalid or expired.
     pub fn read(
         &self,
-        right: Permission,
+        permission: Permission,
         media: MediaId,
         text: &str,
         now: DateTime<Utc>,
     ) -> Option<SignedToken> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (tag, terms) = bytes.split_at_checked(TAG)?;
-        self.sign(right, media, terms).verify_slice(tag).ok()?;
+        let (tag, terms) = bytes.split_at_checked(TAG_BYTES)?;
+        self.sign(permission, media, terms).verify_slice(tag).ok()?;
         let (end, rest) = terms.split_first_chunk::<8>()?;
         let (mode, org) = rest.split_first()?;
         let expires_at = DateTime::from_timestamp(i64::from_be_bytes(*end), 0)?;
@@ -75,9 +75,9 @@ impl Key {
         (now < expires_at).then_some(SignedToken { media, owner, expires_at })
     }
 
-    fn sign(&self, right: Permission, media: MediaId, terms: &[u8]) -> Hmac<Sha256> {
+    fn sign(&self, permission: Permission, media: MediaId, terms: &[u8]) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes a key of any length");
-        mac.update(match right {
+        mac.update(match permission {
             Permission::Put => b"put",
             Permission::Get => b"get",
         });
@@ -87,12 +87,12 @@ impl Key {
     }
 }
 
-fn terms(pass: &SignedToken) -> Vec<u8> {
-    let mode = match pass.owner.mode {
+fn terms(token: &SignedToken) -> Vec<u8> {
+    let mode = match token.owner.mode {
         Mode::Live => 0,
         Mode::Test => 1,
     };
-    [&pass.expires_at.timestamp().to_be_bytes()[..], &[mode], pass.owner.org.0.as_bytes()].concat()
+    [&token.expires_at.timestamp().to_be_bytes()[..], &[mode], token.owner.org.0.as_bytes()].concat()
 }
 
 impl fmt::Debug for Key {

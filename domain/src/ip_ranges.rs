@@ -1,46 +1,46 @@
-//! Which addresses a user's URL may lead to.
+//! IP addresses that a URL given by a user may lead to.
 //!
-//! A webhook URL or a media URL is a request to make Fanfare's servers connect somewhere. Only
-//! addresses of the public internet are followed, unless the operator opened a range of his own.
+//! A webhook URL or a media URL makes Fanfare's servers connect somewhere. Only addresses of the
+//! public internet are allowed, and ranges that the operator adds.
 //! Ranges: the IANA special-purpose address registries (RFC 6890 and successors).
 
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Ranges that the operator opened although they are not public.
+/// Non-public ranges that the operator allows.
 #[derive(Clone, Debug, Default)]
 pub struct AllowedRanges(Vec<IpNet>);
 
 impl AllowedRanges {
-    /// Reads a comma-separated list of CIDR ranges; empty opens nothing.
+    /// Parses a comma-separated list of CIDR ranges; an empty list allows none.
     pub fn parse(list: &str) -> Result<Self, ipnet::AddrParseError> {
         let ranges = list.split(',').map(str::trim).filter(|range| !range.is_empty());
         ranges.map(str::parse).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The addresses of one's own machine.
+    /// Returns the loopback ranges of IPv4 and IPv6.
     pub fn loopback() -> Self {
         Self::parse("127.0.0.0/8,::1/128").expect("loopback ranges are well-formed")
     }
 
-    /// These ranges and the others'.
+    /// Returns the union with `other`.
     pub fn and(&self, other: &Self) -> Self {
         Self(self.0.iter().chain(&other.0).copied().collect())
     }
 
-    /// Whether the operator opened this address.
-    pub fn holds(&self, address: IpAddr) -> bool {
+    /// Returns true if the operator allows this address.
+    pub fn contains(&self, address: IpAddr) -> bool {
         let address = unmapped(address);
         self.0.iter().any(|range| range.contains(&address))
     }
 
-    /// Whether a request may go to this address.
+    /// Returns true if a request may go to this address: it is public, or allowed by the operator.
     pub fn allows(&self, address: IpAddr) -> bool {
-        is_public(address) || self.holds(address)
+        is_public(address) || self.contains(address)
     }
 }
 
-/// Whether an address belongs to the public internet.
+/// Returns true if the address belongs to the public internet.
 pub fn is_public(address: IpAddr) -> bool {
     match unmapped(address) {
         IpAddr::V4(v4) => is_public_v4(v4),
@@ -48,7 +48,7 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// An IPv4 address in IPv6 clothes is judged as what it is.
+/// Converts an IPv4-mapped IPv6 address to IPv4.
 fn unmapped(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, IpAddr::V4),
@@ -128,12 +128,12 @@ mod tests {
     }
 
     #[test]
-    fn an_opened_range_is_allowed_also_when_mapped() {
-        let opened = AllowedRanges::parse("10.0.0.0/8, ::1/128").unwrap();
-        assert!(opened.allows("10.1.2.3".parse().unwrap()));
-        assert!(opened.allows("::ffff:10.1.2.3".parse().unwrap()));
-        assert!(opened.allows("::1".parse().unwrap()));
-        assert!(!opened.allows("127.0.0.1".parse().unwrap()));
+    fn an_added_range_is_allowed_also_when_mapped() {
+        let added = AllowedRanges::parse("10.0.0.0/8, ::1/128").unwrap();
+        assert!(added.allows("10.1.2.3".parse().unwrap()));
+        assert!(added.allows("::ffff:10.1.2.3".parse().unwrap()));
+        assert!(added.allows("::1".parse().unwrap()));
+        assert!(!added.allows("127.0.0.1".parse().unwrap()));
         assert!(AllowedRanges::parse("10.0.0.0/33").is_err());
         assert!(AllowedRanges::parse("").is_ok());
     }

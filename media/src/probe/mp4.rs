@@ -1,5 +1,5 @@
-//! ISO base media (MP4, QuickTime, M4A, HEIF): boxes within boxes, wherever the one that describes the
-//! film stands. Only headers are read, and only so many of them.
+//! ISO base media (MP4, QuickTime, M4A, HEIF): nested boxes, of which `moov` may stand anywhere. Reads a
+//! bounded number of box headers.
 //! <https://mp4ra.org/registered-types/boxes>, ISO/IEC 14496-12
 
 use super::{Dimensions, malformed, take_at, truncated};
@@ -13,19 +13,19 @@ use std::{
     time::Duration,
 };
 
-/// Boxes that are looked at on one level: a film in fragments has thousands, and the first ones tell.
-const MOST: usize = 4096;
+/// Maximum number of boxes read per level: a fragmented movie has thousands, and the first suffice.
+const MAX_BOXES: usize = 4096;
 
-/// A box: its type, and where its content is.
+/// A box: type, and start and end of its content.
 struct Box {
     kind: [u8; 4],
     start: u64,
     end: u64,
 }
 
-/// What a film says of itself, and each of its tracks.
+/// Properties of a movie and of its tracks.
 #[derive(Default)]
-struct Film {
+struct Movie {
     duration: Option<Duration>,
     tracks: Vec<Track>,
 }
@@ -37,42 +37,41 @@ struct Track {
     pixels: Option<(u32, u32)>,
 }
 
-/// Reads a film, or the sound that is in the same container.
-pub(super) fn movie(
+/// Reads a video, or audio in the same container.
+pub(super) fn probe(
     file: &mut (impl Read + Seek),
     size: u64,
     format: &'static Format,
 ) -> Result<Dimensions, Refusal> {
-    let film = find(file, size).map_err(|error| broken(&error))?;
-    let (film, has_content) = film;
-    let film = film.ok_or_else(|| unfit("the file has no description of a film or a sound"))?;
+    let (movie, has_content) = find(file, size).map_err(|error| broken(&error))?;
+    let movie = movie.ok_or_else(|| unfit("the file describes neither video nor audio"))?;
     if !has_content {
         return Err(broken(&truncated()));
     }
     let is = |handler: &'static [u8; 4]| move |track: &&Track| track.handler == *handler;
-    let longest = film.tracks.iter().filter_map(|track| track.duration).max();
-    let duration = film.duration.or(longest).filter(|duration| !duration.is_zero());
-    if let Some(pixels) = film.tracks.iter().filter(is(b"vide")).find_map(|track| track.pixels) {
+    let longest = movie.tracks.iter().filter_map(|track| track.duration).max();
+    let duration = movie.duration.or(longest).filter(|duration| !duration.is_zero());
+    if let Some(pixels) = movie.tracks.iter().filter(is(b"vide")).find_map(|track| track.pixels) {
         let mime = if format.kind == MediaKind::Video { format.mime } else { "video/mp4" };
         return Ok(Dimensions { kind: MediaKind::Video, mime, pixels: Some(pixels), duration });
     }
-    if film.tracks.iter().any(|track| is(b"soun")(&track)) {
+    if movie.tracks.iter().any(|track| is(b"soun")(&track)) {
         return Ok(Dimensions { kind: MediaKind::Audio, mime: "audio/mp4", pixels: None, duration });
     }
-    Err(unfit("the file has neither a picture nor a sound"))
+    Err(unfit("the file has neither a video nor an audio track"))
 }
 
-/// Whether the boxes fill the file to its end.
-pub(super) fn tile(file: &mut (impl Read + Seek), size: u64) -> io::Result<()> {
+/// Checks that the boxes fill the file to its end.
+pub(super) fn check_boxes(file: &mut (impl Read + Seek), size: u64) -> io::Result<()> {
     each(file, 0, size, |_, _| Ok(()))
 }
 
-/// The film's description, and whether anything is there beside it.
-fn find(file: &mut (impl Read + Seek), size: u64) -> io::Result<(Option<Film>, bool)> {
+/// Returns the movie's description, and true if the file also has media data.
+fn find(file: &mut (impl Read + Seek), size: u64) -> io::Result<(Option<Movie>, bool)> {
     let (mut found, mut has_content) = (None, false);
     each(file, 0, size, |file, part| {
         if &part.kind == b"moov" && found.is_none() {
-            found = Some(film(file, &part)?);
+            found = Some(movie(file, &part)?);
         }
         has_content |= &part.kind == b"mdat";
         Ok(())
@@ -80,17 +79,17 @@ fn find(file: &mut (impl Read + Seek), size: u64) -> io::Result<(Option<Film>, b
     Ok((found, has_content))
 }
 
-fn film(file: &mut (impl Read + Seek), moov: &Box) -> io::Result<Film> {
-    let mut film = Film::default();
-    // A film in fragments says how long it is beside them.
+fn movie(file: &mut (impl Read + Seek), moov: &Box) -> io::Result<Movie> {
+    let mut movie = Movie::default();
+    // A fragmented movie states its duration in `mehd`.
     let (mut scale, mut whole) = (0, 0);
     each(file, moov.start, moov.end, |file, part| {
         match &part.kind {
             b"mvhd" => {
                 let (timescale, length) = times(file, &part)?;
-                (scale, film.duration) = (timescale, duration(length, timescale));
+                (scale, movie.duration) = (timescale, duration(length, timescale));
             }
-            b"trak" => film.tracks.push(track(file, &part)?),
+            b"trak" => movie.tracks.push(track(file, &part)?),
             b"mvex" => each(file, part.start, part.end, |file, part| {
                 if &part.kind == b"mehd" {
                     whole = match take_at::<1>(file, part.start)? {
@@ -104,8 +103,8 @@ fn film(file: &mut (impl Read + Seek), moov: &Box) -> io::Result<Film> {
         }
         Ok(())
     })?;
-    film.duration = film.duration.or(duration(whole, scale));
-    Ok(film)
+    movie.duration = movie.duration.or(duration(whole, scale));
+    Ok(movie)
 }
 
 fn track(file: &mut (impl Read + Seek), trak: &Box) -> io::Result<Track> {
@@ -131,12 +130,12 @@ fn track(file: &mut (impl Read + Seek), trak: &Box) -> io::Result<Track> {
     Ok(track)
 }
 
-/// Time scale and duration of a film's or a track's header.
+/// Returns the time scale and duration in the header of a movie or track.
 fn times(file: &mut (impl Read + Seek), header: &Box) -> io::Result<(u32, u64)> {
     let (scale, length) = match take_at::<1>(file, header.start)? {
         [0] => {
             let [scale, length]: [[u8; 4]; 2] = halves(take_at::<8>(file, header.start + 12)?);
-            // All ones: it does not say.
+            // All ones: unknown.
             let length = u32::from_be_bytes(length);
             (scale, if length == u32::MAX { 0 } else { length.into() })
         }
@@ -159,26 +158,26 @@ fn duration(length: u64, scale: u32) -> Option<Duration> {
     Some(Duration::from_millis(u64::try_from(millis).ok()?)).filter(|duration| !duration.is_zero())
 }
 
-/// Width and height as shown: a film that was taken upright lies on its side in the file.
+/// Returns width and height as displayed: a portrait video may be stored in landscape with a rotation.
 fn pixels(file: &mut (impl Read + Seek), header: &Box) -> io::Result<Option<(u32, u32)>> {
     let [version] = take_at(file, header.start)?;
     let matrix = header.start + if version == 0 { 40 } else { 52 };
     let [a, b]: [[u8; 4]; 2] = halves(take_at::<8>(file, matrix)?);
     let [width, height] = halves(take_at::<8>(file, matrix + 36)?).map(|side| u32::from_be_bytes(side) >> 16);
-    let is_turned = a == [0; 4] && b != [0; 4];
-    let pixels = if is_turned { (height, width) } else { (width, height) };
+    let is_rotated = a == [0; 4] && b != [0; 4];
+    let pixels = if is_rotated { (height, width) } else { (width, height) };
     Ok((width > 0 && height > 0).then_some(pixels))
 }
 
-/// Hands over each box between two places.
+/// Calls `visit` for each box between two offsets.
 fn each<F: Read + Seek>(
     file: &mut F,
     start: u64,
     end: u64,
-    mut look: impl FnMut(&mut F, Box) -> io::Result<()>,
+    mut visit: impl FnMut(&mut F, Box) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut at = start;
-    for _ in 0..MOST {
+    for _ in 0..MAX_BOXES {
         // QuickTime may end a list with four zero bytes.
         if end - at < 8 {
             return if end - at == 0 || end - at == 4 { Ok(()) } else { Err(truncated()) };
@@ -195,7 +194,7 @@ fn each<F: Read + Seek>(
         if size > end - at {
             return Err(truncated());
         }
-        look(file, Box { kind, start: at + head, end: at + size })?;
+        visit(file, Box { kind, start: at + head, end: at + size })?;
         at += size;
         if at == end {
             return Ok(());

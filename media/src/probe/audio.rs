@@ -1,4 +1,4 @@
-//! Sound: how long it plays, by crate `lofty`. Tags and pictures in them are not read.
+//! Audio: reads the play time with crate `lofty`, without tags and cover art.
 
 use super::{Dimensions, riff};
 use crate::{
@@ -12,7 +12,7 @@ use lofty::{
 };
 use std::io::{Read, Seek, SeekFrom};
 
-/// Reads how long a sound plays.
+/// Reads the play time of an audio file.
 pub(super) fn probe(
     file: &mut (impl Read + Seek),
     size: u64,
@@ -30,12 +30,12 @@ pub(super) fn probe(
         Some(FileType::Wav) => "audio/wav",
         Some(FileType::Flac) => "audio/flac",
         Some(FileType::Opus | FileType::Vorbis | FileType::Speex) => "audio/ogg",
-        _ => return Err(unfit("the file is of no type that is taken")),
+        _ => return Err(unfit("the file type is not supported")),
     };
-    let sound = probe.read().map_err(|error| unfit(format!("the sound can't be read: {error}")))?;
-    let duration = sound.properties().duration();
+    let audio = probe.read().map_err(|error| unfit(format!("the audio can't be read: {error}")))?;
+    let duration = audio.properties().duration();
     if duration.is_zero() {
-        return Err(unfit("the file holds no sound"));
+        return Err(unfit("the file has no audio"));
     }
     Ok(Dimensions { kind: format.kind, mime, pixels: None, duration: Some(duration) })
 }

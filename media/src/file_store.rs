@@ -1,14 +1,14 @@
-//! Where the bytes are kept: a directory or a bucket (crate `object_store`).
+//! Storage of media files: a directory or a bucket (crate `object_store`).
 //!
-//! What arrives lies apart until it was looked at: who may send bytes can't reach those that are
-//! published. With a directory, bytes come and go through our own HTTP, opened by a [`SignedToken`]; with a
-//! bucket, through addresses that the store signs.
+//! Uploads are staged under a separate prefix until they are promoted, so that an upload URL can't overwrite
+//! a published file. A directory's files are transferred through the API, authorized by a [`SignedToken`]; a
+//! bucket's through presigned URLs.
 
 use crate::{
-    caps::SizeLimits,
     format,
     inspect::{self, DeclaredFile, Fault, FileProperties},
-    pass::{Key, Permission, SignedToken},
+    signed_token::{Key, Permission, SignedToken},
+    size_limits::SizeLimits,
     window::Window,
 };
 use anyhow::{Context, bail};
@@ -28,25 +28,25 @@ use std::{io, ops::Range, path::PathBuf, pin::pin, str::FromStr, sync::Arc, time
 use tokio::time::Instant;
 use url::Url;
 
-/// How much of a file is in memory at once while it passes through.
-pub const HELD: u64 = 1 << 20;
-/// The parts in which a bucket takes a file: it takes no smaller ones.
-const PART: u64 = 8 << 20;
-/// How much a probe may read of a file beside the file itself where that is small.
-const PROBED: u64 = 32 << 20;
-/// The longest file name that is kept.
-const NAME: usize = 100;
+/// Bytes of a file that are in memory at once while it is streamed.
+pub const BUFFER_BYTES: u64 = 1 << 20;
+/// Part size of multipart uploads to a bucket; S3 requires at least 5 MiB.
+const PART_BYTES: u64 = 8 << 20;
+/// Bytes that a probe may read of a file, in addition to a file of up to this size.
+const PROBE_BYTES: u64 = 32 << 20;
+/// Maximum length of a stored file name.
+const MAX_NAME_BYTES: usize = 100;
 
-/// Where files are kept.
+/// Location of the file store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Location {
-    /// In a directory of this machine, which all processes share.
+    /// A local directory, shared by all processes.
     Directory(PathBuf),
-    /// In a bucket, under a prefix. The variables `AWS_*` say where it is and who we are there.
+    /// A bucket. The variables `AWS_*` hold its endpoint and credentials.
     Bucket {
-        /// Its name.
+        /// Name of the bucket.
         bucket: String,
-        /// What all keys begin with; may be empty.
+        /// Prefix of all keys, without slashes at its ends; may be empty.
         prefix: String,
     },
 }
@@ -55,247 +55,264 @@ impl FromStr for Location {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
-        let url = Url::parse(text).context("neither file:///path nor s3://bucket/prefix")?;
+        let url = Url::parse(text).context("expected file:///path or s3://bucket/prefix")?;
         match (url.scheme(), url.host_str()) {
             ("file", None) => url
                 .to_file_path()
                 .map(Self::Directory)
-                .map_err(|()| anyhow::anyhow!("{url} names no directory")),
+                .map_err(|()| anyhow::anyhow!("{url} is not a directory path")),
             ("s3", Some(bucket)) => {
                 let prefix = url.path().trim_matches('/').to_owned();
                 Ok(Self::Bucket { bucket: bucket.to_owned(), prefix })
             }
-            _ => bail!("neither file:///path nor s3://bucket/prefix"),
+            _ => bail!("expected file:///path or s3://bucket/prefix"),
         }
     }
 }
 
-/// Which file.
+/// A reference to a stored file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredFile {
-    /// The asset.
+    /// Asset id.
     pub media: MediaId,
-    /// Whose it is.
+    /// Owner of the asset.
     pub owner: Owner,
-    /// Its name, as its owner gave it.
+    /// File name, as the client provided it.
     pub filename: String,
 }
 
-/// A file's name as it stands in addresses and paths.
+/// A file name that is safe in URLs and paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name(String);
 
 impl Name {
-    /// Letters, digits and a few marks of a file's name; its end, where its type shows, stays.
+    /// Replaces all but ASCII letters, digits and `.-_`, and keeps the end, which has the extension.
     pub fn of(filename: &str) -> Self {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
         let plain: String = filename.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
-        let plain = plain[plain.len().saturating_sub(NAME)..].trim_start_matches('.');
+        let plain = plain[plain.len().saturating_sub(MAX_NAME_BYTES)..].trim_start_matches('.');
         Self(if plain.is_empty() { "file".to_owned() } else { plain.to_owned() })
     }
 
-    /// The text.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The SHA-256 of a file, in lower-case hex.
+/// SHA-256 of a file in lower-case hex.
 pub type Digest = String;
 
-/// A piece of a file on its way.
+/// A chunk of an upload.
 pub type Piece = io::Result<Bytes>;
 
-/// How fast bytes have to come.
+/// Minimum speed of an upload.
 #[derive(Clone, Copy, Debug)]
-pub struct Tempo {
-    /// How long none may come, and how long the average does not count at first.
-    pub silence: Duration,
-    /// The slowest average, in bytes per second. Only the time that bytes are waited for counts.
-    pub least: u64,
+pub struct MinRate {
+    /// Maximum time without data, and the initial time in which the average does not count.
+    pub idle_timeout: Duration,
+    /// Minimum average, in bytes per second. Only time spent waiting for data counts.
+    pub bytes_per_second: u64,
 }
 
-impl Tempo {
-    /// How long to wait for the next of the bytes, of which `size` have come after waiting for `waited`;
-    /// zero when they come too slowly.
-    fn patience(&self, size: u64, waited: Duration) -> Duration {
-        let allowed = Duration::from_secs_f64(size as f64 / self.least as f64).max(self.silence);
-        allowed.saturating_sub(waited).min(self.silence)
+impl MinRate {
+    /// Returns how long to wait for more data after `size` bytes and a total wait of `waited`; zero if the
+    /// upload is too slow.
+    fn next_timeout(&self, size: u64, waited: Duration) -> Duration {
+        let allowed =
+            Duration::from_secs_f64(size as f64 / self.bytes_per_second as f64).max(self.idle_timeout);
+        allowed.saturating_sub(waited).min(self.idle_timeout)
     }
 }
 
-/// Why bytes that were sent are not kept.
+/// Error of an upload. Its data is not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
-    /// There are more than may be.
+    /// The upload exceeds the size limit, in bytes.
     #[error("more than {0} bytes were sent")]
     TooLarge(u64),
-    /// They are not what was announced.
+    /// The data does not match the declared size or SHA-256.
     #[error("{0}")]
     Other(String),
-    /// They stopped coming.
-    #[error("the bytes stopped coming: {0}")]
+    /// The connection broke.
+    #[error("the upload was interrupted: {0}")]
     Broken(io::Error),
-    /// They come too slowly.
-    #[error("the bytes came too slowly: {size} in {} s", waited.as_secs())]
+    /// The upload is slower than [`MinRate`].
+    #[error("the upload was too slow: {size} bytes in {} s", waited.as_secs())]
     Slow {
-        /// How many came.
+        /// Bytes received.
         size: u64,
-        /// How long they were waited for.
+        /// Time spent waiting for them.
         waited: Duration,
     },
-    /// The store took none.
+    /// The file store failed.
     #[error(transparent)]
     Store(#[from] object_store::Error),
 }
 
-/// The files of an installation. Cloning shares it.
+/// The file store of an installation. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct FileStore {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
     part: u64,
-    door: Door,
-    caps: SizeLimits,
+    access: Access,
+    limits: SizeLimits,
 }
 
-/// Who lets bytes in and out.
+/// How clients and platforms transfer files.
 #[derive(Clone, Debug)]
-enum Door {
-    /// We do, at this address; a process that does not know it can open no door.
-    Ours { key: Key, base_url: Option<Url>, directory: PathBuf },
-    /// The bucket does.
-    Theirs(Arc<object_store::aws::AmazonS3>),
+enum Access {
+    /// Through the API at `base_url`. A process without it can't issue URLs.
+    Proxied { key: Key, base_url: Option<Url>, directory: PathBuf },
+    /// Directly with the bucket, through presigned URLs.
+    Presigned(Arc<object_store::aws::AmazonS3>),
 }
 
 impl FileStore {
-    /// Opens the place. `base_url` is the API's, as clients and platforms reach it.
+    /// Opens the file store. `base_url` is the API's public URL.
     ///
     /// # Errors
     ///
-    /// When the directory can't be made, or the bucket's variables are incomplete.
-    pub fn open(place: &Location, key: Key, base_url: Option<Url>, caps: SizeLimits) -> anyhow::Result<Self> {
+    /// If the directory can't be created, or the bucket's variables are incomplete.
+    pub fn open(
+        place: &Location,
+        key: Key,
+        base_url: Option<Url>,
+        limits: SizeLimits,
+    ) -> anyhow::Result<Self> {
         match place {
             Location::Directory(directory) => {
                 std::fs::create_dir_all(directory)
-                    .with_context(|| format!("the directory {} can't be made", directory.display()))?;
+                    .with_context(|| format!("the directory {} can't be created", directory.display()))?;
                 let store = LocalFileSystem::new_with_prefix(directory)?.with_automatic_cleanup(true);
                 let directory = std::fs::canonicalize(directory)?;
-                let door = Door::Ours { key, base_url, directory };
-                Ok(Self { store: Arc::new(store), prefix: Path::default(), part: HELD, door, caps })
+                let access = Access::Proxied { key, base_url, directory };
+                Ok(Self {
+                    store: Arc::new(store),
+                    prefix: Path::default(),
+                    part: BUFFER_BYTES,
+                    access,
+                    limits,
+                })
             }
             Location::Bucket { bucket, prefix } => {
-                // Between its places the bucket copies by itself, and answers when it is done.
+                // A copy within the bucket is answered when it is done, however large the file is.
                 let patience = AmazonS3ConfigKey::Client(ClientConfigKey::Timeout);
                 let bucket =
                     AmazonS3Builder::from_env().with_bucket_name(bucket).with_config(patience, "10m");
                 let bucket = bucket.build().context("the bucket's variables (AWS_*) are incomplete")?;
                 let bucket = Arc::new(bucket);
                 let prefix = Path::parse(prefix).context("the bucket's prefix")?;
-                Ok(Self { store: bucket.clone(), prefix, part: PART, door: Door::Theirs(bucket), caps })
+                Ok(Self {
+                    store: bucket.clone(),
+                    prefix,
+                    part: PART_BYTES,
+                    access: Access::Presigned(bucket),
+                    limits,
+                })
             }
         }
     }
 
-    /// How large files may be.
-    pub fn caps(&self) -> &SizeLimits {
-        &self.caps
+    /// Returns the maximum file sizes.
+    pub fn size_limits(&self) -> &SizeLimits {
+        &self.limits
     }
 
-    /// What passes are signed with, where bytes come and go through us.
-    pub fn passes(&self) -> Option<&Key> {
-        match &self.door {
-            Door::Ours { key, .. } => Some(key),
-            Door::Theirs(_) => None,
+    /// Returns the key that signs tokens; `None` with a bucket.
+    pub fn token_key(&self) -> Option<&Key> {
+        match &self.access {
+            Access::Proxied { key, .. } => Some(key),
+            Access::Presigned(_) => None,
         }
     }
 
-    /// Where a file's bytes are to be sent by PUT.
+    /// Returns the URL to which the file is to be uploaded with PUT.
     ///
     /// # Errors
     ///
-    /// When no address can be made: a fault of the configuration.
+    /// If no URL can be created because of the configuration.
     pub async fn upload_address(
         &self,
         asset: &StoredFile,
         expires_at: DateTime<Utc>,
         now: DateTime<Utc>,
     ) -> anyhow::Result<Url> {
-        match &self.door {
-            Door::Ours { key, base_url, .. } => {
+        match &self.access {
+            Access::Proxied { key, base_url, .. } => {
                 let pass = SignedToken { media: asset.media, owner: asset.owner, expires_at };
-                let mut url = below(base_url, &format!("media/{}/content", asset.media))?;
+                let mut url = api_url(base_url, &format!("media/{}/content", asset.media))?;
                 url.query_pairs_mut().append_pair("pass", &key.write(Permission::Put, &pass));
                 Ok(url)
             }
-            Door::Theirs(bucket) => {
-                let life = (expires_at - now).to_std().unwrap_or_default();
-                Ok(bucket.signed_url(Method::PUT, &self.incoming(asset), life).await?)
+            Access::Presigned(bucket) => {
+                let lifetime = (expires_at - now).to_std().unwrap_or_default();
+                Ok(bucket.signed_url(Method::PUT, &self.staged(asset), lifetime).await?)
             }
         }
     }
 
-    /// Where a file can be fetched for a while; ends with its name.
+    /// Returns a URL from which the file can be downloaded for `lifetime`; it ends with the file name.
     ///
     /// # Errors
     ///
-    /// When no address can be made: a fault of the configuration.
+    /// If no URL can be created because of the configuration.
     pub async fn address(
         &self,
         asset: &StoredFile,
         mime: &str,
-        life: Duration,
+        lifetime: Duration,
         now: DateTime<Utc>,
     ) -> anyhow::Result<Url> {
-        match &self.door {
-            Door::Ours { key, base_url, .. } => {
-                let pass = SignedToken { media: asset.media, owner: asset.owner, expires_at: now + life };
+        match &self.access {
+            Access::Proxied { key, base_url, .. } => {
+                let pass = SignedToken { media: asset.media, owner: asset.owner, expires_at: now + lifetime };
                 let (pass, name) = (key.write(Permission::Get, &pass), Name::of(&asset.filename));
-                below(base_url, &format!("media/{}/content/{pass}/{}", asset.media, name.as_str()))
+                api_url(base_url, &format!("media/{}/content/{pass}/{}", asset.media, name.as_str()))
             }
-            Door::Theirs(bucket) => {
-                // Its sender may have named another type, or none.
+            Access::Presigned(bucket) => {
+                // The uploader may have sent another type, or none.
                 let options = SignedUrlOptions::new().with_query([("response-content-type", mime)]);
-                Ok(bucket.signed_url_opts(Method::GET, &self.kept(asset), life, &options).await?)
+                Ok(bucket.signed_url_opts(Method::GET, &self.promoted(asset), lifetime, &options).await?)
             }
         }
     }
 
-    /// Lays bytes down as they come, instead of those that came before. Nothing is kept of what is
-    /// refused.
+    /// Stages an upload as it is received, replacing an earlier one. Nothing is kept of a failed upload.
     ///
     /// # Errors
     ///
-    /// When there are more than `most`, or others than announced, or not all of them came, or too slowly.
+    /// If the upload exceeds `max_bytes`, does not match `declared`, is interrupted or is too slow.
     pub async fn receive(
         &self,
         asset: &StoredFile,
         bytes: impl Stream<Item = Piece>,
-        most: u64,
-        claim: &DeclaredFile,
-        tempo: Tempo,
+        max_bytes: u64,
+        declared: &DeclaredFile,
+        min_rate: MinRate,
     ) -> Result<u64, UploadError> {
-        let mut upload = self.store.put_multipart(&self.incoming(asset)).await?;
-        match self.pour(upload.as_mut(), bytes, most, claim, tempo).await {
+        let mut upload = self.store.put_multipart(&self.staged(asset)).await?;
+        match self.write_stream(upload.as_mut(), bytes, max_bytes, declared, min_rate).await {
             Ok(size) => {
                 upload.complete().await?;
                 Ok(size)
             }
             Err(error) => {
-                // What it is, is told; that some bytes stay behind for a while is not worth another word.
+                // The first error is returned; parts left behind are removed by `remove_orphans`.
                 let _ = upload.abort().await;
                 Err(error)
             }
         }
     }
 
-    async fn pour(
+    async fn write_stream(
         &self,
         upload: &mut dyn MultipartUpload,
         bytes: impl Stream<Item = Piece>,
-        mut most: u64,
-        claim: &DeclaredFile,
-        tempo: Tempo,
+        mut max_bytes: u64,
+        declared: &DeclaredFile,
+        min_rate: MinRate,
     ) -> Result<u64, UploadError> {
         let mut bytes = pin!(bytes);
         let (mut size, mut hasher) = (0, Sha256::new());
@@ -303,7 +320,7 @@ impl FileStore {
         let mut waited = Duration::ZERO;
         loop {
             let began = Instant::now();
-            let next = tokio::time::timeout(tempo.patience(size, waited), bytes.next()).await;
+            let next = tokio::time::timeout(min_rate.next_timeout(size, waited), bytes.next()).await;
             waited += began.elapsed();
             let next = next.map_err(|_| UploadError::Slow { size, waited })?;
             let piece = next.transpose().map_err(UploadError::Broken)?;
@@ -311,11 +328,11 @@ impl FileStore {
             if let Some(piece) = piece {
                 if size == 0 {
                     let kind = format::of_bytes(&piece).map(|format| format.kind);
-                    most = most.min(self.caps.of_claim(kind));
+                    max_bytes = max_bytes.min(self.limits.for_declared(kind));
                 }
                 size += piece.len() as u64;
-                if size > most {
-                    return Err(UploadError::TooLarge(most));
+                if size > max_bytes {
+                    return Err(UploadError::TooLarge(max_bytes));
                 }
                 length += piece.len() as u64;
                 part.push(piece);
@@ -323,7 +340,7 @@ impl FileStore {
             if length >= self.part || is_last && (length > 0 || size == 0) {
                 let pieces = std::mem::take(&mut part);
                 length = 0;
-                if claim.sha256.is_some() {
+                if declared.sha256.is_some() {
                     hasher = hash(hasher, pieces.clone()).await?;
                 }
                 upload.put_part(PutPayload::from_iter(pieces)).await?;
@@ -332,113 +349,113 @@ impl FileStore {
                 break;
             }
         }
-        if let Some(claimed) = claim.size.filter(|claimed| *claimed != size) {
-            return Err(UploadError::Other(format!("{size} bytes were sent, and {claimed} were announced")));
+        if let Some(declared) = declared.size.filter(|declared| *declared != size) {
+            return Err(UploadError::Other(format!("{size} bytes were sent, but {declared} were declared")));
         }
         let found = hex(hasher);
-        if let Some(claimed) = claim.sha256.as_ref().filter(|claimed| **claimed != found) {
+        if let Some(declared) = declared.sha256.as_ref().filter(|declared| **declared != found) {
             return Err(UploadError::Other(format!(
-                "the bytes have the SHA-256 {found}, and {claimed} was announced"
+                "the SHA-256 of the upload is {found}, but {declared} was declared"
             )));
         }
         Ok(size)
     }
 
-    /// How much arrived of a file, or `None` when nothing did.
+    /// Returns the size of the promoted file, else of the staged one; `None` if there is neither.
     ///
     /// # Errors
     ///
-    /// When the store can't be read.
-    pub async fn arrived(&self, asset: &StoredFile) -> object_store::Result<Option<u64>> {
-        match self.size(&self.kept(asset)).await? {
+    /// If the store can't be read.
+    pub async fn uploaded_size(&self, asset: &StoredFile) -> object_store::Result<Option<u64>> {
+        match self.size(&self.promoted(asset)).await? {
             Some(size) => Ok(Some(size)),
-            None => self.size(&self.incoming(asset)).await,
+            None => self.size(&self.staged(asset)).await,
         }
     }
 
-    /// Whether a file was taken in.
+    /// Returns true if the file was promoted.
     ///
     /// # Errors
     ///
-    /// When the store can't be read.
+    /// If the store can't be read.
     pub async fn has(&self, asset: &StoredFile) -> object_store::Result<bool> {
-        Ok(self.size(&self.kept(asset)).await?.is_some())
+        Ok(self.size(&self.promoted(asset)).await?.is_some())
     }
 
-    /// Takes what arrived to where nobody can change it any more. To be done by one at a time.
+    /// Moves a staged file to where no upload URL can overwrite it. Must not run concurrently for one file.
     ///
     /// # Errors
     ///
-    /// When the store can't do it.
-    pub async fn take_in(&self, asset: &StoredFile) -> object_store::Result<()> {
-        self.store.rename(&self.incoming(asset), &self.kept(asset)).await
+    /// If the store fails.
+    pub async fn promote(&self, asset: &StoredFile) -> object_store::Result<()> {
+        self.store.rename(&self.staged(asset), &self.promoted(asset)).await
     }
 
-    /// What a file is: one that was taken in, or else what arrived.
+    /// Inspects the promoted file, else the staged one.
     ///
     /// # Errors
     ///
-    /// [`Fault::Refused`] when it is not what it must be.
+    /// [`Fault::Refused`] if the file can't be accepted.
     pub async fn inspect(
         &self,
         asset: &StoredFile,
         size: u64,
-        claim: &DeclaredFile,
+        declared: &DeclaredFile,
     ) -> Result<FileProperties, Fault> {
-        let path = if self.has(asset).await? { self.kept(asset) } else { self.incoming(asset) };
-        let budget = PROBED + size.min(PROBED);
+        let path = if self.has(asset).await? { self.promoted(asset) } else { self.staged(asset) };
+        let budget = PROBE_BYTES + size.min(PROBE_BYTES);
         let mut window = Window::new(self.store.clone(), path, size, budget);
-        let (claim, caps) = (claim.clone(), self.caps.clone());
-        let looked = tokio::task::spawn_blocking(move || {
-            let facts = inspect::inspect(&mut window, size, &claim, &caps);
+        let (declared, limits) = (declared.clone(), self.limits.clone());
+        let inspection = tokio::task::spawn_blocking(move || {
+            let properties = inspect::inspect(&mut window, size, &declared, &limits);
             match window.failure {
                 Some(failure) => Err(failure.into()),
-                None => facts.map_err(Fault::from),
+                None => properties.map_err(Fault::from),
             }
         });
-        // A parser that stumbles has met a file that no other should be given.
-        looked.await.unwrap_or_else(|_| Err(inspect::unfit("the file can't be read").into()))
+        // A file that makes our parser panic is not passed on to other parsers.
+        inspection.await.unwrap_or_else(|_| Err(inspect::unfit("the file can't be read").into()))
     }
 
-    /// The SHA-256 of a file that was taken in.
+    /// Computes the SHA-256 of a promoted file.
     ///
     /// # Errors
     ///
-    /// When the store can't be read.
+    /// If the store can't be read.
     pub async fn digest(&self, asset: &StoredFile, size: u64) -> object_store::Result<Digest> {
         let pieces = self.pieces(asset, 0..size, self.part);
         let hasher = pieces.try_fold(Sha256::new(), |hasher, piece| hash(hasher, vec![piece]));
         Ok(hex(hasher.await?))
     }
 
-    /// A range of a file that was taken in.
+    /// Reads a range of a promoted file.
     ///
     /// # Errors
     ///
-    /// When the store can't be read.
+    /// If the store can't be read.
     pub async fn read(&self, asset: &StoredFile, range: Range<u64>) -> object_store::Result<Bytes> {
         if range.is_empty() {
             return Ok(Bytes::new());
         }
-        self.store.get_range(&self.kept(asset), range).await
+        self.store.get_range(&self.promoted(asset), range).await
     }
 
-    /// A range of a file that was taken in, piece by piece.
+    /// Streams a range of a promoted file.
     pub fn stream(
         &self,
         asset: &StoredFile,
         range: Range<u64>,
     ) -> impl Stream<Item = object_store::Result<Bytes>> + Send + 'static {
-        self.pieces(asset, range, HELD)
+        self.pieces(asset, range, BUFFER_BYTES)
     }
 
-    /// Forgets a file, wherever it lies. May be repeated.
+    /// Deletes a file, staged or promoted. Idempotent.
     ///
     /// # Errors
     ///
-    /// When the store can't do it.
+    /// If the store fails.
     pub async fn discard(&self, asset: &StoredFile) -> object_store::Result<()> {
-        for path in [self.kept(asset), self.incoming(asset)] {
+        for path in [self.promoted(asset), self.staged(asset)] {
             match self.store.delete(&path).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
                 Err(error) => return Err(error),
@@ -447,17 +464,18 @@ impl FileStore {
         Ok(())
     }
 
-    /// Removes what uploads left behind that never came to an end, where nobody else does.
+    /// Removes files of interrupted uploads that are older than `before` from a directory, and returns their number.
+    /// Does nothing for a bucket, which has lifecycle rules for this.
     ///
     /// # Errors
     ///
-    /// When the directory can't be read.
-    pub async fn sweep(&self, before: DateTime<Utc>) -> anyhow::Result<usize> {
-        let Door::Ours { directory, .. } = &self.door else { return Ok(0) };
-        let arriving = directory.join(ARRIVING);
-        tokio::task::spawn_blocking(move || sweep(&arriving, before.into()))
+    /// If the directory can't be read.
+    pub async fn remove_orphans(&self, before: DateTime<Utc>) -> anyhow::Result<usize> {
+        let Access::Proxied { directory, .. } = &self.access else { return Ok(0) };
+        let staging = directory.join(STAGING);
+        tokio::task::spawn_blocking(move || remove_older(&staging, before.into()))
             .await?
-            .context("sweep the directory")
+            .context("remove interrupted uploads")
     }
 
     fn pieces(
@@ -466,7 +484,7 @@ impl FileStore {
         range: Range<u64>,
         length: u64,
     ) -> impl Stream<Item = object_store::Result<Bytes>> + Send + 'static {
-        let (store, path, end) = (self.store.clone(), self.kept(asset), range.end);
+        let (store, path, end) = (self.store.clone(), self.promoted(asset), range.end);
         stream::iter(range.step_by(usize::try_from(length).expect("a piece fits in memory"))).then(
             move |start| {
                 let (store, path) = (store.clone(), path.clone());
@@ -483,11 +501,11 @@ impl FileStore {
         }
     }
 
-    fn incoming(&self, asset: &StoredFile) -> Path {
-        self.path(asset, Some(ARRIVING)).join(asset.media.to_string())
+    fn staged(&self, asset: &StoredFile) -> Path {
+        self.path(asset, Some(STAGING)).join(asset.media.to_string())
     }
 
-    fn kept(&self, asset: &StoredFile) -> Path {
+    fn promoted(&self, asset: &StoredFile) -> Path {
         self.path(asset, None).join(asset.media.to_string()).join(Name::of(&asset.filename).0)
     }
 
@@ -501,36 +519,36 @@ impl FileStore {
     }
 }
 
-/// What arrives lies below this.
-const ARRIVING: &str = "arriving";
+/// Prefix of uploads that were not promoted yet.
+const STAGING: &str = "staging";
 
-fn sweep(directory: &std::path::Path, before: std::time::SystemTime) -> io::Result<usize> {
+fn remove_older(directory: &std::path::Path, before: std::time::SystemTime) -> io::Result<usize> {
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(error),
     };
-    let mut swept = 0;
+    let mut removed = 0;
     for entry in entries {
         let entry = entry?;
         let path = entry.path();
         let meta = match entry.metadata() {
             Ok(meta) => meta,
-            // It has just been taken in.
+            // It has just been promoted.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
         if meta.is_dir() {
-            swept += sweep(&path, before)?;
+            removed += remove_older(&path, before)?;
         } else if meta.modified()? < before {
             std::fs::remove_file(&path)?;
-            swept += 1;
+            removed += 1;
         }
     }
-    Ok(swept)
+    Ok(removed)
 }
 
-/// Hashing is work: done where it keeps nobody waiting.
+/// Hashes on a blocking thread, so that the runtime is not delayed.
 async fn hash(mut hasher: Sha256, pieces: Vec<Bytes>) -> object_store::Result<Sha256> {
     let work = tokio::task::spawn_blocking(move || {
         pieces.iter().for_each(|piece| hasher.update(piece));
@@ -543,8 +561,8 @@ fn hex(hasher: Sha256) -> Digest {
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn below(base_url: &Option<Url>, path: &str) -> anyhow::Result<Url> {
-    let base = base_url.as_ref().context("the API's address is not known here: set FANFARE_BASE_URL")?;
+fn api_url(base_url: &Option<Url>, path: &str) -> anyhow::Result<Url> {
+    let base = base_url.as_ref().context("the API's URL is not configured: set FANFARE_BASE_URL")?;
     Ok(Url::parse(&format!("{}/{path}", base.as_str().trim_end_matches('/')))?)
 }
 
@@ -553,7 +571,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_a_directory_or_a_bucket() {
+    fn a_location_is_a_directory_or_a_bucket() {
         let bucket =
             |bucket: &str, prefix: &str| Location::Bucket { bucket: bucket.into(), prefix: prefix.into() };
         for (text, place) in [
@@ -569,19 +587,19 @@ mod tests {
     }
 
     #[test]
-    fn bytes_may_be_late_for_a_while_and_not_slow_for_ever() {
-        let tempo = Tempo { silence: Duration::from_secs(30), least: 100 };
+    fn an_upload_may_pause_but_not_stay_slow() {
+        let min_rate = MinRate { idle_timeout: Duration::from_secs(30), bytes_per_second: 100 };
         for (size, waited, patience) in [
             (0, 0, 30),
             (1, 29, 1),
             (1, 30, 0),
             (3000, 30, 0),
             (3500, 30, 5),
-            // Enough came to be patient again, but not with silence.
+            // The average is high enough again; a pause is still limited.
             (100_000, 30, 30),
             (100_000, 1000, 0),
         ] {
-            let found = tempo.patience(size, Duration::from_secs(waited));
+            let found = min_rate.next_timeout(size, Duration::from_secs(waited));
             assert_eq!(found, Duration::from_secs(patience), "{size} bytes in {waited} s");
         }
     }
@@ -599,6 +617,6 @@ mod tests {
             assert_eq!(Name::of(filename).as_str(), name, "{filename}");
         }
         let long = Name::of(&format!("{}.mp4", "a".repeat(300)));
-        assert!(long.as_str().len() == NAME && long.as_str().ends_with("a.mp4"));
+        assert!(long.as_str().len() == MAX_NAME_BYTES && long.as_str().ends_with("a.mp4"));
     }
 }
