@@ -6,9 +6,8 @@
 use crate::{media::until, world};
 use bytes::Bytes;
 use poem::{
-    Endpoint, Request, Response, Server,
+    Endpoint, Request, Response,
     http::{StatusCode, header},
-    listener::{Acceptor, Listener, TcpListener},
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -38,11 +37,7 @@ struct Contents {
 impl Bucket {
     /// Serves it, and gives its address.
     async fn serve(&self) -> String {
-        let acceptor = TcpListener::bind("127.0.0.1:0").into_acceptor().await.unwrap();
-        let address = acceptor.local_addr()[0].as_socket_addr().unwrap().to_string();
-        let server = Server::new_with_acceptor(acceptor).run(self.clone());
-        tests::serve(async move { server.await.unwrap() });
-        format!("http://{address}")
+        format!("http://{}", tests::serve(self.clone()).await)
     }
 
     fn keys(&self) -> Vec<String> {

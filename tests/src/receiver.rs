@@ -1,11 +1,7 @@
 //! A webhook receiver: a real listener that keeps what it was sent and answers as it is told.
 
-use crate::{PATIENCE, runtime::RUNTIME};
-use poem::{
-    Endpoint, Request, Response, Server,
-    http::StatusCode,
-    listener::{Acceptor, Listener, TcpListener},
-};
+use crate::{PATIENCE, runtime::serve};
+use poem::{Endpoint, Request, Response, http::StatusCode};
 use serde_json::Value;
 use std::{
     collections::VecDeque,
@@ -78,15 +74,7 @@ impl Receiver {
         let (notify, arrived) = watch::channel(0);
         let gate = watch::Sender::new(Gate::default());
         let endpoint = Hook { inbox: inbox.clone(), notify, gate: gate.clone() };
-        let listening = RUNTIME.spawn(async {
-            let acceptor = TcpListener::bind("127.0.0.1:0").into_acceptor().await.expect("a free port");
-            let address = acceptor.local_addr()[0].as_socket_addr().copied().expect("a TCP listener");
-            tokio::spawn(async {
-                Server::new_with_acceptor(acceptor).run(endpoint).await.expect("the receiver serves");
-            });
-            address
-        });
-        let address = listening.await.expect("the receiver starts");
+        let address = serve(endpoint).await;
         Self { url: format!("http://{address}/hook"), inbox, arrived, gate }
     }
 
